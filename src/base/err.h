@@ -1,0 +1,52 @@
+/* base/err.h: the one error type
+ *
+ * Filled where the failure is known (err_set, err_sys), wrapped where context is known (err_wrap), printed
+ * once by whoever talks to a person (cli/). Every function that can fail returns a negative value exactly
+ * when it filled @err; on success @err is untouched. No allocation: an error can be reported when memory
+ * cannot be had.
+ *
+ * @code is a stable, dotted identifier ("policy.unknown-key") that programs may match on; @msg names the
+ * value and the rule; @hint, when not empty, names the way out.
+ */
+#ifndef CLOCHE_BASE_ERR_H
+#define CLOCHE_BASE_ERR_H
+
+#include <stddef.h>
+
+#define ERR_MSG_MAX  1024   /* longer messages are cut, never overrun */
+#define ERR_HINT_MAX 512
+
+enum err_kind {
+    ERR_NONE = 0,
+    ERR_POLICY,         /* the user's rules are wrong or contradictory: nothing was started */
+    ERR_USAGE,          /* the command line is wrong */
+    ERR_UNSUPPORTED,    /* this host lacks what was asked for: refused, not weakened */
+    ERR_SYSTEM,         /* a system call failed; @sys_errno says which way */
+    ERR_LIMIT,          /* a ceiling of ours was met */
+    ERR_PROTOCOL,       /* a peer sent what is not permitted */
+    ERR_NOT_FOUND,
+    ERR_DENIED,
+};
+
+struct err {
+    enum err_kind kind;
+    int sys_errno;              /* errno of ERR_SYSTEM, else 0 */
+    const char *code;           /* static string; never NULL once set */
+    char msg[ERR_MSG_MAX];
+    char hint[ERR_HINT_MAX];
+};
+
+#define ERR_INIT { .kind = ERR_NONE, .sys_errno = 0, .code = "" }
+
+/* All return -1, so that `return err_set(...)` reads as what it is. @err may be NULL (caller does not care). */
+int err_set(struct err *err, enum err_kind kind, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* As err_set with ERR_SYSTEM: appends ": strerror(saved_errno)". */
+int err_sys(struct err *err, int saved_errno, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Put "context: " before the message that is already there. */
+int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Say the way out. Replaces an earlier hint. Returns -1. */
+int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

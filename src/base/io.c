@@ -1,0 +1,118 @@
+/* base/io.c: see io.h */
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int
+io_read_full(int fd, void *p, size_t n)
+{
+    char *at = p;
+
+    while (n > 0) {
+        ssize_t got = read(fd, at, n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0) {
+            errno = EPIPE;
+            return -1;
+        }
+        at += got;
+        n -= (size_t)got;
+    }
+    return 0;
+}
+
+int
+io_write_full(int fd, const void *p, size_t n)
+{
+    const char *at = p;
+
+    while (n > 0) {
+        ssize_t put = write(fd, at, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -1;
+        at += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+int
+io_read_all(int fd, struct buf *b)
+{
+    for (;;) {
+        char chunk[8192];
+        ssize_t got = read(fd, chunk, sizeof(chunk));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            return 0;
+        if (buf_append(b, chunk, (size_t)got) < 0) {
+            errno = EFBIG;
+            return -1;
+        }
+    }
+}
+
+int
+io_read_file(int dirfd, const char *path, struct buf *b)
+{
+    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return -1;
+    return io_read_all(fd, b);
+}
+
+int
+io_write_file(int dirfd, const char *path, const char *cstr)
+{
+    cleanup_close int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    size_t n = strlen(cstr);
+
+    if (fd < 0)
+        return -1;
+    for (;;) {
+        ssize_t put = write(fd, cstr, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -1;
+        if ((size_t)put != n) {
+            errno = EIO;
+            return -1;
+        }
+        return 0;
+    }
+}
+
+int
+io_set_cloexec(int fd, bool on)
+{
+    int flags = fcntl(fd, F_GETFD);
+
+    if (flags < 0)
+        return -1;
+    return fcntl(fd, F_SETFD, on ? flags | FD_CLOEXEC : flags & ~FD_CLOEXEC);
+}
+
+int
+io_set_nonblock(int fd, bool on)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return -1;
+    return fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
+}

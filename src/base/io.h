@@ -1,0 +1,25 @@
+/* base/io.h: whole reads and writes, and bounded files */
+#ifndef CLOCHE_BASE_IO_H
+#define CLOCHE_BASE_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Read exactly @n bytes (EINTR retried). 0 on success, -1 with errno; a short read at end of file is errno EPIPE. */
+int io_read_full(int fd, void *p, size_t n);
+/* Write exactly @n bytes (EINTR retried). 0 or -1 with errno. The descriptor must be blocking. */
+int io_write_full(int fd, const void *p, size_t n);
+/* Append the whole of @fd to @b (up to its ceiling). 0 or -1 with errno (EFBIG past the ceiling). */
+int io_read_all(int fd, struct buf *b);
+/* Read the file @path relative to @dirfd (AT_FDCWD) into @b. 0 or -1 with errno. Follows symlinks: trusted paths only. */
+int io_read_file(int dirfd, const char *path, struct buf *b);
+/* Write @cstr to an existing file (a /proc or cgroup control file) in one write(2). 0 or -1 with errno. */
+int io_write_file(int dirfd, const char *path, const char *cstr);
+int io_set_cloexec(int fd, bool on);
+int io_set_nonblock(int fd, bool on);
+
+#endif

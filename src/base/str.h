@@ -1,0 +1,51 @@
+/* base/str.h: borrowed byte ranges, and the only number parsers
+ *
+ * A struct str is a view: pointer and length, not NUL-terminated, never owning. Converting to a C string
+ * goes through str_to_cstr, which refuses an embedded NUL. Numbers are parsed by these functions only
+ * (no strtol, atoi): whole input or refusal, maximum required.
+ */
+#ifndef CLOCHE_BASE_STR_H
+#define CLOCHE_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct str {
+    const char *p;
+    size_t n;
+};
+
+#define STR_LIT(s) ((struct str){ .p = (s), .n = sizeof(s) - 1 })
+
+struct str str_of(const char *cstr);            /* view of a C string; NULL gives an empty view */
+bool str_eq(struct str a, struct str b);
+bool str_eq_c(struct str a, const char *cstr);
+bool str_starts(struct str s, struct str prefix);
+bool str_ends(struct str s, struct str suffix);
+/* Copy into a fresh NUL-terminated string that the caller frees; NULL on an embedded NUL (errno EINVAL) or no memory. */
+char *str_to_cstr(struct str s);
+
+/* Decimal digits only, no sign, no blank, no leading '+'; the whole of @s. False when not so or > @max. */
+bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
+/* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so or > @max. */
+bool str_parse_size(struct str s, uint64_t max, uint64_t *out);
+/* A duration: "30", "30s", "500ms", "5m", "2h" → milliseconds; a bare number is seconds. False when not so or > @max. */
+bool str_parse_duration_ms(struct str s, uint64_t max, uint64_t *out);
+/* A decimal fraction such as "0.5" → thousandths (500), at most three digits after the point. */
+bool str_parse_milli(struct str s, uint64_t max, uint64_t *out);
+
+/* a*b and a+b, false on overflow. */
+static inline bool
+size_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool
+size_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* policy/policy.h: what one sandbox may do
+ *
+ * One struct, filled in layers (mode preset, then settings file, then command line), each layer overriding the
+ * one before, then validated once and treated as immutable. Every value remembers where it came from, so that
+ * `cloche policy show` and `cloche why` can say so. This layer never touches the OS beyond reading the settings
+ * file that it was given: paths are kept as written (with `~` and relative paths made absolute against the
+ * facts in struct policy_host) and globs are expanded by the engine, in the tree that they apply to.
+ *
+ * Grammar of every key, defaults and limits: docs/policy.md.
+ */
+#ifndef CLOCHE_POLICY_POLICY_H
+#define CLOCHE_POLICY_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define POLICY_FILE_MAX   (1024 * 1024)     /* bytes of a settings file; larger is refused */
+#define POLICY_LIST_MAX   4096              /* entries of any one list */
+#define POLICY_PATH_MAX   4096
+#define POLICY_STRING_MAX 65536             /* bytes of one string value */
+
+enum policy_mode { MODE_OFF, MODE_LIGHT, MODE_STANDARD, MODE_MAX };
+
+/* Which tree the sandbox sees. */
+enum policy_view {
+    VIEW_PRIVATE,       /* a private root: read-only system, own home, /workspace */
+    VIEW_HOST,          /* the host's tree at its own paths, read-only but for allow_write (SRT semantics) */
+};
+
+enum workspace_kind { WORKSPACE_TMPFS, WORKSPACE_RW, WORKSPACE_RO, WORKSPACE_COW };
+
+enum network_kind { NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
+
+enum fallback_kind { FALLBACK_REFUSE, FALLBACK_WARN };
+
+/* Where a value came from, most specific last. */
+enum origin_kind { ORIGIN_DEFAULT, ORIGIN_MODE, ORIGIN_FILE, ORIGIN_FLAG, ORIGIN_BUILTIN };
+
+struct origin {
+    enum origin_kind kind;
+    const char *name;   /* file path, or flag ("--memory"), or preset ("standard"); owned by the policy's arena */
+    unsigned line;      /* 1-based line in a file; 0 when not from a file */
+};
+
+struct policy_string {              /* a scalar string; p == NULL means not set */
+    char *p;
+    struct origin from;
+};
+
+/* One entry of a list of strings (paths, domains, names). */
+struct policy_entry {
+    char *value;        /* absolute, lexically normalised for path lists; a glob unless @literal */
+    char *written;      /* as the user wrote it, for messages */
+    bool literal;       /* no glob characters are special */
+    struct origin from;
+};
+
+struct policy_list {
+    struct policy_entry *v;
+    size_t n;
+    struct origin from; /* of the list as a whole (an empty list that was written is not an absent one) */
+    bool set;
+};
+
+struct policy_bind {
+    char *source;       /* absolute host path */
+    char *dest;         /* absolute path inside */
+    bool writable;
+    struct origin from;
+};
+
+struct policy_env {
+    char *name;
+    char *value;        /* NULL: pass the host's value, if it has one */
+    struct origin from;
+};
+
+struct policy_u64 {
+    uint64_t v;         /* 0 means "no limit" for limits */
+    struct origin from;
+};
+
+struct policy_bool {
+    bool v;
+    struct origin from;
+};
+
+struct policy_limits {
+    struct policy_u64 memory;       /* bytes */
+    struct policy_u64 cpu_milli;    /* thousandths of one CPU */
+    struct policy_u64 pids;
+    struct policy_u64 disk;         /* bytes of tmpfs: /, /tmp, home and a tmpfs /workspace together; also the cap of a cow upper where it can be enforced */
+    struct policy_u64 time_ms;      /* wall clock, then SIGTERM */
+    struct policy_u64 grace_ms;     /* between SIGTERM and SIGKILL */
+    struct policy_u64 output;       /* bytes of stdout and of stderr, each */
+    struct policy_u64 nofile;       /* RLIMIT_NOFILE */
+};
+
+struct policy {
+    struct { enum policy_mode v; struct origin from; } mode;
+    struct { enum policy_view v; struct origin from; } view;
+    struct { enum fallback_kind v; struct origin from; } fallback;
+    struct policy_string engine;            /* "auto", "native"; others land with their engines */
+    struct policy_string fallback_url;      /* guidance shown in the fallback warning */
+
+    struct {
+        enum workspace_kind kind;
+        char *dir;                          /* absolute host directory; NULL for WORKSPACE_TMPFS */
+        struct origin from;
+    } workspace;
+    struct policy_string workdir;           /* cwd inside; default /workspace (private) or the caller's cwd (host view) */
+    struct policy_bind *binds;
+    size_t n_binds;
+
+    struct policy_list deny_read;
+    struct policy_list allow_read;          /* re-opens below deny_read */
+    struct policy_list allow_write;
+    struct policy_list deny_write;          /* beats allow_write */
+    struct policy_list protect;             /* mandatory write-deny names, BUILTIN: docs/policy.md lists them */
+    struct policy_list credentials;         /* credential places, BUILTIN: unreadable unless allow_read names them */
+    struct policy_bool allow_git_config;
+    struct policy_u64 protect_depth;        /* how deep below a writable tree existing protected names are searched (SRT mandatoryDenySearchDepth) */
+    struct policy_bool read_only_root;
+
+    struct policy_list unix_sockets;        /* allowed by path */
+    struct policy_bool all_unix_sockets;
+
+    struct {
+        enum network_kind v;
+        struct origin from;
+    } network;
+    struct policy_list allow_domains;
+    struct policy_list deny_domains;
+    struct policy_bool allow_local_binding;
+
+    struct policy_limits limits;
+
+    struct policy_env *env;
+    size_t n_env;
+    struct policy_bool env_inherit;         /* start from the caller's environment (host view) instead of an empty one */
+    struct policy_list env_deny;            /* names removed even when inherited or passed */
+    struct { uint32_t uid, gid; struct origin from; } user;     /* as seen inside; never 0 */
+    struct policy_string hostname;
+
+    struct policy_bool nested_userns;       /* SRT allowNestedUserNamespaces */
+    struct policy_bool ptrace;              /* debuggers inside; standard true, max false */
+
+    bool srt;                               /* filled from SRT settings: messages and host dialect follow SRT */
+    void *arena;                            /* owns every string above */
+};
+
+/* The facts about the caller that paths and presets depend on; filled by cli, or by a test. */
+struct policy_host {
+    const char *home;           /* absolute; NULL when unknown: `~` is then refused */
+    const char *cwd;            /* absolute */
+    uint64_t memory_total;      /* bytes; 0 unknown */
+};
+
+/* Which defaults the limits take: docs/policy.md "Limits". */
+enum policy_verb { VERB_RUN, VERB_CODE, VERB_SHELL, VERB_SRT };
+
+/* @p becomes the preset of @mode for @verb. 0 or -1 with @err (out of memory). Free with policy_free. */
+int policy_init(struct policy *p, enum policy_mode mode, enum policy_verb verb, const struct policy_host *host,
+                struct err *err);
+void policy_free(struct policy *p);
+
+/* Which language a settings file is written in; AUTO decides by name and content (see docs/policy.md). */
+enum policy_format { POLICY_AUTO, POLICY_YAML, POLICY_JSON, POLICY_SRT };
+
+/* Overlay the settings file @path. A `mode:` in the file re-bases on that preset first, keeping flags for later.
+ * Unknown or duplicate keys, wrong types, an empty or unreadable file: refused, naming file, line, key and fix. */
+int policy_load_file(struct policy *p, const char *path, enum policy_format format, const struct policy_host *host,
+                     struct err *err);
+/* The same on bytes (fuzzed; @name is used in messages). */
+int policy_load_bytes(struct policy *p, const char *name, const void *data, size_t n, enum policy_format format,
+                      const struct policy_host *host, struct err *err);
+
+/* Apply one command line flag, e.g. ("--memory", "512m"), ("--workspace", "src:cow"), ("--ro-root", NULL).
+ * policy_flag_lookup tells a verb's argument parser which flags exist and whether they take a value. */
+struct policy_flag {
+    const char *name;       /* with the leading dashes */
+    const char *value;      /* metavariable ("SIZE"), or NULL when it takes none */
+    const char *help;       /* one line */
+};
+extern const struct policy_flag policy_flags[];
+extern const size_t policy_n_flags;
+const struct policy_flag *policy_flag_lookup(const char *name);
+int policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
+                      struct err *err);
+
+/* Refuse impossible combinations. Call once, after the last layer. */
+int policy_validate(struct policy *p, struct err *err);
+
+const char *policy_mode_name(enum policy_mode mode);
+bool policy_mode_parse(const char *name, enum policy_mode *out);
+
+#endif

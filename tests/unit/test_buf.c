@@ -1,0 +1,64 @@
+/* base/buf: the ceiling holds, and a broken buffer stays broken */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/buf.h"
+
+static void
+ceiling_holds(void **state)
+{
+    struct buf b = BUF_INIT(10);
+    (void)state;
+    assert_int_equal(buf_append(&b, "0123456789", 10), 0);
+    assert_int_equal(buf_append(&b, "x", 1), -1);
+    assert_false(buf_ok(&b));
+    assert_int_equal(b.n, 10);
+    buf_reset(&b);
+    assert_int_equal(buf_puts(&b, "ok"), 0);
+    buf_free(&b);
+}
+
+static void
+integers_are_big_endian(void **state)
+{
+    struct buf b = BUF_INIT(64);
+    (void)state;
+    buf_put_u8(&b, 1);
+    buf_put_be16(&b, 0x0203);
+    buf_put_be32(&b, 0x04050607);
+    buf_put_be64(&b, 0x08090a0b0c0d0e0fULL);
+    assert_true(buf_ok(&b));
+    for (size_t i = 0; i < b.n; i++)
+        assert_int_equal(b.p[i], i + 1);
+    buf_consume(&b, 14);
+    assert_int_equal(b.n, 1);
+    assert_int_equal(b.p[0], 15);
+    buf_free(&b);
+}
+
+static void
+printf_counts(void **state)
+{
+    struct buf b = BUF_INIT(8);
+    (void)state;
+    assert_int_equal(buf_printf(&b, "%d", 1234567), 0);
+    assert_int_equal(b.n, 7);
+    assert_int_equal(buf_printf(&b, "%d", 12), -1);
+    buf_free(&b);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ceiling_holds),
+        cmocka_unit_test(integers_are_big_endian),
+        cmocka_unit_test(printf_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
