@@ -1,0 +1,52 @@
+/* cli/cli.h: what the verbs share
+ *
+ * One file per verb; each exports `int cmd_VERB(int argc, char **argv)` where argv[0] is the verb's name and the
+ * return value is the process's exit code. Nothing below cli/ prints; nothing in cli/ decides about walls.
+ */
+#ifndef CLOCHE_CLI_CLI_H
+#define CLOCHE_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "policy/policy.h"
+
+enum exit_code {
+    EXIT_TIMED_OUT = 124,
+    EXIT_REFUSED = 125,     /* cloche's own refusal or failure; nothing of the command ran, or the wall failed */
+    EXIT_CANNOT_EXEC = 126,
+    EXIT_NO_COMMAND = 127,
+};
+
+int cmd_run(int argc, char **argv);
+int cmd_code(int argc, char **argv);
+int cmd_shell(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
+int cmd_why(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_apply(int argc, char **argv);
+int cmd_discard(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_prove(int argc, char **argv);
+int cmd_srt(int argc, char **argv);
+
+/* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */
+int cli_fail(const struct err *err, bool json);
+/* "cloche: warning: ..." on stderr. */
+void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Whether colours may be used on @fd: a terminal, TERM not "dumb", NO_COLOR unset. */
+bool cli_colour(int fd);
+
+/* The caller's facts. Strings live until exit. */
+int cli_host(struct policy_host *host, struct err *err);
+
+/* Fill @p from the policy flags among argv[1..]: mode and settings first, whatever their place, then the rest in
+ * order. Stops at the first operand or after "--". A flag that is not the policy's is offered to @other, which
+ * returns how many words it took (1 or 2), 0 when it does not know it (refused: "unknown flag", with the nearest
+ * known one), or -1 with @err. Returns the index of the first operand, or -1 with @err. */
+typedef int cli_other_flag(void *ctx, const char *name, const char *value, struct err *err);
+int cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
+                    cli_other_flag *other, void *ctx, struct err *err);
+
+#endif
