@@ -1,0 +1,216 @@
+"""Fixtures of the black-box suites: the program under test, the same code without it, and the leak check.
+
+docs/testing.md says how they are used.
+"""
+import collections
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.dont_write_bytecode = True      # the same tree is tested as root and as an ordinary user
+
+from helpers import leaks, places                           # noqa: E402
+from helpers.runner import Cloche, Runner, interpreter      # noqa: E402
+
+PROVEN = collections.defaultdict(collections.Counter)
+
+
+def pytest_configure(config):
+    leaks.adopt_orphans()
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+def pytest_report_header(config):
+    who = "root" if places.IS_ROOT else f"uid {os.getuid()}"
+    return f"cloche: {places.find_cloche() or 'NOT BUILT'}, as {who}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" or report.outcome != "passed":
+        for mark in item.iter_markers("requirement"):
+            for row in mark.args:
+                PROVEN[row][report.outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not PROVEN:
+        return
+    terminalreporter.section("requirements")
+    proven = [row for row in sorted(PROVEN) if not PROVEN[row]["failed"] and PROVEN[row]["passed"]]
+    terminalreporter.write_line("proven: " + (", ".join(f"{r} ({PROVEN[r]['passed']})" for r in proven) or "none"))
+    for row in sorted(PROVEN):
+        count = PROVEN[row]
+        if count["failed"]:
+            terminalreporter.write_line(f"NOT PROVEN: {row}: {count['failed']} failed, {count['passed']} passed")
+        elif not count["passed"]:
+            terminalreporter.write_line(f"not tried: {row}: {count['skipped']} skipped")
+
+
+class World:
+    """One test's own corner of the file system, with its environment. The leak check runs when it ends."""
+
+    def __init__(self, binary):
+        self.binary = binary
+        # Not pytest's tmp_path: that one is closed (0700) to the ordinary user that some tests become.
+        self.root = Path(tempfile.mkdtemp(prefix="ct-", dir="/tmp"))
+        self.root.chmod(0o755)
+        self.runners = []
+        self.watch = None
+
+    def person_dirs(self, name, person):
+        """HOME, TMPDIR and a state directory for @person (None: ourselves)."""
+        made = {}
+        for part in ("home", "tmp", "state", "project"):
+            path = self.root / name / part
+            path.mkdir(parents=True)
+            path.chmod(0o755)
+            made[part] = path
+            if person is not None and places.IS_ROOT:
+                os.chown(path, person.pw_uid, person.pw_gid)
+        return made
+
+    def runner(self, kind, name, person):
+        dirs = self.person_dirs(name, person)
+        env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(dirs["home"]),
+               "TMPDIR": str(dirs["tmp"]), "XDG_STATE_HOME": str(dirs["state"]), "LANG": "C.UTF-8",
+               "USER": person.pw_name if person else "tester", "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
+        made = Cloche(self.binary, env, dirs["home"], person) if kind is Cloche else \
+            Runner(env, dirs["home"], person)
+        made.home, made.tmp, made.state, made.project = (dirs[k] for k in ("home", "tmp", "state", "project"))
+        self.runners.append(made)
+        return made
+
+    def temp_files(self):
+        """What runs left in TMPDIR."""
+        left = []
+        for runner in self.runners:
+            for base, dirs, files in os.walk(runner.tmp):
+                left += [os.path.join(base, n) for n in (*dirs, *files)]
+        return left
+
+    def remove(self):
+        # rm(1): it copes with ten thousand levels and with directories that nobody may enter.
+        subprocess.run(["chmod", "-R", "u+rwx", "--", str(self.root)], check=False, capture_output=True)
+        subprocess.run(["rm", "-rf", "--", str(self.root)], check=False, capture_output=True)
+        assert not self.root.exists(), f"cannot remove {self.root}"
+
+
+@pytest.fixture(scope="session")
+def binary():
+    path = places.find_cloche()
+    if path is None or not path.exists():
+        pytest.exit(f"no cloche to test: build it (ninja -C build), or name it in CLOCHE (now {path})", 2)
+    mode = path.stat().st_mode
+    assert mode & stat.S_IXOTH, f"{path} must be executable by everybody: tests run it as an ordinary user too"
+    return path
+
+
+@pytest.fixture(autouse=True)
+def world(request, binary):
+    """Own directories, and after the test: nothing of cloche remains."""
+    need = {m.name for m in request.node.iter_markers()}
+    if "root" in need and not places.IS_ROOT:
+        pytest.skip("needs root on the host")
+    this = World(binary)
+    this.watch = leaks.Watch()
+    yield this
+    try:
+        hung = sum(runner.finish() for runner in this.runners)
+        left = this.watch.remains()
+        if left:
+            this.watch.sweep()
+        temp = this.temp_files()
+        allowed = [m.args[0] for m in request.node.iter_markers("leaves")]
+        left = [what for what in left if not any(word in what for word in allowed)]
+        assert not left, "left behind: " + "; ".join(left)
+        assert not temp, f"temporary files left behind: {temp}"
+        assert not hung or "processes" in allowed, f"{hung} started processes were still running"
+    finally:
+        this.remove()
+
+
+@pytest.fixture
+def cloche(request, world):
+    """The program under test, as whoever runs the tests (an ordinary user when marked `ordinary`)."""
+    person = places.ordinary_user() if request.node.get_closest_marker("ordinary") and places.IS_ROOT else None
+    return world.runner(Cloche, "own", person)
+
+
+@pytest.fixture(params=["self", "ordinary"])
+def anyone(request, world):
+    """cloche twice: as ourselves, and (when we are root) as an ordinary user."""
+    if request.param == "self":
+        return world.runner(Cloche, "self", None)
+    if not places.IS_ROOT:
+        pytest.skip("already an ordinary user")
+    return world.runner(Cloche, "ordinary", places.ordinary_user())
+
+
+@pytest.fixture
+def sandbox(cloche):
+    """sandbox(code, lang="python", pty=False, flags=[...]) → Result of the code inside a sandbox."""
+    return cloche.sandbox
+
+
+@pytest.fixture
+def bare(world, cloche):
+    """The same code without the wall: shows that an attack is real on this host."""
+    runner = Runner(cloche.env, cloche.cwd, cloche.person)
+    world.runners.append(runner)
+    runner.tmp = cloche.tmp
+
+    def run(code, lang="python", *, args=(), flags=(), **kw):
+        return runner.run([*interpreter(code, lang), *args], **kw)
+    return run
+
+
+@pytest.fixture
+def command(world, cloche):
+    """Run any host command in the test's environment: command(["git", "init"], cwd=...)."""
+    runner = Runner(cloche.env, cloche.cwd, cloche.person)
+    world.runners.append(runner)
+    runner.tmp = cloche.tmp
+
+    def run(argv, check=True, **kw):
+        result = runner.run(argv, **kw)
+        assert not check or result.ok, result
+        return result
+    run.start = runner.start
+    return run
+
+
+@pytest.fixture
+def project(cloche):
+    """An empty folder of the person who runs cloche."""
+    return cloche.project
+
+
+@pytest.fixture
+def deny(binary):
+    """deny("openat2:ENOSYS") → the words that start a program without that system call."""
+    path = places.find_beside(binary, "tests/lib/deny")
+    if path is None:
+        pytest.skip("tests/lib/deny is not built")
+
+    def words(*calls):
+        return [str(path), ",".join(calls), "--"]
+    return words
+
+
+@pytest.fixture(scope="session")
+def has():
+    """has("git") or skip: the suites use the host's own tools and say which are missing."""
+    def check(*tools):
+        for tool in tools:
+            if shutil.which(tool, path="/usr/bin:/bin:/usr/sbin:/sbin") is None:
+                pytest.skip(f"{tool} is not installed in /usr")
+    return check

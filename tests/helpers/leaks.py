@@ -1,0 +1,151 @@
+"""What may not remain after a sandbox: processes, mounts, cgroups, temporary files, sockets.
+
+Other people may be running cloche on the same machine, so each look is for things that are ours: processes by
+descent (the test process is a subreaper, so every orphan of a run becomes its child), the rest by what appeared
+during the test and stayed.
+"""
+import ctypes
+import glob
+import os
+import signal
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+PATIENCE = 8        # seconds of polling before something that is still there is called a leak
+
+
+def adopt_orphans():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def parents():
+    """pid → (parent, state, command name) of every process that we can see."""
+    table = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as f:
+                text = f.read()
+        except OSError:
+            continue
+        comm_end = text.rindex(")")
+        fields = text[comm_end + 2:].split()
+        table[int(name)] = (int(fields[1]), fields[0], text[text.index("(") + 1:comm_end])
+    return table
+
+
+def descendants(root=None):
+    """Every living or dead-but-unreaped process below @root (default: us), as pid → description."""
+    root = root or os.getpid()
+    table = parents()
+    children = {}
+    for pid, (parent, _, _) in table.items():
+        children.setdefault(parent, []).append(pid)
+    found, queue = {}, list(children.get(root, []))
+    while queue:
+        pid = queue.pop()
+        found[pid] = f"{pid} {table[pid][2]} [{table[pid][1]}]"
+        queue += children.get(pid, [])
+    return found
+
+
+def reap_adopted(known):
+    """Collect zombies that were re-parented to us; @known are pids that somebody else waits for."""
+    table = parents()
+    for pid, (parent, state, _) in table.items():
+        if parent == os.getpid() and state == "Z" and pid not in known:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+
+
+def mounts():
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as f:
+        return set(f.read().splitlines())
+
+
+def cgroups():
+    found = set()
+    for hierarchy in glob.glob("/sys/fs/cgroup/*") + ["/sys/fs/cgroup"]:
+        found.update(glob.glob(glob.escape(hierarchy) + "/cloche*"))
+        found.update(glob.glob(glob.escape(hierarchy) + "/cloche*/*/"))
+    uid = os.getuid()
+    found.update(glob.glob(f"/sys/fs/cgroup/user.slice/user-{uid}.slice/**/*cloche*", recursive=True))
+    return {path.rstrip("/") for path in found if os.path.isdir(path)}
+
+
+def cgroup_is_someone_elses(path):
+    """It holds processes, none of which descends from us: a neighbour's sandbox."""
+    try:
+        with open(os.path.join(path, "cgroup.procs"), encoding="ascii") as f:
+            pids = {int(line) for line in f.read().split()}
+    except OSError:
+        return not os.path.isdir(path)
+    if not pids:
+        return any(cgroup_is_someone_elses(sub) for sub in glob.glob(glob.escape(path) + "/*/"))
+    return not pids & set(descendants())
+
+
+def sockets():
+    """Abstract and path unix sockets of the host that carry cloche's name."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as f:
+        return {line.split()[-1] for line in f.read().splitlines()[1:] if "cloche" in line.split()[-1]}
+
+
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+
+
+def temporary_files():
+    found = set()
+    for place in (*TEMPORARY, f"/run/user/{os.getuid()}"):
+        try:
+            found.update(os.path.join(place, n) for n in os.listdir(place) if "cloche" in n.lower())
+        except OSError:
+            pass
+    return found
+
+
+class Watch:
+    """Take at the beginning of a test; remains() at its end."""
+
+    def __init__(self):
+        self.mounts = mounts()
+        self.cgroups = cgroups()
+        self.sockets = sockets()
+        self.files = temporary_files()
+        self.processes = set(descendants())
+
+    def look(self):
+        reap_adopted(self.processes)
+        left = [f"process {what}" for pid, what in descendants().items() if pid not in self.processes]
+        left += [f"mount {line}" for line in mounts() - self.mounts]
+        left += [f"cgroup {path}" for path in sorted(cgroups() - self.cgroups)
+                 if not cgroup_is_someone_elses(path) and os.path.isdir(path)]
+        left += [f"socket {name}" for name in sorted(sockets() - self.sockets)]
+        left += [f"file {path}" for path in sorted(temporary_files() - self.files)]
+        return left
+
+    def remains(self, patience=PATIENCE):
+        """What is still there after waiting for the kernel to finish its dying."""
+        deadline = time.monotonic() + patience
+        pause = 0.002
+        while True:
+            left = self.look()
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(pause)
+            pause = min(pause * 2, 0.1)
+
+    def sweep(self):
+        """After a leak was reported: end the processes, so that the next test is judged alone."""
+        for pid in descendants():
+            if pid not in self.processes:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.remains(2)

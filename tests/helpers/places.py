@@ -1,0 +1,42 @@
+"""Where the programs under test are, and who may run them."""
+import os
+import pwd
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+PYTHON = "/usr/bin/python3"     # the system's: it is visible inside a private root, a pyenv shim is not
+NODE = "/usr/bin/node"
+IS_ROOT = os.geteuid() == 0
+
+# Heavy loops multiply their count by this: 0.1 for a quick look, 10 for a night.
+LOOPS = float(os.environ.get("CLOCHE_TEST_LOOPS", "1"))
+
+
+def loops(count):
+    return max(3, int(count * LOOPS))
+
+
+def find_cloche():
+    """$CLOCHE, or the newest build*/src/cli/cloche of this tree."""
+    named = os.environ.get("CLOCHE")
+    if named:
+        return Path(named).resolve()
+    built = sorted(REPO.glob("build*/src/cli/cloche"), key=lambda p: p.stat().st_mtime)
+    return built[-1] if built else None
+
+
+def find_beside(cloche, relative):
+    """A file of the same build directory as @cloche (tests/lib/deny, ...), or None."""
+    path = cloche.parents[2] / relative
+    return path if path.exists() else None
+
+
+def ordinary_user():
+    """Somebody without privileges: ourselves, or (as root) a person's account, else nobody."""
+    if not IS_ROOT:
+        return pwd.getpwuid(os.geteuid())
+    named = os.environ.get("CLOCHE_TEST_USER")
+    if named:
+        return pwd.getpwnam(named)
+    people = [p for p in pwd.getpwall() if 1000 <= p.pw_uid < 60000]
+    return min(people, key=lambda p: p.pw_uid) if people else pwd.getpwnam("nobody")
