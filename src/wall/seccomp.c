@@ -1,0 +1,62 @@
+/* wall/seccomp.c: see seccomp.h */
+#include "wall/seccomp.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "wall/seccomp_programs.h"
+
+const struct sock_fprog *
+seccomp_program(const struct seccomp_plan *plan)
+{
+    size_t i = (size_t)plan->list;
+
+    if ((unsigned)plan->list > SECCOMP_LIST_MAX || (unsigned)plan->unix_sockets > SECCOMP_UNIX_PAIRS)
+        return NULL;
+    i = i * 3 + (size_t)plan->unix_sockets;
+    i = i * 2 + plan->ptrace;
+    i = i * 2 + plan->nested_userns;
+    i = i * 2 + plan->network_closed;
+    return &seccomp_programs[i];
+}
+
+int
+seccomp_install(const struct seccomp_plan *plan, struct err *err)
+{
+    const struct sock_fprog *program = seccomp_program(plan);
+
+    if (program == NULL)
+        return err_set(err, ERR_POLICY, "wall.seccomp.plan", "no system call filter for list %d, unix sockets %d",
+                       (int)plan->list, (int)plan->unix_sockets);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
+        return err_sys(err, errno, "wall.seccomp.install", "no_new_privs");
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, program) < 0) {
+        int saved = errno;
+
+        if (saved == ENOSYS || saved == EINVAL) {
+            err_set(err, ERR_UNSUPPORTED, "wall.seccomp.unsupported",
+                    "this kernel cannot filter system calls (seccomp(2) says %s)",
+                    saved == ENOSYS ? "ENOSYS" : "EINVAL");
+            return err_hint(err, "needs CONFIG_SECCOMP_FILTER, and no outer filter that hides seccomp(2)");
+        }
+        return err_sys(err, saved, "wall.seccomp.install", "system call filter of %u instructions", program->len);
+    }
+    return 0;
+}
+
+int
+seccomp_probe(struct err *err)
+{
+    unsigned action = SECCOMP_RET_KILL_PROCESS;
+
+    /* the filter operations exist exactly when this question is understood (Linux 4.14) */
+    if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0u, &action) == 0)
+        return 0;
+    err_set(err, ERR_UNSUPPORTED, "wall.seccomp.unsupported", "this kernel cannot filter system calls (errno %d)",
+            errno);
+    return err_hint(err, "needs Linux 4.14 with CONFIG_SECCOMP_FILTER, and no outer filter that hides seccomp(2)");
+}
