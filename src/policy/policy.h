@@ -22,6 +22,9 @@
 #define POLICY_PATH_MAX   4096
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
 
+/* Which defaults the limits take: docs/policy.md "Limits". */
+enum policy_verb { VERB_RUN, VERB_CODE, VERB_SHELL, VERB_SRT };
+
 enum policy_mode { MODE_OFF, MODE_LIGHT, MODE_STANDARD, MODE_MAX };
 
 /* Which tree the sandbox sees. */
@@ -109,6 +112,7 @@ struct policy {
     struct {
         enum workspace_kind kind;
         char *dir;                          /* absolute host directory; NULL for WORKSPACE_TMPFS */
+        bool kind_given;                    /* the kind was written, not taken by default (rw) */
         struct origin from;
     } workspace;
     struct policy_string workdir;           /* cwd inside; default /workspace (private) or the caller's cwd (host view) */
@@ -119,8 +123,11 @@ struct policy {
     struct policy_list allow_read;          /* re-opens below deny_read */
     struct policy_list allow_write;
     struct policy_list deny_write;          /* beats allow_write */
-    struct policy_list protect;             /* mandatory write-deny names, BUILTIN: docs/policy.md lists them */
-    struct policy_list credentials;         /* credential places, BUILTIN: unreadable unless allow_read names them */
+    struct policy_list protect;             /* write-deny names (".git/hooks"): plain relative names, matched as whole
+                                             * names at any depth below a writable host tree, with all below them.
+                                             * BUILTIN, or added by the user: docs/policy.md lists them */
+    struct policy_list credentials;         /* credential places (absolute host paths), BUILTIN: unreadable unless
+                                             * allow_read names that very place or one below it */
     struct policy_bool allow_git_config;
     struct policy_u64 protect_depth;        /* how deep below a writable tree existing protected names are searched (SRT mandatoryDenySearchDepth) */
     struct policy_bool read_only_root;
@@ -149,6 +156,10 @@ struct policy {
     struct policy_bool ptrace;              /* debuggers inside; standard true, max false */
 
     bool srt;                               /* filled from SRT settings: messages and host dialect follow SRT */
+    enum policy_verb verb;                  /* as given to policy_init */
+    char *home;                             /* the facts of struct policy_host that validation and `why` need */
+    char *cwd;
+    uint64_t memory_total;
     void *arena;                            /* owns every string above */
 };
 
@@ -158,9 +169,6 @@ struct policy_host {
     const char *cwd;            /* absolute */
     uint64_t memory_total;      /* bytes; 0 unknown */
 };
-
-/* Which defaults the limits take: docs/policy.md "Limits". */
-enum policy_verb { VERB_RUN, VERB_CODE, VERB_SHELL, VERB_SRT };
 
 /* @p becomes the preset of @mode for @verb. 0 or -1 with @err (out of memory). Free with policy_free. */
 int policy_init(struct policy *p, enum policy_mode mode, enum policy_verb verb, const struct policy_host *host,
@@ -191,8 +199,15 @@ const struct policy_flag *policy_flag_lookup(const char *name);
 int policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                       struct err *err);
 
-/* Refuse impossible combinations. Call once, after the last layer. */
+/* Refuse impossible combinations, then settle what follows from the rest: in the host view a workspace and binds
+ * become entries of allow_write and deny_write (they keep their own paths), the working directory gets its default,
+ * `.git/config` leaves the protected names when allow_git_config is set, and binds are sorted by destination, parents
+ * first. Call once, after the last layer. */
 int policy_validate(struct policy *p, struct err *err);
+
+/* Where the value came from, for people: "settings.yaml:12", "--memory", "mode standard", "default", "built in". */
+#define POLICY_ORIGIN_TEXT_MAX 512
+const char *policy_origin_text(const struct origin *from, char out[POLICY_ORIGIN_TEXT_MAX]);
 
 const char *policy_mode_name(enum policy_mode mode);
 bool policy_mode_parse(const char *name, enum policy_mode *out);

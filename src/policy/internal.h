@@ -1,0 +1,118 @@
+/* policy/internal.h: what the files of this layer share; nobody else includes it */
+#ifndef CLOCHE_POLICY_INTERNAL_H
+#define CLOCHE_POLICY_INTERNAL_H
+
+#include "base/str.h"
+#include "policy/policy.h"
+
+/* --- arena.c: everything of one policy is freed at once, so it is carved from a few large pieces --------------- */
+
+struct arena;
+
+struct arena *arena_new(size_t first);                  /* NULL: no memory */
+void arena_free(struct arena *a);                       /* NULL is fine */
+void *arena_alloc(struct arena *a, size_t n);           /* zeroed, aligned for anything; NULL: no memory */
+char *arena_copy(struct arena *a, struct str s);        /* NUL-terminated copy; @s must not hold a NUL */
+char *arena_join(struct arena *a, struct str s, struct str t);
+
+int policy_no_memory(struct err *err);                  /* -1 */
+
+/* --- set.c: one value at a time, checked the same way whether a file or a flag brought it ---------------------- */
+
+/* Where a value stands, for its origin and for messages. */
+struct where {
+    struct origin from;
+    const char *key;        /* full key in a file ("filesystem.deny-read[2]"); NULL: from.name says it all */
+};
+
+/* "settings.yaml:14: limits.memory: MESSAGE" or "--memory: MESSAGE". Returns -1. */
+int where_fail(const struct where *w, struct err *err, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* @s in quotes for a message: control bytes escaped, cut to a readable length. */
+#define SHOW_MAX 160
+const char *show(struct str s, char out[SHOW_MAX]);
+
+enum limit_unit { UNIT_BYTES, UNIT_COUNT, UNIT_MILLI, UNIT_MS };
+
+struct limit_spec {
+    const char *key;        /* below `limits` in a settings file */
+    const char *flag;
+    size_t offset;          /* of the struct policy_u64 in struct policy_limits */
+    enum limit_unit unit;
+    uint64_t min, max;
+    const char *none;       /* what 0 means, for `show` */
+};
+
+extern const struct limit_spec limit_specs[];
+extern const size_t n_limit_specs;
+const struct limit_spec *limit_by_key(struct str key);
+struct policy_u64 *limit_field(struct policy_limits *limits, const struct limit_spec *spec);
+
+int set_limit(struct policy *p, const struct limit_spec *spec, struct str text, const struct where *w,
+              struct err *err);
+/* The same for a number in @scale units (MiB for `max_memory_mb`). */
+int set_limit_scaled(struct policy *p, const struct limit_spec *spec, struct str text, uint64_t scale,
+                     const struct where *w, struct err *err);
+int set_mode(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_engine(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_network(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_hostname(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_user(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err);
+void set_bool(struct policy_bool *field, bool v, const struct where *w);
+
+/* "DIR", "DIR:rw|ro|cow" or "tmpfs". */
+int set_workspace(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_workspace_dir(struct policy *p, struct str dir, const struct where *w, struct err *err);
+int set_workspace_kind(struct policy *p, struct str kind, const struct where *w, struct err *err);
+/* "SRC[:DEST][:ro|:rw]". */
+int set_bind(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_bind_parts(struct policy *p, struct str source, struct str dest, bool writable, const struct where *w,
+                   struct err *err);
+/* @value NULL: pass the host's. */
+int set_env(struct policy *p, struct str name, const struct str *value, const struct where *w, struct err *err);
+
+enum entry_kind {
+    ENTRY_PATH,         /* glob: absolute, `~` and relative paths resolved */
+    ENTRY_LITERAL,      /* the same, no character is special */
+    ENTRY_NAMES,        /* relative names, no globs: protect */
+    ENTRY_HOST,         /* our host pattern */
+    ENTRY_HOST_SRT,
+    ENTRY_HOST_SRT_DENY,
+    ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
+};
+int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text,
+             const struct where *w, struct err *err);
+/* A list that is written replaces the one of the layer below. */
+void list_begin(struct policy_list *list, const struct where *w);
+/* Room for @n entries; the list becomes empty. */
+int list_reserve(struct policy *p, struct policy_list *list, size_t n, struct err *err);
+int list_push(struct policy *p, struct policy_list *list, struct policy_entry entry, struct err *err);
+
+/* @text as a normal absolute path in the arena; `~` is the home, a relative path lies below @base. */
+int resolve_path(struct policy *p, struct str text, struct str base, bool glob, const struct where *w, char **out,
+                 struct err *err);
+
+/* --- preset.c ------------------------------------------------------------------------------------------------- */
+
+/* Put the preset of @mode under everything that a file or flag has set. */
+int preset_apply(struct policy *p, enum policy_mode mode, const struct origin *from, struct err *err);
+/* Make @p follow SRT semantics: host view, caller's environment, SRT's names and default writable places. */
+int preset_srt(struct policy *p, struct err *err);
+
+/* --- builtin.c ------------------------------------------------------------------------------------------------ */
+
+int builtin_credentials(struct policy *p, struct err *err);
+int builtin_protect(struct policy *p, bool srt, struct err *err);
+int builtin_env_deny(struct policy *p, struct err *err);
+
+static inline bool
+origin_explicit(const struct origin *from)
+{
+    return from->kind == ORIGIN_FILE || from->kind == ORIGIN_FLAG;
+}
+
+#endif

@@ -1,0 +1,385 @@
+/* policy/set_list.c: paths, lists, binds, the workspace and variables (see set.c) */
+#include <string.h>
+
+#include "match/host.h"
+#include "match/path.h"
+#include "policy/internal.h"
+
+#define LIST_FIRST 8
+#define BINDS_MAX 256
+#define ENV_MAX 1024
+
+/* Entries that a list of @n has room for: a power of two, so that no capacity needs to be stored. */
+static size_t
+list_room(size_t n)
+{
+    size_t room = LIST_FIRST;
+
+    while (room < n)
+        room *= 2;
+    return n == 0 ? 0 : room;
+}
+
+int
+list_reserve(struct policy *p, struct policy_list *list, size_t n, struct err *err)
+{
+    list->v = arena_alloc(p->arena, list_room(n) * sizeof(*list->v));
+    list->n = 0;
+    return list->v != NULL ? 0 : policy_no_memory(err);
+}
+
+/* Room for one more element of @size in the array @v of @n; the new array, or NULL. */
+static void *
+grow(struct policy *p, void *v, size_t n, size_t size)
+{
+    void *more;
+
+    if (n < list_room(n))
+        return v;
+    more = arena_alloc(p->arena, list_room(n + 1) * size);
+    if (more != NULL && n > 0)
+        memcpy(more, v, n * size);
+    return more;
+}
+
+int
+list_push(struct policy *p, struct policy_list *list, struct policy_entry entry, struct err *err)
+{
+    struct policy_entry *v;
+
+    if (list->n >= POLICY_LIST_MAX)
+        return err_set(err, ERR_LIMIT, "policy.list.too-long", "more than %d entries in one list", POLICY_LIST_MAX);
+    v = grow(p, list->v, list->n, sizeof(*v));
+    if (v == NULL)
+        return policy_no_memory(err);
+    list->v = v;
+    list->v[list->n++] = entry;
+    return 0;
+}
+
+void
+list_begin(struct policy_list *list, const struct where *w)
+{
+    list->v = NULL;
+    list->n = 0;
+    list->set = true;
+    list->from = w->from;
+}
+
+static int
+path_refused(struct str text, enum path_fault fault, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+
+    return where_fail(w, err, "policy.path", "path %s %s", show(text, shown), path_fault_text(fault));
+}
+
+int
+resolve_path(struct policy *p, struct str text, struct str base, bool glob, const struct where *w, char **out,
+             struct err *err)
+{
+    char normal[PATH_TEXT_MAX + 1], shown[SHOW_MAX];
+    enum path_fault fault;
+    size_t n;
+
+    if (text.n > 0 && text.p[0] == '~') {
+        if (text.n > 1 && text.p[1] != '/') {
+            where_fail(w, err, "policy.path.user", "%s: another user's home is not looked up", show(text, shown));
+            return err_hint(err, "write the path out, or \"./~name\" for a file of that name");
+        }
+        if (p->home == NULL) {
+            where_fail(w, err, "policy.path.home", "%s: the home directory is not known", show(text, shown));
+            return err_hint(err, "set HOME, or write the path out");
+        }
+        base = str_of(p->home);
+        text = text.n <= 2 ? STR_LIT(".") : (struct str){ text.p + 2, text.n - 2 };
+        while (text.n > 1 && text.p[0] == '/')
+            text = (struct str){ text.p + 1, text.n - 1 };
+    }
+    fault = path_normalise(text, base, glob, normal, sizeof(normal), &n);
+    if (fault != PATH_OK)
+        return path_refused(text, fault, w, err);
+    *out = arena_copy(p->arena, (struct str){ normal, n });
+    return *out != NULL ? 0 : policy_no_memory(err);
+}
+
+static int
+entry_path(struct policy *p, struct str text, bool literal, struct policy_entry *entry, const struct where *w,
+           struct err *err)
+{
+    struct str stem = text;
+
+    /* "dir/" followed by any number of stars-for-everything is the directory itself */
+    while (!literal && str_ends(stem, STR_LIT("/**")) && stem.n > 3)
+        stem.n -= 3;
+    entry->literal = literal || !path_has_glob(stem);
+    return resolve_path(p, entry->literal ? stem : text, str_of(p->cwd), !entry->literal, w, &entry->value, err);
+}
+
+/* A protected name is compared name by name, at any depth: it has to be relative and plain. */
+static int
+entry_names(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
+{
+    char normal[PATH_TEXT_MAX + 1], shown[SHOW_MAX];
+    enum path_fault fault;
+    size_t n;
+
+    if (text.n > 0 && (text.p[0] == '/' || text.p[0] == '~' || path_has_glob(text))) {
+        where_fail(w, err, "policy.protect", "%s is not a plain relative name", show(text, shown));
+        return err_hint(err, "protect takes names such as \".git/hooks\", found at any depth; deny-write takes paths "
+                        "and globs");
+    }
+    fault = path_normalise(text, STR_LIT("/"), false, normal, sizeof(normal), &n);
+    if (fault != PATH_OK)
+        return path_refused(text, fault, w, err);
+    if (n == 1)
+        return path_refused(text, PATH_EMPTY, w, err);
+    entry->literal = true;
+    entry->value = arena_copy(p->arena, (struct str){ normal + 1, n - 1 });
+    return entry->value != NULL ? 0 : policy_no_memory(err);
+}
+
+static int
+entry_host(struct policy *p, struct str text, enum entry_kind kind, struct policy_entry *entry,
+           const struct where *w, struct err *err)
+{
+    struct host_pattern pattern;
+    enum host_fault fault = kind == ENTRY_HOST ? host_pattern_cloche(text, &pattern)
+                                               : host_pattern_srt(text, kind == ENTRY_HOST_SRT_DENY, &pattern);
+    char shown[SHOW_MAX];
+
+    if (fault != HOST_OK) {
+        where_fail(w, err, host_fault_code(fault), "%s %s", show(text, shown), host_fault_text(fault));
+        if (fault == HOST_TOO_WIDE || fault == HOST_BARE_STAR)
+            return err_hint(err, "use a registrable name such as \"*.example.com\"");
+        if (fault == HOST_URL)
+            return err_hint(err, "write the host only: \"example.com\", or \"example.com:443\"");
+        if (fault == HOST_COLONS)
+            return err_hint(err, "write an IPv6 address in brackets: \"[2001:db8::1]:443\"");
+        return -1;
+    }
+    entry->value = arena_copy(p->arena, text);
+    return entry->value != NULL ? 0 : policy_no_memory(err);
+}
+
+static bool
+env_name_is_valid(struct str name)
+{
+    if (name.n == 0 || name.n > 255 || (name.p[0] >= '0' && name.p[0] <= '9'))
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
+            return false;
+    }
+    return true;
+}
+
+static int
+bad_env_name(struct str name, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+
+    where_fail(w, err, "policy.env.name", "%s is not a variable's name", show(name, shown));
+    return err_hint(err, "up to 255 letters, digits and \"_\", not beginning with a digit");
+}
+
+int
+list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text, const struct where *w,
+         struct err *err)
+{
+    struct policy_entry entry = { .from = w->from };
+    int r = 0;
+
+    switch (kind) {
+    case ENTRY_PATH:
+    case ENTRY_LITERAL:
+        r = entry_path(p, text, kind == ENTRY_LITERAL, &entry, w, err);
+        break;
+    case ENTRY_NAMES:
+        r = entry_names(p, text, &entry, w, err);
+        break;
+    case ENTRY_HOST:
+    case ENTRY_HOST_SRT:
+    case ENTRY_HOST_SRT_DENY:
+        r = entry_host(p, text, kind, &entry, w, err);
+        break;
+    case ENTRY_ENV_NAME:
+        if (!env_name_is_valid(text))
+            return bad_env_name(text, w, err);
+        entry.value = arena_copy(p->arena, text);
+        break;
+    }
+    if (r < 0)
+        return -1;
+    entry.written = arena_copy(p->arena, text);
+    if (entry.value == NULL || entry.written == NULL)
+        return policy_no_memory(err);
+    list->set = true;
+    if (list->n == 0 || list->from.kind != ORIGIN_FILE)
+        list->from = w->from;
+    return list_push(p, list, entry, err);
+}
+
+int
+set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    struct str base = p->view.v == VIEW_PRIVATE ? STR_LIT("/workspace") : str_of(p->cwd);
+
+    p->workdir.from = w->from;
+    return resolve_path(p, text, base, false, w, &p->workdir.p, err);
+}
+
+static bool
+workspace_kind_parse(struct str text, enum workspace_kind *out)
+{
+    static const struct { const char *word; enum workspace_kind kind; } words[] = {
+        { "rw", WORKSPACE_RW }, { "ro", WORKSPACE_RO }, { "cow", WORKSPACE_COW } };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (str_eq_c(text, words[i].word)) {
+            *out = words[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+int
+set_workspace_kind(struct policy *p, struct str kind, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+
+    if (!workspace_kind_parse(kind, &p->workspace.kind)) {
+        where_fail(w, err, "policy.workspace.kind", "%s is not a kind of workspace", show(kind, shown));
+        return err_hint(err, "rw (writes go to the folder), ro (no writes), cow (writes go to a copy: cloche diff, "
+                        "apply, discard)");
+    }
+    p->workspace.from = w->from;
+    p->workspace.kind_given = true;
+    return 0;
+}
+
+int
+set_workspace_dir(struct policy *p, struct str dir, const struct where *w, struct err *err)
+{
+    char *path;
+
+    if (resolve_path(p, dir, str_of(p->cwd), false, w, &path, err) < 0)
+        return -1;
+    p->workspace.dir = path;
+    p->workspace.from = w->from;
+    p->workspace.kind = WORKSPACE_RW;
+    p->workspace.kind_given = false;
+    return 0;
+}
+
+int
+set_workspace(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    const char *colon = text.n > 0 ? memrchr(text.p, ':', text.n) : NULL;
+    struct str dir = text, kind;
+
+    if (str_eq(text, STR_LIT("tmpfs"))) {
+        p->workspace.dir = NULL;
+        p->workspace.kind = WORKSPACE_TMPFS;
+        p->workspace.kind_given = true;
+        p->workspace.from = w->from;
+        return 0;
+    }
+    if (colon == NULL)
+        return set_workspace_dir(p, dir, w, err);
+    dir.n = (size_t)(colon - text.p);
+    kind = (struct str){ colon + 1, text.n - dir.n - 1 };
+    if (set_workspace_dir(p, dir, w, err) < 0)
+        return -1;
+    return set_workspace_kind(p, kind, w, err);
+}
+
+int
+set_bind_parts(struct policy *p, struct str source, struct str dest, bool writable, const struct where *w,
+               struct err *err)
+{
+    struct policy_bind bind = { .writable = writable, .from = w->from };
+    struct policy_bind *v;
+    char shown[SHOW_MAX];
+
+    if (p->n_binds >= BINDS_MAX)
+        return where_fail(w, err, "policy.bind.too-many", "more than %d binds", BINDS_MAX);
+    if (resolve_path(p, source, str_of(p->cwd), false, w, &bind.source, err) < 0)
+        return -1;
+    if (dest.n == 0) {
+        bind.dest = bind.source;
+    } else if (dest.p[0] != '/') {
+        where_fail(w, err, "policy.bind.dest", "destination %s is not absolute", show(dest, shown));
+        return err_hint(err, "write where it appears inside: \"data:/workspace/data\"");
+    } else if (resolve_path(p, dest, STR_LIT("/"), false, w, &bind.dest, err) < 0) {
+        return -1;
+    }
+    v = grow(p, p->binds, p->n_binds, sizeof(*v));
+    if (v == NULL)
+        return policy_no_memory(err);
+    p->binds = v;
+    p->binds[p->n_binds++] = bind;
+    return 0;
+}
+
+int
+set_bind(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    struct str parts[3] = { { NULL, 0 } };
+    size_t n = 0, start = 0;
+    bool writable = false;
+    char shown[SHOW_MAX];
+
+    for (size_t i = 0; i <= text.n; i++) {
+        if (i < text.n && text.p[i] != ':')
+            continue;
+        if (n == 3 || i == start) {
+            where_fail(w, err, "policy.bind.syntax", "%s is not SRC[:DEST][:ro|:rw]", show(text, shown));
+            return err_hint(err, "in a settings file {source: ..., dest: ...} takes names with \":\"");
+        }
+        parts[n++] = (struct str){ text.p + start, i - start };
+        start = i + 1;
+    }
+    if (n > 1 && (str_eq(parts[n - 1], STR_LIT("ro")) || str_eq(parts[n - 1], STR_LIT("rw")))) {
+        writable = str_eq(parts[n - 1], STR_LIT("rw"));
+        parts[--n] = (struct str){ NULL, 0 };
+    }
+    if (n == 3) {
+        where_fail(w, err, "policy.bind.access", "%s: the last part must be ro or rw", show(text, shown));
+        return err_hint(err, "SRC:DEST:ro, or SRC:DEST:rw");
+    }
+    return set_bind_parts(p, parts[0], parts[1], writable, w, err);
+}
+
+int
+set_env(struct policy *p, struct str name, const struct str *value, const struct where *w, struct err *err)
+{
+    struct policy_env env = { .from = w->from };
+    struct policy_env *v;
+    size_t at = 0;
+
+    if (!env_name_is_valid(name))
+        return bad_env_name(name, w, err);
+    if (value != NULL && (value->n > POLICY_STRING_MAX || (value->n > 0 && memchr(value->p, '\0', value->n) != NULL)))
+        return where_fail(w, err, "policy.env.value", "the value of %.*s holds a NUL byte or is longer than %d bytes",
+                          (int)name.n, name.p, POLICY_STRING_MAX);
+    env.name = arena_copy(p->arena, name);
+    env.value = value != NULL ? arena_copy(p->arena, *value) : NULL;
+    if (env.name == NULL || (value != NULL && env.value == NULL))
+        return policy_no_memory(err);
+    while (at < p->n_env && !str_eq_c(name, p->env[at].name))
+        at++;
+    if (at == p->n_env) {
+        if (p->n_env >= ENV_MAX)
+            return where_fail(w, err, "policy.env.too-many", "more than %d variables", ENV_MAX);
+        v = grow(p, p->env, p->n_env, sizeof(*v));
+        if (v == NULL)
+            return policy_no_memory(err);
+        p->env = v;
+        p->n_env++;
+    }
+    p->env[at] = env;
+    return 0;
+}

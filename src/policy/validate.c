@@ -1,0 +1,429 @@
+/* policy/validate.c: combinations that cannot be kept are refused, before anything starts
+ *
+ * Single values were judged where they were set (set.c). Here the whole is: what a mode cannot do, places that would
+ * swallow each other, rules about paths that the sandbox will not have. What a person asked for is never dropped in
+ * silence: either it holds, or the policy is refused with the name of the line or flag that asked.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "match/path.h"
+#include "policy/internal.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The refusal of the value that came from @from. */
+#define REFUSE(from_, key_, ...) where_fail(&(struct where){ .from = *(from_), .key = (key_) }, err, __VA_ARGS__)
+
+struct asked { const char *key; const struct origin *from; bool asks; };
+
+/* The first row that a person asked for, or NULL. */
+static const struct asked *
+first_asked(const struct asked *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].asks && origin_explicit(rows[i].from))
+            return &rows[i];
+    return NULL;
+}
+
+static const char *
+key_of(const struct asked *row)
+{
+    return row->from->kind == ORIGIN_FILE ? row->key : NULL;
+}
+
+static int
+check_off(const struct policy *p, struct err *err)
+{
+    const struct policy_limits *l = &p->limits;
+    const struct origin *bind = p->n_binds > 0 ? &p->binds[0].from : &p->mode.from;
+    const struct asked rows[] = {
+        { "view", &p->view.from, p->view.v == VIEW_PRIVATE },
+        { "binds", bind, p->n_binds > 0 },
+        { "workspace", &p->workspace.from, p->workspace.kind != WORKSPACE_RW },
+        { "filesystem.deny-read", &p->deny_read.from, p->deny_read.n > 0 },
+        { "filesystem.allow-read", &p->allow_read.from, p->allow_read.n > 0 },
+        { "filesystem.allow-write", &p->allow_write.from, p->allow_write.set },
+        { "filesystem.deny-write", &p->deny_write.from, p->deny_write.n > 0 },
+        { "filesystem.protect", &p->protect.from, p->protect.set },
+        { "read-only-root", &p->read_only_root.from, p->read_only_root.v },
+        { "network", &p->network.from, p->network.v != NETWORK_HOST },
+        { "network.allow", &p->allow_domains.from, p->allow_domains.n > 0 },
+        { "network.deny", &p->deny_domains.from, p->deny_domains.n > 0 },
+        { "unix-sockets", &p->unix_sockets.from, p->unix_sockets.n > 0 },
+        { "user", &p->user.from, true },
+        { "hostname", &p->hostname.from, true },
+        { "limits.memory", &l->memory.from, l->memory.v > 0 },
+        { "limits.cpus", &l->cpu_milli.from, l->cpu_milli.v > 0 },
+        { "limits.pids", &l->pids.from, l->pids.v > 0 },
+        { "limits.disk", &l->disk.from, l->disk.v > 0 },
+        { "limits.open-files", &l->nofile.from, l->nofile.v > 0 },
+    };
+    const struct asked *row = first_asked(rows, N(rows));
+
+    if (p->mode.v != MODE_OFF || row == NULL)
+        return 0;
+    REFUSE(row->from, key_of(row), "policy.off.asks", "mode off has no wall that could keep this");
+    return err_hint(err, "use mode light or standard; with off only a writable workspace, the working directory, "
+                    "variables, time, grace and output remain");
+}
+
+static int
+check_light(const struct policy *p, struct err *err)
+{
+    const struct asked rows[] = {
+        { "view", &p->view.from, p->view.v == VIEW_PRIVATE },
+        { "workspace", &p->workspace.from,
+          p->workspace.kind == WORKSPACE_COW || p->workspace.kind == WORKSPACE_TMPFS },
+        { "user", &p->user.from, true },
+        { "hostname", &p->hostname.from, true },
+        { "limits.disk", &p->limits.disk.from, p->limits.disk.v > 0 },
+        { "allow-nested-user-namespaces", &p->nested_userns.from, p->nested_userns.v },
+    };
+    const struct asked *row = first_asked(rows, N(rows));
+
+    if (p->mode.v != MODE_LIGHT || row == NULL)
+        return 0;
+    REFUSE(row->from, key_of(row), "policy.light.asks",
+           "mode light has no namespaces: it cannot give an own tree, user, host name or disk");
+    return err_hint(err, "use mode standard, or leave this out");
+}
+
+static int
+check_max(const struct policy *p, struct err *err)
+{
+    const struct asked rows[] = {
+        { "network", &p->network.from, p->network.v == NETWORK_HOST },
+        { "view", &p->view.from, p->view.v == VIEW_HOST },
+        { "unix-sockets", &p->all_unix_sockets.from, p->all_unix_sockets.v },
+        { "read-only-root", &p->read_only_root.from, !p->read_only_root.v },
+        { "fallback", &p->fallback.from, p->fallback.v == FALLBACK_WARN },
+        { "allow-nested-user-namespaces", &p->nested_userns.from, p->nested_userns.v },
+    };
+    const struct asked *row = first_asked(rows, N(rows));
+
+    if (p->mode.v != MODE_MAX)
+        return 0;
+    if (p->srt) {
+        REFUSE(&p->mode.from, NULL, "policy.max.srt", "SRT settings describe the host's tree; mode max has none");
+        return err_hint(err, "use mode standard");
+    }
+    if (row != NULL) {
+        REFUSE(row->from, key_of(row), "policy.max.asks", "mode max does not give this way");
+        return err_hint(err, "use mode standard");
+    }
+    for (size_t i = 0; i < n_limit_specs; i++) {
+        const struct policy_u64 *limit = limit_field((struct policy_limits *)(uintptr_t)&p->limits, &limit_specs[i]);
+        if (limit->v != 0 || strcmp(limit_specs[i].key, "grace") == 0)
+            continue;
+        REFUSE(&limit->from, limit->from.kind == ORIGIN_FILE ? limit_specs[i].key : NULL, "policy.max.unlimited",
+               "mode max has a limit for everything");
+        return err_hint(err, "give a larger value instead of none, or use mode standard");
+    }
+    return 0;
+}
+
+static int
+check_network(const struct policy *p, struct err *err)
+{
+    const struct policy_list *named = p->allow_domains.n > 0 ? &p->allow_domains : &p->deny_domains;
+
+    if (p->network.v == NETWORK_HOST && named->n > 0 && p->mode.v != MODE_OFF) {
+        REFUSE(&named->v[0].from, NULL, "policy.network.both",
+               "rules about names cannot hold on the host's own network");
+        return err_hint(err, "leave out the names, or \"network: host\"");
+    }
+    if (p->srt)
+        return 0;       /* an SRT allowlist starts closed: nothing opens until egress can check names */
+    if (p->network.v == NETWORK_ALLOWLIST || named->n > 0) {
+        const struct origin *from = named->n > 0 ? &named->v[0].from : &p->network.from;
+        REFUSE(from, NULL, "policy.network.not-yet", "reaching hosts by name is not in this release");
+        return err_hint(err, "leave it out (no network), or --network host for the host's whole network");
+    }
+    return 0;
+}
+
+/* The host's tree in a mode that could give another one (light and off were refused before). */
+static int
+check_host_view(const struct policy *p, struct err *err)
+{
+    const struct asked rows[] = {
+        { "workspace", &p->workspace.from, p->workspace.kind == WORKSPACE_TMPFS },
+        { "limits.disk", &p->limits.disk.from, p->limits.disk.v > 0 },
+    };
+    const struct asked *row = first_asked(rows, N(rows));
+
+    if (p->view.v != VIEW_HOST || row == NULL)
+        return 0;
+    REFUSE(row->from, key_of(row), "policy.view.asks", "the host's tree has no file system of ours that could be this");
+    return err_hint(err, "use --view private, or leave this out");
+}
+
+static bool
+within(const char *path, const char *dir)
+{
+    return path_within(str_of(path), str_of(dir));
+}
+
+/* Kernel interfaces: showing the host's into a sandbox undoes its walls, and mounting over the sandbox's blinds us. */
+static const char *
+kernel_tree(const char *path)
+{
+    static const char *const trees[] = { "/proc", "/sys", "/dev" };
+
+    for (size_t i = 0; i < N(trees); i++)
+        if (within(path, trees[i]))
+            return trees[i];
+    return NULL;
+}
+
+static int
+check_bind(const struct policy *p, const struct policy_bind *bind, struct err *err)
+{
+    static const char *const system_dirs[] = {
+        "/", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/tmp", "/var", "/run", "/home",
+        "/home/agent", "/workspace" };
+
+    if (strcmp(bind->source, "/") == 0) {
+        REFUSE(&bind->from, NULL, "policy.bind.source", "the whole host cannot be bound into a sandbox");
+        return err_hint(err, "bind the directories that are needed, or use --view host");
+    }
+    if (kernel_tree(bind->source) != NULL) {
+        REFUSE(&bind->from, NULL, "policy.bind.source", "source %s is the host's kernel interface", bind->source);
+        return err_hint(err, "the sandbox has a /proc and /dev of its own");
+    }
+    if (p->view.v == VIEW_HOST) {
+        if (strcmp(bind->source, bind->dest) == 0)
+            return 0;
+        REFUSE(&bind->from, NULL, "policy.bind.host-view", "in the host's tree %s cannot appear at %s", bind->source,
+               bind->dest);
+        return err_hint(err, "paths keep their place there: leave the destination out, or use --view private");
+    }
+    if (kernel_tree(bind->dest) != NULL) {
+        REFUSE(&bind->from, NULL, "policy.bind.reserved", "destination %s lies in %s, which the sandbox makes itself",
+               bind->dest, kernel_tree(bind->dest));
+        return err_hint(err, "choose a destination such as /workspace/NAME or /mnt/NAME");
+    }
+    for (size_t i = 0; i < N(system_dirs); i++) {
+        if (strcmp(bind->dest, system_dirs[i]) != 0)
+            continue;
+        REFUSE(&bind->from, NULL, "policy.bind.reserved", "destination %s would hide what the sandbox puts there",
+               bind->dest);
+        return err_hint(err, strcmp(bind->dest, "/workspace") == 0 ? "use --workspace DIR for /workspace itself"
+                                                                   : "bind below it, or to /mnt/NAME");
+    }
+    return 0;
+}
+
+static int
+bind_order(const void *a, const void *b)
+{
+    const struct policy_bind *x = a, *y = b;
+
+    return strcmp(x->dest, y->dest);    /* a parent is a prefix of its children, so it comes first */
+}
+
+static int
+check_binds(struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (check_bind(p, &p->binds[i], err) < 0)
+            return -1;
+    if (p->n_binds < 2)
+        return 0;
+    qsort(p->binds, p->n_binds, sizeof(*p->binds), bind_order);
+    for (size_t i = 1; i < p->n_binds; i++) {
+        if (strcmp(p->binds[i - 1].dest, p->binds[i].dest) != 0)
+            continue;
+        REFUSE(&p->binds[i].from, NULL, "policy.bind.twice", "two binds have the destination %s", p->binds[i].dest);
+        return err_hint(err, "keep one of %s and %s", p->binds[i - 1].source, p->binds[i].source);
+    }
+    return 0;
+}
+
+static int
+check_workspace(const struct policy *p, struct err *err)
+{
+    static const char *const system_dirs[] = {
+        "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/boot", "/var/lib", "/run" };
+    const char *dir = p->workspace.dir;
+    const struct origin *from = &p->workspace.from;
+
+    if (dir == NULL) {
+        if (p->workspace.kind == WORKSPACE_TMPFS)
+            return 0;
+        REFUSE(from, NULL, "policy.workspace.dir", "the workspace has a kind but no directory");
+        return err_hint(err, "--workspace DIR:KIND, or workspace: {dir: ..., kind: ...}");
+    }
+    if (strcmp(dir, "/") == 0 || kernel_tree(dir) != NULL) {
+        REFUSE(from, NULL, "policy.workspace.system", "%s cannot be a workspace", dir);
+        return err_hint(err, "name the project's directory");
+    }
+    for (size_t i = 0; i < N(system_dirs); i++) {
+        if (p->workspace.kind != WORKSPACE_RW || !within(dir, system_dirs[i]))
+            continue;
+        REFUSE(from, NULL, "policy.workspace.system", "%s belongs to the system and cannot be a writable workspace",
+               dir);
+        return err_hint(err, "use %s:ro or %s:cow", dir, dir);
+    }
+    if (p->home != NULL && within(p->home, dir) && !p->workspace.kind_given) {
+        REFUSE(from, NULL, "policy.workspace.home", "%s holds the whole home directory", dir);
+        return err_hint(err, "name the project's directory; if the home is meant, say how: %s:ro, :cow or :rw", dir);
+    }
+    if (p->view.v == VIEW_HOST && p->workspace.kind == WORKSPACE_COW) {
+        REFUSE(from, NULL, "policy.workspace.host-view", "a copy-on-write workspace needs an own tree");
+        return err_hint(err, "leave out --view host, or use %s:rw", dir);
+    }
+    return 0;
+}
+
+/* Whether the private tree has a place for @path, as the host or as the sandbox names it. */
+static bool
+is_mounted(const struct policy *p, const char *path)
+{
+    static const char *const own[] = { "/workspace", "/tmp", "/home/agent", "/var/tmp", "/run" };
+
+    if (p->workspace.dir != NULL && within(path, p->workspace.dir))
+        return true;
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (within(path, p->binds[i].source) || within(path, p->binds[i].dest))
+            return true;
+    for (size_t i = 0; i < N(own); i++)
+        if (within(path, own[i]))
+            return true;
+    return false;
+}
+
+static int
+check_writes(const struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->allow_write.n; i++) {
+        const struct policy_entry *entry = &p->allow_write.v[i];
+        char prefix[PATH_TEXT_MAX + 1];
+        size_t n = entry->literal ? strlen(entry->value) : path_glob_prefix(str_of(entry->value));
+
+        if (p->srt || p->mode.v == MODE_OFF)
+            return 0;
+        memcpy(prefix, entry->value, n);
+        prefix[n] = '\0';
+        if (n <= 1) {
+            REFUSE(&entry->from, NULL, "policy.write.root", "\"%s\" would make the whole tree writable",
+                   entry->written);
+            return err_hint(err, "name the directories that have to be writable");
+        }
+        if (p->view.v == VIEW_PRIVATE && !is_mounted(p, prefix)) {
+            REFUSE(&entry->from, NULL, "policy.write.not-mounted", "%s is not in the sandbox, so nothing can write it",
+                   entry->value);
+            return err_hint(err, "show it first: --bind %s:rw, or --workspace %s", prefix, prefix);
+        }
+    }
+    return 0;
+}
+
+/* Explicit values win over the list of names to drop; otherwise they would vanish without a word. */
+static void
+settle_env(struct policy *p)
+{
+    for (size_t i = 0; i < p->n_env; i++) {
+        size_t kept = 0;
+        if (p->env[i].value == NULL)
+            continue;
+        for (size_t j = 0; j < p->env_deny.n; j++)
+            if (strcmp(p->env_deny.v[j].value, p->env[i].name) != 0)
+                p->env_deny.v[kept++] = p->env_deny.v[j];
+        p->env_deny.n = kept;
+    }
+}
+
+static void
+settle_git_config(struct policy *p)
+{
+    size_t kept = 0;
+
+    if (!p->allow_git_config.v)
+        return;
+    for (size_t i = 0; i < p->protect.n; i++) {
+        const struct policy_entry *entry = &p->protect.v[i];
+        if (entry->from.kind != ORIGIN_BUILTIN || (strcmp(entry->value, ".git/config") != 0 &&
+                                                   strcmp(entry->value, ".git/config.worktree") != 0))
+            p->protect.v[kept++] = *entry;
+    }
+    p->protect.n = kept;
+}
+
+static int
+add_place(struct policy *p, struct policy_list *list, char *path, const struct origin *from, struct err *err)
+{
+    struct policy_entry entry = { .value = path, .written = path, .literal = true, .from = *from };
+
+    return list_push(p, list, entry, err);
+}
+
+/* The host's tree has no mounts of ours: what a workspace and binds mean there is said with the write rules. */
+static int
+settle_host_view(struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->n_binds; i++) {
+        const struct policy_bind *bind = &p->binds[i];
+        if (add_place(p, bind->writable ? &p->allow_write : &p->deny_write, bind->source, &bind->from, err) < 0)
+            return -1;
+    }
+    p->n_binds = 0;
+    if (p->workspace.dir == NULL)
+        return 0;
+    return add_place(p, p->workspace.kind == WORKSPACE_RW ? &p->allow_write : &p->deny_write, p->workspace.dir,
+                     &p->workspace.from, err);
+}
+
+static int
+settle_workdir(struct policy *p, struct err *err)
+{
+    const char *dir = p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir != NULL ? p->workspace.dir : p->cwd;
+
+    if (origin_explicit(&p->workdir.from))
+        return 0;
+    if (p->workspace.dir != NULL && p->view.v == VIEW_HOST)
+        p->workdir.from = p->workspace.from;
+    p->workdir.p = arena_copy(p->arena, str_of(dir));
+    return p->workdir.p != NULL ? 0 : policy_no_memory(err);
+}
+
+int
+policy_validate(struct policy *p, struct err *err)
+{
+    if (check_off(p, err) < 0 || check_light(p, err) < 0 || check_max(p, err) < 0 || check_host_view(p, err) < 0 ||
+        check_network(p, err) < 0 || check_workspace(p, err) < 0 || check_binds(p, err) < 0 || check_writes(p, err) < 0)
+        return -1;
+    settle_env(p);
+    settle_git_config(p);
+    if (p->mode.v != MODE_OFF && p->view.v == VIEW_HOST && settle_host_view(p, err) < 0)
+        return -1;
+    return settle_workdir(p, err);
+}
+
+const char *
+policy_origin_text(const struct origin *from, char out[POLICY_ORIGIN_TEXT_MAX])
+{
+    const char *name = from->name != NULL ? from->name : "";
+
+    switch (from->kind) {
+    case ORIGIN_DEFAULT:
+        snprintf(out, POLICY_ORIGIN_TEXT_MAX, "default");
+        break;
+    case ORIGIN_MODE:
+        snprintf(out, POLICY_ORIGIN_TEXT_MAX, "mode %s", name);
+        break;
+    case ORIGIN_FILE:
+        snprintf(out, POLICY_ORIGIN_TEXT_MAX, from->line > 0 ? "%s:%u" : "%s", name, from->line);
+        break;
+    case ORIGIN_FLAG:
+        snprintf(out, POLICY_ORIGIN_TEXT_MAX, "%s", name);
+        break;
+    case ORIGIN_BUILTIN:
+        snprintf(out, POLICY_ORIGIN_TEXT_MAX, "built in (%s)", name);
+        break;
+    }
+    return out;
+}
