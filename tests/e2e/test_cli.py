@@ -1,0 +1,129 @@
+"""The command line itself: help, version, and errors that name the value, the rule and the way out."""
+import pytest
+
+from helpers import requirement
+
+VERBS = ["run", "code", "shell", "policy", "why", "diff", "apply", "discard", "doctor", "prove", "srt"]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["help"], ["-h"]])
+def test_help(cloche, words):
+    result = cloche(*words)
+    assert result.ok and not result.err
+    for verb in VERBS:
+        assert verb in result.out, verb
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_each_verb(cloche, verb):
+    for words in ([verb, "--help"], ["help", verb]):
+        result = cloche(*words)
+        assert result.ok and f"cloche {verb}" in result.out, result
+
+
+@pytest.mark.parametrize("words", [["version"], ["--version"]])
+def test_version(cloche, words):
+    result = cloche(*words)
+    assert result.ok and any(c.isdigit() for c in result.out), result
+
+
+def test_nothing_at_all_shows_help_and_fails(cloche):
+    result = cloche()
+    assert result.code == 125 and "run" in result.err, result
+
+
+@pytest.mark.parametrize("verb,near", [("rnu", "run"), ("shel", "shell"), ("polcy", "policy"), ("docter", "doctor")])
+def test_unknown_verb_names_the_nearest(cloche, verb, near):
+    result = cloche(verb)
+    assert result.code == 125 and f"{near}" in result.err and verb in result.err, result
+
+
+@pytest.mark.parametrize("flag,near", [("--memroy", "--memory"), ("--worksapce", "--workspace"), ("--time-out", "--timeout"),
+                                       ("--evn", "--env"), ("--jsno", "--json"), ("--netwrok", "--network")])
+def test_typo_in_a_flag_names_the_nearest(cloche, flag, near):
+    result = cloche("run", flag, "1", "--", "true")
+    assert result.code == 125 and flag in result.err and near in result.err, result
+    assert "[" in result.err
+
+
+def test_flag_unlike_any_other(cloche):
+    result = cloche("run", "--zzzzzzzzzz", "--", "true")
+    assert result.code == 125 and "--zzzzzzzzzz" in result.err and "unknown" in result.err
+
+
+def test_short_flags_are_not_silently_ignored(cloche):
+    assert cloche("run", "-m", "1g", "--", "true").code == 125
+
+
+def test_flag_without_its_value(cloche):
+    result = cloche("run", "--memory")
+    assert result.code == 125 and "--memory" in result.err, result
+    assert cloche("run", "--memory", "--", "true").code == 125
+
+
+def test_value_for_a_flag_that_takes_none(cloche):
+    assert cloche("run", "--json=yes", "--", "true").code == 125
+
+
+def test_abbreviations_are_refused(cloche):
+    """--mem today must not become ambiguous tomorrow."""
+    result = cloche("run", "--mem", "1g", "--", "true")
+    assert result.code == 125 and "--memory" in result.err, result
+
+
+def test_errors_go_to_stderr_and_have_three_parts(cloche):
+    result = cloche("run", "--memory", "lots", "--", "true")
+    assert not result.out
+    assert result.err.startswith("cloche: "), result
+    assert "lots" in result.err and "[" in result.err and "]" in result.err
+    assert len(result.err.strip().splitlines()) >= 2, "a hint on the second line"
+
+
+def test_no_colours_into_a_pipe(cloche):
+    for words in (["--help"], ["run", "--memory", "x", "--", "true"], ["run", "--mode", "off", "--", "true"]):
+        result = cloche(*words)
+        assert "\x1b" not in result.out + result.err
+
+
+def test_no_color_variable_on_a_terminal(cloche):
+    result = cloche("run", "--memory", "x", "--", "true", pty=True, env={"NO_COLOR": "1"})
+    assert "\x1b[" not in result.out, result
+
+
+@pytest.mark.parametrize("engine", ["nothing", "docker", "oci"])
+def test_engines_that_are_not_there(cloche, engine):
+    result = cloche("run", "--engine", engine, "--", "true")
+    assert result.code == 125 and engine in result.err, result
+
+
+def test_engine_auto_and_native(cloche):
+    for engine in ("auto", "native"):
+        assert cloche("run", "--engine", engine, "--json", "--", "true").json["engine"] == "native"
+
+
+def test_help_into_a_closed_pipe(cloche):
+    result = cloche.run(["/bin/sh", "-c", '"$@" | true', "sh", *cloche.argv("--help")])
+    assert result.ok, result
+
+
+def test_full_stdout_is_an_error(cloche):
+    with open("/dev/full", "wb") as full:
+        process = cloche.start(cloche.argv("run", "--json", "--", "true"), stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 125 and err, (process.returncode, err)
+
+
+def test_terminal_escapes_in_our_messages_are_harmless(cloche):
+    """A hostile name in an error message cannot drive the terminal."""
+    result = cloche("run", "--workspace", "/no/\x1b]0;owned\x07/x", "--", "true")
+    assert result.code == 125 and "\x1b" not in result.err, result
+    result = cloche("run", "--", "\x1b[2Jnope")
+    assert result.code == 127 and "\x1b" not in result.err, result
+
+
+@requirement("R30")
+def test_doctor_answers(anyone):
+    result = anyone("doctor")
+    assert result.code in (0, 1), result
+    assert "landlock" in result.out.lower() and "seccomp" in result.out.lower()
+    assert isinstance(anyone("doctor", "--json").json, dict)

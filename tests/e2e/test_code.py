@@ -1,0 +1,141 @@
+"""cloche code: a piece of Python, JavaScript or shell from a file or stdin, with the source's limits."""
+import json
+
+import pytest
+
+from helpers import requirement
+
+HELLO = {"python": "import sys; print('hello', sys.version_info[0], __file__)",
+         "javascript": "console.log('hello', process.version.split('.')[0], __filename)",
+         "shell": "echo hello $BASH_VERSINFO $0"}
+NAME = {"python": "/workspace/script.py", "javascript": "/workspace/script.js", "shell": "/workspace/script.sh"}
+
+
+@requirement("R64")
+@pytest.mark.parametrize("language", HELLO)
+def test_from_stdin(anyone, language):
+    result = anyone("code", "--language", language, "-", stdin=HELLO[language])
+    assert result.ok and result.out.startswith("hello "), result
+    assert result.out.strip().endswith(NAME[language])
+
+
+@requirement("R64")
+@pytest.mark.parametrize("language", HELLO)
+def test_from_a_file(cloche, project, language):
+    path = project / "thing with space"
+    path.write_text(HELLO[language], encoding="utf-8")
+    result = cloche("code", "--language", language, path)
+    assert result.ok and result.out.startswith("hello "), result
+
+
+@requirement("R64")
+def test_versions(cloche):
+    """Python 3.11+, Node 20+, Bash 5.2+: as far as this host's own are."""
+    assert "Python 3" in cloche("code", "--language", "shell", "-", stdin="python3 --version").out
+    assert cloche("code", "--language", "javascript", "-", stdin="console.log(typeof fetch)").out == "function\n"
+    assert int(cloche("code", "--language", "shell", "-", stdin="echo ${BASH_VERSINFO[0]}").out) >= 5
+
+
+@requirement("R65")
+def test_limits_are_the_sources(cloche):
+    report = cloche("code", "--language", "python", "--json", "-", stdin="print(1)").json
+    limits = report["limits"]
+    assert limits["memory"]["limit"] == 512 << 20
+    assert limits["pids"]["limit"] == 256
+    assert limits["disk"]["limit"] == 1024 << 20
+    assert limits["output"]["limit"] == 1 << 20
+    assert report["stdout"] == "1\n"
+    text = json.dumps(limits)
+    assert "30000" in text and "1024" in text, limits       # 30 s; 1024 open files
+
+
+@requirement("R65")
+def test_limits_can_be_overridden(cloche):
+    result = cloche("code", "--language", "python", "--timeout", "300ms", "--grace", "100ms", "-",
+                    stdin="import time; time.sleep(1000)")
+    assert result.code == 124
+    report = cloche("code", "--language", "python", "--memory", "64m", "--json", "-",
+                    stdin="b = bytearray(b'x' * (200 << 20))")
+    assert report.json["reason"] == "memory", report
+
+
+@requirement("R65")
+def test_output_is_cut_at_one_mebibyte(cloche):
+    result = cloche("code", "--language", "shell", "-", stdin="yes | head -c 3000000")
+    assert result.ok and len(result.out_bytes) == 1 << 20
+    assert "output" in result.err
+
+
+@pytest.mark.parametrize("language,code", [("python", "raise SystemExit(7)"), ("javascript", "process.exit(7)"),
+                                           ("shell", "exit 7")])
+def test_exit_code(cloche, language, code):
+    assert cloche("code", "--language", language, "-", stdin=code).code == 7
+
+
+@pytest.mark.parametrize("language,code,word", [("python", "1/0", "ZeroDivisionError"),
+                                                ("javascript", "null.x", "TypeError"),
+                                                ("shell", "set -e; no-such-command", "no-such-command")])
+def test_errors_name_the_script(cloche, language, code, word):
+    result = cloche("code", "--language", language, "-", stdin=code)
+    assert not result.ok and word in result.err and "script" in result.err, result
+
+
+def test_script_sees_no_stdin_of_ours_when_it_came_that_way(cloche):
+    assert cloche("code", "--language", "python", "-", stdin="import sys; print(repr(sys.stdin.read()))").out == "''\n"
+
+
+def test_script_from_a_file_has_our_stdin(cloche, project):
+    (project / "s.py").write_text("import sys; print(sys.stdin.read())", encoding="ascii")
+    assert cloche("code", "--language", "python", project / "s.py", stdin="typed").out == "typed\n"
+
+
+@pytest.mark.parametrize("code", ["", "\n", "# only a comment\n"])
+def test_empty_code(cloche, code):
+    result = cloche("code", "--language", "python", "-", stdin=code)
+    assert result.code in (0, 125) and not result.out, result
+
+
+def test_code_is_bytes(cloche):
+    code = "print('é🛎', len(b'" + "x" * 200_000 + "'))\r\n"
+    assert cloche("code", "--language", "python", "-", stdin=code).out == "é🛎 200000\n"
+
+
+@pytest.mark.parametrize("language", ["ruby", "", "Python3", "py"])
+def test_unknown_language_is_refused(cloche, language):
+    result = cloche("code", "--language", language, "-", stdin="1")
+    assert result.code == 125
+    assert "python" in result.err and "javascript" in result.err and "shell" in result.err, result
+
+
+def test_missing_language_file_or_argument(cloche, project):
+    assert cloche("code", "-", stdin="1").code == 125
+    assert cloche("code", "--language", "python").code == 125
+    result = cloche("code", "--language", "python", project / "nothing.py")
+    assert result.code == 125 and "nothing.py" in result.err
+    assert cloche("code", "--language", "python", project).code == 125
+
+
+def test_json_report_of_code(cloche):
+    report = cloche("code", "--language", "javascript", "--json", "-", stdin="console.error('e'); console.log('o')").json
+    assert (report["stdout"], report["stderr"], report["exit_code"]) == ("o\n", "e\n", 0)
+
+
+@requirement("R66")
+def test_code_is_air_gapped(cloche, bait):
+    code = f"import socket; s = socket.create_connection(('127.0.0.1', {bait.tcp}), 5); print(s.recv(20))"
+    result = cloche("code", "--language", "python", "-", stdin=code)
+    assert not result.ok and "host service" not in result.out
+
+
+def test_modes_for_code(cloche):
+    for mode in ("light", "standard", "max"):
+        assert cloche("code", "--mode", mode, "--language", "python", "-", stdin="print(6*7)").out == "42\n", mode
+
+
+@requirement("R69")
+def test_script_in_a_bound_workspace_leaves_no_script_behind(cloche, project):
+    result = cloche("code", "--language", "python", "--workspace", project, "-", stdin="open('made','w').write('x')")
+    if result.code == 125:
+        return          # a rule that forbids the combination is as good, when it says so
+    assert result.ok, result
+    assert sorted(p.name for p in project.iterdir()) == ["made"]

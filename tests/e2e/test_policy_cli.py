@@ -1,0 +1,258 @@
+"""policy check, policy show, why: what a policy says before anything runs; and that runs obey it."""
+import json
+
+import pytest
+
+from helpers import requirement
+
+
+@pytest.fixture
+def settings(project):
+    def write(text, name="cloche.yaml"):
+        path = project / name
+        path.write_text(text, encoding="utf-8")
+        return path
+    return write
+
+
+# check ---------------------------------------------------------------------------------------------------------
+@requirement("R67")
+def test_check_accepts_a_good_file(cloche, settings):
+    result = cloche("policy", "check", settings("version: 1\nmode: standard\nlimits:\n  memory: 256m\n  pids: 100\n"))
+    assert result.ok, result
+
+
+@requirement("R67")
+@pytest.mark.parametrize("text,line,words", [
+    ("version: 1\nmode: standrad\n", 2, ["standrad", "standard"]),
+    ("version: 1\nlimitz:\n  memory: 1g\n", 2, ["limitz", "limits"]),
+    ("version: 1\nlimits:\n  memroy: 1g\n", 3, ["memroy", "memory"]),
+    ("version: 1\nlimits:\n  memory: lots\n", 3, ["lots", "memory"]),
+    ("version: 1\nmode: max\nmode: light\n", 3, ["mode"]),
+    ("version: 1\nlimits:\n  pids: 5\n  pids: 6\n", 4, ["pids"]),
+    ("version: 1\nlimits: 5\n", 2, ["limits"]),
+    ("version: 1\nmode: [max]\n", 2, ["mode"]),
+    ("version: 2\n", 1, ["version"]),
+    ("version: 1\nmode: &a max\nother: *a\n", None, []),
+    ("version: 1\n  mode: max\n", 2, []),
+    ("version: 1\nmode: max\n---\nmode: off\n", None, []),
+    ("version: 1\nlimits:\n  pids: !!int 5\n", None, []),
+    ("\tversion: 1\n", 1, []),
+    ("[]\n", None, []),
+    ("just text\n", None, []),
+    ("version: 1\nmode: \"max\n", None, []),
+], ids=lambda v: repr(v)[:24])
+def test_check_refuses_and_names_line_key_and_fix(cloche, settings, text, line, words):
+    path = settings(text)
+    result = cloche("policy", "check", path)
+    assert result.code == 125, result
+    assert path.name in result.err
+    if line:
+        assert f"{path.name}:{line}" in result.err, result
+    for word in words:
+        assert word in result.err, result
+    assert "[policy." in result.err, f"no stable code: {result!r}"
+
+
+@requirement("R67")
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "   "])
+def test_empty_explicit_file_is_refused_never_replaced_by_defaults(cloche, settings, text):
+    path = settings(text)
+    assert cloche("policy", "check", path).code == 125
+    result = cloche("run", "--settings", path, "--", "true")
+    assert result.code == 125 and path.name in result.err, result
+
+
+def test_missing_unreadable_and_strange_files_are_refused(cloche, project, settings):
+    missing = project / "nothing.yaml"
+    assert cloche("run", "--settings", missing, "--", "true").code == 125
+    assert "nothing.yaml" in cloche("policy", "check", missing).err
+    assert cloche("policy", "check", project).code == 125
+    big = settings("version: 1\n" + "# " + "x" * 2_000_000 + "\n")
+    assert cloche("policy", "check", big).code == 125
+    (project / "nul.yaml").write_bytes(b"version: 1\nmode: max\0\n")
+    assert cloche("policy", "check", project / "nul.yaml").code == 125
+    (project / "latin.yaml").write_bytes(b"version: 1\nhostname: caf\xe9\n")
+    assert cloche("policy", "check", project / "latin.yaml").code == 125
+    assert cloche("policy", "check", "/dev/null").code == 125
+
+
+def test_settings_that_are_a_fifo_do_not_hang(cloche, project):
+    import os
+    os.mkfifo(project / "pipe.yaml")
+    assert cloche("policy", "check", project / "pipe.yaml", timeout=30).code == 125
+
+
+def test_duplicate_keys_in_json_are_refused(cloche, settings):
+    path = settings('{"version": 1, "mode": "max", "mode": "light"}\n', "p.json")
+    result = cloche("policy", "check", path)
+    assert result.code == 125 and "mode" in result.err, result
+
+
+def test_json_settings(cloche, settings):
+    path = settings('{"version": 1, "mode": "max", "limits": {"memory": "100m"}}\n', "p.json")
+    report = cloche("run", "--settings", path, "--json", "--", "true").json
+    assert report["mode"] == "max" and report["limits"]["memory"]["limit"] == 100 << 20
+
+
+def test_check_in_json(cloche, settings):
+    good = cloche("policy", "check", "--json", settings("version: 1\nmode: max\n"))
+    assert good.ok and isinstance(good.json, dict), good
+    bad = cloche("policy", "check", "--json", settings("version: 1\nmode: big\n", "bad.yaml"))
+    assert bad.code == 125 and "big" in bad.json["error"]["message"], bad
+
+
+# show ----------------------------------------------------------------------------------------------------------
+@requirement("R30", "R43")
+def test_show_tells_where_each_value_came_from(cloche, settings):
+    path = settings("version: 1\nlimits:\n  memory: 256m\n")
+    result = cloche("policy", "show", "--settings", path, "--pids", "77")
+    assert result.ok, result
+    lines = {word: line for line in result.out.splitlines() for word in ("memory", "pids", "mode") if word in line}
+    assert path.name in lines["memory"] and "3" in lines["memory"], result
+    assert "--pids" in lines["pids"] and "77" in lines["pids"], result
+
+
+def test_show_in_json_round_trips_the_limits(cloche):
+    result = cloche("policy", "show", "--json", "--memory", "123m", "--mode", "max")
+    assert result.ok, result
+    text = json.dumps(result.json)
+    assert str(123 << 20) in text and '"max"' in text and "--memory" in text
+
+
+def test_show_starts_nothing(cloche, project):
+    assert cloche("policy", "show", "--workspace", project).ok
+
+
+def test_flag_beats_file_beats_preset(cloche, settings):
+    path = settings("version: 1\nmode: max\nlimits:\n  memory: 100m\n  pids: 20\n")
+    limits = cloche("run", "--settings", path, "--memory", "200m", "--json", "--", "true").json["limits"]
+    assert limits["memory"]["limit"] == 200 << 20 and limits["pids"]["limit"] == 20
+    assert limits["disk"]["limit"] == 256 << 20
+
+
+# why -----------------------------------------------------------------------------------------------------------
+def why(cloche, *words):
+    result = cloche("why", "--json", *words)
+    return result.json
+
+
+@requirement("R30")
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_why_agrees_with_what_happens(cloche, project, world, op):
+    """For each place: the verdict of `why` is what a run experiences."""
+    (project / "f").write_text("x", encoding="ascii")
+    (project / ".git").mkdir()
+    (project / ".git/config").write_text("[core]\n", encoding="ascii")
+    act = {"read": "cat {} >/dev/null", "write": "sh -c ': >> {}'"}[op]
+    for inside in ("/workspace/f", "/workspace/new", "/workspace/.git/config", "/usr/bin/env", "/etc/passwd", "/tmp/x",
+                   "/home/agent/x", "/etc/shadow"):
+        if op == "read" and inside in ("/workspace/new", "/tmp/x", "/home/agent/x"):
+            continue
+        said = why(cloche, "--workspace", project, "--path", inside, "--op", op)
+        did = cloche("run", "--workspace", project, "--", "bash", "-c", act.format(inside)).ok
+        verdict = said.get("verdict") or said.get("status")
+        assert (verdict == "allowed") is did, (inside, said, did)
+
+
+@requirement("R30")
+def test_why_names_rule_source_and_flag(cloche, project):
+    said = why(cloche, "--workspace", project, "--deny-read", "/workspace/secrets", "--path", "/workspace/secrets/key",
+               "--op", "read")
+    text = json.dumps(said)
+    assert said["verdict"] == "denied"
+    assert "/workspace/secrets" in text and "--deny-read" in text, said
+
+
+@requirement("R30")
+def test_why_about_a_host(cloche):
+    said = why(cloche, "--host", "example.org:443")
+    assert said["verdict"] == "denied" and "network" in json.dumps(said), said
+
+
+def test_why_in_words(cloche, project):
+    result = cloche("why", "--workspace", project, "--path", "/workspace/.git/hooks/pre-commit", "--op", "write")
+    assert "denied" in result.out and ".git/hooks" in result.out, result
+
+
+@pytest.mark.parametrize("words", [[], ["--path"], ["--path", "/x", "--op", "fly"], ["--host", ""],
+                                   ["--path", "/x", "--host", "y"], ["--host", "exa mple.org"]])
+def test_why_misuse_is_refused(cloche, words):
+    assert cloche("why", *words).code == 125
+
+
+# rules in force ------------------------------------------------------------------------------------------------
+@requirement("R03", "R01")
+def test_deny_read_and_allow_read(cloche, project):
+    for name in ("secrets/key", "secrets/public/cert", "plain"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name, encoding="ascii")
+    result = cloche("run", "--workspace", project, "--deny-read", "/workspace/secrets", "--allow-read",
+                    "/workspace/secrets/public", "--", "sh", "-c",
+                    "cat plain; cat secrets/key; cat secrets/public/cert; ls secrets")
+    assert "plain" in result.out and "secrets/public/cert" in result.out, result
+    assert "secrets/key" not in result.out.replace("secrets/key:", ""), result
+
+
+@requirement("R03")
+def test_deny_write_beats_the_writable_workspace(cloche, project):
+    (project / "fixed").mkdir()
+    (project / "fixed/f").write_text("x", encoding="ascii")
+    result = cloche("run", "--workspace", project, "--deny-write", "/workspace/fixed", "--", "sh", "-c",
+                    "echo y > fixed/f; echo y > fixed/new; mv fixed moved; rm -rf fixed; echo y > free")
+    assert (project / "fixed/f").read_text() == "x" and not (project / "fixed/new").exists(), result
+    assert (project / "free").read_text() == "y\n"
+
+
+@requirement("R03")
+def test_deny_read_with_globs(cloche, project):
+    for name in ("a.pem", "b.pem", "c.txt", "sub/d.pem"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(f"<{name}>", encoding="ascii")
+    result = cloche("run", "--workspace", project, "--deny-read", "/workspace/**/*.pem", "--", "sh", "-c",
+                    "cat a.pem b.pem c.txt sub/d.pem")
+    assert "<c.txt>" in result.out and "pem>" not in result.out, result
+
+
+@requirement("R03")
+@pytest.mark.parametrize("name", [".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile",
+                                  ".ripgreprc", ".mcp.json", ".vscode/x", ".idea/x", ".claude/commands/x",
+                                  ".claude/agents/x", ".git/hooks/x", ".git/config"])
+@pytest.mark.parametrize("present", [True, False], ids=["present", "absent"])
+def test_protected_names_cannot_be_written(cloche, project, name, present):
+    path = project / name
+    if present:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine\n", encoding="ascii")
+    before = sorted(str(p) for p in project.rglob("*"))
+    result = cloche("run", "--workspace", project, "--", "sh", "-c",
+                    f"mkdir -p $(dirname {name}); echo evil > {name}; rm -rf {name}; cp /etc/hostname {name}; "
+                    f"echo x > t; mv t {name}; ln -s t {name}; ln t {name}; rm -f t; true")
+    if present:
+        assert path.read_text() == "mine\n", result
+        assert sorted(str(p) for p in project.rglob("*") if p.name != "t") == before, result
+    else:
+        assert not path.exists() and not path.is_symlink(), result
+
+
+def test_other_names_next_to_protected_ones_stay_writable(cloche, project):
+    (project / ".git/objects").mkdir(parents=True)
+    (project / ".claude").mkdir()
+    result = cloche("run", "--workspace", project, "--", "sh", "-ec",
+                    "echo x > .git/objects/f; echo x > .git/index; echo x > .claude/settings.local; echo x > .env.example; "
+                    "echo x > .gitignore; mkdir .github; echo x > bashrc")
+    assert result.ok, result
+
+
+@requirement("R04")
+def test_allowed_unix_socket_by_path(cloche, bait):
+    code = f"import socket; s=socket.socket(socket.AF_UNIX); s.connect({bait.path!r}); print(s.recv(20))"
+    flags = ["--bind", str(bait.root)]
+    assert "host service" not in cloche.sandbox(code, flags=flags).out
+    allowed = cloche.sandbox(code, flags=[*flags, "--allow-unix-socket", bait.path])
+    assert "host service" in allowed.out, allowed
+
+
+def test_network_flags_that_are_not_there_yet_are_refused_not_ignored(cloche):
+    result = cloche("run", "--allow-domain", "example.org", "--", "true")
+    assert result.code == 125 and "[policy.network.not-yet]" in result.err, result
