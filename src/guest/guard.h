@@ -1,0 +1,145 @@
+/* guest/guard.h: names that must not come into being
+ *
+ * Theory: in a writable project some names are protected although they do not exist yet (`.git/hooks`, `.vscode`,
+ * `.bashrc`): tools on the host execute what is planted there. A mount needs an existing file, Landlock cannot deny
+ * by name. So the guest is the supervisor of a seccomp user-notification filter: the few system calls that create
+ * names trap, and the guard *performs them itself*. It copies the path once out of the caller's memory, resolves it,
+ * decides on the parent directory that it holds, and acts on that same descriptor. The caller's call is never
+ * continued: its memory may have changed meanwhile. Every rename, link and creation in the sandbox passes through
+ * this one thread, so no name moves between decision and act. The guard has the rights of its callers and no more
+ * (same user, same namespaces, same Landlock domain, no capabilities): it cannot be made to do what they could not.
+ *
+ * What is trapped, what it costs and what it cannot do: docs/name-guard.md. Linux 5.14 (SECCOMP_ADDFD_FLAG_SEND).
+ *
+ * The plan (first half, guard_plan.c) is pure and used on both sides; the rest is linked into cloche-guest only.
+ */
+#ifndef CLOCHE_GUEST_GUARD_H
+#define CLOCHE_GUEST_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* --- the plan ------------------------------------------------------------------------------------------------- */
+
+#define GUARD_WIRE_MAX    (1024 * 1024)     /* bytes of an encoded plan */
+#define GUARD_ROOTS_MAX   512
+#define GUARD_RULES_MAX   8192              /* of all roots together */
+#define GUARD_PATHS_MAX   1024              /* sockets, and socket trees, each */
+#define GUARD_PATH_MAX    4095              /* bytes of one path */
+#define GUARD_DEPTH_MAX   64                /* components of one protected path */
+
+enum guard_flag {
+    GUARD_NAMES    = 1 << 0,    /* creating, renaming, linking: protected names cannot come into being */
+    GUARD_EXISTING = 1 << 1,    /* nothing else protects what exists (light mode): also writing, truncating, removing,
+                                 * chmod, chown, xattrs, times. Implies GUARD_NAMES */
+    GUARD_CONNECT  = 1 << 2,    /* unix sockets that lie in @socket_trees can be connected to only when listed */
+};
+#define GUARD_FLAGS_ALL 0x7u
+
+struct guard_rule {
+    char *path;     /* relative to the root: components joined by one '/', none of them "." or "..". What it names
+                     * (file or directory, and everything below) is protected; its ancestors up to the root can only
+                     * be plain directories and cannot be renamed */
+    bool allow;     /* the opposite: this place below a protected one is open again. The longer path wins */
+};
+
+struct guard_root {
+    char *path;     /* absolute, as seen inside; must exist when the guard starts */
+    struct guard_rule *rules;
+    size_t n_rules;
+};
+
+struct guard_plan {
+    uint32_t flags;             /* enum guard_flag */
+    struct guard_root *roots;
+    size_t n_roots;
+    char **sockets;             /* absolute paths inside that may be connected to; may be absent */
+    size_t n_sockets;
+    char **socket_trees;        /* directories (with what is below) in which sockets belong to the host; "/" is all */
+    size_t n_socket_trees;
+};
+
+#define GUARD_PLAN_INIT { .flags = 0 }
+#define cleanup_guard_plan __attribute__((cleanup(guard_plan_free)))
+
+/* Copy one entry into @plan. Repeated entries are kept once. 0 or -1 (guard.plan.path, guard.plan.limit, memory). */
+int guard_plan_protect(struct guard_plan *plan, const char *root, const char *path, struct err *err);
+int guard_plan_allow(struct guard_plan *plan, const char *root, const char *path, struct err *err);
+int guard_plan_socket(struct guard_plan *plan, const char *path, struct err *err);
+int guard_plan_socket_tree(struct guard_plan *plan, const char *path, struct err *err);
+void guard_plan_free(struct guard_plan *plan);
+
+/* Append the encoding of @plan to @out. 0 or -1 (guard.plan.limit, memory). */
+int guard_plan_emit(const struct guard_plan *plan, struct buf *out, struct err *err);
+/* @plan must be GUARD_PLAN_INIT; freed by the caller in both cases. Whole input or refusal (guard.plan.wire ...). */
+int guard_plan_parse(const void *p, size_t n, struct guard_plan *plan, struct err *err);
+
+/* --- the filter ----------------------------------------------------------------------------------------------- */
+
+#define GUARD_FILTER_MAX 384    /* instructions */
+
+struct guard_insn {             /* struct sock_filter, named here so that no kernel header is needed */
+    uint16_t code;
+    uint8_t jt, jf;
+    uint32_t k;
+};
+
+struct guard_filter {
+    uint16_t n;
+    struct guard_insn insn[GUARD_FILTER_MAX];
+};
+
+/* The filter that @flags need. @f->n is 0 when they need none (then install nothing). Pure. */
+void guard_filter_build(uint32_t flags, struct guard_filter *f);
+
+/* In the child, right before execve: install @f and send its listener over @sock, a connected AF_UNIX socket.
+ * Nothing that the filter traps may be called between this and execve: the guest waits there (vfork). No memory, no
+ * libc state; no_new_privs must be set. 0 or an errno: EBUSY when a supervisor is there already (a guard inside a
+ * guard), EINVAL/ENOSYS on a kernel without it. On error the child must not go on. */
+int guard_child_install(const struct guard_filter *f, int sock);
+
+/* In the guest: take the listener that the child sent (blocks only when the child still lives and has not sent).
+ * The descriptor (CLOEXEC) or -1 with errno. */
+int guard_listener_take(int sock);
+
+/* Does this kernel have what the guard needs? Installs nothing. 0 or -1 with @err (guard.unsupported). */
+int guard_probe(struct err *err);
+
+/* --- the supervisor ------------------------------------------------------------------------------------------- */
+
+struct guard;
+
+/* Open what the plan names; copies what it needs. Also makes this process non-dumpable: its descriptors are not
+ * for those it watches. Needs /proc. 0 or -1 (guard.root, guard.proc, memory). */
+int guard_new(const struct guard_plan *plan, struct guard **out, struct err *err);
+void guard_free(struct guard *g);
+
+/* Serve what waits on @listener, a bounded number of calls, without blocking (what may block is done by a forked
+ * child of the caller, which ends by itself; reap it as any other, guard_is_worker() tells it from a command).
+ * 0: done for now; 1: no process uses the filter any more, close @listener; -1 with errno: it cannot be served. */
+int guard_on_notify(struct guard *g, int listener);
+bool guard_is_worker(const struct guard *g, pid_t pid);
+/* A worker was reaped. True when @pid was one. */
+bool guard_worker_ended(struct guard *g, pid_t pid);
+
+/* The guest's own file requests go around the filter (it is not below it): ask before creating, replacing or
+ * removing @name in the directory @dirfd. 0, or EACCES (and a denial is noted). */
+int guard_check(struct guard *g, int dirfd, const char *name, const char *op);
+
+struct guard_denial {
+    uint32_t count;         /* since it was last taken */
+    const char *op;         /* "create", "mkdir", "rename", "link", "symlink", "write", "connect" ... */
+    const char *target;     /* path inside */
+    const char *rule;       /* "ROOT/PATH" of the plan, or the socket tree */
+};
+
+/* Take the next denial. False when there is none. Valid until the next call of any function here. Repetitions are
+ * counted, and so are those that found no room (target "...": the rest). */
+bool guard_next_denial(struct guard *g, struct guard_denial *out);
+
+#endif
