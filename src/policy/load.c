@@ -1,0 +1,175 @@
+/* policy/load.c: from a settings file to the policy: reading, telling formats apart, calling the right walker */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "match/path.h"
+#include "policy/schema.h"
+
+#define SCRATCH_FIRST (16 * 1024)
+#define SRT_REFUSAL "Refusing to run with the built-in defaults"
+
+static void
+free_scratch(struct arena **a)
+{
+    arena_free(*a);
+}
+
+static bool
+begins_as_json(struct str text)
+{
+    size_t i = 0;
+
+    while (i < text.n && (text.p[i] == ' ' || text.p[i] == '\t' || text.p[i] == '\r' || text.p[i] == '\n'))
+        i++;
+    return i < text.n && text.p[i] == '{';
+}
+
+/* By name where the name says it, by the first character otherwise. */
+static enum policy_format
+language_of(const char *name, struct str text)
+{
+    struct str s = str_of(name);
+
+    if (str_ends(s, STR_LIT(".yaml")) || str_ends(s, STR_LIT(".yml")))
+        return POLICY_YAML;
+    if (str_ends(s, STR_LIT(".json")))
+        return POLICY_JSON;
+    return begins_as_json(text) ? POLICY_JSON : POLICY_YAML;
+}
+
+/* SRT requires `network.allowedDomains` and `deniedDomains`; our own settings have neither. */
+static bool
+is_srt(const struct node *root)
+{
+    const struct node *network = node_member(root, "network");
+
+    return node_member(network, "allowedDomains") != NULL || node_member(network, "deniedDomains") != NULL;
+}
+
+static int
+load(struct policy *p, const char *name, struct str text, enum policy_format format, struct err *err)
+{
+    __attribute__((cleanup(free_scratch))) struct arena *scratch = arena_new(SCRATCH_FIRST);
+    struct loader l = { .p = p, .err = err };
+    enum policy_format language = format == POLICY_SRT ? POLICY_JSON : format;
+    struct node *root;
+
+    l.name = arena_copy(p->arena, str_of(name));
+    if (scratch == NULL || l.name == NULL)
+        return policy_no_memory(err);
+    if (text.n > POLICY_FILE_MAX)
+        return err_set(err, ERR_LIMIT, "policy.file.too-large", "%s: larger than %d bytes", name, POLICY_FILE_MAX);
+    if (text.n == 0) {
+        err_set(err, ERR_POLICY, "policy.file.empty", "%s: the file is empty", name);
+        return err_hint(err, "an empty policy is never taken for the default one");
+    }
+    if (language == POLICY_AUTO)
+        language = language_of(name, text);
+    root = language == POLICY_JSON ? doc_parse_json(scratch, l.name, text.p, text.n, err)
+                                   : doc_parse_yaml(scratch, l.name, text.p, text.n, err);
+    if (root == NULL)
+        return -1;
+    if (format == POLICY_SRT || (format == POLICY_AUTO && language == POLICY_JSON && is_srt(root))) {
+        l.exact = true;
+        return srt_apply(&l, root);
+    }
+    return settings_apply(&l, root);
+}
+
+/* SRT's clients look for these words when a settings file cannot be used. */
+static int
+srt_refusal(struct err *err)
+{
+    size_t n;
+
+    if (err == NULL)
+        return -1;
+    n = strnlen(err->msg, sizeof(err->msg) - sizeof(". " SRT_REFUSAL));
+    snprintf(err->msg + n, sizeof(err->msg) - n, ". %s", SRT_REFUSAL);
+    return -1;
+}
+
+int
+policy_load_bytes(struct policy *p, const char *name, const void *data, size_t n, enum policy_format format,
+                  const struct policy_host *host, struct err *err)
+{
+    (void)host;     /* its facts were kept by policy_init */
+    if (load(p, name, (struct str){ data, n }, format, err) < 0)
+        return format == POLICY_SRT || p->srt ? srt_refusal(err) : -1;
+    return 0;
+}
+
+static int
+read_settings(const char *path, int fd, struct buf *text, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, errno, "policy.file.unreadable", "cannot read %s", path);
+    if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode)) {
+        err_set(err, ERR_POLICY, "policy.file.unreadable", "%s is neither a file nor a pipe", path);
+        return err_hint(err, "name the settings file itself");
+    }
+    if (io_read_all(fd, text) < 0) {
+        if (errno == EFBIG)
+            return err_set(err, ERR_LIMIT, "policy.file.too-large", "%s: larger than %d bytes", path, POLICY_FILE_MAX);
+        return err_sys(err, errno, "policy.file.unreadable", "cannot read %s", path);
+    }
+    return 0;
+}
+
+/* What is inside must not write the rules for the next run: the settings file is closed to it wherever it lies. */
+static int
+protect_settings(struct policy *p, const char *path, int fd, struct err *err)
+{
+    static const struct where w = { .from = { .kind = ORIGIN_BUILTIN, .name = "the settings file" } };
+    char link[64], real[PATH_TEXT_MAX + 1];
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, real, sizeof(real));
+    for (int i = 0; i < 2; i++) {
+        struct str text = i == 0 ? str_of(path) : (struct str){ real, n > 0 ? (size_t)n : 0 };
+        struct policy_entry entry = { .literal = true, .from = w.from };
+        /* to open(2) a tilde is a letter; the real path says the same without doubt */
+        if (text.n == 0 || text.p[0] == '~' || (i == 1 && text.p[0] != '/'))
+            continue;
+        if (resolve_path(p, text, str_of(p->cwd), false, &w, &entry.value, err) < 0)
+            return -1;
+        if (p->deny_write.n > 0 && strcmp(p->deny_write.v[p->deny_write.n - 1].value, entry.value) == 0)
+            continue;
+        entry.written = entry.value;
+        if (list_push(p, &p->deny_write, entry, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int
+policy_load_file(struct policy *p, const char *path, enum policy_format format, const struct policy_host *host,
+                 struct err *err)
+{
+    cleanup_buf struct buf text = BUF_INIT(POLICY_FILE_MAX);
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    bool srt = format == POLICY_SRT;
+
+    if (fd < 0) {
+        err_sys(err, errno, "policy.file.unreadable", "cannot open the settings file %s", path);
+        err_hint(err, "an explicit settings file is never replaced by defaults");
+        return srt ? srt_refusal(err) : -1;
+    }
+    if (read_settings(path, fd, &text, err) < 0)
+        return srt ? srt_refusal(err) : -1;
+    if (policy_load_bytes(p, path, text.p, text.n, format, host, err) < 0)
+        return -1;
+    return protect_settings(p, path, fd, err);
+}

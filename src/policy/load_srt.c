@@ -1,0 +1,316 @@
+/* policy/load_srt.c: settings files of SRT
+ *
+ * Every key of the format is known here. Rules about files, unix sockets and variables become ours. Rules about the
+ * network are checked and kept, and hold trivially while the network is closed; what would open something, or needs
+ * a proxy to mean anything, is refused as `policy.srt.not-yet`. Keys for other systems are checked and have no
+ * effect. A key that would weaken the wall on Linux has no effect either: ours needs no weakening.
+ */
+#include <string.h>
+
+#include "match/ip.h"
+#include "policy/schema.h"
+
+#define OFFSET(field) offsetof(struct policy, field)
+
+static int
+not_yet(struct loader *l, const struct node *v, const char *what)
+{
+    schema_fail(l, v, "policy.srt.not-yet", "%s is not in this release", what);
+    return err_hint(l->err, "leave it out, or write it false or empty");
+}
+
+/* Checked for its type (num), otherwise without effect. */
+static int
+check_type(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_expect(l, v, (enum node_type)rule->num);
+}
+
+static int
+check_strings(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    size_t i = 0;
+
+    (void)rule;
+    if (schema_expect(l, v, NODE_LIST) < 0)
+        return -1;
+    for (const struct node *item = v->first; item != NULL; item = item->next) {
+        size_t mark = schema_enter_index(l, i++);
+        if (schema_expect(l, item, NODE_STRING) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+/* A map whose values are strings, or lists of strings (num is the node type). */
+static int
+check_string_map(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    if (schema_expect(l, v, NODE_MAP) < 0)
+        return -1;
+    for (const struct node *m = v->first; m != NULL; m = m->next) {
+        size_t mark = schema_enter_key(l, m->key);
+        if (rule->num == NODE_LIST ? check_strings(l, m, rule) < 0 : schema_expect(l, m, NODE_STRING) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+/* One of the words in arg, separated by blanks. */
+static int
+check_word(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    const char *words = rule->arg;
+
+    if (schema_expect(l, v, NODE_STRING) < 0)
+        return -1;
+    for (const char *at = words; *at != '\0';) {
+        size_t n = strcspn(at, " ");
+        if (str_eq(v->text, (struct str){ at, n }))
+            return 0;
+        at += n + (at[n] == ' ');
+    }
+    schema_fail(l, v, "policy.srt.word", "not one of the known words");
+    return err_hint(l->err, "use one of: %s", words);
+}
+
+/* A switch that needs a proxy when it is on; arg says what it is. */
+static int
+bool_not_yet(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    if (schema_expect(l, v, NODE_BOOL) < 0)
+        return -1;
+    return v->truth ? not_yet(l, v, rule->arg) : 0;
+}
+
+/* A map, list or port that needs a proxy when it says anything. */
+static int
+value_not_yet(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    if (schema_expect(l, v, (enum node_type)rule->num) < 0)
+        return -1;
+    return v->type == NODE_NUMBER || v->type == NODE_STRING || v->n > 0 ? not_yet(l, v, rule->arg) : 0;
+}
+
+static int
+check_resolved(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    size_t i = 0;
+
+    if (check_strings(l, v, rule) < 0)
+        return -1;
+    for (const struct node *item = v->first; item != NULL; item = item->next) {
+        const char *slash = item->text.n > 0 ? memchr(item->text.p, '/', item->text.n) : NULL;
+        struct str address = { item->text.p, slash != NULL ? (size_t)(slash - item->text.p) : item->text.n };
+        struct str bits = { slash != NULL ? slash + 1 : NULL, slash != NULL ? item->text.n - address.n - 1 : 0 };
+        size_t mark = schema_enter_index(l, i++);
+        char shown[SHOW_MAX];
+        struct ip ip;
+        uint64_t n;
+        if (!ip_parse(address, &ip) || (slash != NULL && !str_parse_u64(bits, ip.family == 4 ? 32 : 128, &n)))
+            return schema_fail(l, item, "policy.srt.address", "%s is neither an address nor a range",
+                               show(item->text, shown));
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+static int
+apply_search_depth(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    uint64_t depth;
+
+    (void)rule;
+    if (schema_expect(l, v, NODE_NUMBER) < 0)
+        return -1;
+    if (!str_parse_u64(v->text, 10, &depth) || depth == 0)
+        return schema_fail(l, v, "policy.protect.depth", "%s is not a depth from 1 to 10", v->text.p);
+    l->p->protect_depth = (struct policy_u64){ .v = depth, .from = schema_where(l, v).from };
+    return 0;
+}
+
+static const struct key_rule network_rules[] = {
+    { "allowedDomains", NULL, apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST_SRT },
+    { "deniedDomains", NULL, apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST_SRT_DENY },
+    { "deniedDomainReasons", NULL, check_string_map, NULL, 0, NODE_STRING },
+    { "strictAllowlist", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "deniedResolvedAddresses", NULL, check_resolved, NULL, 0, 0 },
+    { "allowUnixSockets", NULL, apply_list, NULL, OFFSET(unix_sockets), ENTRY_PATH },
+    { "allowAllUnixSockets", NULL, apply_bool, NULL, OFFSET(all_unix_sockets), 0 },
+    { "allowLocalBinding", NULL, apply_bool, NULL, OFFSET(allow_local_binding), 0 },
+    { "allowMachLookup", NULL, check_strings, NULL, 0, 0 },
+    { "httpProxyPort", NULL, value_not_yet, "an HTTP proxy of one's own", 0, NODE_NUMBER },
+    { "socksProxyPort", NULL, value_not_yet, "a SOCKS proxy of one's own", 0, NODE_NUMBER },
+    { "mitmProxy", NULL, value_not_yet, "an intercepting proxy", 0, NODE_MAP },
+    { "parentProxy", NULL, value_not_yet, "a parent proxy", 0, NODE_MAP },
+    { "tlsTerminate", NULL, value_not_yet, "TLS interception", 0, NODE_MAP },
+    { "allowPlaintextHeaderSet", NULL, bool_not_yet, "setting headers", 0, 0 },
+    { "stripResponseHeaders", NULL, check_strings, NULL, 0, 0 },
+    { "refuseOpaqueTunnels", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "requireHostMatch", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "ambiguousRequestTarget", NULL, check_word, "refuse asSpelled normalize", 0, 0 },
+    { NULL },
+};
+
+static const struct key_rule filesystem_rules[] = {
+    { "denyRead", NULL, apply_list, NULL, OFFSET(deny_read), ENTRY_PATH },
+    { "allowRead", NULL, apply_list, NULL, OFFSET(allow_read), ENTRY_PATH },
+    { "allowWrite", NULL, apply_list, NULL, OFFSET(allow_write), ENTRY_PATH },
+    { "denyWrite", NULL, apply_list, NULL, OFFSET(deny_write), ENTRY_PATH },
+    { "allowGitConfig", NULL, apply_bool, NULL, OFFSET(allow_git_config), 0 },
+    { "disabled", NULL, bool_not_yet, "switching the file rules off", 0, 0 },
+    { NULL },
+};
+
+/* Shared by files and envVars: what only masking needs. */
+#define MASK_RULES \
+    { "mode", NULL, check_word, "deny mask", 0, 0 }, \
+    { "extract", NULL, check_type, NULL, 0, NODE_STRING }, \
+    { "onExtractNoMatch", NULL, check_word, "warn deny error", 0, 0 }, \
+    { "decode", NULL, check_word, "jwt", 0, 0 }, \
+    { "maskClaims", NULL, check_strings, NULL, 0, 0 }, \
+    { "injectHosts", NULL, check_strings, NULL, 0, 0 }
+
+static const struct key_rule secret_file_rules[] = {
+    { "path", NULL, check_type, NULL, 0, NODE_STRING },
+    { "maskDuplicates", NULL, check_type, NULL, 0, NODE_BOOL },
+    MASK_RULES,
+    { NULL },
+};
+
+static const struct key_rule secret_env_rules[] = {
+    { "name", NULL, check_type, NULL, 0, NODE_STRING },
+    MASK_RULES,
+    { NULL },
+};
+
+/* `deny` is a read rule, or a variable that is not handed on; `mask` needs the vault and a proxy. */
+static int
+apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    bool files = rule->num == 1;
+    size_t i = 0;
+
+    if (schema_expect(l, v, NODE_LIST) < 0)
+        return -1;
+    for (const struct node *item = v->first; item != NULL; item = item->next) {
+        size_t mark = schema_enter_index(l, i++);
+        const struct node *what = node_member(item, files ? "path" : "name"), *mode = node_member(item, "mode");
+        struct where w;
+        if (schema_walk(l, item, files ? secret_file_rules : secret_env_rules) < 0)
+            return -1;
+        if (what == NULL || mode == NULL)
+            return schema_fail(l, item, "policy.srt.required", "%s and mode are required", files ? "path" : "name");
+        if (str_eq(mode->text, STR_LIT("mask")))
+            return not_yet(l, mode, "masking credentials");
+        w = schema_where(l, item);
+        if (list_add(l->p, files ? &l->p->deny_read : &l->p->env_deny, files ? ENTRY_PATH : ENTRY_ENV_NAME,
+                     what->text, &w, l->err) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+static const struct key_rule sigv4_rules[] = {
+    { "streaming", NULL, check_word, "deny passthrough", 0, 0 },
+    { "presigned", NULL, check_word, "deny passthrough", 0, 0 },
+    { "sigv4a", NULL, check_word, "deny passthrough", 0, 0 },
+    { NULL },
+};
+
+static const struct key_rule credentials_rules[] = {
+    { "files", NULL, apply_secrets, NULL, 0, 1 },
+    { "envVars", NULL, apply_secrets, NULL, 0, 0 },
+    { "allowPlaintextInject", NULL, bool_not_yet, "injecting credentials", 0, 0 },
+    { "awsPairs", NULL, value_not_yet, "signing AWS requests", 0, NODE_LIST },
+    { "sigv4", NULL, apply_map, sigv4_rules, 0, 0 },
+    { NULL },
+};
+
+static const struct key_rule ripgrep_rules[] = {
+    { "command", NULL, check_type, NULL, 0, NODE_STRING },
+    { "args", NULL, check_strings, NULL, 0, 0 },
+    { "argv0", NULL, check_type, NULL, 0, NODE_STRING },
+    { NULL },
+};
+
+static const struct key_rule seccomp_rules[] = {
+    { "applyPath", NULL, check_type, NULL, 0, NODE_STRING },
+    { "argv0", NULL, check_type, NULL, 0, NODE_STRING },
+    { NULL },
+};
+
+static const struct key_rule git_rules[] = {
+    { "safeDirectories", NULL, check_strings, NULL, 0, 0 },
+    { NULL },
+};
+
+static const struct key_rule windows_rules[] = {
+    { "backend", NULL, check_type, NULL, 0, NODE_STRING },
+    { "sandboxUser", NULL, check_type, NULL, 0, NODE_STRING },
+    { "sublayerGuid", NULL, check_type, NULL, 0, NODE_STRING },
+    { "proxyPortRange", NULL, check_type, NULL, 0, NODE_STRING },
+    { "srtWin", NULL, check_type, NULL, 0, NODE_STRING },
+    { NULL },
+};
+
+static const struct key_rule top_rules[] = {
+    { "network", NULL, apply_map, network_rules, 0, 0 },
+    { "filesystem", NULL, apply_map, filesystem_rules, 0, 0 },
+    { "credentials", NULL, apply_map, credentials_rules, 0, 0 },
+    { "ignoreViolations", NULL, check_string_map, NULL, 0, NODE_LIST },
+    { "enableWeakerNestedSandbox", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "allowNestedUserNamespaces", NULL, apply_bool, NULL, OFFSET(nested_userns), 0 },
+    { "enableWeakerNetworkIsolation", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "allowAppleEvents", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "allowPty", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "ripgrep", NULL, apply_map, ripgrep_rules, 0, 0 },
+    { "mandatoryDenySearchDepth", NULL, apply_search_depth, NULL, 0, 0 },
+    { "seccomp", NULL, apply_map, seccomp_rules, 0, 0 },
+    { "bwrapPath", NULL, check_type, NULL, 0, NODE_STRING },
+    { "socatPath", NULL, check_type, NULL, 0, NODE_STRING },
+    { "javaAgentJarPath", NULL, check_type, NULL, 0, NODE_STRING },
+    { "git", NULL, apply_map, git_rules, 0, 0 },
+    { "windows", NULL, apply_map, windows_rules, 0, 0 },
+    { NULL },
+};
+
+static int
+check_required(struct loader *l, const struct node *root)
+{
+    static const struct { const char *map, *key; } required[] = {
+        { "network", NULL }, { "network", "allowedDomains" }, { "network", "deniedDomains" }, { "filesystem", NULL },
+        { "filesystem", "denyRead" }, { "filesystem", "allowWrite" }, { "filesystem", "denyWrite" },
+    };
+
+    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
+        const struct node *map = node_member(root, required[i].map);
+        if (required[i].key == NULL ? map != NULL : node_member(map, required[i].key) != NULL)
+            continue;
+        if (map != NULL && map->type != NODE_MAP)
+            continue;       /* the walk names the wrong type */
+        schema_fail(l, map != NULL ? map : root, "policy.srt.required", "%s%s%s is required", required[i].map,
+                    required[i].key != NULL ? "." : "", required[i].key != NULL ? required[i].key : "");
+        return err_hint(l->err, "an empty list is a valid value; a missing one is not");
+    }
+    return 0;
+}
+
+int
+srt_apply(struct loader *l, const struct node *root)
+{
+    struct policy *p = l->p;
+
+    if (schema_expect(l, root, NODE_MAP) < 0 || check_required(l, root) < 0 || preset_srt(p, l->err) < 0)
+        return -1;
+    if (schema_walk(l, root, top_rules) < 0)
+        return -1;
+    if (!origin_explicit(&p->network.from) && p->allow_domains.n > 0) {
+        p->network.v = NETWORK_ALLOWLIST;
+        p->network.from = p->allow_domains.from;
+    }
+    return 0;
+}

@@ -1,0 +1,278 @@
+/* policy/schema.c: see schema.h */
+#include "policy/schema.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct where
+schema_where(const struct loader *l, const struct node *v)
+{
+    return (struct where){
+        .from = { .kind = ORIGIN_FILE, .name = l->name, .line = v->key.n > 0 ? v->key_line : v->line },
+        .key = l->path,
+    };
+}
+
+int
+schema_fail(struct loader *l, const struct node *v, const char *code, const char *fmt, ...)
+{
+    struct where w = schema_where(l, v);
+    char text[ERR_MSG_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return where_fail(&w, l->err, code, "%s", text);
+}
+
+int
+schema_expect(struct loader *l, const struct node *v, enum node_type type)
+{
+    if (v->type == type)
+        return 0;
+    return schema_fail(l, v, "policy.type", "expected %s, found %s", node_type_text(type), node_type_text(v->type));
+}
+
+static void
+path_append(struct loader *l, const char *separator, struct str key)
+{
+    int n = snprintf(l->path + l->path_n, sizeof(l->path) - l->path_n, "%s%.*s", l->path_n > 0 ? separator : "",
+                     (int)(key.n > 64 ? 64 : key.n), key.p);
+
+    if (n > 0)
+        l->path_n += (size_t)n < sizeof(l->path) - l->path_n ? (size_t)n : sizeof(l->path) - l->path_n - 1;
+}
+
+size_t
+schema_enter_key(struct loader *l, struct str key)
+{
+    size_t mark = l->path_n;
+
+    path_append(l, ".", key);
+    return mark;
+}
+
+size_t
+schema_enter_index(struct loader *l, size_t index)
+{
+    size_t mark = l->path_n;
+    char text[32];
+
+    snprintf(text, sizeof(text), "[%zu]", index);
+    path_append(l, "", str_of(text));
+    return mark;
+}
+
+void
+schema_leave(struct loader *l, size_t mark)
+{
+    l->path_n = mark;
+    l->path[mark] = '\0';
+}
+
+/* Whether @key is @name, or its camelCase or snake_case form. */
+static bool
+same_key(struct str key, const char *name, bool exact)
+{
+    bool snake = true, camel = true;
+    size_t at = 0;
+
+    if (str_eq_c(key, name))
+        return true;
+    if (exact)
+        return false;
+    for (const char *c = name; *c != '\0'; c++) {
+        char want_snake = *c == '-' ? '_' : *c;
+        if (snake && !((size_t)(c - name) < key.n && key.p[c - name] == want_snake))
+            snake = false;
+        if (*c == '-')
+            continue;
+        char want_camel = c > name && c[-1] == '-' && *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+        if (camel && !(at < key.n && key.p[at] == want_camel))
+            camel = false;
+        at++;
+    }
+    return (snake && key.n == strlen(name)) || (camel && at == key.n);
+}
+
+static char
+lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Letters to change, add, drop or swap to get from @a to @b; case, `-` and `_` cost nothing. Long keys: no idea. */
+static size_t
+distance(struct str a, struct str b)
+{
+    enum { MAX = 40 };
+    size_t row[MAX + 1], n = 0, m = 0;
+    char x[MAX], y[MAX];
+
+    for (size_t i = 0; i < a.n && n < MAX; i++)
+        if (a.p[i] != '-' && a.p[i] != '_')
+            x[n++] = lower(a.p[i]);
+    for (size_t i = 0; i < b.n && m < MAX; i++)
+        if (b.p[i] != '-' && b.p[i] != '_')
+            y[m++] = lower(b.p[i]);
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t change = diagonal + (x[i - 1] != y[j - 1]);
+            size_t best = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = change < best ? change : best;
+        }
+    }
+    return row[m];
+}
+
+static int
+unknown_key(struct loader *l, const struct node *member, const struct key_rule *rules)
+{
+    const char *nearest = NULL;
+    size_t best = 4, used = 0;
+    char known[ERR_HINT_MAX] = "";
+
+    for (const struct key_rule *rule = rules; rule->name != NULL; rule++) {
+        size_t d = distance(member->key, str_of(rule->name));
+        if (d < best && 2 * d < strlen(rule->name) + 2) {
+            best = d;
+            nearest = rule->name;
+        }
+        if (used < sizeof(known))
+            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "", rule->name);
+    }
+    schema_fail(l, member, "policy.unknown-key", "unknown key");
+    if (nearest != NULL)
+        return err_hint(l->err, "did you mean \"%s\"?", nearest);
+    return err_hint(l->err, "known here: %s", known);
+}
+
+static int
+note_seen(struct loader *l, const struct node *member, const struct key_rule *rule)
+{
+    for (size_t i = 0; i < l->n_seen; i++) {
+        if (strcmp(l->seen[i].canon, rule->canon) != 0)
+            continue;
+        schema_fail(l, member, "policy.duplicate-key", "another spelling of \"%s\", given in line %u", rule->canon,
+                    l->seen[i].line);
+        return err_hint(l->err, "keep one of the two");
+    }
+    if (l->n_seen < SCHEMA_SEEN_MAX) {
+        l->seen[l->n_seen].canon = rule->canon;
+        l->seen[l->n_seen++].line = member->key_line;
+    }
+    return 0;
+}
+
+int
+schema_walk(struct loader *l, const struct node *map, const struct key_rule *rules)
+{
+    if (schema_expect(l, map, NODE_MAP) < 0)
+        return -1;
+    for (const struct node *m = map->first; m != NULL; m = m->next) {
+        const struct key_rule *rule = rules;
+        size_t mark = schema_enter_key(l, m->key);
+        while (rule->name != NULL && !same_key(m->key, rule->name, l->exact))
+            rule++;
+        if (rule->name == NULL)
+            return unknown_key(l, m, rules);
+        if ((rule->canon != NULL && note_seen(l, m, rule) < 0) || rule->apply(l, m, rule) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+int
+apply_text(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    const struct setter *setter = rule->arg;
+    struct where w = schema_where(l, v);
+
+    if (v->type != NODE_STRING && v->type != NODE_NUMBER)
+        return schema_expect(l, v, NODE_STRING);
+    return setter->set(l->p, v->text, &w, l->err);
+}
+
+int
+apply_string(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct policy_string *field = (struct policy_string *)(void *)((char *)l->p + rule->offset);
+
+    if (schema_expect(l, v, NODE_STRING) < 0)
+        return -1;
+    field->p = arena_copy(l->p->arena, v->text);
+    field->from = schema_where(l, v).from;
+    return field->p != NULL ? 0 : policy_no_memory(l->err);
+}
+
+int
+apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct where w = schema_where(l, v);
+
+    if (schema_expect(l, v, NODE_BOOL) < 0)
+        return -1;
+    set_bool((struct policy_bool *)(void *)((char *)l->p + rule->offset), v->truth, &w);
+    return 0;
+}
+
+/* An entry: a string, or {path: ..., literal: true} in a list of paths. */
+static int
+apply_entry(struct loader *l, const struct node *v, struct policy_list *list, enum entry_kind kind)
+{
+    struct where w = schema_where(l, v);
+    const struct node *path = v, *literal = NULL;
+
+    if (v->type == NODE_MAP && kind == ENTRY_PATH) {
+        path = node_member(v, "path");
+        literal = node_member(v, "literal");
+        if (path == NULL || v->n != (literal != NULL ? 2U : 1U))
+            return schema_fail(l, v, "policy.type", "an entry has the keys path and, optionally, literal");
+        if (literal != NULL && schema_expect(l, literal, NODE_BOOL) < 0)
+            return -1;
+        if (literal != NULL && literal->truth)
+            kind = ENTRY_LITERAL;
+    }
+    if (schema_expect(l, path, NODE_STRING) < 0)
+        return -1;
+    return list_add(l->p, list, kind, path->text, &w, l->err);
+}
+
+int
+apply_list(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct policy_list *list = (struct policy_list *)(void *)((char *)l->p + rule->offset);
+    struct where w = schema_where(l, v);
+    bool builtin = list->n > 0 && list->from.kind == ORIGIN_BUILTIN;
+    size_t i = 0;
+
+    if (schema_expect(l, v, NODE_LIST) < 0)
+        return -1;
+    if (builtin) {      /* what is built in is a floor: a file adds to it */
+        list->set = true;
+        list->from = w.from;
+    } else {
+        list_begin(list, &w);
+    }
+    for (const struct node *item = v->first; item != NULL; item = item->next) {
+        size_t mark = schema_enter_index(l, i++);
+        if (apply_entry(l, item, list, (enum entry_kind)rule->num) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+int
+apply_map(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_walk(l, v, rule->arg);
+}
