@@ -1,0 +1,203 @@
+/* guest/client_files.c: file requests, and the guest's failures in words (see client.h) */
+#include <errno.h>
+#include <string.h>
+
+#include "guest/client_priv.h"
+
+static int
+ready(const struct guest_client *c, struct err *err)
+{
+    if (c->failed || !c->setup_done)
+        return err_set(err, ERR_PROTOCOL, c->failed ? "guest.protocol" : "guest.order",
+                       "a file request to a guest that is %s", c->failed ? "broken" : "not set up");
+    return 0;
+}
+
+static struct client_file *
+new_request(struct guest_client *c, uint8_t type)
+{
+    for (size_t i = 0; i < MSG_FILES_MAX; i++) {
+        if (c->files[i].id != 0)
+            continue;
+        do
+            c->next_file++;
+        while (c->next_file == 0 || client_file_of(c, c->next_file) != NULL);
+        c->files[i] = (struct client_file){ .id = c->next_file, .type = type, .ended = type != MSG_FILE_WRITE };
+        return &c->files[i];
+    }
+    return NULL;
+}
+
+static int
+escapes(const char *path, struct err *err)
+{
+    err_set(err, ERR_DENIED, "files.path-escapes", "Path escapes workspace.");
+    return err_hint(err, "\"%s\": use a path below the workspace, without \"..\"", path);
+}
+
+/* Sent by the next pump or at once: the caller polls with guest_client_poll_events() either way. */
+static int
+queued(struct guest_client *c, size_t at, int rc, struct err *err)
+{
+    if (rc == 0 && buf_ok(&c->out))
+        return 0;
+    c->out.n = at;
+    c->out.broken = false;
+    return err_set(err, ERR_LIMIT, "guest.request-too-large", "a file request is above its ceiling");
+}
+
+int
+guest_client_file(struct guest_client *c, uint8_t type, const struct msg_file *m, uint16_t *request,
+                  struct err *err)
+{
+    struct client_file *r;
+    const char *rel;
+    size_t at = c->out.n;
+
+    if (ready(c, err) < 0)
+        return -1;
+    if (type < MSG_FILE_READ || type > MSG_FILE_RENAME || (type >= MSG_FILE_CHUNK && type <= MSG_FILE_CANCEL))
+        return err_set(err, ERR_USAGE, "guest.file-request", "0x%02x is not a file request", type);
+    if (m->path == NULL || !msg_path_shape(c->root, m->path, &rel))
+        return escapes(m->path == NULL ? "" : m->path, err);
+    if (type == MSG_FILE_RENAME && (m->to == NULL || !msg_path_shape(c->root, m->to, &rel)))
+        return escapes(m->to == NULL ? "" : m->to, err);
+    r = new_request(c, type);
+    if (r == NULL)
+        return err_set(err, ERR_LIMIT, "files.too-many", "%d file requests wait for this sandbox; the limit is %d",
+                       MSG_FILES_MAX, MSG_FILES_MAX);
+    *request = r->id;
+    if (queued(c, at, msg_put_file(&c->out, type, r->id, m), err) < 0) {
+        r->id = 0;
+        return -1;
+    }
+    return 0;
+}
+
+int
+guest_client_file_chunk(struct guest_client *c, uint16_t request, const void *p, size_t n, size_t *taken,
+                        struct err *err)
+{
+    const struct client_file *r = client_file_of(c, request);
+
+    *taken = 0;
+    if (ready(c, err) < 0)
+        return -1;
+    if (r == NULL || r->ended || n == 0) {
+        *taken = n;     /* the request is over (it failed): the rest has nowhere to go */
+        return 0;
+    }
+    if (c->out.n - c->out_at > CLIENT_DATA_MARK)
+        return 0;
+    n = n < MSG_DATA_MAX ? n : MSG_DATA_MAX;
+    if (queued(c, c->out.n, frame_append(&c->out, MSG_FILE_CHUNK, 0, request, p, n), err) < 0)
+        return -1;
+    *taken = n;
+    return 0;
+}
+
+static int
+finish(struct guest_client *c, uint16_t request, uint8_t type, struct err *err)
+{
+    struct client_file *r = client_file_of(c, request);
+
+    if (ready(c, err) < 0)
+        return -1;
+    if (r == NULL || (r->ended && type == MSG_FILE_END))
+        return 0;
+    r->ended = true;
+    return queued(c, c->out.n, frame_append(&c->out, type, 0, request, NULL, 0), err);
+}
+
+int
+guest_client_file_end(struct guest_client *c, uint16_t request, struct err *err)
+{
+    return finish(c, request, MSG_FILE_END, err);
+}
+
+int
+guest_client_file_cancel(struct guest_client *c, uint16_t request, struct err *err)
+{
+    return finish(c, request, MSG_FILE_CANCEL, err);
+}
+
+int
+guest_exec_failed_code(const struct msg_exec_failed *m)
+{
+    if (m->stage != EXEC_STAGE_EXEC)
+        return 125;
+    return m->sys_errno == ENOENT || m->sys_errno == ENOTDIR ? 127 : 126;
+}
+
+int
+guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const char *cwd, struct err *err)
+{
+    int e = (int)m->sys_errno;
+
+    switch (m->stage) {
+    case EXEC_STAGE_EXEC:
+        if (guest_exec_failed_code(m) == 127) {
+            err_set(err, ERR_NOT_FOUND, "exec.not-found", "%s: command not found in the sandbox", argv0);
+            return err_hint(err, "the PATH of the sandbox's environment is what counts; --bind brings a program in");
+        }
+        return err_sys(err, e, "exec.not-runnable", "%s", argv0);
+    case EXEC_STAGE_CWD:
+        return err_sys(err, e, "exec.cwd", "working directory %s in the sandbox", cwd);
+    case EXEC_STAGE_USER:
+        return err_sys(err, e, "exec.user", "the command's user in the sandbox");
+    case EXEC_STAGE_RLIMIT:
+        return err_sys(err, e, "exec.rlimit", "the command's resource limits");
+    case EXEC_STAGE_PTY:
+        return err_sys(err, e, "exec.pty", "a terminal in the sandbox");
+    case EXEC_STAGE_GUARD:
+        return err_sys(err, e, "exec.guard", "the name guard's filter");
+    case EXEC_STAGE_STDIO:
+        return err_sys(err, e, "exec.stdio", "the command's standard streams");
+    default:
+        return err_sys(err, e, "exec.spawn", "a new process in the sandbox");
+    }
+}
+
+static const struct { int sys_errno; enum err_kind kind; const char *code; } file_errnos[] = {
+    { ENOENT,    ERR_NOT_FOUND, "files.not-found" },
+    { EEXIST,    ERR_SYSTEM,    "files.exists" },
+    { EACCES,    ERR_DENIED,    "files.denied" },
+    { EPERM,     ERR_DENIED,    "files.denied" },
+    { EROFS,     ERR_DENIED,    "files.read-only" },
+    { ENOTDIR,   ERR_SYSTEM,    "files.not-a-directory" },
+    { EISDIR,    ERR_SYSTEM,    "files.is-a-directory" },
+    { ENOTEMPTY, ERR_SYSTEM,    "files.not-empty" },
+    { ENOSPC,    ERR_LIMIT,     "files.no-space" },
+    { EDQUOT,    ERR_LIMIT,     "files.no-space" },
+    { EFBIG,     ERR_LIMIT,     "files.too-large" },
+    { ELOOP,     ERR_SYSTEM,    "files.symlink-loop" },
+    { EAGAIN,    ERR_LIMIT,     "files.too-many" },
+};
+
+int
+guest_file_err(const struct msg_file_error *m, const char *path, struct err *err)
+{
+    switch (m->code) {
+    case FILE_CODE_ESCAPES:
+        return escapes(path, err);
+    case FILE_CODE_NO_ROOT:
+        return err_set(err, ERR_UNSUPPORTED, "files.no-workspace", "%s: this sandbox has no workspace", path);
+    case FILE_CODE_NOT_REGULAR:
+        return err_set(err, ERR_DENIED, "files.not-regular", "%s: not a regular file", path);
+    case FILE_CODE_TOO_DEEP:
+        return err_set(err, ERR_LIMIT, "files.too-deep", "%s: more directories inside each other than can be removed", path);
+    case FILE_CODE_CANCELLED:
+        return err_set(err, ERR_SYSTEM, "files.cancelled", "%s: cancelled", path);
+    default:
+        break;
+    }
+    for (size_t i = 0; i < sizeof(file_errnos) / sizeof(file_errnos[0]); i++) {
+        if (file_errnos[i].sys_errno == (int)m->sys_errno) {
+            (void)err_sys(err, file_errnos[i].sys_errno, file_errnos[i].code, "%s", path);
+            if (err != NULL)
+                err->kind = file_errnos[i].kind;
+            return -1;
+        }
+    }
+    return err_sys(err, (int)m->sys_errno, "files.system", "%s", path);
+}

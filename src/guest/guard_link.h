@@ -1,0 +1,17 @@
+/* guest/guard_link.h: the name guard (guard.h), joined to commands and to the loop */
+#ifndef CLOCHE_GUEST_GUARD_LINK_H
+#define CLOCHE_GUEST_GUARD_LINK_H
+
+#include "guest/child.h"
+#include "guest/guest.h"
+
+/* SETUP's plan. -1: it is malformed. */
+int guard_link_setup(struct guest *g, const void *plan, size_t n);
+/* Around child_spawn: give the child what it needs to install the filter, then take the filter's listener. */
+int guard_link_begin(struct guest *g, struct child_plan *plan, int *sock);
+void guard_link_abandon(struct child_plan *plan, int sock);
+int guard_link_finish(struct guest *g, struct child_plan *plan, int sock);
+/* The listener @i has something to say (or is at its end). -1: the guest must end. */
+int guard_link_serve(struct guest *g, size_t i);
+
+#endif

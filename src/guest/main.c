@@ -1,0 +1,219 @@
+/* guest/main.c: cloche-guest starts, and its loop (see guest.h) */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_link.h"
+#include "guest/guest.h"
+#include "guest/signals.h"
+
+static struct guest guest;      /* the whole state; .bss, so that start-up touches only what it uses */
+
+/* Everything above the transport is closed, whoever left it open. */
+static void
+close_not_given(void)
+{
+    struct rlimit limit;
+
+    if (syscall(SYS_close_range, GUEST_TRANSPORT_FD + 1, ~0U, 0) == 0)
+        return;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max > 65536)
+        limit.rlim_max = 65536;
+    for (int fd = GUEST_TRANSPORT_FD + 1; fd < (int)limit.rlim_max; fd++)
+        (void)close(fd);
+}
+
+/* Nobody beside us may look into us; nothing dumps core; 0, 1, 2 are taken, so that no descriptor of ours can
+ * ever land there. */
+static int
+secure(void)
+{
+    const struct rlimit no_core = { .rlim_cur = 0, .rlim_max = 0 };
+
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return -1;
+    close_not_given();
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && openat(AT_FDCWD, "/dev/null", O_RDWR) != fd)
+            return -1;
+    if (fcntl(GUEST_TRANSPORT_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return -1;
+    return setrlimit(RLIMIT_CORE, &no_core);
+}
+
+/* What one pollfd stands for. */
+struct waiter {
+    enum { WAIT_LINK, WAIT_STDIN, WAIT_OUTPUT, WAIT_ORPHAN, WAIT_GUARD } what;
+    uint16_t index;
+    uint8_t stream;
+};
+
+#define WAITERS_MAX (1 + MSG_EXECS_MAX * 3 + GUEST_ORPHANS_MAX + GUARD_LISTENERS_MAX)
+
+static struct pollfd polls[WAITERS_MAX];
+static struct waiter waiters[WAITERS_MAX];
+
+static nfds_t
+add_waiter(nfds_t n, int fd, short events, struct waiter w)
+{
+    polls[n] = (struct pollfd){ .fd = fd, .events = events };
+    waiters[n] = w;
+    return n + 1;
+}
+
+static nfds_t
+collect(const struct guest *g)
+{
+    short link_events = (short)(POLLIN | (link_pending(&g->link) ? POLLOUT : 0));
+    nfds_t n = add_waiter(0, g->link.fd, link_events, (struct waiter){ WAIT_LINK, 0, 0 });
+
+    for (uint16_t i = 0, left = (uint16_t)g->n_execs; left > 0 && i < MSG_EXECS_MAX; i++) {
+        const struct guest_exec *e = &g->execs[i];
+
+        if (e->channel == 0)
+            continue;
+        left--;
+        if (e->in_fd >= 0 && e->in.n > 0)
+            n = add_waiter(n, e->in_fd, POLLOUT, (struct waiter){ WAIT_STDIN, i, 0 });
+        for (uint8_t k = 0; k < 2; k++)
+            if (!e->exited && relay_wants_output(g, e, k))
+                n = add_waiter(n, e->out[k].fd, POLLIN, (struct waiter){ WAIT_OUTPUT, i, k });
+    }
+    for (size_t i = 0; i < g->n_orphans; i++)
+        n = add_waiter(n, g->orphans[i], POLLIN, (struct waiter){ WAIT_ORPHAN, (uint16_t)i, 0 });
+    for (size_t i = 0; i < g->n_listeners; i++)
+        n = add_waiter(n, g->listeners[i], POLLIN, (struct waiter){ WAIT_GUARD, (uint16_t)i, 0 });
+    return n;
+}
+
+static int
+serve_exec(struct guest *g, const struct waiter *w)
+{
+    struct guest_exec *e = &g->execs[w->index];
+
+    if (w->what == WAIT_STDIN)
+        return relay_stdin(g, e);
+    /* An earlier waiter of this round may have filled the transport. */
+    return relay_wants_output(g, e, w->stream) ? relay_output(g, e, w->stream) : 0;
+}
+
+/* Backwards: serving an orphan or a listener may move the last one into its place. */
+static int
+serve(struct guest *g, nfds_t n)
+{
+    for (nfds_t i = n; i-- > 0;) {
+        const struct waiter *w = &waiters[i];
+        int rc = 0;
+
+        if (polls[i].revents == 0)
+            continue;
+        switch (w->what) {
+        case WAIT_LINK: rc = link_read(&g->link) < 0 ? -1 : 0; break;
+        case WAIT_STDIN:
+        case WAIT_OUTPUT: rc = serve_exec(g, w); break;
+        case WAIT_ORPHAN: relay_orphan(g, w->index); break;
+        case WAIT_GUARD: rc = guard_link_serve(g, w->index); break;
+        }
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void
+serve_signals(struct guest *g)
+{
+    uint64_t came = signals_take();
+
+    if (came == 0)
+        return;
+    for (int signo = 1; signo < 32; signo++)
+        if ((came >> signo & 1) != 0 && signo != SIGCHLD && signo != SIGPIPE)
+            reap_forward(g, signo);
+    if ((came >> SIGCHLD & 1) != 0)
+        reap_children(g);
+}
+
+static int
+finish_ended(struct guest *g)
+{
+    for (size_t i = 0; g->n_ended > 0 && i < MSG_EXECS_MAX; i++)
+        if (g->execs[i].channel != 0 && g->execs[i].exited && relay_finish(g, &g->execs[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int
+wait_for(struct guest *g, nfds_t n, int ms)
+{
+    struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+    if (files_busy(g) && !link_full(&g->link))
+        ms = 0, ts = (struct timespec){ 0 };
+    if (ppoll(polls, n, ms < 0 ? NULL : &ts, signals_open_mask()) < 0) {
+        /* Interrupted: nobody's answer is known this round. */
+        for (nfds_t i = 0; i < n; i++)
+            polls[i].revents = 0;
+        return errno == EINTR ? 0 : -1;
+    }
+    return 0;
+}
+
+/* One round: what was read is acted on, what is due is done, what waits is sent; then sleep. */
+static int
+run(struct guest *g)
+{
+    int code = GUEST_EXIT_SYSTEM;
+
+    if (link_read(&g->link) < 0)
+        return code;
+    for (;;) {
+        nfds_t n;
+        int ms;
+
+        if (guest_dispatch(g, &code) < 0)
+            return code;
+        if (g->link.eof)
+            return GUEST_EXIT_DONE;
+        serve_signals(g);
+        if (finish_ended(g) < 0 || (files_busy(g) && !link_full(&g->link) && files_step(g) < 0))
+            return GUEST_EXIT_SYSTEM;
+        ms = watch_step(g);
+        if (link_pending(&g->link) && link_flush(&g->link) < 0)
+            return GUEST_EXIT_SYSTEM;
+        n = collect(g);
+        if (wait_for(g, n, ms) < 0 || serve(g, n) < 0)
+            return GUEST_EXIT_SYSTEM;
+    }
+}
+
+int
+main(void)
+{
+    struct guest *g = &guest;
+    struct msg_hello hello = { .version = GUEST_PROTOCOL_VERSION };
+    int code;
+
+    if (secure() < 0 || signals_init() < 0)
+        return GUEST_EXIT_SETUP;
+    g->root = -1;
+    g->childless = true;
+    hello.pid = (uint32_t)getpid();
+    g->pid1 = hello.pid == 1;
+    hello.flags = g->pid1 ? MSG_HELLO_PID1 : 0;
+    link_init(&g->link, GUEST_TRANSPORT_FD);
+    guest_gate_init(&g->gate);
+    if (msg_put_hello(&g->link.out, &hello) < 0)
+        return GUEST_EXIT_SYSTEM;
+    code = run(g);
+    reap_end_all(g);
+    _exit(code);
+}

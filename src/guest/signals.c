@@ -1,0 +1,63 @@
+/* guest/signals.c: see signals.h */
+#include "guest/signals.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* SIGPIPE is caught rather than ignored: execve resets a caught signal, an ignored one stays ignored. */
+static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE };
+#define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
+
+static _Atomic uint64_t came;
+static sigset_t open_mask;
+
+static void
+on_signal(int signo)
+{
+    atomic_fetch_or_explicit(&came, UINT64_C(1) << signo, memory_order_relaxed);
+}
+
+int
+signals_init(void)
+{
+    struct sigaction sa = { .sa_handler = SIG_DFL };
+    sigset_t block;
+
+    sigemptyset(&block);
+    sigemptyset(&open_mask);
+    for (size_t i = 0; i < N_CAUGHT; i++)
+        sigaddset(&block, caught[i]);
+    for (int signo = 1; signo < 32; signo++) {
+        sa.sa_handler = sigismember(&block, signo) ? on_signal : SIG_DFL;
+        if (signo != SIGKILL && signo != SIGSTOP && sigaction(signo, &sa, NULL) < 0)
+            return -1;
+    }
+    return sigprocmask(SIG_SETMASK, &block, NULL);
+}
+
+const sigset_t *
+signals_open_mask(void)
+{
+    return &open_mask;
+}
+
+uint64_t
+signals_take(void)
+{
+    return atomic_exchange_explicit(&came, 0, memory_order_relaxed);
+}
+
+void
+signals_default(void)
+{
+    struct sigaction sa = { .sa_handler = SIG_DFL };
+
+    for (size_t i = 0; i < N_CAUGHT; i++)
+        (void)sigaction(caught[i], &sa, NULL);
+}
+
+void
+signals_unblock(void)
+{
+    (void)sigprocmask(SIG_SETMASK, &open_mask, NULL);
+}
