@@ -1,0 +1,242 @@
+/* cli/common.c: see cli.h */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+bool
+cli_colour(int fd)
+{
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0 && (no == NULL || *no == '\0');
+}
+
+static void
+fail_json(const struct err *err)
+{
+    json_t *out = json_pack("{s:i, s:s, s:{s:s, s:s, s:s}, s:i}", "version", 1, "reason", "refused", "error", "code",
+                            err->code, "message", err->msg, "hint", err->hint, "exit_code", EXIT_REFUSED);
+
+    if (out == NULL)    /* a message that is not UTF-8 */
+        out = json_pack("{s:i, s:s, s:{s:s}, s:i}", "version", 1, "reason", "refused", "error", "code", err->code,
+                        "exit_code", EXIT_REFUSED);
+    json_dumpf(out, stdout, JSON_COMPACT);
+    fputc('\n', stdout);
+    fflush(stdout);
+    json_decref(out);
+}
+
+int
+cli_fail(const struct err *err, bool json)
+{
+    bool colour = cli_colour(STDERR_FILENO);
+
+    if (json)
+        fail_json(err);
+    fprintf(stderr, "%scloche:%s %s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "", err->msg);
+    if (err->hint[0] != '\0')
+        fprintf(stderr, "        %s  [%s]\n", err->hint, err->code);
+    else
+        fprintf(stderr, "        [%s]\n", err->code);
+    return EXIT_REFUSED;
+}
+
+void
+cli_warn(const char *fmt, ...)
+{
+    bool colour = cli_colour(STDERR_FILENO);
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "%scloche: warning:%s %s\n", colour ? "\033[1;33m" : "", colour ? "\033[0m" : "", text);
+}
+
+static uint64_t
+memory_total(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+int
+cli_host(struct policy_host *host, struct err *err)
+{
+    static char cwd[PATH_MAX];
+    const char *home = getenv("HOME");
+
+    if (getcwd(cwd, sizeof(cwd)) == NULL)
+        return err_sys(err, errno, "cli.cwd", "the working directory");
+    if (cwd[0] != '/')
+        return err_set(err, ERR_SYSTEM, "cli.cwd", "the working directory is not reachable from the root");
+    host->cwd = cwd;
+    host->home = home != NULL && home[0] == '/' ? home : NULL;
+    host->memory_total = memory_total();
+    return 0;
+}
+
+/* --- flags ----------------------------------------------------------------------------------------------------- */
+
+/* "--name=value" or "--name value": the value of the flag at argv[i], NULL when there is none. */
+struct word {
+    char name[64];
+    const char *value;
+    bool attached;      /* the value was behind an '=' */
+};
+
+static int
+split(const char *arg, const char *next, struct word *w, struct err *err)
+{
+    const char *eq = strchr(arg, '=');
+    size_t n = eq != NULL ? (size_t)(eq - arg) : strlen(arg);
+
+    if (n >= sizeof(w->name))
+        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %.60s...", arg);
+    memcpy(w->name, arg, n);
+    w->name[n] = '\0';
+    w->attached = eq != NULL;
+    w->value = eq != NULL ? eq + 1 : next;
+    return 0;
+}
+
+static size_t
+distance(const char *a, const char *b)
+{
+    size_t row[66], la = strlen(a), lb = strlen(b);
+
+    if (la > 64 || lb > 64)
+        return 99;
+    for (size_t j = 0; j <= lb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[lb];
+}
+
+static int
+unknown_flag(const char *name, struct err *err)
+{
+    const char *nearest = NULL;
+    size_t best = 4;
+
+    for (size_t i = 0; i < policy_n_flags; i++) {
+        size_t d = distance(name, policy_flags[i].name);
+        if (d < best) {
+            best = d;
+            nearest = policy_flags[i].name;
+        }
+    }
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+    return nearest != NULL ? err_hint(err, "did you mean %s? put `--` before the command's own flags", nearest)
+                           : err_hint(err, "`cloche help` lists the flags; put `--` before the command's own flags");
+}
+
+/* Words that the flag at argv[i] takes; 0 for the end of the flags, -1 with @err. */
+static int
+flag_words(int argc, char **argv, int i, struct word *w, bool *policy_flag, cli_other_flag *other, void *ctx,
+           struct err *err)
+{
+    const struct policy_flag *flag;
+    bool builtin;
+    int n;
+
+    if (argv[i][0] != '-' || argv[i][1] == '\0' || strcmp(argv[i], "--") == 0)
+        return 0;
+    if (split(argv[i], i + 1 < argc ? argv[i + 1] : NULL, w, err) < 0)
+        return -1;
+    flag = policy_flag_lookup(w->name);
+    builtin = strcmp(w->name, "--mode") == 0 || strcmp(w->name, "--settings") == 0;
+    *policy_flag = flag != NULL || builtin;
+    if (flag == NULL && !builtin) {
+        n = other != NULL ? other(ctx, w->name, w->value, err) : 0;
+        if (n == 0)
+            return unknown_flag(w->name, err);
+        return n == 2 && w->attached ? 1 : n;
+    }
+    if (builtin || flag->value != NULL) {
+        if (w->value == NULL)
+            return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", w->name);
+        return w->attached ? 1 : 2;
+    }
+    if (w->attached)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
+    w->value = NULL;
+    return 1;
+}
+
+int
+cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
+                cli_other_flag *other, void *ctx, struct err *err)
+{
+    enum policy_mode mode = MODE_STANDARD;
+    const char *settings = NULL, *mode_name = NULL;
+    struct word w;
+    bool is_policy;
+    int i, n, end;
+
+    for (i = 1; i < argc; i += n) {
+        n = flag_words(argc, argv, i, &w, &is_policy, other, ctx, err);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        if (strcmp(w.name, "--mode") == 0)
+            mode_name = w.value;
+        else if (strcmp(w.name, "--settings") == 0)
+            settings = w.value;
+    }
+    end = i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
+    if (mode_name != NULL && !policy_mode_parse(mode_name, &mode)) {
+        err_set(err, ERR_USAGE, "policy.mode", "--mode \"%s\" is none of off, light, standard, max", mode_name);
+        return err_hint(err, "standard is the default");
+    }
+    if (policy_init(p, mode, verb, host, err) < 0)
+        return -1;
+    if (mode_name != NULL && policy_apply_flag(p, "--mode", mode_name, host, err) < 0)
+        return -1;
+    if (settings != NULL && policy_load_file(p, settings, POLICY_AUTO, host, err) < 0)
+        return -1;
+    /* the command line has the last word, whatever its place relative to --settings */
+    if (settings != NULL && mode_name != NULL && policy_apply_flag(p, "--mode", mode_name, host, err) < 0)
+        return -1;
+    for (i = 1; i < argc; i += n) {
+        n = flag_words(argc, argv, i, &w, &is_policy, NULL, NULL, NULL);
+        if (n == 0)
+            break;
+        if (n < 0) {
+            /* not the policy's: accepted in the first pass */
+            n = other(ctx, w.name, w.value, NULL);
+            n = n == 2 && w.attached ? 1 : n;
+            continue;
+        }
+        if (strcmp(w.name, "--mode") != 0 && strcmp(w.name, "--settings") != 0 &&
+            policy_apply_flag(p, w.name, w.value, host, err) < 0)
+            return -1;
+    }
+    return policy_validate(p, err) < 0 ? -1 : end;
+}

@@ -1,0 +1,137 @@
+/* cli/direct.c: the command without any wall
+ *
+ * Mode off, and the fallback that a policy may ask for. It is never silent: a warning on stderr that no flag turns
+ * off, and a line in $XDG_STATE_HOME/cloche/unsandboxed.log (JSON, appended).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+#include "cli/state.h"
+
+static void
+record(const struct session *s, const char *why)
+{
+    cleanup_close int dir = state_dir_open(NULL);
+    cleanup_close int fd = dir < 0 ? -1 : openat(dir, "unsandboxed.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    char when[40];
+    time_t now = time(NULL);
+    struct tm utc;
+    json_t *argv = json_array(), *line;
+    char *text;
+
+    for (size_t i = 0; s->argv[i] != NULL; i++)
+        json_array_append_new(argv, json_string_nocheck(s->argv[i]));
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    line = json_pack("{s:s, s:s, s:s, s:i, s:o}", "timestamp", when, "type", "sandbox_off", "reason", why, "uid",
+                     (int)getuid(), "argv", argv);
+    text = line != NULL ? json_dumps(line, JSON_COMPACT) : NULL;
+    if (fd < 0 || text == NULL) {
+        cli_warn("this run could not be recorded in unsandboxed.log: %s", strerror(errno));
+    } else {
+        struct buf out = BUF_INIT(1 << 20);
+        buf_puts(&out, text);
+        buf_puts(&out, "\n");
+        if (io_write_full(fd, out.p, out.n) < 0)
+            cli_warn("this run could not be recorded in unsandboxed.log: %s", strerror(errno));
+        buf_free(&out);
+    }
+    free(text);
+    json_decref(line);
+}
+
+static void
+warn_loudly(const struct session *s, const char *why)
+{
+    const char *url = s->policy->fallback_url.p;
+
+    cli_warn("NO SANDBOX: the command runs directly on this host, with all of your rights (%s)", why);
+    if (s->policy->mode.v != MODE_OFF)
+        cli_warn("what is missing and how to get it: `cloche doctor`%s%s", url != NULL ? "; guidance: " : "",
+                 url != NULL ? url : "");
+}
+
+static _Noreturn void
+child(const struct session *s, int status)
+{
+    int why;
+
+    if (s->policy->workdir.p != NULL && chdir(s->policy->workdir.p) < 0) {
+        why = errno;
+        io_write_full(status, &why, sizeof(why));
+        _exit(EXIT_REFUSED);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+    if (s->no_stdin) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        dup2(null, STDIN_FILENO);
+    }
+    for (size_t i = 0; i < s->policy->n_env; i++)
+        if (s->policy->env[i].value != NULL)
+            setenv(s->policy->env[i].name, s->policy->env[i].value, 1);
+    /* execvp takes non-const words for historical reasons and changes none of them */
+    execvp(s->argv[0], (char *const *)(uintptr_t)s->argv);
+    why = errno;
+    io_write_full(status, &why, sizeof(why));
+    _exit(why == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC);
+}
+
+int
+direct_run(const struct session *s, const char *why, struct session_result *r, struct err *err)
+{
+    cleanup_close int read_end = -1;
+    int pipe_fds[2], status, failed;
+    struct rusage usage;
+    struct timespec begin, end;
+    pid_t pid;
+
+    if (s->io == SESSION_CAPTURE)
+        return err_set(err, ERR_USAGE, "cli.off.capture", "--json captures output only in a sandbox; use --report with mode off");
+    warn_loudly(s, why);
+    record(s, why);
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "cli.pipe", "pipe");
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    pid = fork();
+    if (pid < 0)
+        return err_sys(err, errno, "cli.fork", "fork");
+    if (pid == 0)
+        child(s, pipe_fds[1]);
+    close(pipe_fds[1]);
+    read_end = pipe_fds[0];
+    if (io_read_full(read_end, &failed, sizeof(failed)) == 0)
+        cli_warn("%s: %s", s->argv[0], strerror(failed));
+    while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+        ;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    r->engine = "none";
+    r->memory_by = r->cpu_by = r->pids_by = r->disk_by = "none";
+    r->duration_us = (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000);
+    r->usage.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+                      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    r->usage.cgroup = "none";
+    r->reason = WIFSIGNALED(status) ? REASON_SIGNALED : REASON_EXITED;
+    r->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    r->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    snprintf(r->warnings[0], sizeof(r->warnings[0]), "no sandbox: %s", why);
+    r->n_warnings = 1;
+    return 0;
+}

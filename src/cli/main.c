@@ -1,0 +1,82 @@
+/* cli/main.c: the verbs of `cloche`, and the entry under the name `srt` */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cli/cli.h"
+
+static int cmd_help(int argc, char **argv);
+static int cmd_version(int argc, char **argv);
+
+static const struct verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} verbs[] = {
+    { "run", cmd_run, "run a command in a sandbox" },
+    { "code", cmd_code, "run a Python, JavaScript or shell file in a sandbox" },
+    { "shell", cmd_shell, "an interactive shell in a sandbox" },
+    { "diff", cmd_diff, "what a copy-on-write run changed" },
+    { "apply", cmd_apply, "take over what a copy-on-write run changed" },
+    { "discard", cmd_discard, "throw it away" },
+    { "policy", cmd_policy, "check a settings file, show the effective policy" },
+    { "why", cmd_why, "why a path or host is allowed or denied" },
+    { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
+    { "prove", cmd_prove, "attack the wall from inside and report" },
+    { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },
+    { "help", cmd_help, "this text" },
+    { "version", cmd_version, "the version" },
+};
+
+#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static int
+cmd_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("cloche " CLOCHE_VERSION ": a bell jar for software agents\n\n"
+           "usage: cloche VERB [flags] ...\n\n");
+    for (size_t i = 0; i < N_VERBS; i++)
+        printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
+    printf("\n"
+           "  cloche run -- python3 untrusted.py               nothing of the host but its programs\n"
+           "  cloche run --workspace . -- npm test             with this folder at /workspace\n"
+           "  cloche run --workspace .:cow -- agent            then: cloche diff, cloche apply, cloche discard\n"
+           "  cloche VERB --help                               the verb's flags\n");
+    return 0;
+}
+
+static int
+cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("cloche " CLOCHE_VERSION "\n");
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *name = argc > 0 && argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
+    struct err err = ERR_INIT;
+
+    name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
+    if (strcmp(name, "srt") == 0)
+        return cmd_srt(argc, argv);
+    if (argc < 2) {
+        cmd_help(argc, argv);
+        return EXIT_REFUSED;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return cmd_help(argc, argv);
+    if (strcmp(argv[1], "--version") == 0)
+        return cmd_version(argc, argv);
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (strcmp(verbs[i].name, argv[1]) == 0)
+            return verbs[i].run(argc - 1, argv + 1);
+    err_set(&err, ERR_USAGE, "cli.unknown-verb", "unknown verb \"%s\"", argv[1]);
+    err_hint(&err, "`cloche help` lists them; to run a command: cloche run -- %s", argv[1]);
+    return cli_fail(&err, false);
+}

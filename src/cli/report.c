@@ -1,0 +1,199 @@
+/* cli/report.c: the exit report, one JSON object (docs/report.md) */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/session.h"
+
+#define REPORT_MAX (400UL * 1024 * 1024)
+
+const char *
+report_reason(enum session_reason reason)
+{
+    static const char *const names[] = { "exited", "signaled", "timeout", "memory", "cancelled", "refused" };
+
+    return names[reason];
+}
+
+static char *
+base64(const struct buf *b)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *out = malloc((b->n + 2) / 3 * 4 + 1), *at = out;
+
+    for (size_t i = 0; out != NULL && i < b->n; i += 3) {
+        size_t left = b->n - i;
+        uint32_t v = (uint32_t)b->p[i] << 16 | (left > 1 ? (uint32_t)b->p[i + 1] << 8 : 0) | (left > 2 ? b->p[i + 2] : 0);
+        *at++ = digits[v >> 18];
+        *at++ = digits[v >> 12 & 63];
+        *at++ = left > 1 ? digits[v >> 6 & 63] : '=';
+        *at++ = left > 2 ? digits[v & 63] : '=';
+    }
+    if (out != NULL)
+        *at = '\0';
+    return out;
+}
+
+/* Captured bytes as a string, or in base64 under another name when they are not UTF-8. */
+static void
+put_stream(json_t *object, const char *name, const char *name64, const struct buf *b)
+{
+    json_t *text = json_stringn(b->n > 0 ? (const char *)b->p : "", b->n);
+
+    if (text != NULL) {
+        json_object_set_new(object, name, text);
+        return;
+    }
+    cleanup_free char *encoded = base64(b);
+    json_object_set_new(object, name64, encoded != NULL ? json_string_nocheck(encoded) : json_null());
+}
+
+static json_t *
+number_or_null(bool known, uint64_t v)
+{
+    return known ? json_integer((json_int_t)v) : json_null();
+}
+
+static json_t *
+millis(uint64_t us)
+{
+    return json_real((double)us / 1000.0);
+}
+
+/* A string of the sandbox's may hold anything; what is not UTF-8 is shown byte by byte. */
+static json_t *
+safe_string(const char *s)
+{
+    json_t *text = json_string(s);
+    char out[4 * 512 + 1];
+    size_t n = 0;
+
+    if (text != NULL)
+        return text;
+    for (; *s != '\0' && n + 4 < sizeof(out); s++) {
+        if ((unsigned char)*s >= 0x20 && (unsigned char)*s < 0x7f)
+            out[n++] = *s;
+        else
+            n += (size_t)snprintf(out + n, 5, "\\x%02x", (unsigned char)*s);
+    }
+    out[n] = '\0';
+    return json_string(out);
+}
+
+static json_t *
+limit(uint64_t v, const char *by)
+{
+    return json_pack("{s:o, s:s}", "limit", number_or_null(v > 0, v), "enforced_by", v > 0 ? by : "none");
+}
+
+static json_t *
+limits(const struct session *s, const struct session_result *r)
+{
+    const struct policy_limits *l = &s->policy->limits;
+    json_t *out = json_object();
+    bool walled = s->policy->mode.v != MODE_OFF && strcmp(r->engine, "none") != 0;
+
+    json_object_set_new(out, "memory_bytes", limit(l->memory.v, r->memory_by));
+    json_object_set_new(out, "cpu_milli", limit(l->cpu_milli.v, r->cpu_by));
+    json_object_set_new(out, "pids", limit(l->pids.v, r->pids_by));
+    json_object_set_new(out, "disk_bytes", limit(l->disk.v, r->disk_by));
+    json_object_set_new(out, "time_ms", limit(l->time_ms.v, walled ? "supervisor" : "none"));
+    json_object_set_new(out, "output_bytes", limit(l->output.v, walled ? "supervisor" : "none"));
+    json_object_set_new(out, "open_files", limit(l->nofile.v, walled ? "rlimit" : "none"));
+    return out;
+}
+
+static json_t *
+denied(const struct session_result *r)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < r->n_denied; i++)
+        json_array_append_new(out, json_pack("{s:o, s:o, s:o, s:I}", "op", safe_string(r->denied[i].op), "target",
+                                             safe_string(r->denied[i].target), "rule", safe_string(r->denied[i].rule),
+                                             "count", (json_int_t)r->denied[i].count));
+    return out;
+}
+
+static json_t *
+workspace(const struct session *s, const struct session_result *r)
+{
+    static const char *const kinds[] = { "tmpfs", "rw", "ro", "cow" };
+    json_t *out = json_pack("{s:s}", "kind", kinds[s->policy->workspace.kind]);
+
+    json_object_set_new(out, "dir", s->policy->workspace.dir != NULL ? safe_string(s->policy->workspace.dir) : json_null());
+    json_object_set_new(out, "id", r->cow_id[0] != '\0' ? json_string(r->cow_id) : json_null());
+    return out;
+}
+
+static void
+started_at(const struct session_result *r, char out[48])
+{
+    struct tm utc;
+    char date[32];
+
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&r->started.tv_sec, &utc));
+    snprintf(out, 48, "%s.%03ldZ", date, r->started.tv_nsec / 1000000);
+}
+
+static json_t *
+report_object(const struct session *s, const struct session_result *r, bool captured)
+{
+    json_t *o = json_object(), *warnings = json_array();
+    char when[48];
+
+    started_at(r, when);
+    json_object_set_new(o, "version", json_integer(1));
+    json_object_set_new(o, "id", json_string(r->id));
+    json_object_set_new(o, "mode", json_string(policy_mode_name(s->policy->mode.v)));
+    json_object_set_new(o, "engine", json_string(r->engine));
+    json_object_set_new(o, "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null());
+    json_object_set_new(o, "signal", r->signal != 0 ? json_sprintf("SIG%s", sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?") : json_null());
+    json_object_set_new(o, "reason", json_string(report_reason(r->reason)));
+    json_object_set_new(o, "timed_out", json_boolean(r->timed_out));
+    json_object_set_new(o, "oom_killed", json_boolean(r->oom_killed));
+    json_object_set_new(o, "started_at", json_string(when));
+    json_object_set_new(o, "duration_ms", millis(r->duration_us));
+    json_object_set_new(o, "setup_ms", millis(r->setup_us));
+    json_object_set_new(o, "peak_memory_bytes", number_or_null(r->usage.peak_memory > 0, r->usage.peak_memory));
+    json_object_set_new(o, "cpu_ms", millis(r->usage.cpu_us));
+    json_object_set_new(o, "stdout_bytes", number_or_null(r->counted, r->out_bytes));
+    json_object_set_new(o, "stderr_bytes", number_or_null(r->counted, r->err_bytes));
+    json_object_set_new(o, "stdout_truncated", json_boolean(r->out_truncated));
+    json_object_set_new(o, "stderr_truncated", json_boolean(r->err_truncated));
+    json_object_set_new(o, "denied", denied(r));
+    json_object_set_new(o, "denied_more", json_integer((json_int_t)r->denied_more));
+    json_object_set_new(o, "limits", limits(s, r));
+    json_object_set_new(o, "workspace", workspace(s, r));
+    for (size_t i = 0; i < r->n_warnings; i++)
+        json_array_append_new(warnings, safe_string(r->warnings[i]));
+    json_object_set_new(o, "warnings", warnings);
+    if (captured) {
+        put_stream(o, "stdout", "stdout_base64", &r->out);
+        put_stream(o, "stderr", "stderr_base64", &r->err);
+    }
+    return o;
+}
+
+int
+report_write(const struct session *s, const struct session_result *r, bool captured, int fd, struct err *err)
+{
+    json_t *o = report_object(s, r, captured);
+    char *text = json_dumps(o, JSON_COMPACT);
+    int result = 0;
+
+    json_decref(o);
+    if (text == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory for the report");
+    if (io_write_full(fd, text, strlen(text)) < 0 || io_write_full(fd, "\n", 1) < 0)
+        result = err_sys(err, errno, "cli.report", "write the report");
+    free(text);
+    return result;
+}

@@ -1,0 +1,275 @@
+/* cli/run.c: cloche run, cloche code, cloche shell */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+
+#define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
+#define CAPTURE_DEFAULT (1024 * 1024)
+
+struct options {
+    bool json, quiet, help;
+    int pty;                    /* -1 decide by the terminal */
+    const char *report;
+    const char *language;       /* code */
+};
+
+static int
+run_flag(void *ctx, const char *name, const char *value, struct err *err)
+{
+    struct options *o = ctx;
+
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        o->help = true;
+    else if (strcmp(name, "--json") == 0)
+        o->json = true;
+    else if (strcmp(name, "--quiet") == 0 || strcmp(name, "-q") == 0)
+        o->quiet = true;
+    else if (strcmp(name, "--pty") == 0)
+        o->pty = 1;
+    else if (strcmp(name, "--no-pty") == 0)
+        o->pty = 0;
+    else if (strcmp(name, "--report") == 0 || strcmp(name, "--language") == 0) {
+        if (value == NULL)
+            return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
+        if (name[2] == 'r')
+            o->report = value;
+        else
+            o->language = value;
+        return 2;
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static void
+print_flags(void)
+{
+    for (size_t i = 0; i < policy_n_flags; i++) {
+        char left[64];
+        snprintf(left, sizeof(left), "%s%s%s", policy_flags[i].name, policy_flags[i].value != NULL ? " " : "",
+                 policy_flags[i].value != NULL ? policy_flags[i].value : "");
+        printf("  %-32s %s\n", left, policy_flags[i].help);
+    }
+}
+
+static int
+usage(const char *verb, const char *operands, const char *what)
+{
+    printf("usage: cloche %s [flags] %s\n\n%s\n\n", verb, operands, what);
+    printf("  %-32s %s\n", "--json", "capture output; print one JSON object with it and the exit report");
+    printf("  %-32s %s\n", "--report FILE", "write the exit report (JSON) to FILE");
+    printf("  %-32s %s\n", "--pty, --no-pty", "a terminal inside, or not (default: when stdin and stdout are one)");
+    printf("  %-32s %s\n", "--quiet", "no notices about cut output");
+    if (strcmp(verb, "code") == 0)
+        printf("  %-32s %s\n", "--language LANG", "python, javascript or shell");
+    printf("\npolicy (man cloche-policy):\n");
+    printf("  %-32s %s\n", "--settings FILE", "YAML, JSON or SRT settings; flags override it");
+    print_flags();
+    printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as shells\n");
+    return 0;
+}
+
+static enum session_io
+choose_io(const struct options *o)
+{
+    if (o->json)
+        return SESSION_CAPTURE;
+    if (o->pty >= 0)
+        return o->pty ? SESSION_PTY : SESSION_PASS;
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? SESSION_PTY : SESSION_PASS;
+}
+
+/* The report file is opened before anything runs: a run whose report cannot be written does not start. */
+static int
+open_report(const struct options *o, int *fd, struct err *err)
+{
+    if (o->report == NULL)
+        return 0;
+    *fd = open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+    return *fd < 0 ? err_sys(err, errno, "cli.report", "--report %s", o->report) : 0;
+}
+
+static int
+execute(struct session *s, const struct options *o, struct err *err)
+{
+    struct session_result *r = calloc(1, sizeof(*r));
+    cleanup_close int report = -1;
+    int code = -1;
+
+    if (r == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    s->io = choose_io(o);
+    s->quiet = o->quiet || o->json;
+    if (open_report(o, &report, err) == 0 && session_run(s, r, err) == 0 &&
+        (!o->json || report_write(s, r, true, STDOUT_FILENO, err) == 0) &&
+        (report < 0 || report_write(s, r, false, report, err) == 0))
+        code = session_exit_code(r);
+    if (code >= 0 && r->timed_out && !o->quiet && !o->json)
+        cli_warn("the time limit of %llu ms was reached (--timeout raises it)",
+                 (unsigned long long)s->policy->limits.time_ms.v);
+    if (code >= 0 && r->oom_killed && !o->quiet && !o->json)
+        cli_warn("the memory limit of %llu MiB was reached (--memory raises it)",
+                 (unsigned long long)(s->policy->limits.memory.v >> 20));
+    if (code >= 0 && r->cow_id[0] != '\0' && !o->quiet && !o->json)
+        fprintf(stderr, "cloche: changes are kept apart: `cloche diff %.12s`, then apply or discard\n", r->cow_id);
+    session_result_free(r);
+    free(r);
+    return code;
+}
+
+/* With --json nobody sees output go by: the source's cap holds unless the user set one. */
+static void
+default_capture(struct policy *p, const struct options *o)
+{
+    if (o->json && p->limits.output.from.kind < ORIGIN_FILE && p->limits.output.v == 0)
+        p->limits.output.v = CAPTURE_DEFAULT;
+}
+
+static int
+finish(struct policy *p, int code, const struct err *err, bool json)
+{
+    policy_free(p);
+    return code < 0 ? cli_fail(err, json) : code;
+}
+
+int
+cmd_run(int argc, char **argv)
+{
+    struct options o = { .pty = -1 };
+    struct policy_host host;
+    struct policy p = { 0 };
+    struct err err = ERR_INIT;
+    struct session s = { .policy = &p };
+    int first;
+
+    if (cli_host(&host, &err) < 0)
+        return cli_fail(&err, false);
+    first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, run_flag, &o, &err);
+    if (o.help)
+        return usage("run", "[--] COMMAND [ARG...]", "Run COMMAND in a sandbox of its own.");
+    if (first < 0)
+        return finish(&p, -1, &err, o.json);
+    if (first >= argc) {
+        err_set(&err, ERR_USAGE, "cli.no-command", "no command was given");
+        err_hint(&err, "cloche run [flags] -- COMMAND [ARG...]");
+        return finish(&p, -1, &err, o.json);
+    }
+    default_capture(&p, &o);
+    s.argv = (const char *const *)(argv + first);
+    return finish(&p, execute(&s, &o, &err), &err, o.json);
+}
+
+int
+cmd_shell(int argc, char **argv)
+{
+    static const char *const bash[] = { "/bin/bash", NULL };
+    struct options o = { .pty = -1 };
+    struct policy_host host;
+    struct policy p = { 0 };
+    struct err err = ERR_INIT;
+    struct session s = { .policy = &p, .argv = bash };
+    int first;
+
+    if (cli_host(&host, &err) < 0)
+        return cli_fail(&err, false);
+    first = cli_policy_args(&p, VERB_SHELL, argc, argv, &host, run_flag, &o, &err);
+    if (o.help)
+        return usage("shell", "", "An interactive shell in a sandbox of its own.");
+    if (first >= 0 && first < argc)
+        first = err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
+    if (first < 0)
+        return finish(&p, -1, &err, o.json);
+    return finish(&p, execute(&s, &o, &err), &err, o.json);
+}
+
+/* --- code ------------------------------------------------------------------------------------------------------- */
+
+static const struct language {
+    const char *name, *alias, *file;
+    const char *argv[4];
+} languages[] = {
+    { "python", "py", "script.py", { "python3", "/workspace/script.py", NULL } },
+    { "javascript", "js", "script.js", { "node", "/workspace/script.js", NULL } },
+    { "shell", "sh", "script.sh", { "bash", "/workspace/script.sh", NULL } },
+};
+
+static const struct language *
+language_of(const char *name)
+{
+    for (size_t i = 0; name != NULL && i < sizeof(languages) / sizeof(languages[0]); i++)
+        if (strcmp(languages[i].name, name) == 0 || strcmp(languages[i].alias, name) == 0)
+            return &languages[i];
+    return NULL;
+}
+
+static int
+read_code(const char *path, struct buf *code, struct err *err)
+{
+    cleanup_close int file = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : file;
+
+    if (fd < 0)
+        return err_sys(err, errno, "cli.code.read", "%s", path);
+    if (io_read_all(fd, code) < 0)
+        return errno == EFBIG ? err_set(err, ERR_LIMIT, "cli.code.too-large", "%s is larger than %lu bytes", path, CODE_MAX)
+                              : err_sys(err, errno, "cli.code.read", "%s", path);
+    return 0;
+}
+
+static int
+code_check(const struct options *o, const struct policy *p, int argc, int first, struct err *err)
+{
+    if (language_of(o->language) == NULL) {
+        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of python, javascript, shell",
+                o->language != NULL ? o->language : "");
+        return err_hint(err, "cloche code --language python FILE (or - for standard input)");
+    }
+    if (first != argc - 1) {
+        err_set(err, ERR_USAGE, "cli.no-file", "one FILE is needed, or - for standard input");
+        return err_hint(err, "cloche code --language %s FILE", o->language);
+    }
+    if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST || p->workspace.kind == WORKSPACE_RO) {
+        err_set(err, ERR_POLICY, "cli.code.workspace", "code is written to /workspace/%s, which needs a private, writable workspace",
+                language_of(o->language)->file);
+        return err_hint(err, "use mode standard or max and no read-only workspace, or `cloche run`");
+    }
+    return 0;
+}
+
+int
+cmd_code(int argc, char **argv)
+{
+    struct options o = { .pty = 0 };
+    struct policy_host host;
+    struct policy p = { 0 };
+    struct err err = ERR_INIT;
+    struct session s = { .policy = &p };
+    struct session_file file = { 0 };
+    cleanup_buf struct buf code = BUF_INIT(CODE_MAX);
+    const struct language *language;
+    int first;
+
+    if (cli_host(&host, &err) < 0)
+        return cli_fail(&err, false);
+    first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, run_flag, &o, &err);
+    if (o.help)
+        return usage("code", "--language LANG FILE|-", "Run FILE (or standard input) in a sandbox of its own.");
+    if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
+        return finish(&p, -1, &err, o.json);
+    language = language_of(o.language);
+    file = (struct session_file){ .path = language->file, .data = code.p, .n = code.n };
+    s.argv = language->argv;
+    s.file = &file;
+    s.no_stdin = strcmp(argv[first], "-") == 0;
+    return finish(&p, execute(&s, &o, &err), &err, o.json);
+}

@@ -1,0 +1,260 @@
+/* cli/session.c: see session.h
+ *
+ * One poll loop over four descriptors: the guest's transport, a pidfd of the guest, a signalfd and (when stdin is
+ * relayed) stdin. The guest's word is shown, never trusted: time, output and memory limits are kept here, and the
+ * end is process 1 killed and waited for by us, whatever it said before.
+ */
+#include "cli/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/session_priv.h"
+
+#define MEMORY_SAMPLE_US 100000
+
+uint64_t
+session_now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* --- signals --------------------------------------------------------------------------------------------------- */
+
+static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
+
+static int
+signals_open(sigset_t *old, struct err *err)
+{
+    sigset_t set;
+    int fd;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+        sigaddset(&set, forwarded[i]);
+    /* a reader of ours that goes away is the command's affair, as in a plain pipe */
+    if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0)
+        return err_sys(err, errno, "cli.signals", "ignore SIGPIPE");
+    if (sigprocmask(SIG_BLOCK, &set, old) < 0)
+        return err_sys(err, errno, "cli.signals", "block signals");
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? err_sys(err, errno, "cli.signals", "signalfd") : fd;
+}
+
+static int
+on_signal(struct live *l, struct err *err)
+{
+    struct signalfd_siginfo info;
+    uint16_t rows, cols;
+
+    while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        int sig = (int)info.ssi_signo;
+        if (sig == SIGWINCH) {
+            if (l->s->io == SESSION_PTY && tty_size(STDIN_FILENO, &rows, &cols) == 0 &&
+                guest_client_resize(l->client, l->channel, rows, cols, err) < 0)
+                return -1;
+            continue;
+        }
+        if (guest_client_signal(l->client, l->channel, sig, SIGNAL_GROUP, err) < 0)
+            return -1;
+        /* whoever ends cloche wants the sandbox ended: the command has the grace period to comply */
+        if ((sig == SIGTERM || sig == SIGHUP) && l->kill_us == 0) {
+            l->cancelled = true;
+            l->kill_us = session_now_us() + l->s->policy->limits.grace_ms.v * 1000;
+        }
+    }
+    return 0;
+}
+
+/* --- time and memory --------------------------------------------------------------------------------------------- */
+
+static int
+on_time(struct live *l, struct err *err)
+{
+    uint64_t now = session_now_us();
+
+    if (l->deadline_us > 0 && now >= l->deadline_us) {
+        l->deadline_us = 0;
+        l->r->timed_out = true;
+        l->kill_us = now + l->s->policy->limits.grace_ms.v * 1000;
+        if (guest_client_kill_all(l->client, SIGTERM, err) < 0)
+            return -1;
+    }
+    if (l->kill_us > 0 && now >= l->kill_us) {
+        l->kill_us = 0;
+        native_kill(l->sb);
+        l->closed = true;
+    }
+    if (!l->closed && native_over_memory(l->sb)) {
+        l->memory = true;
+        native_kill(l->sb);
+        l->closed = true;
+    }
+    return 0;
+}
+
+static int
+poll_timeout(const struct live *l)
+{
+    uint64_t now = session_now_us(), next = UINT64_MAX;
+
+    if (l->deadline_us > 0)
+        next = l->deadline_us;
+    if (l->kill_us > 0 && l->kill_us < next)
+        next = l->kill_us;
+    if (l->sb->memory_limit > 0 && l->sb->cgroup.memory && now + MEMORY_SAMPLE_US < next)
+        next = now + MEMORY_SAMPLE_US;
+    if (next == UINT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)((next - now + 999) / 1000 > 60000 ? 60000 : (next - now + 999) / 1000);
+}
+
+/* --- the loop ---------------------------------------------------------------------------------------------------- */
+
+static int
+step(struct live *l, struct err *err)
+{
+    struct pollfd fds[3] = {
+        { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) },
+        { .fd = l->signals, .events = POLLIN },
+        { .fd = -1, .events = POLLIN },
+    };
+
+    if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
+        fds[2].fd = STDIN_FILENO;
+    if (poll(fds, 3, poll_timeout(l)) < 0 && errno != EINTR)
+        return err_sys(err, errno, "cli.poll", "poll");
+    if ((fds[1].revents & POLLIN) && on_signal(l, err) < 0)
+        return -1;
+    if (fds[0].revents != 0 && guest_client_pump(l->client, err) < 0)
+        return -1;
+    if (session_take_events(l, err) < 0)
+        return -1;
+    if (fds[2].revents != 0) {
+        ssize_t n = read(STDIN_FILENO, l->in, sizeof(l->in));
+        if (n > 0) {
+            l->in_n = (size_t)n;
+            l->in_at = 0;
+        } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+            l->in_eof = true;
+        }
+    }
+    if (l->relay && session_feed_stdin(l, err) < 0)
+        return -1;
+    return on_time(l, err);
+}
+
+static void
+conclude(struct live *l)
+{
+    struct session_result *r = l->r;
+
+    native_kill(l->sb);
+    engine_native.usage(l->sb, &r->usage, NULL);
+    r->oom_killed = l->memory || (r->usage.oom_killed && (!l->ended || r->signal == SIGKILL));
+    if (r->timed_out)
+        r->reason = REASON_TIMEOUT;
+    else if (r->oom_killed)
+        r->reason = REASON_MEMORY;
+    else if (l->cancelled)
+        r->reason = REASON_CANCELLED;
+    else
+        r->reason = r->signal != 0 ? REASON_SIGNALED : REASON_EXITED;
+    if (!l->ended) {
+        r->signal = SIGKILL;
+        r->exit_code = -1;
+    }
+}
+
+static int
+loop(struct live *l, struct err *err)
+{
+    while (!l->ended && !l->closed)
+        if (step(l, err) < 0)
+            return -1;
+    if (!l->ended && !l->r->timed_out && !l->memory && !l->cancelled) {
+        /* the guest went away: the wall was never finished, or everything inside was killed for memory */
+        struct cgroup_usage usage;
+        if (native_setup_failed(l->sb, err) < 0)
+            return -1;
+        cgroup_read(&l->sb->cgroup, &usage);
+        if (usage.oom_kills == 0) {
+            err_set(err, ERR_SYSTEM, "guest.gone", "the sandbox ended before its command did");
+            return err_hint(err, "process 1 inside was killed from outside, or crashed; `cloche doctor` may say more");
+        }
+    }
+    return 0;
+}
+
+static int
+supervise(struct live *l, struct err *err)
+{
+    struct tty_state tty = { .raw = false };
+    uint64_t begin = session_now_us();
+    int r;
+
+    if (session_open(l, err) < 0)
+        return -1;
+    l->r->setup_us = session_now_us() - begin;
+    if (l->s->io == SESSION_PTY && tty_raw(&tty, STDIN_FILENO, err) < 0)
+        return -1;
+    r = loop(l, err);
+    tty_restore(&tty);
+    if (r == 0) {
+        conclude(l);
+        l->r->duration_us = session_now_us() - begin;
+    }
+    return r;
+}
+
+int
+session_run(const struct session *s, struct session_result *r, struct err *err)
+{
+    struct live l = { .s = s, .r = r, .signals = -1 };
+    sigset_t old;
+    int result;
+
+    *r = (struct session_result){ .engine = "native", .exit_code = -1 };
+    r->out.max = r->err.max = SESSION_CAPTURE_MAX;
+    clock_gettime(CLOCK_REALTIME, &r->started);
+    if (s->policy->mode.v == MODE_OFF)
+        return direct_run(s, "mode off", r, err);
+    l.signals = signals_open(&old, err);
+    if (l.signals < 0)
+        return -1;
+    result = supervise(&l, err);
+    guest_client_free(l.client);
+    if (l.sb != NULL)
+        engine_native.destroy(l.sb, NULL);
+    close(l.signals);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (result < 0 && err->kind == ERR_UNSUPPORTED && s->policy->fallback.v == FALLBACK_WARN)
+        return direct_run(s, err->msg, r, err);
+    return result;
+}
+
+void
+session_result_free(struct session_result *r)
+{
+    buf_free(&r->out);
+    buf_free(&r->err);
+}
+
+int
+session_exit_code(const struct session_result *r)
+{
+    if (r->reason == REASON_TIMEOUT)
+        return EXIT_TIMED_OUT;
+    return r->signal != 0 ? 128 + r->signal : r->exit_code;
+}

@@ -1,0 +1,52 @@
+/* cli/session_priv.h: the running session, for session*.c only */
+#ifndef CLOCHE_CLI_SESSION_PRIV_H
+#define CLOCHE_CLI_SESSION_PRIV_H
+
+#include <termios.h>
+
+#include "cli/session.h"
+#include "engine/native/native.h"
+#include "guest/client.h"
+
+#define STDIN_CHUNK 65536
+
+struct live {
+    const struct session *s;
+    struct session_result *r;
+    struct sandbox *sb;
+    struct guest_client *client;
+    uint16_t channel;
+    int signals;                /* signalfd */
+    bool relay;                 /* output comes as frames */
+    uint64_t deadline_us;       /* SIGTERM at; 0 none */
+    uint64_t kill_us;           /* SIGKILL at; 0 none */
+    bool ended;                 /* the command's end is known */
+    bool closed;                /* the transport is at its end */
+    bool cancelled, memory;
+    char in[STDIN_CHUNK];
+    size_t in_n, in_at;
+    bool in_eof, in_closed;
+    int saved_out_flags;
+};
+
+uint64_t session_now_us(void);
+
+/* session_io.c */
+int session_take_events(struct live *l, struct err *err);
+int session_feed_stdin(struct live *l, struct err *err);
+int session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct err *err);
+
+/* session_tty.c */
+struct tty_state {
+    bool raw;
+    int fd;
+    struct termios saved;
+};
+int tty_size(int fd, uint16_t *rows, uint16_t *cols);
+int tty_raw(struct tty_state *t, int fd, struct err *err);
+void tty_restore(struct tty_state *t);
+
+/* session_setup.c */
+int session_open(struct live *l, struct err *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* cli/session_setup.c: make the sandbox and send it its first command */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/session_priv.h"
+#include "guest/guard.h"
+
+#define WATCHDOG_SAMPLE_MS 50
+
+static int
+send_setup(struct live *l, struct err *err)
+{
+    const struct native_plan *plan = &l->sb->plan;
+    cleanup_buf struct buf guard = BUF_INIT(MSG_GUARD_MAX);
+    struct msg_setup setup = {
+        .version = GUEST_PROTOCOL_VERSION,
+        .flags = plan->light ? MSG_SETUP_LIGHT : 0,
+        .memory_limit = l->sb->supervise_memory ? l->s->policy->limits.memory.v : 0,
+        .sample_ms = WATCHDOG_SAMPLE_MS,
+        .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
+    };
+
+    if (native_guard_plan(l->sb, &guard, err) < 0)
+        return -1;
+    setup.guard = guard.p;
+    setup.guard_n = (uint32_t)guard.n;
+    return guest_client_setup(l->client, &setup, err);
+}
+
+/* Put the code file where the command will look for it; it must be there before the command starts. */
+static int
+send_file(struct live *l, struct err *err)
+{
+    const struct session_file *f = l->s->file;
+    struct msg_file m = { .flags = MSG_FILE_CREATE | MSG_FILE_TRUNCATE, .mode = 0644, .path = f->path };
+    const uint8_t *at = f->data;
+    size_t left = f->n, taken;
+    bool ended = false;
+    uint16_t request;
+
+    if (guest_client_file(l->client, MSG_FILE_WRITE, &m, &request, err) < 0)
+        return -1;
+    for (;;) {
+        struct guest_event ev;
+        int got;
+        if (left > 0) {
+            if (guest_client_file_chunk(l->client, request, at, left, &taken, err) < 0)
+                return -1;
+            at += taken;
+            left -= taken;
+        }
+        if (left == 0 && !ended) {
+            ended = true;
+            if (guest_client_file_end(l->client, request, err) < 0)
+                return -1;
+        }
+        struct pollfd p = { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) };
+        if ((poll(&p, 1, -1) < 0 && errno != EINTR) || guest_client_pump(l->client, err) < 0)
+            return native_setup_failed(l->sb, err) < 0 ? -1 : err_set(err, ERR_SYSTEM, "cli.poll", "poll");
+        while ((got = guest_client_next(l->client, &ev, err)) == 1) {
+            if (ev.type == GUEST_FILE_DONE)
+                return 0;
+            if (ev.type == GUEST_FILE_FAILED)
+                return guest_file_err(&ev.file_error, f->path, err);
+            if (ev.type == GUEST_CLOSED)
+                return native_setup_failed(l->sb, err) < 0
+                           ? -1 : err_set(err, ERR_SYSTEM, "guest.gone", "the sandbox ended before its command started");
+        }
+        if (got < 0)
+            return -1;
+    }
+}
+
+static int
+send_exec(struct live *l, struct err *err)
+{
+    const struct session *s = l->s;
+    struct guest_exec x = GUEST_EXEC_INIT;
+    cleanup_close int null = -1;
+
+    x.argv = s->argv;
+    x.env = l->sb->plan.env;
+    x.cwd = l->sb->plan.workdir;
+    x.flags = MSG_EXEC_QUIET;
+    x.umask = 022;
+    l->relay = s->io != SESSION_PASS || s->policy->limits.output.v > 0;
+    l->r->counted = l->relay;
+    if (s->io == SESSION_PTY) {
+        x.stdio = EXEC_STDIO_PTY;
+        if (tty_size(STDIN_FILENO, &x.rows, &x.cols) < 0)
+            x.rows = 24, x.cols = 80;
+    } else if (l->relay) {
+        x.stdio = EXEC_STDIO_STREAM;
+        if (s->no_stdin)
+            x.flags |= MSG_EXEC_NO_STDIN;
+    } else {
+        x.stdio = EXEC_STDIO_FDS;
+        null = s->no_stdin ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+        x.fds[0] = s->no_stdin ? null : STDIN_FILENO;
+        x.fds[1] = STDOUT_FILENO;
+        x.fds[2] = STDERR_FILENO;
+    }
+    l->in_eof = s->no_stdin || !l->relay;
+    l->in_closed = s->no_stdin || !l->relay;
+    return guest_client_exec(l->client, &x, &l->channel, err);
+}
+
+static void
+say_who_enforces(struct live *l)
+{
+    const struct sandbox *sb = l->sb;
+    const char *cgroup = sb->cgroup.kind == CGROUP_V1 ? "cgroup v1" : sb->cgroup.kind == CGROUP_V2 ? "cgroup v2" : "none";
+    struct session_result *r = l->r;
+
+    r->memory_by = sb->cgroup.memory ? cgroup : sb->supervise_memory ? "supervised" : "none";
+    r->cpu_by = sb->cgroup.cpu ? cgroup : "none";
+    r->pids_by = sb->cgroup.pids ? cgroup : !sb->plan.light && l->s->policy->limits.pids.v > 0 ? "rlimit" : "none";
+    r->disk_by = sb->plan.light ? "none" : l->s->policy->limits.disk.v > 0 ? "tmpfs" : "none";
+    r->n_warnings = sb->plan.n_warnings;
+    for (size_t i = 0; i < r->n_warnings; i++) {
+        memcpy(r->warnings[i], sb->plan.warnings[i], sizeof(r->warnings[i]));
+        cli_warn("%s", r->warnings[i]);
+    }
+}
+
+int
+session_open(struct live *l, struct err *err)
+{
+    int fd;
+
+    if (engine_native.create(l->s->policy, &l->sb, err) < 0)
+        return -1;
+    memcpy(l->r->id, l->sb->id, sizeof(l->r->id));
+    memcpy(l->r->cow_id, l->sb->plan.cow_id, sizeof(l->r->cow_id));
+    say_who_enforces(l);
+    if (engine_native.connect(l->sb, &fd, err) < 0 || guest_client_new(fd, &l->client, err) < 0 ||
+        send_setup(l, err) < 0)
+        return -1;
+    if (l->s->file != NULL && send_file(l, err) < 0)
+        return -1;
+    if (l->s->policy->limits.time_ms.v > 0)
+        l->deadline_us = session_now_us() + l->s->policy->limits.time_ms.v * 1000;
+    return send_exec(l, err);
+}

@@ -1,0 +1,71 @@
+/* cli/state.c: see state.h */
+#include "cli/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static int
+enter(int at, const char *name)
+{
+    if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+        return -1;
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Make every missing folder of the absolute @path. */
+static int
+make_path(const char *path)
+{
+    cleanup_close int at = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char name[NAME_MAX + 1];
+
+    while (at >= 0) {
+        const char *end;
+        int next;
+        while (*path == '/')
+            path++;
+        if (*path == '\0')
+            return take_fd(&at);
+        end = strchrnul(path, '/');
+        if ((size_t)(end - path) >= sizeof(name)) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(name, path, (size_t)(end - path));
+        name[end - path] = '\0';
+        next = enter(at, name);
+        close_fd(&at);
+        at = next;
+        path = end;
+    }
+    return -1;
+}
+
+int
+state_dir_open(struct err *err)
+{
+    const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char path[PATH_MAX];
+    int fd;
+
+    if (xdg != NULL && xdg[0] == '/')
+        snprintf(path, sizeof(path), "%s/cloche", xdg);
+    else if (geteuid() == 0)
+        snprintf(path, sizeof(path), "/var/lib/cloche");
+    else if (home != NULL && home[0] == '/')
+        snprintf(path, sizeof(path), "%s/.local/state/cloche", home);
+    else
+        return err_set(err, ERR_USAGE, "cli.state", "neither XDG_STATE_HOME nor HOME says where state may be kept");
+    fd = make_path(path);
+    if (fd < 0)
+        return err_sys(err, errno, "cli.state", "%s", path);
+    return fd;
+}

@@ -1,0 +1,204 @@
+/* engine/native/expand.c: see expand.h */
+#include "engine/native/expand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "match/path.h"
+#include "wall/mnt.h"
+
+struct walk {
+    const char *host;                   /* of the tree */
+    const struct policy_entry *rule;    /* glob walk */
+    const struct policy_list *names;    /* name search */
+    expand_fn *found;
+    void *ctx;
+    unsigned max_depth;
+    size_t folders;
+    char relative[PATH_MAX];
+    struct err *err;
+};
+
+static int walk_folder(struct walk *w, int fd, size_t len, unsigned depth);
+
+static bool
+is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static size_t
+count_names(const char *path)
+{
+    size_t n = 0;
+
+    for (; *path != '\0'; path++)
+        n += *path == '/';
+    return n;
+}
+
+/* Whether something below @path could still match. */
+static bool
+may_match_below(const struct walk *w, const char *path)
+{
+    return strstr(w->rule->value, "**") != NULL || count_names(path) < count_names(w->rule->value);
+}
+
+static int
+visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned depth, bool is_dir)
+{
+    char path[2 * PATH_MAX];
+    struct str text;
+
+    snprintf(path, sizeof(path), "%s/%s", strcmp(w->host, "/") == 0 ? "" : w->host, w->relative);
+    text = str_of(path);
+    if (path_glob_match(str_of(w->rule->value), text))
+        return w->found(w->ctx, w->relative, w->err);
+    if (!is_dir || !may_match_below(w, path))
+        return 0;
+    cleanup_close int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return child < 0 ? 0 : walk_folder(w, child, len, depth + 1);
+}
+
+/* Report the protected names that exist in the folder @fd. */
+static int
+search_names(struct walk *w, int fd, size_t len)
+{
+    for (size_t i = 0; i < w->names->n; i++) {
+        const char *name = w->names->v[i].value;
+        cleanup_close int hit = mnt_open_beneath(fd, name, O_PATH | O_NOFOLLOW, false);
+        char path[2 * PATH_MAX];
+
+        if (hit < 0)
+            continue;
+        w->relative[len] = '\0';
+        snprintf(path, sizeof(path), "%s%s%s", w->relative, len > 0 ? "/" : "", name);
+        if (w->found(w->ctx, path, w->err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+visit_names(struct walk *w, int parent, const char *name, size_t len, unsigned depth, bool is_dir)
+{
+    /* what package managers unpack is not read by anything of the host, and it is where the many folders are */
+    if (!is_dir || depth > w->max_depth || strcmp(name, "node_modules") == 0)
+        return 0;
+    cleanup_close int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (child < 0)
+        return 0;
+    if (search_names(w, child, len) < 0)
+        return -1;
+    return depth < w->max_depth ? walk_folder(w, child, len, depth + 1) : 0;
+}
+
+static int
+walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
+{
+    cleanup_close int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    cleanup_dir DIR *dir = own >= 0 ? fdopendir(own) : NULL;
+    struct dirent *entry;
+
+    if (dir == NULL)
+        return 0;
+    own = -1;   /* dir owns it */
+    if (depth > EXPAND_DEPTH_MAX || ++w->folders > EXPAND_FOLDERS_MAX) {
+        err_set(w->err, ERR_LIMIT, "wall.expand.too-large", "%s has more than %d folders or %d levels to search", w->host,
+                EXPAND_FOLDERS_MAX, EXPAND_DEPTH_MAX);
+        return err_hint(w->err, "name a smaller folder, or a rule without wildcards");
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        size_t n = strlen(entry->d_name);
+        bool is_dir = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+        int r;
+
+        if (is_dot(entry->d_name) || len + n + 2 > sizeof(w->relative))
+            continue;
+        snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", entry->d_name);
+        n += len > 0 ? 1 : 0;
+        r = w->names != NULL ? visit_names(w, dirfd(dir), entry->d_name, len + n, depth, is_dir)
+                             : visit_glob(w, dirfd(dir), entry->d_name, len + n, depth, is_dir);
+        w->relative[len] = '\0';
+        if (r != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The part of @path below @host, or NULL when it is not there. */
+static const char *
+below(const char *path, const char *host)
+{
+    size_t n = strlen(host);
+
+    if (strcmp(host, "/") == 0)
+        return path[1] == '\0' ? "" : path + 1;
+    if (strncmp(path, host, n) != 0)
+        return NULL;
+    return path[n] == '\0' ? path + n : path[n] == '/' ? path + n + 1 : NULL;
+}
+
+static int
+expand_plain(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *absent, void *ctx,
+             struct err *err)
+{
+    const char *relative = below(rule->value, host);
+    cleanup_close int hit = -1;
+
+    if (relative == NULL)
+        return 0;
+    hit = mnt_open_beneath(fd, relative, O_PATH | O_NOFOLLOW, false);
+    if (hit >= 0)
+        return found(ctx, relative, err);
+    return absent != NULL ? absent(ctx, relative, err) : 0;
+}
+
+int
+expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *absent, void *ctx,
+            struct err *err)
+{
+    struct walk w = { .host = host, .rule = rule, .found = found, .ctx = ctx, .err = err };
+    struct str pattern = str_of(rule->value);
+    char prefix[PATH_MAX];
+    cleanup_close int start = -1;
+    const char *relative;
+    size_t n;
+
+    if (rule->literal || !path_has_glob(pattern))
+        return expand_plain(fd, host, rule, found, absent, ctx, err);
+    if (path_glob_match(pattern, str_of(host)))
+        return found(ctx, "", err);
+    n = path_glob_prefix(pattern);
+    if (n >= sizeof(prefix))
+        return 0;
+    memcpy(prefix, rule->value, n);
+    prefix[n] = '\0';
+    /* start at the rule's own folder when it is below the tree, at the tree when the tree is below it */
+    relative = below(n == 0 ? "/" : prefix, host);
+    if (relative == NULL && below(host, n == 0 ? "/" : prefix) == NULL)
+        return 0;
+    if (relative == NULL)
+        relative = "";
+    start = mnt_open_beneath(fd, relative, O_RDONLY | O_DIRECTORY, false);
+    if (start < 0)
+        return 0;
+    snprintf(w.relative, sizeof(w.relative), "%s", relative);
+    return walk_folder(&w, start, strlen(w.relative), 1);
+}
+
+int
+expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn *found, void *ctx, struct err *err)
+{
+    struct walk w = { .host = "the workspace", .names = names, .found = found, .ctx = ctx, .max_depth = depth, .err = err };
+    cleanup_close int start = mnt_open_beneath(fd, ".", O_RDONLY | O_DIRECTORY, false);
+
+    if (start < 0 || depth == 0)
+        return 0;
+    return walk_folder(&w, start, 0, 1);
+}

@@ -1,0 +1,275 @@
+/* engine/native/native.c: the native engine: namespaces, mounts, Landlock and seccomp of the running kernel
+ *
+ * One sandbox is one child process (the guest) and what it starts. Everything that the kernel does not take back by
+ * itself when that child dies (cgroup directories) has a janitor (wall/cgroup.h); nothing else outlives it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "engine/engine.h"
+#include "engine/native/launch.h"
+#include "engine/native/native.h"
+#include "engine/native/plan.h"
+#include "wall/cgroup.h"
+
+#define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+
+/* The kernel counts tmpfs pages as memory of whoever writes them; a disk limit must not become an out-of-memory
+ * kill. So the hard limit is memory and disk together, and native_over_memory() watches what is not files. */
+static void
+cgroup_limits_of(const struct native_plan *plan, const struct policy *p, struct cgroup_limits *out)
+{
+    out->cpu_milli = p->limits.cpu_milli.v;
+    /* our guest and a supervisor's exec are tasks too */
+    out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
+    out->memory = p->limits.memory.v;
+    if (out->memory > 0 && !plan->light && __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
+        out->memory = 0;
+}
+
+static int
+random_id(char out[33], struct err *err)
+{
+    unsigned char raw[16];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return err_sys(err, errno, "wall.random", "getrandom");
+    for (size_t i = 0; i < sizeof(raw); i++)
+        snprintf(out + 2 * i, 3, "%02x", raw[i]);
+    return 0;
+}
+
+/* What a policy asks for and this host cannot enforce: refused, unless the policy says to go on. */
+static int
+check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
+{
+    bool no_memory = p->limits.memory.v > 0 && !sb->cgroup.memory;
+    bool no_cpu = p->limits.cpu_milli.v > 0 && !sb->cgroup.cpu;
+
+    /* without a cgroup: pids by RLIMIT_NPROC (exact), memory by the guest's watchdog (sampled), CPU not at all */
+    sb->supervise_memory = no_memory;
+    if (!no_cpu)
+        return 0;
+    if (p->fallback.v != FALLBACK_WARN && p->limits.cpu_milli.from.kind >= ORIGIN_FILE) {
+        err_set(err, ERR_UNSUPPORTED, "wall.cpu.unsupported", "a CPU limit needs a cgroup, which is not there: %s",
+                sb->cgroup.why_not);
+        return err_hint(err, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), "
+                        "drop --cpus, or accept --fallback warn");
+    }
+    plan_warn(&sb->plan, "the CPU limit is not enforced: %s", sb->cgroup.why_not);
+    return 0;
+}
+
+static int
+start(struct sandbox *sb, const struct policy *p, struct err *err)
+{
+    cleanup_close int guest = -1, go_read = -1, status_write = -1, guest_end = -1;
+    struct launch l = { .plan = &sb->plan, .cgroup = &sb->cgroup };
+    uint64_t flags = sb->plan.light ? 0 : CLONE_WALL | (sb->plan.own_net ? CLONE_NEWNET : 0);
+    int go[2], status[2], pair[2];
+
+    guest = launch_guest_image(err);
+    if (guest < 0)
+        return -1;
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "wall.pipe", "pipe");
+    go_read = go[0];
+    sb->go = go[1];
+    if (pipe2(status, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "wall.pipe", "pipe");
+    sb->status = status[0];
+    status_write = status[1];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, errno, "wall.transport", "socketpair");
+    sb->transport = pair[0];
+    guest_end = pair[1];
+    l.rlimits = (struct rlimit_plan){ .nofile = p->limits.nofile.v };
+    /* exact inside our user namespace; outside one it would count the caller's other processes */
+    l.rlimits.nproc = sb->plan.light || p->limits.pids.v == 0 ? 0 : p->limits.pids.v + 1;
+    l.go = go_read;
+    l.status = status_write;
+    l.guest = guest;
+    l.transport = guest_end;
+    sb->pid = ns_clone(flags, sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1, &sb->pidfd, err);
+    if (sb->pid < 0)
+        return -1;
+    if (sb->pid == 0) {
+        /* the child's copy of the write end must go, or it would wait for itself */
+        close(sb->go);
+        launch_child(&l);
+    }
+    if (!sb->plan.light && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
+        return -1;
+    if (io_write_full(sb->go, "g", 1) < 0)
+        return err_sys(err, errno, "wall.go", "start the child");
+    return 0;
+}
+
+static int
+build(struct sandbox *sb, const struct policy *p, struct err *err)
+{
+    struct cgroup_limits limits;
+
+    if (random_id(sb->id, err) < 0 || plan_make(&sb->plan, p, sb->id, err) < 0)
+        return -1;
+    sb->memory_limit = p->limits.memory.v;
+    cgroup_limits_of(&sb->plan, p, &limits);
+    if (cgroup_create(&sb->cgroup, sb->id, &limits, err) < 0 || check_limits(sb, p, err) < 0)
+        return -1;
+    return start(sb, p, err);
+}
+
+static int
+native_create(const struct policy *p, struct sandbox **out, struct err *err)
+{
+    struct sandbox *sb = calloc(1, sizeof(*sb));
+
+    if (sb == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    sb->pid = -1;
+    sb->pidfd = sb->go = sb->status = sb->transport = -1;
+    sb->cgroup = (struct cgroup)CGROUP_INIT;
+    if (build(sb, p, err) < 0) {
+        engine_native.destroy(sb, NULL);
+        return -1;
+    }
+    *out = sb;
+    return 0;
+}
+
+static int
+native_connect(struct sandbox *sb, int *guest_fd, struct err *err)
+{
+    (void)err;
+    *guest_fd = sb->transport;
+    return 0;
+}
+
+int
+native_setup_failed(struct sandbox *sb, struct err *err)
+{
+    struct pollfd p = { .fd = sb->status, .events = POLLIN };
+    struct err said;
+
+    /* end of file: the guest was started; whatever happened since is the guest's story */
+    if (sb->status < 0 || poll(&p, 1, 5000) <= 0 || io_read_full(sb->status, &said, sizeof(said)) < 0)
+        return 0;
+    said.msg[sizeof(said.msg) - 1] = '\0';
+    said.hint[sizeof(said.hint) - 1] = '\0';
+    /* the child is a copy of this process: its static strings are ours */
+    *err = said;
+    return -1;
+}
+
+bool
+native_over_memory(struct sandbox *sb)
+{
+    struct cgroup_usage usage;
+
+    if (!sb->cgroup.memory || sb->memory_limit == 0 || sb->plan.light)
+        return false;
+    cgroup_read(&sb->cgroup, &usage);
+    return usage.anon_memory > sb->memory_limit;
+}
+
+static int
+native_usage(struct sandbox *sb, struct sandbox_usage *out, struct err *err)
+{
+    struct cgroup_usage usage;
+
+    (void)err;
+    cgroup_read(&sb->cgroup, &usage);
+    out->peak_memory = usage.peak_memory;
+    out->oom_killed = usage.oom_kills > 0;
+    out->cpu_us = sb->cpu_us;
+    out->cgroup = sb->cgroup.kind == CGROUP_V1 ? "v1" : sb->cgroup.kind == CGROUP_V2 ? "v2" : "none";
+    return 0;
+}
+
+static uint64_t
+micros(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+void
+native_kill(struct sandbox *sb)
+{
+    struct rusage usage;
+    int status;
+
+    if (sb->pid <= 0)
+        return;
+    /* process 1 of a pid namespace takes the whole namespace along; wait returns when the last one is gone.
+     * Without one (light) the guest ends its descendants when its transport closes, so it is given the time. */
+    if (sb->plan.light) {
+        struct pollfd p = { .fd = sb->pidfd, .events = POLLIN };
+        close_fd(&sb->transport);
+        poll(&p, 1, 5000);
+    }
+    kill(sb->pid, SIGKILL);
+    while (wait4(sb->pid, &status, 0, &usage) < 0)
+        if (errno != EINTR)
+            break;
+    sb->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
+    sb->pid = -1;
+}
+
+static int
+native_destroy(struct sandbox *sb, struct err *err)
+{
+    (void)err;
+    native_kill(sb);
+    close_fd(&sb->transport);
+    close_fd(&sb->pidfd);
+    close_fd(&sb->go);
+    close_fd(&sb->status);
+    cgroup_destroy(&sb->cgroup);
+    plan_free(&sb->plan);
+    free(sb);
+    return 0;
+}
+
+static int
+signal_all(struct sandbox *sb, bool pause_it, struct err *err)
+{
+    if (sb->cgroup.kind == CGROUP_V2)
+        return cgroup_freeze(&sb->cgroup, pause_it, err);
+    return err_set(err, ERR_UNSUPPORTED, "wall.pause.unsupported", "pausing needs a cgroup v2");
+}
+
+static int
+native_pause(struct sandbox *sb, struct err *err)
+{
+    return signal_all(sb, true, err);
+}
+
+static int
+native_resume(struct sandbox *sb, struct err *err)
+{
+    return signal_all(sb, false, err);
+}
+
+const struct engine engine_native = {
+    .name = "native",
+    .probe = native_probe,
+    .create = native_create,
+    .connect = native_connect,
+    .usage = native_usage,
+    .pause = native_pause,
+    .resume = native_resume,
+    .destroy = native_destroy,
+};

@@ -1,0 +1,42 @@
+/* engine/native/native.h: one sandbox of the native engine, for the engine's files and the CLI's supervisor */
+#ifndef CLOCHE_ENGINE_NATIVE_NATIVE_H
+#define CLOCHE_ENGINE_NATIVE_NATIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/native/plan.h"
+#include "wall/cgroup.h"
+
+struct sandbox {
+    char id[33];                /* 128 random bits: not guessable */
+    struct native_plan plan;
+    struct cgroup cgroup;
+    pid_t pid;
+    int pidfd;
+    int go;                     /* kept open: its end tells a child that waits that we are gone */
+    int status;
+    int transport;
+    uint64_t memory_limit;
+    uint64_t cpu_us;            /* after native_kill */
+    bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
+};
+
+int native_probe(struct engine_report *out, struct err *err);
+
+/* Append the name guard's plan, encoded for the guest's SETUP; nothing when no name has to be guarded. */
+int native_guard_plan(const struct sandbox *sb, struct buf *out, struct err *err);
+
+/* The guest's transport closed early: did the wall's construction fail? -1 with @err when it did, 0 otherwise. */
+int native_setup_failed(struct sandbox *sb, struct err *err);
+
+/* Memory that is not files is above the limit (call every 100 ms or so). */
+bool native_over_memory(struct sandbox *sb);
+
+/* Kill everything inside and wait until it is gone; usage stays readable until destroy. */
+void native_kill(struct sandbox *sb);
+
+#endif

@@ -1,0 +1,273 @@
+/* engine/native/plan.c: see plan.h */
+#include "engine/native/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "wall/caps.h"
+
+/* --- arena: blocks that live as long as the plan ------------------------------------------------------------- */
+
+struct block {
+    struct block *next;
+    size_t used, size;
+    char bytes[];
+};
+
+static void *
+arena_get(struct native_plan *plan, size_t n)
+{
+    struct block *b = plan->arena;
+
+    n = (n + 15) & ~(size_t)15;
+    if (b == NULL || b->size - b->used < n) {
+        size_t size = n > 32768 ? n : 32768;
+        b = malloc(sizeof(*b) + size);
+        if (b == NULL)
+            return NULL;
+        *b = (struct block){ .next = plan->arena, .used = 0, .size = size };
+        plan->arena = b;
+    }
+    b->used += n;
+    return b->bytes + (b->used - n);
+}
+
+char *
+plan_printf(struct native_plan *plan, const char *fmt, ...)
+{
+    va_list ap;
+    int need;
+    char *out;
+
+    va_start(ap, fmt);
+    need = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (need < 0 || (out = arena_get(plan, (size_t)need + 1)) == NULL)
+        return NULL;
+    va_start(ap, fmt);
+    vsnprintf(out, (size_t)need + 1, fmt, ap);
+    va_end(ap);
+    return out;
+}
+
+struct root_item *
+plan_item(struct native_plan *plan, enum root_op op, const char *source, const char *dest, struct err *err)
+{
+    struct root_item *item;
+
+    if (dest == NULL) {
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    if (plan->n_items >= PLAN_ITEMS_MAX) {
+        err_set(err, ERR_LIMIT, "wall.root.too-many", "more than %d mounts are needed; the first that does not fit is %s",
+                PLAN_ITEMS_MAX, dest);
+        err_hint(err, "use fewer or wider rules (a folder instead of its files)");
+        return NULL;
+    }
+    item = &plan->items[plan->n_items++];
+    *item = (struct root_item){ .op = op, .source = source, .dest = dest, .tree = -1, .mode = 0755 };
+    return item;
+}
+
+int
+plan_rule(struct native_plan *plan, const char *path, enum landlock_access access, bool optional, struct err *err)
+{
+    if (path == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (plan->n_rules >= PLAN_RULES_MAX)
+        return err_set(err, ERR_LIMIT, "wall.landlock.too-many", "more than %d path rules", PLAN_RULES_MAX);
+    plan->rules[plan->n_rules++] = (struct plan_rule){ path, access, optional };
+    return 0;
+}
+
+int
+plan_warn(struct native_plan *plan, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (plan->n_warnings >= sizeof(plan->warnings) / sizeof(plan->warnings[0]))
+        return 0;
+    va_start(ap, fmt);
+    vsnprintf(plan->warnings[plan->n_warnings], sizeof(plan->warnings[0]), fmt, ap);
+    va_end(ap);
+    plan->n_warnings++;
+    return 0;
+}
+
+/* --- who the sandbox is on the host --------------------------------------------------------------------------- */
+
+/* As root, a host uid that owns nothing and that no other sandbox has: from a high range where our user namespace
+ * has one, else from the top of what it has. */
+static int
+own_host_id(uint32_t *out, struct err *err)
+{
+    cleanup_buf struct buf text = BUF_INIT(4096);
+    uint64_t inside, count;
+    uint32_t random;
+    struct str rest, word[3];
+
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_sys(err, errno, "wall.random", "getrandom");
+    if (io_read_file(AT_FDCWD, "/proc/self/uid_map", &text) < 0)
+        return err_sys(err, errno, "wall.userns", "/proc/self/uid_map");
+    rest = (struct str){ (const char *)text.p, text.n };
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = 0;
+        while (rest.n > 0 && (*rest.p == ' ' || *rest.p == '\n'))
+            rest.p++, rest.n--;
+        while (n < rest.n && rest.p[n] != ' ' && rest.p[n] != '\n')
+            n++;
+        word[i] = (struct str){ rest.p, n };
+        rest.p += n;
+        rest.n -= n;
+    }
+    if (!str_parse_u64(word[0], UINT32_MAX, &inside) || !str_parse_u64(word[2], UINT32_MAX, &count))
+        return err_set(err, ERR_SYSTEM, "wall.userns", "/proc/self/uid_map is not understood");
+    if (inside == 0 && count > 0x71000000)
+        *out = 0x70000000 | (random & 0x00ffffff);
+    else if (count > 2000)
+        *out = (uint32_t)(inside + count - 1100 + random % 1000);
+    else
+        return err_set(err, ERR_UNSUPPORTED, "wall.userns.ids",
+                       "this user namespace has only %u ids: none can be given to a sandbox", (unsigned)count);
+    return 0;
+}
+
+static int
+identity(struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    plan->privileged = caps_has(CAP_SYS_ADMIN) && caps_has(CAP_SETUID) && caps_has(CAP_SETGID) && geteuid() == 0;
+    plan->ids.inside_uid = p->user.uid;
+    plan->ids.inside_gid = p->user.gid;
+    if (!plan->privileged) {
+        plan->ids.outside_uid = geteuid();
+        plan->ids.outside_gid = getegid();
+        plan->ids.deny_setgroups = true;
+        return 0;
+    }
+    if (own_host_id(&plan->ids.outside_uid, err) < 0)
+        return -1;
+    plan->ids.outside_gid = plan->ids.outside_uid;
+    return 0;
+}
+
+/* --- filters --------------------------------------------------------------------------------------------------- */
+
+static void
+filters(struct native_plan *plan, const struct policy *p)
+{
+    struct seccomp_plan *s = &plan->seccomp;
+
+    s->list = plan->light ? SECCOMP_LIST_LIGHT : p->mode.v == MODE_MAX ? SECCOMP_LIST_MAX : SECCOMP_LIST_STANDARD;
+    s->ptrace = p->ptrace.v;
+    s->nested_userns = p->nested_userns.v;
+    s->network_closed = p->network.v != NETWORK_HOST;
+    if (p->all_unix_sockets.v)
+        s->unix_sockets = SECCOMP_UNIX_ALL;
+    else if (plan->guard_connect)
+        s->unix_sockets = SECCOMP_UNIX_CONNECTED;
+    else
+        s->unix_sockets = plan->light ? SECCOMP_UNIX_PAIRS : SECCOMP_UNIX_ALL;
+
+    plan->landlock.restrict_files = true;
+    plan->landlock.scope_abstract = true;
+    plan->landlock.scope_signal = true;
+    /* with namespaces, Landlock is the second wall: nothing is lost that the first does not hold */
+    plan->landlock.required = 0;
+    if (plan->light)
+        plan->landlock.required = LANDLOCK_HAS_FILES | LANDLOCK_HAS_TRUNCATE | LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL;
+    else if (p->network.v == NETWORK_HOST)
+        plan->landlock.required = LANDLOCK_HAS_ABSTRACT;    /* the host's abstract sockets share its network */
+}
+
+/* A missing promise: refused, or a warning where the policy allows. */
+static int
+check_landlock(struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    unsigned lack = plan->landlock.required & plan->landlock_support.missing;
+
+    for (unsigned bit = 1; bit <= LANDLOCK_HAS_LOG; bit <<= 1) {
+        if (!(lack & bit))
+            continue;
+        if (p->fallback.v == FALLBACK_WARN && bit != LANDLOCK_HAS_FILES) {
+            plan_warn(plan, "Landlock %s is missing (%s): that wall is not there",
+                      landlock_feature_name((enum landlock_feature)bit),
+                      landlock_feature_kernel((enum landlock_feature)bit));
+            continue;
+        }
+        err_set(err, ERR_UNSUPPORTED, "wall.landlock.unsupported", "%s needs Landlock %s, which this kernel lacks%s%s",
+                plan->light ? "mode light" : "--network host", landlock_feature_name((enum landlock_feature)bit),
+                plan->landlock_support.why_not != NULL ? ": " : "",
+                plan->landlock_support.why_not != NULL ? plan->landlock_support.why_not : "");
+        return err_hint(err, "%s has it; `cloche doctor` says more; --fallback warn runs without it where possible",
+                        landlock_feature_kernel((enum landlock_feature)bit));
+    }
+    plan->landlock.required &= plan->landlock_support.features;
+    return 0;
+}
+
+int
+plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
+{
+    *plan = (struct native_plan){ .cow_lock = -1 };
+    plan->light = p->mode.v == MODE_LIGHT;
+    plan->own_net = !plan->light && p->network.v != NETWORK_HOST;
+    plan->items = calloc(PLAN_ITEMS_MAX, sizeof(*plan->items));
+    plan->rules = calloc(PLAN_RULES_MAX, sizeof(*plan->rules));
+    if (plan->items == NULL || plan->rules == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    plan->overlay.lower.tree = plan->overlay.layers.tree = -1;
+    plan->root.host_tree = -1;
+    landlock_probe(&plan->landlock_support);
+    if (identity(plan, p, err) < 0)
+        return -1;
+    plan->hostname = p->hostname.p != NULL ? p->hostname.p : "cloche";
+    plan->root.uid = plan->ids.inside_uid;
+    plan->root.gid = plan->ids.inside_gid;
+    plan->root.tmpfs_bytes = p->limits.disk.v;
+    /* an inode costs about a kilobyte of kernel memory: one per 4 KiB of the size, as many as small files could use */
+    plan->root.tmpfs_inodes = p->limits.disk.v > 0 ? p->limits.disk.v / 4096 + 1024 : 0;
+    plan->root.host_view = p->view.v == VIEW_HOST;
+    plan->root.proc_subset = p->mode.v == MODE_MAX;
+    plan->root.readonly_root = p->read_only_root.v && p->view.v == VIEW_PRIVATE;
+    if (plan_system(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 || plan_protect(plan, p, err) < 0 ||
+        plan_env(plan, p, id, err) < 0)
+        return -1;
+    filters(plan, p);
+    plan->root.items = plan->items;
+    plan->root.n_items = plan->n_items;
+    return check_landlock(plan, p, err);
+}
+
+void
+plan_free(struct native_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_trees; i++)
+        close_fd(&plan->trees[i].fd);
+    for (size_t i = 0; i < plan->n_items; i++)
+        close_fd(&plan->items[i].tree);
+    close_fd(&plan->overlay.lower.tree);
+    close_fd(&plan->overlay.layers.tree);
+    close_fd(&plan->cow_lock);
+    free(plan->items);
+    free(plan->rules);
+    free(plan->absent);
+    free(plan->sockets);
+    free(plan->env);
+    while (plan->arena != NULL) {
+        struct block *b = plan->arena;
+        plan->arena = b->next;
+        free(b);
+    }
+}

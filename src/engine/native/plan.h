@@ -1,0 +1,101 @@
+/* engine/native/plan.h: from a policy to what the wall needs
+ *
+ * The only place that translates rules into mounts, Landlock rules, the guard's plan and filters. It looks at the
+ * host (which of the system's folders exist, which protected names exist in the project) and writes nothing.
+ */
+#ifndef CLOCHE_ENGINE_NATIVE_PLAN_H
+#define CLOCHE_ENGINE_NATIVE_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "policy/policy.h"
+#include "wall/landlock.h"
+#include "wall/ns.h"
+#include "wall/root.h"
+#include "wall/seccomp.h"
+#include "workspace/overlay.h"
+
+#define PLAN_ITEMS_MAX ROOT_BINDS_MAX
+#define PLAN_RULES_MAX 2048
+#define PLAN_TREES_MAX 300
+
+/* A tree of the host that is visible inside. */
+struct plan_tree {
+    const char *host;       /* absolute host path, symlinks resolved */
+    const char *inside;
+    bool writable;
+    bool is_dir;
+    int fd;                 /* O_PATH of the host object, kept open while the plan lives */
+    uint32_t owner_uid, owner_gid;
+};
+
+struct plan_rule {
+    const char *path;
+    enum landlock_access access;
+    bool optional;
+};
+
+/* A protected path that is absent now: @name below the tree @root (inside). */
+struct plan_absent {
+    const char *root;       /* absolute, inside */
+    const char *name;       /* relative */
+};
+
+struct native_plan {
+    bool privileged;        /* real root: own host uid, idmapped trees */
+    bool light;             /* no namespaces */
+    bool own_net;
+    struct ns_ids ids;
+    struct root_plan root;
+    struct root_item *items;
+    size_t n_items;
+    struct plan_tree trees[PLAN_TREES_MAX];
+    size_t n_trees;
+    struct plan_rule *rules;            /* Landlock, paths as seen inside */
+    size_t n_rules;
+    struct plan_absent *absent;
+    size_t n_absent;
+    const char **sockets;               /* allowed unix sockets, paths as seen inside */
+    size_t n_sockets;
+    bool guard_names, guard_connect;
+    bool host_trees_writable;
+    struct seccomp_plan seccomp;
+    struct landlock_plan landlock;      /* without the rules */
+    struct overlay_plan overlay;
+    const char *workspace_inside;       /* root of file requests: "/workspace", or the directory itself in light */
+    const char *workdir;                /* cwd of commands */
+    const char *hostname;
+    const char **env;                   /* NULL-terminated */
+    char cow_id[64];
+    int cow_lock;                       /* keeps the copy-on-write state from being applied while it runs; -1 */
+    struct landlock_support landlock_support;
+    char warnings[8][256];
+    size_t n_warnings;
+    void *arena;
+};
+
+/* @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with plan_free in both cases. */
+int plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+void plan_free(struct native_plan *plan);
+
+/* Arena strings: live as long as the plan. NULL (and @err) when memory is gone. */
+char *plan_printf(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct root_item *plan_item(struct native_plan *plan, enum root_op op, const char *source, const char *dest,
+                            struct err *err);
+int plan_rule(struct native_plan *plan, const char *path, enum landlock_access access, bool optional,
+              struct err *err);
+int plan_warn(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* plan_system.c: the private root's system folders, /etc, environment. */
+int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
+int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
+int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* plan_protect.c, plan_light.c */
+int plan_light(struct native_plan *plan, const struct policy *p, struct err *err);
+int plan_protect(struct native_plan *plan, const struct policy *p, struct err *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* engine/native/probe.c: orchestration of the probe and the table of features (see probe.h) */
+#include "engine/native/probe.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GROUP_NS "namespaces"
+#define GROUP_ROOT "root"
+#define GROUP_ACCESS "access"
+#define GROUP_CALLS "calls"
+#define GROUP_LIMITS "limits"
+
+/* light needs no namespaces; standard and max are the same construction with a tighter policy. */
+const struct feature_info feature_info[FEATURE_N] = {
+    [FEATURE_USERNS] = { "user-namespace", "user namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_USERNS_MAP] = { "user-namespace-map", "uid map with privilege inside", GROUP_NS, NEED_NONE, NEED_MUST,
+                             NEED_MUST },
+    [FEATURE_OWN_UID] = { "own-host-uid", "a host uid of its own", GROUP_NS, NEED_NONE, NEED_WANT, NEED_WANT },
+    [FEATURE_MOUNTNS] = { "mount-namespace", "mount namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_PIDNS] = { "pid-namespace", "process namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_NETNS] = { "network-namespace", "network namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_IPCNS] = { "ipc-namespace", "IPC namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_UTSNS] = { "uts-namespace", "host name namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_CGROUPNS] = { "cgroup-namespace", "cgroup namespace", GROUP_NS, NEED_NONE, NEED_MUST, NEED_MUST },
+
+    [FEATURE_FSOPEN] = { "fsopen", "new file systems (fsopen)", GROUP_ROOT, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_OPEN_TREE] = { "open-tree", "detached binds (open_tree)", GROUP_ROOT, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_MOVE_MOUNT] = { "move-mount", "attaching them (move_mount)", GROUP_ROOT, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_MOUNT_SETATTR] = { "mount-setattr", "read-only trees (mount_setattr)", GROUP_ROOT, NEED_NONE, NEED_MUST,
+                                NEED_MUST },
+    [FEATURE_PROC_MOUNT] = { "proc", "own /proc", GROUP_ROOT, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_PROC_SUBSET] = { "proc-subset", "/proc reduced to processes", GROUP_ROOT, NEED_NONE, NEED_NONE, NEED_MUST },
+    [FEATURE_DEVPTS] = { "devpts", "own terminals (devpts)", GROUP_ROOT, NEED_NONE, NEED_MUST, NEED_MUST },
+    [FEATURE_OVERLAY] = { "overlay", "copy-on-write workspace (overlay)", GROUP_ROOT, NEED_NONE, NEED_WANT, NEED_WANT },
+    [FEATURE_IDMAP] = { "idmapped-mounts", "binds owned by the own uid (idmap)", GROUP_ROOT, NEED_NONE, NEED_WANT,
+                        NEED_WANT },
+
+    [FEATURE_LANDLOCK] = { "landlock", "Landlock", GROUP_ACCESS, NEED_MUST, NEED_WANT, NEED_WANT },
+    [FEATURE_SECCOMP] = { "seccomp", "system call filter", GROUP_ACCESS, NEED_MUST, NEED_MUST, NEED_MUST },
+    [FEATURE_USER_NOTIFY] = { "seccomp-notify", "calls decided by the guest (user notify)", GROUP_ACCESS, NEED_WANT,
+                              NEED_WANT, NEED_WANT },
+    [FEATURE_ADDFD_SEND] = { "seccomp-addfd-send", "answers with a descriptor (ADDFD_SEND)", GROUP_ACCESS, NEED_WANT,
+                             NEED_WANT, NEED_WANT },
+
+    [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
+    [FEATURE_CLONE3] = { "clone3", "clone3", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_PIDFD] = { "pidfd", "pidfd", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_MEMFD_EXEC] = { "memfd-exec", "executing a sealed memfd", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_CLOSE_RANGE] = { "close-range", "close_range", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
+
+    [FEATURE_LIMIT_MEMORY] = { "limit-memory", "memory limit", GROUP_LIMITS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_LIMIT_CPU] = { "limit-cpu", "CPU limit", GROUP_LIMITS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_LIMIT_PIDS] = { "limit-pids", "process count limit", GROUP_LIMITS, NEED_WANT, NEED_WANT, NEED_WANT },
+};
+
+bool
+probe_note(struct feature_state *s, const char *call, long rc)
+{
+    if (rc >= 0) {
+        s->status = FEATURE_YES;
+        s->sys_errno = 0;
+        return true;
+    }
+    s->status = FEATURE_NO;
+    s->sys_errno = errno;
+    snprintf(s->call, sizeof(s->call), "%s", call);
+    return false;
+}
+
+/* Start a child that runs @fn on the shared array and cannot outlive us or hang. */
+static pid_t
+start(void (*fn)(struct feature_state *), struct feature_state *f)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    signal(SIGALRM, SIG_DFL);
+    alarm(PROBE_CHILD_SECONDS);
+    fn(f);
+    _exit(0);
+}
+
+static void
+mark_unused(struct feature_state *f, const struct host_facts *facts)
+{
+    if (facts->uid == 0)
+        return;
+    f[FEATURE_OWN_UID].status = FEATURE_UNUSED;
+    snprintf(f[FEATURE_OWN_UID].detail, sizeof(f[FEATURE_OWN_UID].detail), "as an ordinary user: uid %u, no privilege",
+             (unsigned)facts->uid);
+    f[FEATURE_IDMAP].status = FEATURE_UNUSED;
+    snprintf(f[FEATURE_IDMAP].detail, sizeof(f[FEATURE_IDMAP].detail), "not needed as an ordinary user");
+}
+
+int
+features_probe(struct host_features *out, struct err *err)
+{
+    static void (*const tries[])(struct feature_state *) = {
+        probe_try_namespaces, probe_try_root, probe_try_calls, probe_try_landlock, probe_try_seccomp, probe_try_notify,
+    };
+    enum { TRIES = sizeof(tries) / sizeof(tries[0]) };
+    struct feature_state *shared;
+    size_t size = sizeof(out->f);
+    pid_t pids[TRIES];
+
+    memset(out, 0, sizeof(*out));
+    host_facts_read(&out->facts);
+    shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return err_sys(err, errno, "probe.memory", "shared memory for the host probe");
+    for (size_t i = 0; i < TRIES; i++)
+        pids[i] = out->facts.uid != 0 && tries[i] == probe_try_root ? 0 : start(tries[i], shared);
+    probe_try_cgroups(shared);
+    for (size_t i = 0; i < TRIES; i++)
+        while (pids[i] > 0 && waitpid(pids[i], NULL, 0) < 0 && errno == EINTR)
+            continue;
+    memcpy(out->f, shared, size);
+    munmap(shared, size);
+    for (size_t i = 0; i < TRIES; i++)
+        if (pids[i] < 0)
+            return err_set(err, ERR_SYSTEM, "probe.fork", "the host probe cannot start a process");
+    mark_unused(out->f, &out->facts);
+    for (int i = 0; i < FEATURE_N; i++)
+        probe_explain((enum feature)i, &out->facts, &out->f[i]);
+    return 0;
+}
+
+bool
+features_allow(const struct host_features *h, enum policy_mode mode, enum feature *missing)
+{
+    for (int i = 0; i < FEATURE_N; i++) {
+        const struct feature_info *info = &feature_info[i];
+        enum need need = mode == MODE_LIGHT ? info->light : mode == MODE_STANDARD ? info->standard : info->max;
+
+        if (mode == MODE_OFF || need != NEED_MUST || h->f[i].status == FEATURE_YES)
+            continue;
+        *missing = (enum feature)i;
+        return false;
+    }
+    *missing = FEATURE_N;
+    return true;
+}

@@ -1,0 +1,58 @@
+/* wall/caps.c: see caps.h */
+#include "wall/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int
+capget_now(struct __user_cap_data_struct data[2])
+{
+    struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+
+    return (int)syscall(SYS_capget, &header, data);
+}
+
+bool
+caps_has(int cap)
+{
+    struct __user_cap_data_struct data[2];
+
+    if (capget_now(data) < 0)
+        return false;
+    return (data[cap / 32].effective >> (cap % 32)) & 1;
+}
+
+int
+caps_drop_all(struct err *err)
+{
+    struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct zero[2] = { { 0 } };
+    const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                               SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+                               SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, errno, "wall.caps", "no_new_privs");
+    if (caps_has(CAP_SETPCAP)) {
+        /* until the kernel says that there is no such capability: it may know more than our headers */
+        for (unsigned long cap = 0; cap <= 63; cap++) {
+            if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+                if (errno == EINVAL)
+                    break;
+                return err_sys(err, errno, "wall.caps", "drop capability %lu from the bounding set", cap);
+            }
+        }
+        if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
+            return err_sys(err, errno, "wall.caps", "securebits");
+    }
+    /* absent before Linux 4.3 only */
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+        return err_sys(err, errno, "wall.caps", "ambient set");
+    if (syscall(SYS_capset, &header, zero) < 0)
+        return err_sys(err, errno, "wall.caps", "capset");
+    return 0;
+}

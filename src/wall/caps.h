@@ -1,0 +1,16 @@
+/* wall/caps.h: privileges to zero */
+#ifndef CLOCHE_WALL_CAPS_H
+#define CLOCHE_WALL_CAPS_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/* Whether the calling process holds @cap (CAP_*) in its effective set. */
+bool caps_has(int cap);
+
+/* In the child, last step but the filters: bounding, ambient, inheritable, permitted and effective sets to zero,
+ * securebits locked so that uid 0 would mean nothing, no_new_privs. Irreversible. */
+int caps_drop_all(struct err *err);
+
+#endif

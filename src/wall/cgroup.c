@@ -1,0 +1,435 @@
+/* wall/cgroup.c: see cgroup.h */
+#include "wall/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+
+enum { H_MEMORY, H_CPU, H_PIDS };
+
+static const char *const v1_controllers[CGROUP_HIERARCHIES] = { "memory", "cpu", "pids" };
+
+/* --- where we are ------------------------------------------------------------------------------------------- */
+
+/* Our own cgroup path in the hierarchy of @controller ("" for v2) from /proc/self/cgroup. */
+static bool
+own_path(const struct buf *text, const char *controller, char *out, size_t size)
+{
+    const char *line = (const char *)text->p;
+    size_t want = strlen(controller);
+
+    while (line != NULL && *line != '\0') {
+        const char *end = strchrnul(line, '\n');
+        const char *names = memchr(line, ':', (size_t)(end - line));
+        const char *path = names != NULL ? memchr(names + 1, ':', (size_t)(end - names - 1)) : NULL;
+
+        if (path != NULL) {
+            struct str list = { names + 1, (size_t)(path - names - 1) };
+            size_t n = (size_t)(end - path - 1);
+            bool hit = list.n == want && memcmp(list.p, controller, want) == 0;
+
+            /* co-mounted controllers: "cpu,cpuacct" */
+            for (size_t i = 0; !hit && want > 0 && i + want <= list.n; i++)
+                hit = memcmp(list.p + i, controller, want) == 0 && (i == 0 || list.p[i - 1] == ',') &&
+                      (i + want == list.n || list.p[i + want] == ',');
+            if (hit && n < size) {
+                memcpy(out, path + 1, n);
+                out[n] = '\0';
+                return true;
+            }
+        }
+        line = *end == '\0' ? NULL : end + 1;
+    }
+    return false;
+}
+
+static bool
+is_fs(const char *path, long magic)
+{
+    struct statfs st;
+
+    return statfs(path, &st) == 0 && (long)st.f_type == magic;
+}
+
+/* --- the janitor -------------------------------------------------------------------------------------------- */
+
+static void
+janitor_main(const struct cgroup *cg, int pipe_fd)
+{
+    const struct timespec pause_time = { 0, 2 * 1000 * 1000 };
+    char byte;
+
+    /* Signals that a terminal sends to the whole group, or that a supervisor sends to a session, are not for us. */
+    setsid();
+    prctl(PR_SET_NAME, "cloche-janitor");
+    while (read(pipe_fd, &byte, 1) < 0 && errno == EINTR)
+        ;
+    /* the pipe is closed: the caller is gone, and the sandbox dies with it (PDEATHSIG) */
+    for (int attempt = 0; attempt < 5000; attempt++) {
+        bool busy = false;
+        for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
+            if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno == EBUSY)
+                busy = true;
+        if (!busy)
+            break;
+        nanosleep(&pause_time, NULL);
+    }
+    _exit(0);
+}
+
+static int
+janitor_start(struct cgroup *cg, struct err *err)
+{
+    int ends[2];
+    sigset_t all, old;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "wall.cgroup", "pipe");
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    pid = fork();
+    if (pid == 0) {
+        /* holds nothing but the read end: an inherited descriptor would keep the caller's files and pipes open */
+        if (ends[0] != 3 && dup2(ends[0], 3) < 0)
+            _exit(1);
+        close_range(4, ~0U, 0);
+        close(0);
+        close(1);
+        close(2);
+        janitor_main(cg, 3);
+    }
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    close(ends[0]);
+    if (pid < 0) {
+        close(ends[1]);
+        return err_sys(err, errno, "wall.cgroup", "fork");
+    }
+    cg->janitor = pid;
+    cg->janitor_pipe = ends[1];
+    return 0;
+}
+
+/* --- v1 ----------------------------------------------------------------------------------------------------- */
+
+static int
+write_number(int dir, const char *file, uint64_t value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    return io_write_file(dir, file, text);
+}
+
+static int
+v1_limit(struct cgroup *cg, size_t h, const struct cgroup_limits *limits)
+{
+    switch (h) {
+    case H_MEMORY:
+        if (write_number(cg->dirs[h], "memory.limit_in_bytes", limits->memory) < 0)
+            return -1;
+        /* with swap accounting, memory and swap together; absent otherwise */
+        if (write_number(cg->dirs[h], "memory.memsw.limit_in_bytes", limits->memory) < 0 && errno != ENOENT)
+            return -1;
+        cg->memory = true;
+        return 0;
+    case H_CPU:
+        if (write_number(cg->dirs[h], "cpu.cfs_period_us", 100000) < 0 ||
+            write_number(cg->dirs[h], "cpu.cfs_quota_us", limits->cpu_milli * 100) < 0)
+            return -1;
+        cg->cpu = true;
+        return 0;
+    default:
+        if (write_number(cg->dirs[h], "pids.max", limits->pids) < 0)
+            return -1;
+        cg->pids = true;
+        return 0;
+    }
+}
+
+/* Where cloche-@id would be in the v1 hierarchy @h; false when there is none that we may write to. */
+static bool
+v1_place(const struct buf *self, size_t h, const char *id, char *out, size_t size)
+{
+    char own[256], base[384];
+
+    snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", v1_controllers[h]);
+    if (!is_fs(base, CGROUP_SUPER_MAGIC) || !own_path(self, v1_controllers[h], own, sizeof(own)))
+        return false;
+    /* below our own cgroup, so that limits on the caller hold for what it starts; a container sees its own as the root */
+    snprintf(base, sizeof(base), "/sys/fs/cgroup/%s%s", v1_controllers[h], strcmp(own, "/") == 0 ? "" : own);
+    if (access(base, W_OK) < 0) {
+        snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", v1_controllers[h]);
+        if (access(base, W_OK) < 0)
+            return false;
+    }
+    return (size_t)snprintf(out, size, "%s/cloche-%s", base, id) < size;
+}
+
+static bool
+wanted(size_t h, const struct cgroup_limits *limits)
+{
+    return h == H_MEMORY ? limits->memory > 0 : h == H_CPU ? limits->cpu_milli > 0 : limits->pids > 0;
+}
+
+static int
+v1_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
+{
+    for (size_t h = 0; h < CGROUP_HIERARCHIES; h++) {
+        if (cg->paths[h][0] == '\0')
+            continue;
+        if (mkdir(cg->paths[h], 0755) < 0)
+            return err_sys(err, errno, "wall.cgroup", "mkdir %s", cg->paths[h]);
+        cg->dirs[h] = open(cg->paths[h], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (cg->dirs[h] < 0 || v1_limit(cg, h, limits) < 0)
+            return err_sys(err, errno, "wall.cgroup", "limit of %s", cg->paths[h]);
+        cg->tasks[h] = openat(cg->dirs[h], "tasks", O_WRONLY | O_CLOEXEC);
+        if (cg->tasks[h] < 0)
+            return err_sys(err, errno, "wall.cgroup", "%s/tasks", cg->paths[h]);
+    }
+    cg->kind = CGROUP_V1;
+    return 0;
+}
+
+/* --- v2 ----------------------------------------------------------------------------------------------------- */
+
+static bool
+has_word(const struct buf *list, const char *word)
+{
+    size_t n = strlen(word);
+    const char *at = list->n > 0 ? (const char *)list->p : "";
+
+    while ((at = strstr(at, word)) != NULL) {
+        bool starts = at == (const char *)list->p || at[-1] == ' ';
+        if (starts && (at[n] == ' ' || at[n] == '\n' || at[n] == '\0'))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+static bool
+controllers_of(const char *dir, const char *file, struct buf *out)
+{
+    char path[512];
+
+    buf_reset(out);
+    snprintf(path, sizeof(path), "%s/%s", dir, file);
+    return io_read_file(AT_FDCWD, path, out) == 0 && buf_nul(out) == 0;
+}
+
+/* The directory to create in: as root a directory of our own below the root (what crun's cgroupfs manager does);
+ * as an ordinary user the nearest ancestor of our own cgroup that is ours and hands controllers down. */
+static bool
+v2_base(const struct buf *self, char *base, size_t size)
+{
+    cleanup_buf struct buf list = BUF_INIT(4096);
+    char own[256];
+
+    if (!is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) || !own_path(self, "", own, sizeof(own)))
+        return false;
+    if (geteuid() == 0 && access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0) {
+        snprintf(base, size, "/sys/fs/cgroup/cloche");
+        if (mkdir(base, 0755) < 0 && errno != EEXIST)
+            return false;
+        io_write_file(AT_FDCWD, "/sys/fs/cgroup/cgroup.subtree_control", "+memory +cpu +pids");
+        io_write_file(AT_FDCWD, "/sys/fs/cgroup/cloche/cgroup.subtree_control", "+memory +cpu +pids");
+        return true;
+    }
+    for (;;) {
+        char *slash = strrchr(own, '/');
+        if (slash == NULL)
+            return false;
+        *slash = '\0';      /* our own directory holds processes: children of it could get no controller */
+        if ((size_t)snprintf(base, size, "/sys/fs/cgroup%s", own) >= size || own[0] == '\0')
+            return false;
+        if (access(base, W_OK) < 0)
+            return false;
+        if (controllers_of(base, "cgroup.subtree_control", &list) && has_word(&list, "memory"))
+            return true;
+    }
+}
+
+static int
+v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
+{
+    cleanup_buf struct buf list = BUF_INIT(4096);
+    int dir;
+    char quota[64];
+
+    if (mkdir(cg->paths[0], 0755) < 0)
+        return err_sys(err, errno, "wall.cgroup", "mkdir %s", cg->paths[0]);
+    dir = cg->dirs[0] = open(cg->paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || !controllers_of(cg->paths[0], "cgroup.controllers", &list))
+        return err_sys(err, errno, "wall.cgroup", "open %s", cg->paths[0]);
+    if (limits->memory > 0 && has_word(&list, "memory")) {
+        if (write_number(dir, "memory.max", limits->memory) < 0)
+            return err_sys(err, errno, "wall.cgroup", "memory.max");
+        /* no swap controller on some hosts; one process of a sandbox killed kills all */
+        if (io_write_file(dir, "memory.swap.max", "0") < 0 && errno != ENOENT)
+            return err_sys(err, errno, "wall.cgroup", "memory.swap.max");
+        if (io_write_file(dir, "memory.oom.group", "1") < 0 && errno != ENOENT)
+            return err_sys(err, errno, "wall.cgroup", "memory.oom.group");
+        cg->memory = true;
+    }
+    if (limits->cpu_milli > 0 && has_word(&list, "cpu")) {
+        snprintf(quota, sizeof(quota), "%" PRIu64 " 100000", limits->cpu_milli * 100);
+        if (io_write_file(dir, "cpu.max", quota) < 0)
+            return err_sys(err, errno, "wall.cgroup", "cpu.max");
+        cg->cpu = true;
+    }
+    if (limits->pids > 0 && has_word(&list, "pids")) {
+        if (write_number(dir, "pids.max", limits->pids) < 0)
+            return err_sys(err, errno, "wall.cgroup", "pids.max");
+        cg->pids = true;
+    }
+    cg->kind = CGROUP_V2;
+    return 0;
+}
+
+/* --- the interface ------------------------------------------------------------------------------------------ */
+
+static void
+say_missing(struct cgroup *cg, const struct cgroup_limits *limits, const char *why)
+{
+    snprintf(cg->why_not, sizeof(cg->why_not), "%s%s%s%s",
+             limits->memory > 0 && !cg->memory ? "memory " : "", limits->cpu_milli > 0 && !cg->cpu ? "cpu " : "",
+             limits->pids > 0 && !cg->pids ? "pids " : "", why);
+}
+
+int
+cgroup_create(struct cgroup *cg, const char *id, const struct cgroup_limits *limits, struct err *err)
+{
+    cleanup_buf struct buf self = BUF_INIT(16384);
+    char base[384];
+    bool v1 = false;
+
+    if (limits->memory == 0 && limits->cpu_milli == 0 && limits->pids == 0)
+        return 0;
+    if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0) {
+        say_missing(cg, limits, "(no cgroups in this kernel)");
+        return 0;
+    }
+    if (geteuid() == 0)
+        for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
+            if (wanted(h, limits))
+                v1 |= v1_place(&self, h, id, cg->paths[h], sizeof(cg->paths[h]));
+    if (!v1) {
+        if (!v2_base(&self, base, sizeof(base)) ||
+            (size_t)snprintf(cg->paths[0], sizeof(cg->paths[0]), "%s/cloche-%s", base, id) >= sizeof(cg->paths[0])) {
+            cg->paths[0][0] = '\0';
+            say_missing(cg, limits, "(no cgroup that this user may create)");
+            return 0;
+        }
+    }
+    if (janitor_start(cg, err) < 0)
+        return -1;
+    if ((v1 ? v1_make(cg, limits, err) : v2_make(cg, limits, err)) < 0) {
+        cgroup_destroy(cg);
+        return -1;
+    }
+    if ((limits->memory > 0 && !cg->memory) || (limits->cpu_milli > 0 && !cg->cpu) || (limits->pids > 0 && !cg->pids))
+        say_missing(cg, limits, "(the controller is not handed down)");
+    return 0;
+}
+
+int
+cgroup_join(const struct cgroup *cg, struct err *err)
+{
+    if (cg->kind != CGROUP_V1)
+        return 0;
+    for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
+        if (cg->tasks[h] >= 0 && io_write_full(cg->tasks[h], "0", 1) < 0)
+            return err_sys(err, errno, "wall.cgroup", "join %s", cg->paths[h]);
+    return 0;
+}
+
+/* The number after "@key " in a flat-keyed file, or of a single-value file when @key is NULL. */
+static uint64_t
+read_value(int dir, const char *file, const char *key)
+{
+    cleanup_buf struct buf text = BUF_INIT(16384);
+    const char *at;
+    uint64_t value;
+    size_t n = 0;
+
+    if (dir < 0 || io_read_file(dir, file, &text) < 0 || buf_nul(&text) < 0)
+        return 0;
+    at = (const char *)text.p;
+    while (key != NULL && at != NULL && (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != ' ')) {
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at == NULL)
+        return 0;
+    at += key != NULL ? strlen(key) + 1 : 0;
+    while (at[n] >= '0' && at[n] <= '9')
+        n++;
+    return str_parse_u64((struct str){ at, n }, UINT64_MAX, &value) ? value : 0;
+}
+
+void
+cgroup_read(const struct cgroup *cg, struct cgroup_usage *out)
+{
+    *out = (struct cgroup_usage){ 0 };
+    if (!cg->memory)
+        return;
+    if (cg->kind == CGROUP_V1) {
+        out->peak_memory = read_value(cg->dirs[H_MEMORY], "memory.max_usage_in_bytes", NULL);
+        out->anon_memory = read_value(cg->dirs[H_MEMORY], "memory.stat", "rss");
+        out->oom_kills = read_value(cg->dirs[H_MEMORY], "memory.oom_control", "oom_kill");
+    } else {
+        out->peak_memory = read_value(cg->dirs[0], "memory.peak", NULL);
+        out->anon_memory = read_value(cg->dirs[0], "memory.stat", "anon");
+        out->oom_kills = read_value(cg->dirs[0], "memory.events", "oom_kill");
+    }
+}
+
+int
+cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
+{
+    if (cg->kind == CGROUP_V2 && io_write_file(cg->dirs[0], "cgroup.freeze", frozen ? "1" : "0") == 0)
+        return 0;
+    err_set(err, ERR_UNSUPPORTED, "wall.cgroup.freeze", "this sandbox has no cgroup v2 to freeze");
+    return err_hint(err, "pause by signal (SIGSTOP) is used instead");
+}
+
+void
+cgroup_destroy(struct cgroup *cg)
+{
+    bool left = false;
+
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++) {
+        close_fd(&cg->tasks[i]);
+        close_fd(&cg->dirs[i]);
+        if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno != ENOENT)
+            left = true;
+    }
+    if (cg->kind == CGROUP_V2 && geteuid() == 0)
+        rmdir("/sys/fs/cgroup/cloche");         /* the last one out */
+    close_fd(&cg->janitor_pipe);
+    if (cg->janitor > 0) {
+        /* when something was left, the janitor goes on trying after us */
+        if (!left)
+            kill(cg->janitor, SIGKILL);
+        if (!left)
+            while (waitpid(cg->janitor, NULL, 0) < 0 && errno == EINTR)
+                ;
+        cg->janitor = -1;
+    }
+    cg->kind = CGROUP_NONE;
+}

@@ -1,0 +1,64 @@
+/* wall/cgroup.h: limits on a whole sandbox
+ *
+ * Three hosts: cgroup v2 with a directory that we may create in (root, or an ordinary user inside a delegated
+ * subtree), cgroup v1 as root (also the hybrid layout), or none. The child joins without waiting for an RCU grace
+ * period: CLONE_INTO_CGROUP on v2; on v1 it writes "0" to the `tasks` files itself while it is single-threaded,
+ * which the kernel lets pass without its global lock (cgroup_procs_write_start).
+ *
+ * Directories do not vanish with their last process. A small janitor process, forked before the first mkdir, waits
+ * for the end of the caller and removes them, so that even SIGKILL of the caller leaves nothing.
+ */
+#ifndef CLOCHE_WALL_CGROUP_H
+#define CLOCHE_WALL_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
+
+struct cgroup_limits {
+    uint64_t memory;        /* bytes, hard; 0 = none */
+    uint64_t cpu_milli;     /* 0 = none */
+    uint64_t pids;          /* 0 = none */
+};
+
+#define CGROUP_HIERARCHIES 3    /* v1: memory, cpu, pids */
+
+struct cgroup {
+    enum cgroup_kind kind;
+    bool memory, cpu, pids;             /* which limits it enforces */
+    int dirs[CGROUP_HIERARCHIES];       /* v1: memory, cpu, pids (-1 where absent); v2: dirs[0] */
+    int tasks[CGROUP_HIERARCHIES];      /* v1: open `tasks` files for the child */
+    char paths[CGROUP_HIERARCHIES][512];
+    pid_t janitor;
+    int janitor_pipe;
+    char why_not[256];                  /* when something was asked for and is not enforced */
+};
+
+#define CGROUP_INIT { .kind = CGROUP_NONE, .dirs = { -1, -1, -1 }, .tasks = { -1, -1, -1 }, .janitor = -1, \
+                      .janitor_pipe = -1 }
+
+/* Make a cgroup named cloche-@id with @limits where this host lets us. Never fails for want of cgroups: kind NONE and
+ * @why_not say so, and the caller decides by its policy. -1 with @err on a half-made state (which was undone). */
+int cgroup_create(struct cgroup *cg, const char *id, const struct cgroup_limits *limits, struct err *err);
+
+/* In the child, before anything else: join (v1). 0 or -1 with @err. */
+int cgroup_join(const struct cgroup *cg, struct err *err);
+
+struct cgroup_usage {
+    uint64_t peak_memory;   /* bytes; 0 unknown */
+    uint64_t anon_memory;   /* bytes now, without files and tmpfs; 0 unknown */
+    uint64_t oom_kills;
+};
+
+void cgroup_read(const struct cgroup *cg, struct cgroup_usage *out);
+int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
+
+/* Remove the directories (every process in them is dead by now) and the janitor. Never fails loudly: what cannot
+ * be removed now is left to the janitor. */
+void cgroup_destroy(struct cgroup *cg);
+
+#endif

@@ -1,0 +1,223 @@
+/* wall/mnt.c: see mnt.h */
+#include "wall/mnt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
+
+static int
+missing_or(struct err *err, const char *call, const char *kernel, const char *what)
+{
+    if (errno == ENOSYS) {
+        err_set(err, ERR_UNSUPPORTED, "wall.mount.unsupported", "%s: this kernel (or an outer sandbox) has no %s",
+                what, call);
+        return err_hint(err, "it needs Linux %s or newer, and no outer seccomp filter that hides %s; try --mode light",
+                        kernel, call);
+    }
+    return err_sys(err, errno, "wall.mount", "%s: %s", what, call);
+}
+
+static uint64_t
+attr_bits(unsigned flags)
+{
+    uint64_t bits = MOUNT_ATTR_NOSUID;
+
+    if (flags & MNT_RO)
+        bits |= MOUNT_ATTR_RDONLY;
+    if (flags & MNT_NOEXEC)
+        bits |= MOUNT_ATTR_NOEXEC;
+    if (!(flags & MNT_DEV))
+        bits |= MOUNT_ATTR_NODEV;
+    if (flags & MNT_NOSYMFOLLOW)
+        bits |= MOUNT_ATTR_NOSYMFOLLOW;
+    return bits;
+}
+
+int
+mnt_new(const char *fstype, const struct mnt_option *options, size_t n, unsigned flags, struct err *err)
+{
+    cleanup_close int fs = (int)syscall(SYS_fsopen, fstype, FSOPEN_CLOEXEC);
+    int fd;
+
+    if (fs < 0)
+        return missing_or(err, "fsopen", "5.2", fstype);
+    for (size_t i = 0; i < n; i++) {
+        unsigned cmd = options[i].value != NULL ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+        if (syscall(SYS_fsconfig, fs, cmd, options[i].key, options[i].value, 0) < 0)
+            return err_sys(err, errno, "wall.mount", "%s: option %s", fstype, options[i].key);
+    }
+    if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return err_sys(err, errno, "wall.mount", "%s: create", fstype);
+    fd = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, (unsigned)attr_bits(flags));
+    if (fd < 0)
+        return err_sys(err, errno, "wall.mount", "%s: fsmount", fstype);
+    return fd;
+}
+
+int
+mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct err *err)
+{
+    unsigned recursive = flags & MNT_RECURSIVE ? (unsigned)AT_RECURSIVE : 0;
+    unsigned empty = path[0] == '\0' ? (unsigned)AT_EMPTY_PATH : 0;
+    struct mount_attr attr = { .attr_set = attr_bits(flags), .propagation = MS_PRIVATE };
+    cleanup_close int fd = -1;
+
+    fd = (int)syscall(SYS_open_tree, dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive | empty);
+    if (fd < 0)
+        return missing_or(err, "open_tree", "5.2", "bind mount");
+    if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
+        return missing_or(err, "mount_setattr", "5.12", "bind mount");
+    if (userns >= 0) {
+        struct mount_attr idmap = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)userns };
+        if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | recursive, &idmap, sizeof(idmap)) < 0)
+            return err_sys(err, errno, "wall.idmap", "the file system cannot be mounted with another owner");
+    }
+    return take_fd(&fd);
+}
+
+int
+mnt_attach(int tree, int target, struct err *err)
+{
+    if (syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        return missing_or(err, "move_mount", "5.2", "attach");
+    return 0;
+}
+
+int
+mnt_protect(int mount_fd, unsigned flags, struct err *err)
+{
+    unsigned recursive = flags & MNT_RECURSIVE ? (unsigned)AT_RECURSIVE : 0;
+    struct mount_attr attr = { .attr_set = attr_bits(flags) };
+
+    if (syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
+        return missing_or(err, "mount_setattr", "5.12", "mount attributes");
+    return 0;
+}
+
+static int
+open2(int root, const char *path, int flags, uint64_t resolve)
+{
+    struct open_how how = { .flags = (unsigned)(flags | O_CLOEXEC), .resolve = resolve | RESOLVE_NO_MAGICLINKS };
+
+    for (;;) {
+        int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+        if (fd >= 0 || (errno != EINTR && errno != EAGAIN))
+            return fd;
+    }
+}
+
+int
+mnt_open_beneath(int root, const char *path, int flags, bool symlinks)
+{
+    while (*path == '/')
+        path++;
+    return open2(root, *path == '\0' ? "." : path, flags,
+                 RESOLVE_BENEATH | (symlinks ? 0 : RESOLVE_NO_SYMLINKS));
+}
+
+int
+mnt_open_in_root(int root, const char *path, int flags)
+{
+    return open2(root, path, flags, RESOLVE_IN_ROOT);
+}
+
+/* The next component of *path into @name; false at the end, errno ENAMETOOLONG when it is too long. */
+static bool
+next_component(const char **path, char name[NAME_MAX + 1], bool *bad)
+{
+    const char *end;
+    size_t n;
+
+    *bad = false;
+    while (**path == '/')
+        (*path)++;
+    if (**path == '\0')
+        return false;
+    end = strchrnul(*path, '/');
+    n = (size_t)(end - *path);
+    if (n > NAME_MAX) {
+        *bad = true;
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(name, *path, n);
+    name[n] = '\0';
+    if (strcmp(name, "..") == 0) {
+        *bad = true;
+        errno = EXDEV;
+        return false;
+    }
+    *path = end;
+    return true;
+}
+
+static int
+enter(int at, const char *name)
+{
+    return openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int
+mnt_mkdirs(int root, const char *path)
+{
+    cleanup_close int at = enter(root, ".");
+    char name[NAME_MAX + 1];
+    struct stat own, here;
+    bool bad;
+
+    if (at < 0 || fstat(at, &own) < 0)
+        return -1;
+    while (next_component(&path, name, &bad)) {
+        int next;
+        /* never create inside a tree that was bound into this one: that would leave a ghost on the host */
+        if (fstat(at, &here) < 0)
+            return -1;
+        if (here.st_dev == own.st_dev && mkdirat(at, name, 0755) < 0 && errno != EEXIST && errno != EROFS)
+            return -1;
+        next = enter(at, name);
+        if (next < 0)
+            return -1;
+        close_fd(&at);
+        at = next;
+    }
+    return bad ? -1 : take_fd(&at);
+}
+
+int
+mnt_mkfile(int root, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    char parent[PATH_MAX];
+    cleanup_close int dir = -1, made = -1;
+    struct stat own, here;
+    size_t n = slash != NULL ? (size_t)(slash - path) : 0;
+
+    if (n >= sizeof(parent) || *name == '\0') {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(parent, path, n);
+    parent[n] = '\0';
+    dir = mnt_mkdirs(root, parent);
+    if (dir < 0 || fstat(root, &own) < 0 || fstat(dir, &here) < 0)
+        return -1;
+    if (here.st_dev != own.st_dev)
+        return openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    made = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (made < 0 && errno != EEXIST && errno != EROFS)
+        return -1;
+    return openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}

@@ -1,0 +1,56 @@
+/* wall/mnt.h: the mount API by file descriptor
+ *
+ * Thin wrappers over fsopen, open_tree, move_mount and mount_setattr (Linux 5.12 for the last), which never
+ * resolve a path by string inside a tree that somebody else can write to. All descriptors are O_CLOEXEC.
+ * ENOSYS becomes ERR_UNSUPPORTED with the kernel that has the call.
+ */
+#ifndef CLOCHE_WALL_MNT_H
+#define CLOCHE_WALL_MNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum mnt_flags {
+    MNT_RO = 1 << 0,
+    MNT_NOEXEC = 1 << 1,
+    MNT_DEV = 1 << 2,           /* device nodes work (default: nodev) */
+    MNT_RECURSIVE = 1 << 3,
+    MNT_NOSYMFOLLOW = 1 << 4,
+};
+
+struct mnt_option {
+    const char *key;
+    const char *value;          /* NULL: a flag */
+};
+
+/* A new file system instance as a detached mount. Returns its fd, or -1. nosuid always; nodev unless MNT_DEV. */
+int mnt_new(const char *fstype, const struct mnt_option *options, size_t n, unsigned flags, struct err *err);
+
+/* A detached copy of the mount at @dirfd/@path ("" with an fd means the fd itself), private, nosuid, nodev unless
+ * MNT_DEV. With @userns >= 0 the copy is idmapped by that user namespace (needs privilege over the file system). */
+int mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct err *err);
+
+/* Attach the detached mount @tree on the object that @target refers to. */
+int mnt_attach(int tree, int target, struct err *err);
+
+/* Set attributes on an attached or detached mount. */
+int mnt_protect(int mount_fd, unsigned flags, struct err *err);
+
+/* openat2 of @path below @root: never leaves it, follows no magic link, and no symlink either unless @symlinks.
+ * Returns an O_CLOEXEC fd or -1 with errno. */
+int mnt_open_beneath(int root, const char *path, int flags, bool symlinks);
+/* As above, with RESOLVE_IN_ROOT semantics (absolute symlinks restart at @root). */
+int mnt_open_in_root(int root, const char *path, int flags);
+
+/* Make the directory @path (several components) below @root, each 0755, and return an O_PATH fd of the last.
+ * Existing directories are entered; a symlink or a file on the way is refused (ENOTDIR, ELOOP). Nothing is created
+ * on another file system than @root's: a mount point inside a bound tree must exist already (ENOENT), so that no
+ * ghost file is left on the host. -1 with errno. */
+int mnt_mkdirs(int root, const char *path);
+/* Make an empty regular file @path (and its directories) below @root as a mount point; O_PATH fd or -1 with errno. */
+int mnt_mkfile(int root, const char *path);
+
+#endif

@@ -1,0 +1,461 @@
+/* wall/root.c: see root.h */
+#include "wall/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "wall/mnt.h"
+
+/* What the build carries along. */
+struct builder {
+    const struct root_plan *plan;
+    int root;           /* the new root: a directory fd of the attached tmpfs (or host copy) */
+    int scratch;        /* a directory of the tmpfs that nothing inside can name: mask sources live here */
+    int mask_dir;       /* empty directory, mode 000 */
+    int mask_file;      /* empty file, mode 000 */
+};
+
+static int
+fail(struct err *err, const char *what)
+{
+    return err_sys(err, errno, "wall.root", "root file system: %s", what);
+}
+
+static int
+tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
+{
+    char size[32], inodes[32], uid[16], gid[16];
+    struct mnt_option options[5];
+    size_t n = 0;
+
+    snprintf(uid, sizeof(uid), "%u", plan->uid);
+    snprintf(gid, sizeof(gid), "%u", plan->gid);
+    options[n++] = (struct mnt_option){ "mode", mode };
+    options[n++] = (struct mnt_option){ "uid", uid };
+    options[n++] = (struct mnt_option){ "gid", gid };
+    if (plan->tmpfs_bytes > 0) {
+        snprintf(size, sizeof(size), "%llu", (unsigned long long)plan->tmpfs_bytes);
+        options[n++] = (struct mnt_option){ "size", size };
+    }
+    if (plan->tmpfs_inodes > 0) {
+        snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)plan->tmpfs_inodes);
+        options[n++] = (struct mnt_option){ "nr_inodes", inodes };
+    }
+    return mnt_new("tmpfs", options, n, 0, err);
+}
+
+/* The mount point for something at @dest: a directory or a file, as @mode (of what comes) says. */
+static int
+mount_point(struct builder *b, const char *dest, mode_t mode)
+{
+    if (b->plan->host_view) {
+        /* the host's tree is read-only here: the mount point is there, or it is refused */
+        return mnt_open_beneath(b->root, dest, O_PATH, false);
+    }
+    return S_ISDIR(mode) ? mnt_mkdirs(b->root, dest) : mnt_mkfile(b->root, dest);
+}
+
+/* A detached tree for @item: the parent's, or our own clone of the path, checked against what the parent saw. */
+static int
+tree_of(const struct root_item *item, unsigned flags, struct stat *st, struct err *err)
+{
+    cleanup_close int tree = -1;
+
+    if (item->tree >= 0)
+        tree = fcntl(item->tree, F_DUPFD_CLOEXEC, 10);
+    else
+        tree = mnt_clone(AT_FDCWD, item->source, flags, -1, err);
+    if (tree < 0)
+        return item->tree >= 0 ? fail(err, "descriptor of a bound tree") : -1;
+    if (fstat(tree, st) < 0)
+        return fail(err, item->source);
+    if (item->tree < 0 && item->check_identity && (st->st_dev != item->dev || st->st_ino != item->ino)) {
+        err_set(err, ERR_DENIED, "wall.bind.changed", "%s was replaced while the sandbox was being made",
+                item->source);
+        return err_hint(err, "another process renames it; run again when it is stable");
+    }
+    return take_fd(&tree);
+}
+
+static int
+do_bind(struct builder *b, const struct root_item *item, struct err *err)
+{
+    unsigned flags = (item->writable ? 0 : MNT_RO) | (item->recursive ? MNT_RECURSIVE : 0);
+    cleanup_close int tree = -1, at = -1;
+    struct stat st;
+
+    if (item->tree < 0 && item->optional && access(item->source, F_OK) < 0)
+        return 0;
+    tree = tree_of(item, flags, &st, err);
+    if (tree < 0)
+        return err_wrap(err, "%s", item->source);
+    at = mount_point(b, item->dest, st.st_mode);
+    if (at < 0)
+        return fail(err, item->dest);
+    if (mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "%s", item->dest);
+    return 0;
+}
+
+/* Attach an existing object of the new root on itself, read-only: it can be neither changed nor replaced. */
+static int
+do_pin(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int tree = -1;
+
+    if (at < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : fail(err, item->dest);
+    tree = mnt_clone(at, "", MNT_RECURSIVE | (item->writable ? 0 : MNT_RO), -1, err);
+    if (tree < 0 || mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "%s", item->dest);
+    return 0;
+}
+
+static int
+do_mask(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int tree = -1;
+    struct stat st;
+
+    if (at < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : fail(err, item->dest);
+    if (fstat(at, &st) < 0)
+        return fail(err, item->dest);
+    if (S_ISLNK(st.st_mode))
+        return 0;       /* what it points to is masked where it is */
+    tree = mnt_clone(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, "", MNT_RO, -1, err);
+    if (tree < 0 || mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "%s", item->dest);
+    return 0;
+}
+
+static int
+parent_of(struct builder *b, const char *dest, const char **name)
+{
+    char parent[4096];
+    const char *slash = strrchr(dest, '/');
+    size_t n = (size_t)(slash - dest);
+
+    if (n >= sizeof(parent)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(parent, dest, n);
+    parent[n] = '\0';
+    *name = slash + 1;
+    return mnt_mkdirs(b->root, parent);
+}
+
+static int
+do_symlink(struct builder *b, const struct root_item *item, struct err *err)
+{
+    const char *name;
+    cleanup_close int dir = parent_of(b, item->dest, &name);
+
+    if (dir < 0 || (symlinkat(item->source, dir, name) < 0 && errno != EEXIST))
+        return fail(err, item->dest);
+    return 0;
+}
+
+static int
+do_file(struct builder *b, const struct root_item *item, struct err *err)
+{
+    const char *name;
+    cleanup_close int dir = parent_of(b, item->dest, &name);
+    cleanup_close int fd = -1;
+
+    if (dir < 0)
+        return fail(err, item->dest);
+    fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, item->mode);
+    if (fd < 0 || io_write_full(fd, item->source, strlen(item->source)) < 0)
+        return fail(err, item->dest);
+    return 0;
+}
+
+static int
+do_dir(struct builder *b, const struct root_item *item, struct err *err)
+{
+    const char *name;
+    cleanup_close int dir = parent_of(b, item->dest, &name);
+
+    if (dir < 0 || (mkdirat(dir, name, item->mode) < 0 && errno != EEXIST))
+        return fail(err, item->dest);
+    /* mkdirat honours the umask; sticky bits of /tmp must not depend on it */
+    if (fchmodat(dir, name, item->mode, 0) < 0)
+        return fail(err, item->dest);
+    return 0;
+}
+
+/* A writable island under a read-only root: the directory attached on itself without the read-only flag. */
+static int
+do_writable(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int tree = -1;
+
+    if (at < 0)
+        return fail(err, item->dest);
+    tree = mnt_clone(at, "", 0, -1, err);
+    if (tree < 0 || mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "%s", item->dest);
+    return 0;
+}
+
+/* Host view: cover a directory of the host by a fresh directory of our tmpfs. */
+static int
+do_tmpfs(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_DIRECTORY, false);
+    cleanup_close int dir = -1, tree = -1;
+    char name[64];
+
+    if (at < 0)
+        return errno == ENOENT && item->optional ? 0 : fail(err, item->dest);
+    snprintf(name, sizeof(name), "d%td", item - b->plan->items);
+    if (mkdirat(b->scratch, name, 0700) < 0 || fchmodat(b->scratch, name, item->mode, 0) < 0)
+        return fail(err, item->dest);
+    dir = openat(b->scratch, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return fail(err, item->dest);
+    tree = mnt_clone(dir, "", 0, -1, err);
+    if (tree < 0 || mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "%s", item->dest);
+    return 0;
+}
+
+static int
+do_overlay(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int tree = b->plan->overlay_mount(b->plan->overlay_ctx, err);
+    cleanup_close int at = -1;
+
+    if (tree < 0)
+        return err_wrap(err, "copy-on-write workspace");
+    at = mount_point(b, item->dest, S_IFDIR);
+    if (at < 0)
+        return fail(err, item->dest);
+    return mnt_attach(tree, at, err);
+}
+
+static int
+do_item(struct builder *b, const struct root_item *item, struct err *err)
+{
+    switch (item->op) {
+    case ROOT_BIND:     return do_bind(b, item, err);
+    case ROOT_SYMLINK:  return do_symlink(b, item, err);
+    case ROOT_DIR:      return do_dir(b, item, err);
+    case ROOT_FILE:     return do_file(b, item, err);
+    case ROOT_MASK:     return do_mask(b, item, err);
+    case ROOT_PIN:      return do_pin(b, item, err);
+    case ROOT_WRITABLE: return do_writable(b, item, err);
+    case ROOT_TMPFS:    return do_tmpfs(b, item, err);
+    case ROOT_OVERLAY:  return do_overlay(b, item, err);
+    }
+    return err_set(err, ERR_SYSTEM, "wall.root", "root file system: unknown item %d", (int)item->op);
+}
+
+/* The sources of masks: an empty directory and an empty file that nobody may open. */
+static int
+masks_make(struct builder *b, struct err *err)
+{
+    if (mkdirat(b->scratch, "dir", 0) < 0)
+        return fail(err, "mask");
+    close_fd(&b->mask_dir);
+    b->mask_dir = openat(b->scratch, "dir", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int made = openat(b->scratch, "file", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
+    if (made < 0 || b->mask_dir < 0)
+        return fail(err, "mask");
+    b->mask_file = openat(b->scratch, "file", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return b->mask_file < 0 ? fail(err, "mask") : 0;
+}
+
+/* Parts of /proc that speak of the whole machine: masked or read-only even though an ordinary uid could not
+ * write most of them (CVE-2022-0492 class; defence in depth against a uid that maps to root). */
+static int
+proc_mount(struct builder *b, struct err *err)
+{
+    static const char *const masked[] = {
+        "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/timer_list",
+        "/proc/sched_debug", "/proc/scsi", "/proc/kmsg", "/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags",
+        "/proc/kpagecgroup", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/config.gz", "/proc/interrupts",
+    };
+    static const char *const readonly[] = {
+        "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs",
+    };
+    const struct mnt_option full[] = { { "hidepid", "invisible" } };
+    const struct mnt_option subset[] = { { "subset", "pid" }, { "hidepid", "invisible" } };
+    cleanup_close int tree = -1, at = -1;
+
+    tree = b->plan->proc_subset ? mnt_new("proc", subset, 2, MNT_NOEXEC, err)
+                                : mnt_new("proc", full, 1, MNT_NOEXEC, err);
+    if (tree < 0) {
+        err_wrap(err, "/proc");
+        return err_hint(err, "inside a container the outer /proc must not be masked; try --mode light");
+    }
+    at = b->plan->host_view ? mnt_open_beneath(b->root, "/proc", O_PATH, false) : mnt_mkdirs(b->root, "/proc");
+    if (at < 0)
+        return fail(err, "/proc");
+    if (mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "/proc");
+    if (b->plan->proc_subset)
+        return 0;       /* nothing but processes is there */
+    for (size_t i = 0; i < sizeof(masked) / sizeof(masked[0]); i++)
+        if (do_mask(b, &(struct root_item){ .op = ROOT_MASK, .dest = masked[i] }, err) < 0)
+            return -1;
+    for (size_t i = 0; i < sizeof(readonly) / sizeof(readonly[0]); i++)
+        if (do_pin(b, &(struct root_item){ .op = ROOT_PIN, .dest = readonly[i] }, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* One host device at dev/@name. The object is opened first and must be the character device it claims to be. */
+static int
+device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct err *err)
+{
+    char path[32];
+    cleanup_close int node = -1, tree = -1, at = -1;
+    struct stat st;
+
+    snprintf(path, sizeof(path), "/dev/%s", name);
+    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_NOEXEC, -1, err);
+    if (tree < 0)
+        return err_wrap(err, "%s", path);
+    if (fstat(tree, &st) < 0)
+        return fail(err, path);
+    if (!S_ISCHR(st.st_mode) || major(st.st_rdev) != major_no || minor(st.st_rdev) != minor_no) {
+        err_set(err, ERR_DENIED, "wall.root.device", "%s is not character device %u:%u", path, major_no, minor_no);
+        return err_hint(err, "the host's /dev was tampered with or is not a real one");
+    }
+    node = openat(dev, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0666);
+    at = node < 0 ? -1 : openat(dev, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (at < 0)
+        return fail(err, path);
+    return mnt_attach(tree, at, err);
+}
+
+static int
+dev_fill(int dev, struct err *err)
+{
+    static const struct { const char *name; unsigned major_no, minor_no; } devices[] = {
+        { "null", 1, 3 }, { "zero", 1, 5 }, { "full", 1, 7 }, { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+    };
+    static const char *const links[][2] = {
+        { "/proc/self/fd", "fd" },         { "/proc/self/fd/0", "stdin" }, { "/proc/self/fd/1", "stdout" },
+        { "/proc/self/fd/2", "stderr" }, { "pts/ptmx", "ptmx" },
+    };
+    const struct mnt_option pts_options[] = { { "ptmxmode", "0666" }, { "mode", "0600" } };
+    cleanup_close int pts = -1, at = -1;
+
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+        if (device(dev, devices[i].name, devices[i].major_no, devices[i].minor_no, err) < 0)
+            return -1;
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+        if (symlinkat(links[i][0], dev, links[i][1]) < 0)
+            return fail(err, links[i][1]);
+    if (mkdirat(dev, "shm", 0777) < 0 || fchmodat(dev, "shm", 01777, 0) < 0 || mkdirat(dev, "pts", 0755) < 0)
+        return fail(err, "/dev");
+    /* a new instance: no terminal of the host is in it (CVE-2025-52565 class) */
+    pts = mnt_new("devpts", pts_options, 2, MNT_DEV | MNT_NOEXEC, err);
+    if (pts < 0)
+        return err_wrap(err, "/dev/pts");
+    at = openat(dev, "pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (at < 0)
+        return fail(err, "/dev/pts");
+    return mnt_attach(pts, at, err);
+}
+
+static int
+dev_make(struct builder *b, struct err *err)
+{
+    cleanup_close int dev = -1, tree = -1, at = -1;
+
+    if (!b->plan->host_view) {
+        dev = mnt_mkdirs(b->root, "/dev");
+        return dev < 0 ? fail(err, "/dev") : dev_fill(dev, err);
+    }
+    /* host view: a directory of ours covers the host's /dev before it is filled */
+    if (mkdirat(b->scratch, "dev", 0755) < 0)
+        return fail(err, "/dev");
+    dev = openat(b->scratch, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    at = mnt_open_beneath(b->root, "/dev", O_PATH | O_DIRECTORY, false);
+    if (dev < 0 || at < 0)
+        return fail(err, "/dev");
+    tree = mnt_clone(dev, "", 0, -1, err);
+    if (tree < 0 || mnt_attach(tree, at, err) < 0)
+        return err_wrap(err, "/dev");
+    return dev_fill(tree, err);
+}
+
+/* Attach @tree over @place of the old tree. It must belong to this mount namespace, since before Linux 6.15 a detached
+ * mount can be neither cloned nor mounted on. Over "/" it stays out of every path lookup: those start below it, at
+ * the process's root. */
+static int
+move_in(int tree, const char *place, struct err *err)
+{
+    cleanup_close int at = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return at < 0 ? fail(err, place) : mnt_attach(tree, at, err);
+}
+
+static int
+pivot(int root, struct err *err)
+{
+    if (fchdir(root) < 0)
+        return fail(err, "enter");
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
+        return fail(err, "pivot_root");
+    if (umount2(".", MNT_DETACH) < 0)
+        return fail(err, "detach the old root");
+    return chdir("/") < 0 ? fail(err, "enter") : 0;
+}
+
+int
+root_enter(const struct root_plan *plan, struct err *err)
+{
+    struct builder b = { .plan = plan, .root = -1, .scratch = -1, .mask_dir = -1, .mask_file = -1 };
+    cleanup_close int root = -1, hidden = -1, mask_dir = -1, mask_file = -1;
+
+    if (plan->n_items > ROOT_BINDS_MAX)
+        return err_set(err, ERR_POLICY, "wall.root.too-many", "%zu mounts; the limit is %d", plan->n_items,
+                       ROOT_BINDS_MAX);
+    umask(0022);
+    if (plan->host_view) {
+        root = plan->host_tree >= 0 ? fcntl(plan->host_tree, F_DUPFD_CLOEXEC, 10)
+                                    : mnt_clone(AT_FDCWD, "/", MNT_RECURSIVE | MNT_RO, -1, err);
+        if (root < 0)
+            return err_wrap(err, "host view");
+    } else {
+        root = tmpfs_make(plan, "0755", err);
+        if (root < 0)
+            return err_wrap(err, "root file system");
+    }
+    /* a tmpfs of its own: whatever is in it can be reached only where it was attached */
+    hidden = tmpfs_make(plan, "0755", err);
+    if (hidden < 0 || move_in(hidden, "/proc", err) < 0 || move_in(root, "/", err) < 0)
+        return err_wrap(err, "root file system");
+    b.root = root;
+    b.scratch = hidden;
+    if (masks_make(&b, err) < 0)
+        return -1;
+    mask_dir = b.mask_dir;
+    mask_file = b.mask_file;
+    if (proc_mount(&b, err) < 0 || dev_make(&b, err) < 0)
+        return -1;
+    for (size_t i = 0; i < plan->n_items; i++)
+        if (do_item(&b, &plan->items[i], err) < 0)
+            return -1;
+    if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
+        return -1;
+    return pivot(root, err);
+}

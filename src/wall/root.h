@@ -1,0 +1,67 @@
+/* wall/root.h: a private root file system
+ *
+ * Theory: everything is assembled in the child's own mount namespace, as detached mounts that are attached by
+ * descriptor. One tmpfs carries /, /tmp, the home directory and a tmpfs workspace, so that one size is the disk
+ * limit. Trees of the host are attached read-only unless the plan says otherwise; mount points inside a tree of
+ * the host must exist (nothing is ever created there). /proc is mounted before the old root is detached: the
+ * kernel refuses it afterwards, since no visible procfs is left to compare with. Linux >= 5.12.
+ */
+#ifndef CLOCHE_WALL_ROOT_H
+#define CLOCHE_WALL_ROOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define ROOT_BINDS_MAX 1024
+
+enum root_op {
+    ROOT_BIND,          /* a tree or file of the host at @dest */
+    ROOT_SYMLINK,       /* @source is the link text */
+    ROOT_DIR,           /* an empty directory in the tmpfs, mode @mode */
+    ROOT_FILE,          /* a small file in the tmpfs with @source as its content */
+    ROOT_MASK,          /* @dest, if it exists, becomes unreadable (empty, mode 000) */
+    ROOT_PIN,           /* @dest, if it exists, is attached on itself read-only */
+    ROOT_WRITABLE,      /* @dest, a directory of the tmpfs, stays writable under a read-only root */
+    ROOT_TMPFS,         /* the tmpfs again at @dest: a fresh empty directory of it covers what is there */
+    ROOT_OVERLAY,       /* copy-on-write: the child mounts overlay layers at @dest */
+};
+
+struct root_item {
+    enum root_op op;
+    const char *source;
+    const char *dest;           /* absolute, normalised, inside */
+    int tree;                   /* ROOT_BIND, ROOT_PIN: detached tree that a privileged parent made, or -1 */
+    dev_t dev;                  /* ROOT_BIND with tree == -1: what the parent saw; a change is refused */
+    ino_t ino;
+    bool check_identity;
+    bool writable;
+    bool recursive;
+    bool optional;              /* absent source: skip */
+    mode_t mode;
+};
+
+struct root_plan {
+    const struct root_item *items;      /* in order of attachment: parents first */
+    size_t n_items;
+    uint64_t tmpfs_bytes;               /* ceiling of the tmpfs; 0 = the kernel's default (half of RAM) */
+    uint64_t tmpfs_inodes;
+    uint32_t uid, gid;                  /* owner of the tmpfs, as seen inside */
+    bool host_view;                     /* start from the host's tree read-only instead of an empty tmpfs */
+    int host_tree;                      /* host view: detached tree from a privileged parent, or -1 */
+    bool proc_subset;                   /* mount /proc with subset=pid */
+    bool readonly_root;
+    /* ROOT_OVERLAY: makes the detached copy-on-write mount, in the child (workspace/overlay.h provides it) */
+    int (*overlay_mount)(void *ctx, struct err *err);
+    void *overlay_ctx;
+};
+
+/* Build the root of @plan in the calling process's mount namespace (its own, fresh) and move the process into it:
+ * on success the old root is gone and the working directory is "/". 0, or -1 with @err.
+ * Caller: a single-threaded child with CAP_SYS_ADMIN in the user namespace that owns its mount namespace. */
+int root_enter(const struct root_plan *plan, struct err *err);
+
+#endif
