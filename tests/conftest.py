@@ -214,3 +214,11 @@ def has():
             if shutil.which(tool, path="/usr/bin:/bin:/usr/sbin:/sbin") is None:
                 pytest.skip(f"{tool} is not installed in /usr")
     return check
+
+
+@pytest.fixture
+def bait(world, cloche):
+    """Host services, files and a process to attack: bait.attack(sandbox, flags=...)."""
+    from helpers.bait import Bait
+    with Bait(world, cloche) as made:
+        yield made
