@@ -1,0 +1,78 @@
+# Thin: meson builds, tests/run.py tests. `make help` lists what there is.
+#
+# Debian's own meson and python3 are named by their paths: a pip or pyenv shim earlier on PATH would bring other
+# versions without Debian's libraries.
+
+MESON  := /usr/bin/meson
+NINJA  := /usr/bin/ninja
+PYTHON := /usr/bin/python3
+B      ?= build
+PREFIX ?= /usr/local
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+export CC
+
+.PHONY: all build deps check quick demo lint bench fuzz install uninstall clean help
+
+all: build
+
+help:
+	@echo 'make            build $(B)/src/cli/cloche (release, gcc); installs nothing'
+	@echo 'make deps       install the Debian packages that building needs'
+	@echo 'make demo       install what is missing, build, and watch a dozen attacks being stopped'
+	@echo 'make check      everything: unit, end-to-end and escape tests as root and as an ordinary user,'
+	@echo '                sanitizers, fuzzers, linters; the last line counts them'
+	@echo 'make quick      unit and end-to-end tests as you are; nothing else'
+	@echo 'make lint       checksrc, clang -Werror, cppcheck, shellcheck, man pages, Python'
+	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
+	@echo 'make bench      measure cloche beside bubblewrap, crun, runc, firejail and srt; writes docs/performance.md'
+	@echo 'make install    to PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make clean      remove build directories'
+
+deps:
+	@tools/deps build
+
+$(B)/build.ninja:
+	$(MESON) setup $(B) --buildtype=release --prefix=$(PREFIX) || \
+	    { echo '`make deps` installs what building needs' >&2; exit 1; }
+
+build: $(B)/build.ninja
+	$(NINJA) -C $(B)
+
+demo:
+	@tools/deps demo
+	@test -f $(B)/build.ninja || $(MESON) setup $(B) --buildtype=release --prefix=$(PREFIX) >/dev/null
+	@$(NINJA) -C $(B) --quiet src/cli/cloche
+	@demo/run $(B)/src/cli/cloche
+
+check:
+	@tools/deps check
+	@$(PYTHON) tests/run.py check
+
+quick:
+	@tools/deps check
+	@$(PYTHON) tests/run.py quick
+
+lint:
+	@tools/deps check
+	@$(PYTHON) tests/run.py lint
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@tools/deps check
+	@$(PYTHON) tests/run.py --fuzz-seconds $(FUZZ_SECONDS) fuzz
+
+bench: $(B)/build.ninja
+	@tools/deps bench
+	@$(NINJA) -C $(B) --quiet src/cli/cloche
+	@$(PYTHON) bench/run --cloche $(B)/src/cli/cloche --write docs/performance.md
+
+install: build
+	$(MESON) install -C $(B) --no-rebuild
+
+uninstall:
+	$(NINJA) -C $(B) uninstall
+
+clean:
+	rm -rf build build-check-*
