@@ -1,0 +1,327 @@
+#!/usr/bin/python3
+"""checksrc: the house style, as a program.
+
+    tools/checksrc.py [ROOT]          check src/, fuzz/, tests/, bench/ below ROOT (default: the repository)
+    tools/checksrc.py --rules         print the rules
+
+Prints one line per finding, `file:line: rule: message`, and exits 1 when there is any. Exceptions live in
+tools/checksrc.exceptions, which may only shrink: an entry that is no longer needed, or that allows more than the
+code uses, is itself a finding.
+
+The C is not parsed: comments and literals are blanked, then the text is matched line by line. That is enough for a
+style that the formatter and the compilers already hold in shape, and it keeps this file readable in one sitting.
+"""
+import os
+import re
+import sys
+
+LINE_MAX = 120
+FILE_MAX = 600
+FUNCTION_MAX = 80
+
+BANNED = {
+    'strcpy': 'memcpy with a checked length, or buf_puts',
+    'strcat': 'buf_puts',
+    'strncpy': 'memcpy with a checked length',
+    'strncat': 'buf_append',
+    'stpcpy': 'memcpy with a checked length',
+    'sprintf': 'snprintf or buf_printf',
+    'vsprintf': 'vsnprintf',
+    'gets': 'io_read_all',
+    'scanf': 'base/str.h',
+    'sscanf': 'base/str.h',
+    'fscanf': 'base/str.h',
+    'strtok': 'struct str and memchr',
+    'strtok_r': 'struct str and memchr',
+    'atoi': 'str_parse_u64', 'atol': 'str_parse_u64', 'atoll': 'str_parse_u64', 'atof': 'str_parse_milli',
+    'strtol': 'str_parse_u64', 'strtoul': 'str_parse_u64', 'strtoll': 'str_parse_u64',
+    'strtoull': 'str_parse_u64', 'strtod': 'str_parse_milli',
+    'system': 'posix_spawn or execve: never a shell',
+    'popen': 'posix_spawn or execve: never a shell',
+    'alloca': 'a fixed array or malloc',
+    'mktemp': 'mkostemp', 'tmpnam': 'mkostemp', 'tempnam': 'mkostemp', 'tmpfile': 'memfd_create',
+    'getwd': 'getcwd',
+    'signal': 'sigaction',
+    'rand': 'getrandom', 'srand': 'getrandom', 'random': 'getrandom', 'srandom': 'getrandom', 'drand48': 'getrandom',
+    'gmtime': 'gmtime_r', 'localtime': 'localtime_r', 'ctime': 'strftime', 'asctime': 'strftime',
+    'vfork': 'posix_spawn, or clone with CLONE_VFORK', 'creat': 'open with O_CREAT | O_CLOEXEC',
+    'dup': 'fcntl(F_DUPFD_CLOEXEC)', 'accept': 'accept4 with SOCK_CLOEXEC', 'pipe': 'pipe2 with O_CLOEXEC',
+    'inotify_init': 'inotify_init1', 'epoll_create': 'epoll_create1',
+    'setjmp': 'early returns', 'longjmp': 'early returns',
+}
+
+# call -> flags of which one must stand among its arguments
+CLOEXEC = {
+    'open': ('O_CLOEXEC',), 'openat': ('O_CLOEXEC',),
+    'socket': ('SOCK_CLOEXEC',), 'socketpair': ('SOCK_CLOEXEC',), 'accept4': ('SOCK_CLOEXEC',),
+    'pipe2': ('O_CLOEXEC',), 'memfd_create': ('MFD_CLOEXEC',), 'dup3': ('O_CLOEXEC',),
+    'epoll_create1': ('EPOLL_CLOEXEC',), 'eventfd': ('EFD_CLOEXEC',), 'signalfd': ('SFD_CLOEXEC',),
+    'timerfd_create': ('TFD_CLOEXEC',), 'inotify_init1': ('IN_CLOEXEC',), 'fopen': ('"re"', '"we"', '"ae"', '"r+e"'),
+    'mkostemp': ('O_CLOEXEC',),
+}
+
+# Arrows point down only (docs/architecture.md): folder -> folders whose headers it may include.
+LAYERS = {
+    'base': set(),
+    'match': {'base'},
+    'policy': {'base', 'match'},
+    'wire': {'base'},
+    'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
+    'guest': {'base', 'match', 'wire', 'wall'},
+    'workspace': {'base', 'match', 'policy', 'wall'},
+    'engine': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace'},
+    'probe': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'engine'},
+    'cli': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
+}
+
+FOLDERS = ('src', 'fuzz', 'tests', 'bench')
+SKIPPED = {'.git', '__pycache__', 'node_modules', 'corpus', 'data'}
+
+
+class Report:
+    """Findings, less what the exceptions file permits."""
+
+    def __init__(self, root):
+        self.root = root
+        self.found = []
+        self.allowed = {}           # (rule, path, name) -> [limit, largest seen or None, line in the file]
+        self.path = os.path.join(root, 'tools', 'checksrc.exceptions')
+        if os.path.exists(self.path):
+            self.read()
+
+    def read(self):
+        with open(self.path, encoding='utf-8') as f:
+            for number, line in enumerate(f, 1):
+                words = line.split('#', 1)[0].split()
+                if not words:
+                    continue
+                if len(words) != 4 or not words[3].isdigit() or words[0] not in ('file-length', 'function-length', 'banned'):
+                    self.add('tools/checksrc.exceptions', number, 'exceptions',
+                             'want: RULE PATH NAME LIMIT, RULE one of file-length, function-length, banned')
+                    continue
+                self.allowed[tuple(words[:3])] = [int(words[3]), None, number]
+
+    def add(self, path, line, rule, message):
+        self.found.append((path, line, rule, message))
+
+    def measured(self, path, line, rule, name, value, limit, message):
+        """A rule with a number: an exception may raise its limit for this one place, by no more than it needs."""
+        entry = self.allowed.get((rule, path, name))
+        if entry is not None:
+            entry[1] = max(value, entry[1] or 0)
+            limit = max(entry[0], limit)
+        if value > limit:
+            self.add(path, line, rule, message % (value, limit))
+
+    def close(self):
+        default = {'file-length': FILE_MAX, 'function-length': FUNCTION_MAX, 'banned': 0}
+        for (rule, path, name), (limit, seen, number) in self.allowed.items():
+            if seen is None or seen <= default[rule]:
+                self.add('tools/checksrc.exceptions', number, 'exceptions',
+                         f'{rule} {path} {name} is no longer needed: remove the line')
+            elif seen < limit:
+                self.add('tools/checksrc.exceptions', number, 'exceptions',
+                         f'{rule} {path} {name} allows {limit} but the code needs {seen}: lower it')
+        return sorted(self.found)
+
+
+def blank(text):
+    """Comments and literals replaced by spaces of equal length (newlines kept), so that positions still agree."""
+    def spaces(match):
+        token = match.group(0)
+        if token[0] in '"\'':
+            return token[0] + re.sub(r'[^\n]', ' ', token[1:-1]) + token[-1]
+        return re.sub(r'[^\n]', ' ', token)
+    pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    return re.sub(pattern, spaces, text, flags=re.S)
+
+
+def comments_only(text):
+    """The complement of blank(): what a person wrote in comments."""
+    def keep(match):
+        token = match.group(0)
+        return token if token[0] == '/' else re.sub(r'[^\n]', ' ', token)
+    pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    out, last = [], 0
+    for match in re.finditer(pattern, text, flags=re.S):
+        out.append(re.sub(r'[^\n]', ' ', text[last:match.start()]))
+        out.append(keep(match))
+        last = match.end()
+    out.append(re.sub(r'[^\n]', ' ', text[last:]))
+    return ''.join(out)
+
+
+def line_of(text, position):
+    return text.count('\n', 0, position) + 1
+
+
+def arguments(code, start):
+    """The span between the parenthesis at @start and its partner."""
+    depth = 0
+    for i in range(start, len(code)):
+        if code[i] == '(':
+            depth += 1
+        elif code[i] == ')':
+            depth -= 1
+            if depth == 0:
+                return start + 1, i
+    return start + 1, len(code)
+
+
+def check_lines(report, path, text, code):
+    if '\t' in text:
+        report.add(path, line_of(text, text.index('\t')), 'tab', 'a tab; indent with four spaces')
+    if not text.endswith('\n'):
+        report.add(path, text.count('\n') + 1, 'newline', 'no newline at the end of the file')
+    for number, line in enumerate(text.split('\n'), 1):
+        if len(line) > LINE_MAX:
+            report.add(path, number, 'line-length', f'{len(line)} columns; the limit is {LINE_MAX}')
+        if line != line.rstrip():
+            report.add(path, number, 'trailing-blank', 'blank at the end of the line')
+    for match in re.finditer(r'^#\s*if\s+0\b', code, flags=re.M):
+        report.add(path, line_of(code, match.start()), 'dead-code', '#if 0: delete it, git remembers')
+    report.measured(path, 1, 'file-length', '-', text.count('\n'), FILE_MAX, '%d lines; the limit is %d: split it')
+
+
+def check_words(report, path, text, code):
+    for match in re.finditer(r'\b(TODO|FIXME|XXX|HACK)\b', comments_only(text)):
+        report.add(path, line_of(text, match.start()), 'unfinished', f'{match.group(1)}: finish it or file an issue')
+    for match in re.finditer(r'\btypedef\s+(struct|union|enum)\b', code):
+        report.add(path, line_of(code, match.start()), 'typedef', f'typedef of a {match.group(1)}: name it by its tag')
+    counts = {}
+    for match in re.finditer(r'(?<![\w.>])([A-Za-z_]\w*)\s*\(', code):
+        name = match.group(1)
+        if name in BANNED and not declared(code, match.start()):
+            counts.setdefault(name, []).append(match.start())
+    for name, places in counts.items():
+        entry = report.allowed.get(('banned', path, name))
+        if entry is not None:
+            report.measured(path, line_of(code, places[-1]), 'banned', name, len(places), 0,
+                            f'{name} is called %d times; the exception allows %d')
+            continue
+        for place in places:
+            report.add(path, line_of(code, place), 'banned', f'{name}: use {BANNED[name]}')
+
+
+def declared(code, position):
+    """`int accept(...)` in a prototype or a struct member is a name, not a call: a type word stands before it."""
+    before = code[:position].rstrip(' *')
+    word = re.search(r'(\w+)$', before)
+    same_line = code[:position].rfind('\n') < len(before)
+    return bool(word and same_line and word.group(1) not in ('return', 'else', 'do', 'sizeof', 'case'))
+
+
+def check_cloexec(report, path, text, code):
+    for match in re.finditer(r'(?<![\w.>])(\w+)\s*\(', code):
+        name = match.group(1)
+        if name not in CLOEXEC or declared(code, match.start()):
+            continue
+        start, end = arguments(code, match.end() - 1)
+        # Literals matter to fopen, names to the rest; a variable that holds the flags is named *flags* and is
+        # checked where it is filled.
+        given = text[start:end]
+        if not any(flag in given for flag in CLOEXEC[name]) and not re.search(r'\bflags\b|->flags\b', code[start:end]):
+            report.add(path, line_of(code, match.start()), 'cloexec',
+                       f'{name} without {" or ".join(CLOEXEC[name])}: the descriptor would leak into what is executed')
+
+
+def check_opening(report, path, text):
+    if not text.startswith('/*'):
+        report.add(path, 1, 'opening', 'the file does not open with a comment that says what it is for')
+    if not path.endswith('.h'):
+        return
+    inside = path.split('/', 1)[1] if path.startswith('src/') else path
+    want = 'CLOCHE_' + re.sub(r'\W', '_', inside).upper()
+    guard = re.search(r'^#ifndef (\w+)\n#define (\w+)$', text, flags=re.M)
+    if guard is None or guard.group(1) != want or guard.group(2) != want:
+        report.add(path, 1, 'guard', f'want the include guard {want}')
+
+
+def check_functions(report, path, code):
+    """A body opens with `{` in column one below a line that ends the parameter list, and closes with `}` there."""
+    lines = code.split('\n')
+    start = None
+    name = '?'
+    for number, line in enumerate(lines, 1):
+        if line.startswith('{') and start is None:
+            head = ' '.join(lines[max(0, number - 8):number - 1])
+            if head.rstrip().endswith(')'):
+                found = re.findall(r'(\w+)\s*\(', head)
+                named = [lines[i] for i in range(number - 2, max(-1, number - 9), -1) if re.match(r'\w+\s*\(', lines[i])]
+                name = re.match(r'\w+', named[0]).group(0) if named else (found[0] if found else '?')
+                start = number
+                if not named and found:
+                    report.add(path, number, 'return-type', f'{name}: the return type stands on its own line')
+        elif line.startswith('}') and start is not None:
+            report.measured(path, start, 'function-length', name, number - start - 1, FUNCTION_MAX,
+                            name + ' has %d lines; the limit is %d')
+            start = None
+    for match in re.finditer(r'\bgoto\b', code):
+        report.add(path, line_of(code, match.start()), 'goto', 'return early and let cleanup_* release')
+
+
+def check_layers(report, path, text):
+    parts = path.split('/')
+    if parts[0] != 'src' or len(parts) < 3:
+        return
+    folder = parts[1]
+    for match in re.finditer(r'^#\s*include\s+"([^"]+)"', text, flags=re.M):
+        target = match.group(1).split('/')[0]
+        line = line_of(text, match.start())
+        if '..' in match.group(1).split('/'):
+            report.add(path, line, 'layers', f'"{match.group(1)}": include from src/, never upwards by ".."')
+        elif target in LAYERS and target != folder and target not in LAYERS.get(folder, set()):
+            report.add(path, line, 'layers', f'{folder} may not include {match.group(1)}: arrows point down only')
+
+
+def check_file(report, path):
+    with open(os.path.join(report.root, path), encoding='utf-8') as f:
+        text = f.read()
+    code = blank(text)
+    check_lines(report, path, text, code)
+    check_words(report, path, text, code)
+    check_opening(report, path, text)
+    check_functions(report, path, code)
+    if path.startswith('src/'):
+        check_cloexec(report, path, text, code)
+        check_layers(report, path, text)
+        folder = path.split('/')[1]
+        if len(path.split('/')) > 2 and folder not in LAYERS:
+            report.add(path, 1, 'layers', f'src/{folder} has no place in the layers: add it to tools/checksrc.py')
+
+
+def sources(root):
+    for top in FOLDERS:
+        for folder, folders, files in os.walk(os.path.join(root, top)):
+            folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith('build'))
+            for name in sorted(files):
+                if name.endswith(('.c', '.h')):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def main(argv):
+    if argv[1:] == ['--rules']:
+        print(f'lines <= {LINE_MAX} columns, files <= {FILE_MAX} lines, functions <= {FUNCTION_MAX} lines')
+        for name in sorted(BANNED):
+            print(f'banned: {name}: use {BANNED[name]}')
+        for folder, below in LAYERS.items():
+            print(f'layers: {folder} includes {", ".join(sorted(below)) or "nothing"}')
+        return 0
+    root = os.path.abspath(argv[1] if len(argv) > 1 else os.path.join(os.path.dirname(__file__), '..'))
+    report = Report(root)
+    n = 0
+    for path in sources(root):
+        n += 1
+        check_file(report, path)
+    findings = report.close()
+    for path, line, rule, message in findings:
+        print(f'{path}:{line}: {rule}: {message}')
+    print(f'checksrc: {n} files, {len(findings)} findings')
+    if n == 0:
+        print(f'checksrc: no source below {root}')
+        return 1
+    return 1 if findings else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv))

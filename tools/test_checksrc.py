@@ -1,0 +1,143 @@
+"""tools/checksrc.py finds what it says it finds: each row is a bad file, and the one rule that must name it."""
+import os
+import subprocess
+import textwrap
+
+import pytest
+
+TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'checksrc.py')
+
+GOOD = '''\
+/* base/good.c: a file that breaks no rule; "strcpy(a, b)" in a comment is text */
+#include "base/err.h"
+
+static int
+good(int fd)
+{
+    const char *text = "strcpy(a, b); TODO; goto";
+
+    return text[0] + fd;
+}
+'''
+
+
+def run(root):
+    done = subprocess.run(['/usr/bin/python3', TOOL, str(root)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def seed(root, path, text):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def body(lines):
+    return '/* base/x.c: seeded */\nint\nf(int a)\n{\n' + ''.join(f'    {line}\n' for line in lines) + '}\n'
+
+
+def test_a_good_file_has_no_finding(tmp_path):
+    seed(tmp_path, 'src/base/good.c', GOOD)
+    code, out = run(tmp_path)
+    assert code == 0, out
+    assert '1 files, 0 findings' in out
+
+
+def test_an_empty_tree_is_not_a_pass(tmp_path):
+    assert run(tmp_path)[0] == 1
+
+
+BAD = [
+    ('banned', 'src/base/x.c', body(['strcpy(a, b);'])),
+    ('banned', 'src/base/x.c', body(['return system("ls");'])),
+    ('banned', 'src/base/x.c', body(['return atoi(s) + 1;'])),
+    ('banned', 'src/base/x.c', body(['x = strtoul(s, &end, 10);'])),
+    ('banned', 'src/base/x.c', body(['signal(SIGINT, f);'])),
+    ('banned', 'src/base/x.c', body(['t = gmtime(&now);'])),
+    ('banned', 'tests/unit/x.c', body(['p = popen("ls", "r");'])),
+    ('banned', 'src/base/x.c', body(['n = sprintf (out, "%d", 1);'])),
+    ('cloexec', 'src/base/x.c', body(['fd = open(path, O_RDONLY);'])),
+    ('cloexec', 'src/base/x.c', body(['fd = openat(dir, path,', '            O_RDONLY | O_NOFOLLOW);'])),
+    ('cloexec', 'src/base/x.c', body(['fd = socket(AF_UNIX, SOCK_STREAM, 0);'])),
+    ('cloexec', 'src/base/x.c', body(['f = fopen(path, "r");'])),
+    ('cloexec', 'src/base/x.c', body(['return pipe2(p, 0);'])),
+    ('tab', 'src/base/x.c', body(['\treturn 0;'])),
+    ('line-length', 'src/base/x.c', body(['x = "' + 'y' * 120 + '";'])),
+    ('trailing-blank', 'src/base/x.c', body(['return 0;  '])),
+    ('newline', 'src/base/x.c', '/* base/x.c: seeded */'),
+    ('file-length', 'src/base/x.c', '/* base/x.c: seeded */\n' + 'extern int a;\n' * 601),
+    ('function-length', 'src/base/x.c', body(['a++;'] * 81)),
+    ('opening', 'src/base/x.c', '#include <stdio.h>\n'),
+    ('guard', 'src/base/x.h', '/* base/x.h: seeded */\n#ifndef X_H\n#define X_H\n#endif\n'),
+    ('guard', 'src/base/x.h', '/* base/x.h: seeded */\n#pragma once\n'),
+    ('typedef', 'src/base/x.c', '/* base/x.c: seeded */\ntypedef struct { int a; } thing;\n'),
+    ('unfinished', 'src/base/x.c', body(['a++;  /* TODO: handle b */'])),
+    ('goto', 'src/base/x.c', body(['goto out;'])),
+    ('dead-code', 'src/base/x.c', '/* base/x.c: seeded */\n#if 0\nint a;\n#endif\n'),
+    ('return-type', 'src/base/x.c', '/* base/x.c: seeded */\nint f(int a)\n{\n    return a;\n}\n'),
+    ('layers', 'src/wall/x.c', '/* wall/x.c: seeded */\n#include "policy/policy.h"\n'),
+    ('layers', 'src/base/x.c', '/* base/x.c: seeded */\n#include "match/host.h"\n'),
+    ('layers', 'src/policy/x.c', '/* policy/x.c: seeded */\n#include "engine/engine.h"\n'),
+    ('layers', 'src/engine/native/x.c', '/* engine/x.c: seeded */\n#include "cli/cli.h"\n'),
+    ('layers', 'src/wall/x.c', '/* wall/x.c: seeded */\n#include "../base/err.h"\n'),
+    ('layers', 'src/attic/x.c', '/* attic/x.c: seeded */\n'),
+]
+
+
+@pytest.mark.parametrize('rule, path, text', BAD, ids=[f'{i}-{row[0]}' for i, row in enumerate(BAD)])
+def test_a_bad_file_is_named_by_its_rule_only(tmp_path, rule, path, text):
+    seed(tmp_path, path, text)
+    code, out = run(tmp_path)
+    assert code == 1
+    rules = {line.split(': ')[1] for line in out.splitlines() if line.startswith(path)}
+    assert rules == {rule}, out
+
+
+NOT_BAD = [
+    body(['fd = open(path, O_RDONLY | O_CLOEXEC);']),
+    body(['fd = openat(dir, path,', '            O_RDONLY |', '            O_CLOEXEC);']),
+    body(['fd = open(path, flags);']),
+    body(['ops->open(path);']),
+    body(['ops.system(path);']),
+    body(['x = "goto";  /* strcpy(a, b) */']),
+    '/* base/x.c: seeded */\nint accept(int fd, void *p);\n',
+]
+
+
+@pytest.mark.parametrize('text', NOT_BAD, ids=[str(i) for i in range(len(NOT_BAD))])
+def test_what_only_looks_bad_is_left_alone(tmp_path, text):
+    seed(tmp_path, 'src/base/x.c', text)
+    code, out = run(tmp_path)
+    assert code == 0, out
+
+
+def exceptions(tmp_path, text):
+    seed(tmp_path, 'tools/checksrc.exceptions', textwrap.dedent(text))
+
+
+def test_an_exception_lifts_one_limit_for_one_function(tmp_path):
+    seed(tmp_path, 'src/base/x.c', body(['a++;'] * 90))
+    exceptions(tmp_path, 'function-length src/base/x.c f 90  # why\n')
+    assert run(tmp_path)[0] == 0
+    seed(tmp_path, 'src/base/x.c', body(['a++;'] * 91))
+    assert 'function-length' in run(tmp_path)[1]
+
+
+def test_an_exception_that_is_too_generous_is_a_finding(tmp_path):
+    seed(tmp_path, 'src/base/x.c', body(['a++;'] * 90))
+    exceptions(tmp_path, 'function-length src/base/x.c f 95\n')
+    code, out = run(tmp_path)
+    assert code == 1 and 'lower it' in out
+
+
+def test_an_exception_that_nobody_needs_is_a_finding(tmp_path):
+    seed(tmp_path, 'src/base/x.c', body(['a++;']))
+    exceptions(tmp_path, 'function-length src/base/x.c f 90\nfile-length src/base/gone.c - 700\n')
+    code, out = run(tmp_path)
+    assert code == 1 and out.count('no longer needed') == 2
+
+
+def test_a_malformed_exception_is_a_finding(tmp_path):
+    seed(tmp_path, 'src/base/good.c', GOOD)
+    exceptions(tmp_path, 'everything src/base/good.c - 1\n')
+    assert 'want: RULE PATH NAME LIMIT' in run(tmp_path)[1]
