@@ -1,6 +1,8 @@
 /* cli/main.c: the verbs of `cloche`, and the entry under the name `srt` */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "cli/cli.h"
@@ -56,12 +58,29 @@ cmd_version(int argc, char **argv)
     return 0;
 }
 
+/* A descriptor 0, 1 or 2 that is closed would be taken by the first thing that we open, and handed to the command as
+ * its own (sudo and ssh do the same). */
+static int
+standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_NOCTTY); /* checksrc: no O_CLOEXEC, 0-2 are for the command too */
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd < 0)
+        return -1;
+    return close(fd);
+}
+
 int
 main(int argc, char **argv)
 {
     const char *name = argc > 0 && argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
     struct err err = ERR_INIT;
 
+    if (standard_descriptors() < 0)
+        return EXIT_REFUSED;
     name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
     if (strcmp(name, "srt") == 0)
         return cmd_srt(argc, argv);

@@ -93,10 +93,22 @@ choose_io(const struct options *o)
 static int
 open_report(const struct options *o, int *fd, struct err *err)
 {
+    struct stat st;
+
     if (o->report == NULL)
         return 0;
-    *fd = open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
-    return *fd < 0 ? err_sys(err, errno, "cli.report", "--report %s", o->report) : 0;
+    /* it may lie in a folder that a sandbox writes to: a link planted there must not choose the file. Truncated only
+     * when it is known to be an ordinary file */
+    *fd = open(o->report, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0644);
+    if (*fd < 0) {
+        err_sys(err, errno, "cli.report", "--report %s", o->report);
+        return errno == ELOOP ? err_hint(err, "it is a symbolic link; name the file itself") : -1;
+    }
+    if (fstat(*fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode)))
+        return err_set(err, ERR_USAGE, "cli.report", "--report %s is not a file", o->report);
+    if (S_ISREG(st.st_mode) && (st.st_nlink != 1 || ftruncate(*fd, 0) < 0))
+        return err_set(err, ERR_USAGE, "cli.report", "--report %s cannot be rewritten: it has other names", o->report);
+    return io_set_nonblock(*fd, false) < 0 ? err_sys(err, errno, "cli.report", "--report %s", o->report) : 0;
 }
 
 static int

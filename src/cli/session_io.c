@@ -36,12 +36,18 @@ write_out(int fd, const uint8_t *p, size_t n, struct err *err)
 static void
 truncation(struct live *l, bool is_err, bool *flag)
 {
+    struct session_result *r = l->r;
+
     if (*flag)
         return;
     *flag = true;
+    if (r->n_warnings == sizeof(r->warnings) / sizeof(r->warnings[0]))
+        return;
+    snprintf(r->warnings[r->n_warnings], sizeof(r->warnings[0]), "%s was cut after %llu bytes (--output raises the limit)",
+             is_err ? "stderr" : "stdout", (unsigned long long)l->s->policy->limits.output.v);
     if (!l->s->quiet)
-        cli_warn("%s was cut after %llu bytes (--output raises the limit)", is_err ? "stderr" : "stdout",
-                 (unsigned long long)l->s->policy->limits.output.v);
+        cli_warn("%s", r->warnings[r->n_warnings]);
+    r->n_warnings++;
 }
 
 int

@@ -140,21 +140,22 @@ static void
 read_proc_mask(struct host_facts *out)
 {
     cleanup_buf struct buf b = BUF_INIT(FACT_FILE_MAX);
-    char *line, *save = NULL;
+    const char *line;
 
     if (io_read_file(AT_FDCWD, "/proc/self/mountinfo", &b) < 0 || buf_nul(&b) < 0)
         return;
-    for (line = strtok_r((char *)b.p, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
-        const char *at = strstr(line, " /proc/");
+    for (line = (const char *)b.p; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t line_n = strcspn(line, "\n");
+        const char *at = memmem(line, line_n, " /proc/", 7);
         size_t n;
 
-        if (at == NULL || strstr(line, " - binfmt_misc ") != NULL || strstr(line, " - autofs ") != NULL)
+        if (at == NULL || memmem(line, line_n, " - binfmt_misc ", 15) != NULL ||
+            memmem(line, line_n, " - autofs ", 10) != NULL)
             continue;
-        at++;
-        n = strcspn(at, " ");
+        n = strcspn(at + 1, " \n");
         if (n >= sizeof(out->proc_mask_example))
             n = sizeof(out->proc_mask_example) - 1;
-        memcpy(out->proc_mask_example, at, n);
+        memcpy(out->proc_mask_example, at + 1, n);
         out->proc_mask_example[n] = '\0';
         out->proc_masked = true;
         return;

@@ -140,6 +140,7 @@ native_create(const struct policy *p, struct sandbox **out, struct err *err)
     if (sb == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     sb->pid = -1;
+    sb->plan = (struct native_plan)NATIVE_PLAN_INIT;
     sb->pidfd = sb->go = sb->status = sb->transport = -1;
     sb->cgroup = (struct cgroup)CGROUP_INIT;
     if (build(sb, p, err) < 0) {

@@ -220,15 +220,13 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
 int
 plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
-    *plan = (struct native_plan){ .cow_lock = -1 };
+    *plan = (struct native_plan)NATIVE_PLAN_INIT;
     plan->light = p->mode.v == MODE_LIGHT;
     plan->own_net = !plan->light && p->network.v != NETWORK_HOST;
     plan->items = calloc(PLAN_ITEMS_MAX, sizeof(*plan->items));
     plan->rules = calloc(PLAN_RULES_MAX, sizeof(*plan->rules));
     if (plan->items == NULL || plan->rules == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    plan->overlay.lower.tree = plan->overlay.layers.tree = -1;
-    plan->root.host_tree = -1;
     landlock_probe(&plan->landlock_support);
     if (identity(plan, p, err) < 0)
         return -1;
@@ -257,6 +255,7 @@ plan_free(struct native_plan *plan)
         close_fd(&plan->trees[i].fd);
     for (size_t i = 0; i < plan->n_items; i++)
         close_fd(&plan->items[i].tree);
+    close_fd(&plan->root.host_tree);
     close_fd(&plan->overlay.lower.tree);
     close_fd(&plan->overlay.layers.tree);
     close_fd(&plan->cow_lock);

@@ -19,6 +19,8 @@
 #include "workspace/overlay.h"
 
 #define PLAN_ITEMS_MAX ROOT_BINDS_MAX
+#define NATIVE_PLAN_INIT { .cow_lock = -1, .root = { .host_tree = -1 }, \
+                           .overlay = { .lower = { .tree = -1 }, .layers = { .tree = -1 } } }
 #define PLAN_RULES_MAX 2048
 #define PLAN_TREES_MAX 300
 
@@ -92,6 +94,9 @@ int plan_warn(struct native_plan *plan, const char *fmt, ...) __attribute__((for
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* plan_host.c: the host view's tree when root makes it, and what is masked in it besides credential places. */
+int plan_host(struct native_plan *plan, struct err *err);
+int plan_host_secrets(struct native_plan *plan, struct err *err);
 /* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 /* plan_protect.c, plan_light.c */

@@ -221,6 +221,8 @@ host_view(struct native_plan *plan, const struct policy *p, struct err *err)
     r = close_list(plan, p, &host, &p->deny_read, ROOT_MASK, err);
     if (r == 0)
         r = close_list(plan, p, &host, &p->credentials, ROOT_MASK, err);
+    if (r == 0 && plan->privileged)
+        r = plan_host_secrets(plan, err);
     for (size_t i = 0; r == 0 && i < p->allow_read.n; i++)
         r = expand_rule(fd, "/", &p->allow_read.v[i], found_reopened, NULL, &c, err);
     return r;

@@ -172,7 +172,7 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
         plan_rule(plan, "/", LANDLOCK_READ_EXEC, false, err) < 0)
         return -1;
     if (p->view.v == VIEW_HOST)
-        return 0;
+        return plan->privileged ? plan_host(plan, err) : 0;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         if (system_folder(plan, folders[i], err) < 0)
             return -1;

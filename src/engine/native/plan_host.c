@@ -1,0 +1,132 @@
+/* engine/native/plan_host.c: the host's tree for a host view made by root
+ *
+ * An ordinary user's child clones the whole tree recursively: it can read what its user can. As root the sandbox's
+ * user owns nothing, so each real file system is cloned with root's files shown as the sandbox's own, read-only: the
+ * command sees what the caller sees, as it would for any user. Kernel file systems (sysfs, cgroup ...) are left out.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "engine/native/plan.h"
+#include "match/path.h"
+#include "wall/mnt.h"
+
+#define MOUNTINFO_MAX (4UL * 1024 * 1024)
+
+/* What only root may read, and a sandboxed command has no business with. Masked in a host view made by root. */
+static const char *const root_secrets[] = {
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
+    "/etc/ssh", "/etc/NetworkManager/system-connections", "/etc/wireguard", "/etc/krb5.keytab", "/var/lib/cloche",
+    "/etc/letsencrypt", "/var/lib/docker", "/etc/kubernetes", "/var/lib/kubelet",
+};
+
+static bool
+kernel_fs(struct str type)
+{
+    static const char *const names[] = {
+        "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "debugfs", "tracefs", "securityfs", "pstore",
+        "bpf", "configfs", "fusectl", "hugetlbfs", "binfmt_misc", "autofs", "efivarfs", "nsfs", "rpc_pipefs", "selinuxfs",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (str_eq_c(type, names[i]))
+            return true;
+    return false;
+}
+
+/* mountinfo writes blank, tab, newline and backslash as \ooo. */
+static void
+unescape(char *s)
+{
+    char *out = s;
+
+    for (; *s != '\0'; s++) {
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
+            *out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+            s += 3;
+        } else {
+            *out++ = *s;
+        }
+    }
+    *out = '\0';
+}
+
+static int
+add_mount(struct native_plan *plan, char *point, int userns, struct err *err)
+{
+    cleanup_close int fd = -1;
+    struct root_item *item;
+    struct err ignored = ERR_INIT;
+
+    unescape(point);
+    if (strcmp(point, "/") == 0 || path_within(str_of(point), STR_LIT("/dev")) ||
+        path_within(str_of(point), STR_LIT("/proc")) || path_within(str_of(point), STR_LIT("/sys")))
+        return 0;
+    fd = open(point, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;       /* hidden below another mount */
+    item = plan_item(plan, ROOT_BIND, plan_printf(plan, "%s", point), plan_printf(plan, "%s", point), err);
+    if (item == NULL)
+        return -1;
+    item->tree = mnt_clone(fd, "", MNT_RO, userns, &ignored);
+    if (item->tree < 0) /* without the mapping it shows less, never more */
+        item->tree = mnt_clone(fd, "", MNT_RO, -1, err);
+    return item->tree < 0 ? -1 : 0;
+}
+
+static int
+each_mount(struct native_plan *plan, int userns, struct err *err)
+{
+    cleanup_buf struct buf text = BUF_INIT(MOUNTINFO_MAX);
+    char *line, *next;
+
+    if (io_read_file(AT_FDCWD, "/proc/self/mountinfo", &text) < 0 || buf_nul(&text) < 0)
+        return err_sys(err, errno, "wall.root", "/proc/self/mountinfo");
+    for (line = (char *)text.p; *line != '\0'; line = next) {
+        char *point = line, *end, *type;
+        next = strchrnul(line, '\n');
+        if (*next == '\n')
+            *next++ = '\0';
+        for (int field = 0; point != NULL && field < 4; field++)
+            point = (point = strchr(point, ' ')) != NULL ? point + 1 : NULL;
+        type = strstr(line, " - ");
+        if (point == NULL || type == NULL || (end = strchr(point, ' ')) == NULL)
+            continue;
+        type += 3;
+        *end = '\0';
+        if (!kernel_fs((struct str){ type, strcspn(type, " ") }) && add_mount(plan, point, userns, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int
+plan_host(struct native_plan *plan, struct err *err)
+{
+    cleanup_close int userns = -1;
+
+    userns = ns_idmap(geteuid(), plan->ids.outside_uid, getegid(), plan->ids.outside_gid, err);
+    if (userns < 0)
+        return -1;
+    plan->root.host_tree = mnt_clone(AT_FDCWD, "/", MNT_RO, userns, err);
+    if (plan->root.host_tree < 0) {
+        err_wrap(err, "host view");
+        return err_hint(err, "as root the host's tree is shown under another owner, which this root file system cannot "
+                        "do; run as an ordinary user, or use the private view");
+    }
+    return each_mount(plan, userns, err);
+}
+
+int
+plan_host_secrets(struct native_plan *plan, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(root_secrets) / sizeof(root_secrets[0]); i++)
+        if (plan_item(plan, ROOT_MASK, NULL, root_secrets[i], err) == NULL)
+            return -1;
+    return 0;
+}
