@@ -87,41 +87,23 @@ static const struct {
     { "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
-static int
-digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
 /* 0x… hexadecimal, 0… octal (file modes), else decimal; at most 32 bits */
 static bool
-number(const char *p, size_t n, uint32_t *out)
+number(struct str s, uint32_t *out)
 {
-    uint32_t base = 10;
     uint64_t v = 0;
-    size_t i = 0;
 
-    if (n > 2 && p[0] == '0' && p[1] == 'x') {
-        base = 16;
-        i = 2;
-    } else if (n > 1 && p[0] == '0') {
-        base = 8;
-        i = 1;
-    }
-    if (i == n)
+    if (str_starts(s, STR_LIT("0x"))) {
+        if (!str_parse_hex((struct str){ .p = s.p + 2, .n = s.n - 2 }, UINT32_MAX, &v))
+            return false;
+    } else if (s.n > 1 && s.p[0] == '0') {
+        for (size_t i = 1; i < s.n; i++) {
+            if (s.p[i] < '0' || s.p[i] > '7' || v > UINT32_MAX >> 3)
+                return false;
+            v = v << 3 | (uint64_t)(s.p[i] - '0');
+        }
+    } else if (!str_parse_u64(s, UINT32_MAX, &v)) {
         return false;
-    for (; i < n; i++) {
-        int d = digit(p[i]);
-
-        if (d < 0 || (uint32_t)d >= base)
-            return false;
-        v = v * base + (uint32_t)d;
-        if (v > UINT32_MAX)
-            return false;
     }
     *out = (uint32_t)v;
     return true;
@@ -132,7 +114,7 @@ sc_constant(const char *name, size_t n, uint32_t *out)
 {
     struct str s = { .p = name, .n = n };
 
-    if (number(name, n, out))
+    if (number(s, out))
         return true;
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         if (str_eq_c(s, constants[i].name)) {

@@ -73,6 +73,36 @@ str_parse_u64(struct str s, uint64_t max, uint64_t *out)
     return true;
 }
 
+static int
+hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool
+str_parse_hex(struct str s, uint64_t max, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (s.n == 0)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        int digit = hex_digit(s.p[i]);
+
+        if (digit < 0 || value >> 60 != 0)
+            return false;
+        value = value << 4 | (uint64_t)digit;
+    }
+    if (value > max)
+        return false;
+    *out = value;
+    return true;
+}
+
 static size_t
 leading_digits(struct str s)
 {

@@ -28,6 +28,8 @@ char *str_to_cstr(struct str s);
 
 /* Decimal digits only, no sign, no blank, no leading '+'; the whole of @s. False when not so or > @max. */
 bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
+/* The same in hexadecimal, either case, without a prefix. */
+bool str_parse_hex(struct str s, uint64_t max, uint64_t *out);
 /* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so or > @max. */
 bool str_parse_size(struct str s, uint64_t max, uint64_t *out);
 /* A duration: "30", "30s", "500ms", "5m", "2h" → milliseconds; a bare number is seconds. False when not so or > @max. */

@@ -7,6 +7,7 @@
  * as a shell's: 125 the filter could not be installed, 126/127 the command could not be started.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ time_once(const struct seccomp_plan *plan)
     int ends[2];
     pid_t child;
 
-    if (pipe(ends) < 0)
+    if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
     child = fork();
     if (child == 0) {

@@ -27,6 +27,25 @@ parse_u64_rows(void **state)
 }
 
 static void
+parse_hex_rows(void **state)
+{
+    static const struct { const char *in; bool ok; uint64_t v; } rows[] = {
+        { "0", true, 0 }, { "ff", true, 255 }, { "DeadBeef", true, 0xdeadbeef },
+        { "ffffffffffffffff", true, UINT64_MAX }, { "0ffffffffffffffff", true, UINT64_MAX },
+        { "10000000000000000", false, 0 }, { "", false, 0 }, { "0x1", false, 0 }, { "-1", false, 0 },
+        { "1g", false, 0 }, { " 1", false, 0 },
+    };
+    uint64_t v = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        v = 0;
+        assert_int_equal(str_parse_hex(str_of(rows[i].in), UINT64_MAX, &v), rows[i].ok);
+        assert_true(v == rows[i].v);
+    }
+    assert_false(str_parse_hex(str_of("100"), 255, &v));
+}
+
+static void
 parse_size_rows(void **state)
 {
     static const struct { const char *in; bool ok; uint64_t v; } rows[] = {
@@ -89,7 +108,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_u64_rows),      cmocka_unit_test(parse_size_rows),
+        cmocka_unit_test(parse_u64_rows),      cmocka_unit_test(parse_hex_rows),
+        cmocka_unit_test(parse_size_rows),
         cmocka_unit_test(parse_duration_rows), cmocka_unit_test(parse_milli_rows),
         cmocka_unit_test(to_cstr_refuses_nul),
     };
