@@ -1,0 +1,142 @@
+/* workspace/quote.c: see quote.h */
+#include "workspace/quote.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+/* Bytes of the well-formed UTF-8 character at @p, its code point in @cp; 0 when there is none. */
+static size_t
+utf8_char(const uint8_t *p, size_t n, uint32_t *cp)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    size_t len = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
+
+    if (len == 0 || len > n)
+        return 0;
+    *cp = len == 1 ? p[0] : p[0] & (0x7fU >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        *cp = *cp << 6 | (p[i] & 0x3f);
+    }
+    if (*cp < least[len] || *cp > 0x10ffff || (*cp >= 0xd800 && *cp <= 0xdfff))
+        return 0;
+    return len;
+}
+
+static bool
+reorders(uint32_t cp)
+{
+    return cp == 0x61c || cp == 0x200e || cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) ||
+           (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
+}
+
+static size_t
+harmless_char(const uint8_t *p, size_t n)
+{
+    uint32_t cp;
+    size_t len = utf8_char(p, n, &cp);
+
+    return len == 0 || cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || reorders(cp) ? 0 : len;
+}
+
+bool
+quote_harmless(struct str s)
+{
+    const uint8_t *p = (const uint8_t *)s.p;
+    size_t i = 0;
+
+    while (i < s.n) {
+        size_t len = harmless_char(p + i, s.n - i);
+        if (len == 0)
+            return false;
+        i += len;
+    }
+    return true;
+}
+
+static int
+quoted_byte(struct buf *out, uint8_t c)
+{
+    static const char plain[] = "\a\b\t\n\v\f\r\"\\", letters[] = "abtnvfr\"\\";
+
+    for (size_t i = 0; i < sizeof(plain) - 1; i++)
+        if (c == (uint8_t)plain[i])
+            return buf_printf(out, "\\%c", letters[i]);
+    return buf_printf(out, "\\%03o", c);
+}
+
+int
+quote_name(struct buf *out, const char *prefix, struct str s)
+{
+    const uint8_t *p = (const uint8_t *)s.p;
+    bool plain = quote_harmless(s);
+
+    for (size_t i = 0; i < s.n && plain; i++)
+        plain = s.p[i] != '"' && s.p[i] != '\\';
+    if (plain) {
+        buf_puts(out, prefix);
+        return buf_append(out, s.p, s.n);
+    }
+    buf_puts(out, "\"");
+    buf_puts(out, prefix);
+    for (size_t i = 0; i < s.n;) {
+        size_t len = p[i] == '"' || p[i] == '\\' ? 0 : harmless_char(p + i, s.n - i);
+        if (len == 0)
+            quoted_byte(out, p[i]);
+        else
+            buf_append(out, p + i, len);
+        i += len > 0 ? len : 1;
+    }
+    return buf_puts(out, "\"");
+}
+
+int
+quote_encode(struct buf *out, struct str s)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < s.n; i++) {
+        uint8_t c = (uint8_t)s.p[i];
+        if (c > 0x20 && c < 0x7f && c != '%') {
+            buf_put_u8(out, c);
+        } else {
+            const char text[3] = { '%', digits[c >> 4], digits[c & 15] };
+            buf_append(out, text, 3);
+        }
+    }
+    return buf_ok(out) ? 0 : -1;
+}
+
+static int
+hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int
+quote_decode(struct buf *out, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        uint8_t c = (uint8_t)s.p[i];
+        if (c == '%') {
+            int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1, low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
+            if (high < 0 || low < 0 || (high == 0 && low == 0)) {
+                errno = EINVAL;
+                return -1;
+            }
+            c = (uint8_t)(high << 4 | low);
+            i += 2;
+        } else if (c <= 0x20 || c >= 0x7f) {
+            errno = EINVAL;
+            return -1;
+        }
+        if (buf_put_u8(out, c) < 0) {
+            errno = ENOMEM;
+            return -1;
+        }
+    }
+    return 0;
+}
