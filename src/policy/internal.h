@@ -109,6 +109,17 @@ int builtin_credentials(struct policy *p, struct err *err);
 int builtin_protect(struct policy *p, bool srt, struct err *err);
 int builtin_env_deny(struct policy *p, struct err *err);
 
+/* --- validate.c, settle.c ------------------------------------------------------------------------------------- */
+
+/* The refusal of the value that came from @from. */
+#define REFUSE(from_, key_, ...) where_fail(&(struct where){ .from = *(from_), .key = (key_) }, err, __VA_ARGS__)
+
+/* The kernel's own tree (/proc, /sys, /dev) that @path lies in, or NULL: showing the host's into a sandbox undoes its
+ * walls, and mounting over the sandbox's blinds us. */
+const char *kernel_tree(const char *path);
+/* What follows from the single values, once they are known to agree. */
+int settle(struct policy *p, struct err *err);
+
 static inline bool
 origin_explicit(const struct origin *from)
 {

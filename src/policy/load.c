@@ -12,7 +12,6 @@
 #include "policy/schema.h"
 
 #define SCRATCH_FIRST (16 * 1024)
-#define SRT_REFUSAL "Refusing to run with the built-in defaults"
 
 static void
 free_scratch(struct arena **a)
@@ -82,27 +81,12 @@ load(struct policy *p, const char *name, struct str text, enum policy_format for
     return settings_apply(&l, root);
 }
 
-/* SRT's clients look for these words when a settings file cannot be used. */
-static int
-srt_refusal(struct err *err)
-{
-    size_t n;
-
-    if (err == NULL)
-        return -1;
-    n = strnlen(err->msg, sizeof(err->msg) - sizeof(". " SRT_REFUSAL));
-    snprintf(err->msg + n, sizeof(err->msg) - n, ". %s", SRT_REFUSAL);
-    return -1;
-}
-
 int
 policy_load_bytes(struct policy *p, const char *name, const void *data, size_t n, enum policy_format format,
                   const struct policy_host *host, struct err *err)
 {
     (void)host;     /* its facts were kept by policy_init */
-    if (load(p, name, (struct str){ data, n }, format, err) < 0)
-        return format == POLICY_SRT || p->srt ? srt_refusal(err) : -1;
-    return 0;
+    return load(p, name, (struct str){ data, n }, format, err);
 }
 
 static int
@@ -116,7 +100,7 @@ read_settings(const char *path, int fd, struct buf *text, struct err *err)
         err_set(err, ERR_POLICY, "policy.file.unreadable", "%s is neither a file nor a pipe", path);
         return err_hint(err, "name the settings file itself");
     }
-    if (io_read_all(fd, text) < 0) {
+    if (io_set_nonblock(fd, false) < 0 || io_read_all(fd, text) < 0) {
         if (errno == EFBIG)
             return err_set(err, ERR_LIMIT, "policy.file.too-large", "%s: larger than %d bytes", path, POLICY_FILE_MAX);
         return err_sys(err, errno, "policy.file.unreadable", "cannot read %s", path);
@@ -159,16 +143,15 @@ policy_load_file(struct policy *p, const char *path, enum policy_format format, 
                  struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(POLICY_FILE_MAX);
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    bool srt = format == POLICY_SRT;
+    /* a FIFO that nobody writes must not hang us */
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
     if (fd < 0) {
         err_sys(err, errno, "policy.file.unreadable", "cannot open the settings file %s", path);
-        err_hint(err, "an explicit settings file is never replaced by defaults");
-        return srt ? srt_refusal(err) : -1;
+        return err_hint(err, "an explicit settings file is never replaced by defaults");
     }
     if (read_settings(path, fd, &text, err) < 0)
-        return srt ? srt_refusal(err) : -1;
+        return -1;
     if (policy_load_bytes(p, path, text.p, text.n, format, host, err) < 0)
         return -1;
     return protect_settings(p, path, fd, err);

@@ -199,10 +199,12 @@ const struct policy_flag *policy_flag_lookup(const char *name);
 int policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                       struct err *err);
 
-/* Refuse impossible combinations, then settle what follows from the rest: in the host view a workspace and binds
- * become entries of allow_write and deny_write (they keep their own paths), the working directory gets its default,
- * `.git/config` leaves the protected names when allow_git_config is set, and binds are sorted by destination, parents
- * first. Call once, after the last layer. */
+/* Refuse impossible combinations, then settle what follows from the rest. Call once, after the last layer. After it:
+ * rules' paths are host paths (the sandbox's names below /workspace and binds are translated); under a private root
+ * allow_write holds only what no workspace or bind shows, each to be shown writable at its own path, and allow_read
+ * either lifts denials below what is shown or names a path to be shown read-only at its own path; `.git/config` has
+ * left the protected names when allow_git_config is set; the working directory is known; binds are sorted by
+ * destination, parents first, no two alike. */
 int policy_validate(struct policy *p, struct err *err);
 
 /* Where the value came from, for people: "settings.yaml:12", "--memory", "mode standard", "default", "built in". */

@@ -13,9 +13,6 @@
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The refusal of the value that came from @from. */
-#define REFUSE(from_, key_, ...) where_fail(&(struct where){ .from = *(from_), .key = (key_) }, err, __VA_ARGS__)
-
 struct asked { const char *key; const struct origin *from; bool asks; };
 
 /* The first row that a person asked for, or NULL. */
@@ -167,8 +164,7 @@ within(const char *path, const char *dir)
     return path_within(str_of(path), str_of(dir));
 }
 
-/* Kernel interfaces: showing the host's into a sandbox undoes its walls, and mounting over the sandbox's blinds us. */
-static const char *
+const char *
 kernel_tree(const char *path)
 {
     static const char *const trees[] = { "/proc", "/sys", "/dev" };
@@ -226,11 +222,18 @@ bind_order(const void *a, const void *b)
 }
 
 static int
-check_binds(struct policy *p, struct err *err)
+check_binds(const struct policy *p, struct err *err)
 {
     for (size_t i = 0; i < p->n_binds; i++)
         if (check_bind(p, &p->binds[i], err) < 0)
             return -1;
+    return 0;
+}
+
+/* After settling, which may add binds. */
+static int
+check_bind_order(struct policy *p, struct err *err)
+{
     if (p->n_binds < 2)
         return 0;
     qsort(p->binds, p->n_binds, sizeof(*p->binds), bind_order);
@@ -279,128 +282,28 @@ check_workspace(const struct policy *p, struct err *err)
     return 0;
 }
 
-/* Whether the private tree has a place for @path, as the host or as the sandbox names it. */
-static bool
-is_mounted(const struct policy *p, const char *path)
-{
-    static const char *const own[] = { "/workspace", "/tmp", "/home/agent", "/var/tmp", "/run" };
-
-    if (p->workspace.dir != NULL && within(path, p->workspace.dir))
-        return true;
-    for (size_t i = 0; i < p->n_binds; i++)
-        if (within(path, p->binds[i].source) || within(path, p->binds[i].dest))
-            return true;
-    for (size_t i = 0; i < N(own); i++)
-        if (within(path, own[i]))
-            return true;
-    return false;
-}
-
 static int
 check_writes(const struct policy *p, struct err *err)
 {
     for (size_t i = 0; i < p->allow_write.n; i++) {
         const struct policy_entry *entry = &p->allow_write.v[i];
-        char prefix[PATH_TEXT_MAX + 1];
         size_t n = entry->literal ? strlen(entry->value) : path_glob_prefix(str_of(entry->value));
-
-        if (p->srt || p->mode.v == MODE_OFF)
-            return 0;
-        memcpy(prefix, entry->value, n);
-        prefix[n] = '\0';
-        if (n <= 1) {
-            REFUSE(&entry->from, NULL, "policy.write.root", "\"%s\" would make the whole tree writable",
-                   entry->written);
-            return err_hint(err, "name the directories that have to be writable");
-        }
-        if (p->view.v == VIEW_PRIVATE && !is_mounted(p, prefix)) {
-            REFUSE(&entry->from, NULL, "policy.write.not-mounted", "%s is not in the sandbox, so nothing can write it",
-                   entry->value);
-            return err_hint(err, "show it first: --bind %s:rw, or --workspace %s", prefix, prefix);
-        }
+        if (p->srt || n > 1)
+            continue;
+        REFUSE(&entry->from, NULL, "policy.write.root", "\"%s\" would make the whole tree writable", entry->written);
+        return err_hint(err, "name the directories that have to be writable");
     }
     return 0;
-}
-
-/* Explicit values win over the list of names to drop; otherwise they would vanish without a word. */
-static void
-settle_env(struct policy *p)
-{
-    for (size_t i = 0; i < p->n_env; i++) {
-        size_t kept = 0;
-        if (p->env[i].value == NULL)
-            continue;
-        for (size_t j = 0; j < p->env_deny.n; j++)
-            if (strcmp(p->env_deny.v[j].value, p->env[i].name) != 0)
-                p->env_deny.v[kept++] = p->env_deny.v[j];
-        p->env_deny.n = kept;
-    }
-}
-
-static void
-settle_git_config(struct policy *p)
-{
-    size_t kept = 0;
-
-    if (!p->allow_git_config.v)
-        return;
-    for (size_t i = 0; i < p->protect.n; i++) {
-        const struct policy_entry *entry = &p->protect.v[i];
-        if (entry->from.kind != ORIGIN_BUILTIN || (strcmp(entry->value, ".git/config") != 0 &&
-                                                   strcmp(entry->value, ".git/config.worktree") != 0))
-            p->protect.v[kept++] = *entry;
-    }
-    p->protect.n = kept;
-}
-
-static int
-add_place(struct policy *p, struct policy_list *list, char *path, const struct origin *from, struct err *err)
-{
-    struct policy_entry entry = { .value = path, .written = path, .literal = true, .from = *from };
-
-    return list_push(p, list, entry, err);
-}
-
-/* The host's tree has no mounts of ours: what a workspace and binds mean there is said with the write rules. */
-static int
-settle_host_view(struct policy *p, struct err *err)
-{
-    for (size_t i = 0; i < p->n_binds; i++) {
-        const struct policy_bind *bind = &p->binds[i];
-        if (add_place(p, bind->writable ? &p->allow_write : &p->deny_write, bind->source, &bind->from, err) < 0)
-            return -1;
-    }
-    p->n_binds = 0;
-    if (p->workspace.dir == NULL)
-        return 0;
-    return add_place(p, p->workspace.kind == WORKSPACE_RW ? &p->allow_write : &p->deny_write, p->workspace.dir,
-                     &p->workspace.from, err);
-}
-
-static int
-settle_workdir(struct policy *p, struct err *err)
-{
-    const char *dir = p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir != NULL ? p->workspace.dir : p->cwd;
-
-    if (origin_explicit(&p->workdir.from))
-        return 0;
-    if (p->workspace.dir != NULL && p->view.v == VIEW_HOST)
-        p->workdir.from = p->workspace.from;
-    p->workdir.p = arena_copy(p->arena, str_of(dir));
-    return p->workdir.p != NULL ? 0 : policy_no_memory(err);
 }
 
 int
 policy_validate(struct policy *p, struct err *err)
 {
     if (check_off(p, err) < 0 || check_light(p, err) < 0 || check_max(p, err) < 0 || check_host_view(p, err) < 0 ||
-        check_network(p, err) < 0 || check_workspace(p, err) < 0 || check_binds(p, err) < 0 || check_writes(p, err) < 0)
+        check_network(p, err) < 0 || check_workspace(p, err) < 0 || check_binds(p, err) < 0 ||
+        check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
-    settle_env(p);
-    settle_git_config(p);
-    if (p->mode.v != MODE_OFF && p->view.v == VIEW_HOST && settle_host_view(p, err) < 0)
-        return -1;
-    return settle_workdir(p, err);
+    return check_bind_order(p, err);
 }
 
 const char *

@@ -1,0 +1,316 @@
+/* cli/policy.c: `cloche policy check FILE` and `cloche policy show [flags]`
+ *
+ * check: is this settings file one that a run would take? show: what would a run with these flags be held to, and
+ * which file, line, flag or mode said each value.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "policy/describe.h"
+
+static int
+usage(FILE *to, int code)
+{
+    fprintf(to, "usage: cloche policy check [--json] FILE\n"
+            "       cloche policy show [--json] [--all] [--for run|code|shell|srt] [policy flags]\n\n"
+            "  check      exit 0 when a run would accept FILE, 125 with the line and the fix when not\n"
+            "  show       the effective policy, each value with its origin\n"
+            "  --json     one JSON object\n"
+            "  --all      also print the entries of the built-in lists\n"
+            "  --for      whose defaults to start from (run)\n\n"
+            "policy flags:\n");
+    for (size_t i = 0; i < policy_n_flags; i++) {
+        char flag[64];
+        snprintf(flag, sizeof(flag), "%s%s%s", policy_flags[i].name, policy_flags[i].value != NULL ? " " : "",
+                 policy_flags[i].value != NULL ? policy_flags[i].value : "");
+        fprintf(to, "  %-32s %s\n", flag, policy_flags[i].help);
+    }
+    return code;
+}
+
+/* jansson refuses bytes that are not UTF-8, which paths may hold: those become "?". */
+static json_t *
+json_text(const char *s)
+{
+    json_t *out = s != NULL ? json_string(s) : json_null();
+    char copy[4096];
+    size_t n = 0;
+
+    if (out != NULL)
+        return out;
+    for (; s[n] != '\0' && n < sizeof(copy) - 1; n++)
+        copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
+    copy[n] = '\0';
+    return json_string(copy);
+}
+
+static json_t *
+json_origin(const struct origin *from)
+{
+    static const char *const kinds[] = {
+        [ORIGIN_DEFAULT] = "default", [ORIGIN_MODE] = "mode", [ORIGIN_FILE] = "file", [ORIGIN_FLAG] = "flag",
+        [ORIGIN_BUILTIN] = "builtin" };
+    json_t *out = json_object();
+
+    json_object_set_new(out, "kind", json_text(kinds[from->kind]));
+    json_object_set_new(out, "name", json_text(from->name));
+    if (from->line > 0)
+        json_object_set_new(out, "line", json_integer(from->line));
+    return out;
+}
+
+static json_t *
+json_row(const struct policy_row *row)
+{
+    json_t *out = json_object();
+
+    if (row->type == ROW_NUMBER)
+        json_object_set_new(out, "value", json_integer((json_int_t)row->number));
+    else if (row->type == ROW_BOOL)
+        json_object_set_new(out, "value", json_boolean(row->truth));
+    else
+        json_object_set_new(out, "value", json_text(row->text));
+    if (row->type == ROW_ENTRY) {
+        json_object_set_new(out, "written", json_text(row->written));
+        json_object_set_new(out, "literal", json_boolean(row->literal));
+    }
+    json_object_set_new(out, "from", json_origin(row->from));
+    return out;
+}
+
+/* "limits.memory" becomes a member of the object "limits". */
+static int
+add_row(void *ctx, const struct policy_row *row)
+{
+    json_t *object = ctx;
+    const char *name = row->key, *dot = strchr(row->key, '.');
+    char group[64];
+
+    if (dot != NULL) {
+        snprintf(group, sizeof(group), "%.*s", (int)(dot - name), name);
+        if (json_object_get(object, group) == NULL)
+            json_object_set_new(object, group, json_object());
+        object = json_object_get(object, group);
+        name = dot + 1;
+    }
+    if (row->type == ROW_ENTRY || row->type == ROW_NO_ENTRIES) {
+        if (json_object_get(object, name) == NULL)
+            json_object_set_new(object, name, json_array());
+        if (row->type == ROW_ENTRY)
+            json_array_append_new(json_object_get(object, name), json_row(row));
+        return 0;
+    }
+    json_object_set_new(object, name, json_row(row));
+    return 0;
+}
+
+static void
+print_json(json_t *root)
+{
+    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(root);
+}
+
+struct printer {
+    bool all;
+    const char *folded;     /* a built-in list whose entries are counted, not printed */
+    size_t n_folded;
+    const struct origin *folded_from;
+};
+
+static void
+print_line(const char *key, const char *value, const struct origin *from)
+{
+    char origin[POLICY_ORIGIN_TEXT_MAX];
+
+    printf("%-30s %-36s %s\n", key, value, policy_origin_text(from, origin));
+}
+
+static void
+print_folded(struct printer *printer)
+{
+    char count[64];
+
+    if (printer->folded == NULL)
+        return;
+    snprintf(count, sizeof(count), "%zu entries", printer->n_folded);
+    print_line(printer->folded, count, printer->folded_from);
+    printer->folded = NULL;
+}
+
+static int
+print_row(void *ctx, const struct policy_row *row)
+{
+    struct printer *printer = ctx;
+    char number[32];
+
+    if (printer->folded != NULL && strcmp(printer->folded, row->key) != 0)
+        print_folded(printer);
+    if (row->type == ROW_ENTRY && row->from->kind == ORIGIN_BUILTIN && !printer->all) {
+        if (printer->folded == NULL)
+            printer->n_folded = 0;
+        printer->folded = row->key;
+        printer->folded_from = row->from;
+        printer->n_folded++;
+        return 0;
+    }
+    if (row->type == ROW_NO_ENTRIES)
+        return 0;       /* an empty list says nothing to a reader; --json has it */
+    snprintf(number, sizeof(number), "%" PRIu64, row->number);
+    print_line(row->key, row->text != NULL ? row->text : row->type == ROW_NUMBER ? number : "-", row->from);
+    return 0;
+}
+
+static int
+check(int argc, char **argv)
+{
+    const char *file = NULL;
+    struct policy_host host;
+    struct policy p = { 0 };
+    struct err err = ERR_INIT;
+    bool json = false;
+    int r;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            json = true;
+        } else if (strcmp(argv[i], "--help") == 0) {
+            return usage(stdout, 0);
+        } else if (file != NULL || (argv[i][0] == '-' && argv[i][1] != '\0')) {
+            err_set(&err, ERR_USAGE, "cli.usage", "policy check takes one FILE and --json, not \"%s\"", argv[i]);
+            return cli_fail(&err, json);
+        } else {
+            file = argv[i];
+        }
+    }
+    if (file == NULL) {
+        err_set(&err, ERR_USAGE, "cli.usage", "policy check needs a FILE");
+        err_hint(&err, "cloche policy check settings.yaml");
+        return cli_fail(&err, json);
+    }
+    if (cli_host(&host, &err) < 0 || policy_init(&p, MODE_STANDARD, VERB_RUN, &host, &err) < 0)
+        return cli_fail(&err, json);
+    r = policy_load_file(&p, file, POLICY_AUTO, &host, &err);
+    if (r == 0)
+        r = policy_validate(&p, &err);
+    if (r < 0) {
+        policy_free(&p);
+        return cli_fail(&err, json);
+    }
+    if (json)
+        print_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", json_text(file), "format",
+                             p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)));
+    else
+        printf("%s: good (%s settings, mode %s)\n", file, p.srt ? "SRT" : "cloche", policy_mode_name(p.mode.v));
+    policy_free(&p);
+    return 0;
+}
+
+struct show_options {
+    bool json, all, help;
+};
+
+static int
+show_flag(void *ctx, const char *name, const char *value, struct err *err)
+{
+    struct show_options *o = ctx;
+
+    (void)value;
+    (void)err;
+    if (strcmp(name, "--json") == 0)
+        o->json = true;
+    else if (strcmp(name, "--all") == 0)
+        o->all = true;
+    else if (strcmp(name, "--help") == 0)
+        o->help = true;
+    else
+        return strcmp(name, "--for") == 0 ? 2 : 0;
+    return 1;
+}
+
+/* The value of --for decides which preset everything else is laid on, so it is looked up first. */
+static int
+verb_of(int argc, char **argv, enum policy_verb *verb, struct err *err)
+{
+    static const char *const names[] = {
+        [VERB_RUN] = "run", [VERB_CODE] = "code", [VERB_SHELL] = "shell", [VERB_SRT] = "srt" };
+    const char *value = NULL;
+
+    *verb = VERB_RUN;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--for") == 0)
+            value = i + 1 < argc ? argv[i + 1] : "";
+        else if (strncmp(argv[i], "--for=", 6) == 0)
+            value = argv[i] + 6;
+    }
+    for (size_t i = 0; value != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *verb = (enum policy_verb)i;
+            return 0;
+        }
+    }
+    if (value == NULL)
+        return 0;
+    return err_set(err, ERR_USAGE, "cli.usage", "--for takes run, code, shell or srt, not \"%s\"", value);
+}
+
+static int
+show(int argc, char **argv)
+{
+    struct show_options o = { false, false, false };
+    struct printer printer = { 0 };
+    struct policy_host host;
+    struct policy p = { 0 };
+    struct err err = ERR_INIT;
+    enum policy_verb verb;
+    int end;
+
+    for (int i = 1; i < argc; i++)      /* so that a refusal is JSON as well */
+        o.json |= strcmp(argv[i], "--json") == 0;
+    if (cli_host(&host, &err) < 0 || verb_of(argc, argv, &verb, &err) < 0)
+        return cli_fail(&err, o.json);
+    end = cli_policy_args(&p, verb, argc, argv, &host, show_flag, &o, &err);
+    if (o.help)
+        return usage(stdout, 0);
+    if (end >= 0 && end < argc)
+        end = err_set(&err, ERR_USAGE, "cli.usage", "policy show takes flags only, not \"%s\"", argv[end]);
+    if (end < 0) {
+        policy_free(&p);
+        return cli_fail(&err, o.json);
+    }
+    if (o.json) {
+        json_t *root = json_pack("{s:i}", "version", 1);
+        policy_describe(&p, add_row, root);
+        print_json(root);
+    } else {
+        printer.all = o.all;
+        policy_describe(&p, print_row, &printer);
+        print_folded(&printer);
+    }
+    policy_free(&p);
+    return 0;
+}
+
+int
+cmd_policy(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+
+    if (argc < 2)
+        return usage(stderr, EXIT_REFUSED);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return usage(stdout, 0);
+    if (strcmp(argv[1], "check") == 0)
+        return check(argc - 1, argv + 1);
+    if (strcmp(argv[1], "show") == 0)
+        return show(argc - 1, argv + 1);
+    err_set(&err, ERR_USAGE, "cli.usage", "\"%s\" is neither check nor show", argv[1]);
+    err_hint(&err, "cloche policy --help");
+    return cli_fail(&err, false);
+}

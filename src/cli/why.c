@@ -1,0 +1,170 @@
+/* cli/why.c: `cloche why`: would this be allowed, which rule says so, and what would change it */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "policy/why.h"
+
+struct options {
+    const char *path, *host, *op;
+    bool json, help;
+};
+
+static int
+usage(FILE *to, int code)
+{
+    fprintf(to, "usage: cloche why --path PATH [--op read|write|exec] [--json] [policy flags]\n"
+            "       cloche why --host HOST[:PORT] [--json] [policy flags]\n\n"
+            "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's name\n"
+            "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n\n"
+            "  --path PATH     a file or directory\n"
+            "  --op OP         read (default), write or exec\n"
+            "  --host HOST     a host name or address, with a port or without\n"
+            "  --json          one JSON object\n\n"
+            "policy flags: cloche policy --help\n");
+    return code;
+}
+
+static int
+why_flag(void *ctx, const char *name, const char *value, struct err *err)
+{
+    struct options *o = ctx;
+    const char **slot = NULL;
+
+    if (strcmp(name, "--json") == 0) {
+        o->json = true;
+        return 1;
+    }
+    if (strcmp(name, "--help") == 0) {
+        o->help = true;
+        return 1;
+    }
+    if (strcmp(name, "--path") == 0)
+        slot = &o->path;
+    else if (strcmp(name, "--host") == 0)
+        slot = &o->host;
+    else if (strcmp(name, "--op") == 0)
+        slot = &o->op;
+    if (slot == NULL)
+        return 0;
+    if (value == NULL)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
+    *slot = value;
+    return 2;
+}
+
+static json_t *
+json_text(const char *s)
+{
+    json_t *out = json_string(s);
+    char copy[4096];
+    size_t n = 0;
+
+    if (out != NULL)
+        return out;
+    for (; s[n] != '\0' && n < sizeof(copy) - 1; n++)
+        copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
+    copy[n] = '\0';
+    return json_string(copy);
+}
+
+static void
+print_json(const struct options *o, const char *op, const struct why *why)
+{
+    static const char *const kinds[] = {
+        [ORIGIN_DEFAULT] = "default", [ORIGIN_MODE] = "mode", [ORIGIN_FILE] = "file", [ORIGIN_FLAG] = "flag",
+        [ORIGIN_BUILTIN] = "builtin" };
+    const char *verdict = why->allowed ? "allowed" : "denied";
+    json_t *root = json_pack("{s:i, s:s, s:s, s:s}", "version", 1, "status", verdict, "verdict", verdict, "reason",
+                             why->reason);
+    json_t *source = json_object();
+
+    json_object_set_new(root, o->path != NULL ? "path" : "host", json_text(o->path != NULL ? o->path : o->host));
+    if (o->path != NULL) {
+        json_object_set_new(root, "op", json_text(op));
+        json_object_set_new(root, "inside", why->inside[0] != '\0' ? json_text(why->inside) : json_null());
+    }
+    json_object_set_new(root, "text", json_text(why->text));
+    json_object_set_new(root, "rule", why->rule[0] != '\0' ? json_text(why->rule) : json_null());
+    json_object_set_new(source, "kind", json_text(kinds[why->source.kind]));
+    json_object_set_new(source, "name", why->source.name != NULL ? json_text(why->source.name) : json_null());
+    json_object_set_new(source, "line", why->source.line > 0 ? json_integer(why->source.line) : json_null());
+    json_object_set_new(root, "source", source);
+    json_object_set_new(root, "suggested_flag", why->flag[0] != '\0' ? json_text(why->flag) : json_null());
+    json_dumpf(root, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(root);
+}
+
+static void
+print_text(const struct options *o, const char *op, const struct why *why)
+{
+    bool colour = cli_colour(STDOUT_FILENO);
+    char origin[POLICY_ORIGIN_TEXT_MAX];
+    const char *tint = !colour ? "" : why->allowed ? "\033[1;32m" : "\033[1;31m";
+
+    printf("%s%s%s: %s%s%s\n", tint, why->allowed ? "allowed" : "denied", colour ? "\033[0m" : "",
+           o->path != NULL ? op : "", o->path != NULL ? " " : "", o->path != NULL ? o->path : o->host);
+    printf("  because   %s [%s]\n", why->text, why->reason);
+    if (why->inside[0] != '\0' && o->path != NULL && strcmp(why->inside, o->path) != 0)
+        printf("  inside    %s\n", why->inside);
+    if (why->rule[0] != '\0')
+        printf("  rule      %s\n", why->rule);
+    printf("  from      %s\n", policy_origin_text(&why->source, origin));
+    if (why->flag[0] != '\0')
+        printf("  to change %s\n", why->flag);
+    else if (!why->allowed)
+        printf("  to change no flag does; %s\n",
+               why->source.kind == ORIGIN_FILE || why->source.kind == ORIGIN_FLAG ? "take the rule out" : "it is built in");
+}
+
+static int
+check_question(const struct options *o, enum why_op *op, struct err *err)
+{
+    if ((o->path != NULL) == (o->host != NULL) || (o->host != NULL && o->op != NULL)) {
+        err_set(err, ERR_USAGE, "cli.usage", "why needs one of --path and --host; --op goes with --path");
+        return err_hint(err, "cloche why --path ~/.ssh --op read");
+    }
+    *op = WHY_READ;
+    if (o->op != NULL && !why_op_parse(o->op, op))
+        return err_set(err, ERR_USAGE, "cli.usage", "--op takes read, write or exec, not \"%s\"", o->op);
+    return 0;
+}
+
+int
+cmd_why(int argc, char **argv)
+{
+    struct options o = { 0 };
+    struct policy_host host;
+    struct policy p = { 0 };
+    struct err err = ERR_INIT;
+    struct why why;
+    enum why_op op = WHY_READ;
+    int r;
+
+    for (int i = 1; i < argc; i++)      /* so that a refusal is JSON as well */
+        o.json |= strcmp(argv[i], "--json") == 0;
+    r = cli_host(&host, &err);
+    if (r == 0)
+        r = cli_policy_args(&p, VERB_RUN, argc, argv, &host, why_flag, &o, &err);
+    if (o.help)
+        return usage(stdout, 0);
+    if (r >= 0 && r < argc)
+        r = err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
+    if (r >= 0)
+        r = check_question(&o, &op, &err);
+    if (r >= 0)
+        r = o.path != NULL ? policy_why_path(&p, o.path, op, &why, &err) : policy_why_host(&p, o.host, &why, &err);
+    if (r < 0) {
+        policy_free(&p);
+        return cli_fail(&err, o.json);
+    }
+    if (o.json)
+        print_json(&o, o.op != NULL ? o.op : "read", &why);
+    else
+        print_text(&o, o.op != NULL ? o.op : "read", &why);
+    policy_free(&p);
+    return why.allowed ? 0 : 1;
+}

@@ -1,0 +1,179 @@
+/* policy/describe.c: see describe.h */
+#include "policy/describe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "policy/internal.h"
+
+struct describer {
+    policy_row_fn *fn;
+    void *ctx;
+    int result;     /* the first that is not 0 stops */
+};
+
+static void
+emit(struct describer *d, const struct policy_row *row)
+{
+    if (d->result == 0)
+        d->result = d->fn(d->ctx, row);
+}
+
+static void
+text(struct describer *d, const char *key, const char *value, const struct origin *from)
+{
+    emit(d, &(struct policy_row){ .key = key, .type = ROW_TEXT, .text = value, .from = from });
+}
+
+static void
+truth(struct describer *d, const char *key, const struct policy_bool *field)
+{
+    emit(d, &(struct policy_row){ .key = key, .type = ROW_BOOL, .truth = field->v, .text = field->v ? "yes" : "no",
+                                  .from = &field->from });
+}
+
+static void
+human_limit(const struct limit_spec *spec, uint64_t v, char *out, size_t cap)
+{
+    static const struct { uint64_t size; const char *unit; } sizes[] = {
+        { (uint64_t)1 << 40, "TiB" }, { (uint64_t)1 << 30, "GiB" }, { (uint64_t)1 << 20, "MiB" }, { 1 << 10, "KiB" } };
+
+    if (v == 0) {
+        snprintf(out, cap, "%s", spec->none);
+        return;
+    }
+    switch (spec->unit) {
+    case UNIT_BYTES:
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            if (v < sizes[i].size || (v % sizes[i].size != 0 && v < 8 * sizes[i].size))
+                continue;
+            snprintf(out, cap, "%s%" PRIu64 " %s", v % sizes[i].size != 0 ? "about " : "", v / sizes[i].size,
+                     sizes[i].unit);
+            return;
+        }
+        snprintf(out, cap, "%" PRIu64 " bytes", v);
+        return;
+    case UNIT_COUNT:
+        snprintf(out, cap, "%" PRIu64, v);
+        return;
+    case UNIT_MILLI:
+        snprintf(out, cap, "%" PRIu64 ".%03" PRIu64, v / 1000, v % 1000);
+        return;
+    case UNIT_MS:
+        if (v % 1000 == 0)
+            snprintf(out, cap, "%" PRIu64 " s", v / 1000);
+        else
+            snprintf(out, cap, "%" PRIu64 " ms", v);
+        return;
+    }
+}
+
+static void
+limits(struct describer *d, const struct policy *p)
+{
+    struct policy_limits copy = p->limits;
+
+    for (size_t i = 0; i < n_limit_specs; i++) {
+        const struct policy_u64 *field = limit_field(&copy, &limit_specs[i]);
+        char key[64], human[64];
+        snprintf(key, sizeof(key), "limits.%s", limit_specs[i].key);
+        human_limit(&limit_specs[i], field->v, human, sizeof(human));
+        emit(d, &(struct policy_row){ .key = key, .type = ROW_NUMBER, .number = field->v, .text = human,
+                                      .from = &field->from });
+    }
+}
+
+static void
+list(struct describer *d, const char *key, const struct policy_list *l)
+{
+    if (l->n == 0)
+        emit(d, &(struct policy_row){ .key = key, .type = ROW_NO_ENTRIES, .from = &l->from });
+    for (size_t i = 0; i < l->n; i++) {
+        const struct policy_entry *e = &l->v[i];
+        emit(d, &(struct policy_row){ .key = key, .type = ROW_ENTRY, .text = e->value, .written = e->written,
+                                      .literal = e->literal, .from = &e->from });
+    }
+}
+
+static void
+binds(struct describer *d, const struct policy *p)
+{
+    char line[2 * POLICY_PATH_MAX + 8];
+
+    if (p->n_binds == 0)
+        emit(d, &(struct policy_row){ .key = "binds", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
+    for (size_t i = 0; i < p->n_binds; i++) {
+        const struct policy_bind *b = &p->binds[i];
+        snprintf(line, sizeof(line), "%s:%s:%s", b->source, b->dest, b->writable ? "rw" : "ro");
+        emit(d, &(struct policy_row){ .key = "binds", .type = ROW_ENTRY, .text = line, .written = line, .literal = true,
+                                      .from = &b->from });
+    }
+}
+
+/* Values may be secrets, and this goes to terminals and tickets: names only. */
+static void
+env(struct describer *d, const struct policy *p)
+{
+    char line[512];
+
+    if (p->n_env == 0)
+        emit(d, &(struct policy_row){ .key = "env", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
+    for (size_t i = 0; i < p->n_env; i++) {
+        snprintf(line, sizeof(line), "%s (%s)", p->env[i].name, p->env[i].value != NULL ? "set" : "passed");
+        emit(d, &(struct policy_row){ .key = "env", .type = ROW_ENTRY, .text = line, .written = p->env[i].name,
+                                      .literal = true, .from = &p->env[i].from });
+    }
+}
+
+static void
+scalars(struct describer *d, const struct policy *p)
+{
+    static const char *const workspaces[] = {
+        [WORKSPACE_TMPFS] = "tmpfs", [WORKSPACE_RW] = "rw", [WORKSPACE_RO] = "ro", [WORKSPACE_COW] = "cow" };
+    char user[32];
+
+    text(d, "mode", policy_mode_name(p->mode.v), &p->mode.from);
+    text(d, "engine", p->engine.p, &p->engine.from);
+    text(d, "fallback", p->fallback.v == FALLBACK_WARN ? "warn" : "refuse", &p->fallback.from);
+    text(d, "view", p->view.v == VIEW_HOST ? "host" : "private", &p->view.from);
+    text(d, "workspace.kind", workspaces[p->workspace.kind], &p->workspace.from);
+    text(d, "workspace.dir", p->workspace.dir, &p->workspace.from);
+    text(d, "workdir", p->workdir.p, &p->workdir.from);
+    truth(d, "read-only-root", &p->read_only_root);
+    snprintf(user, sizeof(user), "%u:%u", p->user.uid, p->user.gid);
+    text(d, "user", user, &p->user.from);
+    text(d, "hostname", p->hostname.p, &p->hostname.from);
+}
+
+int
+policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
+{
+    static const char *const networks[] = {
+        [NETWORK_NONE] = "none", [NETWORK_ALLOWLIST] = "allowlist", [NETWORK_HOST] = "host" };
+    struct describer d = { .fn = fn, .ctx = ctx, .result = 0 };
+
+    scalars(&d, p);
+    text(&d, "network.mode", networks[p->network.v], &p->network.from);
+    list(&d, "network.allow", &p->allow_domains);
+    list(&d, "network.deny", &p->deny_domains);
+    truth(&d, "network.allow-local-binding", &p->allow_local_binding);
+    list(&d, "unix-sockets.allow", &p->unix_sockets);
+    truth(&d, "unix-sockets.all", &p->all_unix_sockets);
+    limits(&d, p);
+    binds(&d, p);
+    list(&d, "filesystem.deny-read", &p->deny_read);
+    list(&d, "filesystem.allow-read", &p->allow_read);
+    list(&d, "filesystem.allow-write", &p->allow_write);
+    list(&d, "filesystem.deny-write", &p->deny_write);
+    truth(&d, "filesystem.allow-git-config", &p->allow_git_config);
+    emit(&d, &(struct policy_row){ .key = "filesystem.protect-depth", .type = ROW_NUMBER, .number = p->protect_depth.v,
+                                   .from = &p->protect_depth.from });
+    list(&d, "filesystem.protect", &p->protect);
+    list(&d, "credentials", &p->credentials);
+    env(&d, p);
+    list(&d, "env-deny", &p->env_deny);
+    truth(&d, "env-inherit", &p->env_inherit);
+    truth(&d, "allow-nested-user-namespaces", &p->nested_userns);
+    truth(&d, "ptrace", &p->ptrace);
+    return d.result;
+}

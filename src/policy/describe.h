@@ -1,0 +1,26 @@
+/* policy/describe.h: a policy as rows of key, value and origin, for `cloche policy show` */
+#ifndef CLOCHE_POLICY_DESCRIBE_H
+#define CLOCHE_POLICY_DESCRIBE_H
+
+#include "policy/policy.h"
+
+enum row_type { ROW_TEXT, ROW_NUMBER, ROW_BOOL, ROW_ENTRY, ROW_NO_ENTRIES };
+
+struct policy_row {
+    const char *key;            /* canonical: "limits.memory", "filesystem.deny-read" */
+    enum row_type type;
+    const char *text;           /* for people; of ROW_TEXT and ROW_ENTRY the value itself; NULL: not set */
+    uint64_t number;            /* of ROW_NUMBER: in the unit of struct policy (bytes, ms, thousandths) */
+    bool truth;
+    const char *written;        /* of ROW_ENTRY: as the user wrote it */
+    bool literal;
+    const struct origin *from;
+};
+
+typedef int policy_row_fn(void *ctx, const struct policy_row *row);
+
+/* Call @fn for every value, in the order of docs/policy.md; a list gives one ROW_ENTRY per entry, or ROW_NO_ENTRIES.
+ * Stops at, and returns, the first result that is not 0. */
+int policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx);
+
+#endif

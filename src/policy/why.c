@@ -1,0 +1,371 @@
+/* policy/why.c: see why.h */
+#include "policy/why.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "match/host.h"
+#include "match/path.h"
+#include "policy/internal.h"
+#include "policy/place.h"
+
+bool
+why_op_parse(const char *name, enum why_op *out)
+{
+    static const char *const names[] = { [WHY_READ] = "read", [WHY_WRITE] = "write", [WHY_EXEC] = "exec" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum why_op)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The answer; @entry (may be NULL) is the rule that decided, @from (may be NULL) the origin when no rule did. */
+static void
+answer(struct why *out, bool allowed, const char *reason, const struct policy_entry *entry, const struct origin *from)
+{
+    out->allowed = allowed;
+    out->reason = reason;
+    out->flag[0] = '\0';
+    if (entry != NULL) {
+        snprintf(out->rule, sizeof(out->rule), "%s", entry->written);
+        out->source = entry->from;
+    } else if (from != NULL) {
+        out->source = *from;
+    }
+}
+
+__attribute__((format(printf, 2, 3))) static void
+say(struct why *out, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(out->text, sizeof(out->text), fmt, ap);
+    va_end(ap);
+}
+
+/* The entry of @list that covers the path most specifically, and how much of it. */
+static const struct policy_entry *
+deepest(const struct policy_list *list, const char *path, size_t *depth)
+{
+    const struct policy_entry *best = NULL;
+
+    *depth = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        size_t d;
+        if (path_covers(str_of(list->v[i].value), list->v[i].literal, str_of(path), &d) && (best == NULL || d > *depth)) {
+            best = &list->v[i];
+            *depth = d;
+        }
+    }
+    return best;
+}
+
+/* deny-read < allow-read < a more specific deny-read; credential places are deny rules like any other. */
+static bool
+read_closed(const struct policy *p, const struct place *place, struct why *out)
+{
+    const struct policy_entry *deny, *secret, *open;
+    size_t deny_depth, secret_depth, open_depth;
+
+    if (place->kind != PLACE_HOST)
+        return false;
+    deny = deepest(&p->deny_read, place->host, &deny_depth);
+    secret = deepest(&p->credentials, place->host, &secret_depth);
+    open = deepest(&p->allow_read, place->host, &open_depth);
+    if (secret != NULL && (open == NULL || secret_depth > open_depth) && (deny == NULL || secret_depth >= deny_depth)) {
+        answer(out, false, "credential-place", secret, NULL);
+        say(out, "%s is a place for credentials, closed unless it is named", secret->value);
+        snprintf(out->flag, sizeof(out->flag), "--allow-read %s", secret->value);
+        return true;
+    }
+    if (deny != NULL && (open == NULL || deny_depth > open_depth)) {
+        answer(out, false, "deny-read", deny, NULL);
+        say(out, "the rule \"%s\" closes it", deny->written);
+        snprintf(out->flag, sizeof(out->flag), "--allow-read %s", place->host);
+        return true;
+    }
+    if (open != NULL && (deny != NULL || secret != NULL)) {
+        answer(out, true, "allow-read", open, NULL);
+        say(out, "the rule \"%s\" re-opens it", open->written);
+    }
+    return false;
+}
+
+static void
+why_read(const struct policy *p, const struct place *place, const char *path, enum why_op op, struct why *out)
+{
+    bool device_file = place->kind == PLACE_KERNEL && op == WHY_EXEC;
+
+    if (place->kind == PLACE_ABSENT) {
+        answer(out, false, "not-shown", NULL, &p->view.from);
+        say(out, "%s is not in the sandbox", path);
+        snprintf(out->flag, sizeof(out->flag), "--bind %s", path);
+        return;
+    }
+    out->reason = NULL;
+    if (read_closed(p, place, out) || out->reason != NULL)
+        return;
+    if (device_file) {
+        answer(out, false, "no-exec", NULL, &p->view.from);
+        say(out, "nothing in /proc and /dev can be executed");
+        return;
+    }
+    answer(out, true, "shown", NULL, place->from != NULL ? place->from : &p->view.from);
+    if (place->kind == PLACE_OWN)
+        say(out, "%s is the sandbox's own", place->inside);
+    else if (place->kind == PLACE_HOST && place->from == NULL)
+        say(out, "the host's tree is readable");
+    else if (place->kind == PLACE_HOST)
+        say(out, "it is shown inside as %s", place->inside);
+    else
+        say(out, "the system is readable");
+}
+
+/* The write rule that opens @host in the host view: the deepest of allow-write, writable binds and the workspace. */
+static bool
+write_opened(const struct policy *p, const struct place *place, struct why *out)
+{
+    size_t depth;
+    const struct policy_entry *entry = deepest(&p->allow_write, place->host, &depth);
+
+    if (place->writable) {
+        answer(out, true, "writable", NULL, place->from);
+        if (place->from == &p->workspace.from)
+            snprintf(out->rule, sizeof(out->rule), "%s", p->workspace.dir);
+        else if (place->bind != NULL)
+            snprintf(out->rule, sizeof(out->rule), "%s", place->bind->source);
+        else if (entry != NULL)
+            answer(out, true, "allow-write", entry, NULL);
+        return true;
+    }
+    if (entry == NULL || p->view.v == VIEW_PRIVATE)
+        return false;
+    answer(out, true, "allow-write", entry, NULL);
+    return true;
+}
+
+static void
+write_refused(const struct policy *p, const struct place *place, struct why *out)
+{
+    answer(out, false, "read-only", NULL, place->from != NULL ? place->from : &p->view.from);
+    if (place->kind == PLACE_SYSTEM || place->kind == PLACE_KERNEL) {
+        say(out, "the system is read-only");
+        return;
+    }
+    say(out, "it is shown read-only");
+    if (p->view.v == VIEW_HOST)
+        snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
+    else if (place->from == &p->workspace.from)
+        snprintf(out->flag, sizeof(out->flag), "--workspace %s:rw", p->workspace.dir);
+    else if (place->bind != NULL)
+        snprintf(out->flag, sizeof(out->flag), "--bind %s:%s:rw", place->bind->source, place->bind->dest);
+    else
+        snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
+}
+
+static const struct policy_entry *
+protected_by(const struct policy *p, const struct place *place)
+{
+    if (place->kind != PLACE_HOST || place->copy)
+        return NULL;
+    for (size_t i = 0; i < p->protect.n; i++)
+        if (path_has_names(str_of(place->host), str_of(p->protect.v[i].value)))
+            return &p->protect.v[i];
+    return NULL;
+}
+
+static bool
+is_stdio_device(const char *path)
+{
+    static const char *const devices[] = {
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/ptmx" };
+
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+        if (strcmp(path, devices[i]) == 0)
+            return true;
+    return path_within(str_of(path), STR_LIT("/dev/pts"));
+}
+
+static void
+why_write(const struct policy *p, const struct place *place, const char *path, struct why *out)
+{
+    const struct policy_entry *entry;
+    size_t depth;
+
+    if (place->kind == PLACE_ABSENT) {
+        why_read(p, place, path, WHY_WRITE, out);
+        snprintf(out->flag, sizeof(out->flag), "--bind %s:rw", path);
+        return;
+    }
+    if (read_closed(p, place, out))
+        return;
+    if (is_stdio_device(place->inside)) {
+        answer(out, true, "device", NULL, &p->view.from);
+        say(out, "it is one of the sandbox's devices");
+        return;
+    }
+    if (!write_opened(p, place, out)) {
+        write_refused(p, place, out);
+        return;
+    }
+    entry = place->kind == PLACE_HOST ? deepest(&p->deny_write, place->host, &depth) : NULL;
+    if (entry != NULL) {
+        answer(out, false, "deny-write", entry, NULL);
+        say(out, "the rule \"%s\" keeps it read-only", entry->written);
+        return;
+    }
+    entry = protected_by(p, place);
+    if (entry != NULL) {
+        bool git_config = strcmp(entry->value, ".git/config") == 0;
+        answer(out, false, "protected-name", entry, NULL);
+        say(out, "%s is run or obeyed outside the sandbox, so it stays as it is", entry->value);
+        if (git_config)
+            snprintf(out->flag, sizeof(out->flag), "--allow-git-config");
+        return;
+    }
+    if (place->kind == PLACE_OWN)
+        say(out, "%s is the sandbox's own", place->inside);
+    else
+        say(out, place->copy ? "writes go to a copy (cloche diff)" : "it is writable");
+}
+
+int
+policy_why_path(const struct policy *p, const char *path, enum why_op op, struct why *out, struct err *err)
+{
+    char normal[PATH_TEXT_MAX + 1], shown[SHOW_MAX];
+    struct str text = str_of(path), base = str_of(p->cwd);
+    struct place place;
+    enum path_fault fault;
+    size_t n;
+
+    memset(out, 0, sizeof(*out));
+    if (text.n > 0 && text.p[0] == '~' && p->home != NULL && (text.n == 1 || text.p[1] == '/')) {
+        base = str_of(p->home);
+        text = text.n <= 2 ? STR_LIT(".") : (struct str){ text.p + 2, text.n - 2 };
+        while (text.n > 1 && text.p[0] == '/')
+            text = (struct str){ text.p + 1, text.n - 1 };
+    }
+    fault = path_normalise(text, base, false, normal, sizeof(normal), &n);
+    if (fault != PATH_OK)
+        return err_set(err, ERR_USAGE, "policy.path", "path %s %s", show(str_of(path), shown), path_fault_text(fault));
+    if (p->mode.v == MODE_OFF) {
+        answer(out, true, "mode-off", NULL, &p->mode.from);
+        say(out, "mode off closes nothing");
+        snprintf(out->inside, sizeof(out->inside), "%s", normal);
+        return 0;
+    }
+    policy_place(p, normal, path[0] != '/', &place);
+    snprintf(out->inside, sizeof(out->inside), "%s", place.inside);
+    if (op == WHY_WRITE)
+        why_write(p, &place, normal, out);
+    else
+        why_read(p, &place, normal, op, out);
+    return 0;
+}
+
+/* --- hosts ----------------------------------------------------------------------------------------------------- */
+
+static int
+parse_target(const char *target, struct host *host, uint16_t *port, struct err *err)
+{
+    struct str name = { NULL, 0 };
+    struct ip ip;
+    char shown[SHOW_MAX];
+    enum host_fault fault;
+
+    *port = 0;
+    if (ip_parse(str_of(target), &ip))      /* an IPv6 address without brackets has no port */
+        fault = host_canonical(str_of(target), host);
+    else {
+        fault = host_split_port(str_of(target), &name, port);
+        if (fault == HOST_OK)
+            fault = host_canonical(name, host);
+    }
+    if (fault == HOST_OK)
+        return 0;
+    err_set(err, ERR_USAGE, host_fault_code(fault), "host %s %s", show(str_of(target), shown), host_fault_text(fault));
+    return err_hint(err, "write HOST or HOST:PORT");
+}
+
+static const struct policy_entry *
+matching(const struct policy_list *list, bool srt, bool deny, const struct host *host, uint16_t port)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct host_pattern pattern;
+        enum host_fault fault = srt ? host_pattern_srt(str_of(list->v[i].value), deny, &pattern)
+                                    : host_pattern_cloche(str_of(list->v[i].value), &pattern);
+        if (fault == HOST_OK && host_match(&pattern, host, port))
+            return &list->v[i];
+    }
+    return NULL;
+}
+
+int
+policy_decide_host(const struct policy *p, const char *target, struct why *out, struct err *err)
+{
+    const struct policy_entry *entry;
+    struct host host;
+    uint16_t port;
+
+    memset(out, 0, sizeof(*out));
+    if (parse_target(target, &host, &port, err) < 0)
+        return -1;
+    entry = matching(&p->deny_domains, p->srt, true, &host, port);
+    if (entry != NULL) {
+        answer(out, false, "deny-domain", entry, NULL);
+        say(out, "the rule \"%s\" refuses it", entry->written);
+        return 0;
+    }
+    entry = matching(&p->allow_domains, p->srt, false, &host, port);
+    if (entry != NULL) {
+        answer(out, true, "allow-domain", entry, NULL);
+        say(out, "the rule \"%s\" allows it", entry->written);
+        return 0;
+    }
+    answer(out, false, "network-no-rule", NULL, &p->network.from);
+    if (host.is_ip && ip_classify(host.ip) != IP_PUBLIC)
+        say(out, "%s is a %s address and no rule names it", host.name, ip_class_name(ip_classify(host.ip)));
+    else
+        say(out, "no rule names %s, and what no rule names is closed", host.name);
+    snprintf(out->flag, sizeof(out->flag), host.is_ip && host.ip.family == 6 ? "--allow-domain [%s]" : "--allow-domain %s",
+             host.name);
+    return 0;
+}
+
+int
+policy_why_host(const struct policy *p, const char *target, struct why *out, struct err *err)
+{
+    struct host host;
+    uint16_t port;
+
+    memset(out, 0, sizeof(*out));
+    if (parse_target(target, &host, &port, err) < 0)
+        return -1;
+    if (p->mode.v == MODE_OFF || p->network.v == NETWORK_HOST) {
+        answer(out, true, "network-host", NULL, &p->network.from);
+        say(out, "the sandbox has the host's own network");
+        return 0;
+    }
+    if (p->network.v == NETWORK_NONE) {
+        answer(out, false, "network-none", NULL, &p->network.from);
+        say(out, "the sandbox has no network");
+        if (p->mode.v != MODE_MAX)
+            snprintf(out->flag, sizeof(out->flag), "--network host");
+        return 0;
+    }
+    if (policy_decide_host(p, target, out, err) < 0)
+        return -1;
+    if (out->allowed) {
+        out->allowed = false;
+        out->reason = "network-not-yet";
+        say(out, "the rule \"%s\" names it, but this release opens no network by name", out->rule);
+        snprintf(out->flag, sizeof(out->flag), "--network host");
+    }
+    return 0;
+}

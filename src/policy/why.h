@@ -1,0 +1,39 @@
+/* policy/why.h: what a policy says about one path or one host, and which rule says it
+ *
+ * Pure: the answer is what the rules mean, whether or not the path exists. Call on a validated policy.
+ */
+#ifndef CLOCHE_POLICY_WHY_H
+#define CLOCHE_POLICY_WHY_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "policy/policy.h"
+
+enum why_op { WHY_READ, WHY_WRITE, WHY_EXEC };
+
+struct why {
+    bool allowed;
+    const char *reason;         /* stable code, see docs/policy.md: "credential-place", "not-shown" ... */
+    char text[512];             /* one sentence for people */
+    char rule[512];             /* the rule as it was written; "" when it is the mode's own */
+    struct origin source;       /* where the rule came from */
+    char flag[640];             /* the flag that would change the verdict; "" when none can */
+    char inside[4096];          /* the path as the sandbox names it; "" when it has no name for it, or for hosts */
+};
+
+bool why_op_parse(const char *name, enum why_op *out);
+
+/* 0, or -1 with @err when @path is no path. Relative paths lie below the caller's directory, `~` is its home. */
+int policy_why_path(const struct policy *p, const char *path, enum why_op op, struct why *out, struct err *err);
+
+/* @target: HOST or HOST:PORT, in any spelling. 0, or -1 with @err when it is no host. */
+int policy_why_host(const struct policy *p, const char *target, struct why *out, struct err *err);
+
+/* What the lists of names alone say about @target, as egress will ask once it is there: denied, then allowed, then
+ * denied for want of a rule. Addresses of always-blocked classes are refused unless an address is allowed by its own
+ * text. */
+int policy_decide_host(const struct policy *p, const char *target, struct why *out, struct err *err);
+
+#endif
