@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -201,6 +203,23 @@ read_container(struct host_facts *out)
         contained(out, "unknown", "/proc/self/uid_map maps only a part of the ids");
 }
 
+/* Where systemd's user manager of this user listens. */
+static bool
+user_manager_answers(uid_t uid)
+{
+    static const char *const sockets[] = { "systemd/private", "bus" };
+
+    for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
+        struct sockaddr_un addr = { .sun_family = AF_UNIX };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        snprintf(addr.sun_path, sizeof(addr.sun_path), "/run/user/%u/%s", (unsigned)uid, sockets[i]);
+        if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+            return true;
+    }
+    return false;
+}
+
 void
 host_facts_read(struct host_facts *out)
 {
@@ -210,6 +229,8 @@ host_facts_read(struct host_facts *out)
     read_self_exe(out);
     read_proc_mask(out);
     read_container(out);
+    out->user_manager = user_manager_answers(out->uid);
+    out->cgroup_v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
     out->userns_clone = read_number("/proc/sys/kernel/unprivileged_userns_clone");
     out->max_user_namespaces = read_number("/proc/sys/user/max_user_namespaces");
     out->apparmor_restrict = read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");

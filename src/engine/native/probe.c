@@ -42,6 +42,10 @@ const struct feature_info feature_info[FEATURE_N] = {
                         NEED_WANT },
 
     [FEATURE_LANDLOCK] = { "landlock", "Landlock", GROUP_ACCESS, NEED_MUST, NEED_WANT, NEED_WANT },
+    [FEATURE_LANDLOCK_TRUNCATE] = { "landlock-truncate", "Landlock: truncation", GROUP_ACCESS, NEED_MUST, NEED_WANT,
+                                    NEED_WANT },
+    [FEATURE_LANDLOCK_SCOPE] = { "landlock-scope", "Landlock: signals, abstract sockets", GROUP_ACCESS, NEED_MUST,
+                                 NEED_WANT, NEED_WANT },
     [FEATURE_SECCOMP] = { "seccomp", "system call filter", GROUP_ACCESS, NEED_MUST, NEED_MUST, NEED_MUST },
     [FEATURE_USER_NOTIFY] = { "seccomp-notify", "calls decided by the guest (user notify)", GROUP_ACCESS, NEED_WANT,
                               NEED_WANT, NEED_WANT },
@@ -50,8 +54,8 @@ const struct feature_info feature_info[FEATURE_N] = {
 
     [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
     [FEATURE_CLONE3] = { "clone3", "clone3", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
-    [FEATURE_PIDFD] = { "pidfd", "pidfd", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
-    [FEATURE_MEMFD_EXEC] = { "memfd-exec", "executing a sealed memfd", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_PIDFD] = { "pidfd", "pidfd", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
+    [FEATURE_MEMFD_EXEC] = { "memfd-exec", "executing a sealed memfd", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
     [FEATURE_CLOSE_RANGE] = { "close-range", "close_range", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
 
     [FEATURE_LIMIT_MEMORY] = { "limit-memory", "memory limit", GROUP_LIMITS, NEED_WANT, NEED_WANT, NEED_WANT },
@@ -77,15 +81,20 @@ probe_note(struct feature_state *s, const char *call, long rc)
 static pid_t
 start(void (*fn)(struct feature_state *), struct feature_state *f)
 {
+    const struct sigaction fatal = { .sa_handler = SIG_DFL };
     pid_t parent = getpid();
     pid_t pid = fork();
+    sigset_t alarms;
 
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    signal(SIGALRM, SIG_DFL);
+    sigaction(SIGALRM, &fatal, NULL);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
     alarm(PROBE_CHILD_SECONDS);
     fn(f);
     _exit(0);
@@ -108,6 +117,7 @@ features_probe(struct host_features *out, struct err *err)
 {
     static void (*const tries[])(struct feature_state *) = {
         probe_try_namespaces, probe_try_root, probe_try_calls, probe_try_landlock, probe_try_seccomp, probe_try_notify,
+        probe_try_cgroups,
     };
     enum { TRIES = sizeof(tries) / sizeof(tries[0]) };
     struct feature_state *shared;
@@ -115,13 +125,13 @@ features_probe(struct host_features *out, struct err *err)
     pid_t pids[TRIES];
 
     memset(out, 0, sizeof(*out));
+    fflush(NULL);   /* or the children would hold copies of what is buffered */
     host_facts_read(&out->facts);
     shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return err_sys(err, errno, "probe.memory", "shared memory for the host probe");
     for (size_t i = 0; i < TRIES; i++)
         pids[i] = out->facts.uid != 0 && tries[i] == probe_try_root ? 0 : start(tries[i], shared);
-    probe_try_cgroups(shared);
     for (size_t i = 0; i < TRIES; i++)
         while (pids[i] > 0 && waitpid(pids[i], NULL, 0) < 0 && errno == EINTR)
             continue;

@@ -46,6 +46,8 @@ enum feature {
     FEATURE_IDMAP,              /* idmapped binds (as root) */
     /* access control */
     FEATURE_LANDLOCK,
+    FEATURE_LANDLOCK_TRUNCATE,  /* ABI 3 */
+    FEATURE_LANDLOCK_SCOPE,     /* ABI 6: signals and abstract sockets */
     FEATURE_SECCOMP,
     FEATURE_USER_NOTIFY,
     FEATURE_ADDFD_SEND,
@@ -107,6 +109,8 @@ struct host_facts {
     int seccomp_mode;               /* of this very process: 2 = an enclosing filter is on us */
     bool no_new_privs;
     bool chrooted;                  /* our / is not the root of a mount: user namespaces are refused */
+    bool user_manager;              /* systemd's user manager answers: it can delegate cgroups */
+    bool cgroup_v2;                 /* /sys/fs/cgroup is the unified hierarchy */
     bool proc_masked;               /* something is mounted below /proc: a fresh procfs may be refused */
     char proc_mask_example[64];
     char lsm[192];                  /* /sys/kernel/security/lsm; "" when unreadable */
@@ -147,7 +151,6 @@ void probe_try_calls(struct feature_state *f);
 void probe_try_landlock(struct feature_state *f);
 void probe_try_seccomp(struct feature_state *f);
 void probe_try_notify(struct feature_state *f);
-/* Runs in the caller: limits. */
 void probe_try_cgroups(struct feature_state *f);
 
 /* Record the outcome of one attempt: @rc >= 0 is FEATURE_YES, else FEATURE_NO with errno. Returns @rc >= 0. */

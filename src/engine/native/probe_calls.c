@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "wall/landlock.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -97,12 +98,18 @@ probe_try_landlock(struct feature_state *f)
     struct { uint64_t handled_access_fs; } attr = { .handled_access_fs = 1 << 3 /* READ_DIR */ };
     struct feature_state *s = &f[FEATURE_LANDLOCK];
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, K_LANDLOCK_VERSION);
+    struct landlock_support support;
     cleanup_close int rules = -1;
     cleanup_close int dir = -1;
 
     if (!probe_note(s, "landlock_create_ruleset(VERSION)", abi))
         return;
     snprintf(s->detail, sizeof(s->detail), "ABI %ld", abi);
+    landlock_probe(&support);
+    for (int i = FEATURE_LANDLOCK_TRUNCATE; i <= FEATURE_LANDLOCK_SCOPE; i++) {
+        unsigned want = i == FEATURE_LANDLOCK_SCOPE ? LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL : LANDLOCK_HAS_TRUNCATE;
+        f[i].status = (support.features & want) == want ? FEATURE_YES : FEATURE_NO;
+    }
     rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (!probe_note(s, "landlock_create_ruleset", rules) ||
         !probe_note(s, "prctl(PR_SET_NO_NEW_PRIVS)", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) ||

@@ -155,10 +155,10 @@ try_mount_api(struct feature_state *f)
 static void
 try_proc(struct feature_state *f)
 {
-    cleanup_close int plain = mount_detached("proc", NULL, NULL);
+    cleanup_close int plain = mount_detached("proc", "hidepid", "invisible");
     cleanup_close int subset = -1;
 
-    if (!probe_note(&f[FEATURE_PROC_MOUNT], "fsmount(proc)", plain))
+    if (!probe_note(&f[FEATURE_PROC_MOUNT], "fsmount(proc, hidepid)", plain))
         return;
     if (faccessat(plain, "1/status", F_OK, 0) < 0) {    /* a procfs of another pid namespace would not show us as 1 */
         probe_note(&f[FEATURE_PROC_MOUNT], "stat(proc/1)", -1);

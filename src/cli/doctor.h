@@ -1,0 +1,48 @@
+/* cli/doctor.h: between the files of `cloche doctor` */
+#ifndef CLOCHE_CLI_DOCTOR_H
+#define CLOCHE_CLI_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/native/probe.h"
+
+/* A program that `cloche code` starts, looked for where a private root has programs. */
+struct doctor_program {
+    const char *name;
+    const char *language;       /* of cloche code --language */
+    unsigned want_major, want_minor;
+    char path[256];             /* "" when not found */
+    char version[32];           /* "3.11.2"; "" when it could not be asked */
+    bool enough;
+};
+
+#define DOCTOR_PROGRAMS 3
+#define DOCTOR_MODES 3
+
+struct doctor {
+    struct host_features host;
+    struct engine_report engine;
+    struct doctor_program programs[DOCTOR_PROGRAMS];
+    struct {
+        enum policy_mode mode;
+        bool usable;
+        enum feature missing;   /* FEATURE_N when usable */
+    } modes[DOCTOR_MODES];      /* light, standard, max */
+};
+
+/* What this release does not have, said plainly; NULL-terminated. */
+extern const char *const doctor_not_here[];
+
+/* doctor_programs.c: start all three at once, ask their versions, wait at most two seconds. */
+void doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS]);
+/* "3.11.2 (main)" style output of --version: the first dotted number. False when there is none. Pure. */
+bool doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, unsigned *minor);
+
+/* doctor_text.c, doctor_json.c: to stdout. -1 when it cannot be written. */
+int doctor_print_text(const struct doctor *d);
+int doctor_print_json(const struct doctor *d);
+
+#endif

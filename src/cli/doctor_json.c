@@ -1,0 +1,141 @@
+/* cli/doctor_json.c: the report for programs (see doctor.h, docs/doctor.md) */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <jansson.h>
+
+#include "cli/doctor.h"
+
+/* A string that may hold anything: what is not UTF-8 becomes null rather than breaking the object. */
+static json_t *
+text(const char *s)
+{
+    json_t *out = s[0] != '\0' ? json_string(s) : NULL;
+
+    return out != NULL ? out : json_null();
+}
+
+static json_t *
+number_or_null(int64_t v)
+{
+    return v < 0 ? json_null() : json_integer(v);
+}
+
+static json_t *
+hard_limit(int which)
+{
+    struct rlimit r;
+
+    if (getrlimit((__rlimit_resource_t)which, &r) < 0 || r.rlim_max == RLIM_INFINITY)
+        return json_null();
+    return json_integer((json_int_t)r.rlim_max);
+}
+
+static json_t *
+host_json(const struct host_facts *f)
+{
+    return json_pack("{s:o, s:o, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:s, s:o, s:{s:o, s:o, s:o, s:o}}",
+                     "kernel", text(f->kernel), "machine", text(f->machine), "uid", (int)f->uid,
+                     "container", text(f->container), "container_sign", text(f->container_sign),
+                     "outer_filter", f->seccomp_mode == 2, "proc_masked", (int)f->proc_masked,
+                     "lsm", text(f->lsm), "apparmor", text(f->apparmor),
+                     "selinux", f->selinux_enforcing < 0 ? "off" : f->selinux_enforcing == 1 ? "enforcing" : "permissive",
+                     "yama_ptrace_scope", number_or_null(f->yama),
+                     "hard_limits", "nofile", hard_limit(RLIMIT_NOFILE), "nproc", hard_limit(RLIMIT_NPROC),
+                     "memlock", hard_limit(RLIMIT_MEMLOCK), "fsize", hard_limit(RLIMIT_FSIZE));
+}
+
+static json_t *
+feature_json(const struct feature_info *info, const struct feature_state *s)
+{
+    static const char *const status[] = {
+        [FEATURE_NO] = "no", [FEATURE_YES] = "yes", [FEATURE_PARTIAL] = "partial", [FEATURE_UNUSED] = "unused",
+    };
+    json_t *needed = json_array();
+
+    if (info->light == NEED_MUST)
+        json_array_append_new(needed, json_string("light"));
+    if (info->standard == NEED_MUST)
+        json_array_append_new(needed, json_string("standard"));
+    if (info->max == NEED_MUST)
+        json_array_append_new(needed, json_string("max"));
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "status", status[s->status], "title", info->title,
+                     "group", info->group, "needed_by", needed, "detail", text(s->detail), "why", text(s->why_not),
+                     "remedy", text(s->remedy), "errno", s->sys_errno);
+}
+
+static json_t *
+features_json(const struct host_features *h)
+{
+    json_t *out = json_object();
+
+    for (int i = 0; i < FEATURE_N; i++)
+        json_object_set_new(out, feature_info[i].name, feature_json(&feature_info[i], &h->f[i]));
+    return out;
+}
+
+static json_t *
+promises_json(const struct engine_report *r)
+{
+    static const char *const state[] = {
+        [NOT_ENFORCED] = "not-enforced", [ENFORCED] = "enforced", [SUPERVISED] = "supervised",
+    };
+    json_t *out = json_object();
+
+    for (int p = 0; p < PROMISE_N; p++)
+        json_object_set_new(out, promise_name((enum promise)p),
+                            json_pack("{s:s, s:s, s:o, s:o, s:o}", "state", state[r->promises[p].state], "title",
+                                      promise_describe((enum promise)p), "how", text(r->promises[p].how), "why",
+                                      text(r->promises[p].why_not), "remedy", text(r->promises[p].remedy)));
+    return out;
+}
+
+static json_t *
+programs_json(const struct doctor *d)
+{
+    json_t *out = json_object();
+    char want[32];
+
+    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+        const struct doctor_program *p = &d->programs[i];
+
+        snprintf(want, sizeof(want), "%u.%u", p->want_major, p->want_minor);
+        json_object_set_new(out, p->language, json_pack("{s:s, s:s, s:o, s:o, s:b}", "program", p->name, "wanted", want,
+                                                        "path", text(p->path), "found", text(p->version), "ok",
+                                                        (int)p->enough));
+    }
+    return out;
+}
+
+static json_t *
+modes_json(const struct doctor *d)
+{
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < DOCTOR_MODES; i++)
+        json_object_set_new(out, policy_mode_name(d->modes[i].mode),
+                            json_pack("{s:b, s:o}", "usable", (int)d->modes[i].usable, "missing",
+                                      d->modes[i].usable ? json_null() : json_string(feature_info[d->modes[i].missing].name)));
+    return out;
+}
+
+int
+doctor_print_json(const struct doctor *d)
+{
+    json_t *missing = json_array(), *out;
+    int rc;
+
+    for (size_t i = 0; doctor_not_here[i] != NULL; i++)
+        json_array_append_new(missing, json_string(doctor_not_here[i]));
+    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION, "engine",
+                    "native", "host", host_json(&d->host.facts), "modes", modes_json(d), "features",
+                    features_json(&d->host), "promises", promises_json(&d->engine), "programs", programs_json(d),
+                    "not_in_this_release", missing);
+    if (out == NULL)
+        return -1;
+    rc = json_dumpf(out, stdout, JSON_INDENT(2));
+    fputc('\n', stdout);
+    json_decref(out);
+    return rc == 0 && fflush(stdout) == 0 ? 0 : -1;
+}

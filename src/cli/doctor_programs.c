@@ -1,0 +1,146 @@
+/* cli/doctor_programs.c: which languages `cloche code` finds (see doctor.h) */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "cli/doctor.h"
+
+#define ASK_MS 2000
+
+struct question {
+    pid_t pid;
+    int fd;             /* its stdout */
+    char text[256];
+    size_t n;
+};
+
+static void
+look_up(struct doctor_program *p)
+{
+    /* a private root has the host's /usr, and this PATH */
+    static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->name);
+        if (access(p->path, X_OK) == 0)
+            return;
+    }
+    p->path[0] = '\0';
+}
+
+static void
+ask(const struct doctor_program *p, struct question *q)
+{
+    char flag[] = "--version", path[sizeof(p->path)];
+    char *argv[] = { path, flag, NULL };
+    char *env[] = { NULL };
+    posix_spawn_file_actions_t actions;
+    cleanup_close int write_end = -1;
+    int ends[2];
+
+    if (p->path[0] == '\0' || pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    q->fd = ends[0];
+    write_end = ends[1];
+    snprintf(path, sizeof(path), "%s", p->path);
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return;
+    if (posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, write_end, STDOUT_FILENO) != 0 ||
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) != 0 ||
+        posix_spawn(&q->pid, path, &actions, NULL, argv, env) != 0)
+        q->pid = -1;
+    posix_spawn_file_actions_destroy(&actions);
+}
+
+static long
+now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void
+listen_to(struct question *q, long deadline)
+{
+    struct pollfd p = { .fd = q->fd, .events = POLLIN };
+
+    while (q->pid > 0 && q->n < sizeof(q->text) - 1) {
+        long left = deadline - now_ms();
+        ssize_t got;
+
+        if (left <= 0 || poll(&p, 1, (int)left) <= 0)
+            break;
+        got = read(q->fd, q->text + q->n, sizeof(q->text) - 1 - q->n);
+        if (got <= 0)
+            break;
+        q->n += (size_t)got;
+    }
+    q->text[q->n] = '\0';
+    if (q->pid > 0) {
+        kill(q->pid, SIGKILL);
+        while (waitpid(q->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    close_fd(&q->fd);
+}
+
+bool
+doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, unsigned *minor)
+{
+    uint64_t a, b = 0;
+    size_t start = strcspn(text, "0123456789");
+    size_t len = strspn(text + start, "0123456789.");
+    size_t digits = strspn(text + start, "0123456789");
+
+    if (len == 0 || len >= n || !str_parse_u64((struct str){ text + start, digits }, 100000, &a))
+        return false;
+    if (digits < len) {
+        const char *rest = text + start + digits + 1;
+
+        if (!str_parse_u64((struct str){ rest, strspn(rest, "0123456789") }, 100000, &b))
+            return false;
+    }
+    memcpy(out, text + start, len);
+    out[len] = '\0';
+    *major = (unsigned)a;
+    *minor = (unsigned)b;
+    return true;
+}
+
+void
+doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS])
+{
+    static const struct doctor_program wanted[DOCTOR_PROGRAMS] = {
+        { .name = "python3", .language = "python", .want_major = 3, .want_minor = 11 },
+        { .name = "node", .language = "javascript", .want_major = 20, .want_minor = 0 },
+        { .name = "bash", .language = "shell", .want_major = 5, .want_minor = 2 },
+    };
+    struct question q[DOCTOR_PROGRAMS] = { { -1, -1, "", 0 }, { -1, -1, "", 0 }, { -1, -1, "", 0 } };
+    long deadline = now_ms() + ASK_MS;
+
+    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+        programs[i] = wanted[i];
+        look_up(&programs[i]);
+        ask(&programs[i], &q[i]);
+    }
+    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+        struct doctor_program *p = &programs[i];
+        unsigned major = 0, minor = 0;
+
+        listen_to(&q[i], deadline);
+        if (doctor_parse_version(q[i].text, p->version, sizeof(p->version), &major, &minor))
+            p->enough = major > p->want_major || (major == p->want_major && minor >= p->want_minor);
+    }
+}

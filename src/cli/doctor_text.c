@@ -1,0 +1,164 @@
+/* cli/doctor_text.c: the report for people (see doctor.h) */
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/doctor.h"
+
+struct look {
+    bool utf8, colour;
+};
+
+enum mark { MARK_YES, MARK_PARTIAL, MARK_NO, MARK_NONE };
+
+static void
+put_mark(const struct look *look, enum mark m)
+{
+    static const char *const utf8[] = { "✓", "~", "✗", "-" };
+    static const char *const ascii[] = { "+", "~", "x", "-" };
+    static const char *const colour[] = { "\033[32m", "\033[33m", "\033[31m", "\033[2m" };
+
+    printf("  %s%s%s ", look->colour ? colour[m] : "", look->utf8 ? utf8[m] : ascii[m], look->colour ? "\033[0m" : "");
+}
+
+static void
+heading(const struct look *look, const char *text)
+{
+    printf("\n%s%s%s\n", look->colour ? "\033[1m" : "", text, look->colour ? "\033[0m" : "");
+}
+
+/* A feature that the host lacks but no mode must have is a "~": something works less well, nothing is refused. */
+static enum mark
+mark_of(const struct feature_info *info, const struct feature_state *s)
+{
+    switch (s->status) {
+    case FEATURE_YES: return MARK_YES;
+    case FEATURE_PARTIAL: return MARK_PARTIAL;
+    case FEATURE_UNUSED: return MARK_NONE;
+    default:
+        return info->light == NEED_MUST || info->standard == NEED_MUST || info->max == NEED_MUST ? MARK_NO : MARK_PARTIAL;
+    }
+}
+
+static void
+print_features(const struct look *look, const struct doctor *d)
+{
+    static const struct { const char *group, *title; } groups[] = {
+        { "namespaces", "Namespaces" },
+        { "root", "A root of its own (inside the user namespace)" },
+        { "access", "Access control" },
+        { "calls", "System calls that the construction uses" },
+        { "limits", "Limits" },
+    };
+
+    for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++) {
+        heading(look, groups[g].title);
+        for (int i = 0; i < FEATURE_N; i++) {
+            const struct feature_state *s = &d->host.f[i];
+
+            if (strcmp(feature_info[i].group, groups[g].group) != 0)
+                continue;
+            put_mark(look, mark_of(&feature_info[i], s));
+            printf("%-36s %s\n", feature_info[i].title, s->detail);
+            if (s->why_not[0] != '\0')
+                printf("      why: %s\n", s->why_not);
+            if (s->remedy[0] != '\0')
+                printf("      fix: %s\n", s->remedy);
+        }
+    }
+}
+
+static void
+print_limit(const char *name, int which)
+{
+    struct rlimit r;
+
+    if (getrlimit((__rlimit_resource_t)which, &r) < 0)
+        return;
+    if (r.rlim_max == RLIM_INFINITY)
+        printf("  %s unlimited", name);
+    else
+        printf("  %s %llu", name, (unsigned long long)r.rlim_max);
+}
+
+static void
+print_host(const struct look *look, const struct doctor *d)
+{
+    const struct host_facts *f = &d->host.facts;
+
+    printf("cloche %s on Linux %s, %s, as %s\n", CLOCHE_VERSION, f->kernel, f->machine,
+           f->uid == 0 ? "root" : "an ordinary user");
+    heading(look, "Host");
+    if (f->container[0] != '\0')
+        printf("  inside a container: %s (%s)\n", f->container, f->container_sign);
+    else
+        printf("  no sign of an outer container\n");
+    if (f->seccomp_mode == 2)
+        printf("  an outer system call filter is on this process\n");
+    if (f->proc_masked)
+        printf("  /proc is partly covered: %s\n", f->proc_mask_example);
+    printf("  security modules: %s\n", f->lsm[0] != '\0' ? f->lsm : "unknown (/sys/kernel/security is not readable)");
+    printf("  AppArmor: %s; SELinux: %s; Yama: ", f->apparmor[0] != '\0' ? f->apparmor : "off",
+           f->selinux_enforcing < 0 ? "off" : f->selinux_enforcing == 1 ? "enforcing" : "permissive");
+    if (f->yama < 0)
+        printf("off\n");
+    else
+        printf("ptrace_scope=%lld\n", (long long)f->yama);
+    printf("  hard limits:");
+    print_limit("open files", RLIMIT_NOFILE);
+    print_limit(" processes", RLIMIT_NPROC);
+    print_limit(" locked memory", RLIMIT_MEMLOCK);
+    print_limit(" file size", RLIMIT_FSIZE);
+    printf("\n");
+}
+
+static void
+print_programs(const struct look *look, const struct doctor *d)
+{
+    heading(look, "Languages of `cloche code`");
+    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+        const struct doctor_program *p = &d->programs[i];
+
+        put_mark(look, p->enough ? MARK_YES : MARK_PARTIAL);
+        if (p->path[0] == '\0')
+            printf("%-10s not found in /usr or /bin; install %s %u.%u or newer\n", p->language, p->name, p->want_major,
+                   p->want_minor);
+        else
+            printf("%-10s %s %s%s\n", p->language, p->path, p->version[0] != '\0' ? p->version : "does not say its version",
+                   p->enough ? "" : " (older than what is promised)");
+    }
+}
+
+static void
+print_verdict(const struct look *look, const struct doctor *d)
+{
+    heading(look, "Verdict");
+    for (size_t i = 0; i < DOCTOR_MODES; i++) {
+        put_mark(look, d->modes[i].usable ? MARK_YES : MARK_NO);
+        printf("%s mode: %s", policy_mode_name(d->modes[i].mode), d->modes[i].usable ? "yes" : "no");
+        if (!d->modes[i].usable)
+            printf(", for want of: %s", feature_info[d->modes[i].missing].title);
+        printf("\n");
+    }
+    heading(look, "Not in this release");
+    for (size_t i = 0; doctor_not_here[i] != NULL; i++)
+        printf("  %s\n", doctor_not_here[i]);
+}
+
+int
+doctor_print_text(const struct doctor *d)
+{
+    struct look look = { .utf8 = false, .colour = cli_colour(STDOUT_FILENO) };
+
+    setlocale(LC_CTYPE, "");
+    look.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    print_host(&look, d);
+    print_features(&look, d);
+    print_programs(&look, d);
+    print_verdict(&look, d);
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;
+}

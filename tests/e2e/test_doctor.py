@@ -1,0 +1,138 @@
+"""`cloche doctor`: true about this host, about a poorer one, and leaving nothing."""
+import json
+import os
+
+import pytest
+
+from helpers import requirement
+
+pytestmark = requirement("R05", "R30")
+
+# what is taken away → the features of which one must be named as missing
+LOSSES = {
+    "user namespaces": (["@userns"], {"user-namespace"}),
+    "no namespace but the user's": (["unshare:flags&0x60020000=EPERM", "clone:flags&0x60020000=EPERM", "clone3:EPERM"],
+                                    {"mount-namespace", "process-namespace", "network-namespace", "pid-namespace"}),
+    "landlock": (["@landlock"], {"landlock"}),
+    "fsopen": (["fsopen"], {"fsopen"}),
+    "open_tree": (["open_tree"], {"open-tree"}),
+    "move_mount": (["move_mount"], {"move-mount"}),
+    "mount_setattr": (["mount_setattr"], {"mount-setattr"}),
+    "openat2": (["openat2"], {"openat2"}),
+    "memfd_create": (["memfd_create"], {"memfd-exec"}),
+    "notify": (["@notify"], {"seccomp-notify"}),
+    "clone3": (["clone3"], {"clone3"}),
+    "close_range": (["close_range"], {"close-range"}),
+    "pidfd": (["pidfd_open"], {"pidfd"}),
+}
+
+
+def doctor(runner, *before, args=()):
+    result = runner.run([*before, runner.binary, "doctor", *args])
+    assert result.err == ""
+    return result
+
+
+@requirement("R30")
+def test_json_is_one_object_with_stable_keys(anyone):
+    result = doctor(anyone, args=["--json"])
+    report = result.json
+    assert set(report) == {"version", "cloche", "engine", "host", "modes", "features", "promises", "programs",
+                           "not_in_this_release"}
+    assert report["version"] == 1
+    assert set(report["modes"]) == {"light", "standard", "max"}
+    for name, feature in report["features"].items():
+        assert feature["status"] in ("yes", "no", "partial", "unused"), name
+        if feature["status"] in ("no", "partial"):
+            assert feature["why"], name
+        else:
+            assert feature["why"] is None, name
+    for name, promise in report["promises"].items():
+        assert promise["state"] in ("enforced", "not-enforced", "supervised"), name
+        assert (promise["state"] == "enforced") == (promise["why"] is None), (name, promise)
+
+
+@requirement("R30")
+def test_verdict_is_what_happens(anyone):
+    """The verdict of every mode is tried."""
+    result = doctor(anyone, args=["--json"])
+    modes = result.json["modes"]
+    for mode, verdict in modes.items():
+        tried = anyone("run", "--mode", mode, "--", "/bin/true")
+        assert tried.ok == verdict["usable"], (mode, verdict, tried)
+    want = 0 if modes["standard"]["usable"] else 1 if modes["light"]["usable"] else 2
+    assert result.code == want
+
+
+@pytest.mark.parametrize("what", LOSSES)
+def test_a_loss_is_named_and_the_verdict_stays_true(anyone, deny, what):
+    rules, names = LOSSES[what]
+    before = deny(*rules)
+    report = doctor(anyone, *before, args=["--json"]).json
+    missing = {n for n, f in report["features"].items() if f["status"] in ("no", "partial")}
+    assert missing & names, (what, missing)
+    for name in missing & names:
+        assert report["features"][name]["remedy"] or report["features"][name]["why"]
+    assert report["host"]["outer_filter"] is True
+    for mode, verdict in report["modes"].items():
+        tried = anyone.run([*before, anyone.binary, "run", "--mode", mode, "--", "/bin/true"])
+        assert tried.ok == verdict["usable"], (what, mode, verdict, tried)
+        if not tried.ok:
+            assert tried.code == 125
+
+
+def test_nothing_left_exits_two(anyone, deny):
+    result = doctor(anyone, *deny("@userns", "@landlock", "@seccomp"))
+    assert result.code == 2
+    assert "light mode: no" in result.out and "standard mode: no" in result.out
+
+
+def test_only_light_exits_one(anyone, deny):
+    assert doctor(anyone, *deny("@userns")).code == 1
+
+
+def test_text_says_why_and_what_to_do(anyone, deny):
+    result = doctor(anyone, *deny("@userns"))
+    lines = result.out.splitlines()
+    at = next(i for i, line in enumerate(lines) if "✗ user namespace" in line)
+    assert lines[at + 1].strip().startswith("why: ") and lines[at + 2].strip().startswith("fix: ")
+    assert "--mode light" in lines[at + 2]
+    assert "Not in this release" in result.out
+
+
+def test_ascii_without_utf8(anyone):
+    result = anyone.run([anyone.binary, "doctor"], env={"LC_ALL": "C", "LANG": "C"})
+    assert result.out_bytes.isascii()
+    assert "+ system call filter" in result.out or "x system call filter" in result.out
+
+
+def test_colours_only_on_a_terminal(cloche):
+    assert "\033[" not in cloche.run([cloche.binary, "doctor"]).out
+    assert "\033[" in cloche.run([cloche.binary, "doctor"], pty=True).out
+    assert "\033[" not in cloche.run([cloche.binary, "doctor"], pty=True, env={"NO_COLOR": "1"}).out
+
+
+def test_hundred_probes_leave_nothing(cloche):
+    """The leak check of the suite looks at processes, mounts and cgroups after this."""
+    for _ in range(100):
+        assert cloche.run([cloche.binary, "doctor", "--json"]).code in (0, 1, 2)
+
+
+def test_unknown_argument_is_refused(cloche):
+    result = cloche("doctor", "--jsn")
+    assert result.code == 125 and "--jsn" in result.err
+
+
+def test_a_full_output_is_an_error(cloche):
+    with open("/dev/full", "wb") as full:
+        assert cloche.run([cloche.binary, "doctor", "--json"], stdout=full).code == 125
+
+
+@requirement("R64")
+def test_languages_are_found_where_a_sandbox_has_them(cloche):
+    programs = json.loads(cloche("doctor", "--json").out)["programs"]
+    for language, found in programs.items():
+        inside = cloche("run", "--", "/bin/sh", "-c", f"command -v {found['program']}")
+        assert (found["path"] is not None) == inside.ok, (language, found, inside)
+        if found["path"]:
+            assert os.path.realpath(found["path"]) == os.path.realpath(inside.out.strip())
