@@ -116,6 +116,7 @@ place_shown(const struct policy *p, const struct shown *tree, const char *path, 
     out->copy = tree->from == &p->workspace.from && p->workspace.kind == WORKSPACE_COW;
     out->from = tree->from;
     out->bind = tree->bind;
+    out->root_n = strlen(tree->source);
     if (by_dest) {
         copy(out->inside, path);
         rebase(out->host, path, tree->dest, tree->source);

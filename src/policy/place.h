@@ -23,6 +23,7 @@ struct place {
     bool copy;                          /* a copy-on-write workspace: writes never reach the host */
     const struct origin *from;          /* of what shows it; NULL for the sandbox's own and the system */
     const struct policy_bind *bind;     /* the bind that shows it, if it is one */
+    size_t root_n;                      /* bytes of @host that name the shown tree itself */
     char host[PATH_TEXT_MAX + 1];       /* the host's name; "" when the host has none */
     char inside[PATH_TEXT_MAX + 1];     /* the sandbox's name; "" when it has none */
 };

@@ -66,7 +66,8 @@ deepest(const struct policy_list *list, const char *path, size_t *depth)
     return best;
 }
 
-/* deny-read < allow-read < a more specific deny-read; credential places are deny rules like any other. */
+/* deny-read < allow-read < a more specific deny-read; credential places are deny rules like any other. Under a private
+ * root a tree that was shown by name is open, whatever wider rule closes its surroundings. */
 static bool
 read_closed(const struct policy *p, const struct place *place, struct why *out)
 {
@@ -78,6 +79,10 @@ read_closed(const struct policy *p, const struct place *place, struct why *out)
     deny = deepest(&p->deny_read, place->host, &deny_depth);
     secret = deepest(&p->credentials, place->host, &secret_depth);
     open = deepest(&p->allow_read, place->host, &open_depth);
+    if (p->view.v == VIEW_PRIVATE) {
+        secret = secret != NULL && secret_depth <= place->root_n ? NULL : secret;
+        deny = deny != NULL && deny_depth <= place->root_n ? NULL : deny;
+    }
     if (secret != NULL && (open == NULL || secret_depth > open_depth) && (deny == NULL || secret_depth >= deny_depth)) {
         answer(out, false, "credential-place", secret, NULL);
         say(out, "%s is a place for credentials, closed unless it is named", secret->value);
@@ -135,7 +140,7 @@ write_opened(const struct policy *p, const struct place *place, struct why *out)
     const struct policy_entry *entry = deepest(&p->allow_write, place->host, &depth);
 
     if (place->writable) {
-        answer(out, true, "writable", NULL, place->from);
+        answer(out, true, "writable", NULL, place->from != NULL ? place->from : &p->view.from);
         if (place->from == &p->workspace.from)
             snprintf(out->rule, sizeof(out->rule), "%s", p->workspace.dir);
         else if (place->bind != NULL)
