@@ -1,0 +1,168 @@
+"""docs/performance.md from what bench/run measured."""
+import datetime
+import os
+import platform
+import re
+import statistics
+import subprocess
+
+import inside
+
+B1_RATIO, B1_MS, B8_TAX = 0.8, 3.0, 3.0
+
+OPENING = '''# Performance
+
+Written by `bench/run`; do not edit by hand. To repeat it: `make bench` (installs the peers that Debian and npm have,
+takes about half an hour on two cores). Machines differ and this one is virtual: read the ratios, not the milliseconds.
+'''
+
+HOW = '''
+## How it is measured
+
+* A start is a whole process, from before `posix_spawn` to after `waitpid` of the command-line program, always with its
+  teardown: make the sandbox, run `/bin/true`, take everything down. A run that does not exit 0 ends the measurement.
+* Three shapes: **spaced** (one every 100 ms, the machine at rest in between), **closed** (one after the other),
+  **burst** (100 at once on all cores; each is timed from the beginning of the burst).
+* Peers are interleaved round by round; a ratio is the median of the rounds' own ratios, so a noisy minute hits both.
+* bubblewrap, crun and runc get an equal root: read-only `/usr`, `/proc`, a small `/dev`, tmpfs `/tmp`, home and
+  `/workspace`, all namespaces. They install **no** system call filter, Landlock rules or cgroup limits of their own
+  here; cloche does. firejail and srt have no such setting and see the host's tree.
+* Work inside is timed inside, so a start does not count; every case works on a tmpfs. "Bound project" is a writable
+  host folder at `/workspace` with the name guard that protects absent names on; "cloche" alone works in the sandbox's
+  own `/tmp`.
+'''
+
+
+def read(path):
+    try:
+        with open(path, encoding='utf-8') as f:
+            return f.read()
+    except OSError:
+        return ''
+
+
+def machine():
+    cpu = re.search(r'model name\s*:\s*(.*)', read('/proc/cpuinfo'))
+    memory = re.search(r'MemTotal:\s*(\d+)', read('/proc/meminfo'))
+    name = re.search(r'PRETTY_NAME="([^"]*)"', read('/etc/os-release'))
+    virtual = subprocess.run(['systemd-detect-virt', '--vm'], capture_output=True, text=True, check=False).stdout.strip() \
+        if os.path.exists('/usr/bin/systemd-detect-virt') else ''
+    if not virtual and re.search(r'^flags.*\bhypervisor\b', read('/proc/cpuinfo'), flags=re.M):
+        virtual = 'yes'
+    if os.path.exists('/sys/fs/cgroup/cgroup.controllers'):
+        cgroup = 'v2'
+    else:
+        cgroup = 'hybrid: controllers on v1' if os.path.isdir('/sys/fs/cgroup/unified') else 'v1'
+    return [
+        ('processor', f'{cpu.group(1) if cpu else platform.machine()}, {os.cpu_count()} cores'),
+        ('memory', f'{int(memory.group(1)) / 1048576:.0f} GiB' if memory else 'unknown'),
+        ('virtual machine', virtual or 'not detected'),
+        ('kernel', 'Linux ' + re.match(r'[\d.]*\d', platform.release()).group(0)),
+        ('system', name.group(1) if name else 'unknown'),
+        ('cgroups', cgroup),
+    ]
+
+
+def number(value):
+    return f'{value:.2f}' if value < 10 else f'{value:.1f}' if value < 100 else f'{value:.0f}'
+
+
+def ratio(row, base, shape):
+    """Median of the rounds' ratios; of the whole when the rounds do not pair up."""
+    if shape not in row or shape not in base:
+        return None
+    ours, theirs = (row[shape]['totals'], base[shape]['totals']) if shape == 'burst' else \
+        (row[shape]['rounds'], base[shape]['rounds'])
+    pairs = [a / b for a, b in zip(ours, theirs)]
+    return statistics.median(pairs) if pairs else None
+
+
+def start_table(results, missing):
+    base = results.get('bubblewrap', {})
+    lines = ['| | spaced p50 | p99 | × bwrap | closed p50 | p99 | × bwrap '
+             '| burst of 100 | each p50 | p99 | × bwrap |',
+             '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|']
+    for name, row in results.items():
+        cells = [name + (f' ({row["peer"].note})' if row['peer'].note else '')]
+        for shape in ('spaced', 'closed', 'burst'):
+            if shape not in row:
+                cells += [f'fails: {row["errors"].get(shape, "")}'] + [''] * (3 if shape == 'burst' else 2)
+                continue
+            data = row[shape]
+            if shape == 'burst':
+                cells.append(number(data['total']))
+            times = ratio(row, base, shape)
+            cells += [number(data['p50']), number(data['p99']), f'{times:.2f}' if times else '–']
+        lines.append('| ' + ' | '.join(cells) + ' |')
+    lines += [f'| {name} | not installed | | | | | | | | | |' for name in missing]
+    return '\n'.join(lines)
+
+
+def verdict(results, who):
+    if 'bubblewrap' not in results or 'spaced' not in results.get('cloche', {}):
+        return f'* As {who}: no comparison (cloche or bubblewrap did not run).'
+    lines = []
+    for shape in ('spaced', 'closed', 'burst'):
+        times = ratio(results['cloche'], results['bubblewrap'], shape)
+        if times is None:
+            continue
+        judged = 'met' if times <= B1_RATIO else f'**missed** (by {100 * (times / B1_RATIO - 1):.0f} %)'
+        text = f'* As {who}, {shape}: {times:.2f} × bubblewrap; the budget of {B1_RATIO} is {judged}.'
+        if shape != 'burst':
+            p50 = results['cloche'][shape]['p50']
+            judged = 'met' if p50 <= B1_MS else '**missed**'
+            text += f' p50 {number(p50)} ms; the budget of {B1_MS:.0f} ms is {judged}.'
+        lines.append(text)
+    return '\n'.join(lines)
+
+
+def steady_table(results):
+    cases = list(next(iter(results.values())))
+    lines = ['| work | ' + ' | '.join(f'{case}' for case in cases) + ' |', '|---|' + '--:|' * len(cases)]
+    taxes = []
+    for workload, row in results.items():
+        bare = row['bare']
+        cells = [inside.WORKLOADS[workload][1]]
+        for case in cases:
+            middle = statistics.median(row[case])
+            if case == 'bare':
+                cells.append(f'{middle * 1000:.0f} ms')
+                continue
+            tax = 100 * (statistics.median(a / b for a, b in zip(row[case], bare)) - 1)
+            cells.append(f'{middle * 1000:.0f} ms ({tax:+.1f} %)')
+            if case.startswith('cloche'):
+                taxes.append((workload, case, tax))
+        lines.append('| ' + ' | '.join(cells) + ' |')
+    verdicts = []
+    for workload, case, tax in taxes:
+        if tax > B8_TAX:
+            verdicts.append(f'* {workload}, {case}: {tax:+.1f} %: **missed**.')
+    if not verdicts:
+        verdicts = [f'* Every row of cloche is within {B8_TAX:.0f} %.']
+    return '\n'.join(lines) + f'\n\nBudget B8, at most {B8_TAX:.0f} %:\n\n' + '\n'.join(verdicts)
+
+
+def page(facts):
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    parts = [OPENING]
+    if facts['quick']:
+        parts.append('**Made with `--quick` (two rounds): not to be quoted.**\n')
+    lines = [f'| {name} | {value} |' for name, value in [*machine(), ('date', date)]]
+    parts.append('\n'.join(['| machine | |', '|---|---|', *lines]) + '\n')
+    if 'start' in facts:
+        who = 'root' if facts['root'] else 'an ordinary user'
+        parts.append(f'## B1: start, run `/bin/true`, tear down\n\nMilliseconds. As {who}:\n')
+        parts.append(start_table(facts['start'], facts.get('missing', [])) + '\n')
+        if 'ordinary' in facts:
+            parts.append('As an ordinary user:\n\n' + start_table(facts['ordinary'], []) + '\n')
+        parts.append(f'Budget B1, at most {B1_RATIO} × bubblewrap and at most {B1_MS:.0f} ms (p50):\n\n'
+                     + verdict(facts['start'], who)
+                     + ('\n' + verdict(facts['ordinary'], 'an ordinary user') if 'ordinary' in facts else '') + '\n')
+        versions = dict.fromkeys(row['peer'].version for row in facts['start'].values())
+        parts.append('Versions: ' + '; '.join(v for v in versions if v != 'no isolation') + '.\n')
+    if 'steady' in facts:
+        parts.append('## B8: what work inside costs\n\nMedian of ' + str(2 if facts['quick'] else facts['rounds'])
+                     + ' interleaved rounds; in brackets, against the same work bare.\n')
+        parts.append(steady_table(facts['steady']) + '\n')
+    parts.append(HOW.lstrip('\n'))
+    return '\n'.join(parts)
