@@ -235,6 +235,8 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
         return -1;
     result = supervise(&l, err);
     guest_client_free(l.client);
+    if (l.sb != NULL && result < 0)
+        native_abandon(l.sb);
     if (l.sb != NULL)
         engine_native.destroy(l.sb, NULL);
     close(l.signals);

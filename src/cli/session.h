@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 #include "policy/policy.h"
+#include "workspace/cow.h"
 
 #define SESSION_DENIED_MAX 64       /* distinct denials kept for the report; the rest are counted */
 #define SESSION_CAPTURE_MAX (256UL * 1024 * 1024)
@@ -68,7 +69,7 @@ struct session_result {
     size_t n_denied;
     uint64_t denied_more;
     const char *memory_by, *cpu_by, *pids_by, *disk_by;     /* "cgroup v1", "supervised", "none" ... */
-    char cow_id[64];
+    char cow_id[COW_ID_MAX + 1];
     char warnings[8][256];
     size_t n_warnings;
 };

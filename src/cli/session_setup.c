@@ -137,7 +137,7 @@ session_open(struct live *l, struct err *err)
     if (engine_native.create(l->s->policy, &l->sb, err) < 0)
         return -1;
     memcpy(l->r->id, l->sb->id, sizeof(l->r->id));
-    memcpy(l->r->cow_id, l->sb->plan.cow_id, sizeof(l->r->cow_id));
+    snprintf(l->r->cow_id, sizeof(l->r->cow_id), "%s", l->sb->plan.cow.id);
     say_who_enforces(l);
     if (engine_native.connect(l->sb, &fd, err) < 0 || guest_client_new(fd, &l->client, err) < 0 ||
         send_setup(l, err) < 0)

@@ -201,7 +201,6 @@ v1_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
         if (cg->tasks[h] < 0)
             return err_sys(err, errno, "wall.cgroup", "%s/tasks", cg->paths[h]);
     }
-    cg->kind = CGROUP_V1;
     return 0;
 }
 
@@ -297,7 +296,6 @@ v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
             return err_sys(err, errno, "wall.cgroup", "pids.max");
         cg->pids = true;
     }
-    cg->kind = CGROUP_V2;
     return 0;
 }
 
@@ -311,34 +309,41 @@ say_missing(struct cgroup *cg, const struct cgroup_limits *limits, const char *w
              limits->pids > 0 && !cg->pids ? "pids " : "", why);
 }
 
-int
-cgroup_create(struct cgroup *cg, const char *id, const struct cgroup_limits *limits, struct err *err)
+void
+cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limits)
 {
     cleanup_buf struct buf self = BUF_INIT(16384);
     char base[384];
-    bool v1 = false;
 
     if (limits->memory == 0 && limits->cpu_milli == 0 && limits->pids == 0)
-        return 0;
+        return;
     if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0) {
         say_missing(cg, limits, "(no cgroups in this kernel)");
-        return 0;
+        return;
     }
     if (geteuid() == 0)
         for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
-            if (wanted(h, limits))
-                v1 |= v1_place(&self, h, id, cg->paths[h], sizeof(cg->paths[h]));
-    if (!v1) {
-        if (!v2_base(&self, base, sizeof(base)) ||
-            (size_t)snprintf(cg->paths[0], sizeof(cg->paths[0]), "%s/cloche-%s", base, id) >= sizeof(cg->paths[0])) {
-            cg->paths[0][0] = '\0';
-            say_missing(cg, limits, "(no cgroup that this user may create)");
-            return 0;
-        }
+            if (wanted(h, limits) && v1_place(&self, h, id, cg->paths[h], sizeof(cg->paths[h])))
+                cg->kind = CGROUP_V1;
+    if (cg->kind == CGROUP_V1)
+        return;
+    if (!v2_base(&self, base, sizeof(base)) ||
+        (size_t)snprintf(cg->paths[0], sizeof(cg->paths[0]), "%s/cloche-%s", base, id) >= sizeof(cg->paths[0])) {
+        cg->paths[0][0] = '\0';
+        say_missing(cg, limits, "(no cgroup that this user may create)");
+        return;
     }
+    cg->kind = CGROUP_V2;
+}
+
+int
+cgroup_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
+{
+    if (cg->kind == CGROUP_NONE)
+        return 0;
     if (janitor_start(cg, err) < 0)
         return -1;
-    if ((v1 ? v1_make(cg, limits, err) : v2_make(cg, limits, err)) < 0) {
+    if ((cg->kind == CGROUP_V1 ? v1_make(cg, limits, err) : v2_make(cg, limits, err)) < 0) {
         cgroup_destroy(cg);
         return -1;
     }
@@ -348,13 +353,11 @@ cgroup_create(struct cgroup *cg, const char *id, const struct cgroup_limits *lim
 }
 
 int
-cgroup_join(const struct cgroup *cg, struct err *err)
+cgroup_join(const int *tasks, size_t n, struct err *err)
 {
-    if (cg->kind != CGROUP_V1)
-        return 0;
-    for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
-        if (cg->tasks[h] >= 0 && io_write_full(cg->tasks[h], "0", 1) < 0)
-            return err_sys(err, errno, "wall.cgroup", "join %s", cg->paths[h]);
+    for (size_t i = 0; i < n; i++)
+        if (io_write_full(tasks[i], "0", 1) < 0)
+            return err_sys(err, errno, "wall.cgroup", "join");
     return 0;
 }
 

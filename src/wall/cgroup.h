@@ -41,12 +41,16 @@ struct cgroup {
 #define CGROUP_INIT { .kind = CGROUP_NONE, .dirs = { -1, -1, -1 }, .tasks = { -1, -1, -1 }, .janitor = -1, \
                       .janitor_pipe = -1 }
 
-/* Make a cgroup named cloche-@id with @limits where this host lets us. Never fails for want of cgroups: kind NONE and
- * @why_not say so, and the caller decides by its policy. -1 with @err on a half-made state (which was undone). */
-int cgroup_create(struct cgroup *cg, const char *id, const struct cgroup_limits *limits, struct err *err);
+/* Decide where a cgroup named cloche-@id would be made, without making anything. Never fails for want of cgroups:
+ * kind NONE and @why_not say so, and the caller decides by its policy. */
+void cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limits);
 
-/* In the child, before anything else: join (v1). 0 or -1 with @err. */
-int cgroup_join(const struct cgroup *cg, struct err *err);
+/* Make what cgroup_find found, with @limits. A v2 cgroup must be made before the child (CLONE_INTO_CGROUP), a v1 one may
+ * be made while the child is busy. -1 with @err on a half-made state (which was undone). */
+int cgroup_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err);
+
+/* In the child: join the v1 cgroups through their open `tasks` files. 0 or -1 with @err. */
+int cgroup_join(const int *tasks, size_t n, struct err *err);
 
 struct cgroup_usage {
     uint64_t peak_memory;   /* bytes; 0 unknown */

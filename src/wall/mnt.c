@@ -77,7 +77,7 @@ mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct err *e
     fd = (int)syscall(SYS_open_tree, dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive | empty);
     if (fd < 0)
         return missing_or(err, "open_tree", "5.2", "bind mount");
-    if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
+    if (!(flags & MNT_AS_IS) && syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
         return missing_or(err, "mount_setattr", "5.12", "bind mount");
     if (userns >= 0) {
         struct mount_attr idmap = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)userns };

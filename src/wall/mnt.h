@@ -19,6 +19,7 @@ enum mnt_flags {
     MNT_DEV = 1 << 2,           /* device nodes work (default: nodev) */
     MNT_RECURSIVE = 1 << 3,
     MNT_NOSYMFOLLOW = 1 << 4,
+    MNT_AS_IS = 1 << 5,         /* mnt_clone: keep the flags of the mount it comes from (one call less) */
 };
 
 struct mnt_option {

@@ -22,6 +22,8 @@ struct builder {
     int scratch;        /* a directory of the tmpfs that nothing inside can name: mask sources live here */
     int mask_dir;       /* empty directory, mode 000 */
     int mask_file;      /* empty file, mode 000 */
+    int parent;         /* the folder that the last item was put into, and its path: items come in runs */
+    char parent_path[256];
 };
 
 static int
@@ -53,15 +55,45 @@ tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
     return mnt_new("tmpfs", options, n, 0, err);
 }
 
+/* The folder that holds @dest, made where it is missing; *name is the last component. The descriptor is the builder's. */
+static int
+parent_of(struct builder *b, const char *dest, const char **name)
+{
+    char path[4096];
+    const char *slash = strrchr(dest, '/');
+    size_t n = (size_t)(slash - dest);
+
+    *name = slash + 1;
+    if (n >= sizeof(path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(path, dest, n);
+    path[n] = '\0';
+    if (b->parent >= 0 && strcmp(path, b->parent_path) == 0)
+        return b->parent;
+    close_fd(&b->parent);
+    b->parent = mnt_mkdirs(b->root, path);
+    if (b->parent >= 0 && n < sizeof(b->parent_path))
+        memcpy(b->parent_path, path, n + 1);
+    else
+        b->parent_path[0] = '\1';     /* no path: too long to remember */
+    return b->parent;
+}
+
 /* The mount point for something at @dest: a directory or a file, as @mode (of what comes) says. */
 static int
 mount_point(struct builder *b, const char *dest, mode_t mode)
 {
+    const char *name;
+    int dir;
+
     if (b->plan->host_view) {
         /* the host's tree is read-only here: the mount point is there, or it is refused */
         return mnt_open_beneath(b->root, dest, O_PATH, false);
     }
-    return S_ISDIR(mode) ? mnt_mkdirs(b->root, dest) : mnt_mkfile(b->root, dest);
+    dir = parent_of(b, dest, &name);
+    return dir < 0 ? -1 : S_ISDIR(mode) ? mnt_mkdirs(dir, name) : mnt_mkfile(dir, name);
 }
 
 /* A detached tree for @item: the parent's, or our own clone of the path, checked against what the parent saw. */
@@ -141,27 +173,10 @@ do_mask(struct builder *b, const struct root_item *item, struct err *err)
 }
 
 static int
-parent_of(struct builder *b, const char *dest, const char **name)
-{
-    char parent[4096];
-    const char *slash = strrchr(dest, '/');
-    size_t n = (size_t)(slash - dest);
-
-    if (n >= sizeof(parent)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(parent, dest, n);
-    parent[n] = '\0';
-    *name = slash + 1;
-    return mnt_mkdirs(b->root, parent);
-}
-
-static int
 do_symlink(struct builder *b, const struct root_item *item, struct err *err)
 {
     const char *name;
-    cleanup_close int dir = parent_of(b, item->dest, &name);
+    int dir = parent_of(b, item->dest, &name);
 
     if (dir < 0 || (symlinkat(item->source, dir, name) < 0 && errno != EEXIST))
         return fail(err, item->dest);
@@ -172,7 +187,7 @@ static int
 do_file(struct builder *b, const struct root_item *item, struct err *err)
 {
     const char *name;
-    cleanup_close int dir = parent_of(b, item->dest, &name);
+    int dir = parent_of(b, item->dest, &name);
     cleanup_close int fd = -1;
 
     if (dir < 0)
@@ -187,7 +202,7 @@ static int
 do_dir(struct builder *b, const struct root_item *item, struct err *err)
 {
     const char *name;
-    cleanup_close int dir = parent_of(b, item->dest, &name);
+    int dir = parent_of(b, item->dest, &name);
 
     if (dir < 0 || (mkdirat(dir, name, item->mode) < 0 && errno != EEXIST))
         return fail(err, item->dest);
@@ -280,19 +295,46 @@ masks_make(struct builder *b, struct err *err)
     return b->mask_file < 0 ? fail(err, "mask") : 0;
 }
 
-/* Parts of /proc that speak of the whole machine: masked or read-only even though an ordinary uid could not
- * write most of them (CVE-2022-0492 class; defence in depth against a uid that maps to root). */
+/* Parts of /proc that speak of the whole machine. An ordinary uid may read the first and could write none of the
+ * second; where the sandbox's user is uid 0 outside (root of a container without privileges) its file modes protect
+ * nothing, and the longer lists hold too (CVE-2022-0492 class). Defence in depth: the uid is what counts. */
+static const char *const proc_masked[] = { "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/interrupts" };
+static const char *const proc_masked_root[] = {
+    "/proc/acpi", "/proc/kcore", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
+    "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/vmallocinfo", "/proc/slabinfo",
+    "/proc/config.gz",
+};
+static const char *const proc_readonly[] = { "/proc/sys", "/proc/sysrq-trigger" };
+static const char *const proc_readonly_root[] = { "/proc/irq", "/proc/bus", "/proc/fs" };
+
+static int
+each_path(struct builder *b, const char *const *paths, size_t n, enum root_op op, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct root_item item = { .op = op, .dest = paths[i], .tree = -1 };
+        if ((op == ROOT_MASK ? do_mask(b, &item, err) : do_pin(b, &item, err)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+#define EACH_PATH(b, list, op, err) each_path(b, list, sizeof(list) / sizeof((list)[0]), op, err)
+
+static int
+proc_close(struct builder *b, struct err *err)
+{
+    if (EACH_PATH(b, proc_masked, ROOT_MASK, err) < 0 || EACH_PATH(b, proc_readonly, ROOT_PIN, err) < 0)
+        return -1;
+    if (!b->plan->outside_root)
+        return 0;
+    if (EACH_PATH(b, proc_masked_root, ROOT_MASK, err) < 0)
+        return -1;
+    return EACH_PATH(b, proc_readonly_root, ROOT_PIN, err);
+}
+
 static int
 proc_mount(struct builder *b, struct err *err)
 {
-    static const char *const masked[] = {
-        "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/timer_list",
-        "/proc/sched_debug", "/proc/scsi", "/proc/kmsg", "/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags",
-        "/proc/kpagecgroup", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/config.gz", "/proc/interrupts",
-    };
-    static const char *const readonly[] = {
-        "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs",
-    };
     const struct mnt_option full[] = { { "hidepid", "invisible" } };
     const struct mnt_option subset[] = { { "subset", "pid" }, { "hidepid", "invisible" } };
     cleanup_close int tree = -1, at = -1;
@@ -308,15 +350,8 @@ proc_mount(struct builder *b, struct err *err)
         return fail(err, "/proc");
     if (mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "/proc");
-    if (b->plan->proc_subset)
-        return 0;       /* nothing but processes is there */
-    for (size_t i = 0; i < sizeof(masked) / sizeof(masked[0]); i++)
-        if (do_mask(b, &(struct root_item){ .op = ROOT_MASK, .dest = masked[i] }, err) < 0)
-            return -1;
-    for (size_t i = 0; i < sizeof(readonly) / sizeof(readonly[0]); i++)
-        if (do_pin(b, &(struct root_item){ .op = ROOT_PIN, .dest = readonly[i] }, err) < 0)
-            return -1;
-    return 0;
+    /* with subset=pid nothing but processes is there */
+    return b->plan->proc_subset ? 0 : proc_close(b, err);
 }
 
 /* One host device at dev/@name. The object is opened first and must be the character device it claims to be. */
@@ -328,7 +363,7 @@ device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct e
     struct stat st;
 
     snprintf(path, sizeof(path), "/dev/%s", name);
-    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_NOEXEC, -1, err);
+    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_AS_IS, -1, err);
     if (tree < 0)
         return err_wrap(err, "%s", path);
     if (fstat(tree, &st) < 0)
@@ -408,6 +443,18 @@ move_in(int tree, const char *place, struct err *err)
     return at < 0 ? fail(err, place) : mnt_attach(tree, at, err);
 }
 
+/* Somewhere that nothing is bound from, and not /proc: what is built later still looks there. */
+static int
+hide(int tree, struct err *err)
+{
+    static const char *const places[] = { "/sys", "/mnt", "/media", "/srv", "/boot" };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (access(places[i], F_OK) == 0)
+            return move_in(tree, places[i], err);
+    return err_set(err, ERR_UNSUPPORTED, "wall.root", "root file system: none of /sys, /mnt, /media, /srv, /boot is there");
+}
+
 static int
 pivot(int root, struct err *err)
 {
@@ -423,7 +470,7 @@ pivot(int root, struct err *err)
 int
 root_enter(const struct root_plan *plan, struct err *err)
 {
-    struct builder b = { .plan = plan, .root = -1, .scratch = -1, .mask_dir = -1, .mask_file = -1 };
+    struct builder b = { .plan = plan, .root = -1, .scratch = -1, .mask_dir = -1, .mask_file = -1, .parent = -1 };
     cleanup_close int root = -1, hidden = -1, mask_dir = -1, mask_file = -1;
 
     if (plan->n_items > ROOT_BINDS_MAX)
@@ -442,7 +489,7 @@ root_enter(const struct root_plan *plan, struct err *err)
     }
     /* a tmpfs of its own: whatever is in it can be reached only where it was attached */
     hidden = tmpfs_make(plan, "0755", err);
-    if (hidden < 0 || move_in(hidden, "/proc", err) < 0 || move_in(root, "/", err) < 0)
+    if (hidden < 0 || hide(hidden, err) < 0 || move_in(root, "/", err) < 0)
         return err_wrap(err, "root file system");
     b.root = root;
     b.scratch = hidden;
@@ -455,6 +502,7 @@ root_enter(const struct root_plan *plan, struct err *err)
     for (size_t i = 0; i < plan->n_items; i++)
         if (do_item(&b, &plan->items[i], err) < 0)
             return -1;
+    close_fd(&b.parent);
     if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
         return -1;
     return pivot(root, err);

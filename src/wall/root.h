@@ -52,6 +52,7 @@ struct root_plan {
     uint32_t uid, gid;                  /* owner of the tmpfs, as seen inside */
     bool host_view;                     /* start from the host's tree read-only instead of an empty tmpfs */
     int host_tree;                      /* host view: detached tree from a privileged parent, or -1 */
+    bool outside_root;                  /* the sandbox's user is uid 0 outside: file modes of /proc protect nothing */
     bool proc_subset;                   /* mount /proc with subset=pid */
     bool readonly_root;
     /* ROOT_OVERLAY: makes the detached copy-on-write mount, in the child (workspace/overlay.h provides it) */

@@ -3,9 +3,10 @@
  * Theory of operation. The child starts with every capability in its own user namespace and the host's tree in
  * view, and ends as the guest with neither. Each step needs what the next one gives up:
  *
- *   1. die with the parent; join the cgroups (v1)      before anything can be allocated
+ *   1. die with the parent; wait for the id maps
  *   2. become the sandbox's user                       capabilities stay: they belong to the namespace
  *   3. lo up, host name, root file system, pivot       needs CAP_NET_ADMIN, CAP_SYS_ADMIN
+ *      (meanwhile the parent makes the cgroups and the guest's image), then join the cgroups (v1)
  *   4. descriptors: 0-2 /dev/null, 3 transport         nothing of the host stays open
  *   5. limits, capabilities to zero, no_new_privs      last use of CAP_SETPCAP
  *   6. Landlock, then seccomp                          Landlock opens paths, which the filter could refuse
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@
 #include "base/io.h"
 #include "guest/guest_image.h"
 #include "wall/caps.h"
+#include "wall/cgroup.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -43,26 +46,85 @@ give_up(int status, const struct err *err)
     _exit(125);
 }
 
-static int
-wait_for_go(const struct launch *l, struct err *err)
+int
+launch_say(int go, char what, const int *fds, size_t n, struct err *err)
 {
-    char byte;
+    union { char bytes[CMSG_SPACE(GO_FDS_MAX * sizeof(int))]; struct cmsghdr align; } control = { { 0 } };
+    struct iovec iov = { &what, 1 };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-    /* the parent may have died before this took effect: then the pipe is at its end */
+    if (n > 0) {
+        struct cmsghdr *c;
+        m.msg_control = control.bytes;
+        m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        c = CMSG_FIRSTHDR(&m);
+        if (c == NULL || n > GO_FDS_MAX)
+            return err_set(err, ERR_LIMIT, "wall.go", "%zu descriptors for the child", n);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+    }
+    return sendmsg(go, &m, MSG_NOSIGNAL) == 1 ? 0 : err_sys(err, errno, "wall.go", "tell the child");
+}
+
+/* Wait for @what; its descriptors into @fds. Ends the child when the parent is gone. Returns how many, or -1. */
+static int
+listen_for(int go, char what, int fds[GO_FDS_MAX], struct err *err)
+{
+    union { char bytes[CMSG_SPACE(GO_FDS_MAX * sizeof(int))]; struct cmsghdr align; } control;
+    char said = 0;
+    struct iovec iov = { &said, 1 };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+                        .msg_controllen = sizeof(control.bytes) };
+    struct cmsghdr *c;
+    ssize_t got;
+    size_t n = 0;
+
+    while ((got = recvmsg(go, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        ;
+    if (got < 0)
+        return err_sys(err, errno, "wall.go", "wait for the parent");
+    if (got == 0)
+        _exit(125);
+    c = CMSG_FIRSTHDR(&m);
+    if (c != NULL && c->cmsg_type == SCM_RIGHTS) {
+        n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+    }
+    return said == what ? (int)n : err_set(err, ERR_PROTOCOL, "wall.go", "the parent said something else");
+}
+
+static int
+first_steps(const struct launch *l, struct err *err)
+{
+    int none[GO_FDS_MAX];
+
+    /* the parent may have died before this took effect: then the socket is at its end */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
-    if (io_read_full(l->go, &byte, 1) < 0)
-        _exit(125);
-    return 0;
+    return listen_for(l->go, GO_MAPPED, none, err) < 0 ? -1 : 0;
+}
+
+/* The guest's executable, when the parent is done with its part; joins the cgroups. */
+static int
+meet_parent(const struct launch *l, struct err *err)
+{
+    int fds[GO_FDS_MAX];
+    int n = listen_for(l->go, GO_ENTER, fds, err);
+
+    if (n < 1)
+        return n < 0 ? -1 : err_set(err, ERR_PROTOCOL, "wall.go", "the guest's image did not come");
+    return cgroup_join(fds + 1, (size_t)n - 1, err) < 0 ? -1 : fds[0];
 }
 
 /* Leave 0-2 on /dev/null, 3 the transport, 4 the guest, 5 the status pipe, and nothing else. */
 static int
-descriptors(const struct launch *l, int *status, struct err *err)
+descriptors(const struct launch *l, int guest, int *status, struct err *err)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int high[4] = { -1, -1, -1, -1 };
-    const int from[4] = { null, l->transport, l->guest, *status };
+    const int from[4] = { null, l->transport, guest, *status };
 
     if (null < 0)
         return err_sys(err, errno, "wall.fds", "/dev/null");
@@ -127,11 +189,11 @@ launch_child(const struct launch *l)
     char *const argv[] = { name, NULL };
     char *const env[] = { NULL };
     struct err err = ERR_INIT;
-    int status = l->status;
+    int status = l->status, guest;
     sigset_t none;
 
-    if (wait_for_go(l, &err) < 0 || cgroup_join(l->cgroup, &err) < 0 || namespaces(l, &err) < 0 ||
-        descriptors(l, &status, &err) < 0)
+    if (first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = meet_parent(l, &err)) < 0 ||
+        descriptors(l, guest, &status, &err) < 0)
         give_up(status, &err);
     if (chdir(l->plan->workdir) < 0) {
         err_sys(&err, errno, "wall.workdir", "working directory %s", l->plan->workdir);

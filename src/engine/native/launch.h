@@ -4,18 +4,22 @@
 
 #include "base/err.h"
 #include "engine/native/plan.h"
-#include "wall/cgroup.h"
 #include "wall/rlimit.h"
 
 struct launch {
     const struct native_plan *plan;
-    const struct cgroup *cgroup;
     struct rlimit_plan rlimits;
-    int go;         /* read end: one byte when the id maps are written; end of file when the parent is gone */
+    int go;         /* seqpacket socket: GO_MAPPED, then GO_ENTER with descriptors; its end when the parent is gone */
     int status;     /* write end: a struct err when something failed; closed by exec */
-    int guest;      /* executable to become */
     int transport;  /* becomes fd 3 */
 };
+
+/* What the parent says. The child builds its root between the two, while the parent makes the cgroup. */
+#define GO_MAPPED 'm'           /* the id maps are written */
+#define GO_ENTER  'e'           /* first descriptor: the guest's executable; the others: `tasks` files to join */
+#define GO_FDS_MAX 4
+
+int launch_say(int go, char what, const int *fds, size_t n, struct err *err);
 
 /* Never returns. */
 _Noreturn void launch_child(const struct launch *l);

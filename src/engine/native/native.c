@@ -73,21 +73,40 @@ check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
     return 0;
 }
 
+/* While the child builds its root: the cgroup (v1), the guest's image; then let it enter. */
 static int
-start(struct sandbox *sb, const struct policy *p, struct err *err)
+let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
-    cleanup_close int guest = -1, go_read = -1, status_write = -1, guest_end = -1;
-    struct launch l = { .plan = &sb->plan, .cgroup = &sb->cgroup };
-    uint64_t flags = sb->plan.light ? 0 : CLONE_WALL | (sb->plan.own_net ? CLONE_NEWNET : 0);
-    int go[2], status[2], pair[2];
+    cleanup_close int guest = -1;
+    int fds[GO_FDS_MAX] = { -1, -1, -1, -1 };
+    size_t n = 1;
 
+    if (sb->cgroup.kind == CGROUP_V1 && cgroup_make(&sb->cgroup, limits, err) < 0)
+        return -1;
+    if (check_limits(sb, p, err) < 0)
+        return -1;
     guest = launch_guest_image(err);
     if (guest < 0)
         return -1;
-    if (pipe2(go, O_CLOEXEC) < 0)
-        return err_sys(err, errno, "wall.pipe", "pipe");
-    go_read = go[0];
-    sb->go = go[1];
+    fds[0] = guest;
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
+        if (sb->cgroup.tasks[i] >= 0)
+            fds[n++] = sb->cgroup.tasks[i];
+    return launch_say(sb->go, GO_ENTER, fds, n, err);
+}
+
+static int
+start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
+{
+    cleanup_close int go_end = -1, status_write = -1, guest_end = -1;
+    struct launch l = { .plan = &sb->plan };
+    uint64_t flags = sb->plan.light ? 0 : CLONE_WALL | (sb->plan.own_net ? CLONE_NEWNET : 0);
+    int go[2], status[2], pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)
+        return err_sys(err, errno, "wall.go", "socketpair");
+    sb->go = go[0];
+    go_end = go[1];
     if (pipe2(status, O_CLOEXEC) < 0)
         return err_sys(err, errno, "wall.pipe", "pipe");
     sb->status = status[0];
@@ -99,23 +118,22 @@ start(struct sandbox *sb, const struct policy *p, struct err *err)
     l.rlimits = (struct rlimit_plan){ .nofile = p->limits.nofile.v };
     /* exact inside our user namespace; outside one it would count the caller's other processes */
     l.rlimits.nproc = sb->plan.light || p->limits.pids.v == 0 ? 0 : p->limits.pids.v + 1;
-    l.go = go_read;
+    l.go = go_end;
     l.status = status_write;
-    l.guest = guest;
     l.transport = guest_end;
     sb->pid = ns_clone(flags, sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1, &sb->pidfd, err);
     if (sb->pid < 0)
         return -1;
     if (sb->pid == 0) {
-        /* the child's copy of the write end must go, or it would wait for itself */
+        /* the child's copy of the other end must go, or it would wait for itself */
         close(sb->go);
         launch_child(&l);
     }
     if (!sb->plan.light && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
         return -1;
-    if (io_write_full(sb->go, "g", 1) < 0)
-        return err_sys(err, errno, "wall.go", "start the child");
-    return 0;
+    if (launch_say(sb->go, GO_MAPPED, NULL, 0, err) < 0)
+        return -1;
+    return let_in(sb, p, limits, err);
 }
 
 static int
@@ -127,9 +145,10 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
         return -1;
     sb->memory_limit = p->limits.memory.v;
     cgroup_limits_of(&sb->plan, p, &limits);
-    if (cgroup_create(&sb->cgroup, sb->id, &limits, err) < 0 || check_limits(sb, p, err) < 0)
+    cgroup_find(&sb->cgroup, sb->id, &limits);
+    if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, &limits, err) < 0)
         return -1;
-    return start(sb, p, err);
+    return start(sb, p, &limits, err);
 }
 
 static int
@@ -144,6 +163,7 @@ native_create(const struct policy *p, struct sandbox **out, struct err *err)
     sb->pidfd = sb->go = sb->status = sb->transport = -1;
     sb->cgroup = (struct cgroup)CGROUP_INIT;
     if (build(sb, p, err) < 0) {
+        native_abandon(sb);
         engine_native.destroy(sb, NULL);
         return -1;
     }
@@ -200,6 +220,12 @@ native_usage(struct sandbox *sb, struct sandbox_usage *out, struct err *err)
     return 0;
 }
 
+void
+native_abandon(struct sandbox *sb)
+{
+    sb->abandoned = true;
+}
+
 static uint64_t
 micros(struct timeval t)
 {
@@ -239,6 +265,8 @@ native_destroy(struct sandbox *sb, struct err *err)
     close_fd(&sb->go);
     close_fd(&sb->status);
     cgroup_destroy(&sb->cgroup);
+    if (sb->abandoned && sb->plan.cow.id[0] != '\0')
+        cow_discard(&sb->plan.cow, NULL);
     plan_free(&sb->plan);
     free(sb);
     return 0;

@@ -22,6 +22,7 @@ struct sandbox {
     int transport;
     uint64_t memory_limit;
     uint64_t cpu_us;            /* after native_kill */
+    bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
 };
 
@@ -35,6 +36,9 @@ int native_setup_failed(struct sandbox *sb, struct err *err);
 
 /* Memory that is not files is above the limit (call every 100 ms or so). */
 bool native_over_memory(struct sandbox *sb);
+
+/* Nothing of the command ran: destroy leaves no copy-on-write state behind. */
+void native_abandon(struct sandbox *sb);
 
 /* Kill everything inside and wait until it is gone; usage stays readable until destroy. */
 void native_kill(struct sandbox *sb);

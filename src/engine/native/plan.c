@@ -220,7 +220,6 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
 int
 plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
-    *plan = (struct native_plan)NATIVE_PLAN_INIT;
     plan->light = p->mode.v == MODE_LIGHT;
     plan->own_net = !plan->light && p->network.v != NETWORK_HOST;
     plan->items = calloc(PLAN_ITEMS_MAX, sizeof(*plan->items));
@@ -237,6 +236,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     /* an inode costs about a kilobyte of kernel memory: one per 4 KiB of the size, as many as small files could use */
     plan->root.tmpfs_inodes = p->limits.disk.v > 0 ? p->limits.disk.v / 4096 + 1024 : 0;
     plan->root.host_view = p->view.v == VIEW_HOST;
+    plan->root.outside_root = plan->ids.outside_uid == 0;
     plan->root.proc_subset = p->mode.v == MODE_MAX;
     plan->root.readonly_root = p->read_only_root.v && p->view.v == VIEW_PRIVATE;
     if (plan_system(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 || plan_protect(plan, p, err) < 0 ||
@@ -258,7 +258,7 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->root.host_tree);
     close_fd(&plan->overlay.lower.tree);
     close_fd(&plan->overlay.layers.tree);
-    close_fd(&plan->cow_lock);
+    cow_close(&plan->cow);
     free(plan->items);
     free(plan->rules);
     free(plan->absent);

@@ -16,10 +16,11 @@
 #include "wall/ns.h"
 #include "wall/root.h"
 #include "wall/seccomp.h"
+#include "workspace/cow.h"
 #include "workspace/overlay.h"
 
 #define PLAN_ITEMS_MAX ROOT_BINDS_MAX
-#define NATIVE_PLAN_INIT { .cow_lock = -1, .root = { .host_tree = -1 }, \
+#define NATIVE_PLAN_INIT { .cow = COW_STATE_INIT, .root = { .host_tree = -1 }, \
                            .overlay = { .lower = { .tree = -1 }, .layers = { .tree = -1 } } }
 #define PLAN_RULES_MAX 2048
 #define PLAN_TREES_MAX 300
@@ -71,15 +72,14 @@ struct native_plan {
     const char *workdir;                /* cwd of commands */
     const char *hostname;
     const char **env;                   /* NULL-terminated */
-    char cow_id[64];
-    int cow_lock;                       /* keeps the copy-on-write state from being applied while it runs; -1 */
+    struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
     char warnings[8][256];
     size_t n_warnings;
     void *arena;
 };
 
-/* @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with plan_free in both cases. */
+/* @plan is NATIVE_PLAN_INIT and stays where it is. @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with plan_free in both cases. */
 int plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 void plan_free(struct native_plan *plan);
 

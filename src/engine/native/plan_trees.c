@@ -124,27 +124,25 @@ tree_mount(struct native_plan *plan, struct idmaps *maps, const struct plan_tree
     return plan_rule(plan, tree->inside, tree->writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
 }
 
+static int
+mount_cow(void *ctx, struct err *err)
+{
+    return overlay_mount_detached(ctx, err);
+}
+
 /* The copy-on-write workspace: state outside the project, layers for the child. */
 static int
-cow(struct native_plan *plan, struct idmaps *maps, struct plan_tree *project, const char *id, struct err *err)
+cow(struct native_plan *plan, struct idmaps *maps, const struct plan_tree *project, const char *id, struct err *err)
 {
-    struct cow_state state = COW_STATE_INIT;
-    struct stat st;
+    struct cow_state *state = &plan->cow;
+    struct stat lower, layers;
 
-    if (!project->is_dir)
-        return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", project->host);
-    if (fstat(project->fd, &st) < 0)
-        return err_sys(err, errno, "wall.bind.open", "%s", project->host);
-    if (cow_create(project->host, id, &state, err) < 0)
+    if (cow_create(project->host, id, state, err) < 0)
         return err_wrap(err, "copy-on-write workspace");
-    snprintf(plan->cow_id, sizeof(plan->cow_id), "%s", id);
-    plan->cow_lock = state.lock_fd;
-    plan->overlay.lower = (struct overlay_dir){ .tree = -1, .path = project->host, .dev = st.st_dev, .ino = st.st_ino };
-    plan->overlay.layers = (struct overlay_dir){ .tree = -1, .path = plan_printf(plan, "%s", state.path) };
-    if (fstat(state.dir_fd, &st) < 0 || plan->overlay.layers.path == NULL)
+    if (fstat(project->fd, &lower) < 0 || fstat(state->dir_fd, &layers) < 0)
         return err_sys(err, errno, "wall.overlay", "copy-on-write state");
-    plan->overlay.layers.dev = st.st_dev;
-    plan->overlay.layers.ino = st.st_ino;
+    plan->overlay.lower = (struct overlay_dir){ -1, project->host, lower.st_dev, lower.st_ino };
+    plan->overlay.layers = (struct overlay_dir){ -1, state->path, layers.st_dev, layers.st_ino };
     if (plan->privileged) {
         int userns = idmap_for(maps, plan, project, err);
         if (userns < 0)
@@ -152,11 +150,12 @@ cow(struct native_plan *plan, struct idmaps *maps, struct plan_tree *project, co
         plan->overlay.lower.tree = overlay_clone_idmapped(project->fd, userns, true, err);
         if (plan->overlay.lower.tree < 0)
             return -1;
-        plan->overlay.layers.tree = overlay_clone_idmapped(state.dir_fd, userns, false, err);
+        plan->overlay.layers.tree = overlay_clone_idmapped(state->dir_fd, userns, false, err);
         if (plan->overlay.layers.tree < 0)
             return -1;
     }
-    close_fd(&state.dir_fd);
+    plan->root.overlay_mount = mount_cow;
+    plan->root.overlay_ctx = &plan->overlay;
     if (plan_item(plan, ROOT_OVERLAY, NULL, project->inside, err) == NULL)
         return -1;
     return plan_rule(plan, project->inside, LANDLOCK_FULL, false, err);

@@ -54,7 +54,7 @@ const struct feature_info feature_info[FEATURE_N] = {
 
     [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
     [FEATURE_CLONE3] = { "clone3", "clone3", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
-    [FEATURE_PIDFD] = { "pidfd", "pidfd", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
+    [FEATURE_PIDFD] = { "pidfd", "pidfd", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
     [FEATURE_MEMFD_EXEC] = { "memfd-exec", "executing a sealed memfd", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
     [FEATURE_CLOSE_RANGE] = { "close-range", "close_range", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
 

@@ -39,7 +39,8 @@ probe_try_cgroups(struct feature_state *f)
     int failed;
 
     snprintf(id, sizeof(id), "doctor-%d", (int)getpid());
-    failed = cgroup_create(&cg, id, &limits, &err) < 0 ? err.sys_errno : 0;
+    cgroup_find(&cg, id, &limits);
+    failed = cgroup_make(&cg, &limits, &err) < 0 ? err.sys_errno : 0;
     note(&f[FEATURE_LIMIT_MEMORY], &cg, cg.memory, 0);
     note(&f[FEATURE_LIMIT_CPU], &cg, cg.cpu, 1);
     note(&f[FEATURE_LIMIT_PIDS], &cg, cg.pids, 2);
