@@ -6,6 +6,7 @@
  * satisfy, and the kernel's own conditions for treating a call as "allowed whatever the arguments".
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,12 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
 #include "gen_seccomp.h"
 
 #define X32_BIT 0x40000000u
@@ -32,6 +38,7 @@
 #define BAD_PROGRAM 0xdeadbeefu
 
 static struct sc_data lists;
+static const struct sock_fprog *under_test;     /* when set: this program instead of the finished ones */
 
 /* One run; *loads says whether an argument was looked at. BAD_PROGRAM when the program is malformed. */
 static uint32_t
@@ -133,24 +140,26 @@ ask(const struct seccomp_plan *plan, uint32_t arch, uint32_t nr, const uint64_t 
     struct seccomp_data data = { .nr = (int)nr, .arch = arch, .instruction_pointer = 0x7f0012345678 };
 
     memcpy(data.args, args, sizeof(data.args));
-    return run_bpf(seccomp_program(plan), &data, loads);
+    return run_bpf(under_test != NULL ? under_test : seccomp_program(plan), &data, loads);
+}
+
+static const struct sc_rule *by_number[SC_NR_MAX];
+
+static void
+index_rules(void)
+{
+    memset(by_number, 0, sizeof(by_number));
+    for (size_t i = 0; i < lists.n_rules; i++) {
+        int n = sc_resolve(&lists, NATIVE_ARCH, lists.rules[i].name);
+
+        if (n >= 0)
+            by_number[n] = &lists.rules[i];
+    }
 }
 
 static const struct sc_rule *
 rule_of(uint32_t nr)
 {
-    static const struct sc_rule *by_number[SC_NR_MAX];
-    static bool ready;
-
-    if (!ready) {
-        for (size_t i = 0; i < lists.n_rules; i++) {
-            int n = sc_resolve(&lists, NATIVE_ARCH, lists.rules[i].name);
-
-            if (n >= 0)
-                by_number[n] = &lists.rules[i];
-        }
-        ready = true;
-    }
     return nr < SC_NR_MAX ? by_number[nr] : NULL;
 }
 
@@ -441,6 +450,105 @@ test_rows_written_by_hand(void **state)
     }
 }
 
+/* A list much larger than ours, so that jumps become too long for their eight bits: every second call has rules of its
+ * own, of every kind that the grammar has. */
+static int
+write_large_list(char *path)
+{
+    cleanup_buf struct buf b = BUF_INIT(1024 * 1024);
+    cleanup_close int fd = mkostemp(path, O_CLOEXEC);
+
+    for (size_t i = 0; i < lists.n_rules && i < 240; i++) {
+        unsigned n = (unsigned)i;
+
+        if (i % 2 == 0) {
+            buf_printf(&b, "%s %s ENOSYS allow # x\n", lists.rules[i].name, i % 4 == 0 ? "allow" : "EPERM");
+            continue;
+        }
+        buf_printf(&b, "%s rules allow rules # x\n", lists.rules[i].name);
+        buf_printf(&b, "    arg0 & 0xff0 == %u, ptr2 == 0 -> EACCES\n", (n % 16) << 4);
+        buf_printf(&b, "    arg0 in { %u-%u, %u } -> EPERM\n", n, n + 40, n + 1000);
+        buf_printf(&b, "    [max] arg1 & %u, arg1 == %u -> EINVAL\n", 1u << n % 31, 3u << n % 30);
+        buf_printf(&b, "    otherwise -> allow\n");
+    }
+    return fd >= 0 && buf_ok(&b) ? io_write_full(fd, b.p, b.n) : -1;
+}
+
+static void
+test_programs_longer_than_a_jump(void **state)
+{
+    static struct sock_filter insn[BPF_MAXINSNS];
+    static struct sc_data ours;
+    char path[] = "/tmp/cloche-syscalls-XXXXXX";
+    struct err err = ERR_INIT;
+    (void)state;
+
+    assert_int_equal(write_large_list(path), 0);
+    ours = lists;
+    memset(&lists, 0, sizeof(lists));
+    if (sc_parse_list(&lists, path, &err) < 0)
+        fail_msg("%s", err.msg);
+    unlink(path);
+    index_rules();
+    for (size_t v = 0; v < SC_N_VARIANTS; v += 24) {
+        struct seccomp_plan plan = sc_variant(v);
+        int n = sc_emit(&lists, NATIVE_ARCH, &plan, insn, &err);
+        const struct sock_fprog prog = { .len = (unsigned short)n, .filter = insn };
+
+        if (n < (plan.list == SECCOMP_LIST_LIGHT ? 60 : 600))
+            fail_msg("%d instructions: %s", n, err.msg);
+        under_test = &prog;
+        for (uint32_t nr = 0; nr < SC_NR_MAX; nr++)
+            if (rule_of(nr) != NULL && rule_of(nr)->n_clauses > 0)
+                check_rules(&plan, nr, rule_of(nr));
+            else
+                check(&plan, nr, (const uint64_t[6]){ 0 });
+        under_test = NULL;
+    }
+    lists = ours;
+    index_rules();
+}
+
+static void
+test_lists_with_mistakes_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "read allow allow # two answers\n",
+        "read allow allow allow\n",                                     /* no reason */
+        "read allow allow EWHAT # unknown answer\n",
+        "read allow allow allow # x\nread allow allow allow # twice\n",
+        "read rules rules rules # nothing below\n",
+        "read rules rules rules # x\n  arg0 == 1 -> EPERM\n",           /* falls off the end */
+        "read rules rules rules # x\n  [max] otherwise -> EPERM\n",     /* so does this, elsewhere */
+        "read allow allow allow # x\n  otherwise -> EPERM\n",
+        "read rules rules rules # x\n  arg6 == 1 -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  arg0 == WHAT -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  arg0 == 0x100000000 -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  arg0 in { 3-1 } -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  ptr0 == 1 -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  [tuesday] arg0 == 1 -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  [max light] arg0 == 1 -> EPERM\n  otherwise -> allow\n",
+        "read rules rules rules # x\n  arg0 == 1 EPERM\n  otherwise -> allow\n",
+    };
+    static struct sc_data d;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char path[] = "/tmp/cloche-syscalls-XXXXXX";
+        cleanup_close int fd = mkostemp(path, O_CLOEXEC);
+        struct err err = ERR_INIT;
+        int r;
+
+        assert_int_equal(io_write_full(fd, bad[i], strlen(bad[i])), 0);
+        memset(&d, 0, sizeof(d));
+        r = sc_parse_list(&d, path, &err);
+        unlink(path);
+        if (r == 0)
+            fail_msg("accepted: %s", bad[i]);
+        assert_string_equal(err.code, "seccomp.syntax");
+    }
+}
+
 static int
 setup(void **state)
 {
@@ -461,6 +569,7 @@ setup(void **state)
         print_error("%s\n", err.msg);
     for (size_t i = 0; i < lists.n_rules; i++)      /* the paths above go out of scope */
         lists.rules[i].file = "";
+    index_rules();
     return r;
 }
 
@@ -474,6 +583,8 @@ main(void)
         cmocka_unit_test(test_programs_are_well_formed),
         cmocka_unit_test(test_bad_plans_have_no_program),
         cmocka_unit_test(test_rows_written_by_hand),
+        cmocka_unit_test(test_programs_longer_than_a_jump),
+        cmocka_unit_test(test_lists_with_mistakes_are_refused),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
