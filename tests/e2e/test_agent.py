@@ -37,8 +37,8 @@ def test_the_agent_works_bare(anyone, project_with_git):
 
 @requirement("R01", "R11")
 def test_the_agent_works_in_standard_mode(anyone, project_with_git):
-    result = anyone("run", "--workspace", project_with_git, "--bind", f"{AGENT}:/opt/agent", "--", "node",
-                    "/opt/agent/agent.js")
+    result = anyone("run", "--workspace", project_with_git, "--bind", f"{AGENT}:/mnt/agent", "--", "node",
+                    "/mnt/agent/agent.js")
     assert_session(result)
     head = anyone.run(["git", "log", "-1", "--format=%s"], cwd=project_with_git)
     assert head.out == "Repair add\n"
@@ -55,8 +55,8 @@ def test_the_agent_works_on_a_copy(cloche, command, has):
     command(["git", "init", "-q", "-b", "main"], cwd=cloche.project)
     command(["git", "add", "."], cwd=cloche.project)
     command(["git", "-c", "user.name=O", "-c", "user.email=o@example.org", "commit", "-qm", "first"], cwd=cloche.project)
-    report = cloche("run", "--workspace", f"{cloche.project}:cow", "--bind", f"{AGENT}:/opt/agent", "--json", "--", "node",
-                    "/opt/agent/agent.js")
+    report = cloche("run", "--workspace", f"{cloche.project}:cow", "--bind", f"{AGENT}:/mnt/agent", "--json", "--", "node",
+                    "/mnt/agent/agent.js")
     assert report.ok, report
     assert not (cloche.project / "src").exists()
     assert command(["git", "log", "-1", "--format=%s"], cwd=cloche.project).out == "first\n"

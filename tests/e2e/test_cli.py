@@ -18,7 +18,8 @@ def test_help(cloche, words):
 def test_help_of_each_verb(cloche, verb):
     for words in ([verb, "--help"], ["help", verb]):
         result = cloche(*words)
-        assert result.ok and f"cloche {verb}" in result.out, result
+        # srt has its model's own help
+        assert result.ok and (f"cloche {verb}" if verb != "srt" else "Usage: srt") in result.out, result
 
 
 @pytest.mark.parametrize("words", [["version"], ["--version"]])
@@ -29,7 +30,7 @@ def test_version(cloche, words):
 
 def test_nothing_at_all_shows_help_and_fails(cloche):
     result = cloche()
-    assert result.code == 125 and "run" in result.err, result
+    assert result.code == 125 and "cloche run" in result.out + result.err, result
 
 
 @pytest.mark.parametrize("verb,near", [("rnu", "run"), ("shel", "shell"), ("polcy", "policy"), ("docter", "doctor")])

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from helpers import requirement
+from helpers.runner import limit_of
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_duplicate_keys_in_json_are_refused(cloche, settings):
 def test_json_settings(cloche, settings):
     path = settings('{"version": 1, "mode": "max", "limits": {"memory": "100m"}}\n', "p.json")
     report = cloche("run", "--settings", path, "--json", "--", "true").json
-    assert report["mode"] == "max" and report["limits"]["memory"]["limit"] == 100 << 20
+    assert report["mode"] == "max" and limit_of(report, "memory")["limit"] == 100 << 20
 
 
 def test_check_in_json(cloche, settings):
@@ -126,9 +127,9 @@ def test_show_starts_nothing(cloche, project):
 
 def test_flag_beats_file_beats_preset(cloche, settings):
     path = settings("version: 1\nmode: max\nlimits:\n  memory: 100m\n  pids: 20\n")
-    limits = cloche("run", "--settings", path, "--memory", "200m", "--json", "--", "true").json["limits"]
-    assert limits["memory"]["limit"] == 200 << 20 and limits["pids"]["limit"] == 20
-    assert limits["disk"]["limit"] == 256 << 20
+    report = cloche("run", "--settings", path, "--memory", "200m", "--json", "--", "true").json
+    assert limit_of(report, "memory")["limit"] == 200 << 20 and limit_of(report, "pids")["limit"] == 20
+    assert limit_of(report, "disk")["limit"] == 256 << 20
 
 
 # why -----------------------------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ import re
 import pytest
 
 from helpers import requirement
+from helpers.runner import limit_of
 
 FIELDS = {"version", "id", "mode", "engine", "exit_code", "signal", "reason", "timed_out", "oom_killed", "started_at",
           "duration_ms", "setup_ms", "peak_memory_bytes", "cpu_ms", "stdout_bytes", "stderr_bytes", "stdout_truncated",
-          "stderr_truncated", "denied", "limits", "workspace", "warnings"}
+          "stderr_truncated", "denied", "denied_more", "limits", "workspace", "warnings"}
 
 
 def reported(cloche, *words, **kw):
@@ -59,21 +60,20 @@ def test_ids_are_unguessable_and_unique(cloche):
 
 def test_limits_name_who_enforces_them(cloche):
     report = reported(cloche, "--memory", "128m", "--pids", "50", "--cpus", "0.5", "--", "true")
-    limits = report["limits"]
-    assert limits["memory"]["limit"] == 128 << 20
-    assert limits["pids"]["limit"] == 50
-    allowed = {"cgroup v1", "cgroup v2", "supervised", "none", "rlimit"}
-    for name, limit in limits.items():
-        assert "enforced_by" in limit, name
-    assert limits["memory"]["enforced_by"] in allowed
-    assert limits["memory"]["enforced_by"] != "none"
+    assert limit_of(report, "memory")["limit"] == 128 << 20
+    assert limit_of(report, "pids")["limit"] == 50
+    assert limit_of(report, "cpu")["limit"] == 500
+    allowed = {"cgroup v1", "cgroup v2", "supervised", "supervisor", "none", "rlimit", "tmpfs"}
+    for name, limit in report["limits"].items():
+        assert limit["enforced_by"] in allowed, (name, limit)
+        assert limit["limit"] is None or limit["enforced_by"] != "none", f"{name} is claimed and not enforced"
 
 
 @pytest.mark.ordinary
 def test_limits_of_an_ordinary_user_are_honest(cloche):
     """Without a delegated cgroup the report says so, and does not claim one."""
     report = reported(cloche, "--memory", "128m", "--", "true")
-    assert report["limits"]["memory"]["enforced_by"] in ("cgroup v2", "supervised"), report["limits"]
+    assert limit_of(report, "memory")["enforced_by"] in ("cgroup v2", "supervised"), report["limits"]
 
 
 def test_peak_memory_is_real(cloche):

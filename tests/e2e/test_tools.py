@@ -296,9 +296,9 @@ def test_perl_awk_sed_and_text_tools(run, has):
 
 def test_bash_features(run):
     result = run("set -o pipefail; a=(1 2 3); echo ${#a[@]}; diff <(echo a) <(echo a) && echo same; "
-                 "coproc cat; echo co >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x; exec {fd}>/tmp/f; echo y >&$fd; "
+                 "coproc cat; echo co >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x; kill $COPROC_PID; exec {fd}>/tmp/f; echo y >&$fd; "
                  "cat <<< here; trap 'echo trapped' USR1; kill -USR1 $$; timeout 0.2 sleep 9 || echo $?; "
-                 "mkfifo p; (echo via > p) & cat p; wait; [[ -e /dev/fd/0 ]] && echo devfd")
+                 "mkfifo p; (echo via > p) & cat p; wait $!; [[ -e /dev/fd/0 ]] && echo devfd")
     assert result.out.split() == ["3", "same", "co", "here", "trapped", "124", "via", "devfd"], result
 
 

@@ -274,10 +274,10 @@ def test_dangerous_socket_family_is_closed(sandbox, family):
 # 12. what an agent does first: turn the sandbox off ---------------------------------------------------------------------
 def test_cloche_run_inside_cloche_gives_no_more(cloche, bait, project):
     """The binary itself, bound inside: a nested run is refused or is at least as closed."""
-    result = cloche("run", "--bind", f"{cloche.binary}:/opt/cloche", "--workspace", project, "--", "/opt/cloche", "run", "--mode", "off",
+    result = cloche("run", "--bind", f"{cloche.binary}:/mnt/cloche", "--workspace", project, "--", "/mnt/cloche", "run", "--mode", "off",
                     "--", "cat", bait.secret)
     assert bait.secret_text not in result.out
-    result = cloche("run", "--bind", f"{cloche.binary}:/opt/cloche", "--", "/opt/cloche", "run", "--", "id", "-u")
+    result = cloche("run", "--bind", f"{cloche.binary}:/mnt/cloche", "--", "/mnt/cloche", "run", "--", "id", "-u")
     assert result.code == 125 or result.out.strip() == "1000", result
 
 

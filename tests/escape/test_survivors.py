@@ -39,14 +39,14 @@ def gone(pid):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_gone_when_the_command_ends(cloche, way, mode):
-    result = cloche("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + " sleep 0.2; echo ready")
+    result = cloche("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + "\nsleep 0.2; echo ready")
     assert result.out.endswith("ready\n"), result
     assert gone(None)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_gone_after_a_timeout(cloche, way):
-    result = cloche("run", "--timeout", "400ms", "--grace", "100ms", "--", "bash", "-c", WAYS[way] + " sleep 1000")
+    result = cloche("run", "--timeout", "400ms", "--grace", "100ms", "--", "bash", "-c", WAYS[way] + "\nsleep 1000")
     assert result.code == 124, result
     assert gone(None)
 
@@ -54,7 +54,7 @@ def test_gone_after_a_timeout(cloche, way):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_gone_after_sigkill_of_cloche(cloche, way, mode):
-    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + " sleep 0.2; echo ready; sleep 77777")
+    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + "\nsleep 0.2; echo ready; sleep 77777")
     assert process.stdout.readline() == b"ready\n"
     process.kill()
     process.wait()
@@ -65,7 +65,7 @@ def test_gone_after_sigkill_of_cloche(cloche, way, mode):
 @pytest.mark.parametrize("way", ["double fork", "ignores every signal", "respawner"])
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_gone_after_sigkill_as_an_ordinary_user(cloche, way, mode):
-    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + " sleep 0.2; echo ready; sleep 77777")
+    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + "\nsleep 0.2; echo ready; sleep 77777")
     assert process.stdout.readline() == b"ready\n"
     process.kill()
     process.wait()
@@ -74,7 +74,7 @@ def test_gone_after_sigkill_as_an_ordinary_user(cloche, way, mode):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_gone_after_a_polite_end(cloche, number):
-    process = cloche.popen("run", "--", "bash", "-c", WAYS["double fork"] + " echo ready; exec sleep 77777")
+    process = cloche.popen("run", "--", "bash", "-c", WAYS["double fork"] + "\necho ready; exec sleep 77777")
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(number)
     process.communicate(timeout=60)
@@ -83,7 +83,7 @@ def test_gone_after_a_polite_end(cloche, number):
 
 def test_gone_when_the_callers_session_dies(cloche):
     """A whole process group is killed (a CI job's end)."""
-    process = cloche.popen("run", "--", "bash", "-c", WAYS["setsid"] + " echo ready; sleep 77777", start_new_session=True)
+    process = cloche.popen("run", "--", "bash", "-c", WAYS["setsid"] + "\necho ready; sleep 77777", start_new_session=True)
     assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -92,7 +92,7 @@ def test_gone_when_the_callers_session_dies(cloche):
 
 def test_gone_when_only_the_guest_is_killed(cloche):
     """Somebody (the kernel's OOM killer) kills PID 1 of the sandbox: cloche says so and ends."""
-    process = cloche.popen("run", "--json", "--", "bash", "-c", WAYS["setsid"] + " sleep 77777")
+    process = cloche.popen("run", "--json", "--", "bash", "-c", WAYS["setsid"] + "\nsleep 77777")
     assert wait_for(lambda: any("sleep" in what for what in leaks.descendants(process.pid).values()))
     children = [pid for pid, (parent, _, _) in leaks.parents().items() if parent == process.pid]
     for pid in children:

@@ -27,9 +27,9 @@ sys.stdin.read()
 print(tally, flush=True)
 """
 
-# What "standard" does not promise to a shell without namespaces (docs/security.md, light mode): the host's /proc
-# stays visible, because there is no own pid namespace. Reading through it is still refused.
-VISIBLE_IN_LIGHT = frozenset({"see_host_process"})
+# What light mode does not promise (docs/security.md): without namespaces the host's /proc lists its processes, and the
+# host's files that are no credentials can be read. Touching either is still refused.
+OPEN_IN_LIGHT = frozenset({"see_host_process", "read_host_file"})
 
 
 class Bait:

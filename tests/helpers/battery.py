@@ -198,8 +198,19 @@ def process_vm_readv():
 
 
 @probe
-def pidfd_of_host_process():
-    return os.close(sysc(434, BAIT["victim"], 0)) is None
+def signal_by_pidfd():
+    pidfd = sysc(434, BAIT["victim"], 0)
+    try:
+        return sysc(424, pidfd, 0, 0, 0) == 0
+    finally:
+        os.close(pidfd)
+
+
+@probe
+def read_host_shadow():
+    """Root's own files: light mode started by root must not have root's rights over them."""
+    with open("/etc/shadow", encoding="utf-8") as f:
+        return "root:" in f.read()
 
 
 @probe

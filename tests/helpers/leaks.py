@@ -96,6 +96,7 @@ def sockets():
         return {line.split()[-1] for line in f.read().splitlines()[1:] if "cloche" in line.split()[-1]}
 
 
+NEIGHBOURS = ("cloche-unit-",)      # the unit tests' own folders: they may be running beside us
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
@@ -103,7 +104,8 @@ def temporary_files():
     found = set()
     for place in (*TEMPORARY, f"/run/user/{os.getuid()}"):
         try:
-            found.update(os.path.join(place, n) for n in os.listdir(place) if "cloche" in n.lower())
+            found.update(os.path.join(place, n) for n in os.listdir(place) if "cloche" in n.lower()
+                         and not n.startswith(NEIGHBOURS))
         except OSError:
             pass
     return found

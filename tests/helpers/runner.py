@@ -56,7 +56,7 @@ class Result:
     def __repr__(self):
         def clip(text):
             return text if len(text) <= 4000 else text[:2000] + " [...] " + text[-2000:]
-        argv = " ".join(clip(str(a)) for a in self.argv)
+        argv = " ".join(str(a) if len(str(a)) < 300 else str(a)[:120] + " [...]" for a in self.argv)
         return f"<{clip(argv)}\n exit {self.code}\n stdout: {clip(self.out)!r}\n stderr: {clip(self.err)!r}>"
 
 
@@ -221,7 +221,16 @@ class Cloche(Runner):
         return self(verb, *flags, "--", *interpreter(code, lang), *args, **kw)
 
 
-def wait_for(condition, seconds=20, every=0.01):
+LIMIT_KEYS = {"memory": "memory_bytes", "cpu": "cpu_milli", "pids": "pids", "disk": "disk_bytes", "time": "time_ms",
+              "output": "output_bytes", "nofile": "open_files"}
+
+
+def limit_of(report, name):
+    """{"limit": N|None, "enforced_by": ...} of one limit in a report."""
+    return report["limits"][LIMIT_KEYS[name]]
+
+
+def wait_for(condition, seconds=10, every=0.01):
     """Poll until @condition() is true. Not a timing assertion: the limit only ends a hang."""
     deadline = time.monotonic() + seconds
     while True:

@@ -37,9 +37,7 @@ const steps = {
   state() {
     const dir = path.join(os.homedir(), '.agent', 'sessions');
     fs.mkdirSync(dir, { recursive: true });
-    const log = fs.createWriteStream(path.join(dir, `${crypto.randomUUID()}.jsonl`), { flags: 'a' });
-    log.write('{"event":"start"}\n');
-    log.end();
+    fs.appendFileSync(path.join(dir, `${crypto.randomUUID()}.jsonl`), '{"event":"start"}\n', { mode: 0o600 });
     return fs.readdirSync(dir).length;
   },
 
