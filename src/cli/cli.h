@@ -38,6 +38,9 @@ void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Whether colours may be used on @fd: a terminal, TERM not "dumb", NO_COLOR unset. */
 bool cli_colour(int fd);
 
+/* The word of @known that @word was probably meant to be, or NULL. */
+const char *cli_nearest(const char *word, const char *const *known, size_t n);
+
 /* The caller's facts. Strings live until exit. */
 int cli_host(struct policy_host *host, struct err *err);
 

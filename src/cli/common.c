@@ -37,6 +37,21 @@ fail_json(const struct err *err)
     json_decref(out);
 }
 
+/* A path or command in a message may hold control bytes: a terminal would obey them. */
+static void
+print_safe(const char *s)
+{
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+        if (c < 0x20 || c == 0x7f)
+            fprintf(stderr, "\\x%02x", c);
+        else if (c == 0xc2 && next >= 0x80 && next < 0xa0)      /* C1 controls in UTF-8 */
+            fprintf(stderr, "\\u%04x", (unsigned)*++s & 0xff);
+        else
+            fputc(c, stderr);
+    }
+}
+
 int
 cli_fail(const struct err *err, bool json)
 {
@@ -44,11 +59,11 @@ cli_fail(const struct err *err, bool json)
 
     if (json)
         fail_json(err);
-    fprintf(stderr, "%scloche:%s %s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "", err->msg);
-    if (err->hint[0] != '\0')
-        fprintf(stderr, "        %s  [%s]\n", err->hint, err->code);
-    else
-        fprintf(stderr, "        [%s]\n", err->code);
+    fprintf(stderr, "%scloche:%s ", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "");
+    print_safe(err->msg);
+    fputs("\n        ", stderr);
+    print_safe(err->hint);
+    fprintf(stderr, "%s[%s]\n", err->hint[0] != '\0' ? "  " : "", err->code);
     return EXIT_REFUSED;
 }
 
@@ -62,7 +77,9 @@ cli_warn(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "%scloche: warning:%s %s\n", colour ? "\033[1;33m" : "", colour ? "\033[0m" : "", text);
+    fprintf(stderr, "%scloche: warning:%s ", colour ? "\033[1;33m" : "", colour ? "\033[0m" : "");
+    print_safe(text);
+    fputc('\n', stderr);
 }
 
 static uint64_t
@@ -138,19 +155,41 @@ distance(const char *a, const char *b)
     return row[lb];
 }
 
+const char *
+cli_nearest(const char *word, const char *const *known, size_t n)
+{
+    const char *nearest = NULL;
+    size_t best = 3, typed = strlen(word), prefixes = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t d = distance(word, known[i]);
+        if (d < best) {
+            best = d;
+            nearest = known[i];
+        }
+    }
+    /* the beginning of exactly one word is that word */
+    for (size_t i = 0; nearest == NULL && typed > 2 && i < n; i++)
+        prefixes += strncmp(word, known[i], typed) == 0;
+    for (size_t i = 0; prefixes == 1 && i < n; i++)
+        if (strncmp(word, known[i], typed) == 0)
+            nearest = known[i];
+    return nearest;
+}
+
 static int
 unknown_flag(const char *name, struct err *err)
 {
-    const char *nearest = NULL;
-    size_t best = 4;
+    static const char *const verbs_own[] = { "--json", "--report", "--pty", "--no-pty", "--quiet", "--help", "--language",
+                                             "--settings", "--mode" };
+    const char *known[160], *nearest;
+    size_t n = 0;
 
-    for (size_t i = 0; i < policy_n_flags; i++) {
-        size_t d = distance(name, policy_flags[i].name);
-        if (d < best) {
-            best = d;
-            nearest = policy_flags[i].name;
-        }
-    }
+    for (size_t i = 0; i < sizeof(verbs_own) / sizeof(verbs_own[0]); i++)
+        known[n++] = verbs_own[i];
+    for (size_t i = 0; i < policy_n_flags && n < sizeof(known) / sizeof(known[0]); i++)
+        known[n++] = policy_flags[i].name;
+    nearest = cli_nearest(name, known, n);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
     return nearest != NULL ? err_hint(err, "did you mean %s? put `--` before the command's own flags", nearest)
                            : err_hint(err, "`cloche help` lists the flags; put `--` before the command's own flags");
@@ -176,6 +215,8 @@ flag_words(int argc, char **argv, int i, struct word *w, bool *policy_flag, cli_
         n = other != NULL ? other(ctx, w->name, w->value, err) : 0;
         if (n == 0)
             return unknown_flag(w->name, err);
+        if (n == 1 && w->attached)
+            return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
         return n == 2 && w->attached ? 1 : n;
     }
     if (builtin || flag->value != NULL) {

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cli/cli.h"
 
+static int unknown_verb(const char *word);
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
 
@@ -35,8 +36,14 @@ static const struct verb {
 static int
 cmd_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc == 2 && strcmp(argv[0], "help") == 0) {
+        char flag[] = "--help";
+        char *words[] = { argv[1], flag, NULL };
+        for (size_t i = 0; i < N_VERBS; i++)
+            if (strcmp(verbs[i].name, argv[1]) == 0 && verbs[i].run != cmd_help)
+                return verbs[i].run(2, words);
+        return unknown_verb(argv[1]);
+    }
     printf("cloche " CLOCHE_VERSION ": a bell jar for software agents\n\n"
            "usage: cloche VERB [flags] ...\n\n");
     for (size_t i = 0; i < N_VERBS; i++)
@@ -58,6 +65,23 @@ cmd_version(int argc, char **argv)
     return 0;
 }
 
+static int
+unknown_verb(const char *word)
+{
+    const char *known[N_VERBS], *nearest;
+    struct err err = ERR_INIT;
+
+    for (size_t i = 0; i < N_VERBS; i++)
+        known[i] = verbs[i].name;
+    nearest = cli_nearest(word, known, N_VERBS);
+    err_set(&err, ERR_USAGE, "cli.unknown-verb", "unknown verb \"%s\"", word);
+    if (nearest != NULL)
+        err_hint(&err, "did you mean `cloche %s`? `cloche help` lists the verbs", nearest);
+    else
+        err_hint(&err, "`cloche help` lists the verbs; to run a command: cloche run -- %s", word);
+    return cli_fail(&err, false);
+}
+
 /* A descriptor 0, 1 or 2 that is closed would be taken by the first thing that we open, and handed to the command as
  * its own (sudo and ssh do the same). */
 static int
@@ -77,8 +101,6 @@ int
 main(int argc, char **argv)
 {
     const char *name = argc > 0 && argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
-    struct err err = ERR_INIT;
-
     if (standard_descriptors() < 0)
         return EXIT_REFUSED;
     name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
@@ -95,7 +117,5 @@ main(int argc, char **argv)
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(verbs[i].name, argv[1]) == 0)
             return verbs[i].run(argc - 1, argv + 1);
-    err_set(&err, ERR_USAGE, "cli.unknown-verb", "unknown verb \"%s\"", argv[1]);
-    err_hint(&err, "`cloche help` lists them; to run a command: cloche run -- %s", argv[1]);
-    return cli_fail(&err, false);
+    return unknown_verb(argv[1]);
 }

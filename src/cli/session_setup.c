@@ -86,7 +86,8 @@ send_exec(struct live *l, struct err *err)
 
     x.argv = s->argv;
     x.env = l->sb->plan.env;
-    x.cwd = l->sb->plan.workdir;
+    /* the guest is there already; in light mode its user may not be able to reach the place by path */
+    x.cwd = "";
     x.flags = MSG_EXEC_QUIET;
     x.umask = 022;
     l->relay = s->io != SESSION_PASS || s->policy->limits.output.v > 0;

@@ -27,6 +27,19 @@ caps_has(int cap)
 }
 
 int
+caps_raise(struct err *err)
+{
+    struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct data[2];
+
+    if (capget_now(data) < 0)
+        return err_sys(err, errno, "wall.caps", "capget");
+    data[0].effective = data[0].permitted;
+    data[1].effective = data[1].permitted;
+    return syscall(SYS_capset, &header, data) < 0 ? err_sys(err, errno, "wall.caps", "capset") : 0;
+}
+
+int
 caps_drop_all(struct err *err)
 {
     struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };

@@ -9,6 +9,9 @@
 /* Whether the calling process holds @cap (CAP_*) in its effective set. */
 bool caps_has(int cap);
 
+/* After a change of uid with PR_SET_KEEPCAPS: make what is permitted effective again. 0 or -1. */
+int caps_raise(struct err *err);
+
 /* In the child, last step but the filters: bounding, ambient, inheritable, permitted and effective sets to zero,
  * securebits locked so that uid 0 would mean nothing, no_new_privs. Irreversible. */
 int caps_drop_all(struct err *err);

@@ -5,14 +5,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -63,65 +59,6 @@ is_fs(const char *path, long magic)
     struct statfs st;
 
     return statfs(path, &st) == 0 && (long)st.f_type == magic;
-}
-
-/* --- the janitor -------------------------------------------------------------------------------------------- */
-
-static void
-janitor_main(const struct cgroup *cg, int pipe_fd)
-{
-    const struct timespec pause_time = { 0, 2 * 1000 * 1000 };
-    char byte;
-
-    /* Signals that a terminal sends to the whole group, or that a supervisor sends to a session, are not for us. */
-    setsid();
-    prctl(PR_SET_NAME, "cloche-janitor");
-    while (read(pipe_fd, &byte, 1) < 0 && errno == EINTR)
-        ;
-    /* the pipe is closed: the caller is gone, and the sandbox dies with it (PDEATHSIG) */
-    for (int attempt = 0; attempt < 5000; attempt++) {
-        bool busy = false;
-        for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
-            if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno == EBUSY)
-                busy = true;
-        if (!busy)
-            break;
-        nanosleep(&pause_time, NULL);
-    }
-    _exit(0);
-}
-
-static int
-janitor_start(struct cgroup *cg, struct err *err)
-{
-    int ends[2];
-    sigset_t all, old;
-    pid_t pid;
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(err, errno, "wall.cgroup", "pipe");
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &old);
-    pid = fork();
-    if (pid == 0) {
-        /* holds nothing but the read end: an inherited descriptor would keep the caller's files and pipes open */
-        if (ends[0] != 3 && dup2(ends[0], 3) < 0)
-            _exit(1);
-        close_range(4, ~0U, 0);
-        close(0);
-        close(1);
-        close(2);
-        janitor_main(cg, 3);
-    }
-    sigprocmask(SIG_SETMASK, &old, NULL);
-    close(ends[0]);
-    if (pid < 0) {
-        close(ends[1]);
-        return err_sys(err, errno, "wall.cgroup", "fork");
-    }
-    cg->janitor = pid;
-    cg->janitor_pipe = ends[1];
-    return 0;
 }
 
 /* --- v1 ----------------------------------------------------------------------------------------------------- */
@@ -341,8 +278,6 @@ cgroup_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *e
 {
     if (cg->kind == CGROUP_NONE)
         return 0;
-    if (janitor_start(cg, err) < 0)
-        return -1;
     if ((cg->kind == CGROUP_V1 ? v1_make(cg, limits, err) : v2_make(cg, limits, err)) < 0) {
         cgroup_destroy(cg);
         return -1;
@@ -411,28 +346,25 @@ cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
     return err_hint(err, "pause by signal (SIGSTOP) is used instead");
 }
 
-void
+bool
+cgroup_remove(const struct cgroup *cg)
+{
+    bool gone = true;
+
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
+        if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno == EBUSY)
+            gone = false;
+    if (cg->kind == CGROUP_V2 && geteuid() == 0)
+        rmdir("/sys/fs/cgroup/cloche");         /* the last one out; others are refused (EBUSY, ENOTEMPTY) */
+    return gone;
+}
+
+bool
 cgroup_destroy(struct cgroup *cg)
 {
-    bool left = false;
-
     for (size_t i = 0; i < CGROUP_HIERARCHIES; i++) {
         close_fd(&cg->tasks[i]);
         close_fd(&cg->dirs[i]);
-        if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno != ENOENT)
-            left = true;
     }
-    if (cg->kind == CGROUP_V2 && geteuid() == 0)
-        rmdir("/sys/fs/cgroup/cloche");         /* the last one out */
-    close_fd(&cg->janitor_pipe);
-    if (cg->janitor > 0) {
-        /* when something was left, the janitor goes on trying after us */
-        if (!left)
-            kill(cg->janitor, SIGKILL);
-        if (!left)
-            while (waitpid(cg->janitor, NULL, 0) < 0 && errno == EINTR)
-                ;
-        cg->janitor = -1;
-    }
-    cg->kind = CGROUP_NONE;
+    return cgroup_remove(cg);
 }

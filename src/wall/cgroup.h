@@ -5,8 +5,8 @@
  * period: CLONE_INTO_CGROUP on v2; on v1 it writes "0" to the `tasks` files itself while it is single-threaded,
  * which the kernel lets pass without its global lock (cgroup_procs_write_start).
  *
- * Directories do not vanish with their last process. A small janitor process, forked before the first mkdir, waits
- * for the end of the caller and removes them, so that even SIGKILL of the caller leaves nothing.
+ * Directories do not vanish with their last process: whoever makes them has a janitor (janitor.h) that calls
+ * cgroup_remove, so that even SIGKILL leaves nothing.
  */
 #ifndef CLOCHE_WALL_CGROUP_H
 #define CLOCHE_WALL_CGROUP_H
@@ -33,13 +33,10 @@ struct cgroup {
     int dirs[CGROUP_HIERARCHIES];       /* v1: memory, cpu, pids (-1 where absent); v2: dirs[0] */
     int tasks[CGROUP_HIERARCHIES];      /* v1: open `tasks` files for the child */
     char paths[CGROUP_HIERARCHIES][512];
-    pid_t janitor;
-    int janitor_pipe;
     char why_not[256];                  /* when something was asked for and is not enforced */
 };
 
-#define CGROUP_INIT { .kind = CGROUP_NONE, .dirs = { -1, -1, -1 }, .tasks = { -1, -1, -1 }, .janitor = -1, \
-                      .janitor_pipe = -1 }
+#define CGROUP_INIT { .kind = CGROUP_NONE, .dirs = { -1, -1, -1 }, .tasks = { -1, -1, -1 } }
 
 /* Decide where a cgroup named cloche-@id would be made, without making anything. Never fails for want of cgroups:
  * kind NONE and @why_not say so, and the caller decides by its policy. */
@@ -61,8 +58,10 @@ struct cgroup_usage {
 void cgroup_read(const struct cgroup *cg, struct cgroup_usage *out);
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
 
-/* Remove the directories (every process in them is dead by now) and the janitor. Never fails loudly: what cannot
- * be removed now is left to the janitor. */
-void cgroup_destroy(struct cgroup *cg);
+/* Remove the directories that cgroup_find named. True when none is left; false while processes are in them. */
+bool cgroup_remove(const struct cgroup *cg);
+
+/* Remove them and close what is open. The same answer. */
+bool cgroup_destroy(struct cgroup *cg);
 
 #endif

@@ -235,7 +235,7 @@ add_path(int ruleset, const struct landlock_rule *rule, uint64_t handled, struct
         if (rule->path == NULL)
             return err_set(err, ERR_POLICY, "wall.landlock.plan", "a Landlock rule has neither descriptor nor path");
         opened = open(rule->path, O_PATH | O_CLOEXEC);
-        if (opened < 0 && rule->optional && (errno == ENOENT || errno == ENOTDIR))
+        if (opened < 0 && rule->optional && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
             return 0;
         if (opened < 0)
             return err_sys(err, errno, "wall.landlock.rule", "%s: cannot open for a Landlock rule", rule->path);

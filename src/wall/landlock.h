@@ -31,7 +31,7 @@ struct landlock_rule {
     int fd;                 /* O_PATH descriptor of the file or folder; -1: open @path */
     const char *path;       /* also used in messages; may be NULL when @fd is given */
     enum landlock_access access;
-    bool optional;          /* a @path that does not exist is skipped instead of refused */
+    bool optional;          /* a @path that does not exist, or that this user cannot reach, is skipped, not refused */
 };
 
 /* Promises, as a bit mask. */

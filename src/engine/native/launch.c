@@ -164,15 +164,29 @@ landlock(const struct native_plan *plan, struct err *err)
     return landlock_restrict(&l, &plan->landlock_support, err);
 }
 
+/* Light mode as root: another user of the host, who owns the workspace or nothing. The working directory is entered
+ * first, since that user may not be able to reach it by path. */
+static int
+light_user(const struct native_plan *plan, struct err *err)
+{
+    const struct ns_ids host = { plan->ids.outside_uid, plan->ids.outside_gid, 0, 0, false };
+
+    if (chdir(plan->workdir) < 0)
+        return err_sys(err, errno, "wall.workdir", "working directory %s", plan->workdir);
+    if (ns_become(&host, err) < 0)
+        return -1;
+    return caps_raise(err);
+}
+
 static int
 namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
 
-    if (plan->light)
-        return 0;
     /* a uid change drops capabilities unless told otherwise */
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+    if (plan->light)
+        return plan->privileged ? light_user(plan, err) : 0;
     if (ns_become(&plan->ids, err) < 0)
         return -1;
     if (plan->own_net && ns_loopback_up(err) < 0)
@@ -195,7 +209,7 @@ launch_child(const struct launch *l)
     if (first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = meet_parent(l, &err)) < 0 ||
         descriptors(l, guest, &status, &err) < 0)
         give_up(status, &err);
-    if (chdir(l->plan->workdir) < 0) {
+    if (!(l->plan->light && l->plan->privileged) && chdir(l->plan->workdir) < 0) {
         err_sys(&err, errno, "wall.workdir", "working directory %s", l->plan->workdir);
         err_hint(&err, "--workdir must name a folder that exists inside the sandbox");
         give_up(status, &err);

@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "engine/native/launch.h"
 #include "engine/native/native.h"
+#include "engine/native/light_folder.h"
 #include "engine/native/plan.h"
 #include "wall/cgroup.h"
 
@@ -136,6 +137,16 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
     return let_in(sb, p, limits, err);
 }
 
+/* What outlives a sandbox if nobody removes it. */
+static bool
+tidy(void *ctx)
+{
+    struct sandbox *sb = ctx;
+    bool gone = cgroup_remove(&sb->cgroup);
+
+    return light_folder_remove(&sb->plan, NULL) == 0 && gone;
+}
+
 static int
 build(struct sandbox *sb, const struct policy *p, struct err *err)
 {
@@ -146,6 +157,10 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     sb->memory_limit = p->limits.memory.v;
     cgroup_limits_of(&sb->plan, p, &limits);
     cgroup_find(&sb->cgroup, sb->id, &limits);
+    if ((sb->cgroup.kind != CGROUP_NONE || sb->plan.light) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
+        return -1;
+    if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
+        return -1;
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, &limits, err) < 0)
         return -1;
     return start(sb, p, &limits, err);
@@ -162,6 +177,7 @@ native_create(const struct policy *p, struct sandbox **out, struct err *err)
     sb->plan = (struct native_plan)NATIVE_PLAN_INIT;
     sb->pidfd = sb->go = sb->status = sb->transport = -1;
     sb->cgroup = (struct cgroup)CGROUP_INIT;
+    sb->janitor = (struct janitor)JANITOR_INIT;
     if (build(sb, p, err) < 0) {
         native_abandon(sb);
         engine_native.destroy(sb, NULL);
@@ -264,7 +280,7 @@ native_destroy(struct sandbox *sb, struct err *err)
     close_fd(&sb->pidfd);
     close_fd(&sb->go);
     close_fd(&sb->status);
-    cgroup_destroy(&sb->cgroup);
+    janitor_dismiss(&sb->janitor, cgroup_destroy(&sb->cgroup) && light_folder_remove(&sb->plan, NULL) == 0);
     if (sb->abandoned && sb->plan.cow.id[0] != '\0')
         cow_discard(&sb->plan.cow, NULL);
     plan_free(&sb->plan);

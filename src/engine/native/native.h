@@ -10,11 +10,13 @@
 #include "engine/engine.h"
 #include "engine/native/plan.h"
 #include "wall/cgroup.h"
+#include "wall/janitor.h"
 
 struct sandbox {
     char id[33];                /* 128 random bits: not guessable */
     struct native_plan plan;
     struct cgroup cgroup;
+    struct janitor janitor;
     pid_t pid;
     int pidfd;
     int go;                     /* kept open: its end tells a child that waits that we are gone */

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "engine/native/light_folder.h"
 #include "wall/caps.h"
 
 /* --- arena: blocks that live as long as the plan ------------------------------------------------------------- */
@@ -144,6 +146,31 @@ own_host_id(uint32_t *out, struct err *err)
     return 0;
 }
 
+/* Light mode as root: no mount can show a folder under another owner, so the sandbox's user is the owner of the
+ * workspace, and a high uid where nothing has to be written. Root's own folders are refused: a sandbox with uid 0 would
+ * own every file of the system's. */
+static int
+light_identity(struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    const char *folder = p->workspace.kind == WORKSPACE_RW ? p->workspace.dir : NULL;
+    struct stat st;
+
+    for (size_t i = 0; folder == NULL && i < p->n_binds; i++)
+        folder = p->binds[i].writable ? p->binds[i].source : NULL;
+    if (folder == NULL && p->allow_write.n > 0)
+        folder = p->allow_write.v[0].value;
+    if (folder == NULL || stat(folder, &st) < 0)
+        return 0;
+    if (st.st_uid == 0) {
+        err_set(err, ERR_UNSUPPORTED, "wall.light.root-folder", "light mode as root cannot open %s for writing: it is root's "
+                "own, and the sandbox must not be root", folder);
+        return err_hint(err, "use --mode standard, give the folder to another user, or run as an ordinary user");
+    }
+    plan->ids.outside_uid = st.st_uid;
+    plan->ids.outside_gid = st.st_gid;
+    return 0;
+}
+
 static int
 identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
@@ -159,7 +186,7 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
     if (own_host_id(&plan->ids.outside_uid, err) < 0)
         return -1;
     plan->ids.outside_gid = plan->ids.outside_uid;
-    return 0;
+    return plan->light ? light_identity(plan, p, err) : 0;
 }
 
 /* --- filters --------------------------------------------------------------------------------------------------- */
@@ -239,10 +266,14 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     plan->root.outside_root = plan->ids.outside_uid == 0;
     plan->root.proc_subset = p->mode.v == MODE_MAX;
     plan->root.readonly_root = p->read_only_root.v && p->view.v == VIEW_PRIVATE;
+    if (plan->light && light_folder_plan(plan, id, err) < 0)
+        return -1;
     if (plan_system(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 || plan_protect(plan, p, err) < 0 ||
         plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
+    if (p->network.v == NETWORK_HOST && !plan->light)
+        plan_warn(plan, "the sandbox shares the host's network: its services on localhost can be reached");
     plan->root.items = plan->items;
     plan->root.n_items = plan->n_items;
     return check_landlock(plan, p, err);

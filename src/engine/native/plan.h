@@ -71,6 +71,7 @@ struct native_plan {
     const char *workspace_inside;       /* root of file requests: "/workspace", or the directory itself in light */
     const char *workdir;                /* cwd of commands */
     const char *hostname;
+    const char *light_folder, *light_home, *light_tmp;  /* light mode: a private home and temporary folder */
     const char **env;                   /* NULL-terminated */
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;

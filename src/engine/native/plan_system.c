@@ -304,9 +304,12 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
                 return -1;
         /* in a root of our own the host's PATH names folders that are not there */
         if (env_put(&b, "PATH", own_home || path == NULL ? SYSTEM_PATH : path, err) < 0 ||
-            env_put(&b, "HOME", own_home || home == NULL ? "/home/agent" : home, err) < 0 ||
+            env_put(&b, "HOME", plan->light_home != NULL ? plan->light_home : own_home || home == NULL ? "/home/agent" : home,
+                    err) < 0 ||
             env_put(&b, "USER", "agent", err) < 0 || env_put(&b, "LOGNAME", "agent", err) < 0 ||
             env_put(&b, "SHELL", "/bin/bash", err) < 0)
+            return -1;
+        if (plan->light_tmp != NULL && env_put(&b, "TMPDIR", plan->light_tmp, err) < 0)
             return -1;
         if (own_home && env_put(&b, "TMPDIR", "/tmp", err) < 0)
             return -1;

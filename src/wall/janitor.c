@@ -1,0 +1,86 @@
+/* wall/janitor.c: see janitor.h */
+#include "wall/janitor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define ATTEMPTS 5000           /* of 2 ms: ten seconds */
+
+static _Noreturn void
+janitor_main(janitor_job *job, void *ctx, int pipe_fd)
+{
+    const struct timespec pause_time = { 0, 2 * 1000 * 1000 };
+    char byte;
+
+    setsid();
+    prctl(PR_SET_NAME, "cloche-janitor");
+    while (read(pipe_fd, &byte, 1) < 0 && errno == EINTR)
+        ;
+    for (int i = 0; i < ATTEMPTS && !job(ctx); i++)
+        nanosleep(&pause_time, NULL);
+    _exit(0);
+}
+
+/* An inherited descriptor would keep the maker's files and pipes open. */
+static void
+keep_only(int *pipe_fd)
+{
+    int high = fcntl(*pipe_fd, F_DUPFD_CLOEXEC, 3);
+
+    if (high < 0 || dup2(high, 3) < 0)
+        _exit(1);
+    if (close_range(4, ~0U, 0) < 0)
+        for (int fd = 4; fd < 65536; fd++)
+            close(fd);
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    *pipe_fd = 3;
+}
+
+int
+janitor_start(struct janitor *j, janitor_job *job, void *ctx, struct err *err)
+{
+    int ends[2];
+    sigset_t all, old;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "wall.janitor", "pipe");
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    pid = fork();
+    if (pid == 0) {
+        keep_only(&ends[0]);
+        janitor_main(job, ctx, ends[0]);
+    }
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    close(ends[0]);
+    if (pid < 0) {
+        close(ends[1]);
+        return err_sys(err, errno, "wall.janitor", "fork");
+    }
+    j->pid = pid;
+    j->pipe = ends[1];
+    return 0;
+}
+
+void
+janitor_dismiss(struct janitor *j, bool done)
+{
+    if (j->pid <= 0)
+        return;
+    if (done) {
+        kill(j->pid, SIGKILL);
+        while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    close_fd(&j->pipe);
+    j->pid = -1;
+}
