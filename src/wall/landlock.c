@@ -52,6 +52,9 @@
 #define NET_BIND_TCP    (1ull << 0)
 #define NET_CONNECT_TCP (1ull << 1)
 
+/* ABI 7: also log what the domain refuses after an execve (by default only what it refuses before) */
+#define LOG_NEW_EXEC_ON (1u << 1)
+
 #define SCOPE_ABSTRACT (1ull << 0)
 #define SCOPE_SIGNAL   (1ull << 1)
 
@@ -148,6 +151,8 @@ landlock_plan_features(const struct landlock_plan *plan)
         used |= LANDLOCK_HAS_ABSTRACT;
     if (plan->scope_signal)
         used |= LANDLOCK_HAS_SIGNAL;
+    if (plan->log)
+        used |= LANDLOCK_HAS_LOG;
     return used;
 }
 
@@ -298,6 +303,7 @@ landlock_restrict(const struct landlock_plan *plan, const struct landlock_suppor
     cleanup_close int ruleset = -1;
     struct landlock_support asked;
     struct ruleset_attr attr;
+    unsigned flags;
 
     if (support == NULL) {
         landlock_probe(&asked);
@@ -323,7 +329,8 @@ landlock_restrict(const struct landlock_plan *plan, const struct landlock_suppor
                 return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
         return err_sys(err, errno, "wall.landlock.restrict", "no_new_privs");
-    if (syscall(SYS_landlock_restrict_self, ruleset, 0u) < 0)
+    flags = plan->log && (support->features & LANDLOCK_HAS_LOG) != 0 ? LOG_NEW_EXEC_ON : 0;
+    if (syscall(SYS_landlock_restrict_self, ruleset, flags) < 0)
         return err_sys(err, errno, "wall.landlock.restrict", "landlock_restrict_self");
     return 0;
 }

@@ -69,6 +69,7 @@ struct landlock_plan {
     size_t n_ports;
     bool scope_abstract;                        /* abstract sockets made outside cannot be connected to */
     bool scope_signal;                          /* processes outside cannot be signalled */
+    bool log;                                   /* denials of what is executed go to the host's audit log (ABI 7) */
     bool ioctl_dev;                             /* refuse ioctl on devices opened inside, but for LANDLOCK_DEVICE */
     unsigned required;                          /* features without which to refuse; 0: take what there is */
 };

@@ -387,7 +387,8 @@ body_bad_plans(void)
     CHECK(open_close("/etc/passwd", O_RDONLY) >= 0);            /* all or nothing */
 
     rule = (struct landlock_rule){ .fd = -1, .path = "/nonexistent/x", .access = LANDLOCK_READ, .optional = true };
-    plan = (struct landlock_plan){ .rules = &rule, .n_rules = 1, .restrict_files = true };
+    plan = (struct landlock_plan){ .rules = &rule, .n_rules = 1, .restrict_files = true,
+                                   .log = (support.features & LANDLOCK_HAS_LOG) != 0 };
     CHECK(landlock_restrict(&plan, NULL, &err) == 0);
     REFUSED(open_close("/etc/passwd", O_RDONLY), EACCES);
 }
