@@ -34,7 +34,7 @@ deps:
 	@tools/deps build
 
 $(B)/build.ninja:
-	$(MESON) setup $(B) --buildtype=release --prefix=$(PREFIX) || \
+	$(MESON) setup $(B) --buildtype=release -Doptimization=2 --prefix=$(PREFIX) || \
 	    { echo '`make deps` installs what building needs' >&2; exit 1; }
 
 build: $(B)/build.ninja
@@ -42,7 +42,7 @@ build: $(B)/build.ninja
 
 demo:
 	@tools/deps demo
-	@test -f $(B)/build.ninja || $(MESON) setup $(B) --buildtype=release --prefix=$(PREFIX) >/dev/null
+	@test -f $(B)/build.ninja || $(MESON) setup $(B) --buildtype=release -Doptimization=2 --prefix=$(PREFIX) >/dev/null
 	@$(NINJA) -C $(B) --quiet src/cli/cloche
 	@demo/run $(B)/src/cli/cloche
 

@@ -35,10 +35,10 @@ JOBS = max(1, min(4, os.cpu_count() or 1))
 
 # name -> (compiler, meson options). `release` is also what `make` builds.
 BUILDS = {
-    'release': ('build', 'gcc', ['--buildtype=release']),
+    'release': ('build', 'gcc', ['--buildtype=release', '-Doptimization=2']),
     'sanitized': ('build-check-asan', 'gcc', ['--buildtype=debugoptimized', '-Db_sanitize=address,undefined',
                                               '-Dc_args=-fno-sanitize-recover=all -fno-omit-frame-pointer']),
-    'clang': ('build-check-clang', 'clang', ['--buildtype=release']),
+    'clang': ('build-check-clang', 'clang', ['--buildtype=release', '-Doptimization=2']),
     'fuzz': ('build-check-fuzz', 'clang', ['--buildtype=debugoptimized', '-Dfuzz=true', '-Dtests=false',
                                            '-Db_sanitize=address,undefined', '-Db_lundef=false']),
 }
