@@ -101,9 +101,9 @@ def test_symlinked_credential_directory(cloche, home, world):
                                   "DOCKER_HOST", "NPM_TOKEN", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "PGPASSWORD"])
 @pytest.mark.parametrize("mode", ["standard", "light", "max"])
 def test_secrets_in_the_callers_environment_stay_out(cloche, name, mode):
-    code = ("import os,glob\nfound = 'HUNTER2' in str(dict(os.environ))\n"
+    code = ("import os,glob\nsecret = 'HUNT' + 'ER2'; found = secret in str(dict(os.environ))\n"
             "for p in glob.glob('/proc/[0-9]*/environ') + glob.glob('/proc/[0-9]*/cmdline'):\n"
-            " try: found = found or b'HUNTER2' in open(p,'rb').read()\n except OSError: pass\nprint(found)")
+            " try: found = found or secret.encode() in open(p,'rb').read()\n except OSError: pass\nprint(found)")
     result = cloche.sandbox(code, flags=["--mode", mode], env={name: "HUNTER2"})
     assert result.out == "False\n", result
 

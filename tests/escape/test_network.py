@@ -65,7 +65,7 @@ def test_other_protocols(sandbox, mode, protocol):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_abstract_and_path_sockets(sandbox, bait, bare, mode):
-    code = REACH + (f"def unix(kind, a): s = socket.socket(socket.AF_UNIX, kind); s.settimeout(2); s.connect(a); s.send(b'x')\n"
+    code = REACH + (f"def unix(kind, a): s = socket.socket(socket.AF_UNIX, kind); s.settimeout(2); s.connect(a); s.recv(9) if kind == 1 else s.send(b'x')\n"
                     f"attempt('abstract', lambda: unix(1, '\\0{bait.abstract}'))\nattempt('path', lambda: unix(1, {bait.path!r}))\n"
                     f"attempt('dgram', lambda: unix(2, {bait.dgram!r}))\n"
                     f"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); attempt('pair', lambda: a.sendto(b'x', {bait.dgram!r}))\n"
