@@ -159,6 +159,7 @@ enum host_fault
 host_split_port(struct str text, struct str *host, uint16_t *port)
 {
     const char *colon, *close;
+    enum host_fault fault;
     struct str digits;
     uint64_t value;
 
@@ -166,6 +167,9 @@ host_split_port(struct str text, struct str *host, uint16_t *port)
     *port = 0;
     if (text.n == 0)
         return HOST_EMPTY;
+    fault = scan_bytes(text);
+    if (fault != HOST_OK)
+        return fault;
     colon = memrchr(text.p, ':', text.n);
     close = memrchr(text.p, ']', text.n);
     if (text.p[0] == '[') {
@@ -194,16 +198,9 @@ host_split_port(struct str text, struct str *host, uint16_t *port)
 static enum host_fault
 pattern_start(struct str text, struct str *host, struct host_pattern *out)
 {
-    enum host_fault fault;
-
     *out = (struct host_pattern){ .kind = HOST_EXACT };
-    if (text.n == 0)
-        return HOST_EMPTY;
     if (text.n > HOST_TEXT_MAX)
         return HOST_TOO_LONG;
-    fault = scan_bytes(text);
-    if (fault != HOST_OK)
-        return fault;
     return host_split_port(text, host, &out->port);
 }
 

@@ -63,7 +63,14 @@ find_mounted(const struct policy *p, const char *path, bool by_dest)
     return best;
 }
 
-/* With the entries of allow-read (in the private view) and allow-write, which are shown at their own paths. */
+/* Whether an entry of allow-read or allow-write brings a tree of its own: it names one place, which nothing shows. */
+static bool
+is_own_tree(const struct policy *p, const struct policy_entry *entry)
+{
+    return entry->literal && (p->view.v == VIEW_HOST || find_mounted(p, entry->value, false).source == NULL);
+}
+
+/* With the entries of allow-read (in the private view) and allow-write that are shown at their own paths. */
 static struct shown
 find_shown(const struct policy *p, const char *path, bool by_dest)
 {
@@ -71,12 +78,12 @@ find_shown(const struct policy *p, const char *path, bool by_dest)
 
     for (size_t i = 0; p->view.v == VIEW_PRIVATE && i < p->allow_read.n; i++) {
         tree = shown_entry(&p->allow_read.v[i], false);
-        if (p->allow_read.v[i].literal)
+        if (is_own_tree(p, &p->allow_read.v[i]))
             consider(&best, &tree, path, by_dest);
     }
     for (size_t i = 0; i < p->allow_write.n; i++) {
         tree = shown_entry(&p->allow_write.v[i], true);
-        if (p->allow_write.v[i].literal)
+        if (is_own_tree(p, &p->allow_write.v[i]))
             consider(&best, &tree, path, by_dest);
     }
     return best;
