@@ -103,7 +103,7 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     struct timespec begin, end;
     pid_t pid;
 
-    if (s->io == SESSION_CAPTURE)
+    if (s->capture)
         return err_set(err, ERR_USAGE, "cli.off.capture", "--json captures output only in a sandbox; use --report with mode off");
     warn_loudly(s, why);
     record(s, why);

@@ -82,10 +82,12 @@ usage(const char *verb, const char *operands, const char *what)
 static enum session_io
 choose_io(const struct options *o)
 {
+    if (o->pty > 0)
+        return SESSION_PTY;
     if (o->json)
-        return SESSION_CAPTURE;
-    if (o->pty >= 0)
-        return o->pty ? SESSION_PTY : SESSION_PASS;
+        return SESSION_STREAM;
+    if (o->pty == 0)
+        return SESSION_PASS;
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? SESSION_PTY : SESSION_PASS;
 }
 
@@ -121,6 +123,7 @@ execute(struct session *s, const struct options *o, struct err *err)
     if (r == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     s->io = choose_io(o);
+    s->capture = o->json;
     s->quiet = o->quiet || o->json;
     if (open_report(o, &report, err) == 0 && session_run(s, r, err) == 0 &&
         (!o->json || report_write(s, r, true, STDOUT_FILENO, err) == 0) &&

@@ -189,10 +189,8 @@ loop(struct live *l, struct err *err)
         if (native_setup_failed(l->sb, err) < 0)
             return -1;
         cgroup_read(&l->sb->cgroup, &usage);
-        if (usage.oom_kills == 0) {
-            err_set(err, ERR_SYSTEM, "guest.gone", "the sandbox ended before its command did");
-            return err_hint(err, "process 1 inside was killed from outside, or crashed; `cloche doctor` may say more");
-        }
+        if (usage.oom_kills == 0)
+            return native_gone(l->sb, err);
     }
     return 0;
 }

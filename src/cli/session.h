@@ -22,7 +22,7 @@
 
 enum session_io {
     SESSION_PASS,       /* the caller's stdin, stdout and stderr */
-    SESSION_CAPTURE,    /* stdout and stderr into result buffers; stdin is the caller's */
+    SESSION_STREAM,     /* pipes, relayed: output can be counted, cut and captured */
     SESSION_PTY,        /* a terminal of the sandbox's own, relayed to the caller's */
 };
 
@@ -37,6 +37,7 @@ struct session {
     const struct policy *policy;
     const char *const *argv;    /* NULL-terminated */
     enum session_io io;
+    bool capture;               /* output into the result's buffers instead of the caller's streams (not with PASS) */
     const struct session_file *file;    /* or NULL */
     bool quiet;                 /* no warnings but those about a missing wall */
     bool no_stdin;              /* stdin is /dev/null */
@@ -64,7 +65,7 @@ struct session_result {
     uint64_t out_bytes, err_bytes;      /* what the command wrote; valid when @counted */
     bool counted;
     bool out_truncated, err_truncated;
-    struct buf out, err;        /* SESSION_CAPTURE */
+    struct buf out, err;        /* with capture */
     struct session_denied denied[SESSION_DENIED_MAX];
     size_t n_denied;
     uint64_t denied_more;

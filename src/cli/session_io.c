@@ -68,7 +68,7 @@ session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct e
     }
     if (keep == 0)
         return 0;
-    if (l->s->io != SESSION_CAPTURE)
+    if (!l->s->capture)
         return write_out(is_err ? STDERR_FILENO : STDOUT_FILENO, p, keep, err);
     if (keep > into->max - into->n) {
         keep = into->max - into->n;

@@ -69,8 +69,7 @@ send_file(struct live *l, struct err *err)
             if (ev.type == GUEST_FILE_FAILED)
                 return guest_file_err(&ev.file_error, f->path, err);
             if (ev.type == GUEST_CLOSED)
-                return native_setup_failed(l->sb, err) < 0
-                           ? -1 : err_set(err, ERR_SYSTEM, "guest.gone", "the sandbox ended before its command started");
+                return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
         }
         if (got < 0)
             return -1;

@@ -131,8 +131,11 @@ do_bind(struct builder *b, const struct root_item *item, struct err *err)
     if (tree < 0)
         return err_wrap(err, "%s", item->source);
     at = mount_point(b, item->dest, st.st_mode);
-    if (at < 0)
-        return fail(err, item->dest);
+    if (at < 0) {
+        err_sys(err, errno, "wall.bind.destination", "there is no place for %s at %s", item->source, item->dest);
+        return err_hint(err, "nothing is ever created in a folder of the host (/usr, /opt, a bound tree): choose another "
+                        "destination, or make an empty one there first");
+    }
     if (mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "%s", item->dest);
     return 0;
