@@ -10,6 +10,7 @@
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/personality.h>
@@ -67,7 +68,8 @@ static const struct constant {
     { "IOPRIO_WHO_PROCESS", 1 },
     /* sockets; the type's upper bits are flags */
     C(AF_UNIX), C(AF_INET), C(AF_INET6), C(AF_NETLINK), C(SOCK_STREAM), C(SOCK_SEQPACKET), C(IPPROTO_ICMP),
-    C(IPPROTO_TCP), C(IPPROTO_UDP), C(IPPROTO_ICMPV6), C(NETLINK_ROUTE),
+    C(IPPROTO_TCP), C(IPPROTO_UDP), C(IPPROTO_ICMPV6), C(NETLINK_ROUTE), C(SOL_TCP), C(TCP_ULP), C(SOL_SOCKET),
+    C(SO_ATTACH_FILTER), C(SO_ATTACH_BPF), C(SO_ATTACH_REUSEPORT_EBPF),
     { "SOCK_TYPE_MASK", 0xf },
 };
 
@@ -85,6 +87,7 @@ static const struct {
     { "EACCES", EACCES },
     { "EAFNOSUPPORT", EAFNOSUPPORT },
     { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+    { "ENOPROTOOPT", ENOPROTOOPT },
 };
 
 /* 0x… hexadecimal, 0… octal (file modes), else decimal; at most 32 bits */

@@ -177,6 +177,8 @@ ATTACKS = {
     "packet socket": (["native", 41, 17, 3, 0], "EPERM", ["EAFNOSUPPORT"] * 3),
     "packet socket, high bits": (["native", 41, 0x1_00000011, 3, 0], "EPERM", ["EAFNOSUPPORT"] * 3),
     "multipath TCP": (["native", 41, 2, 1, 262], None, ["EPROTONOSUPPORT", "EAFNOSUPPORT", "EPROTONOSUPPORT"]),
+    "kernel TLS on a socket": (["native", 54, 0, 6, 31, "@", 4], None, ["ENOPROTOOPT"] * 3),
+    "pages moved into a pipe": (["native", 278, 1, "@", 0, 0], "ok", ["ENOSYS"] * 3),
     "TCP in light without network": (["native", 41, 2, 1, 0], "ok", ["ok", "EAFNOSUPPORT", "ok"]),
     "file handle": (["native", 303, 0xffffff9c, "@0x2e", "@128", "@", 0], "ok", ["EPERM"] * 3),
     "local descriptor table": (["native", 154, 0, "@", 16], "ok", ["ENOSYS"] * 3),

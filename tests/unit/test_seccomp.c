@@ -401,6 +401,12 @@ static const struct {
     { { LITE, .network_closed = true }, SYS_socket, AF_NETLINK, SOCK_RAW, 0, EAFNOSUPPORT },
     { { LITE, .network_closed = true }, SYS_socket, AF_UNIX, SOCK_STREAM, 0, SC_ALLOW },
     { { LITE }, SYS_socket, AF_INET, SOCK_STREAM, 0, SC_ALLOW },
+    { { STD }, SYS_setsockopt, 3, 6, 31, ENOPROTOOPT },        /* TCP_ULP */
+    { { STD }, SYS_setsockopt, 3, 6, 1, SC_ALLOW },            /* TCP_NODELAY */
+    { { STD }, SYS_setsockopt, 3, 1, 31, SC_ALLOW },           /* the same number, another level */
+    { { STD }, SYS_setsockopt, 3, 1, 26, SC_ALLOW },           /* SO_ATTACH_FILTER */
+    { { MAXI }, SYS_setsockopt, 3, HIGH | 1, 26, EPERM },
+    { { MAXI }, SYS_setsockopt, 3, 1, 2, SC_ALLOW },           /* SO_REUSEADDR */
     /* without a PID namespace: only oneself */
     { { LITE }, SYS_prlimit64, 0, 7, 0x7fff0000, SC_ALLOW },
     { { LITE }, SYS_prlimit64, 4711, 7, 0, SC_ALLOW },
