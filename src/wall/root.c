@@ -301,7 +301,8 @@ masks_make(struct builder *b, struct err *err)
 /* Parts of /proc that speak of the whole machine. An ordinary uid may read the first and could write none of the
  * second; where the sandbox's user is uid 0 outside (root of a container without privileges) its file modes protect
  * nothing, and the longer lists hold too (CVE-2022-0492 class). Defence in depth: the uid is what counts. */
-static const char *const proc_masked[] = { "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/interrupts" };
+static const char *const proc_masked[] = { "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/interrupts",
+                                           "/proc/pressure" };
 static const char *const proc_masked_root[] = {
     "/proc/acpi", "/proc/kcore", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
     "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/vmallocinfo", "/proc/slabinfo",

@@ -100,8 +100,9 @@ first_steps(const struct launch *l, struct err *err)
 {
     int none[GO_FDS_MAX];
 
-    /* the parent may have died before this took effect: then the socket is at its end */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+    /* The parent may have died before this took effect: then the socket is at its end. Without a pid namespace the
+     * guest must not be killed before what it started: there it sees the end of its transport and ends them. */
+    if (!l->plan->light && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
     return listen_for(l->go, GO_MAPPED, none, err) < 0 ? -1 : 0;
 }

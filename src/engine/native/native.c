@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -19,11 +20,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/str.h"
 #include "engine/engine.h"
 #include "engine/native/launch.h"
 #include "engine/native/native.h"
 #include "engine/native/light_folder.h"
 #include "engine/native/plan.h"
+#include "wire/msg.h"
 #include "wall/cgroup.h"
 
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
@@ -122,6 +125,8 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
     l.go = go_end;
     l.status = status_write;
     l.transport = guest_end;
+    if (sb->plan.light && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(err, errno, "wall.light.subreaper", "PR_SET_CHILD_SUBREAPER");
     sb->pid = ns_clone(flags, sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1, &sb->pidfd, err);
     if (sb->pid < 0)
         return -1;
@@ -211,6 +216,22 @@ native_setup_failed(struct sandbox *sb, struct err *err)
     return -1;
 }
 
+int
+native_gone(struct sandbox *sb, struct err *err)
+{
+    siginfo_t info = { .si_pid = 0 };
+
+    /* left unreaped: native_kill waits for it and counts what it used */
+    waitid(P_PID, (id_t)sb->pid, &info, WEXITED | WNOWAIT);
+    if (info.si_code == CLD_EXITED && info.si_status == GUEST_EXIT_PROTOCOL)
+        return err_set(err, ERR_PROTOCOL, "guest.protocol", "the guest refused what cloche sent it: this is a defect");
+    if (info.si_code == CLD_EXITED)
+        return err_set(err, ERR_SYSTEM, "guest.gone", "the guest ended with status %d before its command did",
+                       info.si_status);
+    err_set(err, ERR_SYSTEM, "guest.gone", "the guest was ended by signal %d before its command did", info.si_status);
+    return err_hint(err, "something outside killed process 1 of the sandbox, or the host ran out of memory");
+}
+
 bool
 native_over_memory(struct sandbox *sb)
 {
@@ -248,6 +269,36 @@ micros(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
+/* Light mode: whatever the guest could not end (it was killed itself) has become ours, because this process is a
+ * subreaper. Each round kills every child but the janitor and reaps, until none is left. */
+static void
+kill_orphans(const struct sandbox *sb)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    for (int round = 0; round < 1000; round++) {
+        cleanup_buf struct buf text = BUF_INIT(1 << 20);
+        bool any = false;
+        if (io_read_file(AT_FDCWD, path, &text) < 0)
+            return;
+        for (size_t i = 0, start = 0; i < text.n; i++) {
+            uint64_t pid;
+            if (text.p[i] != ' ')
+                continue;
+            if (str_parse_u64((struct str){ (char *)text.p + start, i - start }, INT32_MAX, &pid) &&
+                (pid_t)pid != sb->janitor.pid) {
+                any = true;
+                kill((pid_t)pid, SIGKILL);
+                waitpid((pid_t)pid, NULL, 0);
+            }
+            start = i + 1;
+        }
+        if (!any)
+            return;
+    }
+}
+
 void
 native_kill(struct sandbox *sb)
 {
@@ -267,6 +318,8 @@ native_kill(struct sandbox *sb)
     while (wait4(sb->pid, &status, 0, &usage) < 0)
         if (errno != EINTR)
             break;
+    if (sb->plan.light)
+        kill_orphans(sb);
     sb->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
     sb->pid = -1;
 }

@@ -36,6 +36,9 @@ int native_guard_plan(const struct sandbox *sb, struct buf *out, struct err *err
 /* The guest's transport closed early: did the wall's construction fail? -1 with @err when it did, 0 otherwise. */
 int native_setup_failed(struct sandbox *sb, struct err *err);
 
+/* The guest went away on its own: say how. Always -1. */
+int native_gone(struct sandbox *sb, struct err *err);
+
 /* Memory that is not files is above the limit (call every 100 ms or so). */
 bool native_over_memory(struct sandbox *sb);
 
