@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void
+__attribute__((format(printf, 4, 0))) static void
 fill(struct err *err, enum err_kind kind, const char *code, const char *fmt, va_list ap)
 {
     err->kind = kind;
