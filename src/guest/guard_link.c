@@ -42,3 +42,13 @@ guard_link_serve(struct guest *g, size_t i)
     (void)i;
     return -1;
 }
+
+int
+guard_link_check(struct guest *g, int dir, const char *name, const char *op)
+{
+    (void)g;
+    (void)dir;
+    (void)name;
+    (void)op;
+    return 0;
+}

@@ -29,6 +29,7 @@ struct exec_out {
     int fd;                     /* -1: none, or at its end */
     uint8_t type;               /* MSG_STDOUT, MSG_STDERR */
     bool limited;
+    bool hung;                  /* of a terminal: nobody holds it open just now */
     uint32_t room;              /* credit from the host, when @limited */
     uint32_t last;              /* after the command's end: how much of what is still there belongs to it */
 };
@@ -62,6 +63,7 @@ struct guest {
     struct guest_exec execs[MSG_EXECS_MAX];
     size_t n_execs;
     size_t n_ended;             /* of them: ended, with output still to send */
+    bool any_hung;              /* a terminal is to be looked at again in a moment */
     int orphans[GUEST_ORPHANS_MAX];
     size_t n_orphans;
     int root;                   /* where file requests live; -1: nowhere */
@@ -104,6 +106,8 @@ bool relay_wants_output(const struct guest *g, const struct guest_exec *e, size_
 /* After the command's end: note how much output is its own, and send EXIT once that is through. */
 void relay_mark_end(struct guest_exec *e);
 int relay_finish(struct guest *g, struct guest_exec *e);
+/* A moment has passed: look at terminals again that nobody held open. */
+void relay_retry_hung(struct guest *g);
 void relay_orphan(struct guest *g, size_t i);
 
 /* reap.c */

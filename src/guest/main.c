@@ -15,6 +15,8 @@
 #include "guest/guest.h"
 #include "guest/signals.h"
 
+#define HUNG_RETRY_MS 50
+
 static struct guest guest;      /* the whole state; .bss, so that start-up touches only what it uses */
 
 /* Everything above the transport is closed, whoever left it open. */
@@ -136,7 +138,7 @@ serve_signals(struct guest *g)
     if (came == 0)
         return;
     for (int signo = 1; signo < 32; signo++)
-        if ((came >> signo & 1) != 0 && signo != SIGCHLD && signo != SIGPIPE)
+        if ((came >> signo & 1) != 0 && signo != SIGCHLD && signo != SIGPIPE && signo != SIGXFSZ)
             reap_forward(g, signo);
     if ((came >> SIGCHLD & 1) != 0)
         reap_children(g);
@@ -151,14 +153,27 @@ finish_ended(struct guest *g)
     return 0;
 }
 
+/* Milliseconds to sleep at most; -1: until something happens. */
+static int
+patience(struct guest *g)
+{
+    int ms = watch_step(g);
+
+    if (files_busy(g) && !link_full(&g->link))
+        return 0;
+    return g->any_hung && (ms < 0 || ms > HUNG_RETRY_MS) ? HUNG_RETRY_MS : ms;
+}
+
 static int
 wait_for(struct guest *g, nfds_t n, int ms)
 {
     struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
 
-    if (files_busy(g) && !link_full(&g->link))
-        ms = 0, ts = (struct timespec){ 0 };
-    if (ppoll(polls, n, ms < 0 ? NULL : &ts, signals_open_mask()) < 0) {
+    int ready = ppoll(polls, n, ms < 0 ? NULL : &ts, signals_open_mask());
+
+    if (g->any_hung)
+        relay_retry_hung(g);
+    if (ready < 0) {
         /* Interrupted: nobody's answer is known this round. */
         for (nfds_t i = 0; i < n; i++)
             polls[i].revents = 0;
@@ -186,7 +201,7 @@ run(struct guest *g)
         serve_signals(g);
         if (finish_ended(g) < 0 || (files_busy(g) && !link_full(&g->link) && files_step(g) < 0))
             return GUEST_EXIT_SYSTEM;
-        ms = watch_step(g);
+        ms = patience(g);
         if (link_pending(&g->link) && link_flush(&g->link) < 0)
             return GUEST_EXIT_SYSTEM;
         n = collect(g);

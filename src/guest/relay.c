@@ -140,12 +140,19 @@ relay_wants_output(const struct guest *g, const struct guest_exec *e, size_t i)
 {
     const struct exec_out *o = &e->out[i];
 
-    return o->fd >= 0 && !link_full(&g->link) && (!o->limited || o->room > 0);
+    return o->fd >= 0 && !o->hung && !link_full(&g->link) && (!o->limited || o->room > 0);
 }
 
+/* A terminal that nobody holds open reads EIO. That is no end while the command lives: programs close their streams
+ * right before they exit, and closing the master then would kill them with SIGHUP; and /dev/tty can be opened
+ * again. */
 static void
-output_ended(struct guest_exec *e, struct exec_out *o)
+output_ended(struct guest *g, struct guest_exec *e, struct exec_out *o)
 {
+    if (e->stdio == EXEC_STDIO_PTY && !e->exited) {
+        o->hung = g->any_hung = true;
+        return;
+    }
     if (e->in_fd == o->fd)
         e->in_fd = -1;
     close_fd(&o->fd);
@@ -176,7 +183,7 @@ relay_output(struct guest *g, struct guest_exec *e, size_t i)
         return 0;
     }
     if (n <= 0) {
-        output_ended(e, o);     /* a terminal without any holder reads EIO */
+        output_ended(g, e, o);
         return 0;
     }
     frame_header_encode(header, o->type, 0, e->channel, (uint32_t)n);
@@ -200,11 +207,20 @@ relay_mark_end(struct guest_exec *e)
 
         if (o->fd < 0)
             continue;
+        o->hung = false;
         if (e->stdio == EXEC_STDIO_PTY)
             o->last = TERMINAL_LEFT_MAX;
         else
             o->last = ioctl(o->fd, FIONREAD, &left) == 0 && left > 0 ? (uint32_t)left : 0;
     }
+}
+
+void
+relay_retry_hung(struct guest *g)
+{
+    g->any_hung = false;
+    for (size_t i = 0; i < MSG_EXECS_MAX; i++)
+        g->execs[i].out[0].hung = false;
 }
 
 /* Keep reading (and throwing away) what background processes still write to an ended command's pipe: closing it

@@ -4,8 +4,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* SIGPIPE is caught rather than ignored: execve resets a caught signal, an ignored one stays ignored. */
-static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE };
+/* SIGPIPE and SIGXFSZ (a file request met a size limit) are caught rather than ignored: execve resets a caught
+ * signal, an ignored one stays ignored. */
+static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ };
 #define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
 
 static _Atomic uint64_t came;
