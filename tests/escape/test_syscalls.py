@@ -287,3 +287,31 @@ def test_debuggers_work_where_they_are_allowed(cloche, has):
     assert result.ok and "exited with 0" in result.err, result
     refused = cloche("run", "--mode", "max", "--", "strace", "/bin/true")
     assert not refused.ok
+
+
+@pytest.mark.ordinary
+def test_light_changes_no_metadata_outside(cloche, bare, world, project):
+    """Landlock does not see chmod, times and attributes: without namespaces the caller's other files have names."""
+    victim = world.root / "own" / "victim"
+    attack = ("import os,sys\np = sys.argv[1]\n"
+              "fd = os.open(p, os.O_RDONLY)\n"
+              "for name, how in (('chmod', lambda: os.chmod(p, 0o666)), ('fchmod', lambda: os.fchmod(fd, 0o606)),\n"
+              "                  ('utime', lambda: os.utime(p, (1, 1))), ('futime', lambda: os.utime(fd, (2, 2))),\n"
+              "                  ('setxattr', lambda: os.setxattr(p, 'user.cloche', b'1')),\n"
+              "                  ('fsetxattr', lambda: os.setxattr(fd, 'user.cloche2', b'1'))):\n"
+              " try: how(); print('changed by', name)\n"
+              " except OSError as e: print(name, e)\n")
+    changes = []
+    for run in (bare, cloche.sandbox):
+        victim.unlink(missing_ok=True)
+        victim.write_text("mine\n")
+        if cloche.person is not None and places.IS_ROOT:
+            os.chown(victim, cloche.person.pw_uid, cloche.person.pw_gid)
+        os.utime(victim, (1000, 1000))
+        flags = ["--mode", "light", "--workspace", f"{project}:rw"] if run is not bare else []
+        result = run(attack, flags=flags, args=[str(victim)])
+        assert result.ok or run is not bare, result
+        changes.append([line for line in result.out.splitlines() if line.startswith("changed by")])
+    assert len(changes[0]) >= 4, "the attack is real on this host"
+    assert not changes[1]
+    assert victim.stat().st_mode & 0o777 == 0o644 and victim.stat().st_mtime == 1000
