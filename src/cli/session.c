@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -96,8 +97,11 @@ on_time(struct live *l, struct err *err)
         native_kill(l->sb);
         l->closed = true;
     }
-    if (!l->closed && native_over_memory(l->sb)) {
-        l->memory = true;
+    if (!l->closed && now >= l->sample_us) {
+        l->sample_us = now + MEMORY_SAMPLE_US;
+        l->memory = native_over_memory(l->sb);
+    }
+    if (l->memory && !l->closed) {
         native_kill(l->sb);
         l->closed = true;
     }
@@ -113,8 +117,8 @@ poll_timeout(const struct live *l)
         next = l->deadline_us;
     if (l->kill_us > 0 && l->kill_us < next)
         next = l->kill_us;
-    if (l->sb->memory_limit > 0 && l->sb->cgroup.memory && now + MEMORY_SAMPLE_US < next)
-        next = now + MEMORY_SAMPLE_US;
+    if (l->sb->memory_limit > 0 && l->sb->cgroup.memory && l->sample_us < next)
+        next = l->sample_us;
     if (next == UINT64_MAX)
         return -1;
     return next <= now ? 0 : (int)((next - now + 999) / 1000 > 60000 ? 60000 : (next - now + 999) / 1000);
@@ -142,7 +146,10 @@ step(struct live *l, struct err *err)
     if (session_take_events(l, err) < 0)
         return -1;
     if (fds[2].revents != 0) {
-        ssize_t n = read(STDIN_FILENO, l->in, sizeof(l->in));
+        ssize_t n;
+        if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        n = read(STDIN_FILENO, l->in, STDIN_CHUNK);
         if (n > 0) {
             l->in_n = (size_t)n;
             l->in_at = 0;
@@ -205,6 +212,7 @@ supervise(struct live *l, struct err *err)
     if (session_open(l, err) < 0)
         return -1;
     l->r->setup_us = session_now_us() - begin;
+    l->sample_us = session_now_us() + MEMORY_SAMPLE_US;
     if (l->s->io == SESSION_PTY && tty_raw(&tty, STDIN_FILENO, err) < 0)
         return -1;
     r = loop(l, err);
@@ -223,7 +231,8 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     sigset_t old;
     int result;
 
-    *r = (struct session_result){ .engine = "native", .exit_code = -1 };
+    r->engine = "native";
+    r->exit_code = -1;
     r->out.max = r->err.max = SESSION_CAPTURE_MAX;
     clock_gettime(CLOCK_REALTIME, &r->started);
     if (s->policy->mode.v == MODE_OFF)
@@ -233,6 +242,7 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
         return -1;
     result = supervise(&l, err);
     guest_client_free(l.client);
+    free(l.in);
     if (l.sb != NULL && result < 0)
         native_abandon(l.sb);
     if (l.sb != NULL)

@@ -20,13 +20,13 @@ struct live {
     bool relay;                 /* output comes as frames */
     uint64_t deadline_us;       /* SIGTERM at; 0 none */
     uint64_t kill_us;           /* SIGKILL at; 0 none */
+    uint64_t sample_us;         /* memory is looked at next */
     bool ended;                 /* the command's end is known */
     bool closed;                /* the transport is at its end */
     bool cancelled, memory;
-    char in[STDIN_CHUNK];
+    char *in;                   /* STDIN_CHUNK bytes, made with the first use */
     size_t in_n, in_at;
     bool in_eof, in_closed;
-    int saved_out_flags;
 };
 
 uint64_t session_now_us(void);

@@ -328,13 +328,20 @@ cgroup_read(const struct cgroup *cg, struct cgroup_usage *out)
         return;
     if (cg->kind == CGROUP_V1) {
         out->peak_memory = read_value(cg->dirs[H_MEMORY], "memory.max_usage_in_bytes", NULL);
-        out->anon_memory = read_value(cg->dirs[H_MEMORY], "memory.stat", "rss");
         out->oom_kills = read_value(cg->dirs[H_MEMORY], "memory.oom_control", "oom_kill");
     } else {
         out->peak_memory = read_value(cg->dirs[0], "memory.peak", NULL);
-        out->anon_memory = read_value(cg->dirs[0], "memory.stat", "anon");
         out->oom_kills = read_value(cg->dirs[0], "memory.events", "oom_kill");
     }
+}
+
+uint64_t
+cgroup_anon(const struct cgroup *cg)
+{
+    if (!cg->memory)
+        return 0;
+    return cg->kind == CGROUP_V1 ? read_value(cg->dirs[H_MEMORY], "memory.stat", "rss")
+                                 : read_value(cg->dirs[0], "memory.stat", "anon");
 }
 
 int

@@ -51,11 +51,12 @@ int cgroup_join(const int *tasks, size_t n, struct err *err);
 
 struct cgroup_usage {
     uint64_t peak_memory;   /* bytes; 0 unknown */
-    uint64_t anon_memory;   /* bytes now, without files and tmpfs; 0 unknown */
     uint64_t oom_kills;
 };
 
 void cgroup_read(const struct cgroup *cg, struct cgroup_usage *out);
+/* Bytes of memory that are not files or tmpfs, now; 0 unknown. Costs a flush of the kernel's counters. */
+uint64_t cgroup_anon(const struct cgroup *cg);
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
 
 /* Remove the directories that cgroup_find named. True when none is left; false while processes are in them. */

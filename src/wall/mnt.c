@@ -169,55 +169,48 @@ enter(int at, const char *name)
     return openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int
-mnt_mkdirs(int root, const char *path)
+static bool
+on_device(int dir, dev_t own)
 {
-    cleanup_close int at = enter(root, ".");
+    struct stat st;
+
+    return fstat(dir, &st) == 0 && st.st_dev == own;
+}
+
+int
+mnt_mkdirs(int dir, const char *path, dev_t own)
+{
+    cleanup_close int at = -1;
     char name[NAME_MAX + 1];
-    struct stat own, here;
     bool bad;
 
-    if (at < 0 || fstat(at, &own) < 0)
-        return -1;
     while (next_component(&path, name, &bad)) {
-        int next;
-        /* never create inside a tree that was bound into this one: that would leave a ghost on the host */
-        if (fstat(at, &here) < 0)
-            return -1;
-        if (here.st_dev == own.st_dev && mkdirat(at, name, 0755) < 0 && errno != EEXIST && errno != EROFS)
-            return -1;
-        next = enter(at, name);
+        int here = at >= 0 ? at : dir, next = enter(here, name);
+        if (next < 0 && errno == ENOENT && on_device(here, own)) {
+            if (mkdirat(here, name, 0755) < 0 && errno != EEXIST)
+                return -1;
+            next = enter(here, name);
+        }
         if (next < 0)
             return -1;
         close_fd(&at);
         at = next;
     }
-    return bad ? -1 : take_fd(&at);
+    if (bad)
+        return -1;
+    return at >= 0 ? take_fd(&at) : enter(dir, ".");
 }
 
 int
-mnt_mkfile(int root, const char *path)
+mnt_mkfile(int dir, const char *name, dev_t own)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
-    char parent[PATH_MAX];
-    cleanup_close int dir = -1, made = -1;
-    struct stat own, here;
-    size_t n = slash != NULL ? (size_t)(slash - path) : 0;
+    cleanup_close int made = -1;
 
-    if (n >= sizeof(parent) || *name == '\0') {
-        errno = ENAMETOOLONG;
-        return -1;
+    if (on_device(dir, own)) {
+        made = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (made < 0 && errno != EEXIST)
+            return -1;
+        close_fd(&made);
     }
-    memcpy(parent, path, n);
-    parent[n] = '\0';
-    dir = mnt_mkdirs(root, parent);
-    if (dir < 0 || fstat(root, &own) < 0 || fstat(dir, &here) < 0)
-        return -1;
-    if (here.st_dev != own.st_dev)
-        return openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    made = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (made < 0 && errno != EEXIST && errno != EROFS)
-        return -1;
     return openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -46,12 +47,12 @@ int mnt_open_beneath(int root, const char *path, int flags, bool symlinks);
 /* As above, with RESOLVE_IN_ROOT semantics (absolute symlinks restart at @root). */
 int mnt_open_in_root(int root, const char *path, int flags);
 
-/* Make the directory @path (several components) below @root, each 0755, and return an O_PATH fd of the last.
- * Existing directories are entered; a symlink or a file on the way is refused (ENOTDIR, ELOOP). Nothing is created
- * on another file system than @root's: a mount point inside a bound tree must exist already (ENOENT), so that no
- * ghost file is left on the host. -1 with errno. */
-int mnt_mkdirs(int root, const char *path);
-/* Make an empty regular file @path (and its directories) below @root as a mount point; O_PATH fd or -1 with errno. */
-int mnt_mkfile(int root, const char *path);
+/* Make the directory @path (several components) below @dir, each 0755, and return an O_PATH fd of the last.
+ * Existing directories are entered; a symlink or a file on the way is refused (ENOTDIR, ELOOP). Nothing is created but
+ * on the device @own: a mount point inside a tree of the host must exist already (ENOENT), so that no ghost file is
+ * left there. -1 with errno. */
+int mnt_mkdirs(int dir, const char *path, dev_t own);
+/* Make an empty regular file @name, one component, in @dir as a mount point; the same rule. O_PATH fd or -1 with errno. */
+int mnt_mkfile(int dir, const char *name, dev_t own);
 
 #endif

@@ -19,6 +19,7 @@
 struct builder {
     const struct root_plan *plan;
     int root;           /* the new root: a directory fd of the attached tmpfs (or host copy) */
+    dev_t dev;          /* of the tmpfs root: only there mount points are made */
     int scratch;        /* a directory of the tmpfs that nothing inside can name: mask sources live here */
     int mask_dir;       /* empty directory, mode 000 */
     int mask_file;      /* empty file, mode 000 */
@@ -73,7 +74,7 @@ parent_of(struct builder *b, const char *dest, const char **name)
     if (b->parent >= 0 && strcmp(path, b->parent_path) == 0)
         return b->parent;
     close_fd(&b->parent);
-    b->parent = mnt_mkdirs(b->root, path);
+    b->parent = mnt_mkdirs(b->root, path, b->dev);
     if (b->parent >= 0 && n < sizeof(b->parent_path))
         memcpy(b->parent_path, path, n + 1);
     else
@@ -93,7 +94,7 @@ mount_point(struct builder *b, const char *dest, mode_t mode)
         return mnt_open_beneath(b->root, dest, O_PATH, false);
     }
     dir = parent_of(b, dest, &name);
-    return dir < 0 ? -1 : S_ISDIR(mode) ? mnt_mkdirs(dir, name) : mnt_mkfile(dir, name);
+    return dir < 0 ? -1 : S_ISDIR(mode) ? mnt_mkdirs(dir, name, b->dev) : mnt_mkfile(dir, name, b->dev);
 }
 
 /* A detached tree for @item: the parent's, or our own clone of the path, checked against what the parent saw. */
@@ -196,7 +197,7 @@ do_file(struct builder *b, const struct root_item *item, struct err *err)
     if (dir < 0)
         return fail(err, item->dest);
     fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, item->mode);
-    if (fd < 0 || io_write_full(fd, item->source, strlen(item->source)) < 0)
+    if (fd < 0 || io_write_full(fd, item->source, item->size) < 0)
         return fail(err, item->dest);
     return 0;
 }
@@ -349,7 +350,7 @@ proc_mount(struct builder *b, struct err *err)
         err_wrap(err, "/proc");
         return err_hint(err, "inside a container the outer /proc must not be masked; try --mode light");
     }
-    at = b->plan->host_view ? mnt_open_beneath(b->root, "/proc", O_PATH, false) : mnt_mkdirs(b->root, "/proc");
+    at = b->plan->host_view ? mnt_open_beneath(b->root, "/proc", O_PATH, false) : mnt_mkdirs(b->root, "/proc", b->dev);
     if (at < 0)
         return fail(err, "/proc");
     if (mnt_attach(tree, at, err) < 0)
@@ -420,7 +421,7 @@ dev_make(struct builder *b, struct err *err)
     cleanup_close int dev = -1, tree = -1, at = -1;
 
     if (!b->plan->host_view) {
-        dev = mnt_mkdirs(b->root, "/dev");
+        dev = mnt_mkdirs(b->root, "/dev", b->dev);
         return dev < 0 ? fail(err, "/dev") : dev_fill(dev, err);
     }
     /* host view: a directory of ours covers the host's /dev before it is filled */
@@ -476,6 +477,7 @@ root_enter(const struct root_plan *plan, struct err *err)
 {
     struct builder b = { .plan = plan, .root = -1, .scratch = -1, .mask_dir = -1, .mask_file = -1, .parent = -1 };
     cleanup_close int root = -1, hidden = -1, mask_dir = -1, mask_file = -1;
+    struct stat st;
 
     if (plan->n_items > ROOT_BINDS_MAX)
         return err_set(err, ERR_POLICY, "wall.root.too-many", "%zu mounts; the limit is %d", plan->n_items,
@@ -496,6 +498,9 @@ root_enter(const struct root_plan *plan, struct err *err)
     if (hidden < 0 || hide(hidden, err) < 0 || move_in(root, "/", err) < 0)
         return err_wrap(err, "root file system");
     b.root = root;
+    if (fstat(root, &st) < 0)
+        return fail(err, "root");
+    b.dev = st.st_dev;
     b.scratch = hidden;
     if (masks_make(&b, err) < 0)
         return -1;

@@ -42,6 +42,7 @@ struct root_item {
     bool recursive;
     bool optional;              /* absent source: skip */
     mode_t mode;
+    size_t size;                /* ROOT_FILE: bytes of @source */
 };
 
 struct root_plan {

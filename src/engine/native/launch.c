@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -152,8 +153,11 @@ descriptors(const struct launch *l, int guest, int *status, struct err *err)
 static int
 landlock(const struct native_plan *plan, struct err *err)
 {
-    struct landlock_rule rules[PLAN_RULES_MAX];
+    cleanup_free struct landlock_rule *rules = calloc(plan->n_rules, sizeof(*rules));
     struct landlock_plan l = plan->landlock;
+
+    if (rules == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
 
     if (plan->landlock_support.abi == 0)
         return 0;       /* plan_make has refused, or decided that the other walls hold */

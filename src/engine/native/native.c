@@ -179,7 +179,7 @@ native_create(const struct policy *p, struct sandbox **out, struct err *err)
     if (sb == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     sb->pid = -1;
-    sb->plan = (struct native_plan)NATIVE_PLAN_INIT;
+    plan_init(&sb->plan);
     sb->pidfd = sb->go = sb->status = sb->transport = -1;
     sb->cgroup = (struct cgroup)CGROUP_INIT;
     sb->janitor = (struct janitor)JANITOR_INIT;
@@ -235,12 +235,9 @@ native_gone(struct sandbox *sb, struct err *err)
 bool
 native_over_memory(struct sandbox *sb)
 {
-    struct cgroup_usage usage;
-
     if (!sb->cgroup.memory || sb->memory_limit == 0 || sb->plan.light)
         return false;
-    cgroup_read(&sb->cgroup, &usage);
-    return usage.anon_memory > sb->memory_limit;
+    return cgroup_anon(&sb->cgroup) > sb->memory_limit;
 }
 
 static int

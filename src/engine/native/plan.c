@@ -62,6 +62,19 @@ plan_printf(struct native_plan *plan, const char *fmt, ...)
     return out;
 }
 
+char *
+plan_copy(struct native_plan *plan, const void *p, size_t n)
+{
+    char *out = arena_get(plan, n + 1);
+
+    if (out == NULL)
+        return NULL;
+    if (n > 0)
+        memcpy(out, p, n);
+    out[n] = '\0';
+    return out;
+}
+
 struct root_item *
 plan_item(struct native_plan *plan, enum root_op op, const char *source, const char *dest, struct err *err)
 {
@@ -242,6 +255,14 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
     }
     plan->landlock.required &= plan->landlock_support.features;
     return 0;
+}
+
+void
+plan_init(struct native_plan *plan)
+{
+    plan->cow = (struct cow_state)COW_STATE_INIT;
+    plan->root.host_tree = -1;
+    plan->overlay.lower.tree = plan->overlay.layers.tree = -1;
 }
 
 int

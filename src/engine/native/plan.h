@@ -20,8 +20,6 @@
 #include "workspace/overlay.h"
 
 #define PLAN_ITEMS_MAX ROOT_BINDS_MAX
-#define NATIVE_PLAN_INIT { .cow = COW_STATE_INIT, .root = { .host_tree = -1 }, \
-                           .overlay = { .lower = { .tree = -1 }, .layers = { .tree = -1 } } }
 #define PLAN_RULES_MAX 2048
 #define PLAN_TREES_MAX 300
 
@@ -80,12 +78,16 @@ struct native_plan {
     void *arena;
 };
 
-/* @plan is NATIVE_PLAN_INIT and stays where it is. @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with plan_free in both cases. */
+/* @plan is all zero (a fresh page costs nothing until it is written). */
+void plan_init(struct native_plan *plan);
+
+/* @plan was initialised and stays where it is. @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with plan_free in both cases. */
 int plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 void plan_free(struct native_plan *plan);
 
 /* Arena strings: live as long as the plan. NULL (and @err) when memory is gone. */
 char *plan_printf(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *plan_copy(struct native_plan *plan, const void *p, size_t n);   /* @n bytes and a NUL */
 struct root_item *plan_item(struct native_plan *plan, enum root_op op, const char *source, const char *dest,
                             struct err *err);
 int plan_rule(struct native_plan *plan, const char *path, enum landlock_access access, bool optional,

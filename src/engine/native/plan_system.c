@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "engine/native/plan.h"
 
-#define COPY_MAX    (16 * 1024)     /* bytes of a file that is copied instead of bound */
+#define COPY_MAX    (64 * 1024)     /* bytes of a file that is copied instead of bound */
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static int
@@ -59,6 +59,7 @@ etc_file(struct native_plan *plan, const char *path, char *content, struct err *
     if (item == NULL)
         return -1;
     item->mode = 0644;
+    item->size = strlen(content);
     return 0;
 }
 
@@ -67,12 +68,16 @@ static int
 etc_copy(struct native_plan *plan, const char *path, struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(COPY_MAX);
+    struct root_item *item;
 
     if (io_read_file(AT_FDCWD, path, &text) < 0)
         return 0;       /* not readable for us: not for the sandbox either */
-    if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
-        return 0;       /* not a text file */
-    return etc_file(plan, path, plan_printf(plan, "%.*s", (int)text.n, text.n > 0 ? (const char *)text.p : ""), err);
+    item = plan_item(plan, ROOT_FILE, plan_copy(plan, text.p, text.n), path, err);
+    if (item == NULL)
+        return -1;
+    item->mode = 0644;
+    item->size = text.n;
+    return 0;
 }
 
 /* A file or folder of the host's /etc, when it is there. Links are copied as links: what they name is in /usr or
@@ -113,8 +118,8 @@ etc(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     static const char *const from_host[] = {
         "ld.so.cache", "ld.so.conf", "ld-musl-x86_64.path", "alternatives", "ssl", "pki", "crypto-policies", "localtime",
-        "timezone", "mime.types", "services", "protocols", "bash.bashrc", "inputrc", "fonts", "java-17-openjdk",
-        "java-21-openjdk", "java", "python3", "perl", "os-release", "debian_version", "lsb-release", "redhat-release",
+        "timezone", "services", "protocols", "bash.bashrc", "inputrc", "fonts", "java-17-openjdk", "java-21-openjdk",
+        "java", "os-release", "debian_version", "lsb-release", "redhat-release",
     };
     static const char *const from_host_network[] = { "resolv.conf", "hosts", "nsswitch.conf", "gai.conf" };
     bool host_network = p->network.v == NETWORK_HOST;
