@@ -1,0 +1,340 @@
+/* guest/guard.c: one notification after the other (see guard.h, guard_priv.h) */
+#include "guest/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+static const struct {
+    int nr;
+    int (*serve)(struct call *c);
+    const char *op;
+} calls[] = {
+    { SYS_openat, call_open, "create" },
+    { SYS_mkdirat, call_make, "mkdir" },
+    { SYS_mknodat, call_make, "mknod" },
+    { SYS_renameat2, call_rename, "rename" },
+    { SYS_linkat, call_link, "link" },
+    { SYS_symlinkat, call_symlink, "symlink" },
+    { SYS_unlinkat, call_modify, "remove" },
+    { SYS_connect, call_connect, "connect" },
+    { SYS_bind, call_bind, "bind" },
+    { SYS_truncate, call_modify, "truncate" },
+    { SYS_fchmod, call_modify, "chmod" },
+    { SYS_fchmodat, call_modify, "chmod" },
+    { SYS_fchown, call_modify, "chown" },
+    { SYS_fchownat, call_modify, "chown" },
+    { SYS_setxattr, call_modify, "setxattr" },
+    { SYS_lsetxattr, call_modify, "setxattr" },
+    { SYS_fsetxattr, call_modify, "setxattr" },
+    { SYS_removexattr, call_modify, "setxattr" },
+    { SYS_lremovexattr, call_modify, "setxattr" },
+    { SYS_fremovexattr, call_modify, "setxattr" },
+    { SYS_utimensat, call_modify, "utime" },
+#ifdef SYS_renameat
+    { SYS_renameat, call_rename, "rename" },
+#endif
+#ifdef SYS_open
+    { SYS_open, call_open, "create" },
+    { SYS_creat, call_open, "create" },
+    { SYS_mkdir, call_make, "mkdir" },
+    { SYS_mknod, call_make, "mknod" },
+    { SYS_rename, call_rename, "rename" },
+    { SYS_link, call_link, "link" },
+    { SYS_symlink, call_symlink, "symlink" },
+    { SYS_unlink, call_modify, "remove" },
+    { SYS_rmdir, call_modify, "remove" },
+    { SYS_chmod, call_modify, "chmod" },
+    { SYS_chown, call_modify, "chown" },
+    { SYS_lchown, call_modify, "chown" },
+    { SYS_utime, call_modify, "utime" },
+    { SYS_utimes, call_modify, "utime" },
+    { SYS_futimesat, call_modify, "utime" },
+#endif
+};
+
+/* --- start and end */
+
+static int
+copy_list(char ***out, size_t *n_out, char *const *list, size_t n, struct err *err)
+{
+    *out = calloc(n + 1, sizeof(**out));
+    if (*out == NULL)
+        return err_sys(err, errno, "memory", "the name guard");
+    for (; *n_out < n; ++*n_out)
+        if (((*out)[*n_out] = strdup(list[*n_out])) == NULL)
+            return err_sys(err, errno, "memory", "the name guard");
+    return 0;
+}
+
+/* /proc is how callers are looked at: it must be procfs, and show our own pid namespace. */
+static int
+open_proc(struct guard *g, struct err *err)
+{
+    char self[16] = "", own[16];
+    struct stat st;
+
+    g->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (g->proc < 0 || fstat(g->proc, &st) < 0)
+        return err_sys(err, errno, "guard.proc", "/proc");
+    snprintf(own, sizeof(own), "%d", (int)g->pid);
+    if (!walk_is_proc(g->proc) || readlinkat(g->proc, "self", self, sizeof(self) - 1) < 0 || strcmp(self, own) != 0)
+        return err_set(err, ERR_SYSTEM, "guard.proc", "/proc does not show the name guard's own processes");
+    g->proc_dev = st.st_dev;
+    return 0;
+}
+
+static int
+start(struct guard *g, const struct guard_plan *plan, struct err *err)
+{
+    struct stat st;
+
+    g->flags = plan->flags | ((plan->flags & GUARD_EXISTING) != 0 ? GUARD_NAMES : 0);
+    g->pid = getpid();
+    g->uid = geteuid();
+    g->gid = getegid();
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(err, errno, "guard.proc", "PR_SET_DUMPABLE");
+    if (open_proc(g, err) < 0)
+        return -1;
+    g->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (g->root < 0 || fstat(g->root, &st) < 0)
+        return err_sys(err, errno, "guard.root", "/");
+    g->root_id = ident_of(&st);
+    if (copy_list(&g->sockets, &g->n_sockets, plan->sockets, plan->n_sockets, err) < 0 ||
+        copy_list(&g->socket_trees, &g->n_socket_trees, plan->socket_trees, plan->n_socket_trees, err) < 0)
+        return -1;
+    return rules_init(&g->rules, plan, err);
+}
+
+int
+guard_new(const struct guard_plan *plan, struct guard **out, struct err *err)
+{
+    struct guard *g = calloc(1, sizeof(*g));
+
+    if (g == NULL)
+        return err_sys(err, errno, "memory", "the name guard");
+    g->proc = g->root = -1;
+    if (start(g, plan, err) < 0) {
+        guard_free(g);
+        return -1;
+    }
+    *out = g;
+    return 0;
+}
+
+static void
+free_denial(struct denial_slot *d)
+{
+    free(d->target);
+    free(d->rule);
+    *d = (struct denial_slot){ 0 };
+}
+
+void
+guard_free(struct guard *g)
+{
+    if (g == NULL)
+        return;
+    rules_free(&g->rules);
+    for (size_t i = 0; i < g->n_sockets; i++)
+        free(g->sockets[i]);
+    free(g->sockets);
+    for (size_t i = 0; i < g->n_socket_trees; i++)
+        free(g->socket_trees[i]);
+    free(g->socket_trees);
+    for (size_t i = 0; i < g->n_own_sockets; i++)
+        close_fd(&g->own_sockets[i].fd);
+    for (size_t i = 0; i < g->n_denials; i++)
+        free_denial(&g->denials[i]);
+    free_denial(&g->taken);
+    close_fd(&g->proc);
+    close_fd(&g->root);
+    free(g);
+}
+
+/* --- denials */
+
+int
+deny_text(struct guard *g, const char *op, const char *target, const char *rule)
+{
+    struct denial_slot *d;
+
+    for (size_t i = 0; i < g->n_denials; i++) {
+        d = &g->denials[i];
+        if (strcmp(d->op, op) == 0 && strcmp(d->target, target) == 0 && strcmp(d->rule, rule) == 0) {
+            d->count += d->count < UINT32_MAX;
+            return 0;
+        }
+    }
+    d = &g->denials[g->n_denials];
+    if (g->n_denials < DENIALS_MAX) {
+        *d = (struct denial_slot){ 1, op, strdup(target), strdup(rule) };
+        if (d->target != NULL && d->rule != NULL) {
+            g->n_denials++;
+            return 0;
+        }
+        free_denial(d);
+    }
+    g->more_denials += g->more_denials < UINT32_MAX;
+    return 0;
+}
+
+int
+deny(struct call *c, const struct place *p, const char *rule, int error)
+{
+    char text[2 * PATH_MAX];
+    ssize_t n = readlink(fd_path(p->dir).text, text, PATH_MAX);
+
+    if (n < 0)
+        n = 0;
+    if (n == 1)
+        n = 0;      /* "/" */
+    text[n] = '/';
+    memcpy(text + n + 1, p->name, p->name_n);
+    text[(size_t)n + 1 + p->name_n] = '\0';
+    deny_text(c->g, c->op, text, rule);
+    return -error;
+}
+
+bool
+guard_next_denial(struct guard *g, struct guard_denial *out)
+{
+    free_denial(&g->taken);
+    if (g->n_denials == 0 && g->more_denials == 0)
+        return false;
+    if (g->n_denials == 0) {
+        *out = (struct guard_denial){ g->more_denials, "other", "...", "..." };
+        g->more_denials = 0;
+        return true;
+    }
+    g->taken = g->denials[0];
+    memmove(g->denials, g->denials + 1, --g->n_denials * sizeof(g->denials[0]));
+    *out = (struct guard_denial){ g->taken.count, g->taken.op, g->taken.target, g->taken.rule };
+    return true;
+}
+
+bool
+judge_make(struct call *c, const struct place *p, bool directory, const char **rule)
+{
+    enum place_kind kind;
+
+    /* names that nothing can be made under */
+    if (p->name[0] == '/' || (p->name_n == 1 && p->name[0] == '.') || (p->name_n == 2 && memcmp(p->name, "..", 2) == 0))
+        return false;
+    kind = rules_place(c->g, p->dir, &p->dir_st, p->name, p->name_n, rule);
+    return kind == PLACE_PROTECTED || (kind == PLACE_INTERIOR && !directory);
+}
+
+int
+guard_check(struct guard *g, int dirfd, const char *name, const char *op)
+{
+    struct place p = { .dir = dirfd };      /* borrowed: not closed */
+    struct call c = { .g = g, .op = op };
+    const char *rule = "";
+    size_t n = strlen(name);
+
+    if (n > NAME_MAX || fstat(dirfd, &p.dir_st) < 0)
+        return n > NAME_MAX ? ENAMETOOLONG : errno;
+    memcpy(p.name, name, n + 1);
+    p.name_n = n;
+    if (!judge_make(&c, &p, strcmp(op, "mkdir") == 0, &rule))
+        return 0;
+    return -deny(&c, &p, rule, EACCES);
+}
+
+/* --- answers */
+
+void
+answer(const struct call *c, int result)
+{
+    struct gs_resp resp = { .id = c->id };
+
+    if (result < 0)
+        resp.error = result;
+    else
+        resp.val = result;
+    /* ENOENT: the caller is gone, nobody waits for this. */
+    (void)syscall(SYS_ioctl, c->listener, GS_NOTIF_SEND, &resp);
+}
+
+int
+answer_fd(struct call *c, int fd, bool cloexec)
+{
+    struct gs_addfd add = { .id = c->id, .flags = GS_ADDFD_SEND, .srcfd = (uint32_t)fd,
+                            .newfd_flags = cloexec ? O_CLOEXEC : 0 };
+    long rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
+    int saved = errno;
+
+    close(fd);
+    if (rc >= 0 || saved == ENOENT)
+        return ANSWERED;
+    /* EMFILE is the caller's own limit; EINVAL a kernel without SEND, which guard_probe() refuses */
+    return saved == EINVAL ? -EACCES : -saved;
+}
+
+/* --- serving */
+
+static int
+serve(struct call *c)
+{
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        int rc;
+
+        if (calls[i].nr != c->nr)
+            continue;
+        c->op = calls[i].op;
+        rc = caller_look(c);
+        if (rc == 0)
+            return calls[i].serve(c);
+        deny_text(c->g, c->op, "?", "caller cannot be looked into");
+        return rc;
+    }
+    return -ENOSYS;
+}
+
+/* 1: served; 0: there was nothing after all; -1 with errno. */
+static int
+serve_one(struct guard *g, int listener)
+{
+    struct gs_notif n;
+    struct call c;
+    int result;
+
+    memset(&n, 0, sizeof(n));       /* the kernel insists */
+    if (syscall(SYS_ioctl, listener, GS_NOTIF_RECV, &n) < 0)
+        return errno == ENOENT || errno == EINTR ? 0 : -1;
+    c = (struct call){ .g = g, .listener = listener, .id = n.id, .tid = (pid_t)n.pid, .nr = n.nr, .root = -1 };
+    memcpy(c.args, n.args, sizeof(c.args));
+    result = n.arch == GS_ARCH ? serve(&c) : -ENOSYS;
+    close_fd(&c.root);
+    if (result != ANSWERED)
+        answer(&c, result);
+    return 1;
+}
+
+int
+guard_on_notify(struct guard *g, int listener)
+{
+    for (int i = 0; i < SERVE_MAX; i++) {
+        struct pollfd p = { .fd = listener, .events = POLLIN };
+
+        /* RECV would wait when the caller that woke us was killed meanwhile. */
+        if (poll(&p, 1, 0) < 0)
+            return errno == EINTR ? 0 : -1;
+        if ((p.revents & POLLIN) == 0)
+            return (p.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 ? 1 : 0;
+        if (serve_one(g, listener) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,483 @@
+/* guest/guard_modify.c: light mode: what exists is protected too
+ *
+ * Where no mount makes protected files read-only, removing them, and changing their length, mode, owner, attributes
+ * and times, goes through the guard as well (opening them for writing: guard_open.c). The object is taken hold of
+ * once, judged by where it lies, and changed through the same descriptor.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+#define XATTR_NAME_ROOM  256
+#define XATTR_VALUE_MAX  65536
+
+enum change { CHANGE_REMOVE, CHANGE_LENGTH, CHANGE_MODE, CHANGE_OWNER, CHANGE_XATTR, CHANGE_TIMES };
+
+/* One call, its arguments copied. */
+struct changing {
+    struct call *c;
+    enum change what;
+    int dirfd;
+    int fd;                     /* the call names a descriptor; -1: a path */
+    uint64_t path;              /* address */
+    bool follow;
+    int flags;
+    int64_t length;
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+    bool remove_xattr;
+    char xattr[XATTR_NAME_ROOM];
+    char *value;
+    size_t value_n;
+    bool now;
+    struct timespec times[2];
+};
+
+/* --- where an object lies */
+
+bool
+object_protected(struct guard *g, int object, const char **rule)
+{
+    cleanup_close int dir = -1;
+    char path[PATH_MAX];
+    struct stat st, there, dir_st;
+    char *slash;
+    ssize_t n;
+
+    *rule = "file without a path";
+    if (g->rules.n_entries == 0)
+        return false;
+    if (fstat(object, &st) < 0)
+        return true;
+    /* has no name that could be protected: deleted, unnamed, a pipe */
+    if (st.st_nlink == 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)))
+        return false;
+    if (rules_same_object(g, &st, rule))
+        return true;
+    *rule = "file without a path";
+    n = readlink(fd_path(object).text, path, sizeof(path) - 1);
+    if (n <= 0 || path[0] != '/')
+        return true;
+    path[n] = '\0';
+    if (S_ISDIR(st.st_mode))
+        return rules_below(g, object, rule) != PLACE_FREE;
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &dir_st) < 0 || fstatat(dir, slash + 1, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !ident_eq(ident_of(&st), ident_of(&there)))
+        return true;
+    return rules_place(g, dir, &dir_st, slash + 1, strlen(slash + 1), rule) != PLACE_FREE;
+}
+
+void
+deny_object(struct call *c, int object, const char *rule)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink(fd_path(object).text, path, sizeof(path) - 1);
+
+    path[n > 0 ? n : 0] = '\0';
+    deny_text(c->g, c->op, path, rule);
+}
+
+/* --- doing it */
+
+static int
+later_length(struct call *c, const void *p)
+{
+    const struct changing *w = p;
+    cleanup_close int fd = open(fd_path(w->fd).text, O_WRONLY | O_CLOEXEC);
+
+    (void)c;
+    return fd < 0 || ftruncate(fd, w->length) < 0 ? -errno : 0;
+}
+
+/* Never truncate(2) itself: it waits for a lease. */
+static int
+change_length(struct changing *w, int object)
+{
+    cleanup_close int fd = -1;
+    struct stat st;
+
+    if (w->length < 0)
+        return -EINVAL;
+    if (fstat(object, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    fd = open(fd_path(object).text, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == EAGAIN) {
+        w->fd = object;
+        return worker_start(w->c, &object, 1, later_length, w);
+    }
+    return fd < 0 || ftruncate(fd, w->length) < 0 ? -errno : 0;
+}
+
+/* @object is O_PATH (from a path) or the caller's own open file (@w->fd). */
+static int
+change(struct changing *w, int object)
+{
+    bool open_file = w->fd >= 0;
+    struct fd_path path = fd_path(object);
+    int rc = -1;
+
+    switch (w->what) {
+    case CHANGE_LENGTH:
+        return change_length(w, object);
+    case CHANGE_MODE:
+        /* raw: musl's wrapper makes fchmod() work where the kernel refuses it */
+        rc = open_file ? (int)syscall(SYS_fchmod, object, (unsigned)w->mode) : chmod(path.text, w->mode);
+        break;
+    case CHANGE_OWNER:
+        rc = w->c->nr == SYS_fchown ? (int)syscall(SYS_fchown, object, w->uid, w->gid)
+                                    : fchownat(object, "", w->uid, w->gid, AT_EMPTY_PATH);
+        break;
+    case CHANGE_XATTR:
+        if (w->remove_xattr)
+            rc = open_file ? fremovexattr(object, w->xattr) : removexattr(path.text, w->xattr);
+        else
+            rc = open_file ? fsetxattr(object, w->xattr, w->value, w->value_n, w->flags)
+                           : setxattr(path.text, w->xattr, w->value, w->value_n, w->flags);
+        break;
+    case CHANGE_TIMES:
+        rc = open_file && w->path == 0 ? futimens(object, w->now ? NULL : w->times)
+                                       : utimensat(AT_FDCWD, path.text, w->now ? NULL : w->times, 0);
+        break;
+    case CHANGE_REMOVE:
+        return -EINVAL;
+    }
+    return rc < 0 ? -errno : rc;
+}
+
+static int
+change_fd(struct changing *w)
+{
+    cleanup_close int file = -1;
+    const char *rule = "";
+    int fd = caller_fd(w->c, w->fd);
+
+    if (fd < 0)
+        return fd;
+    file = fd;
+    if (object_protected(w->c->g, file, &rule)) {
+        deny_object(w->c, file, rule);
+        return -EACCES;
+    }
+    return caller_waits(w->c) ? change(w, file) : ANSWERED;
+}
+
+static int
+remove_name(struct changing *w, const char *path)
+{
+    cleanup_place struct place at = PLACE_INIT;
+    const char *rule = "";
+    char name[PATH_MAX + 1];
+    struct stat st;
+    int rc = walk_parent(w->c, w->dirfd, path, &at);
+
+    if (rc < 0)
+        return rc;
+    if (fstatat(at.dir, place_name(&at, name), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        judge_make(w->c, &at, S_ISDIR(st.st_mode), &rule))
+        return deny(w->c, &at, rule, EACCES);
+    if (!caller_waits(w->c))
+        return ANSWERED;
+    return unlinkat(at.dir, at.name, w->flags) < 0 ? -errno : 0;
+}
+
+/* Judge an existing object by the place that its path gave. */
+static int
+judge_object(struct changing *w, const struct place *at, int object)
+{
+    const char *rule = "";
+    struct stat st;
+
+    if (fstat(object, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode) ? rules_below(w->c->g, object, &rule) != PLACE_FREE
+                            : judge_make(w->c, at, true, &rule) ||
+                              (st.st_nlink > 1 && rules_same_object(w->c->g, &st, &rule)))
+        return deny(w->c, at, rule, EACCES);
+    return 0;
+}
+
+static int
+change_path(struct changing *w, const char *path)
+{
+    cleanup_place struct place at = PLACE_INIT;
+    cleanup_close int object = -1;
+    const char *rule = "";
+    int found = -1, rc = walk_object(w->c, w->dirfd, path, w->follow, &at, &found);
+
+    if (rc < 0)
+        return rc;
+    object = found;
+    if (object >= 0) {
+        if (object_protected(w->c->g, object, &rule)) {
+            deny_object(w->c, object, rule);
+            return -EACCES;
+        }
+    } else {
+        object = openat(at.dir, at.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (object < 0)
+            return -errno;
+        if ((rc = judge_object(w, &at, object)) < 0)
+            return rc;
+    }
+    return caller_waits(w->c) ? change(w, object) : ANSWERED;
+}
+
+/* --- copying the arguments */
+
+static int
+copy_xattr(struct changing *w, const uint64_t *a)
+{
+    int rc = caller_short_string(w->c, a[0], w->xattr, sizeof(w->xattr));
+
+    if (rc < 0)
+        return rc;
+    if (w->xattr[0] == '\0')
+        return -ERANGE;
+    if (w->remove_xattr)
+        return 0;
+    if (a[2] > XATTR_VALUE_MAX)
+        return -E2BIG;
+    w->value_n = (size_t)a[2];
+    w->flags = (int)a[3];
+    w->value = malloc(w->value_n + 1);
+    if (w->value == NULL)
+        return -ENOMEM;
+    return caller_bytes(w->c, a[1], w->value, w->value_n);
+}
+
+/* struct timeval[2] */
+static int
+copy_timevals(struct changing *w, uint64_t addr)
+{
+    int64_t tv[4];
+    int rc;
+
+    w->now = addr == 0;
+    if (w->now)
+        return 0;
+    if ((rc = caller_bytes(w->c, addr, tv, sizeof(tv))) < 0)
+        return rc;
+    for (int i = 0; i < 2; i++) {
+        if (tv[2 * i + 1] < 0 || tv[2 * i + 1] >= 1000000)
+            return -EINVAL;
+        w->times[i] = (struct timespec){ .tv_sec = tv[2 * i], .tv_nsec = tv[2 * i + 1] * 1000 };
+    }
+    return 0;
+}
+
+static int
+decode_utimensat(struct changing *w, const uint64_t *a)
+{
+    int64_t ts[4];
+    int rc;
+
+    w->what = CHANGE_TIMES;
+    w->dirfd = (int)a[0];
+    w->path = a[1];
+    w->flags = (int)a[3];
+    w->follow = (w->flags & AT_SYMLINK_NOFOLLOW) == 0;
+    w->now = a[2] == 0;
+    if ((w->flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0)
+        return -EINVAL;
+    if (w->path == 0) {
+        if (w->flags != 0)
+            return -EINVAL;
+        w->fd = w->dirfd;
+        if (w->fd < 0)
+            return w->fd == AT_FDCWD ? -EFAULT : -EBADF;
+    }
+    if (w->now)
+        return 0;
+    if ((rc = caller_bytes(w->c, a[2], ts, sizeof(ts))) < 0)
+        return rc;
+    for (int i = 0; i < 2; i++)
+        w->times[i] = (struct timespec){ .tv_sec = ts[2 * i], .tv_nsec = ts[2 * i + 1] };
+    return 0;
+}
+
+static void
+decode_owner(struct changing *w, const uint64_t *a)
+{
+    w->what = CHANGE_OWNER;
+    w->uid = (uid_t)a[0];
+    w->gid = (gid_t)a[1];
+}
+
+#ifdef SYS_open
+/* Calls that only older architectures have. */
+static int
+decode_old(struct changing *w, const uint64_t *a)
+{
+    int64_t tv[2];
+    int rc;
+
+    w->path = a[0];
+    switch (w->c->nr) {
+    case SYS_unlink:
+        w->what = CHANGE_REMOVE;
+        return 0;
+    case SYS_rmdir:
+        w->what = CHANGE_REMOVE;
+        w->flags = AT_REMOVEDIR;
+        return 0;
+    case SYS_chmod:
+        w->what = CHANGE_MODE;
+        w->mode = (mode_t)a[1];
+        return 0;
+    case SYS_lchown:
+        w->follow = false;
+        __attribute__((fallthrough));
+    case SYS_chown:
+        decode_owner(w, a + 1);
+        return 0;
+    case SYS_utime:
+        w->what = CHANGE_TIMES;
+        w->now = a[1] == 0;
+        if (w->now)
+            return 0;
+        if ((rc = caller_bytes(w->c, a[1], tv, sizeof(tv))) < 0)
+            return rc;
+        w->times[0].tv_sec = tv[0];
+        w->times[1].tv_sec = tv[1];
+        return 0;
+    case SYS_utimes:
+        w->what = CHANGE_TIMES;
+        return copy_timevals(w, a[1]);
+    case SYS_futimesat:
+        w->what = CHANGE_TIMES;
+        w->dirfd = (int)a[0];
+        w->path = a[1];
+        w->fd = w->path == 0 ? w->dirfd : -1;
+        if (w->path == 0 && w->fd < 0)
+            return w->fd == AT_FDCWD ? -EFAULT : -EBADF;
+        return copy_timevals(w, a[2]);
+    default:
+        return -ENOSYS;
+    }
+}
+#endif
+
+static int
+decode_fd(struct changing *w, const uint64_t *a)
+{
+    w->fd = (int)a[0];
+    if (w->fd < 0)
+        return -EBADF;
+    switch (w->c->nr) {
+    case SYS_fchmod:
+        w->what = CHANGE_MODE;
+        w->mode = (mode_t)a[1];
+        return 0;
+    case SYS_fchown:
+        decode_owner(w, a + 1);
+        return 0;
+    default:
+        w->what = CHANGE_XATTR;
+        w->remove_xattr = w->c->nr == SYS_fremovexattr;
+        return copy_xattr(w, a + 1);
+    }
+}
+
+static int
+decode(struct changing *w)
+{
+    const uint64_t *a = w->c->args;
+
+    switch (w->c->nr) {
+    case SYS_unlinkat:
+        w->what = CHANGE_REMOVE;
+        w->dirfd = (int)a[0];
+        w->path = a[1];
+        w->flags = (int)a[2];
+        return (w->flags & ~AT_REMOVEDIR) != 0 ? -EINVAL : 0;
+    case SYS_truncate:
+        w->what = CHANGE_LENGTH;
+        w->path = a[0];
+        w->length = (int64_t)a[1];
+        return 0;
+    case SYS_fchmodat:
+        w->what = CHANGE_MODE;
+        w->dirfd = (int)a[0];
+        w->path = a[1];
+        w->mode = (mode_t)a[2];
+        return 0;
+    case SYS_fchownat:
+        w->dirfd = (int)a[0];
+        w->path = a[1];
+        w->flags = (int)a[4];
+        w->follow = (w->flags & AT_SYMLINK_NOFOLLOW) == 0;
+        decode_owner(w, a + 2);
+        return (w->flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0 ? -EINVAL : 0;
+    case SYS_lsetxattr:
+    case SYS_lremovexattr:
+        w->follow = false;
+        __attribute__((fallthrough));
+    case SYS_setxattr:
+    case SYS_removexattr:
+        w->what = CHANGE_XATTR;
+        w->path = a[0];
+        w->remove_xattr = w->c->nr == SYS_removexattr || w->c->nr == SYS_lremovexattr;
+        return copy_xattr(w, a + 1);
+    case SYS_utimensat:
+        return decode_utimensat(w, a);
+    case SYS_fchmod:
+    case SYS_fchown:
+    case SYS_fsetxattr:
+    case SYS_fremovexattr:
+        return decode_fd(w, a);
+    default:
+#ifdef SYS_open
+        return decode_old(w, a);
+#else
+        return -ENOSYS;
+#endif
+    }
+}
+
+static int
+modify(struct changing *w)
+{
+    char path[PATH_MAX];
+    int rc = decode(w);
+
+    if (rc < 0)
+        return rc;
+    if (w->fd >= 0)
+        return change_fd(w);
+    if ((rc = caller_string(w->c, w->path, path)) < 0)
+        return rc;
+    if (w->what == CHANGE_REMOVE)
+        return remove_name(w, path);
+    if (path[0] == '\0' && (w->flags & AT_EMPTY_PATH) != 0 && w->what != CHANGE_XATTR) {
+        w->fd = w->dirfd;
+        if (w->fd != AT_FDCWD)
+            return w->fd < 0 ? -EBADF : change_fd(w);
+        w->fd = -1;
+        memcpy(path, ".", 2);
+    }
+    return change_path(w, path);
+}
+
+int
+call_modify(struct call *c)
+{
+    struct changing w = { .c = c, .dirfd = AT_FDCWD, .fd = -1, .follow = true };
+    int rc = modify(&w);
+
+    free(w.value);
+    return rc;
+}

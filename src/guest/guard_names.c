@@ -1,0 +1,173 @@
+/* guest/guard_names.c: mkdir, mknod, symlink and link, performed for the caller */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+static bool
+exists(const struct place *p)
+{
+    char name[PATH_MAX + 1];
+    struct stat st;
+
+    return fstatat(p->dir, place_name(p, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* May something be made at @p? 0, or the refusal: EEXIST where the kernel would say so too. */
+static int
+may_make(struct call *c, const struct place *p, bool directory)
+{
+    const char *rule = "";
+
+    if (!judge_make(c, p, directory, &rule))
+        return 0;
+    return exists(p) ? -EEXIST : deny(c, p, rule, EACCES);
+}
+
+/* After @p was made: take it away again when the file system took its name for a protected one. */
+static int
+made(struct call *c, const struct place *p, long rc, int remove_flags)
+{
+    const char *rule = "";
+    char name[PATH_MAX + 1];
+
+    if (rc < 0)
+        return -errno;
+    if (!rules_ambiguous(c->g, p->name, p->name_n) ||
+        !rules_aliased(c->g, p->dir, &p->dir_st, place_name(p, name), &rule))
+        return 0;
+    (void)unlinkat(p->dir, name, remove_flags);
+    return deny(c, p, rule, EACCES);
+}
+
+int
+call_make(struct call *c)
+{
+    cleanup_place struct place at = PLACE_INIT;
+    const uint64_t *a = c->args;
+    bool directory = c->nr == SYS_mkdirat;
+    char path[PATH_MAX];
+    int dirfd = AT_FDCWD, rc;
+    mode_t before;
+    long made_rc;
+
+    if (c->nr == SYS_mkdirat || c->nr == SYS_mknodat)
+        dirfd = (int)*a++;
+#ifdef SYS_mkdir
+    directory |= c->nr == SYS_mkdir;
+#endif
+    if ((rc = caller_string(c, a[0], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
+        (rc = may_make(c, &at, directory)) < 0 || (rc = caller_status(c)) < 0)
+        return rc;
+    if (!caller_waits(c))
+        return ANSWERED;
+    before = umask(c->umask);
+    if (directory)
+        made_rc = syscall(SYS_mkdirat, at.dir, at.name, (unsigned)a[1]);
+    else
+        made_rc = syscall(SYS_mknodat, at.dir, at.name, (unsigned)a[1], (unsigned)a[2]);
+    (void)umask(before);
+    return made(c, &at, made_rc, directory ? AT_REMOVEDIR : 0);
+}
+
+int
+call_symlink(struct call *c)
+{
+    cleanup_place struct place at = PLACE_INIT;
+    const uint64_t *a = c->args;
+    char target[PATH_MAX], path[PATH_MAX];
+    int dirfd = AT_FDCWD, rc = caller_string(c, a[0], target);
+
+    if (rc < 0)
+        return rc;
+    if (c->nr == SYS_symlinkat)
+        dirfd = (int)*++a;
+    if ((rc = caller_string(c, a[1], path)) < 0)
+        return rc;
+    if (target[0] == '\0')
+        return -ENOENT;
+    if ((rc = walk_parent(c, dirfd, path, &at)) < 0 || (rc = may_make(c, &at, false)) < 0)
+        return rc;
+    if (!caller_waits(c))
+        return ANSWERED;
+    return made(c, &at, symlinkat(target, at.dir, at.name), 0);
+}
+
+/* --- link */
+
+struct linking {
+    int olddir, newdir, flags;
+    char old[PATH_MAX], new[PATH_MAX];
+};
+
+/* The file that gets another name: a descriptor of the object itself, or a place. */
+static int
+link_source(struct call *c, const struct linking *l, struct place *from, int *object)
+{
+    const char *rule = "";
+    int rc;
+
+    *object = -1;
+    if (l->old[0] == '\0' && (l->flags & AT_EMPTY_PATH) != 0) {
+        *object = l->olddir == AT_FDCWD ? -ENOENT : caller_fd(c, l->olddir);
+        rc = *object < 0 ? *object : 0;
+    } else {
+        rc = walk_object(c, l->olddir, l->old, (l->flags & AT_SYMLINK_FOLLOW) != 0, from, object);
+    }
+    if (rc < 0)
+        return rc;
+    if (*object >= 0) {
+        if (!object_protected(c->g, *object, &rule))
+            return 0;
+        deny_object(c, *object, rule);
+        return -EACCES;
+    }
+    if (judge_make(c, from, true, &rule) && exists(from))
+        return deny(c, from, rule, EACCES);
+    return 0;
+}
+
+static int
+link_it(struct call *c, const struct linking *l)
+{
+    cleanup_place struct place from = PLACE_INIT, to = PLACE_INIT;
+    cleanup_close int object = -1;
+    int source = -1, rc = link_source(c, l, &from, &source);
+    long linked;
+
+    object = source >= 0 ? source : -1;
+    if (rc < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 || (rc = may_make(c, &to, false)) < 0)
+        return rc;
+    if (!caller_waits(c))
+        return ANSWERED;
+    if (object >= 0)
+        linked = syscall(SYS_linkat, AT_FDCWD, fd_path(object).text, to.dir, to.name, AT_SYMLINK_FOLLOW);
+    else
+        linked = syscall(SYS_linkat, from.dir, from.name, to.dir, to.name, 0);
+    return made(c, &to, linked, 0);
+}
+
+int
+call_link(struct call *c)
+{
+    struct linking l = { .olddir = AT_FDCWD, .newdir = AT_FDCWD };
+    uint64_t old = c->args[0], new = c->args[1];
+    int rc;
+
+    if (c->nr == SYS_linkat) {
+        l.olddir = (int)c->args[0];
+        old = c->args[1];
+        l.newdir = (int)c->args[2];
+        new = c->args[3];
+        l.flags = (int)c->args[4];
+    }
+    if ((l.flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0)
+        return -EINVAL;
+    if ((rc = caller_string(c, old, l.old)) < 0 || (rc = caller_string(c, new, l.new)) < 0)
+        return rc;
+    return link_it(c, &l);
+}

@@ -1,0 +1,376 @@
+/* guest/guard_open.c: open, openat and creat, performed for the caller
+ *
+ * The guard opens with O_NOFOLLOW (it follows by itself, in the caller's name), O_NOCTTY (the terminal would become
+ * the guard's) and O_NONBLOCK (it must not wait for a FIFO's other end or a lease), and takes the last one back
+ * before the descriptor leaves. An existing file is tried first without O_CREAT: only a creation needs the caller's
+ * umask, which is the dearest thing to ask for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+#define PIPEFS_MAGIC 0x50495045
+#define FOLLOW       (INT_MIN + 1)      /* the last name is a symbolic link to follow */
+
+struct opening {
+    struct call *c;
+    struct place at;
+    int flags;                  /* as the caller gave them */
+    mode_t mode;
+};
+
+struct open_job {
+    int object;                 /* O_PATH */
+    int flags;
+};
+
+static int
+raw_open(int dir, const char *name, int flags, mode_t mode)
+{
+    long fd = syscall(SYS_openat, dir, name, flags, (unsigned)mode);
+
+    return fd < 0 ? -errno : (int)fd;
+}
+
+static bool
+writes(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+}
+
+/* --- what may block */
+
+static int
+open_job(struct call *c, const void *p)
+{
+    const struct open_job *job = p;
+    int fd = raw_open(AT_FDCWD, fd_path(job->object).text, job->flags | O_NOCTTY | O_CLOEXEC, 0);
+
+    return fd < 0 ? fd : answer_fd(c, fd, (job->flags & O_CLOEXEC) != 0);
+}
+
+/* Open the object in a worker, and wait there. */
+static int
+open_later(const struct opening *o, int object)
+{
+    const struct open_job job = { object, o->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW) };
+
+    return worker_start(o->c, &object, 1, open_job, &job);
+}
+
+/* --- terminals */
+
+/* /dev/tty means the caller's terminal: find it by its number. */
+static int
+open_tty(const struct opening *o)
+{
+    unsigned nr = caller_tty(o->c);
+    unsigned maj = (nr >> 8) & 0xfff, min = (nr & 0xff) | ((nr >> 12) & 0xfff00);
+    char path[32];
+    struct stat st;
+    int fd;
+
+    if (nr == 0 || maj < 136 || maj > 143)
+        return -ENXIO;
+    snprintf(path, sizeof(path), "dev/pts/%u", (maj - 136) * 256 + min);
+    fd = raw_open(o->c->own_root ? o->c->g->root : o->c->root, path,
+                  (o->flags & ~(O_CREAT | O_EXCL)) | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return -ENXIO;
+    if (fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(maj, min)) {
+        close(fd);
+        return -ENXIO;
+    }
+    return fd;
+}
+
+/* --- the end of an opening that worked */
+
+static int
+hand_over(const struct opening *o, int fd)
+{
+    struct stat st;
+    int now;
+
+    if (fstat(fd, &st) < 0 || ((o->flags & O_CREAT) != 0 && S_ISDIR(st.st_mode))) {
+        close(fd);
+        return -EISDIR;
+    }
+    if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
+        close(fd);
+        fd = open_tty(o);
+        if (fd < 0)
+            return fd;
+    }
+    if ((o->flags & O_NONBLOCK) == 0) {
+        now = fcntl(fd, F_GETFL);
+        if (now < 0 || fcntl(fd, F_SETFL, now & ~O_NONBLOCK) < 0) {
+            close(fd);
+            return -EACCES;
+        }
+    }
+    return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+}
+
+/* --- an object that has no place: behind one of /proc's magic links */
+
+static bool
+is_pipe(int object)
+{
+    struct statfs fs;
+
+    return fstatfs(object, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
+static int
+open_object(struct opening *o, int object)
+{
+    const char *rule = "";
+    struct stat st;
+    int fd;
+
+    if (fstat(object, &st) < 0)
+        return -errno;
+    if ((o->c->g->flags & GUARD_EXISTING) != 0 && writes(o->flags) && object_protected(o->c->g, object, &rule)) {
+        deny_object(o->c, object, rule);
+        return -EACCES;
+    }
+    if (!caller_waits(o->c))
+        return ANSWERED;
+    if (S_ISFIFO(st.st_mode) && (o->flags & (O_NONBLOCK | O_ACCMODE)) == O_RDONLY && !is_pipe(object))
+        return open_later(o, object);
+    if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
+        fd = open_tty(o);
+    } else {
+        fd = raw_open(AT_FDCWD, fd_path(object).text,
+                      (o->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
+    }
+    if ((fd == -EAGAIN || (fd == -ENXIO && S_ISFIFO(st.st_mode))) && (o->flags & O_NONBLOCK) == 0)
+        return open_later(o, object);
+    return fd < 0 ? fd : hand_over(o, fd);
+}
+
+/* --- a name in a directory */
+
+/* The first try said why not; the kernel would have gone on. */
+static int
+open_failed(struct opening *o, int error)
+{
+    cleanup_close int object = -1;
+    char name[PATH_MAX + 1];
+    struct stat st;
+
+    if (error != -ELOOP && error != -ENOTDIR && error != -ENXIO && error != -EAGAIN)
+        return error;
+    object = raw_open(o->at.dir, place_name(&o->at, name), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (object < 0 || fstat(object, &st) < 0)
+        return error;
+    if (S_ISLNK(st.st_mode))
+        return (error == -ELOOP || error == -ENOTDIR) && (o->flags & O_NOFOLLOW) == 0 ? FOLLOW : error;
+    if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
+        int fd = open_tty(o);
+
+        return fd < 0 ? fd : hand_over(o, fd);
+    }
+    if ((o->flags & O_NONBLOCK) == 0 && (error == -EAGAIN || (error == -ENXIO && S_ISFIFO(st.st_mode))))
+        return open_later(o, object);
+    return error;
+}
+
+/* A FIFO's reader must wait; opening it for a moment to find that out would let its writer pass. */
+static int
+reader_of_fifo(struct opening *o)
+{
+    cleanup_close int object = -1;
+    char name[PATH_MAX + 1];
+    struct stat st;
+
+    if ((o->flags & (O_ACCMODE | O_NONBLOCK)) != O_RDONLY ||
+        fstatat(o->at.dir, place_name(&o->at, name), &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISFIFO(st.st_mode) ||
+        o->at.name[o->at.name_n] == '/')
+        return 0;
+    if ((o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    object = raw_open(o->at.dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    return object < 0 ? object : open_later(o, object);
+}
+
+/* Create: only here the umask counts, and only here a name may turn out to be another. */
+static int
+create(struct opening *o, int flags)
+{
+    const char *rule = "";
+    char name[PATH_MAX + 1];
+    bool look = rules_ambiguous(o->c->g, o->at.name, o->at.name_n);
+    struct stat st;
+    mode_t before;
+    int fd, rc = caller_status(o->c);
+
+    if (rc < 0)
+        return rc;
+    if (!caller_waits(o->c))
+        return ANSWERED;
+    (void)place_name(&o->at, name);
+    if (look && fstatat(o->at.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        look = false;       /* it was there before */
+    before = umask(o->c->umask);
+    fd = raw_open(o->at.dir, o->at.name, flags, o->mode);
+    (void)umask(before);
+    if (fd < 0 || !look || !rules_aliased(o->c->g, o->at.dir, &o->at.dir_st, name, &rule))
+        return fd;
+    close(fd);
+    (void)unlinkat(o->at.dir, name, 0);
+    return deny(o->c, &o->at, rule, EACCES);
+}
+
+/* This place may not be created in; what exists may be opened, unless that too is ours to refuse. */
+static int
+open_closed(struct opening *o, const char *rule)
+{
+    char name[PATH_MAX + 1];
+    struct stat st;
+
+    if (fstatat(o->at.dir, place_name(&o->at, name), &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (errno != ENOENT || (o->flags & O_CREAT) == 0)
+            return -errno;
+        return deny(o->c, &o->at, rule, EACCES);
+    }
+    if ((o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    if ((o->flags & O_CREAT) != 0 && S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if ((o->c->g->flags & GUARD_EXISTING) != 0 && writes(o->flags) && !S_ISLNK(st.st_mode))
+        return deny(o->c, &o->at, rule, EACCES);
+    return 0;
+}
+
+/* Light mode: another name of a protected file is the protected file. */
+static int
+refuse_hard_link(struct opening *o)
+{
+    const char *rule = "";
+    char name[PATH_MAX + 1];
+    struct stat st;
+
+    if ((o->c->g->flags & GUARD_EXISTING) == 0 || !writes(o->flags) ||
+        fstatat(o->at.dir, place_name(&o->at, name), &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_nlink < 2 || !rules_same_object(o->c->g, &st, &rule))
+        return 0;
+    return deny(o->c, &o->at, rule, EACCES);
+}
+
+static int
+open_place(struct opening *o)
+{
+    const char *rule = "";
+    bool closed = judge_make(o->c, &o->at, false, &rule);
+    bool plain = o->at.name[o->at.name_n] != '/' && o->at.name[0] != '/';
+    int flags, fd, rc;
+
+    if (closed && (rc = open_closed(o, rule)) < 0)
+        return rc;
+    if (!closed && (rc = refuse_hard_link(o)) < 0)
+        return rc;
+    if (!caller_waits(o->c))
+        return ANSWERED;
+    if ((rc = reader_of_fifo(o)) != 0)
+        return rc;
+    flags = o->flags | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+    if (closed)
+        flags &= ~(O_CREAT | O_EXCL);
+    /* O_EXCL and O_DIRECTORY mean something else together with O_CREAT; in a sticky directory O_CREAT brings the
+     * kernel's protection against planted files (fs.protected_regular) */
+    if ((flags & O_CREAT) != 0 &&
+        ((flags & (O_EXCL | O_DIRECTORY)) != 0 || (o->at.dir_st.st_mode & S_ISVTX) != 0 || !plain)) {
+        fd = create(o, flags);
+    } else {
+        fd = raw_open(o->at.dir, o->at.name, flags & ~O_CREAT, 0);
+        if (fd == -ENOENT && (flags & O_CREAT) != 0)
+            fd = create(o, flags);
+    }
+    if (fd == ANSWERED)
+        return fd;
+    return fd < 0 ? open_failed(o, fd) : hand_over(o, fd);
+}
+
+/* --- O_TMPFILE: a file without a name; to give it one is linkat's business */
+
+static int
+open_unnamed(struct opening *o, int dirfd, const char *path)
+{
+    cleanup_close int object = -1, dir = -1;
+    mode_t before;
+    int fd, rc = walk_object(o->c, dirfd, path, (o->flags & O_NOFOLLOW) == 0, &o->at, &object);
+
+    if (rc < 0 || (rc = caller_status(o->c)) < 0)
+        return rc;
+    if (object < 0) {
+        dir = raw_open(o->at.dir, o->at.name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        if (dir < 0)
+            return dir;
+    }
+    if (!caller_waits(o->c))
+        return ANSWERED;
+    before = umask(o->c->umask);
+    fd = raw_open(object >= 0 ? object : dir, ".", (o->flags & ~O_NOFOLLOW) | O_CLOEXEC, o->mode);
+    (void)umask(before);
+    return fd < 0 ? fd : answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+}
+
+/* --- */
+
+static int
+open_path(struct opening *o, int dirfd, const char *path)
+{
+    int links = 0, rc;
+
+    if ((o->flags & GS_OPEN_TMPFILE) != 0)
+        return open_unnamed(o, dirfd, path);
+    rc = walk_parent(o->c, dirfd, path, &o->at);
+    while (rc == 0) {
+        cleanup_close int object = -1;
+
+        rc = open_place(o);
+        if (rc != FOLLOW)
+            return rc;
+        rc = walk_follow(o->c, &o->at, &links, &object);
+        if (object >= 0)
+            return open_object(o, object);
+    }
+    return rc;
+}
+
+int
+call_open(struct call *c)
+{
+    struct opening o = { .c = c, .at = PLACE_INIT };
+    char path[PATH_MAX];
+    int dirfd = AT_FDCWD, rc;
+    const uint64_t *a = c->args;
+
+    if (c->nr == SYS_openat)
+        dirfd = (int)*a++;
+    o.flags = (int)a[1];
+    o.mode = (mode_t)(a[2] & 07777);
+#ifdef SYS_creat
+    if (c->nr == SYS_creat) {
+        o.flags = O_CREAT | O_WRONLY | O_TRUNC;
+        o.mode = (mode_t)(a[1] & 07777);
+    }
+#endif
+    if ((o.flags & O_CREAT) == 0)
+        c->op = "write";
+    rc = caller_string(c, a[0], path);
+    if (rc == 0)
+        rc = open_path(&o, dirfd, path);
+    place_close(&o.at);
+    return rc;
+}

@@ -1,0 +1,263 @@
+/* guest/guard_priv.h: what the name guard's files share
+ *
+ *   guard.c           one notification: receive, look at the caller, dispatch, answer; denials
+ *   guard_caller.c    the caller: memory (each byte copied once), directories, umask
+ *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
+ *   guard_rules.c     a place to a verdict
+ *   guard_open.c      open with O_CREAT (and every writing open in light mode)
+ *   guard_names.c     mkdir, mknod, symlink, link
+ *   guard_rename.c    rename
+ *   guard_modify.c    light mode: unlink, truncate, chmod, chown, xattrs, times
+ *   guard_sock.c      connect, bind
+ *   guard_worker.c    what may block, in a process of its own
+ *
+ * Functions answer as system calls do in the kernel: a value >= 0 or a negated errno.
+ */
+#ifndef CLOCHE_GUEST_GUARD_PRIV_H
+#define CLOCHE_GUEST_GUARD_PRIV_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "guest/guard.h"
+#include "guest/guard_sys.h"
+
+#define WALK_LINKS_MAX   40                     /* as the kernel */
+#define WALK_REST_MAX    (4 * PATH_MAX)         /* what is left to walk, symlinks expanded */
+#define DENIALS_MAX      64                     /* different ones between two reports */
+#define WORKERS_MAX      64
+#define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
+#define SERVE_MAX        32                     /* notifications per guard_on_notify() */
+
+/* An answer that was given already, or that a worker will give. */
+#define ANSWERED         INT_MIN
+
+/* Which object, whatever it is called. */
+struct ident {
+    dev_t dev;
+    ino_t ino;
+};
+
+static inline bool
+ident_eq(struct ident a, struct ident b)
+{
+    return a.dev == b.dev && a.ino == b.ino;
+}
+
+static inline struct ident
+ident_of(const struct stat *st)
+{
+    return (struct ident){ st->st_dev, st->st_ino };
+}
+
+enum place_kind {
+    PLACE_FREE,
+    PLACE_INTERIOR,     /* an ancestor of a protected path: may only be a plain directory, and stays where it is */
+    PLACE_PROTECTED,    /* a protected path itself, or below one */
+};
+
+/* One name in one directory that a rule speaks of. */
+struct name_entry {
+    char *name;
+    uint32_t hash;
+    uint32_t dir;               /* index of the directory */
+    uint32_t child;             /* PLACE_INTERIOR: the directory that this name is; else UINT32_MAX */
+    bool protect, allow, interior;
+    char *rule;                 /* "ROOT/PATH", for reports */
+};
+
+/* A directory whose names matter: a root, or a place below it. Looked up anew for each decision: it may not exist
+ * yet, and it may be replaced from outside. */
+struct name_dir {
+    uint32_t root;
+    char *path;                 /* relative to the root; "" is the root itself */
+};
+
+struct rules {
+    struct { int fd; char *path; } *roots;
+    size_t n_roots;
+    struct name_dir *dirs;
+    size_t n_dirs;
+    struct name_entry *entries;
+    size_t n_entries;
+    uint32_t *table;            /* open addressing by hash; entry index + 1, 0 is empty */
+    size_t table_mask;
+};
+
+struct own_socket {
+    int fd;                     /* O_PATH: pins the inode, so that its number is not reused */
+    struct ident id;
+};
+
+struct denial_slot {
+    uint32_t count;
+    const char *op;
+    char *target, *rule;
+};
+
+struct guard {
+    uint32_t flags;
+    struct rules rules;
+    char **sockets;
+    size_t n_sockets;
+    char **socket_trees;
+    size_t n_socket_trees;
+    int proc;                   /* /proc, O_PATH */
+    dev_t proc_dev;
+    int root;                   /* our own root directory, O_PATH */
+    struct ident root_id;
+    pid_t pid;
+    uid_t uid;
+    gid_t gid;
+    bool no_vm_readv;           /* the sandbox's filter refuses it: use /proc/PID/mem */
+    pid_t workers[WORKERS_MAX];
+    size_t n_workers;
+    struct own_socket own_sockets[OWN_SOCKETS_MAX];
+    size_t n_own_sockets, next_own_socket;
+    struct denial_slot denials[DENIALS_MAX];
+    size_t n_denials;
+    uint32_t more_denials;
+    struct denial_slot taken;   /* what guard_next_denial() lent out */
+    char rest[2][WALK_REST_MAX];/* guard_walk.c */
+};
+
+/* One trapped call. */
+struct call {
+    struct guard *g;
+    int listener;
+    uint64_t id;
+    pid_t tid;
+    int nr;
+    uint64_t args[6];
+    const char *op;             /* for reports */
+    bool own_root;              /* the caller's root directory is ours */
+    int root;                   /* the caller's root directory when it is another, else -1 */
+    struct ident root_id;
+    pid_t tgid;                 /* 0: not looked at yet */
+    mode_t umask;
+};
+
+/* Where a path leads: the directory that we hold, and the last name in it (never looked up yet). */
+struct place {
+    int dir;                    /* O_PATH, owned */
+    struct stat dir_st;
+    bool on_proc;
+    bool at_once;               /* the kernel walked the path as it is, without a magic link: it would do so again */
+    char name[PATH_MAX + 1];    /* with a '/' behind it when the path had one; "/" alone is the root directory */
+    size_t name_n;              /* without that '/' */
+};
+
+#define PLACE_INIT { .dir = -1 }
+#define cleanup_place __attribute__((cleanup(place_close)))
+void place_close(struct place *p);
+/* The name without a '/' behind it, in @room. */
+const char *place_name(const struct place *p, char room[PATH_MAX + 1]);
+
+/* --- guard_caller.c */
+
+/* Who calls? Fills @c->own_root, @c->root. 0, or -EPERM for a caller that is not one of ours to serve. */
+int caller_look(struct call *c);
+/* Is the notification still the same call (the thread alive and waiting)? Ask after looking, before acting. */
+bool caller_waits(const struct call *c);
+/* Copy a string (at most PATH_MAX with its NUL) or exactly @n bytes. 0, -EFAULT, -ENAMETOOLONG, -EPERM. */
+int caller_string(struct call *c, uint64_t addr, char out[PATH_MAX]);
+int caller_bytes(struct call *c, uint64_t addr, void *out, size_t n);
+/* A string of an xattr name's length: -ERANGE when longer than @room - 1. */
+int caller_short_string(struct call *c, uint64_t addr, char *out, size_t room);
+/* umask and thread group: read once. 0 or -EPERM. */
+int caller_status(struct call *c);
+/* O_PATH of the caller's working directory (AT_FDCWD) or descriptor. Negative: -EBADF, -EPERM. */
+int caller_dir(struct call *c, int dirfd);
+/* A duplicate of the caller's descriptor: the same open file. Negative: -EBADF, -EPERM. */
+int caller_fd(struct call *c, int fd);
+/* "TID/" + @name below /proc. */
+int caller_proc_open(const struct call *c, const char *name, int flags);
+/* The number of the caller's controlling terminal as /proc has it; 0: none. */
+unsigned caller_tty(struct call *c);
+
+/* --- guard_walk.c */
+
+/* Walk to the parent of @path. 0 or a negated errno. */
+int walk_parent(struct call *c, int dirfd, const char *path, struct place *out);
+/* The same below a directory that is held already; @links counts symlinks over several walks. */
+int walk_parent_from(struct call *c, int base, const char *path, int *links, struct place *out);
+/* What @p names is a symbolic link that is to be followed: replace @p by where it leads. When it is one of /proc's
+ * magic links there is no place: *@object becomes an O_PATH descriptor of the object itself. */
+int walk_follow(struct call *c, struct place *p, int *links, int *object);
+/* Walk to the object itself: follows the last name when @follow (or when '/' is behind it). *@object is -1 when the
+ * place is what counts (the object may not exist). */
+int walk_object(struct call *c, int dirfd, const char *path, bool follow, struct place *out, int *object);
+/* An object on procfs that is ours, not the caller's: answers -EACCES. 0: no objection. */
+int walk_refuse_own_proc(const struct guard *g, int fd);
+bool walk_is_proc(int fd);
+/* "/proc/self/fd/N" */
+struct fd_path { char text[32]; };
+struct fd_path fd_path(int fd);
+
+/* --- guard_rules.c */
+
+int rules_init(struct rules *r, const struct guard_plan *plan, struct err *err);
+void rules_free(struct rules *r);
+/* What is @name in the directory @dir? *@rule says by which rule. Trailing '/' does not count. */
+enum place_kind rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n,
+                            const char **rule);
+/* Is the directory @dir a protected one or below one? */
+enum place_kind rules_below(struct guard *g, int dir, const char **rule);
+/* Is the object (not a directory entry) a protected one under another name? By identity. */
+bool rules_same_object(struct guard *g, const struct stat *st, const char **rule);
+/* Would the directory @source be or bring something protected if it were put at (@dir_st, @name)? */
+bool rules_brings(struct guard *g, int source, const struct stat *dir_st, const char *name, size_t name_n,
+                  const char **rule);
+/* Is @id a guarded root, or a directory on the way to one or to one of its named directories? */
+bool rules_holds(struct guard *g, struct ident id, const char **rule);
+/* 1: @id is the directory @fd or above it; 0: it is not; -1: cannot be told. */
+int rules_on_the_way(int fd, struct ident id);
+
+/* Names that a file system might take for another (case folding beyond ASCII, short names, streams): only once it is
+ * made can it be told what it became. */
+bool rules_ambiguous(const struct guard *g, const char *name, size_t name_n);
+/* Is what now lies at @name also what a protected name (or one on the way to one) of the same directory finds? */
+bool rules_aliased(struct guard *g, int dir, const struct stat *dir_st, const char *name, const char **rule);
+
+/* --- guard.c */
+
+/* Note a denial. Returns -@error. */
+int deny(struct call *c, const struct place *p, const char *rule, int error);
+int deny_text(struct guard *g, const char *op, const char *target, const char *rule);
+/* Judge @p for making something there that is not a plain directory (or is one, @directory).
+ * 0: free; 1: refused if it would be made, and *@rule says why. */
+bool judge_make(struct call *c, const struct place *p, bool directory, const char **rule);
+/* Hand @fd (closed here) to the caller as its answer. ANSWERED or a negated errno. */
+int answer_fd(struct call *c, int fd, bool cloexec);
+/* Answer with a value or a negated errno. */
+void answer(const struct call *c, int result);
+
+/* --- the calls */
+
+int call_open(struct call *c);
+int call_make(struct call *c);          /* mkdir, mknod */
+int call_symlink(struct call *c);
+int call_link(struct call *c);
+int call_rename(struct call *c);
+int call_modify(struct call *c);
+int call_bind(struct call *c);
+int call_connect(struct call *c);
+
+/* guard_modify.c: an object that was reached without its directory. Protected when its place can be found and is, or
+ * cannot be found though it has one. */
+bool object_protected(struct guard *g, int object, const char **rule);
+void deny_object(struct call *c, int object, const char *rule);
+
+/* --- guard_worker.c */
+
+/* Run @fn(@c, @a, @b, @n) in a child that may block; it returns the answer. @fds are those it needs. ANSWERED, or
+ * -EAGAIN. The job is run again whenever it answers -EINTR and the caller has no signal to handle. */
+typedef int worker_fn(struct call *c, const void *job);
+int worker_start(struct call *c, const int *fds, size_t n_fds, worker_fn *fn, const void *job);
+
+#endif

@@ -1,0 +1,177 @@
+/* guest/guard_rename.c: rename, performed for the caller
+ *
+ * A rename can make a protected name in three ways: it gives that name; it moves a directory that holds the rest of
+ * a protected path to where the path's beginning is; it moves away a directory on the path, so that another can take
+ * its place. All three are looked for, and with RENAME_EXCHANGE in both directions.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+struct renaming {
+    struct call *c;
+    struct place from, to;
+    unsigned flags;
+};
+
+static bool
+special_name(const struct place *p)
+{
+    return p->name[0] == '/' || (p->name_n == 1 && p->name[0] == '.') ||
+           (p->name_n == 2 && p->name[0] == '.' && p->name[1] == '.');
+}
+
+static int
+open_name(const struct place *p, struct stat *st)
+{
+    char name[PATH_MAX + 1];
+    int fd;
+
+    fd = openat(p->dir, place_name(p, name), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, st) < 0) {
+        close(fd);
+        return -EACCES;
+    }
+    return fd;
+}
+
+/* May the object @fd (@st) leave @place? */
+static int
+may_leave(struct call *c, const struct place *place, const struct stat *st)
+{
+    const char *rule = "";
+
+    switch (rules_place(c->g, place->dir, &place->dir_st, place->name, place->name_n, &rule)) {
+    case PLACE_PROTECTED:
+        return deny(c, place, rule, EACCES);
+    case PLACE_INTERIOR:
+        return deny(c, place, rule, EBUSY);
+    case PLACE_FREE:
+        break;
+    }
+    if (S_ISDIR(st->st_mode) && rules_holds(c->g, ident_of(st), &rule))
+        return deny(c, place, rule, EBUSY);
+    return 0;
+}
+
+/* May the object @fd (@st) come to @place? */
+static int
+may_come(struct call *c, const struct place *place, int fd, const struct stat *st)
+{
+    const char *rule = "";
+
+    switch (rules_place(c->g, place->dir, &place->dir_st, place->name, place->name_n, &rule)) {
+    case PLACE_PROTECTED:
+        return deny(c, place, rule, EACCES);
+    case PLACE_INTERIOR:
+        if (!S_ISDIR(st->st_mode) ||
+            rules_brings(c->g, fd, &place->dir_st, place->name, place->name_n, &rule))
+            return deny(c, place, rule, EACCES);
+        break;
+    case PLACE_FREE:
+        break;
+    }
+    return 0;
+}
+
+static int
+judge(struct renaming *r)
+{
+    cleanup_close int from = -1, to = -1;
+    struct stat from_st, to_st;
+    int fd, rc;
+
+    /* the kernel's own answers: EBUSY, EINVAL, ENOTEMPTY; nothing can come of it */
+    if (special_name(&r->from) || special_name(&r->to))
+        return 0;
+    fd = open_name(&r->from, &from_st);
+    if (fd < 0)
+        return fd;
+    from = fd;
+    if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->to, from, &from_st)) < 0)
+        return rc;
+    if ((r->flags & GS_RENAME_EXCHANGE) == 0)
+        return 0;
+    fd = open_name(&r->to, &to_st);
+    if (fd < 0)
+        return fd;
+    to = fd;
+    if ((rc = may_leave(r->c, &r->to, &to_st)) < 0)
+        return rc;
+    return may_come(r->c, &r->from, to, &to_st);
+}
+
+static long
+rename_raw(const struct place *from, const char *from_name, const struct place *to, const char *to_name, unsigned flags)
+{
+    return syscall(SYS_renameat2, from->dir, from_name, to->dir, to_name, flags);
+}
+
+static int
+perform(struct renaming *r)
+{
+    const char *rule = "";
+    char name[PATH_MAX + 1];
+
+    if (!caller_waits(r->c))
+        return ANSWERED;
+    if (rename_raw(&r->from, r->from.name, &r->to, r->to.name, r->flags) < 0)
+        return -errno;
+    (void)place_name(&r->to, name);
+    if (!rules_ambiguous(r->c->g, r->to.name, r->to.name_n) ||
+        !rules_aliased(r->c->g, r->to.dir, &r->to.dir_st, name, &rule))
+        return 0;
+    /* the file system took the name for a protected one: back */
+    if (rename_raw(&r->to, name, &r->from, r->from.name,
+                   (r->flags & GS_RENAME_EXCHANGE) != 0 ? GS_RENAME_EXCHANGE : GS_RENAME_NOREPLACE) < 0)
+        (void)unlinkat(r->to.dir, name, 0);
+    return deny(r->c, &r->to, rule, EACCES);
+}
+
+int
+call_rename(struct call *c)
+{
+    struct renaming r = { .c = c, .from = PLACE_INIT, .to = PLACE_INIT };
+    char from[PATH_MAX], to[PATH_MAX];
+    int olddir = AT_FDCWD, newdir = AT_FDCWD, rc;
+    uint64_t old = c->args[0], new = c->args[1];
+
+    if (c->args[4] != 0 && c->nr == SYS_renameat2)
+        r.flags = (unsigned)c->args[4];
+    if (c->nr == SYS_renameat2
+#ifdef SYS_renameat
+        || c->nr == SYS_renameat
+#endif
+    ) {
+        olddir = (int)c->args[0];
+        old = c->args[1];
+        newdir = (int)c->args[2];
+        new = c->args[3];
+    }
+    if ((r.flags & ~(GS_RENAME_NOREPLACE | GS_RENAME_EXCHANGE | GS_RENAME_WHITEOUT)) != 0 ||
+        ((r.flags & GS_RENAME_EXCHANGE) != 0 && (r.flags & ~GS_RENAME_EXCHANGE) != 0))
+        return -EINVAL;
+    if ((r.flags & GS_RENAME_WHITEOUT) != 0)
+        return -EPERM;      /* makes a device node, for overlay file systems */
+    rc = caller_string(c, old, from);
+    if (rc == 0)
+        rc = caller_string(c, new, to);
+    if (rc == 0)
+        rc = walk_parent(c, olddir, from, &r.from);
+    if (rc == 0)
+        rc = walk_parent(c, newdir, to, &r.to);
+    if (rc == 0)
+        rc = judge(&r);
+    if (rc == 0)
+        rc = perform(&r);
+    place_close(&r.from);
+    place_close(&r.to);
+    return rc;
+}

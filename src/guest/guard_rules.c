@@ -1,0 +1,552 @@
+/* guest/guard_rules.c: is this place one of those that must not come into being?
+ *
+ * Decided by identity, not by text: a name counts in a directory whose device and inode number are those that the
+ * rule's own directory has at this moment, so the same tree seen through two mounts, or entered through a descriptor,
+ * is the same tree. Names are compared without regard to ASCII case, on every file system: `.GIT/hooks` is
+ * `.git/hooks` where it matters, and nobody misses it where it does not. What a file system may fold beyond ASCII is
+ * caught after the fact (aliases_*), before the caller gets it into its hands.
+ *
+ * Most names occur in no rule at all; a hash lookup says so, and no system call is made.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+#define NO_DIR UINT32_MAX
+#define UP_MAX PATH_MAX         /* levels up from a directory; deeper is refused */
+#define SUSPECTS_MAX 32         /* more: all are looked at */
+
+static unsigned char
+fold(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static uint32_t
+hash_name(const char *p, size_t n)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ fold(p[i])) * 16777619u;
+    return h;
+}
+
+static bool
+same_name(const char *name, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (name[i] == '\0' || fold(name[i]) != fold(p[i]))
+            return false;
+    return name[n] == '\0';
+}
+
+/* --- building */
+
+static int
+find_dir(struct rules *r, uint32_t root, const char *path, size_t n)
+{
+    struct name_dir *bigger;
+
+    for (size_t i = 0; i < r->n_dirs; i++)
+        if (r->dirs[i].root == root && strlen(r->dirs[i].path) == n && memcmp(r->dirs[i].path, path, n) == 0)
+            return (int)i;
+    bigger = reallocarray(r->dirs, r->n_dirs + 1, sizeof(*bigger));
+    if (bigger == NULL)
+        return -1;
+    r->dirs = bigger;
+    bigger[r->n_dirs] = (struct name_dir){ root, strndup(path, n) };
+    if (bigger[r->n_dirs].path == NULL)
+        return -1;
+    return (int)r->n_dirs++;
+}
+
+static struct name_entry *
+find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char *root, const char *rule)
+{
+    struct name_entry *bigger, *e;
+
+    for (size_t i = 0; i < r->n_entries; i++)
+        if (r->entries[i].dir == dir && same_name(r->entries[i].name, name, n))
+            return &r->entries[i];
+    bigger = reallocarray(r->entries, r->n_entries + 1, sizeof(*bigger));
+    if (bigger == NULL)
+        return NULL;
+    r->entries = bigger;
+    e = &bigger[r->n_entries];
+    *e = (struct name_entry){ .name = strndup(name, n), .hash = hash_name(name, n), .dir = dir, .child = NO_DIR };
+    if (e->name == NULL)
+        return NULL;
+    if (asprintf(&e->rule, "%s/%s", strcmp(root, "/") == 0 ? "" : root, rule) < 0) {
+        free(e->name);
+        return NULL;
+    }
+    r->n_entries++;
+    return e;
+}
+
+static int
+add_rule(struct rules *r, uint32_t root, const char *root_path, const struct guard_rule *rule)
+{
+    const char *p = rule->path;
+    int dir = find_dir(r, root, "", 0);
+
+    for (;;) {
+        size_t n = strcspn(p, "/"), at = (size_t)(p - rule->path) + n;
+        struct name_entry *e;
+        int child;
+
+        if (dir < 0)
+            return -1;
+        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
+        if (e == NULL)
+            return -1;
+        if (p[n] == '\0') {
+            e->protect |= !rule->allow;
+            e->allow |= rule->allow;
+            return 0;
+        }
+        child = find_dir(r, root, rule->path, at);
+        if (child < 0)
+            return -1;
+        /* entries may have moved */
+        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
+        e->child = (uint32_t)child;
+        e->interior |= !rule->allow;
+        dir = child;
+        p += n + 1;
+    }
+}
+
+static int
+build_table(struct rules *r)
+{
+    size_t size = 16;
+
+    while (size < 2 * r->n_entries)
+        size *= 2;
+    r->table = calloc(size, sizeof(*r->table));
+    if (r->table == NULL)
+        return -1;
+    r->table_mask = size - 1;
+    for (size_t i = 0; i < r->n_entries; i++) {
+        size_t at = r->entries[i].hash & r->table_mask;
+
+        /* said both ways about the same name: closed */
+        r->entries[i].allow &= !r->entries[i].protect;
+
+        while (r->table[at] != 0)
+            at = (at + 1) & r->table_mask;
+        r->table[at] = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+int
+rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
+{
+    r->roots = calloc(plan->n_roots + 1, sizeof(*r->roots));
+    if (r->roots == NULL)
+        return err_sys(err, errno, "memory", "the name guard");
+    for (size_t i = 0; i < plan->n_roots; i++) {
+        const struct guard_root *from = &plan->roots[i];
+
+        r->roots[i].path = strdup(from->path);
+        r->roots[i].fd = open(from->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r->n_roots = i + 1;
+        if (r->roots[i].fd < 0)
+            return err_sys(err, errno, "guard.root", "guarded tree %s", from->path);
+        if (r->roots[i].path == NULL)
+            return err_sys(err, ENOMEM, "memory", "the name guard");
+        for (size_t k = 0; k < from->n_rules; k++)
+            if (add_rule(r, (uint32_t)i, from->path, &from->rules[k]) < 0)
+                return err_sys(err, errno, "memory", "the name guard");
+    }
+    if (build_table(r) < 0)
+        return err_sys(err, errno, "memory", "the name guard");
+    return 0;
+}
+
+void
+rules_free(struct rules *r)
+{
+    for (size_t i = 0; i < r->n_roots; i++) {
+        close_fd(&r->roots[i].fd);
+        free(r->roots[i].path);
+    }
+    for (size_t i = 0; i < r->n_dirs; i++)
+        free(r->dirs[i].path);
+    for (size_t i = 0; i < r->n_entries; i++) {
+        free(r->entries[i].name);
+        free(r->entries[i].rule);
+    }
+    free(r->roots);
+    free(r->dirs);
+    free(r->entries);
+    free(r->table);
+    *r = (struct rules){ 0 };
+}
+
+/* --- asking */
+
+/* The directory that @index stands for now. Links on the way are followed: only the host can have made them. */
+static bool
+dir_now(const struct rules *r, uint32_t index, struct ident *out)
+{
+    const struct name_dir *d = &r->dirs[index];
+    struct stat st;
+    int fd = r->roots[d->root].fd;
+
+    if (fstatat(fd, d->path, &st, d->path[0] == '\0' ? AT_EMPTY_PATH : 0) < 0)
+        return false;
+    *out = ident_of(&st);
+    return true;
+}
+
+static bool
+entry_now(const struct rules *r, const struct name_entry *e, struct stat *st)
+{
+    const struct name_dir *d = &r->dirs[e->dir];
+    char path[2 * PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s%s%s", d->path, d->path[0] != '\0' ? "/" : "", e->name);
+
+    return n > 0 && (size_t)n < sizeof(path) && fstatat(r->roots[d->root].fd, path, st, 0) == 0;
+}
+
+/* Walk the entries of one hash. */
+static const struct name_entry *
+next_entry(const struct rules *r, uint32_t hash, const char *name, size_t n, size_t *step)
+{
+    for (;; ++*step) {
+        uint32_t slot = r->table[(hash + *step) & r->table_mask];
+        const struct name_entry *e;
+
+        if (slot == 0)
+            return NULL;
+        e = &r->entries[slot - 1];
+        if (e->hash == hash && same_name(e->name, name, n)) {
+            ++*step;
+            return e;
+        }
+    }
+}
+
+/* Might a file system take @name for another name? Non-ASCII folding, short names, streams, cut dots and blanks. */
+static bool
+ambiguous(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)p[i] >= 0x80 || p[i] == '~' || p[i] == ':' || p[i] == '\\')
+            return true;
+    return n > 0 && (p[n - 1] == '.' || p[n - 1] == ' ');
+}
+
+/* The leaves (protected or open again) that could be @dir or lie above it, judging by the names on its path. */
+struct suspects {
+    bool all;                   /* the path cannot be judged by its text */
+    size_t n;
+    uint32_t entry[SUSPECTS_MAX];
+};
+
+static void
+suspect_name(const struct rules *r, const char *p, size_t n, struct suspects *out)
+{
+    const struct name_entry *e;
+    size_t step = 0;
+
+    out->all |= ambiguous(p, n);
+    while ((e = next_entry(r, hash_name(p, n), p, n, &step)) != NULL) {
+        if (!e->protect && !e->allow)
+            continue;
+        if (out->n == SUSPECTS_MAX)
+            out->all = true;
+        else
+            out->entry[out->n++] = (uint32_t)(e - r->entries);
+    }
+}
+
+static void
+suspect_path(const struct rules *r, int dir, struct suspects *out)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink(fd_path(dir).text, path, sizeof(path));
+
+    out->n = 0;
+    out->all = n <= 0 || n == (ssize_t)sizeof(path);
+    for (ssize_t at = 0; !out->all && at < n;) {
+        const char *slash = memchr(path + at, '/', (size_t)(n - at));
+        size_t len = slash != NULL ? (size_t)(slash - path - at) : (size_t)(n - at);
+
+        if (len > 0)
+            suspect_name(r, path + at, len, out);
+        at += (ssize_t)len + 1;
+    }
+}
+
+/* What the suspects are at this moment. */
+struct leaf_now {
+    const struct name_entry *entry;
+    struct ident id;
+};
+
+static size_t
+leaves_now(const struct rules *r, const struct suspects *s, struct leaf_now *out)
+{
+    size_t n = 0, total = s->all ? r->n_entries : s->n;
+
+    for (size_t i = 0; i < total; i++) {
+        const struct name_entry *e = &r->entries[s->all ? i : s->entry[i]];
+        struct stat st;
+
+        if ((e->protect || e->allow) && entry_now(r, e, &st))
+            out[n++] = (struct leaf_now){ e, ident_of(&st) };
+    }
+    return n;
+}
+
+static const struct name_entry *
+leaf_of(const struct leaf_now *leaves, size_t n, struct ident id)
+{
+    const struct name_entry *found = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!ident_eq(leaves[i].id, id))
+            continue;
+        found = leaves[i].entry;
+        if (found->protect)
+            return found;
+    }
+    return found;
+}
+
+/* Up from @dir to the top: the first leaf met decides. */
+static enum place_kind
+climb(int dir, const struct leaf_now *leaves, size_t n, const char **rule)
+{
+    cleanup_close int cur = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    struct ident before = { 0, 0 };
+
+    for (int level = 0; cur >= 0 && level < UP_MAX; level++) {
+        const struct name_entry *e;
+        struct stat st;
+        int up;
+
+        if (fstat(cur, &st) < 0)
+            break;
+        if (level > 0 && ident_eq(ident_of(&st), before))
+            return PLACE_FREE;      /* the top */
+        before = ident_of(&st);
+        e = leaf_of(leaves, n, before);
+        if (e != NULL) {
+            *rule = e->rule;
+            return e->protect ? PLACE_PROTECTED : PLACE_FREE;
+        }
+        up = openat(cur, "..", O_PATH | O_CLOEXEC);
+        close_fd(&cur);
+        cur = up;
+    }
+    /* cannot be told */
+    *rule = "unreachable directory";
+    return PLACE_PROTECTED;
+}
+
+enum place_kind
+rules_below(struct guard *g, int dir, const char **rule)
+{
+    const struct rules *r = &g->rules;
+    struct leaf_now few[SUSPECTS_MAX];
+    cleanup_free struct leaf_now *many = NULL;
+    struct leaf_now *leaves = few;
+    struct suspects s;
+    size_t n;
+
+    if (r->n_entries == 0)
+        return PLACE_FREE;
+    suspect_path(r, dir, &s);
+    if (s.all) {
+        leaves = many = calloc(r->n_entries, sizeof(*many));
+        if (many == NULL) {
+            *rule = "out of memory";
+            return PLACE_PROTECTED;
+        }
+    }
+    n = leaves_now(r, &s, leaves);
+    return n > 0 ? climb(dir, leaves, n, rule) : PLACE_FREE;
+}
+
+enum place_kind
+rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n, const char **rule)
+{
+    const struct rules *r = &g->rules;
+    enum place_kind kind = PLACE_FREE;
+    const struct name_entry *e;
+    bool open_again = false;
+    size_t step = 0;
+
+    if (r->n_entries == 0)
+        return PLACE_FREE;
+    while ((e = next_entry(r, hash_name(name, name_n), name, name_n, &step)) != NULL) {
+        struct ident id;
+
+        if (!dir_now(r, e->dir, &id) || !ident_eq(id, ident_of(dir_st)))
+            continue;
+        if (e->protect) {
+            *rule = e->rule;
+            return PLACE_PROTECTED;
+        }
+        open_again |= e->allow;
+        if (e->interior) {
+            kind = PLACE_INTERIOR;
+            *rule = e->rule;
+        }
+    }
+    return kind == PLACE_FREE && !open_again ? rules_below(g, dir, rule) : kind;
+}
+
+bool
+rules_same_object(struct guard *g, const struct stat *st, const char **rule)
+{
+    const struct rules *r = &g->rules;
+
+    for (size_t i = 0; i < r->n_entries; i++) {
+        struct stat now;
+
+        if (r->entries[i].protect && entry_now(r, &r->entries[i], &now) && ident_eq(ident_of(&now), ident_of(st))) {
+            *rule = r->entries[i].rule;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does the directory @source hold what must not be in a directory that will be @dir_index? A name on the way that is
+ * no plain directory may lead anywhere. */
+static bool
+holds_below(const struct rules *r, int source, uint32_t dir_index, const char **rule)
+{
+    for (size_t i = 0; i < r->n_entries; i++) {
+        const struct name_entry *e = &r->entries[i];
+        cleanup_close int next = -1;
+        struct stat st;
+
+        if (e->dir != dir_index || (!e->protect && !e->interior))
+            continue;
+        *rule = e->rule;
+        if (fstatat(source, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            if (errno == ENOENT)
+                continue;
+            return true;
+        }
+        if (e->protect || !S_ISDIR(st.st_mode))
+            return true;
+        next = openat(source, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0 || holds_below(r, next, e->child, rule))
+            return true;
+    }
+    return false;
+}
+
+bool
+rules_brings(struct guard *g, int source, const struct stat *dir_st, const char *name, size_t name_n,
+             const char **rule)
+{
+    const struct rules *r = &g->rules;
+    const struct name_entry *e;
+    size_t step = 0;
+
+    while ((e = next_entry(r, hash_name(name, name_n), name, name_n, &step)) != NULL) {
+        struct ident id;
+
+        if (e->interior && dir_now(r, e->dir, &id) && ident_eq(id, ident_of(dir_st)) &&
+            holds_below(r, source, e->child, rule))
+            return true;
+    }
+    return false;
+}
+
+/* 1: @id is @fd or on the way from there to the top; 0: it is not; -1: the way cannot be walked to its end. */
+int
+rules_on_the_way(int fd, struct ident id)
+{
+    cleanup_close int cur = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    struct ident before = { 0, 0 };
+
+    for (int level = 0; cur >= 0 && level < UP_MAX; level++) {
+        struct stat st;
+        int up;
+
+        if (fstat(cur, &st) < 0)
+            return -1;
+        if (ident_eq(ident_of(&st), id))
+            return 1;
+        if (level > 0 && ident_eq(ident_of(&st), before))
+            return 0;
+        before = ident_of(&st);
+        up = openat(cur, "..", O_PATH | O_CLOEXEC);
+        if (up < 0)
+            return -1;
+        close_fd(&cur);
+        cur = up;
+    }
+    return -1;
+}
+
+bool
+rules_holds(struct guard *g, struct ident id, const char **rule)
+{
+    const struct rules *r = &g->rules;
+
+    for (size_t i = 0; i < r->n_dirs; i++) {
+        struct ident now;
+
+        if (r->dirs[i].path[0] != '\0' && dir_now(r, (uint32_t)i, &now) && ident_eq(now, id)) {
+            *rule = r->roots[r->dirs[i].root].path;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < r->n_roots; i++) {
+        /* above a directory that cannot be entered nobody in here can rename */
+        if (rules_on_the_way(r->roots[i].fd, id) == 1) {
+            *rule = r->roots[i].path;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- names that a file system takes for others */
+
+bool
+rules_ambiguous(const struct guard *g, const char *name, size_t name_n)
+{
+    return g->rules.n_entries > 0 && ambiguous(name, name_n);
+}
+
+bool
+rules_aliased(struct guard *g, int dir, const struct stat *dir_st, const char *name, const char **rule)
+{
+    const struct rules *r = &g->rules;
+    struct stat made;
+
+    if (fstatat(dir, name, &made, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    for (size_t i = 0; i < r->n_entries; i++) {
+        const struct name_entry *e = &r->entries[i];
+        struct ident id;
+        struct stat st;
+
+        if ((e->protect || e->interior) && dir_now(r, e->dir, &id) && ident_eq(id, ident_of(dir_st)) &&
+            fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&made))) {
+            *rule = e->rule;
+            return true;
+        }
+    }
+    return false;
+}

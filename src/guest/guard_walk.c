@@ -1,0 +1,431 @@
+/* guest/guard_walk.c: from the bytes of a path to a directory that is held
+ *
+ * The common case is one openat2() for the parent, which refuses magic links: they would lead into the guard's own
+ * /proc/self instead of the caller's. Whatever meets procfs on its way, or fails, is walked again name by name, with
+ * the caller's root, numbers and descriptors in place of ours. No name in the sandbox moves meanwhile, because all
+ * renames and links are served by this thread, one after the other.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+#define PROC_ROOT_INO 1
+
+void
+place_close(struct place *p)
+{
+    close_fd(&p->dir);
+}
+
+const char *
+place_name(const struct place *p, char room[PATH_MAX + 1])
+{
+    memcpy(room, p->name, p->name_n);
+    room[p->name_n] = '\0';
+    return room;
+}
+
+struct fd_path
+fd_path(int fd)
+{
+    struct fd_path p;
+
+    snprintf(p.text, sizeof(p.text), "/proc/self/fd/%d", fd);
+    return p;
+}
+
+bool
+walk_is_proc(int fd)
+{
+    struct statfs fs;
+
+    /* What cannot be told is treated with more care, not less. */
+    return fstatfs(fd, &fs) < 0 || fs.f_type == GS_PROC_MAGIC;
+}
+
+/* Our own entries in /proc would open for us what they would not for the caller, and so would those of a worker. */
+int
+walk_refuse_own_proc(const struct guard *g, int fd)
+{
+    char text[128], own[32];
+    struct stat st;
+    size_t len;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0 || st.st_dev != g->proc_dev)
+        return -EACCES;     /* another procfs: we cannot tell whose numbers it shows */
+    n = readlink(fd_path(fd).text, text, sizeof(text) - 1);
+    if (n < 0)
+        return -EACCES;
+    text[n] = '\0';
+    for (size_t i = 0; i <= g->n_workers; i++) {
+        len = (size_t)snprintf(own, sizeof(own), "/proc/%d", (int)(i == g->n_workers ? g->pid : g->workers[i]));
+        if (strncmp(text, own, len) == 0 && (text[len] == '\0' || text[len] == '/' || text[len] == ' '))
+            return -EACCES;
+    }
+    return strncmp(text, "/proc", 5) == 0 && (text[5] == '\0' || text[5] == '/') ? 0 : -EACCES;
+}
+
+/* --- name by name */
+
+struct walk {
+    struct call *c;
+    int cur;                    /* O_PATH, owned */
+    bool proc;                  /* cur is on procfs */
+    int *links;
+    const char *rest;           /* what is left; in one of the guard's two buffers, or the caller's string */
+    unsigned buffer;
+};
+
+static int
+enter(struct walk *w, int next)
+{
+    if (next < 0)
+        return -errno;
+    close_fd(&w->cur);
+    w->cur = next;
+    w->proc = walk_is_proc(next);
+    return w->proc ? walk_refuse_own_proc(w->c->g, next) : 0;
+}
+
+static int
+enter_root(struct walk *w)
+{
+    return enter(w, fcntl(w->c->own_root ? w->c->g->root : w->c->root, F_DUPFD_CLOEXEC, 0));
+}
+
+/* Put @target in front of what is left. */
+static int
+expand(struct walk *w, const char *target, size_t n)
+{
+    char *to = w->c->g->rest[w->buffer];
+    size_t left = strlen(w->rest);
+
+    if (n == 0)
+        return -ENOENT;
+    if (n + 1 + left >= WALK_REST_MAX)
+        return -ENAMETOOLONG;
+    memcpy(to, target, n);
+    to[n] = '/';
+    memcpy(to + n + 1, w->rest, left + 1);
+    /* "a/" + nothing must not ask for a directory where the link alone would not: the walk's end decides that */
+    w->rest = to;
+    w->buffer ^= 1;
+    return target[0] == '/' ? enter_root(w) : 0;
+}
+
+static int
+count_link(int *links)
+{
+    return ++*links > WALK_LINKS_MAX ? -ELOOP : 0;
+}
+
+/* /proc/self and /proc/thread-self mean the caller, not us. 1 when @name was one of them. */
+static int
+expand_self(struct walk *w, const char *name)
+{
+    bool thread = strcmp(name, "thread-self") == 0;
+    char text[64];
+    struct stat st;
+    int rc, n;
+
+    if (!w->proc || (!thread && strcmp(name, "self") != 0) || fstat(w->cur, &st) < 0 || st.st_ino != PROC_ROOT_INO)
+        return 0;
+    if ((rc = count_link(w->links)) < 0 || (rc = caller_status(w->c)) < 0)
+        return rc;
+    if (thread)
+        n = snprintf(text, sizeof(text), "%d/task/%d", (int)w->c->tgid, (int)w->c->tid);
+    else
+        n = snprintf(text, sizeof(text), "%d", (int)w->c->tgid);
+    rc = expand(w, text, (size_t)n);
+    return rc < 0 ? rc : 1;
+}
+
+static bool
+no_symlinks_here(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && (fs.f_flags & GS_ST_NOSYMFOLLOW) != 0;
+}
+
+/* All symbolic links of procfs but those in its root directory jump to an object; their text only describes it. */
+static bool
+is_magic(const struct walk *w)
+{
+    struct stat st;
+
+    return w->proc && (fstat(w->cur, &st) < 0 || st.st_ino != PROC_ROOT_INO);
+}
+
+static int
+step_link(struct walk *w, int link, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t n;
+    int rc = count_link(w->links);
+
+    if (rc < 0)
+        return rc;
+    if (no_symlinks_here(link))
+        return -ELOOP;
+    if (is_magic(w))
+        return enter(w, openat(w->cur, name, O_PATH | O_CLOEXEC));
+    n = readlinkat(link, "", target, sizeof(target));
+    if (n < 0)
+        return -errno;
+    if (n == (ssize_t)sizeof(target))
+        return -ENAMETOOLONG;
+    return expand(w, target, (size_t)n);
+}
+
+static int
+step_up(struct walk *w)
+{
+    struct stat st;
+
+    if (!w->c->own_root) {
+        if (fstat(w->cur, &st) < 0)
+            return -errno;
+        if (ident_eq(ident_of(&st), w->c->root_id))
+            return enter(w, openat(w->cur, ".", O_PATH | O_CLOEXEC));
+    }
+    return enter(w, openat(w->cur, "..", O_PATH | O_CLOEXEC));
+}
+
+static int
+step(struct walk *w, const char *name)
+{
+    cleanup_close int next = -1;
+    struct stat st;
+    int rc;
+
+    if (strcmp(name, ".") == 0)
+        return enter(w, openat(w->cur, ".", O_PATH | O_CLOEXEC));
+    if (strcmp(name, "..") == 0)
+        return step_up(w);
+    if ((rc = expand_self(w, name)) != 0)
+        return rc < 0 ? rc : 0;
+    next = openat(w->cur, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0 || fstat(next, &st) < 0)
+        return -errno;
+    if (S_ISLNK(st.st_mode))
+        return step_link(w, next, name);
+    return enter(w, take_fd(&next));
+}
+
+/* Walk all of @path from @w->cur. The end may be anything; a '/' behind it is not looked at. */
+static int
+walk_all(struct walk *w, const char *path)
+{
+    char name[NAME_MAX + 1];
+    int rc;
+
+    w->rest = path;
+    for (;;) {
+        size_t n;
+
+        w->rest += strspn(w->rest, "/");
+        n = strcspn(w->rest, "/");
+        if (n == 0)
+            return 0;
+        if (n > NAME_MAX)
+            return -ENAMETOOLONG;
+        memcpy(name, w->rest, n);
+        name[n] = '\0';
+        w->rest += n;
+        if ((rc = step(w, name)) < 0)
+            return rc;
+    }
+}
+
+/* --- to a parent */
+
+/* One system call for the parent. False: walk. */
+static bool
+parent_at_once(struct call *c, int base, const char *parent, struct place *out)
+{
+    const struct gs_open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = GS_RESOLVE_NO_MAGICLINKS };
+
+    if (!c->own_root)
+        return false;
+    out->dir = (int)syscall(GS_NR_openat2, base, parent, &how, sizeof(how));
+    if (out->dir < 0)
+        return false;
+    if (walk_is_proc(out->dir)) {
+        place_close(out);
+        return false;
+    }
+    return true;
+}
+
+static int
+parent_by_name(struct call *c, int base, const char *parent, int *links, struct place *out)
+{
+    struct walk w = { .c = c, .cur = -1, .links = links };
+    int rc = parent[0] == '/' ? enter_root(&w) : enter(&w, fcntl(base, F_DUPFD_CLOEXEC, 0));
+
+    if (rc == 0)
+        rc = walk_all(&w, parent);
+    if (rc < 0) {
+        close_fd(&w.cur);
+        return rc;
+    }
+    out->dir = w.cur;
+    out->on_proc = w.proc;
+    return 0;
+}
+
+/* Split @path: the parent's length, and the name (with one '/' when the path ended in some). */
+static void
+split(const char *path, size_t *parent_n, struct place *out)
+{
+    size_t n = strlen(path), end = n, start;
+
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    if (end == 0) {
+        /* the root directory itself: the kernel's own answer for "/" is the right one */
+        memcpy(out->name, "/", 2);
+        out->name_n = 1;
+        *parent_n = 1;
+        return;
+    }
+    for (start = end; start > 0 && path[start - 1] != '/'; start--)
+        ;
+    out->name_n = end - start;
+    memcpy(out->name, path + start, out->name_n);
+    out->name[out->name_n] = '\0';
+    if (end < n)
+        memcpy(out->name + out->name_n, "/", 2);
+    *parent_n = start;
+}
+
+int
+walk_parent_from(struct call *c, int base, const char *path, int *links, struct place *out)
+{
+    char parent[PATH_MAX];
+    size_t n;
+    int rc;
+
+    if (path[0] == '\0')
+        return -ENOENT;
+    if (strlen(path) >= sizeof(parent))
+        return -ENAMETOOLONG;
+    place_close(out);
+    out->on_proc = false;
+    split(path, &n, out);
+    memcpy(parent, path, n);
+    parent[n] = '\0';
+    if (n == 0)
+        memcpy(parent, ".", 2);
+    out->at_once = parent_at_once(c, base, parent, out);
+    if (!out->at_once) {
+        rc = parent_by_name(c, base, parent, links, out);
+        if (rc < 0)
+            return rc;
+    }
+    if (fstat(out->dir, &out->dir_st) < 0)
+        return -errno;
+    return S_ISDIR(out->dir_st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int
+walk_parent(struct call *c, int dirfd, const char *path, struct place *out)
+{
+    cleanup_close int base = -1;
+    int links = 0;
+
+    if (path[0] == '\0')
+        return -ENOENT;
+    if (path[0] != '/') {
+        base = caller_dir(c, dirfd);
+        if (base < 0)
+            return base;
+    }
+    return walk_parent_from(c, base >= 0 ? base : AT_FDCWD, path, &links, out);
+}
+
+/* --- through the last name */
+
+/* fs.protected_symlinks: in a sticky directory that all may write to, links of others are not followed. The kernel
+ * checks it when it follows; here we follow. */
+static bool
+link_of_a_stranger(const struct call *c, const struct place *p, const struct stat *link)
+{
+    return (p->dir_st.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH) && link->st_uid != c->g->uid &&
+           link->st_uid != p->dir_st.st_uid;
+}
+
+int
+walk_follow(struct call *c, struct place *p, int *links, int *object)
+{
+    cleanup_close int link = -1;
+    struct walk w = { .c = c, .cur = p->dir, .proc = p->on_proc, .links = links, .rest = "" };
+    char name[PATH_MAX + 1], target[PATH_MAX];
+    struct stat st;
+    ssize_t n;
+    int rc, base;
+
+    *object = -1;
+    (void)place_name(p, name);
+    if ((rc = count_link(links)) < 0)
+        return rc;
+    link = openat(p->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (link < 0 || fstat(link, &st) < 0)
+        return -errno;
+    if (no_symlinks_here(link))
+        return -ELOOP;
+    if (is_magic(&w)) {
+        *object = openat(p->dir, name, O_PATH | O_CLOEXEC);
+        if (*object < 0)
+            return -errno;
+        if (!walk_is_proc(*object) || (rc = walk_refuse_own_proc(c->g, *object)) == 0)
+            return 0;
+        close_fd(object);
+        return rc;
+    }
+    if (link_of_a_stranger(c, p, &st))
+        return -EACCES;
+    if (p->on_proc && (strcmp(name, "self") == 0 || strcmp(name, "thread-self") == 0))
+        return -EISDIR;         /* a directory, whoever asks */
+    n = readlinkat(link, "", target, sizeof(target) - 1);
+    if (n < 0)
+        return -errno;
+    target[n] = '\0';
+    base = take_fd(&p->dir);
+    rc = walk_parent_from(c, base, target, links, p);
+    close(base);
+    return rc;
+}
+
+int
+walk_object(struct call *c, int dirfd, const char *path, bool follow, struct place *out, int *object)
+{
+    struct stat st;
+    int links = 0, rc = walk_parent(c, dirfd, path, out);
+
+    *object = -1;
+    while (rc == 0) {
+        char name[PATH_MAX + 1];
+        bool slash = out->name[out->name_n] == '/';
+
+        if ((!follow && !slash) || out->name[0] == '/' ||
+            fstatat(out->dir, place_name(out, name), &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode))
+            return 0;
+        rc = walk_follow(c, out, &links, object);
+        if (*object >= 0)
+            return 0;
+        /* what the link was asked to be, its target must be */
+        if (rc == 0 && slash && out->name[out->name_n] != '/' && out->name_n < PATH_MAX)
+            memcpy(out->name + out->name_n, "/", 2);
+    }
+    return rc;
+}
