@@ -35,12 +35,14 @@ check_loose(struct str text, const char *cstr)
 {
     struct in_addr want;
     struct ip ip;
-    /* inet_aton also stops at a blank; that much is not an address to us */
-    bool blank = false;
+    /* inet_aton also stops at a blank: not an address to us. "0x" alone is zero to us, as it is to browsers. */
+    bool differs = false;
 
-    for (size_t i = 0; i < text.n; i++)
-        blank |= isspace((unsigned char)text.p[i]) != 0;
-    if (blank || strchr(cstr, ':') != NULL || text.n > 64)
+    for (size_t i = 0; i < text.n; i++) {
+        differs |= isspace((unsigned char)text.p[i]) != 0;
+        differs |= (text.p[i] == 'x' || text.p[i] == 'X') && (i + 1 == text.n || text.p[i + 1] == '.');
+    }
+    if (differs || strchr(cstr, ':') != NULL || text.n > 64)
         return;
     FUZZ_ASSERT(ip_parse_loose(text, &ip) == (inet_aton(cstr, &want) != 0));
     if (ip_parse_loose(text, &ip))
