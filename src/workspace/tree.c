@@ -91,17 +91,17 @@ int
 tree_open_parent(int root, const char *path, const char **name)
 {
     const char *slash = strrchr(path, '/');
-    char parent[TREE_PATH_MAX + 1];
+    char parent[PATH_MAX];
     size_t n = slash != NULL ? (size_t)(slash - path) : 0;
 
     *name = slash != NULL ? slash + 1 : path;
-    if (n > TREE_PATH_MAX) {
+    if (n >= sizeof(parent)) {
         errno = ENAMETOOLONG;
         return -1;
     }
     memcpy(parent, path, n);
     parent[n] = '\0';
-    return tree_open(root, parent, O_RDONLY | O_DIRECTORY);
+    return tree_open(root, parent, O_PATH | O_DIRECTORY);
 }
 
 /* chmod of the very object that @fd (O_PATH) refers to. */

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 
-#define TREE_PATH_MAX  4095         /* bytes of a path below the root; what lies deeper is reported, not entered */
+#define TREE_PATH_MAX  4000         /* bytes of a path below the root; what lies deeper is reported, not entered */
 #define TREE_NAMES_MAX 2000000      /* entries of one directory */
 
 /* Open @path ("" or "." for the root itself) below @root, crossing neither a symlink nor a mount. O_CLOEXEC and

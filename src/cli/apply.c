@@ -1,0 +1,238 @@
+/* cli/apply.c: cloche apply */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/cow_common.h"
+#include "match/path.h"
+#include "workspace/apply.h"
+#include "workspace/quote.h"
+
+struct apply_args {
+    bool json, dry_run, keep, include_protected, allow_outside_links, force;
+    const char *which;      /* NULL: the newest of the current directory */
+    char **paths;           /* as written */
+    int n_paths;
+};
+
+/* Whether the first operand says which state, and is no path of the project. */
+static bool
+names_a_state(const char *operand)
+{
+    char id[COW_ID_MAX + 1];
+    struct policy_host host;
+
+    return cli_host(&host, NULL) == 0 && cow_find(operand, host.cwd, id, NULL) == 0;
+}
+
+/* --- paths ------------------------------------------------------------------------------------------------------------- */
+
+/* @written below the project: taken relative to the current directory when that lies in the project, else to it. */
+static int
+project_path(const char *project, const char *written, char out[PATH_TEXT_MAX + 1], struct err *err)
+{
+    struct policy_host host;
+    size_t n, root = strlen(project);
+
+    if (cli_host(&host, err) < 0)
+        return -1;
+    const char *base = path_within(str_of(host.cwd), str_of(project)) ? host.cwd : project;
+    enum path_fault fault = path_normalise(str_of(written), str_of(base), false, out, PATH_TEXT_MAX + 1, &n);
+    if (fault != PATH_OK)
+        return err_set(err, ERR_USAGE, "workspace.apply.path", "%s: %s", written, path_fault_text(fault));
+    if (!path_within((struct str){ .p = out, .n = n }, str_of(project))) {
+        err_set(err, ERR_USAGE, "workspace.apply.path", "%s is not below the project %s", written, project);
+        return err_hint(err, "paths are relative to the current directory when it lies in the project, else to the project");
+    }
+    size_t skip = n > root ? root + 1 : root;
+    if (project[1] == '\0')
+        skip = 1;
+    memmove(out, out + skip, n - skip + 1);
+    return 0;
+}
+
+static int
+resolve_paths(const struct apply_args *a, const char *project, char **out, struct err *err)
+{
+    char path[PATH_TEXT_MAX + 1];
+
+    for (int i = 0; i < a->n_paths; i++) {
+        if (project_path(project, a->paths[i], path, err) < 0)
+            return -1;
+        out[i] = strdup(path);
+        if (out[i] == NULL)
+            return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
+    }
+    return 0;
+}
+
+/* --- the report ---------------------------------------------------------------------------------------------------------- */
+
+static json_t *
+rows_of(const struct changes *c, const struct apply_plan *plan, enum fate fate)
+{
+    json_t *out = json_array();
+
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
+        if (plan->fate[i] == fate)
+            json_array_append_new(out, cow_json_change(c, i));
+    return out;
+}
+
+static void
+tell(const struct changes *c, const struct apply_plan *plan, enum fate fate, const char *what)
+{
+    cleanup_buf struct buf name = BUF_INIT(65536);
+
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
+        if (plan->fate[i] == fate && cow_quoted(c, i, &name) == 0)
+            fprintf(stderr, "cloche: %s: %s: %s\n", what, (const char *)name.p, cow_first_reason(c->v[i].flags));
+}
+
+static void
+tell_dropped(const struct changes *c, const struct apply_plan *plan)
+{
+    static const unsigned dropped[] = { CHANGE_SETID, CHANGE_ATTRS_LOST };
+    cleanup_buf struct buf name = BUF_INIT(65536);
+
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
+        for (size_t k = 0; k < 2; k++)
+            if (plan->fate[i] == FATE_APPLIED && (c->v[i].flags & dropped[k]) != 0 && cow_quoted(c, i, &name) == 0)
+                fprintf(stderr, "cloche: note: %s: %s\n", (const char *)name.p, cow_reason(dropped[k]));
+}
+
+static int
+report(const struct apply_args *a, const struct cow_view *view, const struct apply_plan *plan, bool removed, int code,
+       struct err *err)
+{
+    const struct changes *c = &view->changes;
+
+    if (a->json) {
+        json_t *out = json_pack("{s:i}", "version", 1);
+        cow_json_state(out, &view->state);
+        json_object_set_new(out, "dry_run", json_boolean(a->dry_run));
+        json_object_set_new(out, "applied", plan->n_conflicts > 0 ? json_array() : rows_of(c, plan, FATE_APPLIED));
+        json_object_set_new(out, "withheld", rows_of(c, plan, FATE_WITHHELD));
+        json_object_set_new(out, "conflicts", rows_of(c, plan, FATE_CONFLICT));
+        json_object_set_new(out, "discarded", json_boolean(removed));
+        json_object_set_new(out, "exit_code", json_integer(code));
+        return cow_json_print(out, err);
+    }
+    tell(c, plan, FATE_WITHHELD, "not applied");
+    tell(c, plan, FATE_CONFLICT, "conflict");
+    if (plan->n_conflicts > 0) {
+        fprintf(stderr, "cloche: nothing was applied: %zu conflicts (--force takes the sandbox's version; PATH... applies only "
+                        "some)\n", plan->n_conflicts);
+        return 0;
+    }
+    tell_dropped(c, plan);
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i)) {
+        cleanup_buf struct buf name = BUF_INIT(65536);
+        if (plan->fate[i] == FATE_APPLIED && cow_quoted(c, i, &name) == 0)
+            printf("%c\t%s\n", cow_letter(&c->v[i]), (const char *)name.p);
+    }
+    if (cow_flush(err) < 0)
+        return -1;
+    fprintf(stderr, "cloche: %s %zu changes%s\n", a->dry_run ? "would apply" : "applied", plan->n_applied,
+            removed ? "; nothing is left to apply, the state is discarded" : "");
+    return 0;
+}
+
+/* --- apply --------------------------------------------------------------------------------------------------------------- */
+
+/* Whether every change is in the project now. */
+static bool
+all_applied(const struct changes *c, const struct apply_plan *plan)
+{
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
+        if (plan->fate[i] != FATE_APPLIED)
+            return false;
+    return true;
+}
+
+static int
+apply_chosen(const struct apply_args *a, struct cow_view *view, const struct apply_options *options, struct err *err)
+{
+    struct apply_plan plan;
+    struct cow_state gone = COW_STATE_INIT;
+
+    if (apply_decide(&view->changes, options, &plan, err) < 0)
+        return -1;
+    int code = plan.n_conflicts > 0 ? COW_CONFLICT : plan.n_withheld > 0 ? COW_WITHHELD : COW_DONE;
+    bool act = !a->dry_run && plan.n_conflicts == 0, removed = false;
+    int r = act && plan.n_applied > 0 ? apply_commit(&view->state, &view->in, &view->changes, &plan, err) : 0;
+    if (r == 0 && act && !a->keep && all_applied(&view->changes, &plan)) {
+        /* the report still needs the id and the project's name */
+        gone = view->state;
+        gone.project = gone.path = NULL;
+        view->state.dir_fd = view->state.state_fd = view->state.lock_fd = -1;
+        r = cow_discard(&gone, err);
+        removed = r == 0;
+        cow_close(&gone);
+    }
+    if (r == 0)
+        r = report(a, view, &plan, removed, code, err);
+    apply_plan_free(&plan);
+    return r < 0 ? -1 : code;
+}
+
+static int
+apply(const struct apply_args *a, struct err *err)
+{
+    struct cow_view view = COW_VIEW_INIT;
+    char **paths = calloc((size_t)a->n_paths + 1, sizeof(*paths));
+    int r = paths == NULL ? err_set(err, ERR_SYSTEM, "workspace.memory", "no memory") : cow_view_open(&view, a->which, err);
+
+    if (r == 0)
+        r = resolve_paths(a, view.state.project, paths, err);
+    if (r == 0) {
+        const struct apply_options options = {
+            .paths = (const char *const *)paths, .n_paths = (size_t)a->n_paths, .include_protected = a->include_protected,
+            .allow_outside_links = a->allow_outside_links, .force = a->force,
+        };
+        r = apply_chosen(a, &view, &options, err);
+    }
+    for (int i = 0; paths != NULL && i < a->n_paths; i++)
+        free(paths[i]);
+    free(paths);
+    cow_view_close(&view);
+    return r;
+}
+
+int
+cmd_apply(int argc, char **argv)
+{
+    struct apply_args a = { false };
+    const struct cow_flag flags[] = {
+        { "--dry-run", &a.dry_run, "only say what would be done" },
+        { "--json", &a.json, "one JSON object" },
+        { "--keep", &a.keep, "keep the state when everything was applied" },
+        { "--force", &a.force, "where the project changed too, take the sandbox's version" },
+        { "--include-protected", &a.include_protected, "also the protected files among PATH..." },
+        { "--allow-outside-links", &a.allow_outside_links, "also symlinks that may lead out of the project" },
+    };
+    const size_t n_flags = sizeof(flags) / sizeof(flags[0]);
+    struct err err = ERR_INIT;
+    int n, after, r = cow_args(argc, argv, flags, n_flags, &n, &after, &err);
+
+    if (r > 0) {
+        cow_usage("apply", "[ID|DIR] [--] [PATH...]",
+                  "Take over what a copy-on-write run changed: all of it, or what lies at PATH...\n"
+                  "Everything that was chosen is applied, or nothing.\n"
+                  "exit: 0 done; 1 conflicts, nothing applied; 2 done, but some changes were withheld; 125 failed",
+                  flags, n_flags);
+        return 0;
+    }
+    if (r == 0) {
+        bool selected = after > 0 && names_a_state(argv[1]);
+        a.which = selected ? argv[1] : NULL;
+        a.paths = argv + 1 + selected;
+        a.n_paths = n - selected;
+        r = apply(&a, &err);
+    }
+    return r < 0 ? cli_fail(&err, a.json) : r;
+}

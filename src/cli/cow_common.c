@@ -1,0 +1,295 @@
+/* cli/cow_common.c: see cow_common.h */
+#include "cli/cow_common.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "workspace/apply.h"
+#include "workspace/quote.h"
+#include "workspace/tree.h"
+
+static const struct {
+    unsigned flag;
+    const char *word;       /* in JSON */
+    const char *text;
+} reasons[] = {
+    { CHANGE_SPECIAL, "special-file", "a FIFO, socket or device is never applied" },
+    { CHANGE_TOO_DEEP, "too-deep", "its path is too long" },
+    { CHANGE_UNREADABLE, "unreadable", "the project's side of it cannot be read" },
+    { CHANGE_OTHER_FS, "other-file-system", "another file system is mounted there" },
+    { CHANGE_PROTECTED, "protected", "protected: apply --include-protected PATH takes it over" },
+    { CHANGE_OUTSIDE, "outside-link", "the symlink may lead out of the project: apply --allow-outside-links takes it over" },
+    { CHANGE_HOST, "conflict", "changed in the project since the run began" },
+    { CHANGE_SETID, "set-id-dropped", "applied without its set-user-id, set-group-id or sticky bit" },
+    { CHANGE_ATTRS_LOST, "attributes-dropped", "applied without its access control list or capabilities" },
+};
+
+#define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
+
+const char *
+cow_reason(unsigned flag)
+{
+    for (size_t i = 0; i < N_REASONS; i++)
+        if (reasons[i].flag == flag)
+            return reasons[i].text;
+    return "";
+}
+
+const char *
+cow_first_reason(unsigned flags)
+{
+    for (size_t i = 0; i < N_REASONS; i++)
+        if ((flags & reasons[i].flag) != 0)
+            return reasons[i].text;
+    return "what it lies in, or what lies in it, is not applied";
+}
+
+/* --- the state ------------------------------------------------------------------------------------------------------- */
+
+/* Credential places are paths of the host: those inside the project, relative to it. */
+static int
+protect_fill(struct cow_view *view, const struct policy_host *host, struct err *err)
+{
+    struct policy *p = &view->policy;
+    struct str project = str_of(view->state.project);
+
+    if (policy_init(p, MODE_STANDARD, VERB_RUN, host, err) < 0)
+        return -1;
+    view->names = calloc(p->protect.n + 1, sizeof(*view->names));
+    view->places = calloc(p->credentials.n + 1, sizeof(*view->places));
+    if (view->names == NULL || view->places == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
+    for (size_t i = 0; i < p->protect.n; i++)
+        view->names[view->protect.n_names++] = p->protect.v[i].value;
+    for (size_t i = 0; i < p->credentials.n; i++) {
+        struct str place = str_of(p->credentials.v[i].value);
+        if (place.n > project.n + 1 && memcmp(place.p, project.p, project.n) == 0 && place.p[project.n] == '/')
+            view->places[view->protect.n_places++] = place.p + project.n + 1;
+    }
+    view->protect.names = view->names;
+    view->protect.places = view->places;
+    return 0;
+}
+
+int
+cow_view_open(struct cow_view *view, const char *which, struct err *err)
+{
+    char id[COW_ID_MAX + 1];
+    struct policy_host host;
+
+    if (cli_host(&host, err) < 0 || cow_find(which, host.cwd, id, err) < 0 ||
+        cow_open(id, COW_LOCK_EXCLUSIVE, &view->state, err) < 0)
+        return -1;
+    view->project = cow_project_open(&view->state, err);
+    if (view->project < 0 || protect_fill(view, &host, err) < 0)
+        return -1;
+    int undone = apply_recover(&view->state, view->project, err);
+    if (undone < 0)
+        return -1;
+    if (undone > 0)
+        cli_warn("an apply was interrupted; what it had done to the project is undone");
+    view->in = (struct diff_input){ .project = view->project, .layers = view->state.dir_fd, .since = view->state.created,
+                                    .protect = &view->protect };
+    return diff_scan(&view->in, &view->changes, err) < 0 ? -1 : diff_renames(&view->in, &view->changes, err);
+}
+
+void
+cow_view_close(struct cow_view *view)
+{
+    changes_free(&view->changes);
+    free(view->names);
+    free(view->places);
+    policy_free(&view->policy);
+    close_fd(&view->project);
+    cow_close(&view->state);
+}
+
+/* --- arguments ------------------------------------------------------------------------------------------------------- */
+
+static int
+take_flag(const char *arg, const struct cow_flag *flags, size_t n_flags, struct err *err)
+{
+    for (size_t k = 0; k < n_flags; k++) {
+        if (strcmp(arg, flags[k].name) == 0) {
+            *flags[k].value = true;
+            return 0;
+        }
+    }
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", arg);
+    return err_hint(err, "--help lists the flags");
+}
+
+int
+cow_args(int argc, char **argv, const struct cow_flag *flags, size_t n_flags, int *n, int *after, struct err *err)
+{
+    bool operands_only = false;
+
+    *n = 0;
+    *after = -1;
+    for (int i = 1; i < argc; i++) {
+        char *arg = argv[i];
+        if (!operands_only && strcmp(arg, "--") == 0) {
+            operands_only = true;
+            *after = *n;
+        } else if (!operands_only && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
+            return 1;
+        } else if (!operands_only && arg[0] == '-' && arg[1] != '\0') {
+            if (take_flag(arg, flags, n_flags, err) < 0)
+                return -1;
+        } else {
+            argv[++*n] = arg;
+        }
+    }
+    if (*after < 0)
+        *after = *n;
+    return 0;
+}
+
+void
+cow_usage(const char *verb, const char *operands, const char *what, const struct cow_flag *flags, size_t n_flags)
+{
+    printf("usage: cloche %s [flags] %s\n\n%s\n\n", verb, operands, what);
+    for (size_t i = 0; i < n_flags; i++)
+        printf("  %-24s %s\n", flags[i].name, flags[i].help);
+}
+
+/* --- text ------------------------------------------------------------------------------------------------------------ */
+
+char
+cow_letter(const struct change *e)
+{
+    static const char letters[] = " AMDTM";
+
+    return e->kind == CHANGE_ADDED && e->pair != CHANGE_NOT ? 'R' : letters[e->kind];
+}
+
+int
+cow_quoted(const struct changes *c, size_t i, struct buf *out)
+{
+    cleanup_buf struct buf path = BUF_INIT(64UL * 1024 * 1024);
+
+    buf_reset(out);
+    if (change_path(c, i, &path) < 0)
+        return buf_puts(out, "(a path too long to print)");
+    /* what apply will not take is shown by its beginning */
+    size_t n = path.n > TREE_PATH_MAX ? TREE_PATH_MAX : path.n;
+    quote_name(out, "", (struct str){ .p = (char *)path.p, .n = n });
+    if (n < path.n)
+        buf_puts(out, "...");
+    else if (S_ISDIR(c->v[i].upper.mode != 0 ? c->v[i].upper.mode : c->v[i].lower.mode))
+        buf_puts(out, "/");
+    return buf_nul(out);
+}
+
+int
+cow_flush(struct err *err)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return err_sys(err, errno, "cli.output", "cannot write to standard output");
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
+
+json_t *
+cow_json_text(const char *bytes)
+{
+    cleanup_buf struct buf text = BUF_INIT(6UL * 1024 * 1024);
+    json_t *out = json_string(bytes);
+
+    if (out == NULL && quote_name(&text, "", str_of(bytes)) == 0)
+        out = json_stringn((const char *)text.p, text.n);
+    return out != NULL ? out : json_null();
+}
+
+static void
+put_path(json_t *object, const char *key, const char *key_encoded, const struct changes *c, size_t i)
+{
+    cleanup_buf struct buf path = BUF_INIT(64UL * 1024 * 1024);
+    cleanup_buf struct buf encoded = BUF_INIT(3 * TREE_PATH_MAX);
+
+    if (change_path(c, i, &path) < 0)
+        return;
+    if (path.n > TREE_PATH_MAX) {
+        path.n = TREE_PATH_MAX;
+        path.p[path.n] = '\0';
+    }
+    json_t *plain = json_stringn((const char *)path.p, path.n);
+    json_object_set_new(object, key, plain != NULL ? plain : cow_json_text((const char *)path.p));
+    if (plain == NULL && quote_encode(&encoded, (struct str){ .p = (char *)path.p, .n = path.n }) == 0)
+        json_object_set_new(object, key_encoded, json_stringn((const char *)encoded.p, encoded.n));
+}
+
+static void
+put_side(json_t *object, const char *prefix, const struct change_side *side)
+{
+    char key[32], mode[8];
+
+    if (side->mode == 0)
+        return;
+    snprintf(key, sizeof(key), "%smode", prefix);
+    snprintf(mode, sizeof(mode), "%04o", (unsigned)side->mode & 07777);
+    json_object_set_new(object, key, json_string(mode));
+    snprintf(key, sizeof(key), "%stype", prefix);
+    json_object_set_new(object, key, json_string(change_type_name(side->mode)));
+    if (S_ISREG(side->mode)) {
+        snprintf(key, sizeof(key), "%ssize", prefix);
+        json_object_set_new(object, key, json_integer((json_int_t)side->size));
+    }
+    if (side->target != NULL) {
+        snprintf(key, sizeof(key), "%starget", prefix);
+        json_object_set_new(object, key, cow_json_text(side->target));
+    }
+}
+
+json_t *
+cow_json_change(const struct changes *c, size_t i)
+{
+    const struct change *e = &c->v[i];
+    bool renamed = e->kind == CHANGE_ADDED && e->pair != CHANGE_NOT;
+    json_t *out = json_object(), *notes = json_array();
+
+    put_path(out, "path", "path_encoded", c, i);
+    json_object_set_new(out, "change", json_string(renamed ? "renamed" : change_kind_name(e->kind)));
+    if (renamed)
+        put_path(out, "from", "from_encoded", c, e->pair);
+    put_side(out, "", &e->upper);
+    put_side(out, "old_", &e->lower);
+    for (size_t k = 0; k < N_REASONS; k++)
+        if ((e->flags & reasons[k].flag) != 0)
+            json_array_append_new(notes, json_string(reasons[k].word));
+    json_object_set_new(out, "notes", notes);
+    return out;
+}
+
+void
+cow_json_state(json_t *object, const struct cow_state *state)
+{
+    char created[40];
+    struct tm tm;
+
+    json_object_set_new(object, "id", json_string(state->id));
+    json_object_set_new(object, "project", state->project != NULL ? cow_json_text(state->project) : json_null());
+    if (gmtime_r(&state->created.tv_sec, &tm) == NULL || strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        created[0] = '\0';
+    json_object_set_new(object, "created", json_string(created));
+}
+
+int
+cow_json_print(json_t *object, struct err *err)
+{
+    int r = json_dumpf(object, stdout, JSON_COMPACT);
+
+    json_decref(object);
+    fputc('\n', stdout);
+    if (r < 0)
+        return err_set(err, ERR_SYSTEM, "cli.output", "cannot write the result");
+    return cow_flush(err);
+}

@@ -1,0 +1,68 @@
+/* cli/cow_common.h: what diff, apply and discard share */
+#ifndef CLOCHE_CLI_COW_COMMON_H
+#define CLOCHE_CLI_COW_COMMON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "policy/policy.h"
+#include "workspace/cow.h"
+#include "workspace/diff.h"
+
+enum cow_exit {
+    COW_DONE = 0,
+    COW_CONFLICT = 1,       /* apply: the project changed too; nothing was applied */
+    COW_WITHHELD = 2,       /* apply: done, but for changes that are reported */
+};
+
+/* A state, opened and locked, with its changes read. */
+struct cow_view {
+    struct cow_state state;
+    int project;
+    struct policy policy;           /* for its lists of protected names and places */
+    const char **names, **places;
+    struct protect protect;
+    struct diff_input in;
+    struct changes changes;
+};
+
+#define COW_VIEW_INIT { .state = COW_STATE_INIT, .project = -1, .changes = CHANGES_INIT }
+
+/* Open the state that @which means (NULL: the newest of the current directory), undo what an interrupted apply left, and
+ * read the changes. -1 with @err. Close in any case. */
+int cow_view_open(struct cow_view *view, const char *which, struct err *err);
+void cow_view_close(struct cow_view *view);
+
+/* A flag of one of these verbs. */
+struct cow_flag {
+    const char *name;
+    bool *value;
+    const char *help;
+};
+/* Set the flags among argv[1..] and move the operands to argv[1..*n]; what follows "--" is no flag, and *after is how many
+ * operands came before it (or *n). 1 when --help was asked for, -1 with @err. */
+int cow_args(int argc, char **argv, const struct cow_flag *flags, size_t n_flags, int *n, int *after, struct err *err);
+void cow_usage(const char *verb, const char *operands, const char *what, const struct cow_flag *flags, size_t n_flags);
+
+/* Text with any bytes as a JSON string: itself when it is UTF-8, else as `cloche diff` would print it. */
+json_t *cow_json_text(const char *bytes);
+/* {"path", "change", "type", ...} of change @i; "path_encoded" (%XX) beside a path that is not UTF-8. */
+json_t *cow_json_change(const struct changes *c, size_t i);
+/* "id", "project" and "created" into @object. */
+void cow_json_state(json_t *object, const struct cow_state *state);
+/* Print the object, which is freed, as one line. -1 with @err when stdout cannot be written. */
+int cow_json_print(json_t *object, struct err *err);
+int cow_flush(struct err *err);
+
+/* One letter as git has it: A M D T R. */
+char cow_letter(const struct change *e);
+/* The path of change @i as text for people, into @out (reset first). */
+int cow_quoted(const struct changes *c, size_t i, struct buf *out);
+/* Why a change is not applied, or not wholly; "" without flags. One reason per call: @flag is a single bit. */
+const char *cow_reason(unsigned flag);
+/* "the first reason" of several flags, for one line of text. */
+const char *cow_first_reason(unsigned flags);
+
+#endif

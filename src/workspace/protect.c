@@ -1,0 +1,132 @@
+/* workspace/protect.c: see protect.h */
+#include "workspace/protect.h"
+
+/* Git reads its configuration and hooks from where these say. */
+static const char *const git_redirects[] = { ".git/commondir", ".git/worktrees" };
+
+/* Split the first component off @path. False at the end. */
+static bool
+next_name(struct str *path, struct str *name)
+{
+    size_t n = 0;
+
+    if (path->n == 0)
+        return false;
+    while (n < path->n && path->p[n] != '/')
+        n++;
+    *name = (struct str){ .p = path->p, .n = n };
+    size_t skip = n < path->n ? n + 1 : n;
+    *path = (struct str){ .p = path->p + skip, .n = path->n - skip };
+    return true;
+}
+
+static bool
+same_name(struct str a, struct str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++) {
+        unsigned char x = (unsigned char)a.p[i], y = (unsigned char)b.p[i];
+        x = x >= 'A' && x <= 'Z' ? (unsigned char)(x + 32) : x;
+        y = y >= 'A' && y <= 'Z' ? (unsigned char)(y + 32) : y;
+        if (x != y)
+            return false;
+    }
+    return true;
+}
+
+/* @names against the beginning of @path. */
+static enum protect_match
+match_here(struct str names, struct str path)
+{
+    struct str want, have;
+
+    while (next_name(&names, &want)) {
+        if (!next_name(&path, &have))
+            return PROTECT_ABOVE;   /* all of @path agrees, and @names goes on */
+        if (!same_name(want, have))
+            return PROTECT_NOT;
+    }
+    return PROTECT_AT;
+}
+
+/* @names against every place in @path. */
+static enum protect_match
+match_anywhere(struct str names, struct str path)
+{
+    enum protect_match best = PROTECT_NOT;
+    struct str name;
+
+    do {
+        enum protect_match m = path.n > 0 ? match_here(names, path) : PROTECT_NOT;
+        if (m > best)
+            best = m;
+    } while (best != PROTECT_AT && next_name(&path, &name));
+    return best;
+}
+
+/* .git/modules/NAME/{hooks,config}, where NAME may have several components: the repositories of submodules. Branches
+ * may be called so too: they are below refs and logs. */
+static bool
+submodule_configuration(struct str path)
+{
+    struct str name, before = STR_LIT("");
+    bool modules = false;
+
+    while (next_name(&path, &name)) {
+        if (!modules) {
+            modules = same_name(before, STR_LIT(".git")) && same_name(name, STR_LIT("modules"));
+            before = name;
+            continue;
+        }
+        if (same_name(name, STR_LIT("refs")) || same_name(name, STR_LIT("logs")))
+            return false;
+        if (same_name(name, STR_LIT("hooks")) || same_name(name, STR_LIT("config")) ||
+            same_name(name, STR_LIT("config.worktree")) || same_name(name, STR_LIT("commondir")))
+            return true;
+    }
+    return false;
+}
+
+enum protect_match
+protect_test(const struct protect *rules, struct str path)
+{
+    enum protect_match best = submodule_configuration(path) ? PROTECT_AT : PROTECT_NOT;
+    enum protect_match m;
+
+    for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
+        m = match_anywhere(str_of(rules->names[i]), path);
+        best = m > best ? m : best;
+    }
+    for (size_t i = 0; i < sizeof(git_redirects) / sizeof(git_redirects[0]) && best != PROTECT_AT; i++) {
+        m = match_anywhere(str_of(git_redirects[i]), path);
+        best = m > best ? m : best;
+    }
+    for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++) {
+        m = match_here(str_of(rules->places[i]), path);
+        best = m > best ? m : best;
+    }
+    return best;
+}
+
+bool
+protect_link_inside(struct str target, size_t depth)
+{
+    struct str name;
+    bool down = false;
+
+    if (target.n == 0 || target.p[0] == '/')
+        return false;
+    while (next_name(&target, &name)) {
+        if (name.n == 0 || str_eq(name, STR_LIT(".")))
+            continue;
+        if (!str_eq(name, STR_LIT(".."))) {
+            down = true;
+            continue;
+        }
+        if (down || depth == 0)
+            return false;
+        depth--;
+    }
+    return true;
+}
