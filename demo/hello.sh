@@ -1,2 +1,4 @@
-printf 'shell: %s files in /workspace, %s processes, home %s, host name %s\n' \
-    "$(ls | wc -l)" "$(ls -d /proc/[0-9]* | wc -l)" "$HOME" "$(cat /proc/sys/kernel/hostname)"
+# shellcheck shell=bash
+files=(/workspace/*) processes=(/proc/[0-9]*)
+printf 'shell: %d file in /workspace, %d processes, home %s, host name %s\n' \
+    "${#files[@]}" "${#processes[@]}" "$HOME" "$(cat /proc/sys/kernel/hostname)"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # tried: find tokens in the environment of any process
 # would: use your cloud account
 # bare: yes

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # tried: plant .git/hooks/pre-commit in your project
 # would: run on your machine, as you, at your next commit
 # bare: yes

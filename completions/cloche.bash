@@ -1,0 +1,98 @@
+# bash completion for cloche: written by tools/gen_completions.py; do not edit
+# shellcheck shell=bash
+
+_cloche() {
+    local current previous verb i flags=""
+    COMPREPLY=()
+    current=${COMP_WORDS[COMP_CWORD]}
+    previous=${COMP_WORDS[COMP_CWORD - 1]}
+    verb=${COMP_WORDS[1]}
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "run code shell policy why doctor srt help version --help --version" -- "$current")
+        return
+    fi
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        if [ "${COMP_WORDS[i]}" = -- ]; then
+            mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
+            return
+        fi
+    done
+    case $previous in
+        --mode)
+            mapfile -t COMPREPLY < <(compgen -W "off light standard max" -- "$current")
+            return ;;
+        --fallback)
+            mapfile -t COMPREPLY < <(compgen -W "refuse warn" -- "$current")
+            return ;;
+        --view)
+            mapfile -t COMPREPLY < <(compgen -W "private host" -- "$current")
+            return ;;
+        --network)
+            mapfile -t COMPREPLY < <(compgen -W "none host" -- "$current")
+            return ;;
+        --engine)
+            mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
+            return ;;
+        --language)
+            mapfile -t COMPREPLY < <(compgen -W "python javascript shell" -- "$current")
+            return ;;
+        --op)
+            mapfile -t COMPREPLY < <(compgen -W "read write exec" -- "$current")
+            return ;;
+        --for)
+            mapfile -t COMPREPLY < <(compgen -W "run code shell srt" -- "$current")
+            return ;;
+        --allow-read | --allow-unix-socket | --allow-write | --bind | --deny-read | --deny-write | --path | --report | --settings | -s)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        --workdir | --workspace)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+    esac
+    case $verb in
+        run)
+            flags="--json --report --pty --no-pty --quiet --settings --mode --engine --fallback --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
+        code)
+            flags="--json --report --pty --no-pty --quiet --language --settings --mode --engine --fallback
+                --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
+        shell)
+            flags="--json --report --pty --no-pty --quiet --settings --mode --engine --fallback --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
+        policy)
+            flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
+                --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+        why)
+            flags="--path --op --host --json --mode --settings --engine --fallback --view --workspace --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
+                --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+        doctor)
+            flags="--json --help" ;;
+        srt)
+            flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
+        help) flags="$(compgen -W "run code shell policy why doctor srt help version")" ;;
+    esac
+    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then
+        flags="check show $flags"
+    fi
+    case $current in
+        -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            if [ "$verb" = policy ] || [ "$verb" = help ]; then
+                mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$flags" -- "$current")
+            fi ;;
+    esac
+}
+complete -o filenames -o bashdefault -F _cloche cloche

@@ -1,0 +1,135 @@
+"""What is written about the command line agrees with the command line."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+MAN = REPO / "docs" / "man"
+PAGES = {"diff": "cloche-diff.1", "apply": "cloche-diff.1", "discard": "cloche-diff.1"}
+VERBS = ["run", "code", "shell", "diff", "apply", "discard", "policy", "why", "doctor", "prove", "srt"]
+
+
+def page(verb):
+    return MAN / PAGES.get(verb, f"cloche-{verb}.1")
+
+
+def flags_in_help(cloche, verb):
+    result = cloche(verb, "--help")
+    assert result.ok, result
+    flags = set(re.findall(r"(?<![\w-])(--[a-z][\w-]*)", result.out))
+    flags |= set(re.findall(r"^\s+(-\w)\b", result.out, flags=re.M))
+    assert flags, f"{verb} --help names no flag"
+    return flags
+
+
+def flags_in_manual(path):
+    """`.It Fl -pty , -no-pty Ar X` → --pty, --no-pty"""
+    found = set()
+    for line in path.read_text().splitlines():
+        if re.match(r"\.(It|Op|Nm|Pf|Oo)?\s*Fl\b|.*\bFl\b", line) and line.startswith("."):
+            for words in re.findall(r"Fl\s+((?:-?[\w-]+\s*,\s*)*-?[\w-]+)", line):
+                found |= {"-" + word for word in re.split(r"\s*,\s*", words)}
+    return found
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_flag_is_in_the_manual(cloche, verb):
+    text = page(verb).read_text()
+    known = flags_in_manual(page(verb))
+    if ".Xr cloche-run 1" in text:      # the policy's flags are described once
+        known |= flags_in_manual(MAN / "cloche-run.1")
+    missing = sorted(flags_in_help(cloche, verb) - known - {"--help"})
+    assert not missing, f"{page(verb).name} says nothing about {missing}"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_manual_invents_no_flag(cloche, verb):
+    known = set()
+    for other in VERBS:     # a page may speak of another verb's flag
+        known |= flags_in_help(cloche, other)
+    known |= {"-q", "-h", "--help", "-"}
+    invented = sorted(flags_in_manual(page(verb)) - known)
+    if verb == "srt":
+        invented = [flag for flag in invented if flag not in ("-dhV", "--")]
+    assert not [flag for flag in invented if flag != "--"], invented
+
+
+def test_the_first_page_names_every_verb(cloche):
+    text = (MAN / "cloche.1").read_text()
+    listed = re.findall(r"^  ([a-z]+)   +\S", cloche("--help").out, flags=re.M)
+    assert set(VERBS) <= set(listed)
+    for verb in listed:
+        assert re.search(rf"\b{verb}\b", text), verb
+
+
+def test_every_manual_is_installed():
+    listed = (MAN / "meson.build").read_text()
+    pages = sorted(p.name for p in MAN.glob("*.[1-9]"))
+    assert pages
+    assert [name for name in pages if f"'{name}'" not in listed] == []
+
+
+def test_every_manual_renders(has, command):
+    has("mandoc")
+    for path in sorted(MAN.glob("*.[1-9]")):
+        result = command(["mandoc", "-T", "utf8", "-W", "warning,stop", str(path)])
+        assert len(result.out.splitlines()) > 20, path
+
+
+def test_completions_are_up_to_date(cloche, binary):
+    done = subprocess.run([sys.executable, "-B", REPO / "tools" / "gen_completions.py", "--check", binary],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr + "\nwrite them: tools/gen_completions.py PATH-OF-CLOCHE"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_completions_mention_every_flag(cloche, verb):
+    flags = flags_in_help(cloche, verb)
+    for name, mention in (("cloche.bash", "{}"), ("_cloche", "'*{}["), ("cloche.fish", None)):
+        text = (REPO / "completions" / name).read_text()
+        for flag in flags:
+            if mention:
+                assert mention.format(flag) in text, f"{name}: {flag}"
+            else:
+                word = f"-l {flag[2:]} " if flag.startswith("--") else f"-s {flag[1:]} "
+                assert re.search(rf"seen_subcommand_from {verb}' .*{re.escape(word)}", text), f"{name}: {verb} {flag}"
+
+
+@pytest.mark.parametrize("words, want", [
+    (["cloche", "ru"], {"run"}),
+    (["cloche", "run", "--mo"], {"--mode"}),
+    (["cloche", "run", "--mode", "s"], {"standard"}),
+    (["cloche", "policy", ""], {"check", "show"}),
+    (["cloche", "why", "--op", ""], {"read", "write", "exec"}),
+    (["cloche", "run", "--", "mktem"], {"mktemp"}),
+])
+def test_bash_completes(command, words, want):
+    quoted = " ".join(f"'{word}'" for word in words)
+    script = (f"source {REPO}/completions/cloche.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _cloche; "
+              "printf '%s\\n' \"${COMPREPLY[@]}\"")
+    result = command(["bash", "-c", script])
+    assert want <= set(result.out.split()), result
+
+
+@pytest.mark.parametrize("shell, name", [("zsh", "_cloche"), ("fish", "cloche.fish"), ("bash", "cloche.bash")])
+def test_completions_parse(has, command, shell, name):
+    has(shell)
+    assert command([shell, "-n", str(REPO / "completions" / name)]).ok
+
+
+def readme_commands():
+    text = (REPO / "README.md").read_text() + (REPO / "docs" / "getting-started.md").read_text()
+    return sorted(set(re.findall(r"^\$? ?cloche (\w+) ?(.*)$", text, flags=re.M)))
+
+
+def test_commands_in_the_readme_use_flags_that_exist(cloche):
+    commands = readme_commands()
+    assert len(commands) >= 8
+    for verb, rest in commands:
+        assert verb in VERBS + ["version", "help"], verb
+        own = rest.split(" -- ")[0].split("#")[0]
+        known = flags_in_help(cloche, verb) | (flags_in_help(cloche, "run") if verb in ("why", "prove") else set())
+        assert set(re.findall(r"(?<!\S)(--[a-z][\w-]*)", own)) <= known, f"cloche {verb} {rest}"
