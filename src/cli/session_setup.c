@@ -115,7 +115,7 @@ static void
 say_who_enforces(struct live *l)
 {
     const struct sandbox *sb = l->sb;
-    const char *cgroup = sb->cgroup.kind == CGROUP_V1 ? "cgroup v1" : sb->cgroup.kind == CGROUP_V2 ? "cgroup v2" : "none";
+    const char *cgroup = cgroup_name(&sb->cgroup);
     struct session_result *r = l->r;
 
     r->memory_by = sb->cgroup.memory ? cgroup : sb->supervise_memory ? "supervised" : "none";

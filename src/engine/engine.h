@@ -59,7 +59,7 @@ struct sandbox_usage {
     uint64_t peak_memory;       /* bytes; 0 when unknown */
     uint64_t cpu_us;
     bool oom_killed;
-    const char *cgroup;         /* "v1", "v2", "none" */
+    const char *cgroup;         /* "cgroup v1", "cgroup v2", "none" */
 };
 
 struct engine {

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "wall/scope.h"
 
 enum { H_MEMORY, H_CPU, H_PIDS };
 
@@ -267,18 +268,49 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
     if (!v2_base(&self, base, sizeof(base)) ||
         (size_t)snprintf(cg->paths[0], sizeof(cg->paths[0]), "%s/cloche-%s", base, id) >= sizeof(cg->paths[0])) {
         cg->paths[0][0] = '\0';
-        say_missing(cg, limits, "(no cgroup that this user may create)");
+        if (limits->ask_systemd && scope_available())
+            cg->kind = CGROUP_SCOPE;
+        else
+            say_missing(cg, limits, "(no cgroup that this user may create)");
         return;
     }
     cg->kind = CGROUP_V2;
 }
 
-int
-cgroup_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
+/* systemd enforces what it was told, as far as its controllers are handed down to users. */
+static int
+scope_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_limits *limits, struct err *err)
 {
+    cleanup_buf struct buf list = BUF_INIT(4096);
+    char path[512];
+
+    if (scope_start(pid, id, limits, path, sizeof(path), err) < 0)
+        return -1;
+    cg->dirs[0] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cg->dirs[0] < 0 || !controllers_of(path, "cgroup.controllers", &list))
+        return err_sys(err, errno, "wall.cgroup", "open %s", path);
+    cg->memory = limits->memory > 0 && has_word(&list, "memory");
+    cg->cpu = limits->cpu_milli > 0 && has_word(&list, "cpu");
+    cg->pids = limits->pids > 0 && has_word(&list, "pids");
+    return 0;
+}
+
+const char *
+cgroup_name(const struct cgroup *cg)
+{
+    return cg->kind == CGROUP_V1 ? "cgroup v1" : cg->kind == CGROUP_NONE ? "none" : "cgroup v2";
+}
+
+int
+cgroup_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_limits *limits, struct err *err)
+{
+    int r = 0;
+
     if (cg->kind == CGROUP_NONE)
         return 0;
-    if ((cg->kind == CGROUP_V1 ? v1_make(cg, limits, err) : v2_make(cg, limits, err)) < 0) {
+    r = cg->kind == CGROUP_V1 ? v1_make(cg, limits, err) : cg->kind == CGROUP_V2 ? v2_make(cg, limits, err)
+                              : scope_make(cg, id, pid, limits, err);
+    if (r < 0) {
         cgroup_destroy(cg);
         return -1;
     }
@@ -347,7 +379,7 @@ cgroup_anon(const struct cgroup *cg)
 int
 cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
 {
-    if (cg->kind == CGROUP_V2 && io_write_file(cg->dirs[0], "cgroup.freeze", frozen ? "1" : "0") == 0)
+    if (cg->kind >= CGROUP_V2 && io_write_file(cg->dirs[0], "cgroup.freeze", frozen ? "1" : "0") == 0)
         return 0;
     err_set(err, ERR_UNSUPPORTED, "wall.cgroup.freeze", "this sandbox has no cgroup v2 to freeze");
     return err_hint(err, "pause by signal (SIGSTOP) is used instead");

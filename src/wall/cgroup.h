@@ -17,12 +17,18 @@
 
 #include "base/err.h"
 
-enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
+enum cgroup_kind {
+    CGROUP_NONE,
+    CGROUP_V1,
+    CGROUP_V2,
+    CGROUP_SCOPE,       /* v2, made by systemd's user manager around the running child (scope.h) */
+};
 
 struct cgroup_limits {
     uint64_t memory;        /* bytes, hard; 0 = none */
     uint64_t cpu_milli;     /* 0 = none */
     uint64_t pids;          /* 0 = none */
+    bool ask_systemd;       /* where nothing else is there: worth the ten milliseconds */
 };
 
 #define CGROUP_HIERARCHIES 3    /* v1: memory, cpu, pids */
@@ -42,9 +48,9 @@ struct cgroup {
  * kind NONE and @why_not say so, and the caller decides by its policy. */
 void cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limits);
 
-/* Make what cgroup_find found, with @limits. A v2 cgroup must be made before the child (CLONE_INTO_CGROUP), a v1 one may
- * be made while the child is busy. -1 with @err on a half-made state (which was undone). */
-int cgroup_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err);
+/* Make what cgroup_find found, with @limits. A v2 cgroup must be made before the child (CLONE_INTO_CGROUP), the others
+ * while the child @pid is busy. -1 with @err on a half-made state (which was undone). */
+int cgroup_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_limits *limits, struct err *err);
 
 /* In the child: join the v1 cgroups through their open `tasks` files. 0 or -1 with @err. */
 int cgroup_join(const int *tasks, size_t n, struct err *err);
@@ -58,6 +64,9 @@ void cgroup_read(const struct cgroup *cg, struct cgroup_usage *out);
 /* Bytes of memory that are not files or tmpfs, now; 0 unknown. Costs a flush of the kernel's counters. */
 uint64_t cgroup_anon(const struct cgroup *cg);
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
+
+/* "cgroup v1", "cgroup v2", "none" */
+const char *cgroup_name(const struct cgroup *cg);
 
 /* Remove the directories that cgroup_find named. True when none is left; false while processes are in them. */
 bool cgroup_remove(const struct cgroup *cg);

@@ -37,6 +37,9 @@ static void
 cgroup_limits_of(const struct native_plan *plan, const struct policy *p, struct cgroup_limits *out)
 {
     out->cpu_milli = p->limits.cpu_milli.v;
+    /* the tool presets are wide; where somebody asked for a limit (or runs a stranger's code) it must hold */
+    out->ask_systemd = p->verb == VERB_CODE || p->mode.v == MODE_MAX || p->limits.memory.from.kind >= ORIGIN_FILE ||
+                       p->limits.cpu_milli.from.kind >= ORIGIN_FILE || p->limits.pids.from.kind >= ORIGIN_FILE;
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
     out->memory = p->limits.memory.v;
@@ -85,7 +88,7 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
     int fds[GO_FDS_MAX] = { -1, -1, -1, -1 };
     size_t n = 1;
 
-    if (sb->cgroup.kind == CGROUP_V1 && cgroup_make(&sb->cgroup, limits, err) < 0)
+    if (sb->cgroup.kind != CGROUP_V2 && cgroup_make(&sb->cgroup, sb->id, sb->pid, limits, err) < 0)
         return -1;
     if (check_limits(sb, p, err) < 0)
         return -1;
@@ -166,7 +169,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
         return -1;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
-    if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, &limits, err) < 0)
+    if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, sb->id, -1, &limits, err) < 0)
         return -1;
     return start(sb, p, &limits, err);
 }
@@ -250,7 +253,7 @@ native_usage(struct sandbox *sb, struct sandbox_usage *out, struct err *err)
     out->peak_memory = usage.peak_memory;
     out->oom_killed = usage.oom_kills > 0;
     out->cpu_us = sb->cpu_us;
-    out->cgroup = sb->cgroup.kind == CGROUP_V1 ? "v1" : sb->cgroup.kind == CGROUP_V2 ? "v2" : "none";
+    out->cgroup = cgroup_name(&sb->cgroup);
     return 0;
 }
 
@@ -341,7 +344,7 @@ native_destroy(struct sandbox *sb, struct err *err)
 static int
 signal_all(struct sandbox *sb, bool pause_it, struct err *err)
 {
-    if (sb->cgroup.kind == CGROUP_V2)
+    if (sb->cgroup.kind >= CGROUP_V2)
         return cgroup_freeze(&sb->cgroup, pause_it, err);
     return err_set(err, ERR_UNSUPPORTED, "wall.pause.unsupported", "pausing needs a cgroup v2");
 }

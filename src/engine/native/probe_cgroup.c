@@ -40,7 +40,7 @@ probe_try_cgroups(struct feature_state *f)
 
     snprintf(id, sizeof(id), "doctor-%d", (int)getpid());
     cgroup_find(&cg, id, &limits);
-    failed = cgroup_make(&cg, &limits, &err) < 0 ? err.sys_errno : 0;
+    failed = cgroup_make(&cg, id, -1, &limits, &err) < 0 ? err.sys_errno : 0;
     note(&f[FEATURE_LIMIT_MEMORY], &cg, cg.memory, 0);
     note(&f[FEATURE_LIMIT_CPU], &cg, cg.cpu, 1);
     note(&f[FEATURE_LIMIT_PIDS], &cg, cg.pids, 2);
