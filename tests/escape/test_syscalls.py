@@ -315,3 +315,35 @@ def test_light_changes_no_metadata_outside(cloche, bare, world, project):
     assert len(changes[0]) >= 4, "the attack is real on this host"
     assert not changes[1]
     assert victim.stat().st_mode & 0o777 == 0o644 and victim.stat().st_mtime == 1000
+
+
+DENIED = {      # rule for tests/lib/deny: call, answer with it
+    "unshare": (["272", "0x400"], "ENOSYS"),
+    "unshare:EACCES": (["272", "0x400"], "EACCES"),
+    "272:EACCES": (["272", "0x400"], "EACCES"),
+    "clone:flags&0x10000000=EPERM": (["56", str(CLONE_USER)], "EPERM"),
+    "clone:flags&0x8000=EPERM": (["56", "17"], "ok"),
+    "socket:arg0==2=EACCES": (["41", "2", "1", "0"], "EACCES"),
+    "socket:arg0==10=EACCES": (["41", "2", "1", "0"], "ok"),
+    "getppid,unshare:EPERM,personality:EINVAL": (["135", "0xffffffff"], "EINVAL"),
+    "@userns": (["272", "0x10000000"], "EPERM"),
+    "@userns,getuid": (["272", "0x400"], "ok"),
+    "@landlock": (["444", "0", "0", "1"], "EOPNOTSUPP"),
+    "@newmount": (["428", "0", "0", "0"], "ENOSYS"),
+    "@notify": (["317", "1", "8", "@"], "EINVAL"),
+    "@seccomp": (["317", "2", "0", "@"], "ENOSYS"),
+}
+
+
+@pytest.mark.parametrize("rule", DENIED)
+def test_the_tool_that_takes_calls_away(command, deny, tools, rule):
+    """tests/lib/deny is what the feature-loss tests stand on: it must take away that call, and no other."""
+    words, want = DENIED[rule]
+    result = command([*unprivileged(), *deny(rule), str(tools["trysyscall"]), "call", "native", *words])
+    assert result.out.strip() == want, result
+
+
+@pytest.mark.parametrize("rule", ["nonsense", "read:EWHAT", "read:arg7&1=EPERM", "read:arg0=EPERM", "@nothing", ""])
+def test_the_tool_refuses_what_it_does_not_understand(command, deny, rule):
+    result = command([*deny(rule), "true"], check=False)
+    assert result.code == 125 and result.err.startswith("deny: "), result
