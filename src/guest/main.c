@@ -192,6 +192,7 @@ run(struct guest *g)
         return code;
     for (;;) {
         nfds_t n;
+        bool full;
         int ms;
 
         if (guest_dispatch(g, &code) < 0)
@@ -202,8 +203,12 @@ run(struct guest *g)
         if (finish_ended(g) < 0 || (files_busy(g) && !link_full(&g->link) && files_step(g) < 0))
             return GUEST_EXIT_SYSTEM;
         ms = patience(g);
+        full = link_full(&g->link);
         if (link_pending(&g->link) && link_flush(&g->link) < 0)
             return GUEST_EXIT_SYSTEM;
+        /* What stopped because of that can go on, and nothing else would wake us for it. */
+        if (full && !link_full(&g->link))
+            continue;
         n = collect(g);
         if (wait_for(g, n, ms) < 0 || serve(g, n) < 0)
             return GUEST_EXIT_SYSTEM;
