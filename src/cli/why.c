@@ -117,7 +117,8 @@ print_text(const struct options *o, const char *op, const struct why *why)
         printf("  to change %s\n", why->flag);
     else if (!why->allowed)
         printf("  to change no flag does; %s\n",
-               why->source.kind == ORIGIN_FILE || why->source.kind == ORIGIN_FLAG ? "take the rule out" : "it is built in");
+               why->source.kind == ORIGIN_FILE || why->source.kind == ORIGIN_FLAG ? "take the rule out"
+                                                                                  : "it is built in");
 }
 
 static int

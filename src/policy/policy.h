@@ -95,7 +95,8 @@ struct policy_limits {
     struct policy_u64 memory;       /* bytes */
     struct policy_u64 cpu_milli;    /* thousandths of one CPU */
     struct policy_u64 pids;
-    struct policy_u64 disk;         /* bytes of tmpfs: /, /tmp, home and a tmpfs /workspace together; also the cap of a cow upper where it can be enforced */
+    struct policy_u64 disk;         /* bytes of tmpfs: /, /tmp, home and a tmpfs /workspace together; also the cap of
+                                     * a cow upper where it can be enforced */
     struct policy_u64 time_ms;      /* wall clock, then SIGTERM */
     struct policy_u64 grace_ms;     /* between SIGTERM and SIGKILL */
     struct policy_u64 output;       /* bytes of stdout and of stderr, each */
@@ -115,7 +116,7 @@ struct policy {
         bool kind_given;                    /* the kind was written, not taken by default (rw) */
         struct origin from;
     } workspace;
-    struct policy_string workdir;           /* cwd inside; default /workspace (private) or the caller's cwd (host view) */
+    struct policy_string workdir;           /* cwd inside; default /workspace (private), the caller's cwd (host view) */
     struct policy_bind *binds;
     size_t n_binds;
 
@@ -129,7 +130,8 @@ struct policy {
     struct policy_list credentials;         /* credential places (absolute host paths), BUILTIN: unreadable unless
                                              * allow_read names that very place or one below it */
     struct policy_bool allow_git_config;
-    struct policy_u64 protect_depth;        /* how deep below a writable tree existing protected names are searched (SRT mandatoryDenySearchDepth) */
+    struct policy_u64 protect_depth;        /* how deep below a writable tree existing protected names are searched
+                                             * (SRT mandatoryDenySearchDepth) */
     struct policy_bool read_only_root;
 
     struct policy_list unix_sockets;        /* allowed by path */
@@ -147,7 +149,7 @@ struct policy {
 
     struct policy_env *env;
     size_t n_env;
-    struct policy_bool env_inherit;         /* start from the caller's environment (host view) instead of an empty one */
+    struct policy_bool env_inherit;         /* start from the caller's environment (SRT) instead of an empty one */
     struct policy_list env_deny;            /* names removed even when inherited or passed */
     struct { uint32_t uid, gid; struct origin from; } user;     /* as seen inside; never 0 */
     struct policy_string hostname;

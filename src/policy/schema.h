@@ -55,11 +55,15 @@ void schema_leave(struct loader *l, size_t mark);
 typedef int text_setter(struct policy *p, struct str text, const struct where *w, struct err *err);
 struct setter { text_setter *set; };    /* function pointers do not fit in a void pointer */
 
-int apply_text(struct loader *l, const struct node *v, const struct key_rule *rule);    /* arg: struct setter; string or number */
-int apply_string(struct loader *l, const struct node *v, const struct key_rule *rule);  /* offset: policy_string */
-int apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule);    /* offset: policy_bool */
-int apply_list(struct loader *l, const struct node *v, const struct key_rule *rule);    /* offset: policy_list; num: entry_kind */
-int apply_map(struct loader *l, const struct node *v, const struct key_rule *rule);     /* arg: its table */
+/* arg: struct setter; a string or a number. */
+int apply_text(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* offset: of a policy_string, of a policy_bool. */
+int apply_string(struct loader *l, const struct node *v, const struct key_rule *rule);
+int apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* offset: of a policy_list; num: enum entry_kind. */
+int apply_list(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* arg: its table. */
+int apply_map(struct loader *l, const struct node *v, const struct key_rule *rule);
 
 /* The walkers of the two dialects. */
 int settings_apply(struct loader *l, const struct node *root);

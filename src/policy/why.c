@@ -58,7 +58,9 @@ deepest(const struct policy_list *list, const char *path, size_t *depth)
     *depth = 0;
     for (size_t i = 0; i < list->n; i++) {
         size_t d;
-        if (path_covers(str_of(list->v[i].value), list->v[i].literal, str_of(path), &d) && (best == NULL || d > *depth)) {
+        if (!path_covers(str_of(list->v[i].value), list->v[i].literal, str_of(path), &d))
+            continue;
+        if (best == NULL || d > *depth) {
             best = &list->v[i];
             *depth = d;
         }
@@ -338,8 +340,10 @@ policy_decide_host(const struct policy *p, const char *target, struct why *out, 
         say(out, "%s is a %s address and no rule names it", host.name, ip_class_name(ip_classify(host.ip)));
     else
         say(out, "no rule names %s, and what no rule names is closed", host.name);
-    snprintf(out->flag, sizeof(out->flag), host.is_ip && host.ip.family == 6 ? "--allow-domain [%s]" : "--allow-domain %s",
-             host.name);
+    if (host.is_ip && host.ip.family == 6)
+        snprintf(out->flag, sizeof(out->flag), "--allow-domain [%s]", host.name);
+    else
+        snprintf(out->flag, sizeof(out->flag), "--allow-domain %s", host.name);
     return 0;
 }
 
