@@ -6,9 +6,12 @@
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
 #include <errno.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/netlink.h>
+#include <linux/random.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -41,7 +44,14 @@ static const struct constant {
     /* terminals and descriptors */
     C(TIOCSTI), C(TIOCLINUX), C(TIOCCONS), C(TIOCSETD), C(TCGETS), C(TIOCOUTQ), C(TIOCGWINSZ), C(FIONREAD), C(TIOCPKT),
     C(TIOCNOTTY), C(TIOCGETD), C(TIOCGSID), C(TIOCGPTPEER), C(TCGETS2), C(TCSETS2), C(TCSETSW2), C(TCSETSF2),
-    C(TIOCGPTN), C(TIOCSPTLCK), C(FIONCLEX), C(FIOASYNC), C(FIOQSIZE), C(FICLONE), C(FICLONERANGE), C(FS_IOC_GETFLAGS),
+    C(TIOCGPTN), C(TIOCSPTLCK), C(FIONCLEX), C(FIOASYNC), C(FIOQSIZE),
+    /* files and sockets */
+    C(FIGETBSZ), C(FICLONE), C(FICLONERANGE), C(FIDEDUPERANGE), C(FS_IOC_GETFLAGS), C(FS_IOC_SETFLAGS),
+    C(FS_IOC_FIEMAP), C(FS_IOC_GETVERSION), C(FS_IOC_FSGETXATTR), C(FS_IOC_FSSETXATTR),
+    C(RNDGETENTCNT), C(FIOSETOWN), C(SIOCGSTAMPNS_OLD), C(SIOCGIFNAME), C(SIOCGIFCONF), C(SIOCGIFFLAGS),
+    C(SIOCGIFADDR), C(SIOCGIFBRDADDR), C(SIOCGIFNETMASK), C(SIOCGIFMTU),
+    C(SIOCGIFHWADDR), C(SIOCGIFINDEX), C(SIOCETHTOOL), C(SIOCOUTQNSD),
+    /* seccomp */
     C(SECCOMP_IOCTL_NOTIF_RECV), C(SECCOMP_IOCTL_NOTIF_SEND), C(SECCOMP_IOCTL_NOTIF_ID_VALID),
     C(SECCOMP_IOCTL_NOTIF_ADDFD),
     { "SECCOMP_IOCTL_NOTIF_SET_FLAGS", 0x40082104u },

@@ -365,6 +365,13 @@ static const struct {
     { { MAXI }, SYS_ioctl, 0, 0x5413, 0, SC_ALLOW },
     { { MAXI }, SYS_ioctl, 0, 0xc0502100, 0, SC_ALLOW },     /* seccomp notification */
     { { MAXI }, SYS_ioctl, 0, 0x89e0, 0, ENOTTY },
+    { { STD }, SYS_ioctl, 0, 0x8933, 0, SC_ALLOW },            /* SIOCGIFINDEX */
+    { { STD }, SYS_ioctl, 0, 0x8914, 0, ENOTTY },              /* SIOCSIFFLAGS */
+    { { STD }, SYS_ioctl, 0, 0x40049409, 0, SC_ALLOW },        /* FICLONE */
+    { { STD }, SYS_ioctl, 0, 0x5000940e, 0, ENOTTY },          /* BTRFS_IOC_SUBVOL_CREATE: makes a name */
+    { { STD }, SYS_ioctl, 0, 0x50009417, 0, ENOTTY },          /* BTRFS_IOC_SNAP_CREATE_V2 */
+    { { LITE }, SYS_ioctl, 0, 0x4020bc10, 0, ENOTTY },         /* BCH_IOCTL_SUBVOLUME_CREATE */
+    { { STD }, SYS_ioctl, 0, 0xae01, 0, ENOTTY },              /* KVM_CREATE_VM */
     /* namespaces */
     { { STD }, SYS_clone, 0x11, 0, 0, SC_ALLOW },
     { { STD }, SYS_clone, 0x3d0f00, 0, 0, SC_ALLOW },          /* pthread_create */
