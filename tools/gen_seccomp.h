@@ -99,7 +99,8 @@ int sc_resolve(const struct sc_data *d, uint32_t arch, const char *name);
 /* Every call that @arch has is in the lists, every listed name exists somewhere, libseccomp and numbers.list agree. */
 int sc_check_complete(const struct sc_data *d, uint32_t arch, struct err *err);
 
-/* gen_seccomp_emit.c: compile the variant @plan for @arch into @out (room for BPF_MAXINSNS). The number of instructions, or -1. */
+/* gen_seccomp_emit.c: compile the variant @plan for @arch into @out, which has room for BPF_MAXINSNS.
+ * The number of instructions, or -1. */
 int sc_emit(const struct sc_data *d, uint32_t arch, const struct seccomp_plan *plan, struct sock_filter *out,
             struct err *err);
 

@@ -4,8 +4,8 @@
  * (to learn which calls it allows whatever their arguments), and it verifies and JIT-compiles every instruction;
  * so the price of installing is (numbers x path length) + (instructions x a larger constant). Both fall when
  * neighbouring numbers with the same answer are one range, ranges are found by a binary search tree (whose leaves
- * may name a few single numbers) of the cheapest shape, and code that is alike is emitted once. The architecture comes first: a foreign one
- * takes three instructions.
+ * may name a few single numbers) of the cheapest shape, and code that is alike is emitted once. The architecture
+ * comes first: a foreign one takes three instructions.
  *
  * BPF jumps only forward, by at most 255 for conditional ones. The program is therefore built backwards, from its
  * end: whatever is jumped to exists already, and a label is its distance from the end.

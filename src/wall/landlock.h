@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 
-#define LANDLOCK_RULES_MAX 16384    /* paths per domain; a plan with more is refused (about 20 µs for 5, then 1 µs each) */
+#define LANDLOCK_RULES_MAX 16384    /* paths per domain; more are refused (20 µs for 5, then 1 µs each) */
 
 /* What may be done below a path. No class grants making device nodes: nothing in a sandbox may. */
 enum landlock_access {
