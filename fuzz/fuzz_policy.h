@@ -60,7 +60,7 @@ check_policy(const struct policy *p)
     FUZZ_ASSERT(policy_describe(p, check_row, &rows) == 0 && rows > 20);
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
         for (int op = WHY_READ; op <= WHY_EXEC; op++) {
-            FUZZ_ASSERT(policy_why_path(p, asked[i], (enum why_op)op, &why, &err) == 0);
+            FUZZ_ASSERT(policy_why_path(p, asked[i], (enum why_op)op, NULL, &why, &err) == 0);
             FUZZ_ASSERT(why.reason != NULL && why.text[0] != '\0');
         }
     }

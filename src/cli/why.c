@@ -1,7 +1,9 @@
 /* cli/why.c: `cloche why`: would this be allowed, which rule says so, and what would change it */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -134,6 +136,14 @@ check_question(const struct options *o, enum why_op *op, struct err *err)
     return 0;
 }
 
+static bool
+exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 || errno != ENOENT;
+}
+
 int
 cmd_why(int argc, char **argv)
 {
@@ -157,7 +167,8 @@ cmd_why(int argc, char **argv)
     if (r >= 0)
         r = check_question(&o, &op, &err);
     if (r >= 0)
-        r = o.path != NULL ? policy_why_path(&p, o.path, op, &why, &err) : policy_why_host(&p, o.host, &why, &err);
+        r = o.path != NULL ? policy_why_path(&p, o.path, op, exists, &why, &err)
+                           : policy_why_host(&p, o.host, &why, &err);
     if (r < 0) {
         policy_free(&p);
         return cli_fail(&err, o.json);

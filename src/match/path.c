@@ -357,17 +357,3 @@ path_covers(struct str pattern, bool literal, struct str path, size_t *depth)
     }
     return false;
 }
-
-bool
-path_has_names(struct str path, struct str names)
-{
-    if (names.n == 0)
-        return false;
-    for (size_t i = 0; i + names.n <= path.n; i++) {
-        if (i > 0 && path.p[i - 1] != '/')
-            continue;
-        if (memcmp(path.p + i, names.p, names.n) == 0 && (i + names.n == path.n || path.p[i + names.n] == '/'))
-            return true;
-    }
-    return false;
-}

@@ -56,7 +56,4 @@ bool path_glob_match(struct str pattern, struct str path);
  * (may be NULL) is how many bytes of @path the longest such match takes: the measure of "more specific". */
 bool path_covers(struct str pattern, bool literal, struct str path, size_t *depth);
 
-/* Whether @names (one or more names, "a" or "a/b") appear as consecutive whole names anywhere in @path. */
-bool path_has_names(struct str path, struct str names);
-
 #endif

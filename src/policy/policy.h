@@ -124,9 +124,10 @@ struct policy {
     struct policy_list allow_read;          /* re-opens below deny_read */
     struct policy_list allow_write;
     struct policy_list deny_write;          /* beats allow_write */
-    struct policy_list protect;             /* write-deny names (".git/hooks"): plain relative names, matched as whole
-                                             * names at any depth below a writable host tree, with all below them.
-                                             * BUILTIN, or added by the user: docs/policy.md lists them */
+    struct policy_list protect;             /* write-deny names (".git/hooks"): plain relative names, closed with all
+                                             * below them at the top of each writable host tree, there or not, and
+                                             * deeper down where they exist (@protect_depth). BUILTIN, or added by the
+                                             * user: docs/policy.md lists them */
     struct policy_list credentials;         /* credential places (absolute host paths), BUILTIN: unreadable unless
                                              * allow_read names that very place or one below it */
     struct policy_bool allow_git_config;

@@ -176,14 +176,54 @@ write_refused(const struct policy *p, const struct place *place, struct why *out
         snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
 }
 
-static const struct policy_entry *
-protected_by(const struct policy *p, const struct place *place)
+/* Bytes of place->host that name the writable tree around it. */
+static size_t
+tree_root(const struct policy *p, const struct place *place)
 {
-    if (place->kind != PLACE_HOST || place->copy)
+    size_t depth;
+
+    if (place->from != NULL)
+        return place->root_n;
+    deepest(&p->allow_write, place->host, &depth);      /* a glob's match is a tree of its own */
+    return depth;
+}
+
+/* Whether @name protects the path from the directory @at bytes into it: the names follow there, whole. */
+static bool
+names_follow(const char *path, size_t at, struct str name)
+{
+    return strlen(path) >= at + name.n && memcmp(path + at, name.p, name.n) == 0 &&
+           (path[at + name.n] == '/' || path[at + name.n] == '\0');
+}
+
+/* The engine closes the names at the top of each writable tree, there or not, and those that exist deeper down, as
+ * deep as protect-depth says. */
+static const struct policy_entry *
+protected_by(const struct policy *p, const struct place *place, why_exists *exists)
+{
+    size_t root = tree_root(p, place), dirs = 0;
+    size_t at = root <= 1 ? 1 : root + 1;
+
+    if (place->kind != PLACE_HOST || place->copy || strlen(place->host) <= root)
         return NULL;
-    for (size_t i = 0; i < p->protect.n; i++)
-        if (path_has_names(str_of(place->host), str_of(p->protect.v[i].value)))
-            return &p->protect.v[i];
+    while (dirs < p->protect_depth.v) {
+        const char *slash;
+        for (size_t i = 0; i < p->protect.n; i++) {
+            struct str name = str_of(p->protect.v[i].value);
+            char object[PATH_TEXT_MAX + 1];
+            if (!names_follow(place->host, at, name))
+                continue;
+            memcpy(object, place->host, at + name.n);
+            object[at + name.n] = '\0';
+            if (dirs == 0 || exists == NULL || exists(object))
+                return &p->protect.v[i];
+        }
+        slash = strchr(place->host + at, '/');
+        if (slash == NULL)
+            return NULL;
+        at = (size_t)(slash - place->host) + 1;
+        dirs++;
+    }
     return NULL;
 }
 
@@ -200,7 +240,7 @@ is_stdio_device(const char *path)
 }
 
 static void
-why_write(const struct policy *p, const struct place *place, const char *path, struct why *out)
+why_write(const struct policy *p, const struct place *place, const char *path, why_exists *exists, struct why *out)
 {
     const struct policy_entry *entry;
     size_t depth;
@@ -227,7 +267,7 @@ why_write(const struct policy *p, const struct place *place, const char *path, s
         say(out, "the rule \"%s\" keeps it read-only", entry->written);
         return;
     }
-    entry = protected_by(p, place);
+    entry = protected_by(p, place, exists);
     if (entry != NULL) {
         bool git_config = strcmp(entry->value, ".git/config") == 0;
         answer(out, false, "protected-name", entry, NULL);
@@ -243,7 +283,8 @@ why_write(const struct policy *p, const struct place *place, const char *path, s
 }
 
 int
-policy_why_path(const struct policy *p, const char *path, enum why_op op, struct why *out, struct err *err)
+policy_why_path(const struct policy *p, const char *path, enum why_op op, why_exists *exists, struct why *out,
+                struct err *err)
 {
     char normal[PATH_TEXT_MAX + 1], shown[SHOW_MAX];
     struct str text = str_of(path), base = str_of(p->cwd);
@@ -270,7 +311,7 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, struct
     policy_place(p, normal, path[0] != '/', &place);
     snprintf(out->inside, sizeof(out->inside), "%s", place.inside);
     if (op == WHY_WRITE)
-        why_write(p, &place, normal, out);
+        why_write(p, &place, normal, exists, out);
     else
         why_read(p, &place, normal, op, out);
     return 0;

@@ -1,6 +1,6 @@
 /* policy/why.h: what a policy says about one path or one host, and which rule says it
  *
- * Pure: the answer is what the rules mean, whether or not the path exists. Call on a validated policy.
+ * Pure but for the one question that the caller answers. Call on a validated policy.
  */
 #ifndef CLOCHE_POLICY_WHY_H
 #define CLOCHE_POLICY_WHY_H
@@ -25,8 +25,13 @@ struct why {
 
 bool why_op_parse(const char *name, enum why_op *out);
 
-/* 0, or -1 with @err when @path is no path. Relative paths lie below the caller's directory, `~` is its home. */
-int policy_why_path(const struct policy *p, const char *path, enum why_op op, struct why *out, struct err *err);
+/* Whether the host has @path. Protected names deeper down are closed only where they exist. */
+typedef bool why_exists(const char *path);
+
+/* 0, or -1 with @err when @path is no path. Relative paths lie below the caller's directory, `~` is its home. @exists
+ * may be NULL: then everything exists. */
+int policy_why_path(const struct policy *p, const char *path, enum why_op op, why_exists *exists, struct why *out,
+                    struct err *err);
 
 /* @target: HOST or HOST:PORT, in any spelling. 0, or -1 with @err when it is no host. */
 int policy_why_host(const struct policy *p, const char *target, struct why *out, struct err *err);

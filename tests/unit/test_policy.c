@@ -506,6 +506,46 @@ origins_in_words(void **state)
     }
 }
 
+/* The page that people read and the tables that decide say the same. */
+static void
+page_and_tables_agree(void **state)
+{
+    static const char *const candidates[] = { "docs/policy.md", "../docs/policy.md", "../../docs/policy.md",
+                                              "../../../docs/policy.md" };
+    struct err err = ERR_INIT;
+    struct policy p;
+    char page[65536], want[300];
+    FILE *f = NULL;
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; f == NULL && i < N(candidates); i++)
+        f = fopen(candidates[i], "re");
+    if (f == NULL)
+        fail_msg("run from the source or the build directory: docs/policy.md is not found");
+    n = fread(page, 1, sizeof(page) - 1, f);
+    fclose(f);
+    page[n] = '\0';
+    for (size_t i = 0; i < policy_n_flags; i++) {
+        snprintf(want, sizeof(want), "`%s`", policy_flags[i].name);
+        if (strstr(page, want) == NULL && strcmp(policy_flags[i].name, "--settings") != 0)
+            fail_msg("docs/policy.md does not name %s", want);
+    }
+    assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_RUN, &caller, &err), 0);
+    for (size_t i = 0; i < p.credentials.n; i++) {
+        snprintf(want, sizeof(want), "`~%s`", p.credentials.v[i].value + strlen("/home/u"));
+        if (strstr(page, want) == NULL)
+            fail_msg("docs/policy.md does not name %s", want);
+    }
+    for (size_t i = 0; i < p.protect.n + p.env_deny.n; i++) {
+        const struct policy_entry *e = i < p.protect.n ? &p.protect.v[i] : &p.env_deny.v[i - p.protect.n];
+        snprintf(want, sizeof(want), "`%s`", e->value);
+        if (strstr(page, want) == NULL)
+            fail_msg("docs/policy.md does not name %s", want);
+    }
+    policy_free(&p);
+}
+
 int
 main(void)
 {
@@ -526,6 +566,7 @@ main(void)
         cmocka_unit_test(list_limits),
         cmocka_unit_test(messages_do_not_carry_control_bytes),
         cmocka_unit_test(origins_in_words),
+        cmocka_unit_test(page_and_tables_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

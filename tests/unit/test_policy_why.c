@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "policy/why.h"
 #include "policy_fixture.h"
 
@@ -101,7 +103,7 @@ paths(void **state)
         char origin[POLICY_ORIGIN_TEXT_MAX];
         if (make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, row->flags, &err) < 0)
             fail_msg("row %zu: %s", i, err.msg);
-        assert_int_equal(policy_why_path(&p, row->path, row->op, &why, &err), 0);
+        assert_int_equal(policy_why_path(&p, row->path, row->op, NULL, &why, &err), 0);
         policy_origin_text(&why.source, origin);
         if (why.allowed != row->allowed || strcmp(why.reason, row->reason) != 0 || strcmp(why.rule, row->rule) != 0 ||
             strcmp(origin, row->source) != 0 || strcmp(why.inside, row->inside) != 0)
@@ -130,7 +132,7 @@ suggestions_work(void **state)
         if (row->allowed)
             continue;
         assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, row->flags, &err), 0);
-        assert_int_equal(policy_why_path(&p, row->path, row->op, &why, &err), 0);
+        assert_int_equal(policy_why_path(&p, row->path, row->op, NULL, &why, &err), 0);
         policy_free(&p);
         /* kernel trees cannot be shown, whatever the flag */
         if (why.flag[0] == '\0' || strncmp(row->path, "/sys", 4) == 0)
@@ -151,13 +153,60 @@ suggestions_work(void **state)
         flags[n] = NULL;
         if (make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, flags, &err) < 0)
             fail_msg("row %zu: %s %s: %s", i, flag, value, err.msg);
-        assert_int_equal(policy_why_path(&p, row->path, row->op, &why, &err), 0);
+        assert_int_equal(policy_why_path(&p, row->path, row->op, NULL, &why, &err), 0);
         if (!why.allowed)
             fail_msg("row %zu: with %s %s still %s", i, flag, value, why.reason);
         policy_free(&p);
         tried++;
     }
     assert_true(tried >= 10);
+}
+
+static bool
+never_exists(const char *path)
+{
+    (void)path;
+    return false;
+}
+
+static const char *asked_about;
+
+static bool
+note_and_exist(const char *path)
+{
+    static char copy[256];
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    asked_about = copy;
+    return true;
+}
+
+/* At the top of a tree the names are closed whether they exist or not; deeper down, where they exist; not deeper. */
+static void
+protected_names_by_depth(void **state)
+{
+    static const char *const flags[] = { "--workspace", ".", "--bind", "/x/.git/hooks:/mnt/hooks:rw", NULL };
+    struct err err = ERR_INIT;
+    struct policy p;
+    struct why why;
+
+    (void)state;
+    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, flags, &err), 0);
+    assert_int_equal(policy_why_path(&p, ".git/hooks/x", WHY_WRITE, never_exists, &why, &err), 0);
+    assert_false(why.allowed);
+    assert_int_equal(policy_why_path(&p, "a/.git/hooks/x", WHY_WRITE, never_exists, &why, &err), 0);
+    assert_true(why.allowed);
+    assert_int_equal(policy_why_path(&p, "a/b/.git/hooks/x", WHY_WRITE, note_and_exist, &why, &err), 0);
+    assert_false(why.allowed);
+    assert_string_equal(asked_about, "/home/u/app/a/b/.git/hooks");
+    assert_int_equal(policy_why_path(&p, "a/b/c/.git/hooks/x", WHY_WRITE, note_and_exist, &why, &err), 0);
+    assert_true(why.allowed);
+    assert_int_equal(policy_why_path(&p, ".git/hooks2", WHY_WRITE, never_exists, &why, &err), 0);
+    assert_true(why.allowed);
+    /* a tree that was opened by name is open */
+    assert_int_equal(policy_why_path(&p, "/mnt/hooks/pre-commit", WHY_WRITE, NULL, &why, &err), 0);
+    assert_true(why.allowed);
+    policy_free(&p);
 }
 
 static void
@@ -170,11 +219,11 @@ source_lines(void **state)
     (void)state;
     assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, "workspace: .\nfilesystem:\n  deny-read:\n    - secret\n",
                                  POLICY_YAML, NULL, &err), 0);
-    assert_int_equal(policy_why_path(&p, "secret/x", WHY_READ, &why, &err), 0);
+    assert_int_equal(policy_why_path(&p, "secret/x", WHY_READ, NULL, &why, &err), 0);
     assert_false(why.allowed);
     assert_string_equal(why.source.name, "s.yaml");
     assert_int_equal(why.source.line, 4);
-    assert_int_equal(policy_why_path(&p, "a\001/../../../../../x", WHY_READ, &why, &err), -1);
+    assert_int_equal(policy_why_path(&p, "a\001/../../../../../x", WHY_READ, NULL, &why, &err), -1);
     assert_string_equal(err.code, "policy.path");
     policy_free(&p);
 }
@@ -253,6 +302,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths), cmocka_unit_test(suggestions_work), cmocka_unit_test(source_lines),
+        cmocka_unit_test(protected_names_by_depth),
         cmocka_unit_test(hosts), cmocka_unit_test(decisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
