@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "guest/guard.h"
 #include "wire/msg.h"
-
-struct guard;
 
 struct child_plan {
     const struct msg_exec *exec;
     const char **argv;          /* with room for one entry before it: argv[-1] */
     const char **env;
     int stdio[3];
+    bool light;                 /* no pid namespace: the guest must be out of reach of its commands' signals */
     bool terminal;              /* stdio[0] becomes the controlling terminal */
-    struct guard *guard;        /* NULL: none */
+    const struct guard_filter *guard;   /* the name guard's filter to install; NULL: none */
     int guard_sock;             /* where the filter's listener goes; -1: none */
     int failed_errno;           /* written by the child; 0: execve succeeded */
     enum exec_stage failed_stage;

@@ -18,8 +18,9 @@ on_setup(void *ctx, const struct frame *f)
     if (f->channel != 0 || !msg_get_setup(f, &m) || m.version != GUEST_PROTOCOL_VERSION)
         return -1;
     g->light = (m.flags & MSG_SETUP_LIGHT) != 0;
-    /* Without a pid namespace, orphans would go to the host's init and out of our sight. */
-    if (g->light && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+    /* Without a pid namespace, orphans would go to the host's init and out of our sight; and the guest must outlive its
+     * host by a moment, since nobody else ends what runs here (it sees the end of its transport). */
+    if (g->light && (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0))
         return -1;
     /* "Kill all" is kill(-1) unless light: only process 1 of a namespace may mean it. */
     if (!g->light && !g->pid1)

@@ -136,7 +136,7 @@ spawn(struct guest *g, const struct msg_exec *x, const struct plumbing *p, struc
     size_t n_args = (size_t)x->argv.count + 2, n = n_args + (size_t)x->env.count + 1;
     cleanup_free const char **strings = calloc(n, sizeof(*strings));
     struct child_plan plan = { .exec = x, .stdio = { p->child[0], p->child[1], p->child[2] },
-                               .terminal = x->stdio == EXEC_STDIO_PTY, .guard_sock = -1 };
+                               .terminal = x->stdio == EXEC_STDIO_PTY, .light = g->light, .guard_sock = -1 };
     int guard_sock = -1;
 
     if (strings == NULL)

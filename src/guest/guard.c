@@ -90,26 +90,35 @@ open_proc(struct guard *g, struct err *err)
     if (!walk_is_proc(g->proc) || readlinkat(g->proc, "self", self, sizeof(self) - 1) < 0 || strcmp(self, own) != 0)
         return err_set(err, ERR_SYSTEM, "guard.proc", "/proc does not show the name guard's own processes");
     g->proc_dev = st.st_dev;
-    return 0;
+    g->fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return g->fds >= 0 ? 0 : err_sys(err, errno, "guard.proc", "/proc/self/fd");
+}
+
+/* CAP_SYS_PTRACE: then reading a process's memory says nothing about whose it is. */
+static bool
+may_trace_anyone(void)
+{
+    struct { uint32_t version; int pid; } head = { 0x20080522, 0 };
+    struct { uint32_t effective, permitted, inheritable; } data[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
+
+    return syscall(SYS_capget, &head, data) < 0 || (data[0].effective & (1u << 19)) != 0;
 }
 
 static int
 start(struct guard *g, const struct guard_plan *plan, struct err *err)
 {
-    struct stat st;
-
     g->flags = plan->flags | ((plan->flags & GUARD_EXISTING) != 0 ? GUARD_NAMES : 0);
     g->pid = getpid();
     g->uid = geteuid();
     g->gid = getegid();
+    g->privileged = may_trace_anyone();
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, errno, "guard.proc", "PR_SET_DUMPABLE");
     if (open_proc(g, err) < 0)
         return -1;
     g->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (g->root < 0 || fstat(g->root, &st) < 0)
+    if (g->root < 0)
         return err_sys(err, errno, "guard.root", "/");
-    g->root_id = ident_of(&st);
     if (copy_list(&g->sockets, &g->n_sockets, plan->sockets, plan->n_sockets, err) < 0 ||
         copy_list(&g->socket_trees, &g->n_socket_trees, plan->socket_trees, plan->n_socket_trees, err) < 0)
         return -1;
@@ -123,7 +132,7 @@ guard_new(const struct guard_plan *plan, struct guard **out, struct err *err)
 
     if (g == NULL)
         return err_sys(err, errno, "memory", "the name guard");
-    g->proc = g->root = -1;
+    g->proc = g->fds = g->root = -1;
     if (start(g, plan, err) < 0) {
         guard_free(g);
         return -1;
@@ -146,6 +155,7 @@ guard_free(struct guard *g)
     if (g == NULL)
         return;
     rules_free(&g->rules);
+    caller_forget(g);
     for (size_t i = 0; i < g->n_sockets; i++)
         free(g->sockets[i]);
     free(g->sockets);
@@ -158,6 +168,7 @@ guard_free(struct guard *g)
         free_denial(&g->denials[i]);
     free_denial(&g->taken);
     close_fd(&g->proc);
+    close_fd(&g->fds);
     close_fd(&g->root);
     free(g);
 }
@@ -193,7 +204,7 @@ int
 deny(struct call *c, const struct place *p, const char *rule, int error)
 {
     char text[2 * PATH_MAX];
-    ssize_t n = readlink(fd_path(p->dir).text, text, PATH_MAX);
+    ssize_t n = fd_text(c->g, p->dir, text, PATH_MAX);
 
     if (n < 0)
         n = 0;
@@ -313,10 +324,10 @@ serve_one(struct guard *g, int listener)
     memset(&n, 0, sizeof(n));       /* the kernel insists */
     if (syscall(SYS_ioctl, listener, GS_NOTIF_RECV, &n) < 0)
         return errno == ENOENT || errno == EINTR ? 0 : -1;
-    c = (struct call){ .g = g, .listener = listener, .id = n.id, .tid = (pid_t)n.pid, .nr = n.nr, .root = -1 };
+    c = (struct call){ .g = g, .listener = listener, .id = n.id, .tid = (pid_t)n.pid, .nr = n.nr, .cwd = -1 };
     memcpy(c.args, n.args, sizeof(c.args));
     result = n.arch == GS_ARCH ? serve(&c) : -ENOSYS;
-    close_fd(&c.root);
+    caller_done(&c);
     if (result != ANSWERED)
         answer(&c, result);
     return 1;
@@ -325,16 +336,12 @@ serve_one(struct guard *g, int listener)
 int
 guard_on_notify(struct guard *g, int listener)
 {
-    for (int i = 0; i < SERVE_MAX; i++) {
-        struct pollfd p = { .fd = listener, .events = POLLIN };
+    struct pollfd p = { .fd = listener, .events = POLLIN };
 
-        /* RECV would wait when the caller that woke us was killed meanwhile. */
-        if (poll(&p, 1, 0) < 0)
-            return errno == EINTR ? 0 : -1;
-        if ((p.revents & POLLIN) == 0)
-            return (p.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 ? 1 : 0;
-        if (serve_one(g, listener) < 0)
-            return -1;
-    }
-    return 0;
+    /* RECV would wait when there is nothing to receive. */
+    if (poll(&p, 1, 0) < 0)
+        return errno == EINTR ? 0 : -1;
+    if ((p.revents & POLLIN) == 0)
+        return (p.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 ? 1 : 0;
+    return serve_one(g, listener) < 0 ? -1 : 0;
 }

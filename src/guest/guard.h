@@ -119,8 +119,9 @@ struct guard;
 int guard_new(const struct guard_plan *plan, struct guard **out, struct err *err);
 void guard_free(struct guard *g);
 
-/* Serve what waits on @listener, a bounded number of calls, without blocking (what may block is done by a forked
- * child of the caller, which ends by itself; reap it as any other, guard_is_worker() tells it from a command).
+/* Serve one call that waits on @listener, without blocking: what may block is done by a forked child, which answers
+ * and ends by itself. Reap it as any other; guard_is_worker() tells it from a command. May change and restore the
+ * umask and the working directory.
  * 0: done for now; 1: no process uses the filter any more, close @listener; -1 with errno: it cannot be served. */
 int guard_on_notify(struct guard *g, int listener);
 bool guard_is_worker(const struct guard *g, pid_t pid);

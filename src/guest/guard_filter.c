@@ -84,11 +84,25 @@ struct answer {
     uint32_t flags;
 };
 
-/* Ways around, closed. Landlock: a caller that confined itself further would be served with the guard's wider
- * rights, so it is told that there is no Landlock instead of being given one that does not hold. */
+/* Ways around, closed. Another root directory, or mounts of one's own (in a nested user namespace), would make paths
+ * mean something else to the caller than to us, and an overlay writes where no call of ours named anything. Landlock: a
+ * caller that confined itself further would be served with the guard's wider rights, so it is told that there is no
+ * Landlock instead of being given one that does not hold. */
 static const struct answer answers[] = {
     { GS_NR_openat2, ENOSYS, GUARD_NAMES },
     { SYS_open_by_handle_at, EPERM, GUARD_NAMES },
+    { SYS_chroot, EPERM, GUARD_FLAGS_ALL },
+    { SYS_pivot_root, EPERM, GUARD_FLAGS_ALL },
+    { SYS_setns, EPERM, GUARD_FLAGS_ALL },
+    { SYS_mount, EPERM, GUARD_FLAGS_ALL },
+    { SYS_umount2, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_open_tree, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_move_mount, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_fsopen, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_fsmount, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_fspick, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_mount_setattr, EPERM, GUARD_FLAGS_ALL },
+    { GS_NR_open_tree_attr, EPERM, GUARD_FLAGS_ALL },
     { GS_NR_io_uring_setup, ENOSYS, GUARD_FLAGS_ALL },
     { GS_NR_io_uring_enter, ENOSYS, GUARD_FLAGS_ALL },
     { GS_NR_io_uring_register, ENOSYS, GUARD_FLAGS_ALL },

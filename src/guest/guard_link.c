@@ -1,54 +1,121 @@
 /* guest/guard_link.c: see guard_link.h */
 #include "guest/guard_link.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard.h"
+
+#define REPORT_EVERY_US 200000  /* a loop of denied calls must not become a flood of messages */
+
+static struct guard_filter filter;
+
 int
 guard_link_setup(struct guest *g, const void *plan, size_t n)
 {
-    (void)g;
-    (void)plan;
-    /* A plan that nobody enforces must not be accepted. */
-    return n == 0 ? 0 : -1;
+    cleanup_guard_plan struct guard_plan parsed = GUARD_PLAN_INIT;
+
+    if (n == 0)
+        return 0;
+    if (guard_plan_parse(plan, n, &parsed, NULL) < 0 || guard_new(&parsed, &g->guard, NULL) < 0)
+        return -1;
+    guard_filter_build(parsed.flags, &filter);
+    return 0;
 }
 
 int
 guard_link_begin(struct guest *g, struct child_plan *plan, int *sock)
 {
-    (void)g;
-    (void)plan;
+    int pair[2];
+
     *sock = -1;
+    if (g->guard == NULL || filter.n == 0)
+        return 0;
+    if (g->n_listeners == GUARD_LISTENERS_MAX) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -1;
+    plan->guard = &filter;
+    plan->guard_sock = pair[1];
+    *sock = pair[0];
     return 0;
 }
 
 void
 guard_link_abandon(struct child_plan *plan, int sock)
 {
-    (void)plan;
-    (void)sock;
+    close_fd(&plan->guard_sock);
+    close_fd(&sock);
 }
 
 int
 guard_link_finish(struct guest *g, struct child_plan *plan, int sock)
 {
-    (void)g;
-    (void)plan;
-    (void)sock;
+    int listener;
+
+    if (sock < 0)
+        return 0;
+    /* the child's end first: then a child that did not send anything is an end of file, not a wait */
+    close_fd(&plan->guard_sock);
+    listener = guard_listener_take(sock);
+    close_fd(&sock);
+    if (listener < 0)
+        return -1;
+    g->listeners[g->n_listeners++] = listener;
+    return 0;
+}
+
+int
+guard_link_report(struct guest *g)
+{
+    struct guard_denial d;
+
+    while (g->guard != NULL && guard_next_denial(g->guard, &d)) {
+        const struct msg_denied m = { .count = d.count, .op = d.op, .target = d.target, .rule = d.rule };
+        if (msg_put_denied(&g->link.out, &m) < 0)
+            return -1;
+    }
     return 0;
 }
 
 int
 guard_link_serve(struct guest *g, size_t i)
 {
-    (void)g;
-    (void)i;
-    return -1;
+    static uint64_t reported_us;
+    int served = guard_on_notify(g->guard, g->listeners[i]);
+    int why = errno;
+    uint64_t now;
+
+    if (served != 0) {
+        close(g->listeners[i]);
+        g->listeners[i] = g->listeners[--g->n_listeners];
+    }
+    if (served < 0) {
+        /* calls that are never answered would hang for ever, and answers that are not decided do not exist */
+        const struct msg_notice m = { .kind = NOTICE_GUARD, .value = (uint64_t)why };
+        reap_kill_all(g, SIGKILL);
+        return msg_put_notice(&g->link.out, &m);
+    }
+    now = guest_now_us();
+    if (now - reported_us < REPORT_EVERY_US || link_full(&g->link))
+        return 0;
+    reported_us = now;
+    return guard_link_report(g);
+}
+
+bool
+guard_link_reaped(struct guest *g, int pid)
+{
+    return g->guard != NULL && guard_worker_ended(g->guard, pid);
 }
 
 int
 guard_link_check(struct guest *g, int dir, const char *name, const char *op)
 {
-    (void)g;
-    (void)dir;
-    (void)name;
-    (void)op;
-    return 0;
+    return g->guard != NULL ? guard_check(g->guard, dir, name, op) : 0;
 }

@@ -13,6 +13,10 @@ void guard_link_abandon(struct child_plan *plan, int sock);
 int guard_link_finish(struct guest *g, struct child_plan *plan, int sock);
 /* The listener @i has something to say (or is at its end). -1: the guest must end. */
 int guard_link_serve(struct guest *g, size_t i);
+/* Tell the host what was denied since the last time. -1: the transport cannot take it. */
+int guard_link_report(struct guest *g);
+/* The reaped process @pid was a helper of the guard's, no command. */
+bool guard_link_reaped(struct guest *g, int pid);
 /* A file request is about to make, replace or remove @name in @dir. 0 or the errno to answer. */
 int guard_link_check(struct guest *g, int dir, const char *name, const char *op);
 

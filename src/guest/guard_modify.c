@@ -64,7 +64,7 @@ object_protected(struct guard *g, int object, const char **rule)
     if (rules_same_object(g, &st, rule))
         return true;
     *rule = "file without a path";
-    n = readlink(fd_path(object).text, path, sizeof(path) - 1);
+    n = fd_text(g, object, path, sizeof(path) - 1);
     if (n <= 0 || path[0] != '/')
         return true;
     path[n] = '\0';
@@ -83,7 +83,7 @@ void
 deny_object(struct call *c, int object, const char *rule)
 {
     char path[PATH_MAX];
-    ssize_t n = readlink(fd_path(object).text, path, sizeof(path) - 1);
+    ssize_t n = fd_text(c->g, object, path, sizeof(path) - 1);
 
     path[n > 0 ? n : 0] = '\0';
     deny_text(c->g, c->op, path, rule);

@@ -81,7 +81,7 @@ open_tty(const struct opening *o)
     if (nr == 0 || maj < 136 || maj > 143)
         return -ENXIO;
     snprintf(path, sizeof(path), "dev/pts/%u", (maj - 136) * 256 + min);
-    fd = raw_open(o->c->own_root ? o->c->g->root : o->c->root, path,
+    fd = raw_open(o->c->g->root, path,
                   (o->flags & ~(O_CREAT | O_EXCL)) | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return -ENXIO;
@@ -98,7 +98,6 @@ static int
 hand_over(const struct opening *o, int fd)
 {
     struct stat st;
-    int now;
 
     if (fstat(fd, &st) < 0 || ((o->flags & O_CREAT) != 0 && S_ISDIR(st.st_mode))) {
         close(fd);
@@ -111,8 +110,8 @@ hand_over(const struct opening *o, int fd)
             return fd;
     }
     if ((o->flags & O_NONBLOCK) == 0) {
-        now = fcntl(fd, F_GETFL);
-        if (now < 0 || fcntl(fd, F_SETFL, now & ~O_NONBLOCK) < 0) {
+        /* F_SETFL changes these and O_NONBLOCK, nothing else */
+        if (fcntl(fd, F_SETFL, o->flags & (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)) < 0) {
             close(fd);
             return -EACCES;
         }

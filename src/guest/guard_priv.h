@@ -32,7 +32,7 @@
 #define DENIALS_MAX      64                     /* different ones between two reports */
 #define WORKERS_MAX      64
 #define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
-#define SERVE_MAX        32                     /* notifications per guard_on_notify() */
+#define SEEN_MAX         8
 
 /* An answer that was given already, or that a worker will give. */
 #define ANSWERED         INT_MIN
@@ -89,6 +89,14 @@ struct rules {
     size_t table_mask;
 };
 
+/* A thread that calls again and again: its /proc entries, kept open. They belong to the thread, not to its number:
+ * when it is gone they show nothing, whoever has the number then. */
+struct seen {
+    pid_t tid;                  /* 0: free */
+    int dir;                    /* /proc/TID, O_PATH */
+    int status;
+};
+
 struct own_socket {
     int fd;                     /* O_PATH: pins the inode, so that its number is not reused */
     struct ident id;
@@ -109,12 +117,16 @@ struct guard {
     size_t n_socket_trees;
     int proc;                   /* /proc, O_PATH */
     dev_t proc_dev;
-    int root;                   /* our own root directory, O_PATH */
-    struct ident root_id;
+    int fds;                    /* /proc/self/fd, O_PATH */
+    int root;                   /* the root directory, O_PATH; the callers' is the same (the filter refuses chroot) */
     pid_t pid;
     uid_t uid;
     gid_t gid;
+    bool privileged;            /* we may look into anyone: ids must be compared */
     bool no_vm_readv;           /* the sandbox's filter refuses it: use /proc/PID/mem */
+    struct seen seen[SEEN_MAX]; /* callers that came more than once in a row */
+    size_t next_seen;
+    pid_t last_tid;
     pid_t workers[WORKERS_MAX];
     size_t n_workers;
     struct own_socket own_sockets[OWN_SOCKETS_MAX];
@@ -135,11 +147,9 @@ struct call {
     int nr;
     uint64_t args[6];
     const char *op;             /* for reports */
-    bool own_root;              /* the caller's root directory is ours */
-    int root;                   /* the caller's root directory when it is another, else -1 */
-    struct ident root_id;
     pid_t tgid;                 /* 0: not looked at yet */
     mode_t umask;
+    int cwd;                    /* -1: not opened yet */
 };
 
 /* Where a path leads: the directory that we hold, and the last name in it (never looked up yet). */
@@ -160,7 +170,7 @@ const char *place_name(const struct place *p, char room[PATH_MAX + 1]);
 
 /* --- guard_caller.c */
 
-/* Who calls? Fills @c->own_root, @c->root. 0, or -EPERM for a caller that is not one of ours to serve. */
+/* Who calls? 0, or -EPERM for a caller that is not one of ours to serve. */
 int caller_look(struct call *c);
 /* Is the notification still the same call (the thread alive and waiting)? Ask after looking, before acting. */
 bool caller_waits(const struct call *c);
@@ -171,8 +181,11 @@ int caller_bytes(struct call *c, uint64_t addr, void *out, size_t n);
 int caller_short_string(struct call *c, uint64_t addr, char *out, size_t room);
 /* umask and thread group: read once. 0 or -EPERM. */
 int caller_status(struct call *c);
-/* O_PATH of the caller's working directory (AT_FDCWD) or descriptor. Negative: -EBADF, -EPERM. */
-int caller_dir(struct call *c, int dirfd);
+/* O_PATH of the caller's working directory (AT_FDCWD) or descriptor; in @owned when the caller of this function is
+ * to close it, else -1 (it lives as long as @c). Negative: -EBADF, -EPERM. */
+int caller_dir(struct call *c, int dirfd, int *owned);
+void caller_done(struct call *c);
+void caller_forget(struct guard *g);
 /* A duplicate of the caller's descriptor: the same open file. Negative: -EBADF, -EPERM. */
 int caller_fd(struct call *c, int fd);
 /* "TID/" + @name below /proc. */
@@ -198,6 +211,8 @@ bool walk_is_proc(int fd);
 /* "/proc/self/fd/N" */
 struct fd_path { char text[32]; };
 struct fd_path fd_path(int fd);
+/* Where @fd lies, as text. Its length, cut at @room; -1. */
+ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
 
 /* --- guard_rules.c */
 

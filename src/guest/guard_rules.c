@@ -273,10 +273,11 @@ suspect_name(const struct rules *r, const char *p, size_t n, struct suspects *ou
 }
 
 static void
-suspect_path(const struct rules *r, int dir, struct suspects *out)
+suspect_path(const struct guard *g, int dir, struct suspects *out)
 {
+    const struct rules *r = &g->rules;
     char path[PATH_MAX];
-    ssize_t n = readlink(fd_path(dir).text, path, sizeof(path));
+    ssize_t n = fd_text(g, dir, path, sizeof(path));
 
     out->n = 0;
     out->all = n <= 0 || n == (ssize_t)sizeof(path);
@@ -369,7 +370,7 @@ rules_below(struct guard *g, int dir, const char **rule)
 
     if (r->n_entries == 0)
         return PLACE_FREE;
-    suspect_path(r, dir, &s);
+    suspect_path(g, dir, &s);
     if (s.all) {
         leaves = many = calloc(r->n_entries, sizeof(*many));
         if (many == NULL) {

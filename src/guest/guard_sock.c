@@ -251,14 +251,15 @@ static int
 bind_path(struct call *c, int sock, const struct address *a)
 {
     cleanup_place struct place at = PLACE_INIT;
-    cleanup_close int cwd = -1;
+    cleanup_close int owned = -1;
+    int cwd = -1;
     const char *rule = "";
     char name[PATH_MAX + 1];
     struct stat st;
     int rc = 0;
 
     if (a->u.un.sun_path[0] != '/') {
-        cwd = caller_dir(c, AT_FDCWD);
+        cwd = caller_dir(c, AT_FDCWD, &owned);
         if (cwd < 0)
             return cwd;
     }

@@ -78,14 +78,21 @@ struct gs_open_how {
 #define GS_NR_io_uring_setup    425
 #define GS_NR_io_uring_enter    426
 #define GS_NR_io_uring_register 427
+#define GS_NR_open_tree         428
+#define GS_NR_move_mount        429
+#define GS_NR_fsopen            430
+#define GS_NR_fsmount           432
+#define GS_NR_fspick            433
 #define GS_NR_pidfd_open        434
 #define GS_NR_openat2           437
 #define GS_NR_pidfd_getfd       438
+#define GS_NR_mount_setattr     442
 #define GS_NR_landlock_create_ruleset 444
 #define GS_NR_landlock_restrict_self  446
 #define GS_NR_fchmodat2         452
 #define GS_NR_setxattrat        463
 #define GS_NR_removexattrat     466
+#define GS_NR_open_tree_attr    467
 #define GS_NR_file_setattr      469
 
 #if defined(__x86_64__)

@@ -2,7 +2,7 @@
  *
  * The common case is one openat2() for the parent, which refuses magic links: they would lead into the guard's own
  * /proc/self instead of the caller's. Whatever meets procfs on its way, or fails, is walked again name by name, with
- * the caller's root, numbers and descriptors in place of ours. No name in the sandbox moves meanwhile, because all
+ * the caller's numbers and descriptors in place of ours. No name in the sandbox moves meanwhile, because all
  * renames and links are served by this thread, one after the other.
  */
 #include <errno.h>
@@ -41,6 +41,15 @@ fd_path(int fd)
     return p;
 }
 
+ssize_t
+fd_text(const struct guard *g, int fd, char *out, size_t room)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "%d", fd);
+    return readlinkat(g->fds, name, out, room);
+}
+
 bool
 walk_is_proc(int fd)
 {
@@ -61,7 +70,7 @@ walk_refuse_own_proc(const struct guard *g, int fd)
 
     if (fstat(fd, &st) < 0 || st.st_dev != g->proc_dev)
         return -EACCES;     /* another procfs: we cannot tell whose numbers it shows */
-    n = readlink(fd_path(fd).text, text, sizeof(text) - 1);
+    n = fd_text(g, fd, text, sizeof(text) - 1);
     if (n < 0)
         return -EACCES;
     text[n] = '\0';
@@ -98,7 +107,7 @@ enter(struct walk *w, int next)
 static int
 enter_root(struct walk *w)
 {
-    return enter(w, fcntl(w->c->own_root ? w->c->g->root : w->c->root, F_DUPFD_CLOEXEC, 0));
+    return enter(w, fcntl(w->c->g->root, F_DUPFD_CLOEXEC, 0));
 }
 
 /* Put @target in front of what is left. */
@@ -187,30 +196,14 @@ step_link(struct walk *w, int link, const char *name)
 }
 
 static int
-step_up(struct walk *w)
-{
-    struct stat st;
-
-    if (!w->c->own_root) {
-        if (fstat(w->cur, &st) < 0)
-            return -errno;
-        if (ident_eq(ident_of(&st), w->c->root_id))
-            return enter(w, openat(w->cur, ".", O_PATH | O_CLOEXEC));
-    }
-    return enter(w, openat(w->cur, "..", O_PATH | O_CLOEXEC));
-}
-
-static int
 step(struct walk *w, const char *name)
 {
     cleanup_close int next = -1;
     struct stat st;
     int rc;
 
-    if (strcmp(name, ".") == 0)
-        return enter(w, openat(w->cur, ".", O_PATH | O_CLOEXEC));
-    if (strcmp(name, "..") == 0)
-        return step_up(w);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return enter(w, openat(w->cur, name, O_PATH | O_CLOEXEC));
     if ((rc = expand_self(w, name)) != 0)
         return rc < 0 ? rc : 0;
     next = openat(w->cur, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -250,12 +243,10 @@ walk_all(struct walk *w, const char *path)
 
 /* One system call for the parent. False: walk. */
 static bool
-parent_at_once(struct call *c, int base, const char *parent, struct place *out)
+parent_at_once(int base, const char *parent, struct place *out)
 {
     const struct gs_open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = GS_RESOLVE_NO_MAGICLINKS };
 
-    if (!c->own_root)
-        return false;
     out->dir = (int)syscall(GS_NR_openat2, base, parent, &how, sizeof(how));
     if (out->dir < 0)
         return false;
@@ -326,7 +317,7 @@ walk_parent_from(struct call *c, int base, const char *path, int *links, struct 
     parent[n] = '\0';
     if (n == 0)
         memcpy(parent, ".", 2);
-    out->at_once = parent_at_once(c, base, parent, out);
+    out->at_once = parent_at_once(base, parent, out);
     if (!out->at_once) {
         rc = parent_by_name(c, base, parent, links, out);
         if (rc < 0)
@@ -340,17 +331,17 @@ walk_parent_from(struct call *c, int base, const char *path, int *links, struct 
 int
 walk_parent(struct call *c, int dirfd, const char *path, struct place *out)
 {
-    cleanup_close int base = -1;
-    int links = 0;
+    cleanup_close int owned = -1;
+    int links = 0, base = AT_FDCWD;
 
     if (path[0] == '\0')
         return -ENOENT;
     if (path[0] != '/') {
-        base = caller_dir(c, dirfd);
+        base = caller_dir(c, dirfd, &owned);
         if (base < 0)
             return base;
     }
-    return walk_parent_from(c, base >= 0 ? base : AT_FDCWD, path, &links, out);
+    return walk_parent_from(c, base, path, &links, out);
 }
 
 /* --- through the last name */

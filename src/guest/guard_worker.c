@@ -112,6 +112,8 @@ work(struct call *c, int *keep, size_t n_keep, worker_fn *fn, const void *job)
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     keep_only(keep, n_keep);
+    for (size_t i = 0; i < SEEN_MAX; i++)
+        c->g->seen[i].tid = 0;      /* closed just now */
     (void)setitimer(ITIMER_REAL, &every, NULL);
     for (;;) {
         int result = fn(c, job);

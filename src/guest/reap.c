@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest/guard_link.h"
 #include "guest/guest.h"
 #include "guest/tree.h"
 
@@ -53,6 +54,8 @@ reap_children(struct guest *g)
             g->childless = pid < 0 && errno == ECHILD;
             return;
         }
+        if (guard_link_reaped(g, pid))
+            continue;
         for (size_t i = 0; i < MSG_EXECS_MAX; i++) {
             struct guest_exec *e = &g->execs[i];
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest/guard_link.h"
 #include "guest/guest.h"
 
 #define TERMINAL_LEFT_MAX (128 * 1024)  /* what a terminal can hold when its command ends */
@@ -267,5 +268,7 @@ relay_finish(struct guest *g, struct guest_exec *e)
     adopt_orphan(g, &e->out[1].fd);
     exec_free(g, e);
     g->n_ended--;
+    if (guard_link_report(g) < 0)
+        return -1;
     return msg_put_exit(&g->link.out, channel, &end);
 }
