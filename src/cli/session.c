@@ -129,15 +129,17 @@ poll_timeout(const struct live *l)
 static int
 step(struct live *l, struct err *err)
 {
-    struct pollfd fds[3] = {
+    struct pollfd fds[5] = {
         { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) },
         { .fd = l->signals, .events = POLLIN },
         { .fd = -1, .events = POLLIN },
+        { .fd = l->copies[0].from, .events = POLLIN },
+        { .fd = l->copies[1].from, .events = POLLIN },
     };
 
     if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
         fds[2].fd = STDIN_FILENO;
-    if (poll(fds, 3, poll_timeout(l)) < 0 && errno != EINTR)
+    if (poll(fds, 5, poll_timeout(l)) < 0 && errno != EINTR)
         return err_sys(err, errno, "cli.poll", "poll");
     if ((fds[1].revents & POLLIN) && on_signal(l, err) < 0)
         return -1;
@@ -159,6 +161,9 @@ step(struct live *l, struct err *err)
     }
     if (l->relay && session_feed_stdin(l, err) < 0)
         return -1;
+    for (size_t i = 0; i < 2; i++)
+        if (fds[3 + i].revents != 0 && pass_copy(&l->copies[i], err) < 0)
+            return -1;
     return on_time(l, err);
 }
 
@@ -219,6 +224,7 @@ supervise(struct live *l, struct err *err)
     tty_restore(&tty);
     if (r == 0) {
         conclude(l);
+        r = pass_drain(l, err);
         l->r->duration_us = session_now_us() - begin;
     }
     return r;
@@ -227,7 +233,7 @@ supervise(struct live *l, struct err *err)
 int
 session_run(const struct session *s, struct session_result *r, struct err *err)
 {
-    struct live l = { .s = s, .r = r, .signals = -1 };
+    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } } };
     sigset_t old;
     int result;
 
@@ -241,6 +247,8 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     if (l.signals < 0)
         return -1;
     result = supervise(&l, err);
+    close_fd(&l.copies[0].from);
+    close_fd(&l.copies[1].from);
     guest_client_free(l.client);
     free(l.in);
     if (l.sb != NULL && result < 0)

@@ -10,6 +10,12 @@
 
 #define STDIN_CHUNK 65536
 
+/* A pipe that the command writes to in place of a file of the host. */
+struct copy {
+    int from;       /* non-blocking; -1 when there is none, or it is at its end */
+    int target;     /* our own descriptor of the file */
+};
+
 struct live {
     const struct session *s;
     struct session_result *r;
@@ -24,6 +30,7 @@ struct live {
     bool ended;                 /* the command's end is known */
     bool closed;                /* the transport is at its end */
     bool cancelled, memory;
+    struct copy copies[2];      /* stdout, stderr */
     char *in;                   /* STDIN_CHUNK bytes, made with the first use */
     size_t in_n, in_at;
     bool in_eof, in_closed;
@@ -35,6 +42,12 @@ uint64_t session_now_us(void);
 int session_take_events(struct live *l, struct err *err);
 int session_feed_stdin(struct live *l, struct err *err);
 int session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct err *err);
+
+/* session_pass.c: the descriptors for the command into fds[1] and fds[2]; pass_sent when they are with the guest. */
+int pass_open(struct live *l, int fds[3], struct err *err);
+void pass_sent(const int fds[3]);
+int pass_copy(struct copy *c, struct err *err);
+int pass_drain(struct live *l, struct err *err);
 
 /* session_tty.c */
 struct tty_state {

@@ -82,6 +82,7 @@ send_exec(struct live *l, struct err *err)
     const struct session *s = l->s;
     struct guest_exec x = GUEST_EXEC_INIT;
     cleanup_close int null = -1;
+    int r;
 
     x.argv = s->argv;
     x.env = l->sb->plan.env;
@@ -103,12 +104,15 @@ send_exec(struct live *l, struct err *err)
         x.stdio = EXEC_STDIO_FDS;
         null = s->no_stdin ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
         x.fds[0] = s->no_stdin ? null : STDIN_FILENO;
-        x.fds[1] = STDOUT_FILENO;
-        x.fds[2] = STDERR_FILENO;
+        if (pass_open(l, x.fds, err) < 0)
+            return -1;
     }
     l->in_eof = s->no_stdin || !l->relay;
     l->in_closed = s->no_stdin || !l->relay;
-    return guest_client_exec(l->client, &x, &l->channel, err);
+    r = guest_client_exec(l->client, &x, &l->channel, err);
+    if (x.stdio == EXEC_STDIO_FDS)
+        pass_sent(x.fds);
+    return r;
 }
 
 static void
