@@ -1,0 +1,219 @@
+/* probe/json.c: see json.h */
+#include "probe/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+flush(struct json *j)
+{
+    size_t at = 0;
+
+    while (at < j->n && !j->failed) {
+        ssize_t put = write(j->fd, j->buf + at, j->n - at);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            j->failed = true;
+        else
+            at += (size_t)put;
+    }
+    j->n = 0;
+}
+
+static void
+put(struct json *j, const char *p, size_t n)
+{
+    while (n > 0) {
+        size_t room = sizeof(j->buf) - j->n;
+        size_t take = n < room ? n : room;
+
+        memcpy(j->buf + j->n, p, take);
+        j->n += take;
+        p += take;
+        n -= take;
+        if (j->n == sizeof(j->buf))
+            flush(j);
+    }
+}
+
+static void
+put_c(struct json *j, const char *cstr)
+{
+    put(j, cstr, strlen(cstr));
+}
+
+/* Length of the UTF-8 sequence at @p (of @n bytes), 0 when it is none: overlong forms and surrogates are refused. */
+static size_t
+utf8_length(const unsigned char *p, size_t n)
+{
+    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3
+                 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+
+    if (len == 0 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+        (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+static void
+put_string(struct json *j, const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+
+    put_c(j, "\"");
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_length(p + i, n - i);
+        char escaped[8];
+
+        if (len == 0) {
+            put_c(j, "\\ufffd");
+            i++;
+            continue;
+        }
+        if (p[i] < 0x20 || p[i] == 0x7f) {
+            snprintf(escaped, sizeof(escaped), "\\u%04x", p[i]);
+            put_c(j, escaped);
+        } else if (p[i] == '"' || p[i] == '\\') {
+            escaped[0] = '\\';
+            escaped[1] = (char)p[i];
+            put(j, escaped, 2);
+        } else {
+            put(j, s + i, len);
+        }
+        i += len;
+    }
+    put_c(j, "\"");
+}
+
+static void
+begin_value(struct json *j, const char *key)
+{
+    if (j->more[j->depth])
+        put_c(j, ",");
+    j->more[j->depth] = true;
+    if (key != NULL) {
+        put_string(j, key, strlen(key));
+        put_c(j, ":");
+    }
+}
+
+static void
+begin_nested(struct json *j, const char *key, const char *bracket)
+{
+    begin_value(j, key);
+    put_c(j, bracket);
+    if (j->depth == JSON_DEPTH_MAX) {
+        j->failed = true;
+        return;
+    }
+    j->more[++j->depth] = false;
+}
+
+static void
+end_nested(struct json *j, const char *bracket)
+{
+    if (j->depth == 0) {
+        j->failed = true;
+        return;
+    }
+    j->depth--;
+    put_c(j, bracket);
+}
+
+void
+json_open(struct json *j, int fd)
+{
+    memset(j, 0, sizeof(*j));
+    j->fd = fd;
+}
+
+int
+json_finish(struct json *j)
+{
+    put_c(j, "\n");
+    flush(j);
+    return j->failed || j->depth != 0 ? -1 : 0;
+}
+
+void
+json_object(struct json *j, const char *key)
+{
+    begin_nested(j, key, "{");
+}
+
+void
+json_array(struct json *j, const char *key)
+{
+    begin_nested(j, key, "[");
+}
+
+void
+json_end_object(struct json *j)
+{
+    end_nested(j, "}");
+}
+
+void
+json_end_array(struct json *j)
+{
+    end_nested(j, "]");
+}
+
+void
+json_bytes(struct json *j, const char *key, const char *p, size_t n)
+{
+    begin_value(j, key);
+    put_string(j, p, n);
+}
+
+void
+json_text(struct json *j, const char *key, const char *value)
+{
+    if (value == NULL)
+        json_null(j, key);
+    else
+        json_bytes(j, key, value, strlen(value));
+}
+
+void
+json_int(struct json *j, const char *key, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    begin_value(j, key);
+    put_c(j, text);
+}
+
+void
+json_uint(struct json *j, const char *key, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    begin_value(j, key);
+    put_c(j, text);
+}
+
+void
+json_bool(struct json *j, const char *key, bool value)
+{
+    begin_value(j, key);
+    put_c(j, value ? "true" : "false");
+}
+
+void
+json_null(struct json *j, const char *key)
+{
+    begin_value(j, key);
+    put_c(j, "null");
+}

@@ -1,0 +1,255 @@
+/* probe/posture_tree.c: mounts, and what a walk of the tree finds
+ *
+ * Walks are bounded in entries and depth and never follow a link. They say when they were cut short: a check on a
+ * walk that did not finish is not a proof.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/probe.h"
+
+#define WALK_ENTRIES 120000
+#define WALK_DEPTH   12
+#define FOUND_MAX    100        /* of each kind */
+
+enum kind { SOCKETS, SETUID, DEVICES, WRITABLE, KINDS };
+
+struct walk {
+    bool gentle;                /* ask instead of opening */
+    bool kernel;                /* below /proc or /sys: what is writable; elsewhere: the other kinds */
+    size_t left;                /* entries still to be looked at */
+    size_t n[KINDS];            /* more than FOUND_MAX are counted, not kept */
+    char *found[KINDS][FOUND_MAX];
+};
+
+static void visit_all(struct walk *w, int dirfd, const char *path, unsigned depth);
+
+/* Opened for writing, never written to. */
+static bool
+is_writable(const struct walk *w, int dirfd, const char *name, const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return false;
+    if (w->gentle)
+        return (st->st_mode & 0222) != 0 && faccessat(dirfd, name, W_OK, AT_EACCESS) == 0;
+    cleanup_close int fd = openat(dirfd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return fd >= 0;
+}
+
+static enum kind
+kind_of_entry(const struct walk *w, int dirfd, const char *name, const struct stat *st)
+{
+    if (w->kernel)
+        return is_writable(w, dirfd, name, st) ? WRITABLE : KINDS;
+    if (S_ISSOCK(st->st_mode))
+        return SOCKETS;
+    if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
+        return DEVICES;
+    if (S_ISREG(st->st_mode) && (st->st_mode & (S_ISUID | S_ISGID)) != 0 && (st->st_mode & 0111) != 0)
+        return SETUID;
+    return KINDS;
+}
+
+/* Processes have posture_processes; /proc and /sys a walk of their own. */
+static bool
+is_elsewhere(const struct walk *w, const char *path, const char *child, const char *name)
+{
+    if (!w->kernel)
+        return strcmp(child, "/proc") == 0 || strcmp(child, "/sys") == 0;
+    return strcmp(path, "/proc") == 0 && (all_digits(name) || strcmp(name, "self") == 0);
+}
+
+static void
+visit(struct walk *w, int dirfd, const char *path, const char *name, unsigned depth)
+{
+    char child[1024];
+    struct stat st;
+    enum kind kind;
+
+    w->left--;
+    if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, name) >= sizeof(child) ||
+        fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    kind = kind_of_entry(w, dirfd, name, &st);
+    if (kind != KINDS && w->n[kind]++ < FOUND_MAX)
+        w->found[kind][w->n[kind] - 1] = strdup(child);
+    if (!S_ISDIR(st.st_mode) || depth == WALK_DEPTH || is_elsewhere(w, path, child, name))
+        return;
+    cleanup_close int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0)
+        visit_all(w, fd, child, depth + 1);
+}
+
+static void
+visit_all(struct walk *w, int dirfd, const char *path, unsigned depth)
+{
+    int list = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
+    cleanup_dir DIR *dir = list >= 0 ? fdopendir(list) : NULL;
+    struct dirent *e;
+
+    while (dir != NULL && w->left > 0 && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            visit(w, dirfd, path, e->d_name, depth);
+}
+
+static void
+walk_from(struct walk *w, const char *start)
+{
+    cleanup_close int fd = open(start, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    w->left = WALK_ENTRIES;
+    if (fd >= 0)
+        visit_all(w, fd, strcmp(start, "/") == 0 ? "" : start, 1);
+}
+
+static void
+put_found(struct json *j, const char *key, struct walk *w, enum kind kind)
+{
+    json_array(j, key);
+    for (size_t i = 0; i < w->n[kind] && i < FOUND_MAX; i++)
+        json_text(j, NULL, w->found[kind][i]);
+    json_end_array(j);
+    for (size_t i = 0; i < w->n[kind] && i < FOUND_MAX; i++)
+        free(w->found[kind][i]);
+}
+
+void
+posture_tree(const struct probe *p, struct json *j)
+{
+    static struct walk tree, proc, sys;
+
+    tree = (struct walk){ .gentle = p->bare };
+    walk_from(&tree, "/");
+    put_found(j, "unix_sockets", &tree, SOCKETS);
+    put_found(j, "setuid_files", &tree, SETUID);
+    put_found(j, "devices", &tree, DEVICES);
+    json_bool(j, "tree_complete", tree.left > 0);
+    proc = sys = (struct walk){ .gentle = p->bare, .kernel = true };
+    walk_from(&proc, "/proc");
+    put_found(j, "writable_proc", &proc, WRITABLE);
+    walk_from(&sys, "/sys");
+    put_found(j, "writable_sys", &sys, WRITABLE);
+    json_bool(j, "kernel_complete", proc.left > 0 && sys.left > 0);
+}
+
+/* One line of mountinfo: id parent major:minor root point options [tags] - type source super */
+static void
+put_mount(struct json *j, char *line)
+{
+    char *words[7] = { NULL }, *at = line, *tail = strstr(line, " - ");
+    static const char *const flags[] = { "ro", "nosuid", "nodev", "noexec" };
+
+    if (tail == NULL)
+        return;
+    *tail = '\0';
+    tail += 3;
+    for (size_t i = 0; i < 6 && at != NULL; i++) {
+        words[i] = at;
+        at = strchr(at, ' ');
+        if (at != NULL)
+            *at++ = '\0';
+    }
+    if (words[5] == NULL)
+        return;
+    json_object(j, NULL);
+    json_text(j, "point", words[4]);
+    json_bytes(j, "type", tail, strcspn(tail, " "));
+    for (size_t f = 0; f < sizeof(flags) / sizeof(flags[0]); f++) {
+        bool has = false;
+        size_t n = strlen(flags[f]);
+
+        for (const char *o = words[5]; o != NULL && *o != '\0'; o = strchr(o, ','), o = o != NULL ? o + 1 : NULL)
+            has |= strncmp(o, flags[f], n) == 0 && (o[n] == ',' || o[n] == '\0');
+        json_bool(j, flags[f], has);
+    }
+    json_end_object(j);
+}
+
+void
+posture_mounts(struct json *j)
+{
+    static char text[1 << 20];
+    ssize_t n = read_small("/proc/self/mountinfo", text, sizeof(text));
+    char *line = text, *end;
+
+    json_bool(j, "mounts_listed", n > 0);
+    json_array(j, "mounts");
+    while (n > 0 && *line != '\0') {
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end = '\0';
+        put_mount(j, line);
+        if (end == NULL)
+            break;
+        line = end + 1;
+    }
+    json_end_array(j);
+}
+
+/* O_PATH would prove nothing: the question is whether the content can be had. */
+static bool
+readable(const char *path)
+{
+    struct stat st;
+    char byte;
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return false;
+    if (S_ISDIR(st.st_mode)) {
+        cleanup_dir DIR *dir = opendir(path);
+        struct dirent *e;
+
+        /* an empty directory of mode 000 that masks another one has nothing to read */
+        while (dir != NULL && (e = readdir(dir)) != NULL)
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+                return true;
+        return false;
+    }
+    return read(fd, &byte, 1) == 1;
+}
+
+/* An existing file is opened for writing; an absent one is created and removed again. */
+static bool
+writable(const char *path)
+{
+    struct stat st;
+    char probe_file[1024];
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        if ((size_t)snprintf(probe_file, sizeof(probe_file), "%s/.cloche-probe", path) >= sizeof(probe_file))
+            return false;
+        path = probe_file;
+    }
+    cleanup_close int old = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (old >= 0)
+        return true;
+    cleanup_close int fresh = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fresh < 0)
+        return false;
+    unlink(path);
+    return true;
+}
+
+void
+posture_paths(const struct probe *p, struct json *j)
+{
+    json_array(j, "readable");
+    for (size_t i = 0; i < p->n_read; i++)
+        if (readable(p->read_paths[i]))
+            json_text(j, NULL, p->read_paths[i]);
+    json_end_array(j);
+    json_array(j, "writable");
+    for (size_t i = 0; i < p->n_write; i++)
+        if (!p->bare && writable(p->write_paths[i]))
+            json_text(j, NULL, p->write_paths[i]);
+    json_end_array(j);
+}

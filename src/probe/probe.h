@@ -1,0 +1,74 @@
+/* probe/probe.h: cloche-probe, the program that `cloche prove` runs inside a sandbox
+ *
+ *   cloche-probe posture   [options]     one JSON object: what this place looks like from inside
+ *   cloche-probe activity  [options]     children, threads, execs, a terminal; then the posture as a grandchild sees it
+ *   cloche-probe attacks   [options]     every attack of catalog.h in a fresh child; one JSON object
+ *
+ *   --bare              no wall is expected: attacks choose their harmless shape (own mount namespace first) and the
+ *                       walks ask for permission instead of opening files
+ *   --host-pid N        a process outside, named by --host-name
+ *   --tcp-port N        something listens on the host's 127.0.0.1:N
+ *   --unix-path P       something listens on the host's unix socket P
+ *   --unix-abstract N   the same with an abstract name
+ *   --host-file P       a file of the host that anyone on the host may read and write
+ *   --host-root D:I     device and inode of the host's /
+ *   --exe-path P        cloche's own program file on the host
+ *   --read P            say whether P can be read (repeatable)
+ *   --write P           say whether P can be written or created (repeatable)
+ *
+ * One static program without libraries: it must run where nothing is. What is given on its command line is known to
+ * the sandbox already or harmless to know; prove makes fresh baits for every run.
+ */
+#ifndef CLOCHE_PROBE_PROBE_H
+#define CLOCHE_PROBE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "probe/json.h"
+
+#define PROBE_PATHS_MAX 256         /* --read and --write, each */
+
+struct probe {
+    bool bare;
+    pid_t host_pid;                 /* 0: not given */
+    const char *host_name;          /* its comm: another process may have the same number inside */
+    pid_t guest_pid;                /* who started us: inside a sandbox, the guest */
+    uint16_t tcp_port;
+    const char *unix_path, *unix_abstract, *host_file, *exe_path;
+    uint64_t host_dev, host_ino;
+    const char *read_paths[PROBE_PATHS_MAX];
+    size_t n_read;
+    const char *write_paths[PROBE_PATHS_MAX];
+    size_t n_write;
+};
+
+/* posture*.c: each puts its own keys into the open object. */
+void posture_self(const struct probe *p, struct json *j);           /* ids, namespaces, limits, environment ... */
+void posture_processes(const struct probe *p, struct json *j);      /* every thread of every visible process */
+void posture_descriptors(struct json *j);
+void posture_mounts(struct json *j);
+void posture_tree(const struct probe *p, struct json *j);           /* sockets, devices, setuid files, writable /proc */
+void posture_network(struct json *j);
+void posture_paths(const struct probe *p, struct json *j);          /* --read and --write */
+
+/* Everything above as one object. 0 or -1. */
+int posture_write(const struct probe *p, int fd);
+
+/* activity.c: what programs do, before the posture is looked at again. 0, or -1 with a reason on stderr. */
+int activity_run(const struct probe *p, int fd);
+
+/* attack.c */
+int attacks_write(const struct probe *p, int fd);
+
+/* util.c: small files, whole; cut at @n - 1 and NUL-terminated. Length or -1. */
+ssize_t read_small(const char *path, char *out, size_t n);
+/* The value of "Name:" in the text of a status file, copied up to the end of its line. */
+bool field_of(const char *text, const char *name, char *out, size_t n);
+bool all_digits(const char *s);
+/* A fresh directory that this process may write to, made in one of the usual places; "" when there is none. */
+void scratch_dir(char *out, size_t n);
+
+#endif
