@@ -15,7 +15,8 @@ int io_read_full(int fd, void *p, size_t n);
 int io_write_full(int fd, const void *p, size_t n);
 /* Append the whole of @fd to @b (up to its ceiling). 0 or -1 with errno (EFBIG past the ceiling). */
 int io_read_all(int fd, struct buf *b);
-/* Read the file @path relative to @dirfd (AT_FDCWD) into @b. 0 or -1 with errno. Follows symlinks: trusted paths only. */
+/* Read the file @path relative to @dirfd (AT_FDCWD) into @b. 0 or -1 with errno. Follows symlinks: trusted paths
+ * only. */
 int io_read_file(int dirfd, const char *path, struct buf *b);
 /* Write @cstr to an existing file (a /proc or cgroup control file) in one write(2). 0 or -1 with errno. */
 int io_write_file(int dirfd, const char *path, const char *cstr);

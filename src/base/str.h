@@ -23,16 +23,19 @@ bool str_eq(struct str a, struct str b);
 bool str_eq_c(struct str a, const char *cstr);
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
-/* Copy into a fresh NUL-terminated string that the caller frees; NULL on an embedded NUL (errno EINVAL) or no memory. */
+/* Copy into a fresh NUL-terminated string that the caller frees; NULL on an embedded NUL (errno EINVAL) or no memory.
+ */
 char *str_to_cstr(struct str s);
 
 /* Decimal digits only, no sign, no blank, no leading '+'; the whole of @s. False when not so or > @max. */
 bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
 /* The same in hexadecimal, either case, without a prefix. */
 bool str_parse_hex(struct str s, uint64_t max, uint64_t *out);
-/* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so or > @max. */
+/* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so
+ * or > @max. */
 bool str_parse_size(struct str s, uint64_t max, uint64_t *out);
-/* A duration: "30", "30s", "500ms", "5m", "2h" → milliseconds; a bare number is seconds. False when not so or > @max. */
+/* A duration: "30", "30s", "500ms", "5m", "2h" → milliseconds; a bare number is seconds. False when not so or > @max.
+ */
 bool str_parse_duration_ms(struct str s, uint64_t max, uint64_t *out);
 /* A decimal fraction such as "0.5" → thousandths (500), at most three digits after the point. */
 bool str_parse_milli(struct str s, uint64_t max, uint64_t *out);

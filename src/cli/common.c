@@ -180,8 +180,8 @@ cli_nearest(const char *word, const char *const *known, size_t n)
 static int
 unknown_flag(const char *name, struct err *err)
 {
-    static const char *const verbs_own[] = { "--json", "--report", "--pty", "--no-pty", "--quiet", "--help", "--language",
-                                             "--settings", "--mode" };
+    static const char *const verbs_own[] = { "--json", "--report",   "--pty",      "--no-pty", "--quiet",
+                                             "--help", "--language", "--settings", "--mode" };
     const char *known[160], *nearest;
     size_t n = 0;
 

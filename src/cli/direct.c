@@ -28,7 +28,8 @@ static void
 record(const struct session *s, const char *why)
 {
     cleanup_close int dir = state_dir_open(NULL);
-    cleanup_close int fd = dir < 0 ? -1 : openat(dir, "unsandboxed.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    cleanup_close int fd =
+        dir < 0 ? -1 : openat(dir, "unsandboxed.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     char when[40];
     time_t now = time(NULL);
     struct tm utc;
@@ -104,7 +105,8 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     pid_t pid;
 
     if (s->capture)
-        return err_set(err, ERR_USAGE, "cli.off.capture", "--json captures output only in a sandbox; use --report with mode off");
+        return err_set(err, ERR_USAGE, "cli.off.capture",
+                       "--json captures output only in a sandbox; use --report with mode off");
     warn_loudly(s, why);
     record(s, why);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)

@@ -30,7 +30,8 @@ base64(const struct buf *b)
 
     for (size_t i = 0; out != NULL && i < b->n; i += 3) {
         size_t left = b->n - i;
-        uint32_t v = (uint32_t)b->p[i] << 16 | (left > 1 ? (uint32_t)b->p[i + 1] << 8 : 0) | (left > 2 ? b->p[i + 2] : 0);
+        uint32_t v =
+            (uint32_t)b->p[i] << 16 | (left > 1 ? (uint32_t)b->p[i + 1] << 8 : 0) | (left > 2 ? b->p[i + 2] : 0);
         *at++ = digits[v >> 18];
         *at++ = digits[v >> 12 & 63];
         *at++ = left > 1 ? digits[v >> 6 & 63] : '=';
@@ -128,7 +129,8 @@ workspace(const struct session *s, const struct session_result *r)
     static const char *const kinds[] = { "tmpfs", "rw", "ro", "cow" };
     json_t *out = json_pack("{s:s}", "kind", kinds[s->policy->workspace.kind]);
 
-    json_object_set_new(out, "dir", s->policy->workspace.dir != NULL ? safe_string(s->policy->workspace.dir) : json_null());
+    json_object_set_new(out, "dir",
+                        s->policy->workspace.dir != NULL ? safe_string(s->policy->workspace.dir) : json_null());
     json_object_set_new(out, "id", r->cow_id[0] != '\0' ? json_string(r->cow_id) : json_null());
     return out;
 }
@@ -155,7 +157,10 @@ report_object(const struct session *s, const struct session_result *r, bool capt
     json_object_set_new(o, "mode", json_string(policy_mode_name(s->policy->mode.v)));
     json_object_set_new(o, "engine", json_string(r->engine));
     json_object_set_new(o, "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null());
-    json_object_set_new(o, "signal", r->signal != 0 ? json_sprintf("SIG%s", sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?") : json_null());
+    json_object_set_new(o, "signal",
+                        r->signal != 0
+                            ? json_sprintf("SIG%s", sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?")
+                            : json_null());
     json_object_set_new(o, "reason", json_string(report_reason(r->reason)));
     json_object_set_new(o, "timed_out", json_boolean(r->timed_out));
     json_object_set_new(o, "oom_killed", json_boolean(r->oom_killed));

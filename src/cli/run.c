@@ -75,7 +75,8 @@ usage(const char *verb, const char *operands, const char *what)
     printf("\npolicy (man cloche-policy):\n");
     printf("  %-32s %s\n", "--settings FILE", "YAML, JSON or SRT settings; flags override it");
     print_flags();
-    printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as shells\n");
+    printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as "
+           "shells\n");
     return 0;
 }
 
@@ -201,7 +202,8 @@ cmd_shell(int argc, char **argv)
     if (o.help)
         return usage("shell", "", "An interactive shell in a sandbox of its own.");
     if (first >= 0 && first < argc)
-        first = err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
+        first =
+            err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
     if (first < 0)
         return finish(&p, -1, &err, o.json);
     return finish(&p, execute(&s, &o, &err), &err, o.json);
@@ -236,8 +238,9 @@ read_code(const char *path, struct buf *code, struct err *err)
     if (fd < 0)
         return err_sys(err, errno, "cli.code.read", "%s", path);
     if (io_read_all(fd, code) < 0)
-        return errno == EFBIG ? err_set(err, ERR_LIMIT, "cli.code.too-large", "%s is larger than %lu bytes", path, CODE_MAX)
-                              : err_sys(err, errno, "cli.code.read", "%s", path);
+        return errno == EFBIG
+                   ? err_set(err, ERR_LIMIT, "cli.code.too-large", "%s is larger than %lu bytes", path, CODE_MAX)
+                   : err_sys(err, errno, "cli.code.read", "%s", path);
     return 0;
 }
 
@@ -253,8 +256,10 @@ code_check(const struct options *o, const struct policy *p, int argc, int first,
         err_set(err, ERR_USAGE, "cli.no-file", "one FILE is needed, or - for standard input");
         return err_hint(err, "cloche code --language %s FILE", o->language);
     }
-    if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST || p->workspace.kind == WORKSPACE_RO) {
-        err_set(err, ERR_POLICY, "cli.code.workspace", "code is written to /workspace/%s, which needs a private, writable workspace",
+    if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST ||
+        p->workspace.kind == WORKSPACE_RO) {
+        err_set(err, ERR_POLICY, "cli.code.workspace",
+                "code is written to /workspace/%s, which needs a private, writable workspace",
                 language_of(o->language)->file);
         return err_hint(err, "use mode standard or max and no read-only workspace, or `cloche run`");
     }

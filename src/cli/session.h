@@ -75,7 +75,8 @@ struct session_result {
     size_t n_warnings;
 };
 
-/* @r is all zero. 0: the command ran (whatever its end) and @r is filled. -1 with @err: it did not, or the wall failed. */
+/* @r is all zero. 0: the command ran (whatever its end) and @r is filled. -1 with @err: it did not, or the wall
+ * failed. */
 int session_run(const struct session *s, struct session_result *r, struct err *err);
 void session_result_free(struct session_result *r);
 

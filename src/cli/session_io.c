@@ -43,8 +43,9 @@ truncation(struct live *l, bool is_err, bool *flag)
     *flag = true;
     if (r->n_warnings == sizeof(r->warnings) / sizeof(r->warnings[0]))
         return;
-    snprintf(r->warnings[r->n_warnings], sizeof(r->warnings[0]), "%s was cut after %llu bytes (--output raises the limit)",
-             is_err ? "stderr" : "stdout", (unsigned long long)l->s->policy->limits.output.v);
+    snprintf(r->warnings[r->n_warnings], sizeof(r->warnings[0]),
+             "%s was cut after %llu bytes (--output raises the limit)", is_err ? "stderr" : "stdout",
+             (unsigned long long)l->s->policy->limits.output.v);
     if (!l->s->quiet)
         cli_warn("%s", r->warnings[r->n_warnings]);
     r->n_warnings++;

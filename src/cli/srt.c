@@ -153,7 +153,8 @@ load(struct policy *p, const struct srt_args *a, const struct policy_host *host)
         if (a->settings != NULL)
             return refuse(text, LOST_FLAG);
         debug(a, "No config found, using default config: ", path);
-        if (policy_load_bytes(p, "built-in defaults", default_config, sizeof(default_config) - 1, POLICY_SRT, host, &err) == 0)
+        if (policy_load_bytes(p, "built-in defaults", default_config, sizeof(default_config) - 1, POLICY_SRT, host,
+                              &err) == 0)
             return 0;
     } else if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0) {
         snprintf(text, sizeof(text), "%s is empty. Delete it, or put a config in it.", path);
@@ -176,8 +177,10 @@ check_control_fd(const struct srt_args *a)
     if (a->control_fd == NULL)
         return 0;
     if (!str_parse_u64(str_of(a->control_fd), 1 << 20, &fd) || fd < 3) {
-        fprintf(stderr, "error: option '--control-fd <fd>' argument '%s' is invalid. must be an integer file descriptor >= 3 "
-                "(0-2 are stdin, stdout and stderr).\n", a->control_fd);
+        fprintf(stderr,
+                "error: option '--control-fd <fd>' argument '%s' is invalid. must be an integer file descriptor >= 3 "
+                "(0-2 are stdin, stdout and stderr).\n",
+                a->control_fd);
         return -1;
     }
     fprintf(stderr, "Error: --control-fd %s is not usable: this release opens no network that it could change. "
@@ -204,7 +207,8 @@ exit_code(const struct session_result *r)
     if (r->signal == 2 || r->signal == 15)
         return 0;
     if (r->signal != 0) {
-        fprintf(stderr, "Process killed by signal: SIG%s\n", sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?");
+        fprintf(stderr, "Process killed by signal: SIG%s\n",
+                sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?");
         return 1;
     }
     return r->exit_code;

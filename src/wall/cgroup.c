@@ -108,7 +108,8 @@ v1_place(const struct buf *self, size_t h, const char *id, char *out, size_t siz
     snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", v1_controllers[h]);
     if (!is_fs(base, CGROUP_SUPER_MAGIC) || !own_path(self, v1_controllers[h], own, sizeof(own)))
         return false;
-    /* below our own cgroup, so that limits on the caller hold for what it starts; a container sees its own as the root */
+    /* below our own cgroup, so that limits on the caller hold for what it starts; a container sees its own as the
+     * root */
     snprintf(base, sizeof(base), "/sys/fs/cgroup/%s%s", v1_controllers[h], strcmp(own, "/") == 0 ? "" : own);
     if (access(base, W_OK) < 0) {
         snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", v1_controllers[h]);

@@ -52,7 +52,8 @@ int mnt_open_in_root(int root, const char *path, int flags);
  * on the device @own: a mount point inside a tree of the host must exist already (ENOENT), so that no ghost file is
  * left there. -1 with errno. */
 int mnt_mkdirs(int dir, const char *path, dev_t own);
-/* Make an empty regular file @name, one component, in @dir as a mount point; the same rule. O_PATH fd or -1 with errno. */
+/* Make an empty regular file @name, one component, in @dir as a mount point; the same rule. O_PATH fd or -1 with
+ * errno. */
 int mnt_mkfile(int dir, const char *name, dev_t own);
 
 #endif

@@ -23,7 +23,8 @@ struct ns_ids {
 /* Write the maps of @pid: exactly one uid and one gid exist inside. */
 int ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err);
 
-/* In the child, after the maps are written: become the mapped user, with no supplementary group where that is allowed. */
+/* In the child, after the maps are written: become the mapped user, with no supplementary group where that is
+ * allowed. */
 int ns_become(const struct ns_ids *ids, struct err *err);
 
 /* In the child: bring up `lo` in its network namespace. */

@@ -56,7 +56,8 @@ tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
     return mnt_new("tmpfs", options, n, 0, err);
 }
 
-/* The folder that holds @dest, made where it is missing; *name is the last component. The descriptor is the builder's. */
+/* The folder that holds @dest, made where it is missing; *name is the last component. The descriptor is the
+ * builder's. */
 static int
 parent_of(struct builder *b, const char *dest, const char **name)
 {
@@ -134,7 +135,8 @@ do_bind(struct builder *b, const struct root_item *item, struct err *err)
     at = mount_point(b, item->dest, st.st_mode);
     if (at < 0) {
         err_sys(err, errno, "wall.bind.destination", "there is no place for %s at %s", item->source, item->dest);
-        return err_hint(err, "nothing is ever created in a folder of the host (/usr, /opt, a bound tree): choose another "
+        return err_hint(err,
+                        "nothing is ever created in a folder of the host (/usr, /opt, a bound tree): choose another "
                         "destination, or make an empty one there first");
     }
     if (mnt_attach(tree, at, err) < 0)
@@ -457,7 +459,8 @@ hide(int tree, struct err *err)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         if (access(places[i], F_OK) == 0)
             return move_in(tree, places[i], err);
-    return err_set(err, ERR_UNSUPPORTED, "wall.root", "root file system: none of /sys, /mnt, /media, /srv, /boot is there");
+    return err_set(err, ERR_UNSUPPORTED, "wall.root",
+                   "root file system: none of /sys, /mnt, /media, /srv, /boot is there");
 }
 
 static int

@@ -22,6 +22,7 @@ bool scope_available(void);
 
 /* Start cloche-@id.scope around @pid and wait until the kernel says that @pid is in it. @path gets its directory below
  * /sys/fs/cgroup. 0 or -1 with @err (wall.scope). */
-int scope_start(pid_t pid, const char *id, const struct cgroup_limits *limits, char *path, size_t size, struct err *err);
+int scope_start(pid_t pid, const char *id, const struct cgroup_limits *limits, char *path, size_t size,
+                struct err *err);
 
 #endif

@@ -109,8 +109,8 @@ walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
         return 0;
     own = -1;   /* dir owns it */
     if (depth > EXPAND_DEPTH_MAX || ++w->folders > EXPAND_FOLDERS_MAX) {
-        err_set(w->err, ERR_LIMIT, "wall.expand.too-large", "%s has more than %d folders or %d levels to search", w->host,
-                EXPAND_FOLDERS_MAX, EXPAND_DEPTH_MAX);
+        err_set(w->err, ERR_LIMIT, "wall.expand.too-large", "%s has more than %d folders or %d levels to search",
+                w->host, EXPAND_FOLDERS_MAX, EXPAND_DEPTH_MAX);
         return err_hint(w->err, "name a smaller folder, or a rule without wildcards");
     }
     while ((entry = readdir(dir)) != NULL) {
@@ -195,7 +195,9 @@ expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn
 int
 expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn *found, void *ctx, struct err *err)
 {
-    struct walk w = { .host = "the workspace", .names = names, .found = found, .ctx = ctx, .max_depth = depth, .err = err };
+    struct walk w = {
+        .host = "the workspace", .names = names, .found = found, .ctx = ctx, .max_depth = depth, .err = err
+    };
     cleanup_close int start = mnt_open_beneath(fd, ".", O_RDONLY | O_DIRECTORY, false);
 
     if (start < 0 || depth == 0)

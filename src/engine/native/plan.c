@@ -85,8 +85,8 @@ plan_item(struct native_plan *plan, enum root_op op, const char *source, const c
         return NULL;
     }
     if (plan->n_items >= PLAN_ITEMS_MAX) {
-        err_set(err, ERR_LIMIT, "wall.root.too-many", "more than %d mounts are needed; the first that does not fit is %s",
-                PLAN_ITEMS_MAX, dest);
+        err_set(err, ERR_LIMIT, "wall.root.too-many",
+                "more than %d mounts are needed; the first that does not fit is %s", PLAN_ITEMS_MAX, dest);
         err_hint(err, "use fewer or wider rules (a folder instead of its files)");
         return NULL;
     }
@@ -175,8 +175,10 @@ light_identity(struct native_plan *plan, const struct policy *p, struct err *err
     if (folder == NULL || stat(folder, &st) < 0)
         return 0;
     if (st.st_uid == 0) {
-        err_set(err, ERR_UNSUPPORTED, "wall.light.root-folder", "light mode as root cannot open %s for writing: it is root's "
-                "own, and the sandbox must not be root", folder);
+        err_set(err, ERR_UNSUPPORTED, "wall.light.root-folder",
+                "light mode as root cannot open %s for writing: it is root's "
+                "own, and the sandbox must not be root",
+                folder);
         return err_hint(err, "use --mode standard, give the folder to another user, or run as an ordinary user");
     }
     plan->ids.outside_uid = st.st_uid;
@@ -226,7 +228,8 @@ filters(struct native_plan *plan, const struct policy *p)
     /* with namespaces, Landlock is the second wall: nothing is lost that the first does not hold */
     plan->landlock.required = 0;
     if (plan->light)
-        plan->landlock.required = LANDLOCK_HAS_FILES | LANDLOCK_HAS_TRUNCATE | LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL;
+        plan->landlock.required =
+            LANDLOCK_HAS_FILES | LANDLOCK_HAS_TRUNCATE | LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL;
     else if (p->network.v == NETWORK_HOST)
         plan->landlock.required = LANDLOCK_HAS_ABSTRACT;    /* the host's abstract sockets share its network */
 }

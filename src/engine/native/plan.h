@@ -81,7 +81,8 @@ struct native_plan {
 /* @plan is all zero (a fresh page costs nothing until it is written). */
 void plan_init(struct native_plan *plan);
 
-/* @plan was initialised and stays where it is. @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with plan_free in both cases. */
+/* @plan was initialised and stays where it is. @id names the sandbox (32 hex digits). 0 or -1 with @err. Free with
+ * plan_free in both cases. */
 int plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 void plan_free(struct native_plan *plan);
 

@@ -20,17 +20,21 @@
 
 /* What only root may read, and a sandboxed command has no business with. Masked in a host view made by root. */
 static const char *const root_secrets[] = {
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
-    "/etc/ssh", "/etc/NetworkManager/system-connections", "/etc/wireguard", "/etc/krb5.keytab", "/var/lib/cloche",
-    "/etc/letsencrypt", "/var/lib/docker", "/etc/kubernetes", "/var/lib/kubelet",
+    "/etc/shadow",      "/etc/shadow-",     "/etc/gshadow",
+    "/etc/gshadow-",    "/etc/sudoers",     "/etc/sudoers.d",
+    "/etc/ssl/private", "/etc/ssh",         "/etc/NetworkManager/system-connections",
+    "/etc/wireguard",   "/etc/krb5.keytab", "/var/lib/cloche",
+    "/etc/letsencrypt", "/var/lib/docker",  "/etc/kubernetes",
+    "/var/lib/kubelet",
 };
 
 static bool
 kernel_fs(struct str type)
 {
     static const char *const names[] = {
-        "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "debugfs", "tracefs", "securityfs", "pstore",
-        "bpf", "configfs", "fusectl", "hugetlbfs", "binfmt_misc", "autofs", "efivarfs", "nsfs", "rpc_pipefs", "selinuxfs",
+        "proc",      "sysfs",       "devtmpfs",   "devpts",   "cgroup", "cgroup2",    "mqueue",
+        "debugfs",   "tracefs",     "securityfs", "pstore",   "bpf",    "configfs",   "fusectl",
+        "hugetlbfs", "binfmt_misc", "autofs",     "efivarfs", "nsfs",   "rpc_pipefs", "selinuxfs",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

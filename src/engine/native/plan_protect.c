@@ -88,8 +88,8 @@ reopened(const struct policy_list *allow, const struct policy_entry *rule)
 }
 
 static int
-close_list(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, const struct policy_list *list,
-           enum root_op op, struct err *err)
+close_list(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree,
+           const struct policy_list *list, enum root_op op, struct err *err)
 {
     struct closing c = { plan, p, tree, op };
 
@@ -203,7 +203,8 @@ sockets(struct native_plan *plan, const struct policy *p, struct err *err)
     }
     plan->n_sockets = n;
     /* without a tree of the host there is no socket but the sandbox's own */
-    plan->guard_connect = !p->all_unix_sockets.v && (plan->n_trees > 0 || n > 0 || plan->light || p->view.v == VIEW_HOST);
+    plan->guard_connect =
+        !p->all_unix_sockets.v && (plan->n_trees > 0 || n > 0 || plan->light || p->view.v == VIEW_HOST);
     return 0;
 }
 
@@ -211,7 +212,9 @@ sockets(struct native_plan *plan, const struct policy *p, struct err *err)
 static int
 host_view(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    struct plan_tree host = { .host = "/", .inside = "/", .is_dir = true, .fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) };
+    struct plan_tree host = {
+        .host = "/", .inside = "/", .is_dir = true, .fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+    };
     struct closing c = { plan, p, &host, ROOT_MASK };
     cleanup_close int fd = host.fd;
     int r = 0;
@@ -241,8 +244,9 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
         if (tree->writable && (protect_names(plan, p, tree, err) < 0 ||
                                close_list(plan, p, tree, &p->deny_write, ROOT_PIN, err) < 0))
             return -1;
-        if (!plan->light && p->view.v == VIEW_PRIVATE && (close_list(plan, p, tree, &p->deny_read, ROOT_MASK, err) < 0 ||
-                                          close_list(plan, p, tree, &p->credentials, ROOT_MASK, err) < 0))
+        if (!plan->light && p->view.v == VIEW_PRIVATE &&
+            (close_list(plan, p, tree, &p->deny_read, ROOT_MASK, err) < 0 ||
+             close_list(plan, p, tree, &p->credentials, ROOT_MASK, err) < 0))
             return -1;
     }
     return sockets(plan, p, err);

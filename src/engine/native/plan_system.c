@@ -117,9 +117,13 @@ static int
 etc(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     static const char *const from_host[] = {
-        "ld.so.cache", "ld.so.conf", "ld-musl-x86_64.path", "alternatives", "ssl", "pki", "crypto-policies", "localtime",
-        "timezone", "services", "protocols", "bash.bashrc", "inputrc", "fonts", "java-17-openjdk", "java-21-openjdk",
-        "java", "os-release", "debian_version", "lsb-release", "redhat-release",
+        "ld.so.cache",     "ld.so.conf",  "ld-musl-x86_64.path",
+        "alternatives",    "ssl",         "pki",
+        "crypto-policies", "localtime",   "timezone",
+        "services",        "protocols",   "bash.bashrc",
+        "inputrc",         "fonts",       "java-17-openjdk",
+        "java-21-openjdk", "java",        "os-release",
+        "debian_version",  "lsb-release", "redhat-release",
     };
     static const char *const from_host_network[] = { "resolv.conf", "hosts", "nsswitch.conf", "gai.conf" };
     bool host_network = p->network.v == NETWORK_HOST;
@@ -134,8 +138,11 @@ etc(struct native_plan *plan, const struct policy *p, struct err *err)
         if (etc_entry(plan, from_host_network[i], err) < 0)
             return -1;
     if (etc_file(plan, "/etc/passwd",
-                 plan_printf(plan, "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:%u:%u:agent:/home/agent:/bin/bash\n"
-                             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n", uid, gid), err) < 0 ||
+                 plan_printf(plan,
+                             "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:%u:%u:agent:/home/agent:/bin/bash\n"
+                             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                             uid, gid),
+                 err) < 0 ||
         etc_file(plan, "/etc/group", plan_printf(plan, "root:x:0:\nagent:x:%u:\nnogroup:x:65534:\n", gid), err) < 0 ||
         etc_file(plan, "/etc/hostname", plan_printf(plan, "%s\n", plan->hostname), err) < 0)
         return -1;
@@ -309,7 +316,10 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
                 return -1;
         /* in a root of our own the host's PATH names folders that are not there */
         if (env_put(&b, "PATH", own_home || path == NULL ? SYSTEM_PATH : path, err) < 0 ||
-            env_put(&b, "HOME", plan->light_home != NULL ? plan->light_home : own_home || home == NULL ? "/home/agent" : home,
+            env_put(&b, "HOME",
+                    plan->light_home != NULL   ? plan->light_home
+                    : own_home || home == NULL ? "/home/agent"
+                                               : home,
                     err) < 0 ||
             env_put(&b, "USER", "agent", err) < 0 || env_put(&b, "LOGNAME", "agent", err) < 0 ||
             env_put(&b, "SHELL", "/bin/bash", err) < 0)

@@ -253,7 +253,9 @@ plan_trees(struct native_plan *plan, const struct policy *p, const char *id, str
     /* parents before what lies in them; ROOT_DIR and ROOT_WRITABLE of /workspace come in that order already */
     if (p->workspace.kind != WORKSPACE_TMPFS)
         qsort(plan->items + first, plan->n_items - first, sizeof(plan->items[0]), by_destination);
-    plan->workdir = p->workdir.p != NULL ? p->workdir.p : plan->workspace_inside != NULL ? plan->workspace_inside : NULL;
+    plan->workdir = p->workdir.p != NULL             ? p->workdir.p
+                    : plan->workspace_inside != NULL ? plan->workspace_inside
+                                                     : NULL;
     if (plan->workdir == NULL) {
         char cwd[PATH_MAX];
         if (getcwd(cwd, sizeof(cwd)) == NULL || cwd[0] != '/')

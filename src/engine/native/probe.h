@@ -99,7 +99,7 @@ struct host_facts {
     uid_t uid;
     bool cap_sys_admin;             /* effective, in our user namespace */
     bool init_userns;               /* our user namespace maps every uid: as a rule the host's own */
-    char container[24];             /* "docker", "podman", "kubernetes", "lxc", "systemd-nspawn", "wsl", "unknown"; "" = none */
+    char container[24]; /* "docker", "podman", "kubernetes", "lxc", "systemd-nspawn", "wsl", "unknown"; "" = none */
     char container_sign[96];        /* what told us */
     int64_t userns_clone;           /* kernel.unprivileged_userns_clone (Debian, Arch) */
     int64_t max_user_namespaces;

@@ -107,7 +107,8 @@ probe_try_landlock(struct feature_state *f)
     snprintf(s->detail, sizeof(s->detail), "ABI %ld", abi);
     landlock_probe(&support);
     for (int i = FEATURE_LANDLOCK_TRUNCATE; i <= FEATURE_LANDLOCK_SCOPE; i++) {
-        unsigned want = i == FEATURE_LANDLOCK_SCOPE ? LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL : LANDLOCK_HAS_TRUNCATE;
+        unsigned want =
+            i == FEATURE_LANDLOCK_SCOPE ? LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL : LANDLOCK_HAS_TRUNCATE;
         f[i].status = (support.features & want) == want ? FEATURE_YES : FEATURE_NO;
     }
     rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);

@@ -66,9 +66,12 @@ remedy_apparmor(struct feature_state *s, const struct host_facts *facts)
 
     why(s, "AppArmor lets only programs with a profile make user namespaces with privilege "
         "(kernel.apparmor_restrict_unprivileged_userns=1)");
-    remedy(s, "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cloche %s flags=(unconfined) {\\n  userns,\\n}\\n' "
+    remedy(s,
+           "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cloche %s flags=(unconfined) {\\n  "
+           "userns,\\n}\\n' "
            "| sudo tee /etc/apparmor.d/cloche && sudo apparmor_parser -r /etc/apparmor.d/cloche   "
-           "(for every program instead, weaker: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0)", exe);
+           "(for every program instead, weaker: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0)",
+           exe);
 }
 
 static void
@@ -76,7 +79,8 @@ explain_userns(const struct host_facts *facts, struct feature_state *s)
 {
     if (facts->max_user_namespaces == 0) {
         why(s, "user namespaces are turned off (user.max_user_namespaces=0)");
-        remedy(s, "echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/50-cloche.conf && sudo sysctl --system");
+        remedy(s,
+               "echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/50-cloche.conf && sudo sysctl --system");
     } else if (s->sys_errno == ENOSPC || s->sys_errno == EUSERS) {
         why(s, "no user namespace is left: user.max_user_namespaces is used up, or 32 are nested");
         remedy(s, "raise user.max_user_namespaces (now %lld), or run less deeply nested",
@@ -86,12 +90,14 @@ explain_userns(const struct host_facts *facts, struct feature_state *s)
         remedy(s, "use a kernel with CONFIG_USER_NS=y, " LIGHT_INSTEAD);
     } else if (facts->uid != 0 && facts->userns_clone == 0) {
         why(s, "ordinary users may not make user namespaces (kernel.unprivileged_userns_clone=0)");
-        remedy(s, "echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/50-cloche.conf && sudo sysctl --system");
+        remedy(s, "echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/50-cloche.conf && sudo sysctl "
+                  "--system");
     } else if (facts->uid != 0 && facts->apparmor_restrict == 1) {
         remedy_apparmor(s, facts);
     } else if (facts->chrooted) {
         why(s, "this process lives in a chroot, where the kernel refuses user namespaces");
-        remedy(s, "enter the tree with pivot_root (unshare --root does not; bubblewrap, systemd-nspawn do), " LIGHT_INSTEAD);
+        remedy(s, "enter the tree with pivot_root (unshare --root does not; bubblewrap, systemd-nspawn "
+                  "do), " LIGHT_INSTEAD);
     } else if (facts->seccomp_mode == 2) {
         why(s, "a system call filter that was put on this process from outside%s%s refuses it",
             facts->container[0] != '\0' ? " by " : "", facts->container);
@@ -185,14 +191,20 @@ explain_limit(enum feature which, const struct host_facts *facts, struct feature
     else
         why(s, "no cgroup with this controller that this user may make, %s", without);
     if (facts->uid != 0 && facts->user_manager && facts->cgroup_v2)
-        remedy(s, "systemd-run --user --scope -p Delegate=yes cloche run ...   (a delegated cgroup for this one command)");
+        remedy(
+            s,
+            "systemd-run --user --scope -p Delegate=yes cloche run ...   (a delegated cgroup for this one command)");
     else if (facts->uid != 0 && facts->cgroup_v2)
-        remedy(s, "log in through systemd (loginctl enable-linger %u) and use systemd-run --user --scope -p Delegate=yes",
-               (unsigned)facts->uid);
+        remedy(
+            s,
+            "log in through systemd (loginctl enable-linger %u) and use systemd-run --user --scope -p Delegate=yes",
+            (unsigned)facts->uid);
     else if (facts->uid != 0)
-        remedy(s, "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1) and a systemd user session, or run as root");
+        remedy(s,
+               "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1) and a systemd user session, or run as root");
     else
-        remedy(s, "mount the cgroup hierarchy writable (in a container: --cgroupns=private with a writable /sys/fs/cgroup)");
+        remedy(s, "mount the cgroup hierarchy writable (in a container: --cgroupns=private with a writable "
+                  "/sys/fs/cgroup)");
 }
 
 static void
