@@ -66,7 +66,7 @@ static const struct { const char *name; size_t offset; enum entry_kind kind; } l
     { "--deny-read", offsetof(struct policy, deny_read), ENTRY_PATH },
     { "--allow-write", offsetof(struct policy, allow_write), ENTRY_PATH },
     { "--deny-write", offsetof(struct policy, deny_write), ENTRY_PATH },
-    { "--allow-unix-socket", offsetof(struct policy, unix_sockets), ENTRY_PATH },
+    { "--allow-unix-socket", offsetof(struct policy, unix_sockets), ENTRY_SOCKET },
     { "--allow-domain", offsetof(struct policy, allow_domains), ENTRY_HOST },
     { "--deny-domain", offsetof(struct policy, deny_domains), ENTRY_HOST },
 };

@@ -78,6 +78,7 @@ int set_env(struct policy *p, struct str name, const struct str *value, const st
 enum entry_kind {
     ENTRY_PATH,         /* glob: absolute, `~` and relative paths resolved */
     ENTRY_LITERAL,      /* the same, no character is special */
+    ENTRY_SOCKET,       /* a path that may not look like a glob: whoever writes one would wait for it to match */
     ENTRY_NAMES,        /* relative names, no globs: protect */
     ENTRY_HOST,         /* our host pattern */
     ENTRY_HOST_SRT,

@@ -137,7 +137,7 @@ static const struct key_rule network_rules[] = {
     { "deniedDomainReasons", NULL, check_string_map, NULL, 0, NODE_STRING },
     { "strictAllowlist", NULL, check_type, NULL, 0, NODE_BOOL },
     { "deniedResolvedAddresses", NULL, check_resolved, NULL, 0, 0 },
-    { "allowUnixSockets", NULL, apply_list, NULL, OFFSET(unix_sockets), ENTRY_PATH },
+    { "allowUnixSockets", NULL, apply_list, NULL, OFFSET(unix_sockets), ENTRY_SOCKET },
     { "allowAllUnixSockets", NULL, apply_bool, NULL, OFFSET(all_unix_sockets), 0 },
     { "allowLocalBinding", NULL, apply_bool, NULL, OFFSET(allow_local_binding), 0 },
     { "allowMachLookup", NULL, check_strings, NULL, 0, 0 },

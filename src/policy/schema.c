@@ -231,7 +231,7 @@ apply_entry(struct loader *l, const struct node *v, struct policy_list *list, en
     struct where w = schema_where(l, v);
     const struct node *path = v, *literal = NULL;
 
-    if (v->type == NODE_MAP && kind == ENTRY_PATH) {
+    if (v->type == NODE_MAP && (kind == ENTRY_PATH || kind == ENTRY_SOCKET)) {
         path = node_member(v, "path");
         literal = node_member(v, "literal");
         if (path == NULL || v->n != (literal != NULL ? 2U : 1U))

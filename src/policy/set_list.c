@@ -192,6 +192,14 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
     int r = 0;
 
     switch (kind) {
+    case ENTRY_SOCKET:
+        if (path_has_glob(text)) {
+            char shown[SHOW_MAX];
+            where_fail(w, err, "policy.socket.glob", "%s: a socket is named exactly", show(text, shown));
+            return err_hint(err, "write one entry per socket; {path: ..., literal: true} for a name with brackets");
+        }
+        r = entry_path(p, text, true, &entry, w, err);
+        break;
     case ENTRY_PATH:
     case ENTRY_LITERAL:
         r = entry_path(p, text, kind == ENTRY_LITERAL, &entry, w, err);

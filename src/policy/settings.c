@@ -343,7 +343,7 @@ apply_network(struct loader *l, const struct node *v, const struct key_rule *rul
 }
 
 static const struct key_rule sockets_rules[] = {
-    { "allow", "unix-sockets.allow", apply_list, NULL, OFFSET(unix_sockets), ENTRY_PATH },
+    { "allow", "unix-sockets.allow", apply_list, NULL, OFFSET(unix_sockets), ENTRY_SOCKET },
     { "all", "unix-sockets.all", apply_bool, NULL, OFFSET(all_unix_sockets), 0 },
     { NULL },
 };
@@ -390,7 +390,7 @@ static const struct key_rule top_rules[] = {
     { "workdir", "workdir", apply_text, SETTER(set_workdir), 0, 0 },
     { "binds", "binds", apply_binds, NULL, 0, 0 },
     { "filesystem", "filesystem", apply_map, filesystem_rules, 0, 0 },
-    { "unix-sockets", "unix-sockets", apply_sockets, NULL, OFFSET(unix_sockets), ENTRY_PATH },
+    { "unix-sockets", "unix-sockets", apply_sockets, NULL, OFFSET(unix_sockets), ENTRY_SOCKET },
     { "network", "network", apply_network, SETTER(set_network), 0, 0 },
     { "limits", "limits", apply_map, limits_rules, 0, 0 },
     { "env", "env", apply_env, NULL, 0, 0 },

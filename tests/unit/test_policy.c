@@ -227,6 +227,7 @@ refusals(void **state)
         { "policy.workspace.kind", { "--workspace", "x:wr" } },
         { "policy.workspace.host-view", { "--view", "host", "--workspace", ".:cow" } },
         { "policy.view.asks", { "--view", "host", "--disk", "1g" } },
+        { "policy.socket.glob", { "--allow-unix-socket", "/run/*.sock" } },
         { "policy.env.name", { "--env", "1X=y" } },
         { "policy.env.name", { "--env", "=y" } },
         { "policy.env.name", { "--env", "A-B" } },
