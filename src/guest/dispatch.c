@@ -22,6 +22,9 @@ on_setup(void *ctx, const struct frame *f)
      * host by a moment, since nobody else ends what runs here (it sees the end of its transport). */
     if (g->light && (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0))
         return -1;
+    /* The commands' own Landlock domain needs it (child.c), and the launcher did it already. */
+    if (g->light && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
     /* "Kill all" is kill(-1) unless light: only process 1 of a namespace may mean it. */
     if (!g->light && !g->pid1)
         return -1;

@@ -17,6 +17,7 @@
 #define SYS_openat2 437
 #endif
 
+#define RACE_TRIES 8
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* A walk under way: the directories from the root to here, and what is left of the path. */
@@ -104,18 +105,23 @@ step(struct walk *w, const char *name, bool follow)
     }
     if (last && !follow)
         return 1;
-    n = readlinkat(top, name, target, sizeof(target) - 1);
-    if (n >= 0) {
-        target[n] = '\0';
-        return n == 0 ? ENOENT : expand_link(w, target);
+    for (int tries = 0;; tries++) {
+        n = readlinkat(top, name, target, sizeof(target) - 1);
+        if (n >= 0) {
+            target[n] = '\0';
+            return n == 0 ? ENOENT : expand_link(w, target);
+        }
+        if (last)
+            return 1;
+        if (w->depth == WALK_DEPTH_MAX)
+            return ENAMETOOLONG;
+        fd = openat(top, name, DIR_FLAGS | O_NOFOLLOW);
+        if (fd >= 0)
+            break;
+        /* No link a moment ago, and no directory now: perhaps it is a link by now. */
+        if ((errno != ENOTDIR && errno != ELOOP) || tries == RACE_TRIES)
+            return errno;
     }
-    if (last)
-        return 1;
-    if (w->depth == WALK_DEPTH_MAX)
-        return ENAMETOOLONG;
-    fd = openat(top, name, DIR_FLAGS | O_NOFOLLOW);
-    if (fd < 0)
-        return errno;
     w->stack[w->depth++] = fd;
     return 0;
 }

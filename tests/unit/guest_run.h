@@ -35,6 +35,9 @@ struct run {
     struct buf names;           /* "f name\n" per listed entry */
 };
 
+/* While set, guests start on a kernel without close_range and openat2 (they answer ENOSYS). */
+extern bool run_old_kernel;
+
 /* Start a guest whose file root is @r->root. @setup may be NULL. */
 void run_start(struct run *r, const struct msg_setup *setup);
 /* The same without a client: the test speaks raw bytes over r->fd. */

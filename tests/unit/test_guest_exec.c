@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -343,6 +344,23 @@ test_guest_cannot_be_looked_into(void **state)
     run_sh(&r, script);
     assert_string_equal(run_text(&r.out), "");
     assert_int_not_equal(r.exit.status, 0);
+}
+
+/* In light mode the command and the guest are the same user's processes in one namespace. */
+static void
+test_command_cannot_kill_its_guest(void **state)
+{
+    const struct { uint64_t fs, net, scoped; } rules = { 0, 0, 1ULL << 1 };
+    long fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
+
+    (void)state;
+    if (fd < 0)
+        skip();                 /* a kernel without LANDLOCK_SCOPE_SIGNAL (before 6.12) */
+    close((int)fd);
+    run_sh(&r, "kill -9 $PPID; kill -STOP $PPID; kill -TERM $PPID; echo alive");
+    assert_string_equal(run_text(&r.out), "alive\n");
+    run_sh(&r, "exit 3");
+    assert_int_equal(r.exit.status, 3);
 }
 
 /* Feed @n bytes through cat, reading back as we go; deadlocks show as silence. */
@@ -709,6 +727,7 @@ main(void)
         IN_GUEST(test_only_stdio_is_open),
         IN_GUEST(test_signals_start_as_they_should),
         IN_GUEST(test_guest_cannot_be_looked_into),
+        IN_GUEST(test_command_cannot_kill_its_guest),
         IN_GUEST(test_large_stdin),
         IN_GUEST(test_stdin_that_nobody_reads),
         IN_GUEST(test_slow_reader),
@@ -726,5 +745,8 @@ main(void)
         cmocka_unit_test(test_memory_watchdog),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("this kernel", tests, NULL, NULL);
+
+    run_old_kernel = true;
+    return failed + cmocka_run_group_tests_name("without openat2 and close_range", tests, NULL, NULL);
 }
