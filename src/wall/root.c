@@ -21,6 +21,8 @@ struct builder {
     int root;           /* the new root: a directory fd of the attached tmpfs (or host copy) */
     dev_t dev;          /* of the tmpfs root: only there mount points are made */
     int scratch;        /* a directory of the tmpfs that nothing inside can name: mask sources live here */
+    dev_t scratch_dev;
+    unsigned n_masks;
     int mask_dir;       /* empty directory, mode 000 */
     int mask_file;      /* empty file, mode 000 */
     int parent;         /* the folder that the last item was put into, and its path: items come in runs */
@@ -56,6 +58,15 @@ tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
     return mnt_new("tmpfs", options, n, 0, err);
 }
 
+/* Folders are made in the tmpfs root and in masks with holes; nowhere else. */
+static int
+mkdirs_ours(struct builder *b, const char *path)
+{
+    int fd = mnt_mkdirs(b->root, path, b->dev);
+
+    return fd < 0 && errno == ENOENT ? mnt_mkdirs(b->root, path, b->scratch_dev) : fd;
+}
+
 /* The folder that holds @dest, made where it is missing; *name is the last component. The descriptor is the
  * builder's. */
 static int
@@ -75,7 +86,7 @@ parent_of(struct builder *b, const char *dest, const char **name)
     if (b->parent >= 0 && strcmp(path, b->parent_path) == 0)
         return b->parent;
     close_fd(&b->parent);
-    b->parent = mnt_mkdirs(b->root, path, b->dev);
+    b->parent = mkdirs_ours(b, path);
     if (b->parent >= 0 && n < sizeof(b->parent_path))
         memcpy(b->parent_path, path, n + 1);
     else
@@ -88,13 +99,13 @@ static int
 mount_point(struct builder *b, const char *dest, mode_t mode)
 {
     const char *name;
+    struct stat st;
     int dir;
 
-    if (b->plan->host_view) {
-        /* the host's tree is read-only here: the mount point is there, or it is refused */
-        return mnt_open_beneath(b->root, dest, O_PATH, false);
-    }
     dir = parent_of(b, dest, &name);
+    /* a hole in a mask: its folder is ours, and so it may be made */
+    if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == b->scratch_dev)
+        return S_ISDIR(mode) ? mnt_mkdirs(dir, name, b->scratch_dev) : mnt_mkfile(dir, name, b->scratch_dev);
     return dir < 0 ? -1 : S_ISDIR(mode) ? mnt_mkdirs(dir, name, b->dev) : mnt_mkfile(dir, name, b->dev);
 }
 
@@ -159,6 +170,31 @@ do_pin(struct builder *b, const struct root_item *item, struct err *err)
     return 0;
 }
 
+/* A folder of its own that can be passed through but not listed; the places to open are mounted in it afterwards. */
+static int
+mask_with_holes(struct builder *b, const struct root_item *item, int at, struct err *err)
+{
+    cleanup_close int dir = -1, tree = -1;
+    char name[32];
+
+    snprintf(name, sizeof(name), "m%u", b->n_masks++);
+    if (mkdirat(b->scratch, name, 0111) < 0)
+        return fail(err, item->dest);
+    dir = openat(b->scratch, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return fail(err, item->dest);
+    tree = mnt_clone(dir, "", 0, -1, err);
+    return tree < 0 || mnt_attach(tree, at, err) < 0 ? err_wrap(err, "%s", item->dest) : 0;
+}
+
+static int
+do_seal(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
+
+    return at < 0 ? fail(err, item->dest) : mnt_protect(at, MNT_RO, err);
+}
+
 static int
 do_mask(struct builder *b, const struct root_item *item, struct err *err)
 {
@@ -172,6 +208,8 @@ do_mask(struct builder *b, const struct root_item *item, struct err *err)
         return fail(err, item->dest);
     if (S_ISLNK(st.st_mode))
         return 0;       /* what it points to is masked where it is */
+    if (item->holes && S_ISDIR(st.st_mode))
+        return mask_with_holes(b, item, at, err);
     tree = mnt_clone(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, "", MNT_RO, -1, err);
     if (tree < 0 || mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "%s", item->dest);
@@ -278,6 +316,7 @@ do_item(struct builder *b, const struct root_item *item, struct err *err)
     case ROOT_DIR:      return do_dir(b, item, err);
     case ROOT_FILE:     return do_file(b, item, err);
     case ROOT_MASK:     return do_mask(b, item, err);
+    case ROOT_SEAL:     return do_seal(b, item, err);
     case ROOT_PIN:      return do_pin(b, item, err);
     case ROOT_WRITABLE: return do_writable(b, item, err);
     case ROOT_TMPFS:    return do_tmpfs(b, item, err);
@@ -503,7 +542,11 @@ root_enter(const struct root_plan *plan, struct err *err)
     b.root = root;
     if (fstat(root, &st) < 0)
         return fail(err, "root");
-    b.dev = st.st_dev;
+    /* the host's own tree is nobody's to make folders in */
+    b.dev = plan->host_view ? (dev_t)-1 : st.st_dev;
+    if (fstat(hidden, &st) < 0)
+        return fail(err, "tmpfs");
+    b.scratch_dev = st.st_dev;
     b.scratch = hidden;
     if (masks_make(&b, err) < 0)
         return -1;

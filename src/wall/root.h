@@ -24,6 +24,7 @@ enum root_op {
     ROOT_DIR,           /* an empty directory in the tmpfs, mode @mode */
     ROOT_FILE,          /* a small file in the tmpfs with @source as its content */
     ROOT_MASK,          /* @dest, if it exists, becomes unreadable (empty, mode 000) */
+    ROOT_SEAL,          /* @dest, a mask with holes that are mounted now, becomes read-only */
     ROOT_PIN,           /* @dest, if it exists, is attached on itself read-only */
     ROOT_WRITABLE,      /* @dest, a directory of the tmpfs, stays writable under a read-only root */
     ROOT_TMPFS,         /* the tmpfs again at @dest: a fresh empty directory of it covers what is there */
@@ -41,6 +42,7 @@ struct root_item {
     bool writable;
     bool recursive;
     bool optional;              /* absent source: skip */
+    bool holes;                 /* ROOT_MASK of a folder: places in it will be opened again */
     mode_t mode;
     size_t size;                /* ROOT_FILE: bytes of @source */
 };

@@ -313,6 +313,8 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->root.host_tree);
     close_fd(&plan->overlay.lower.tree);
     close_fd(&plan->overlay.layers.tree);
+    for (size_t i = 0; i < plan->n_idmaps; i++)
+        close_fd(&plan->idmaps[i].fd);
     cow_close(&plan->cow);
     free(plan->items);
     free(plan->rules);

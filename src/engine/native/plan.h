@@ -22,12 +22,14 @@
 #define PLAN_ITEMS_MAX ROOT_BINDS_MAX
 #define PLAN_RULES_MAX 2048
 #define PLAN_TREES_MAX 300
+#define PLAN_OWNERS_MAX 8               /* different owners among the bound folders, as root */
 
 /* A tree of the host that is visible inside. */
 struct plan_tree {
     const char *host;       /* absolute host path, symlinks resolved */
     const char *inside;
     bool writable;
+    bool cow;               /* writable inside, kept apart outside */
     bool is_dir;
     int fd;                 /* O_PATH of the host object, kept open while the plan lives */
     uint32_t owner_uid, owner_gid;
@@ -71,6 +73,8 @@ struct native_plan {
     const char *hostname;
     const char *light_folder, *light_home, *light_tmp;  /* light mode: a private home and temporary folder */
     const char **env;                   /* NULL-terminated */
+    struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];
+    size_t n_idmaps;
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
     char warnings[8][256];
@@ -95,6 +99,9 @@ int plan_rule(struct native_plan *plan, const char *path, enum landlock_access a
               struct err *err);
 int plan_warn(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A descriptor of the user namespace that shows files of @uid and @gid as the sandbox's own; kept by the plan. */
+int plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err *err);
+
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
@@ -103,7 +110,8 @@ int plan_host(struct native_plan *plan, struct err *err);
 int plan_host_secrets(struct native_plan *plan, struct err *err);
 /* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
-/* plan_protect.c, plan_light.c */
+/* plan_protect.c, plan_closed.c, plan_light.c */
+int plan_closed(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err);
 int plan_light(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_protect(struct native_plan *plan, const struct policy *p, struct err *err);
 

@@ -23,7 +23,6 @@ struct closing {
     struct native_plan *plan;
     const struct policy *policy;
     const struct plan_tree *tree;
-    enum root_op op;
 };
 
 static char *
@@ -61,8 +60,8 @@ found_closed(void *ctx, const char *relative, struct err *err)
     if (*relative == '\0')
         return 0;
     if (c->plan->light)
-        return c->op == ROOT_PIN ? add_absent(c->plan, c->tree->inside, relative, err) : 0;
-    return plan_item(c->plan, c->op, NULL, path, err) != NULL ? 0 : -1;
+        return add_absent(c->plan, c->tree->inside, relative, err);
+    return plan_item(c->plan, ROOT_PIN, NULL, path, err) != NULL ? 0 : -1;
 }
 
 static int
@@ -70,52 +69,17 @@ absent_closed(void *ctx, const char *relative, struct err *err)
 {
     struct closing *c = ctx;
 
-    return c->op == ROOT_PIN && c->tree->writable && *relative != '\0'
-               ? add_absent(c->plan, c->tree->inside, relative, err) : 0;
-}
-
-/* Whether the user opened exactly this place (or something around it that is more specific than the rule). */
-static bool
-reopened(const struct policy_list *allow, const struct policy_entry *rule)
-{
-    size_t depth;
-
-    for (size_t i = 0; i < allow->n; i++)
-        if (path_covers(str_of(allow->v[i].value), allow->v[i].literal, str_of(rule->value), &depth) &&
-            depth >= strlen(rule->value))
-            return true;
-    return false;
+    return *relative != '\0' ? add_absent(c->plan, c->tree->inside, relative, err) : 0;
 }
 
 static int
-close_list(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree,
-           const struct policy_list *list, enum root_op op, struct err *err)
+close_writes(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
-    struct closing c = { plan, p, tree, op };
+    struct closing c = { plan, p, tree };
 
-    for (size_t i = 0; i < list->n; i++) {
-        if (list == &p->credentials && reopened(&p->allow_read, &list->v[i]))
-            continue;
-        if (expand_rule(tree->fd, tree->host, &list->v[i], found_closed, absent_closed, &c, err) < 0)
-            return err_wrap(err, "%s", list->v[i].written);
-    }
-    return 0;
-}
-
-/* Re-open below what deny-read closed: the tree again, on top of the mask. Only the host view needs it; in a private
- * root nothing but what was opened is there. */
-static int
-found_reopened(void *ctx, const char *relative, struct err *err)
-{
-    struct closing *c = ctx;
-    struct root_item *item;
-    char *path = inside_path(c->plan, c->tree, relative);
-
-    item = plan_item(c->plan, ROOT_BIND, path, path, err);
-    if (item == NULL)
-        return -1;
-    item->recursive = true;
-    item->optional = true;
+    for (size_t i = 0; i < p->deny_write.n; i++)
+        if (expand_rule(tree->fd, tree->host, &p->deny_write.v[i], found_closed, absent_closed, &c, err) < 0)
+            return err_wrap(err, "%s", p->deny_write.v[i].written);
     return 0;
 }
 
@@ -155,7 +119,7 @@ found_protected(void *ctx, const char *relative, struct err *err)
 static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
-    struct closing c = { plan, p, tree, ROOT_PIN };
+    struct closing c = { plan, p, tree };
     const struct policy_list *names = &p->protect;
 
     for (size_t i = 0; i < names->n; i++) {
@@ -212,23 +176,14 @@ sockets(struct native_plan *plan, const struct policy *p, struct err *err)
 static int
 host_view(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    struct plan_tree host = {
-        .host = "/", .inside = "/", .is_dir = true, .fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
-    };
-    struct closing c = { plan, p, &host, ROOT_MASK };
-    cleanup_close int fd = host.fd;
-    int r = 0;
+    cleanup_close int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct plan_tree host = { .host = "/", .inside = "/", .is_dir = true, .fd = fd };
 
     if (fd < 0)
         return err_sys(err, errno, "wall.root", "/");
-    r = close_list(plan, p, &host, &p->deny_read, ROOT_MASK, err);
-    if (r == 0)
-        r = close_list(plan, p, &host, &p->credentials, ROOT_MASK, err);
-    if (r == 0 && plan->privileged)
-        r = plan_host_secrets(plan, err);
-    for (size_t i = 0; r == 0 && i < p->allow_read.n; i++)
-        r = expand_rule(fd, "/", &p->allow_read.v[i], found_reopened, NULL, &c, err);
-    return r;
+    if (plan_closed(plan, p, &host, err) < 0)
+        return -1;
+    return plan->privileged ? plan_host_secrets(plan, err) : 0;
 }
 
 int
@@ -241,12 +196,12 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
 
         if (!tree->is_dir)
             continue;
-        if (tree->writable && (protect_names(plan, p, tree, err) < 0 ||
-                               close_list(plan, p, tree, &p->deny_write, ROOT_PIN, err) < 0))
+        /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
+        if (tree->writable && protect_names(plan, p, tree, err) < 0)
             return -1;
-        if (!plan->light && p->view.v == VIEW_PRIVATE &&
-            (close_list(plan, p, tree, &p->deny_read, ROOT_MASK, err) < 0 ||
-             close_list(plan, p, tree, &p->credentials, ROOT_MASK, err) < 0))
+        if ((tree->writable || tree->cow) && close_writes(plan, p, tree, err) < 0)
+            return -1;
+        if (!plan->light && p->view.v == VIEW_PRIVATE && plan_closed(plan, p, tree, err) < 0)
             return -1;
     }
     return sockets(plan, p, err);

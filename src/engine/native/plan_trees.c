@@ -15,39 +15,27 @@
 
 #include "base/cleanup.h"
 #include "engine/native/plan.h"
+#include "match/path.h"
 #include "wall/mnt.h"
 #include "workspace/cow.h"
 
-/* User namespaces for idmapped mounts, one per distinct owner among the trees. */
-struct idmaps {
-    struct { uint32_t uid, gid; int fd; } v[8];
-    size_t n;
-};
-
-static void
-idmaps_free(struct idmaps *m)
-{
-    for (size_t i = 0; i < m->n; i++)
-        close_fd(&m->v[i].fd);
-}
-
-static int
-idmap_for(struct idmaps *m, const struct native_plan *plan, const struct plan_tree *tree, struct err *err)
+int
+plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err *err)
 {
     int fd;
 
-    for (size_t i = 0; i < m->n; i++)
-        if (m->v[i].uid == tree->owner_uid && m->v[i].gid == tree->owner_gid)
-            return m->v[i].fd;
-    if (m->n == sizeof(m->v) / sizeof(m->v[0]))
-        return err_set(err, ERR_LIMIT, "wall.idmap.too-many", "the bound folders have more than %zu different owners",
-                       m->n);
-    fd = ns_idmap(tree->owner_uid, plan->ids.outside_uid, tree->owner_gid, plan->ids.outside_gid, err);
+    for (size_t i = 0; i < plan->n_idmaps; i++)
+        if (plan->idmaps[i].uid == uid && plan->idmaps[i].gid == gid)
+            return plan->idmaps[i].fd;
+    if (plan->n_idmaps == PLAN_OWNERS_MAX)
+        return err_set(err, ERR_LIMIT, "wall.idmap.too-many", "the bound folders have more than %d different owners",
+                       PLAN_OWNERS_MAX);
+    fd = ns_idmap(uid, plan->ids.outside_uid, gid, plan->ids.outside_gid, err);
     if (fd < 0)
         return -1;
-    m->v[m->n].uid = tree->owner_uid;
-    m->v[m->n].gid = tree->owner_gid;
-    m->v[m->n++].fd = fd;
+    plan->idmaps[plan->n_idmaps].uid = uid;
+    plan->idmaps[plan->n_idmaps].gid = gid;
+    plan->idmaps[plan->n_idmaps++].fd = fd;
     return fd;
 }
 
@@ -93,7 +81,7 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
 }
 
 static int
-tree_mount(struct native_plan *plan, struct idmaps *maps, const struct plan_tree *tree, struct err *err)
+tree_mount(struct native_plan *plan, const struct plan_tree *tree, struct err *err)
 {
     struct root_item *item = plan_item(plan, ROOT_BIND, tree->host, tree->inside, err);
     struct stat st;
@@ -108,7 +96,7 @@ tree_mount(struct native_plan *plan, struct idmaps *maps, const struct plan_tree
     item->ino = st.st_ino;
     item->check_identity = true;
     if (plan->privileged) {
-        int userns = idmap_for(maps, plan, tree, err);
+        int userns = plan_idmap(plan, tree->owner_uid, tree->owner_gid, err);
         if (userns < 0)
             return -1;
         /* not recursive: each mount below would have to allow another owner, and most do not */
@@ -132,7 +120,7 @@ mount_cow(void *ctx, struct err *err)
 
 /* The copy-on-write workspace: state outside the project, layers for the child. */
 static int
-cow(struct native_plan *plan, struct idmaps *maps, const struct plan_tree *project, const char *id, struct err *err)
+cow(struct native_plan *plan, const struct plan_tree *project, const char *id, struct err *err)
 {
     struct cow_state *state = &plan->cow;
     struct stat lower, layers;
@@ -144,7 +132,7 @@ cow(struct native_plan *plan, struct idmaps *maps, const struct plan_tree *proje
     plan->overlay.lower = (struct overlay_dir){ -1, project->host, lower.st_dev, lower.st_ino };
     plan->overlay.layers = (struct overlay_dir){ -1, state->path, layers.st_dev, layers.st_ino };
     if (plan->privileged) {
-        int userns = idmap_for(maps, plan, project, err);
+        int userns = plan_idmap(plan, project->owner_uid, project->owner_gid, err);
         if (userns < 0)
             return -1;
         plan->overlay.lower.tree = overlay_clone_idmapped(project->fd, userns, true, err);
@@ -162,7 +150,7 @@ cow(struct native_plan *plan, struct idmaps *maps, const struct plan_tree *proje
 }
 
 static int
-workspace(struct native_plan *plan, const struct policy *p, struct idmaps *maps, const char *id, struct err *err)
+workspace(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
     const char *inside = p->view.v == VIEW_HOST || plan->light ? NULL : "/workspace";
     struct plan_tree *tree;
@@ -183,37 +171,42 @@ workspace(struct native_plan *plan, const struct policy *p, struct idmaps *maps,
     if (!tree->is_dir)
         return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", tree->host);
     plan->workspace_inside = tree->inside;
-    if (p->workspace.kind == WORKSPACE_COW)
-        return cow(plan, maps, tree, id, err);
+    tree->cow = p->workspace.kind == WORKSPACE_COW;
+    if (tree->cow)
+        return cow(plan, tree, id, err);
     return plan->light ? plan_rule(plan, tree->inside, tree->writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err)
-                       : tree_mount(plan, maps, tree, err);
+                       : tree_mount(plan, tree, err);
 }
 
 static int
-add_listed(struct native_plan *plan, struct idmaps *maps, const struct policy_entry *e, bool writable, struct err *err)
+add_listed(struct native_plan *plan, const struct policy_entry *e, bool writable, struct err *err)
 {
     struct plan_tree *tree;
 
-    /* in the host view absent places are simply not there; wildcards are searched among the host's folders later */
+    /* In the host view absent places are simply not there; wildcards are searched among the host's folders later. What
+     * lies in a tree that is visible already only lifts a denial there (plan_closed.c). */
     if (access(e->value, F_OK) < 0 && errno == ENOENT)
         return 0;
+    for (size_t i = 0; !writable && i < plan->n_trees; i++)
+        if (path_within(str_of(e->value), str_of(plan->trees[i].host)))
+            return 0;
     tree = tree_add(plan, e->value, NULL, writable, err);
     if (tree == NULL)
         return err_wrap(err, "%s %s", writable ? "allow-write" : "allow-read", e->written);
     if (plan->light)
         return plan_rule(plan, tree->inside, writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
-    return tree_mount(plan, maps, tree, err);
+    return tree_mount(plan, tree, err);
 }
 
 static int
-lists(struct native_plan *plan, const struct policy *p, struct idmaps *maps, struct err *err)
+lists(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     /* in the host view everything can be read: allow-read only lifts denials (plan_protect.c) */
     for (size_t i = 0; p->view.v == VIEW_PRIVATE && i < p->allow_read.n; i++)
-        if (add_listed(plan, maps, &p->allow_read.v[i], false, err) < 0)
+        if (add_listed(plan, &p->allow_read.v[i], false, err) < 0)
             return -1;
     for (size_t i = 0; i < p->allow_write.n; i++)
-        if (add_listed(plan, maps, &p->allow_write.v[i], true, err) < 0)
+        if (add_listed(plan, &p->allow_write.v[i], true, err) < 0)
             return -1;
     return 0;
 }
@@ -229,12 +222,11 @@ by_destination(const void *a, const void *b)
 int
 plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
-    struct idmaps maps = { .n = 0 };
     size_t first;
     int r = 0;
 
     first = plan->n_items;
-    r = workspace(plan, p, &maps, id, err);
+    r = workspace(plan, p, id, err);
     for (size_t i = 0; r == 0 && i < p->n_binds; i++) {
         struct plan_tree *tree = tree_add(plan, p->binds[i].source, plan->light ? NULL : p->binds[i].dest,
                                           p->binds[i].writable, err);
@@ -243,11 +235,10 @@ plan_trees(struct native_plan *plan, const struct policy *p, const char *id, str
         else if (plan->light)
             r = plan_rule(plan, tree->inside, tree->writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
         else
-            r = tree_mount(plan, &maps, tree, err);
+            r = tree_mount(plan, tree, err);
     }
     if (r == 0)
-        r = lists(plan, p, &maps, err);
-    idmaps_free(&maps);
+        r = lists(plan, p, err);
     if (r < 0)
         return -1;
     /* parents before what lies in them; ROOT_DIR and ROOT_WRITABLE of /workspace come in that order already */
