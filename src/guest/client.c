@@ -78,7 +78,8 @@ guest_client_freep(struct guest_client **c)
     guest_client_free(*c);
 }
 
-/* Send out[out_at..end) with at most one set of descriptors. Bytes sent, 0 when the transport is full, -1 when it is gone. */
+/* Send out[out_at..end) with at most one set of descriptors. Bytes sent, 0 when the transport is full, -1 when it is
+ * gone. */
 static ssize_t
 send_some(struct guest_client *c, size_t end, const struct client_fds *set)
 {
@@ -164,7 +165,8 @@ static int
 usable(const struct guest_client *c, struct err *err)
 {
     if (c->failed)
-        return err_set(err, ERR_PROTOCOL, "guest.protocol", "the guest broke the protocol: its sandbox must be destroyed");
+        return err_set(err, ERR_PROTOCOL, "guest.protocol",
+                       "the guest broke the protocol: its sandbox must be destroyed");
     if (!c->setup_done)
         return err_set(err, ERR_PROTOCOL, "guest.order", "a request to the guest before its setup");
     return 0;

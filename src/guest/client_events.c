@@ -239,13 +239,15 @@ int
 guest_client_next(struct guest_client *c, struct guest_event *ev, struct err *err)
 {
     struct frame f = { .type = 0 };
-    enum msg_verdict v;
-    size_t need;
-    int rc;
+    enum msg_verdict v = MSG_OK;
+    size_t need = 0;
+    int rc = 0;
 
     if (c->failed)
-        return err_set(err, ERR_PROTOCOL, "guest.protocol", "the guest broke the protocol: its sandbox must be destroyed");
-    rc = msg_next(&c->gate, c->in.p + c->in_at, c->in.n - c->in_at, &f, &need, &v);
+        return err_set(err, ERR_PROTOCOL, "guest.protocol",
+                       "the guest broke the protocol: its sandbox must be destroyed");
+    if (c->in_at < c->in.n)
+        rc = msg_next(&c->gate, c->in.p + c->in_at, c->in.n - c->in_at, &f, &need, &v);
     if (rc < 0)
         return broken(c, f.type, v, err);
     if (rc == 0 && c->closed && !c->closed_told) {

@@ -185,7 +185,8 @@ guest_file_err(const struct msg_file_error *m, const char *path, struct err *err
     case FILE_CODE_NOT_REGULAR:
         return err_set(err, ERR_DENIED, "files.not-regular", "%s: not a regular file", path);
     case FILE_CODE_TOO_DEEP:
-        return err_set(err, ERR_LIMIT, "files.too-deep", "%s: more directories inside each other than can be removed", path);
+        return err_set(err, ERR_LIMIT, "files.too-deep", "%s: more directories inside each other than can be removed",
+                       path);
     case FILE_CODE_CANCELLED:
         return err_set(err, ERR_SYSTEM, "files.cancelled", "%s: cancelled", path);
     default:

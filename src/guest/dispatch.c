@@ -103,8 +103,11 @@ guest_dispatch(struct guest *g, int *code)
         enum msg_verdict v;
         struct frame f;
         size_t need;
-        int rc = msg_next(&g->gate, l->in.p + l->in_at, l->in.n - l->in_at, &f, &need, &v);
+        int rc;
 
+        if (l->in_at == l->in.n)
+            return 0;
+        rc = msg_next(&g->gate, l->in.p + l->in_at, l->in.n - l->in_at, &f, &need, &v);
         if (rc == 0)
             return 0;
         if (rc > 0)

@@ -44,7 +44,7 @@ secure(void)
         return -1;
     close_not_given();
     for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && openat(AT_FDCWD, "/dev/null", O_RDWR) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC) != fd)
             return -1;
     if (fcntl(GUEST_TRANSPORT_FD, F_SETFD, FD_CLOEXEC) < 0)
         return -1;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/str.h"
 #include "guest_run.h"
 
 static struct run r;
@@ -38,6 +39,20 @@ pause_ms(long ms)
     const struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000 };
 
     (void)nanosleep(&ts, NULL);
+}
+
+/* The decimal number that @text starts with, after blanks. */
+static long
+first_number(const char *text, const char **end)
+{
+    const char *p = text + strspn(text, " \t\n");
+    size_t n = strspn(p, "0123456789");
+    uint64_t v = 0;
+
+    assert_true(str_parse_u64((struct str){ p, n }, INT32_MAX, &v));
+    if (end != NULL)
+        *end = p + n;
+    return (long)v;
 }
 
 /* Wait (ten seconds at most) until no process with @pid is alive. */
@@ -143,7 +158,7 @@ test_signal_reaches_the_whole_group(void **state)
     (void)state;
     while (r.out.n == 0)
         assert_true(run_pump(&r, 10000));
-    child = strtol(run_text(&r.out), NULL, 10);
+    child = first_number(run_text(&r.out), NULL);
     assert_int_equal(guest_client_signal(r.c, channel, SIGINT, SIGNAL_GROUP, &r.err), 0);
     assert_int_equal(guest_client_signal(r.c, channel, SIGTERM, SIGNAL_GROUP, &r.err), 0);
     run_until(&r, &r.exited);
@@ -435,7 +450,7 @@ test_slow_reader(void **state)
         assert_non_null(f);
         while (fgets(line, sizeof(line), f) != NULL)
             if (strncmp(line, "VmRSS:", 6) == 0)
-                rss = strtol(line + 6, NULL, 10);
+                rss = first_number(line + 6, NULL);
         fclose(f);
         assert_in_range(rss, 1, 8 * 1024);      /* KiB: not the twenty megabytes that wait in the command */
     }
@@ -534,7 +549,7 @@ test_daemon(void **state)
     (void)state;
     run_sh(&r, "setsid sh -c 'echo $$ > pid; sleep 0.3; echo late; echo later; echo $? > alive' & "
                "while ! [ -s pid ]; do sleep 0.02; done; cat pid");
-    pid = strtol(run_text(&r.out), NULL, 10);
+    pid = first_number(run_text(&r.out), NULL);
     assert_true(pid > 1);
     assert_int_equal(r.exit.status, 0);
     assert_true(gone((pid_t)pid));              /* a zombie would still be there */
@@ -550,7 +565,7 @@ test_kill_all_reaches_daemons(void **state)
     (void)state;
     run_sh(&r, "setsid setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 1; done' >/dev/null 2>&1 & "
                "while ! [ -s pid ]; do sleep 0.02; done; cat pid");
-    pid = strtol(run_text(&r.out), NULL, 10);
+    pid = first_number(run_text(&r.out), NULL);
     assert_int_equal(kill((pid_t)pid, 0), 0);
     assert_int_equal(guest_client_kill_all(r.c, SIGKILL, &r.err), 0);
     (void)run_pump(&r, 100);
@@ -561,14 +576,14 @@ static void
 test_end_of_transport_kills_everything(void **state)
 {
     pid_t pids[3];
-    char *at;
+    const char *at;
 
     (void)state;
     run_start(&r, NULL);
     run_sh(&r, "for i in 1 2 3; do setsid sh -c 'trap \"\" TERM HUP; sleep 1000 & wait' >/dev/null 2>&1 & echo $!; done");
-    at = (char *)(uintptr_t)run_text(&r.out);
+    at = run_text(&r.out);
     for (int i = 0; i < 3; i++) {
-        pids[i] = (pid_t)strtol(at, &at, 10);
+        pids[i] = (pid_t)first_number(at, &at);
         assert_int_equal(kill(pids[i], 0), 0);
     }
     assert_int_equal(run_stop(&r), 0);
