@@ -22,6 +22,8 @@ MODES = ["standard", "light", "max"]
 FILTER_FLAGS = {"standard": ["--list", "standard", "--ptrace"], "light": ["--list", "light", "--ptrace", "--closed"],
                 "max": ["--list", "max"]}
 NUMBERS = range(1024)
+# Below the name guard Landlock cannot be used again: the guard acts for its callers and must not be outside their domain.
+GUARDED = {444: "EOPNOTSUPP", 446: "EOPNOTSUPP"}
 VHANGUP = 153       # outside it would hang up the terminal of whoever runs the tests as root
 
 
@@ -101,23 +103,24 @@ def inside(request, cloche, command, tools):
     return in_sandbox if request.param == "sandbox" else behind_filter
 
 
-def compare(table, mode, found, bare):
-    """The differences, as readable lines."""
+def compare(table, mode, found, bare, beside=None):
+    """The differences, as readable lines; what @beside says of a number is right too."""
     wrong = []
     for nr in NUMBERS:
         want = table[nr][mode]
         if want == "allow":
             want = bare.get(nr, found[nr])      # only vhangup is missing, and that is not allowed
-        if found[nr] != want:
+        if found[nr] not in (want, (beside or {}).get(nr)):
             wrong.append(f"{nr}: {found[nr]}, the table says {table[nr][mode]}, outside {bare.get(nr, '-')}")
     return wrong
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_native_number(inside, bare_answers, mode):
+def test_every_native_number(request, inside, bare_answers, mode):
     found = parse_sweep(inside(mode, "sweep", "native"))
     assert set(found) == set(NUMBERS)
-    assert not compare(read_table("native"), mode, found, bare_answers)
+    guarded = GUARDED if request.node.callspec.params["inside"] == "sandbox" else None
+    assert not compare(read_table("native"), mode, found, bare_answers, guarded)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -214,13 +217,14 @@ def test_attacks(inside, outside, attack, mode):
         assert result.out.strip() == want, result
 
 
+@pytest.mark.ordinary       # light as root does not write to root's own folders
 @pytest.mark.parametrize("mode", MODES)
 def test_set_user_id_files_cannot_be_made(cloche, bare, project, mode):
     """With the workspace bound, the file would be the caller's own set-user-ID program."""
     victim = project / "tool"
     victim.write_text("#!/bin/sh\n")
     if places.IS_ROOT:
-        os.chown(victim, cloche.person.pw_uid if cloche.person else 0, 0)
+        os.chown(victim, cloche.person.pw_uid, cloche.person.pw_gid)
     attack = ("import os,sys\n"
               "for how in (lambda p: os.chmod(p, 0o4755), lambda p: os.fchmod(os.open(p, os.O_RDONLY), 0o4755)):\n"
               " try: how(sys.argv[1]); print('made')\n"
