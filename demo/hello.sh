@@ -1,4 +1,4 @@
 # shellcheck shell=bash
 files=(/workspace/*) processes=(/proc/[0-9]*)
-printf 'shell: %d file in /workspace, %d processes, home %s, host name %s\n' \
+printf 'shell: files in /workspace: %d, processes: %d, home %s, host name %s\n' \
     "${#files[@]}" "${#processes[@]}" "$HOME" "$(cat /proc/sys/kernel/hostname)"

