@@ -22,7 +22,7 @@ MODES = ["standard", "light", "max"]
 FILTER_FLAGS = {"standard": ["--list", "standard", "--ptrace"], "light": ["--list", "light", "--ptrace", "--closed"],
                 "max": ["--list", "max"]}
 NUMBERS = range(1024)
-# Below the name guard Landlock cannot be used again: the guard acts for its callers and must not be outside their domain.
+# Below the name guard Landlock is closed: the guard acts for its callers and must not be outside their domain.
 GUARDED = {444: "EOPNOTSUPP", 446: "EOPNOTSUPP"}
 VHANGUP = 153       # outside it would hang up the terminal of whoever runs the tests as root
 
