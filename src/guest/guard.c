@@ -254,6 +254,8 @@ guard_check(struct guard *g, int dirfd, const char *name, const char *op)
     const char *rule = "";
     size_t n = strlen(name);
 
+    rules_next_call(&g->rules);
+
     if (n > NAME_MAX || fstat(dirfd, &p.dir_st) < 0)
         return n > NAME_MAX ? ENAMETOOLONG : errno;
     memcpy(p.name, name, n + 1);
@@ -321,6 +323,7 @@ serve_one(struct guard *g, int listener)
     struct call c;
     int result;
 
+    rules_next_call(&g->rules);
     memset(&n, 0, sizeof(n));       /* the kernel insists */
     if (syscall(SYS_ioctl, listener, GS_NOTIF_RECV, &n) < 0)
         return errno == ENOENT || errno == EINTR ? 0 : -1;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "guest/guard_priv.h"
 
 #define XATTR_NAME_ROOM  256
@@ -75,7 +76,8 @@ object_protected(struct guard *g, int object, const char **rule)
     dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &dir_st) < 0 || fstatat(dir, slash + 1, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
         !ident_eq(ident_of(&st), ident_of(&there)))
-        return true;
+        /* opened by a name that is gone, while it has another: not by a protected one, the guard makes no such links */
+        return !str_ends(str_of(slash + 1), STR_LIT(" (deleted)"));
     return rules_place(g, dir, &dir_st, slash + 1, strlen(slash + 1), rule) != PLACE_FREE;
 }
 
@@ -108,8 +110,6 @@ change_length(struct changing *w, int object)
     cleanup_close int fd = -1;
     struct stat st;
 
-    if (w->length < 0)
-        return -EINVAL;
     if (fstat(object, &st) < 0)
         return -errno;
     if (!S_ISREG(st.st_mode))
@@ -408,7 +408,7 @@ decode(struct changing *w)
         w->what = CHANGE_LENGTH;
         w->path = a[0];
         w->length = (int64_t)a[1];
-        return 0;
+        return w->length < 0 ? -EINVAL : 0;
     case SYS_fchmodat:
         w->what = CHANGE_MODE;
         w->dirfd = (int)a[0];

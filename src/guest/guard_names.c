@@ -60,6 +60,9 @@ call_make(struct call *c)
 #ifdef SYS_mkdir
     directory |= c->nr == SYS_mkdir;
 #endif
+    /* a type that is wrong whatever the path is, the kernel names before it looks at the path */
+    if (!directory && syscall(SYS_mknodat, -1, "", (unsigned)a[1], (unsigned)a[2]) < 0 && errno != ENOENT)
+        return -errno;
     if ((rc = caller_string(c, a[0], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
         (rc = may_make(c, &at, directory)) < 0 || (rc = caller_status(c)) < 0)
         return rc;
@@ -86,11 +89,10 @@ call_symlink(struct call *c)
         return rc;
     if (c->nr == SYS_symlinkat)
         dirfd = (int)*++a;
-    if ((rc = caller_string(c, a[1], path)) < 0)
-        return rc;
     if (target[0] == '\0')
         return -ENOENT;
-    if ((rc = walk_parent(c, dirfd, path, &at)) < 0 || (rc = may_make(c, &at, false)) < 0)
+    if ((rc = caller_string(c, a[1], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
+        (rc = may_make(c, &at, false)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
@@ -101,6 +103,7 @@ call_symlink(struct call *c)
 
 struct linking {
     int olddir, newdir, flags;
+    int new_error;              /* of copying @new: the kernel tells it only once the old name was found */
     char old[PATH_MAX], new[PATH_MAX];
 };
 
@@ -109,6 +112,7 @@ static int
 link_source(struct call *c, const struct linking *l, struct place *from, int *object)
 {
     const char *rule = "";
+    struct stat st;
     int rc;
 
     *object = -1;
@@ -126,9 +130,9 @@ link_source(struct call *c, const struct linking *l, struct place *from, int *ob
         deny_object(c, *object, rule);
         return -EACCES;
     }
-    if (judge_make(c, from, true, &rule) && exists(from))
-        return deny(c, from, rule, EACCES);
-    return 0;
+    if (fstatat(from->dir, from->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    return judge_make(c, from, true, &rule) ? deny(c, from, rule, EACCES) : 0;
 }
 
 static int
@@ -140,7 +144,7 @@ link_it(struct call *c, const struct linking *l)
     long linked;
 
     object = source >= 0 ? source : -1;
-    if (rc < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 || (rc = may_make(c, &to, false)) < 0)
+    if (rc < 0 || (rc = l->new_error) < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 || (rc = may_make(c, &to, false)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
@@ -167,7 +171,7 @@ call_link(struct call *c)
     }
     if ((l.flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0)
         return -EINVAL;
-    if ((rc = caller_string(c, old, l.old)) < 0 || (rc = caller_string(c, new, l.new)) < 0)
-        return rc;
-    return link_it(c, &l);
+    rc = caller_string(c, old, l.old);
+    l.new_error = caller_string(c, new, l.new);
+    return rc < 0 ? rc : link_it(c, &l);
 }

@@ -1,7 +1,7 @@
 /* guest/guard_open.c: open, openat and creat, performed for the caller
  *
- * The guard opens with O_NOFOLLOW (it follows by itself, in the caller's name), O_NOCTTY (the terminal would become
- * the guard's) and O_NONBLOCK (it must not wait for a FIFO's other end or a lease), and takes the last one back
+ * The guard opens without following (it follows by itself, in the caller's name), with O_NOCTTY (the terminal would
+ * become the guard's) and O_NONBLOCK (it must not wait for a FIFO's other end or a lease), and takes the last one back
  * before the descriptor leaves. An existing file is tried first without O_CREAT: only a creation needs the caller's
  * umask, which is the dearest thing to ask for.
  */
@@ -18,6 +18,9 @@
 #include "guest/guard_priv.h"
 
 #define PIPEFS_MAGIC 0x50495045
+/* what open() knows; it drops other bits, where openat2() refuses them */
+#define VALID_FLAGS  (O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_ASYNC | \
+                      O_DIRECT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC)
 #define FOLLOW       (INT_MIN + 1)      /* the last name is a symbolic link to follow */
 
 struct opening {
@@ -37,6 +40,19 @@ raw_open(int dir, const char *name, int flags, mode_t mode)
 {
     long fd = syscall(SYS_openat, dir, name, flags, (unsigned)mode);
 
+    return fd < 0 ? -errno : (int)fd;
+}
+
+/* Open @name in @dir, a symbolic link being ELOOP. Not by O_NOFOLLOW, which the caller would find in F_GETFL. */
+static int
+open_here(int dir, const char *name, int flags, mode_t mode)
+{
+    const struct gs_open_how how = { .flags = (uint64_t)(flags & VALID_FLAGS), .mode = (flags & O_CREAT) != 0 ? mode : 0,
+                                     .resolve = GS_RESOLVE_NO_SYMLINKS };
+    long fd = syscall(GS_NR_openat2, dir, name, &how, sizeof(how));
+
+    if (fd < 0 && errno == ENOSYS)
+        return raw_open(dir, name, flags | O_NOFOLLOW, mode);
     return fd < 0 ? -errno : (int)fd;
 }
 
@@ -173,7 +189,8 @@ open_failed(struct opening *o, int error)
     if (object < 0 || fstat(object, &st) < 0)
         return error;
     if (S_ISLNK(st.st_mode))
-        return (error == -ELOOP || error == -ENOTDIR) && (o->flags & O_NOFOLLOW) == 0 ? FOLLOW : error;
+        return (error == -ELOOP || error == -ENOTDIR) &&
+               ((o->flags & O_NOFOLLOW) == 0 || o->at.name[o->at.name_n] == '/') ? FOLLOW : error;
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
         int fd = open_tty(o);
 
@@ -221,7 +238,7 @@ create(struct opening *o, int flags)
     if (look && fstatat(o->at.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         look = false;       /* it was there before */
     before = umask(o->c->umask);
-    fd = raw_open(o->at.dir, o->at.name, flags, o->mode);
+    fd = open_here(o->at.dir, o->at.name, flags, o->mode);
     (void)umask(before);
     if (fd < 0 || !look || !rules_aliased(o->c->g, o->at.dir, &o->at.dir_st, name, &rule))
         return fd;
@@ -282,7 +299,7 @@ open_place(struct opening *o)
         return ANSWERED;
     if ((rc = reader_of_fifo(o)) != 0)
         return rc;
-    flags = o->flags | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+    flags = o->flags | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
     if (closed)
         flags &= ~(O_CREAT | O_EXCL);
     /* O_EXCL and O_DIRECTORY mean something else together with O_CREAT; in a sticky directory O_CREAT brings the
@@ -291,7 +308,7 @@ open_place(struct opening *o)
         ((flags & (O_EXCL | O_DIRECTORY)) != 0 || (o->at.dir_st.st_mode & S_ISVTX) != 0 || !plain)) {
         fd = create(o, flags);
     } else {
-        fd = raw_open(o->at.dir, o->at.name, flags & ~O_CREAT, 0);
+        fd = open_here(o->at.dir, o->at.name, flags & ~O_CREAT, 0);
         if (fd == -ENOENT && (flags & O_CREAT) != 0)
             fd = create(o, flags);
     }
@@ -367,6 +384,9 @@ call_open(struct call *c)
 #endif
     if ((o.flags & O_CREAT) == 0)
         c->op = "write";
+    /* combinations that are wrong whatever the path is, the kernel names before it looks at the path */
+    if ((o.flags & (O_DIRECTORY | GS_OPEN_TMPFILE)) != 0 && raw_open(-1, "", o.flags, o.mode) == -EINVAL)
+        return -EINVAL;
     rc = caller_string(c, a[0], path);
     if (rc == 0)
         rc = open_path(&o, dirfd, path);

@@ -79,6 +79,8 @@ struct name_dir {
 };
 
 struct rules {
+    /* rules_below()'s last answer: a call asks it about the same directory again (rename) */
+    struct { bool valid; struct ident id; enum place_kind kind; const char *rule; } below;
     struct { int fd; char *path; } *roots;
     size_t n_roots;
     struct name_dir *dirs;
@@ -218,6 +220,12 @@ ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
 
 int rules_init(struct rules *r, const struct guard_plan *plan, struct err *err);
 void rules_free(struct rules *r);
+/* Another call: what was found out for the one before is void. */
+static inline void
+rules_next_call(struct rules *r)
+{
+    r->below.valid = false;
+}
 /* What is @name in the directory @dir? *@rule says by which rule. Trailing '/' does not count. */
 enum place_kind rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n,
                             const char **rule);

@@ -27,22 +27,24 @@ special_name(const struct place *p)
 }
 
 static int
-open_name(const struct place *p, struct stat *st)
+stat_name(const struct place *p, struct stat *st)
 {
     char name[PATH_MAX + 1];
-    int fd;
 
-    fd = openat(p->dir, place_name(p, name), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, st) < 0) {
-        close(fd);
-        return -EACCES;
-    }
-    return fd;
+    return fstatat(p->dir, place_name(p, name), st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* May the object @fd (@st) leave @place? */
+/* Does the directory @p bring something protected with it to @to? */
+static bool
+brings(struct call *c, const struct place *p, const struct place *to, const char **rule)
+{
+    char name[PATH_MAX + 1];
+    cleanup_close int dir = openat(p->dir, place_name(p, name), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return dir < 0 || rules_brings(c->g, dir, &to->dir_st, to->name, to->name_n, rule);
+}
+
+/* May the object (@st) leave @place? */
 static int
 may_leave(struct call *c, const struct place *place, const struct stat *st)
 {
@@ -61,9 +63,9 @@ may_leave(struct call *c, const struct place *place, const struct stat *st)
     return 0;
 }
 
-/* May the object @fd (@st) come to @place? */
+/* May the object (@st) come from @from to @place? */
 static int
-may_come(struct call *c, const struct place *place, int fd, const struct stat *st)
+may_come(struct call *c, const struct place *from, const struct stat *st, const struct place *place)
 {
     const char *rule = "";
 
@@ -71,8 +73,7 @@ may_come(struct call *c, const struct place *place, int fd, const struct stat *s
     case PLACE_PROTECTED:
         return deny(c, place, rule, EACCES);
     case PLACE_INTERIOR:
-        if (!S_ISDIR(st->st_mode) ||
-            rules_brings(c->g, fd, &place->dir_st, place->name, place->name_n, &rule))
+        if (!S_ISDIR(st->st_mode) || brings(c, from, place, &rule))
             return deny(c, place, rule, EACCES);
         break;
     case PLACE_FREE:
@@ -81,31 +82,36 @@ may_come(struct call *c, const struct place *place, int fd, const struct stat *s
     return 0;
 }
 
+/* Of two mistakes the kernel names its favourite one, so a call that must fail is made, unless it would matter if it
+ * did not fail after all. */
+static bool
+free_place(struct call *c, const struct place *p)
+{
+    const char *rule = "";
+
+    return rules_place(c->g, p->dir, &p->dir_st, p->name, p->name_n, &rule) == PLACE_FREE;
+}
+
 static int
 judge(struct renaming *r)
 {
-    cleanup_close int from = -1, to = -1;
     struct stat from_st, to_st;
-    int fd, rc;
+    int rc;
 
     /* the kernel's own answers: EBUSY, EINVAL, ENOTEMPTY; nothing can come of it */
     if (special_name(&r->from) || special_name(&r->to))
         return 0;
-    fd = open_name(&r->from, &from_st);
-    if (fd < 0)
-        return fd;
-    from = fd;
-    if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->to, from, &from_st)) < 0)
+    if ((rc = stat_name(&r->from, &from_st)) < 0)
+        return free_place(r->c, &r->to) ? 0 : rc;
+    if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->from, &from_st, &r->to)) < 0)
         return rc;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
-    fd = open_name(&r->to, &to_st);
-    if (fd < 0)
-        return fd;
-    to = fd;
+    if ((rc = stat_name(&r->to, &to_st)) < 0)
+        return free_place(r->c, &r->from) ? 0 : rc;
     if ((rc = may_leave(r->c, &r->to, &to_st)) < 0)
         return rc;
-    return may_come(r->c, &r->from, to, &to_st);
+    return may_come(r->c, &r->to, &to_st, &r->from);
 }
 
 static long
@@ -162,9 +168,9 @@ call_rename(struct call *c)
         return -EPERM;      /* makes a device node, for overlay file systems */
     rc = caller_string(c, old, from);
     if (rc == 0)
-        rc = caller_string(c, new, to);
-    if (rc == 0)
         rc = walk_parent(c, olddir, from, &r.from);
+    if (rc == 0)
+        rc = caller_string(c, new, to);
     if (rc == 0)
         rc = walk_parent(c, newdir, to, &r.to);
     if (rc == 0)

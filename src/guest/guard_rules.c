@@ -408,7 +408,16 @@ rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *nam
             *rule = e->rule;
         }
     }
-    return kind == PLACE_FREE && !open_again ? rules_below(g, dir, rule) : kind;
+    if (kind != PLACE_FREE || open_again)
+        return kind;
+    if (!g->rules.below.valid || !ident_eq(g->rules.below.id, ident_of(dir_st))) {
+        g->rules.below.kind = rules_below(g, dir, &g->rules.below.rule);
+        g->rules.below.id = ident_of(dir_st);
+        g->rules.below.valid = true;
+    }
+    if (g->rules.below.kind != PLACE_FREE)
+        *rule = g->rules.below.rule;
+    return g->rules.below.kind;
 }
 
 bool

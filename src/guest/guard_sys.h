@@ -65,6 +65,7 @@ struct gs_open_how {
     uint64_t flags, mode, resolve;
 };
 #define GS_RESOLVE_NO_MAGICLINKS 0x02u
+#define GS_RESOLVE_NO_SYMLINKS   0x04u
 
 #define GS_PROC_MAGIC           0x9fa0
 #define GS_ST_NOSYMFOLLOW       0x2000          /* statfs f_flags */

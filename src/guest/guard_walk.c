@@ -361,6 +361,7 @@ walk_follow(struct call *c, struct place *p, int *links, int *object)
     cleanup_close int link = -1;
     struct walk w = { .c = c, .cur = p->dir, .proc = p->on_proc, .links = links, .rest = "" };
     char name[PATH_MAX + 1], target[PATH_MAX];
+    bool slash = p->name[p->name_n] == '/';
     struct stat st;
     ssize_t n;
     int rc, base;
@@ -378,6 +379,10 @@ walk_follow(struct call *c, struct place *p, int *links, int *object)
         *object = openat(p->dir, name, O_PATH | O_CLOEXEC);
         if (*object < 0)
             return -errno;
+        if (slash && (fstat(*object, &st) < 0 || !S_ISDIR(st.st_mode))) {
+            close_fd(object);
+            return -ENOTDIR;
+        }
         if (!walk_is_proc(*object) || (rc = walk_refuse_own_proc(c->g, *object)) == 0)
             return 0;
         close_fd(object);
@@ -394,6 +399,9 @@ walk_follow(struct call *c, struct place *p, int *links, int *object)
     base = take_fd(&p->dir);
     rc = walk_parent_from(c, base, target, links, p);
     close(base);
+    /* what the link was asked to be, its target must be */
+    if (rc == 0 && slash && p->name[p->name_n] != '/' && p->name_n < PATH_MAX)
+        memcpy(p->name + p->name_n, "/", 2);
     return rc;
 }
 
@@ -414,9 +422,6 @@ walk_object(struct call *c, int dirfd, const char *path, bool follow, struct pla
         rc = walk_follow(c, out, &links, object);
         if (*object >= 0)
             return 0;
-        /* what the link was asked to be, its target must be */
-        if (rc == 0 && slash && out->name[out->name_n] != '/' && out->name_n < PATH_MAX)
-            memcpy(out->name + out->name_n, "/", 2);
     }
     return rc;
 }
