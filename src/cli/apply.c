@@ -29,7 +29,7 @@ names_a_state(const char *operand)
     return cli_host(&host, NULL) == 0 && cow_find(operand, host.cwd, id, NULL) == 0;
 }
 
-/* --- paths ------------------------------------------------------------------------------------------------------------- */
+/* --- paths ------------------------------------------------------------------------------------------------------ */
 
 /* @written below the project: taken relative to the current directory when that lies in the project, else to it. */
 static int
@@ -46,7 +46,8 @@ project_path(const char *project, const char *written, char out[PATH_TEXT_MAX + 
         return err_set(err, ERR_USAGE, "workspace.apply.path", "%s: %s", written, path_fault_text(fault));
     if (!path_within((struct str){ .p = out, .n = n }, str_of(project))) {
         err_set(err, ERR_USAGE, "workspace.apply.path", "%s is not below the project %s", written, project);
-        return err_hint(err, "paths are relative to the current directory when it lies in the project, else to the project");
+        return err_hint(err,
+                        "paths are relative to the current directory when it lies in the project, else to the project");
     }
     size_t skip = n > root ? root + 1 : root;
     if (project[1] == '\0')
@@ -70,7 +71,7 @@ resolve_paths(const struct apply_args *a, const char *project, char **out, struc
     return 0;
 }
 
-/* --- the report ---------------------------------------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------------------------- */
 
 static json_t *
 rows_of(const struct changes *c, const struct apply_plan *plan, enum fate fate)
@@ -125,16 +126,15 @@ report(const struct apply_args *a, const struct cow_view *view, const struct app
     tell(c, plan, FATE_WITHHELD, "not applied");
     tell(c, plan, FATE_CONFLICT, "conflict");
     if (plan->n_conflicts > 0) {
-        fprintf(stderr, "cloche: nothing was applied: %zu conflicts (--force takes the sandbox's version; PATH... applies only "
+        fprintf(stderr,
+                "cloche: nothing was applied: %zu conflicts (--force takes the sandbox's version; PATH... applies only "
                         "some)\n", plan->n_conflicts);
         return 0;
     }
     tell_dropped(c, plan);
-    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i)) {
-        cleanup_buf struct buf name = BUF_INIT(65536);
-        if (plan->fate[i] == FATE_APPLIED && cow_quoted(c, i, &name) == 0)
-            printf("%c\t%s\n", cow_letter(&c->v[i]), (const char *)name.p);
-    }
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
+        if (plan->fate[i] == FATE_APPLIED)
+            cow_print_change(c, i);
     if (cow_flush(err) < 0)
         return -1;
     fprintf(stderr, "cloche: %s %zu changes%s\n", a->dry_run ? "would apply" : "applied", plan->n_applied,
@@ -142,7 +142,7 @@ report(const struct apply_args *a, const struct cow_view *view, const struct app
     return 0;
 }
 
-/* --- apply --------------------------------------------------------------------------------------------------------------- */
+/* --- apply ------------------------------------------------------------------------------------------------------ */
 
 /* Whether every change is in the project now. */
 static bool
@@ -185,13 +185,15 @@ apply(const struct apply_args *a, struct err *err)
 {
     struct cow_view view = COW_VIEW_INIT;
     char **paths = calloc((size_t)a->n_paths + 1, sizeof(*paths));
-    int r = paths == NULL ? err_set(err, ERR_SYSTEM, "workspace.memory", "no memory") : cow_view_open(&view, a->which, err);
+    int r = paths == NULL ? err_set(err, ERR_SYSTEM, "workspace.memory", "no memory") : cow_view_open(&view, a->which,
+            err);
 
     if (r == 0)
         r = resolve_paths(a, view.state.project, paths, err);
     if (r == 0) {
         const struct apply_options options = {
-            .paths = (const char *const *)paths, .n_paths = (size_t)a->n_paths, .include_protected = a->include_protected,
+            .paths = (const char *const *)paths, .n_paths = (size_t)a->n_paths,
+                .include_protected = a->include_protected,
             .allow_outside_links = a->allow_outside_links, .force = a->force,
         };
         r = apply_chosen(a, &view, &options, err);

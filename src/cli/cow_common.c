@@ -25,7 +25,8 @@ static const struct {
     { CHANGE_UNREADABLE, "unreadable", "the project's side of it cannot be read" },
     { CHANGE_OTHER_FS, "other-file-system", "another file system is mounted there" },
     { CHANGE_PROTECTED, "protected", "protected: apply --include-protected PATH takes it over" },
-    { CHANGE_OUTSIDE, "outside-link", "the symlink may lead out of the project: apply --allow-outside-links takes it over" },
+    { CHANGE_OUTSIDE, "outside-link",
+      "the symlink may lead out of the project: apply --allow-outside-links takes it over" },
     { CHANGE_HOST, "conflict", "changed in the project since the run began" },
     { CHANGE_SETID, "set-id-dropped", "applied without its set-user-id, set-group-id or sticky bit" },
     { CHANGE_ATTRS_LOST, "attributes-dropped", "applied without its access control list or capabilities" },
@@ -51,7 +52,7 @@ cow_first_reason(unsigned flags)
     return "what it lies in, or what lies in it, is not applied";
 }
 
-/* --- the state ------------------------------------------------------------------------------------------------------- */
+/* --- the state -------------------------------------------------------------------------------------------------- */
 
 /* Credential places are paths of the host: those inside the project, relative to it. */
 static int
@@ -95,7 +96,8 @@ cow_view_open(struct cow_view *view, const char *which, struct err *err)
         return -1;
     if (undone > 0)
         cli_warn("an apply was interrupted; what it had done to the project is undone");
-    view->in = (struct diff_input){ .project = view->project, .layers = view->state.dir_fd, .since = view->state.created,
+    view->in = (struct diff_input){ .project = view->project, .layers = view->state.dir_fd,
+                                    .since = view->state.created,
                                     .protect = &view->protect };
     return diff_scan(&view->in, &view->changes, err) < 0 ? -1 : diff_renames(&view->in, &view->changes, err);
 }
@@ -111,7 +113,7 @@ cow_view_close(struct cow_view *view)
     cow_close(&view->state);
 }
 
-/* --- arguments ------------------------------------------------------------------------------------------------------- */
+/* --- arguments -------------------------------------------------------------------------------------------------- */
 
 static int
 take_flag(const char *arg, const struct cow_flag *flags, size_t n_flags, struct err *err)
@@ -160,7 +162,7 @@ cow_usage(const char *verb, const char *operands, const char *what, const struct
         printf("  %-24s %s\n", flags[i].name, flags[i].help);
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------------ */
+/* --- text ------------------------------------------------------------------------------------------------------- */
 
 char
 cow_letter(const struct change *e)
@@ -188,6 +190,27 @@ cow_quoted(const struct changes *c, size_t i, struct buf *out)
     return buf_nul(out);
 }
 
+bool
+cow_told_elsewhere(const struct change *e)
+{
+    return e->kind == CHANGE_DELETED && e->pair != CHANGE_NOT;
+}
+
+void
+cow_print_change(const struct changes *c, size_t i)
+{
+    cleanup_buf struct buf name = BUF_INIT(65536);
+    cleanup_buf struct buf from = BUF_INIT(65536);
+    const struct change *e = &c->v[i];
+
+    if (cow_told_elsewhere(e) || cow_quoted(c, i, &name) < 0)
+        return;
+    if (e->pair != CHANGE_NOT && cow_quoted(c, e->pair, &from) == 0)
+        printf("%c\t%s -> %s\n", cow_letter(e), (const char *)from.p, (const char *)name.p);
+    else
+        printf("%c\t%s\n", cow_letter(e), (const char *)name.p);
+}
+
 int
 cow_flush(struct err *err)
 {
@@ -196,7 +219,7 @@ cow_flush(struct err *err)
     return err_sys(err, errno, "cli.output", "cannot write to standard output");
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------------------ */
+/* --- JSON ------------------------------------------------------------------------------------------------------- */
 
 json_t *
 cow_json_text(const char *bytes)
@@ -277,7 +300,8 @@ cow_json_state(json_t *object, const struct cow_state *state)
 
     json_object_set_new(object, "id", json_string(state->id));
     json_object_set_new(object, "project", state->project != NULL ? cow_json_text(state->project) : json_null());
-    if (gmtime_r(&state->created.tv_sec, &tm) == NULL || strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+    if (gmtime_r(&state->created.tv_sec, &tm) == NULL || strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ",
+                                                                  &tm) == 0)
         created[0] = '\0';
     json_object_set_new(object, "created", json_string(created));
 }

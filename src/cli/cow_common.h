@@ -30,8 +30,8 @@ struct cow_view {
 
 #define COW_VIEW_INIT { .state = COW_STATE_INIT, .project = -1, .changes = CHANGES_INIT }
 
-/* Open the state that @which means (NULL: the newest of the current directory), undo what an interrupted apply left, and
- * read the changes. -1 with @err. Close in any case. */
+/* Open the state that @which means (NULL: the newest of the current directory), undo what an interrupted apply left,
+ * and read the changes. -1 with @err. Close in any case. */
 int cow_view_open(struct cow_view *view, const char *which, struct err *err);
 void cow_view_close(struct cow_view *view);
 
@@ -41,8 +41,8 @@ struct cow_flag {
     bool *value;
     const char *help;
 };
-/* Set the flags among argv[1..] and move the operands to argv[1..*n]; what follows "--" is no flag, and *after is how many
- * operands came before it (or *n). 1 when --help was asked for, -1 with @err. */
+/* Set the flags among argv[1..] and move the operands to argv[1..*n]; what follows "--" is no flag, and *after is how
+ * many operands came before it (or *n). 1 when --help was asked for, -1 with @err. */
 int cow_args(int argc, char **argv, const struct cow_flag *flags, size_t n_flags, int *n, int *after, struct err *err);
 void cow_usage(const char *verb, const char *operands, const char *what, const struct cow_flag *flags, size_t n_flags);
 
@@ -58,6 +58,10 @@ int cow_flush(struct err *err);
 
 /* One letter as git has it: A M D T R. */
 char cow_letter(const struct change *e);
+/* The old name of a rename: told with the new one. */
+bool cow_told_elsewhere(const struct change *e);
+/* "A<tab>path" on stdout; nothing for what is told elsewhere. */
+void cow_print_change(const struct changes *c, size_t i);
 /* The path of change @i as text for people, into @out (reset first). */
 int cow_quoted(const struct changes *c, size_t i, struct buf *out);
 /* Why a change is not applied, or not wholly; "" without flags. One reason per call: @flag is a single bit. */

@@ -17,7 +17,7 @@ struct diff_options {
     bool json, stat, name_only, list;
 };
 
-/* --- the list of states ---------------------------------------------------------------------------------------------- */
+/* --- the list of states ----------------------------------------------------------------------------------------- */
 
 static void
 print_state(const struct cow_info *s)
@@ -67,14 +67,7 @@ list_states(bool json, struct err *err)
     return cow_flush(err);
 }
 
-/* --- one state ------------------------------------------------------------------------------------------------------- */
-
-/* The old name of a rename is told with the new one. */
-static bool
-told_elsewhere(const struct change *e)
-{
-    return e->kind == CHANGE_DELETED && e->pair != CHANGE_NOT;
-}
+/* --- one state -------------------------------------------------------------------------------------------------- */
 
 static void
 print_notes(const struct changes *c)
@@ -93,18 +86,8 @@ print_notes(const struct changes *c)
 static int
 print_names(const struct changes *c)
 {
-    cleanup_buf struct buf name = BUF_INIT(65536);
-    cleanup_buf struct buf from = BUF_INIT(65536);
-
-    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i)) {
-        const struct change *e = &c->v[i];
-        if (told_elsewhere(e) || cow_quoted(c, i, &name) < 0)
-            continue;
-        if (e->pair != CHANGE_NOT && cow_quoted(c, e->pair, &from) == 0)
-            printf("%c\t%s -> %s\n", cow_letter(e), (const char *)from.p, (const char *)name.p);
-        else
-            printf("%c\t%s\n", cow_letter(e), (const char *)name.p);
-    }
+    for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
+        cow_print_change(c, i);
     return 0;
 }
 
@@ -121,7 +104,8 @@ print_bar(const struct patch_count *n, uint64_t most, bool colour)
 
     plus += plus == 0 && n->added > 0;
     minus += minus == 0 && n->removed > 0;
-    printf("%s%.*s%s%.*s%s", colour ? "\033[32m" : "", plus, "+++++++++++++++++++++++++++++++++++++++++", colour ? "\033[31m" : "",
+    printf("%s%.*s%s%.*s%s", colour ? "\033[32m" : "", plus, "+++++++++++++++++++++++++++++++++++++++++",
+           colour ? "\033[31m" : "",
            minus, "-----------------------------------------", colour ? "\033[m" : "");
 }
 
@@ -164,7 +148,7 @@ print_stat(const struct cow_view *view, struct err *err)
     if (rows == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i)) {
-        if (told_elsewhere(&c->v[i]))
+        if (cow_told_elsewhere(&c->v[i]))
             continue;
         rows[n].i = i;
         if (patch_count(&view->in, c, i, &rows[n].count, err) < 0)
@@ -201,7 +185,7 @@ print_json(const struct cow_view *view, bool stat, struct err *err)
     cow_json_state(out, &view->state);
     for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i)) {
         struct patch_count count;
-        if (told_elsewhere(&c->v[i]))
+        if (cow_told_elsewhere(&c->v[i]))
             continue;
         json_t *row = cow_json_change(c, i);
         if (stat && patch_count(&view->in, c, i, &count, err) < 0) {

@@ -21,7 +21,8 @@ give_back(const struct cow_state *state, struct err *err)
         err_set(err, ERR_PROTOCOL, "workspace.state.meta", "meta.json of the state %s is damaged", state->id);
     if (project < 0 || apply_recover(state, project, err) < 0) {
         err_wrap(err, "an interrupted apply cannot be undone");
-        return err_hint(err, "the state's stage directory holds parts of the project; look there before you remove %s by hand",
+        return err_hint(err,
+                        "the state's stage directory holds parts of the project: look there before removing %s",
                         state->path);
     }
     cli_warn("an apply was interrupted; what it had done to the project is undone");

@@ -212,12 +212,11 @@ cmd_shell(int argc, char **argv)
 /* --- code ------------------------------------------------------------------------------------------------------- */
 
 static const struct language {
-    const char *name, *alias, *file;
-    const char *argv[4];
+    const char *name, *alias, *program, *file;
 } languages[] = {
-    { "python", "py", "script.py", { "python3", "/workspace/script.py", NULL } },
-    { "javascript", "js", "script.js", { "node", "/workspace/script.js", NULL } },
-    { "shell", "sh", "script.sh", { "bash", "/workspace/script.sh", NULL } },
+    { "python", "py", "python3", "script.py" },
+    { "javascript", "js", "node", "script.js" },
+    { "shell", "sh", "bash", "script.sh" },
 };
 
 static const struct language *
@@ -256,12 +255,9 @@ code_check(const struct options *o, const struct policy *p, int argc, int first,
         err_set(err, ERR_USAGE, "cli.no-file", "one FILE is needed, or - for standard input");
         return err_hint(err, "cloche code --language %s FILE", o->language);
     }
-    if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST ||
-        p->workspace.kind == WORKSPACE_RO) {
-        err_set(err, ERR_POLICY, "cli.code.workspace",
-                "code is written to /workspace/%s, which needs a private, writable workspace",
-                language_of(o->language)->file);
-        return err_hint(err, "use mode standard or max and no read-only workspace, or `cloche run`");
+    if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST) {
+        err_set(err, ERR_POLICY, "cli.code.root", "code is put into the sandbox's own root, which this policy does not have");
+        return err_hint(err, "use mode standard or max with the private view, or `cloche run`");
     }
     return 0;
 }
@@ -277,6 +273,8 @@ cmd_code(int argc, char **argv)
     struct session_file file = { 0 };
     cleanup_buf struct buf code = BUF_INIT(CODE_MAX);
     const struct language *language;
+    char path[64];
+    const char *words[] = { NULL, path, NULL };
     int first;
 
     if (cli_host(&host, &err) < 0)
@@ -287,8 +285,12 @@ cmd_code(int argc, char **argv)
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
         return finish(&p, -1, &err, o.json);
     language = language_of(o.language);
-    file = (struct session_file){ .path = language->file, .data = code.p, .n = code.n };
-    s.argv = language->argv;
+    /* never into a folder of the user's */
+    file = (struct session_file){ .folder = p.workspace.kind == WORKSPACE_TMPFS ? "/workspace" : "/home/agent",
+                                  .name = language->file, .data = code.p, .n = code.n };
+    snprintf(path, sizeof(path), "%s/%s", file.folder, file.name);
+    words[0] = language->program;
+    s.argv = words;
     s.file = &file;
     s.no_stdin = strcmp(argv[first], "-") == 0;
     return finish(&p, execute(&s, &o, &err), &err, o.json);

@@ -99,7 +99,7 @@ on_time(struct live *l, struct err *err)
     }
     if (!l->closed && now >= l->sample_us) {
         l->sample_us = now + MEMORY_SAMPLE_US;
-        l->memory = native_over_memory(l->sb);
+        l->memory = l->memory || native_over_memory(l->sb);
     }
     if (l->memory && !l->closed) {
         native_kill(l->sb);

@@ -26,9 +26,10 @@ enum session_io {
     SESSION_PTY,        /* a terminal of the sandbox's own, relayed to the caller's */
 };
 
-/* A file to put into the workspace before the command starts (cloche code). */
+/* A file to put into the sandbox before the command starts (cloche code). */
 struct session_file {
-    const char *path;           /* relative to the workspace */
+    const char *folder;         /* absolute, inside, in the sandbox's own file system */
+    const char *name;
     const void *data;
     size_t n;
 };

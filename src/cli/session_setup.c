@@ -26,6 +26,8 @@ send_setup(struct live *l, struct err *err)
         .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
     };
 
+    if (l->s->file != NULL)
+        setup.root = l->s->file->folder;
     if (native_guard_plan(l->sb, &guard, err) < 0)
         return -1;
     setup.guard = guard.p;
@@ -38,7 +40,7 @@ static int
 send_file(struct live *l, struct err *err)
 {
     const struct session_file *f = l->s->file;
-    struct msg_file m = { .flags = MSG_FILE_CREATE | MSG_FILE_TRUNCATE, .mode = 0644, .path = f->path };
+    struct msg_file m = { .flags = MSG_FILE_CREATE | MSG_FILE_TRUNCATE, .mode = 0644, .path = f->name };
     const uint8_t *at = f->data;
     size_t left = f->n, taken;
     bool ended = false;
@@ -67,7 +69,7 @@ send_file(struct live *l, struct err *err)
             if (ev.type == GUEST_FILE_DONE)
                 return 0;
             if (ev.type == GUEST_FILE_FAILED)
-                return guest_file_err(&ev.file_error, f->path, err);
+                return guest_file_err(&ev.file_error, f->name, err);
             if (ev.type == GUEST_CLOSED)
                 return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
         }

@@ -154,8 +154,7 @@ own_host_id(uint32_t *out, struct err *err)
     else if (count > 2000)
         *out = (uint32_t)(inside + count - 1100 + random % 1000);
     else
-        return err_set(err, ERR_UNSUPPORTED, "wall.userns.ids",
-                       "this user namespace has only %u ids: none can be given to a sandbox", (unsigned)count);
+        *out = 0;
     return 0;
 }
 
@@ -192,14 +191,17 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
     plan->privileged = caps_has(CAP_SYS_ADMIN) && caps_has(CAP_SETUID) && caps_has(CAP_SETGID) && geteuid() == 0;
     plan->ids.inside_uid = p->user.uid;
     plan->ids.inside_gid = p->user.gid;
+    if (plan->privileged && own_host_id(&plan->ids.outside_uid, err) < 0)
+        return -1;
+    /* root of a rootless container: one id, which is an ordinary user's outside */
+    if (plan->ids.outside_uid == 0)
+        plan->privileged = false;
     if (!plan->privileged) {
         plan->ids.outside_uid = geteuid();
         plan->ids.outside_gid = getegid();
         plan->ids.deny_setgroups = true;
         return 0;
     }
-    if (own_host_id(&plan->ids.outside_uid, err) < 0)
-        return -1;
     plan->ids.outside_gid = plan->ids.outside_uid;
     return plan->light ? light_identity(plan, p, err) : 0;
 }

@@ -1,0 +1,252 @@
+/* cli/prove.c: `cloche prove`: attack the own wall and compare it with what the policy promises (see prove.h)
+ *
+ * For each mode one sandbox: the posture before anything happened, the posture while and after programs ran in it,
+ * then every attack in a child of its own. Exit status 0 when all of it is as promised, 1 on any surprise.
+ */
+#include "cli/prove.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "engine/native/probe.h"
+
+enum { EXIT_PROVEN = 0, EXIT_SURPRISE = 1 };
+
+struct options {
+    bool json, quick, bare, help;
+};
+
+void
+proof_add(struct proof *p, const char *id, const char *wall, const char *requirement, const char *title, const char *when,
+          enum check_state state, const char *fmt, ...)
+{
+    struct check *c;
+    va_list ap;
+
+    if (p->n == PROVE_CHECKS_MAX)
+        abort();
+    c = &p->checks[p->n++];
+    *c = (struct check){ .wall = wall, .requirement = requirement, .title = title, .when = when, .state = state };
+    snprintf(c->id, sizeof(c->id), "%s", id);
+    va_start(ap, fmt);
+    vsnprintf(c->detail, sizeof(c->detail), fmt, ap);
+    va_end(ap);
+}
+
+size_t
+proof_count(const struct proof *p, enum check_state state)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        n += p->checks[i].state == state;
+    return n;
+}
+
+static int
+prove_flag(void *ctx, const char *name, const char *value, struct err *err)
+{
+    struct options *o = ctx;
+
+    (void)value;
+    (void)err;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        o->help = true;
+    else if (strcmp(name, "--json") == 0)
+        o->json = true;
+    else if (strcmp(name, "--quick") == 0)
+        o->quick = true;
+    else if (strcmp(name, "--bare") == 0)
+        o->bare = true;
+    else
+        return 0;
+    return 1;
+}
+
+static int
+usage(void)
+{
+    printf("usage: cloche prove [--mode MODE] [policy flags] [--json] [--quick]\n"
+           "       cloche prove --bare [--json]\n\n"
+           "Starts a sandbox by the policy and attacks it from inside: its posture is compared with what the policy\n"
+           "promises, before and after activity, then every attack is tried. Without --mode, each mode that this host\n"
+           "can build.\n\n"
+           "  --quick   posture once, then the attacks\n"
+           "  --bare    the attacks without any wall, in their harmless shape: which are real on this host\n"
+           "  --json    one JSON object (docs/prove.md)\n"
+           "  Policy flags are those of `cloche run --help`. --mode off shows what is open without a wall.\n\n"
+           "Exit status: 0 as promised, 1 surprises, 125 a sandbox could not be started.\n");
+    return 0;
+}
+
+/* The parent of the probe, as it sees it: process 1 in a process namespace, the guest's own number elsewhere. */
+static pid_t
+guest_of(const json_t *posture)
+{
+    return (pid_t)json_integer_value(json_object_get(posture, "ppid"));
+}
+
+static int
+look(struct proof *p, struct box *box, const struct bait *bait, const char *word, const char *when, struct err *err)
+{
+    const char *args[PROVE_ARGS_MAX];
+    json_t *got;
+
+    prove_arguments(p, bait, word, args, PROVE_ARGS_MAX);
+    got = box_probe(box, args, err);
+    if (got == NULL)
+        return err_wrap(err, "mode %s, %s", p->mode, word);
+    if (strcmp(word, "attacks") == 0) {
+        attacks_check(p, got);
+    } else {
+        p->guest_pid = guest_of(got);
+        posture_check(p, got, when);
+    }
+    json_decref(got);
+    return 0;
+}
+
+static int
+prove_mode(struct proof *p, const struct options *o, const struct bait *bait, struct err *err)
+{
+    struct box *box;
+    int rc;
+
+    p->bait_name = bait->name;
+    p->mode = policy_mode_name(p->policy->mode.v);
+    p->quick = o->quick;
+    p->bare = o->bare || p->policy->mode.v == MODE_OFF;
+    if (box_open(p->policy, p->bare, &box, err) < 0)
+        return -1;
+    rc = o->bare ? 0 : look(p, box, bait, "posture", "before", err);
+    if (rc == 0 && !o->bare && !o->quick)
+        rc = look(p, box, bait, "activity", "after", err);
+    if (rc == 0)
+        rc = look(p, box, bait, "attacks", "attack", err);
+    box_close(box);
+    return rc;
+}
+
+/* @mode NULL: as the arguments say. */
+static int
+read_policy(struct policy *policy, const char *mode, int argc, char **argv, const struct policy_host *host,
+            struct options *o, struct err *err)
+{
+    char flag[] = "--mode", name[16];
+    char **words = calloc((size_t)argc + 3, sizeof(*words));
+    int n = 0, first;
+
+    if (words == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    words[n++] = argv[0];
+    if (mode != NULL) {
+        snprintf(name, sizeof(name), "%s", mode);
+        words[n++] = flag;
+        words[n++] = name;
+    }
+    for (int i = 1; i < argc; i++)
+        words[n++] = argv[i];
+    first = cli_policy_args(policy, VERB_RUN, n, words, host, prove_flag, o, err);
+    if (first >= 0 && first < n) {
+        err_set(err, ERR_USAGE, "cli.unknown-flag", "prove runs no command: \"%s\"", words[first]);
+        first = err_hint(err, "cloche prove [--mode MODE] [policy flags] [--json] [--quick]");
+    }
+    free(words);
+    return first < 0 ? -1 : 0;
+}
+
+/* One proof by the policy of @mode, added to @all. */
+static int
+add_proof(struct proofs *all, struct policy *policy, const struct options *o, const struct bait *bait, struct err *err)
+{
+    struct proof *p = calloc(1, sizeof(*p));
+
+    if (p == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    p->policy = policy;
+    all->v[all->n++] = p;
+    return prove_mode(p, o, bait, err);
+}
+
+static int
+prove_all(struct proofs *all, struct policy policies[4], int argc, char **argv, const struct policy_host *host,
+          struct options *o, const struct bait *bait, struct err *err)
+{
+    static const enum policy_mode modes[] = { MODE_LIGHT, MODE_STANDARD, MODE_MAX };
+    static struct host_features features;
+    enum feature missing;
+
+    if (o->bare)    /* no wall, no promise: the policy's only part is that it opens nothing */
+        return add_proof(all, &policies[3], o, bait, err);
+    if (policies[3].mode.from.kind == ORIGIN_FILE || policies[3].mode.from.kind == ORIGIN_FLAG)
+        return add_proof(all, &policies[3], o, bait, err);
+    if (features_probe(&features, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        const char *name = policy_mode_name(modes[i]);
+
+        if (!features_allow(&features, modes[i], &missing)) {
+            all->skipped[all->n_skipped] = name;
+            snprintf(all->skipped_why[all->n_skipped++], sizeof(all->skipped_why[0]), "%s: %.150s",
+                     feature_info[missing].title, features.f[missing].why_not);
+            continue;
+        }
+        if (read_policy(&policies[i], name, argc, argv, host, o, err) < 0 ||
+            add_proof(all, &policies[i], o, bait, err) < 0)
+            return -1;
+    }
+    if (all->n > 0)
+        return 0;
+    err_set(err, ERR_UNSUPPORTED, "prove.no-mode", "this host can build no mode at all");
+    return err_hint(err, "`cloche doctor` says what is missing");
+}
+
+static int
+verdict(const struct proofs *all, const struct options *o, struct err *err)
+{
+    size_t surprises = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        surprises += proof_count(all->v[i], CHECK_SURPRISE);
+    if (!o->json)
+        prove_print(all);
+    else if (prove_print_json(all) < 0)
+        return err_set(err, ERR_SYSTEM, "cli.output", "prove: the report cannot be written");
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return err_set(err, ERR_SYSTEM, "cli.output", "prove: the report cannot be written");
+    return surprises > 0 && !o->bare ? EXIT_SURPRISE : EXIT_PROVEN;
+}
+
+int
+cmd_prove(int argc, char **argv)
+{
+    static struct policy policies[4];   /* light, standard, max, and what the arguments say */
+    struct options o = { false };
+    struct proofs all = { .n = 0 };
+    struct policy_host host;
+    struct bait bait;
+    struct err err = ERR_INIT;
+    int code = -1;
+
+    if (cli_host(&host, &err) < 0)
+        return cli_fail(&err, false);
+    if (read_policy(&policies[3], NULL, argc, argv, &host, &o, &err) < 0)
+        return o.help ? usage() : cli_fail(&err, o.json);
+    if (o.help)
+        return usage();
+    all.bare = o.bare;
+    if (bait_make(&bait, &err) == 0) {
+        if (prove_all(&all, policies, argc, argv, &host, &o, &bait, &err) == 0)
+            code = verdict(&all, &o, &err);
+        bait_remove(&bait);
+    }
+    for (size_t i = 0; i < all.n; i++)
+        free(all.v[i]);
+    for (size_t i = 0; i < 4; i++)
+        policy_free(&policies[i]);
+    return code < 0 ? cli_fail(&err, o.json) : code;
+}

@@ -1,0 +1,267 @@
+/* cli/prove_posture_system.c: where the sandbox is: root, mounts, kernel files, network (see prove.h) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/prove.h"
+#include "match/path.h"
+
+static const char *
+text_of(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s != NULL ? s : "";
+}
+
+static bool
+private_root(const struct proof *p)
+{
+    return proof_boxed(p) && (p->policy->view.v == VIEW_PRIVATE || p->bare);
+}
+
+static bool
+own_network(const struct proof *p)
+{
+    return proof_boxed(p) && (p->policy->network.v != NETWORK_HOST || p->bare);
+}
+
+/* An array that must be empty. */
+static void
+check_empty(struct proof *p, const json_t *posture, const char *key, const char *id, const char *wall,
+            const char *requirement, const char *title, bool promised, const char *when)
+{
+    const json_t *list = json_object_get(posture, key);
+    const char *first = json_string_value(json_array_get(list, 0));
+    enum check_state state = json_is_array(list) && json_array_size(list) == 0 ? CHECK_HELD
+                             : promised ? CHECK_SURPRISE : CHECK_NOT_PROMISED;
+
+    proof_add(p, id, wall, requirement, title, when, state, first == NULL ? "%zu" : "%zu, the first is %.200s",
+              json_array_size(list), first != NULL ? first : "");
+}
+
+/* --- root, name, place --------------------------------------------------------------------------------------------- */
+
+static void
+check_place(struct proof *p, const json_t *posture, const char *when)
+{
+    const json_t *root = json_object_get(posture, "root");
+    const char *cwd = text_of(posture, "cwd"), *want = p->policy->workdir.p;
+    struct stat st;
+    struct utsname host;
+    bool other;
+
+    if (stat("/", &st) == 0 && uname(&host) == 0 && proof_boxed(p)) {
+        other = json_is_object(root) && ((uint64_t)json_integer_value(json_object_get(root, "dev")) != st.st_dev ||
+                                         (uint64_t)json_integer_value(json_object_get(root, "ino")) != st.st_ino);
+        proof_add(p, "posture.root", "files", "R11", "the root is not the host's", when,
+                  other ? CHECK_HELD : private_root(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED, "%s",
+                  other ? "another tree" : "the host's own root directory");
+        const char *name = p->policy->hostname.p != NULL ? p->policy->hostname.p : "cloche";
+        proof_add(p, "posture.hostname", "namespaces", "R20", "the host name is the policy's", when,
+                  strcmp(text_of(posture, "hostname"), name) == 0 && !p->bare ? CHECK_HELD : CHECK_SURPRISE, "%.100s",
+                  text_of(posture, "hostname"));
+    }
+    proof_add(p, "posture.cwd", "files", "R24", "the working directory is the policy's", when,
+              cwd[0] == '/' && (want == NULL || strcmp(cwd, want) == 0) ? CHECK_HELD : CHECK_SURPRISE, "%.200s", cwd);
+}
+
+/* --- mounts -------------------------------------------------------------------------------------------------------- */
+
+static bool
+is_memory(const char *type)
+{
+    static const char *const types[] = { "tmpfs", "proc", "devpts", "mqueue" };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(types[i], type) == 0)
+            return true;
+    return false;
+}
+
+static bool
+is_device_bind(const char *point)
+{
+    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty" };
+
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+        if (strcmp(devices[i], point) == 0)
+            return true;
+    return false;
+}
+
+/* Does the policy say that this place of the sandbox may be written to? */
+static bool
+may_write(const struct policy *p, const char *point)
+{
+    struct str at = str_of(point);
+
+    if (p->workspace.dir != NULL && p->workspace.kind != WORKSPACE_RO &&
+        path_within(at, p->view.v == VIEW_HOST ? str_of(p->workspace.dir) : STR_LIT("/workspace")))
+        return true;
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable && path_within(at, str_of(p->binds[i].dest)))
+            return true;
+    for (size_t i = 0; i < p->allow_write.n; i++)
+        if (path_within(at, str_of(p->allow_write.v[i].value)))
+            return true;
+    return false;
+}
+
+static bool
+flag(const json_t *mount, const char *name)
+{
+    return json_is_true(json_object_get(mount, name));
+}
+
+static void
+check_mounts(struct proof *p, const json_t *posture, const char *when)
+{
+    const json_t *mounts = json_object_get(posture, "mounts"), *m;
+    const char *writable = NULL, *suid = NULL, *dev = NULL, *root = NULL;
+    size_t i;
+
+    json_array_foreach(mounts, i, m) {
+        const char *point = text_of(m, "point"), *type = text_of(m, "type");
+
+        if (!flag(m, "ro") && !is_memory(type) && !is_device_bind(point) && !may_write(p->policy, point))
+            writable = point;
+        if (!flag(m, "nosuid") && !is_device_bind(point))     /* a device node cannot be executed */
+            suid = point;
+        if (!flag(m, "nodev") && !is_device_bind(point) && strcmp(point, "/dev/pts") != 0 && strcmp(point, "/dev") != 0)
+            dev = point;
+        if (strcmp(point, "/") == 0 && !flag(m, "ro"))
+            root = point;
+    }
+    if (!json_is_true(json_object_get(posture, "mounts_listed")))
+        writable = suid = dev = root = "the list cannot be had";
+    proof_add(p, "posture.mounts.read-only", "files", "R11", "what the host gives is read-only unless the policy opens it",
+              when, writable == NULL ? CHECK_HELD : CHECK_SURPRISE, "%zu mounts%s%.200s", json_array_size(mounts),
+              writable != NULL ? ", writable: " : "", writable != NULL ? writable : "");
+    proof_add(p, "posture.mounts.nosuid", "privilege", "R26", "no mount honours setuid", when,
+              suid == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", suid != NULL ? suid : "all nosuid");
+    proof_add(p, "posture.mounts.nodev", "files", "R26", "no mount but /dev honours devices", when,
+              dev == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", dev != NULL ? dev : "all nodev");
+    if (p->policy->read_only_root.v)
+        proof_add(p, "posture.mounts.root", "files", "R40", "the root is read-only", when,
+                  root == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s", root == NULL ? "read-only" : "writable");
+}
+
+/* --- files --------------------------------------------------------------------------------------------------------- */
+
+static bool
+known_device(const struct proof *p, const char *path)
+{
+    (void)p;
+    return is_device_bind(path) || strcmp(path, "/dev/ptmx") == 0 || strncmp(path, "/dev/pts/", 9) == 0 ||
+           strcmp(path, "/dev/console") == 0;
+}
+
+static bool
+allowed_socket(const struct proof *p, const char *path)
+{
+    const struct policy_list *allowed = &p->policy->unix_sockets;
+
+    for (size_t i = 0; i < allowed->n; i++)
+        if (path_within(str_of(path), str_of(allowed->v[i].value)))
+            return true;
+    return p->policy->all_unix_sockets.v || may_write(p->policy, path) || p->policy->n_binds > 0;
+}
+
+/* What the walk of the whole tree found; it is done once. */
+static void
+check_tree(struct proof *p, const json_t *posture, const char *when)
+{
+    const json_t *devices = json_object_get(posture, "devices"), *sockets = json_object_get(posture, "unix_sockets");
+    const json_t *complete = json_object_get(posture, "tree_complete");
+    const char *odd = NULL;
+    bool ok = posture_all(devices, known_device, p, &odd);
+
+    if (complete == NULL)
+        return;
+    proof_add(p, "posture.devices", "files", "R26", "no device node but null, zero, full, random, urandom, tty, terminals", when,
+              ok ? CHECK_HELD : private_root(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+              odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(devices), odd != NULL ? odd : "");
+    odd = NULL;
+    ok = posture_all(sockets, allowed_socket, p, &odd);
+    proof_add(p, "posture.unix-sockets.paths", "network", "R04", "no unix socket of the host is in the tree", when,
+              ok ? CHECK_HELD : private_root(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+              odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(sockets), odd != NULL ? odd : "");
+    proof_add(p, "posture.walks.complete", "files", "R30", "the walk of the tree came to its end", when,
+              json_is_true(complete) ? CHECK_HELD : CHECK_NOT_PROMISED, "%s",
+              json_is_true(complete) ? "yes" : "cut short: the tree is too large to walk whole");
+}
+
+static void
+check_files(struct proof *p, const json_t *posture, const char *when)
+{
+    check_empty(p, posture, "readable", "posture.paths.credentials", "files", "R03",
+                "credential places and what deny_read names cannot be read", true, when);
+    check_empty(p, posture, "writable", "posture.paths.read-only", "files", "R03",
+                "system folders and what deny_write names cannot be written", true, when);
+    check_empty(p, posture, "writable_proc", "posture.proc.writable", "kernel", "R26",
+                "no file below /proc opens for writing, but the own process's", true, when);
+    check_empty(p, posture, "writable_sys", "posture.sys.writable", "kernel", "R26", "no file below /sys opens for writing",
+                true, when);
+    check_empty(p, posture, "kernel_windows", "posture.kernel.windows", "kernel", "R26",
+                "kcore, kallsyms, keys, kernel logs and hardware do not open", proof_boxed(p), when);
+    proof_add(p, "posture.kernel.keyring", "kernel", "R26", "kernel key rings are out of reach", when,
+              json_is_null(json_object_get(posture, "session_keyring")) ? CHECK_HELD : CHECK_SURPRISE, "%s",
+              json_is_null(json_object_get(posture, "session_keyring")) ? "keyctl is refused" : "keyctl answers");
+    proof_add(p, "posture.kernel.complete", "kernel", "R30", "the walks of /proc and /sys came to their end", when,
+              json_is_true(json_object_get(posture, "kernel_complete")) ? CHECK_HELD : CHECK_SURPRISE, "%s",
+              json_is_true(json_object_get(posture, "kernel_complete")) ? "yes" : "cut short");
+    check_tree(p, posture, when);
+}
+
+/* --- network ------------------------------------------------------------------------------------------------------- */
+
+static bool
+is_loopback(const struct proof *p, const char *name)
+{
+    (void)p;
+    return strcmp(name, "lo") == 0;
+}
+
+static void
+check_network(struct proof *p, const json_t *posture, const char *when)
+{
+    static const struct { const char *key, *id, *title; } lists[] = {
+        { "interfaces", "posture.network.interfaces", "lo is the only interface" },
+        { "routes", "posture.network.routes", "no route but through lo" },
+    };
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const json_t *list = json_object_get(posture, lists[i].key);
+        const char *odd = NULL;
+        bool ok = posture_all(list, is_loopback, p, &odd);
+
+        proof_add(p, lists[i].id, "network", "R12", lists[i].title, when,
+                  ok ? CHECK_HELD : own_network(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+                  odd == NULL ? "%zu" : "%zu, among them %.60s", json_array_size(list), odd != NULL ? odd : "");
+    }
+    proof_add(p, "posture.network.route-out", "network", "R14", "no address outside can be reached", when,
+              json_is_false(json_object_get(posture, "route_out")) ? CHECK_HELD
+              : p->policy->network.v == NETWORK_HOST && !p->bare ? CHECK_NOT_PROMISED : CHECK_SURPRISE,
+              "%s", json_is_false(json_object_get(posture, "route_out")) ? "192.0.2.1 is unreachable" : "192.0.2.1 has a route");
+    check_empty(p, posture, "tcp_listeners", "posture.network.listeners", "network", "R12", "nothing of the host listens here",
+                own_network(p), when);
+    check_empty(p, posture, "udp_sockets", "posture.network.udp", "network", "R14", "no UDP socket of the host is here",
+                own_network(p), when);
+    check_empty(p, posture, "abstract_sockets", "posture.unix-sockets.abstract", "network", "R04",
+                "no abstract socket of the host is here", own_network(p), when);
+}
+
+void
+posture_check_system(struct proof *p, const json_t *posture, const char *when)
+{
+    check_place(p, posture, when);
+    if (proof_boxed(p))
+        check_mounts(p, posture, when);
+    check_files(p, posture, when);
+    check_network(p, posture, when);
+}
