@@ -198,8 +198,8 @@ guest_client_setup(struct guest_client *c, const struct msg_setup *m, struct err
     if (own.root == NULL)
         own.root = "";
     if (strlen(own.root) > MSG_PATH_MAX || (own.root[0] != '\0' && own.root[0] != '/') ||
-        (own.memory_limit != 0 && own.sample_ms == 0))
-        return err_set(err, ERR_PROTOCOL, "guest.setup", "the guest's setup: root \"%s\", memory sampled every %u ms",
+        ((own.memory_limit != 0 || own.pids_limit != 0) && own.sample_ms == 0))
+        return err_set(err, ERR_PROTOCOL, "guest.setup", "the guest's setup: root \"%s\", sampled every %u ms",
                        own.root, own.sample_ms);
     if (msg_put_setup(&c->out, &own) < 0) {
         buf_reset(&c->out);

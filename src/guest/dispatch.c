@@ -29,6 +29,7 @@ on_setup(void *ctx, const struct frame *f)
     if (!g->light && !g->pid1)
         return -1;
     g->memory_limit = m.memory_limit;
+    g->pids_limit = m.pids_limit;
     g->sample_ms = m.sample_ms;
     memcpy(g->root_path, m.root, strlen(m.root) + 1);
     /* Opened before any command runs: what the path names later is the commands' choice. */
@@ -67,7 +68,7 @@ HANDLER(on_file_cancel, files_on_cancel)
 
 static const struct msg_rule guest_rules[] = {
     /* type              once   flags  permitted      shortest   longest         handler */
-    { MSG_SETUP,         true,  0,     GUEST_FRESH,   24,        MSG_SETUP_MAX,  on_setup },
+    { MSG_SETUP,         true,  0,     GUEST_FRESH,   28,        MSG_SETUP_MAX,  on_setup },
     { MSG_EXEC,          false, 0,     READY,         EXEC_MIN,  MSG_EXEC_MAX,   on_exec },
     { MSG_STDIN,         false, 0,     READY,         1,         MSG_DATA_MAX,   on_stdin },
     { MSG_STDIN_CLOSE,   false, 0,     READY,         0,         0,              on_stdin_close },

@@ -73,6 +73,7 @@ struct guest {
     int listeners[GUARD_LISTENERS_MAX];     /* of the filters that commands carry */
     size_t n_listeners;
     uint64_t memory_limit;
+    uint32_t pids_limit;
     uint32_t sample_ms;
     uint64_t next_sample_us;
 };
@@ -119,7 +120,7 @@ void reap_forward(struct guest *g, int signo);
 /* Leave nothing behind: as process 1 the kernel does it, in light mode this does. */
 void reap_end_all(struct guest *g);
 
-/* watch.c: look at memory when it is time. Returns milliseconds until the next look, -1 when there is none. */
+/* watch.c: look at memory and processes when it is time. Returns milliseconds until the next look, -1 when there is none. */
 int watch_step(struct guest *g);
 
 /* files.c */

@@ -66,22 +66,27 @@ tree_read_file(pid_t pid, const char *name, char *p, size_t room)
     return (ssize_t)n;
 }
 
-/* "PID (name) STATE PARENT ...": the name may hold anything, so the last ')' ends it. */
+/* "PID (name) STATE PARENT ... THREADS ...": the name may hold anything, so the last ')' ends it. */
 static bool
 parse_stat(const char *text, struct tree_proc *out)
 {
     const char *p = strrchr(text, ')');
-    struct str parent;
-    uint64_t v;
+    uint64_t v = 0;
 
     if (p == NULL || p[1] != ' ' || p[2] == '\0' || p[3] != ' ')
         return false;
     out->zombie = p[2] == 'Z' || p[2] == 'X';
-    parent.p = p + 4;
-    parent.n = strcspn(parent.p, " ");
-    if (!str_parse_u64(parent, INT32_MAX, &v))
-        return false;
-    out->parent = (pid_t)v;
+    p += 4;
+    for (int field = 4; field <= 20; field++) {
+        size_t n = strcspn(p, " ");
+
+        if ((field == 4 || field == 20) && !str_parse_u64((struct str){ p, n }, INT32_MAX, &v))
+            return false;
+        if (field == 4)
+            out->parent = (pid_t)v;
+        p += n + (p[n] == ' ');
+    }
+    out->threads = (uint32_t)v;
     return true;
 }
 

@@ -13,6 +13,7 @@
 
 struct tree_proc {
     pid_t pid, parent;
+    uint32_t threads;
     bool zombie;
     bool ours;                  /* a descendant of this process */
 };

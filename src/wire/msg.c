@@ -76,6 +76,7 @@ msg_put_setup(struct buf *b, const struct msg_setup *m)
     (void)buf_put_be16(b, m->version);
     (void)buf_put_u8(b, m->flags);
     (void)buf_put_be64(b, m->memory_limit);
+    (void)buf_put_be32(b, m->pids_limit);
     (void)buf_put_be32(b, m->sample_ms);
     (void)wire_put_cstr(b, m->root, MSG_PATH_MAX);
     if (m->guard_n > MSG_GUARD_MAX)
@@ -93,6 +94,7 @@ msg_get_setup(const struct frame *f, struct msg_setup *m)
     m->version = wire_be16(&in);
     m->flags = wire_u8(&in);
     m->memory_limit = wire_be64(&in);
+    m->pids_limit = wire_be32(&in);
     m->sample_ms = wire_be32(&in);
     m->root = wire_cstr(&in, MSG_PATH_MAX, NULL);
     m->guard_n = wire_be32(&in);
@@ -101,7 +103,7 @@ msg_get_setup(const struct frame *f, struct msg_setup *m)
         return false;
     if (m->guard_n == 0)
         m->guard = NULL;
-    return (m->root[0] == '\0' || m->root[0] == '/') && (m->memory_limit == 0 || m->sample_ms > 0);
+    return (m->root[0] == '\0' || m->root[0] == '/') && ((m->memory_limit == 0 && m->pids_limit == 0) || m->sample_ms > 0);
 }
 
 static void
@@ -355,7 +357,7 @@ msg_get_notice(const struct frame *f, struct msg_notice *m)
     m->kind = wire_u8(&in);
     m->value = wire_be64(&in);
     m->limit = wire_be64(&in);
-    return wire_done(&in) && m->kind >= NOTICE_MEMORY && m->kind <= NOTICE_BLIND;
+    return wire_done(&in) && m->kind >= NOTICE_MEMORY && m->kind <= NOTICE_PIDS;
 }
 
 int

@@ -92,6 +92,7 @@ struct msg_setup {
     uint16_t version;
     uint8_t flags;
     uint64_t memory_limit;      /* bytes that all processes together may hold; 0: no watchdog */
+    uint32_t pids_limit;        /* processes and threads together; 0: not watched */
     uint32_t sample_ms;         /* how often the watchdog looks */
     const char *root;           /* absolute: where file requests live; "": file requests are refused */
     const uint8_t *guard;       /* the name guard's plan, opaque here (guest/guard.h); NULL when empty */
@@ -192,8 +193,9 @@ struct msg_signal {
 
 enum notice_kind {
     NOTICE_MEMORY = 1,          /* the watchdog killed everything: @value bytes held, @limit allowed */
-    NOTICE_BLIND = 3,           /* the watchdog sees no processes and killed everything */
     NOTICE_GUARD = 2,           /* the guard could not be served and everything was killed: @value an errno */
+    NOTICE_BLIND = 3,           /* the watchdog sees no processes and killed everything */
+    NOTICE_PIDS = 4,            /* the watchdog killed everything: @value processes and threads, @limit allowed */
 };
 
 struct msg_notice {

@@ -722,6 +722,31 @@ test_memory_watchdog(void **state)
     assert_int_equal(run_stop(&r), 0);
 }
 
+/* A fork bomb of processes, and one of threads, in one session each; and below the limit nothing happens. */
+static void
+test_process_watchdog(void **state)
+{
+    const struct msg_setup setup = { .flags = MSG_SETUP_LIGHT, .pids_limit = 30, .sample_ms = 20 };
+
+    (void)state;
+    run_start(&r, &setup);
+    run_sh(&r, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2 & done; wait; echo fine");
+    assert_string_equal(run_text(&r.out), "fine\n");
+    assert_int_equal(r.notice.kind, 0);
+    run_sh(&r, "i=0; while [ $i -lt 300 ]; do setsid sleep 100 & i=$((i+1)); done; wait");
+    assert_int_equal(r.exit.flags, MSG_EXIT_SIGNALED);
+    assert_int_equal(r.exit.status, SIGKILL);
+    assert_int_equal(r.notice.kind, NOTICE_PIDS);
+    assert_int_equal(r.notice.limit, 30);
+    assert_true(r.notice.value > 30);
+    assert_int_equal(run_stop(&r), 0);
+    run_start(&r, &setup);
+    run_sh(&r, "exec perl -Mthreads -e 'threads->create(sub { sleep 100 }) for 1 .. 60; sleep 100'");
+    assert_int_equal(r.exit.status, SIGKILL);
+    assert_int_equal(r.notice.kind, NOTICE_PIDS);
+    assert_int_equal(run_stop(&r), 0);
+}
+
 int
 main(void)
 {
@@ -758,6 +783,7 @@ main(void)
         IN_GUEST(test_terminal_let_go),
         IN_GUEST(test_terminal_output_is_complete),
         cmocka_unit_test(test_memory_watchdog),
+        cmocka_unit_test(test_process_watchdog),
     };
 
     int failed = cmocka_run_group_tests_name("this kernel", tests, NULL, NULL);

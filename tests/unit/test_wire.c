@@ -316,7 +316,7 @@ test_exec_above_its_ceiling_is_not_made(void **state)
 static void
 test_setup_round_trip(void **state)
 {
-    const struct msg_setup m = { .version = 1, .flags = MSG_SETUP_LIGHT, .memory_limit = 1 << 20, .sample_ms = 50,
+    const struct msg_setup m = { .version = 1, .flags = MSG_SETUP_LIGHT, .memory_limit = 1 << 20, .pids_limit = 9, .sample_ms = 50,
                                  .root = "/workspace", .guard = (const uint8_t *)"plan", .guard_n = 4 };
     struct buf b = BUF_INIT(4096);
     struct msg_setup got, bad = m;
@@ -327,6 +327,7 @@ test_setup_round_trip(void **state)
     f = only_frame(&b);
     assert_true(msg_get_setup(&f, &got));
     assert_int_equal(got.memory_limit, 1 << 20);
+    assert_int_equal(got.pids_limit, 9);
     assert_string_equal(got.root, "/workspace");
     assert_memory_equal(got.guard, "plan", 4);
     EACH_CUT(f, msg_get_setup, &got);
