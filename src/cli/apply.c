@@ -185,15 +185,15 @@ apply(const struct apply_args *a, struct err *err)
 {
     struct cow_view view = COW_VIEW_INIT;
     char **paths = calloc((size_t)a->n_paths + 1, sizeof(*paths));
-    int r = paths == NULL ? err_set(err, ERR_SYSTEM, "workspace.memory", "no memory") : cow_view_open(&view, a->which,
-            err);
+    int r = paths == NULL ? err_set(err, ERR_SYSTEM, "workspace.memory", "no memory")
+                          : cow_view_open(&view, a->which, err);
 
     if (r == 0)
         r = resolve_paths(a, view.state.project, paths, err);
     if (r == 0) {
         const struct apply_options options = {
             .paths = (const char *const *)paths, .n_paths = (size_t)a->n_paths,
-                .include_protected = a->include_protected,
+            .include_protected = a->include_protected,
             .allow_outside_links = a->allow_outside_links, .force = a->force,
         };
         r = apply_chosen(a, &view, &options, err);

@@ -300,8 +300,8 @@ cow_json_state(json_t *object, const struct cow_state *state)
 
     json_object_set_new(object, "id", json_string(state->id));
     json_object_set_new(object, "project", state->project != NULL ? cow_json_text(state->project) : json_null());
-    if (gmtime_r(&state->created.tv_sec, &tm) == NULL || strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ",
-                                                                  &tm) == 0)
+    if (gmtime_r(&state->created.tv_sec, &tm) == NULL ||
+        strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         created[0] = '\0';
     json_object_set_new(object, "created", json_string(created));
 }

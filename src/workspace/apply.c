@@ -26,7 +26,7 @@ struct work {
     int stage;
 };
 
-/* --- the steps ------------------------------------------------------------------------------------------------------- */
+/* --- the steps -------------------------------------------------------------------------------------------------- */
 
 /* An existing directory gets other permission bits. */
 static bool
@@ -88,12 +88,13 @@ list_steps(struct work *w, struct err *err)
         return -1;
     /* directories that close, the deepest first: children have higher numbers */
     for (size_t i = w->c->n - 1; i > 0; i--)
-        if (w->plan->fate[i] == FATE_APPLIED && only_mode(&w->c->v[i]) && !opens(&w->c->v[i]) && add_step(w, i, err) < 0)
+        if (w->plan->fate[i] == FATE_APPLIED && only_mode(&w->c->v[i]) && !opens(&w->c->v[i]) &&
+            add_step(w, i, err) < 0)
             return -1;
     return 0;
 }
 
-/* --- the stage ------------------------------------------------------------------------------------------------------- */
+/* --- the stage -------------------------------------------------------------------------------------------------- */
 
 /* Whether a rename can go from one directory to the other. */
 static bool
@@ -103,7 +104,8 @@ same_mount(int a, int b)
 
     return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, &sa) == 0 &&
            statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, &sb) == 0 && (sa.stx_mask & STATX_MNT_ID) != 0 &&
-           (sb.stx_mask & STATX_MNT_ID) != 0 && sa.stx_mnt_id == sb.stx_mnt_id && sa.stx_dev_major == sb.stx_dev_major &&
+           (sb.stx_mask & STATX_MNT_ID) != 0 && sa.stx_mnt_id == sb.stx_mnt_id &&
+           sa.stx_dev_major == sb.stx_dev_major &&
            sa.stx_dev_minor == sb.stx_dev_minor;
 }
 
@@ -171,7 +173,7 @@ sync_project(const struct work *w)
     }
 }
 
-/* --- a helper that outlives us ------------------------------------------------------------------------------------- */
+/* --- a helper that outlives us ---------------------------------------------------------------------------------- */
 
 struct guard {
     pid_t pid;
@@ -181,16 +183,16 @@ struct guard {
 static void
 guard_child(const struct work *w, int from)
 {
+    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    const struct sigaction ignore = { .sa_handler = SIG_IGN };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     char c = 0;
 
     /* a terminal's ^C reaches us both; whoever reads our output must not wait for this process */
     for (int fd = 0; fd <= 2; fd++)
         dup2(null, fd);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGQUIT, SIG_IGN);
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        sigaction(ignored[i], &ignore, NULL);
     while (read(from, &c, 1) < 0 && errno == EINTR)
         ;
     if (c != 'd')
@@ -233,7 +235,7 @@ guard_end(struct guard *g)
         ;
 }
 
-/* --- apply --------------------------------------------------------------------------------------------------------- */
+/* --- apply ------------------------------------------------------------------------------------------------------ */
 
 static void
 block_signals(sigset_t *old)

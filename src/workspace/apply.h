@@ -5,7 +5,8 @@
  *               possible, else in the project's root. Running out of space or of rights ends here, and leaves nothing.
  *   3. commit   A journal is written, then everything is moved: stage ↔ project, by rename alone. What is replaced or
  *               removed ends in the stage. A failure, or a project that changed under our hands, moves everything back;
- *               so does the next verb when we were killed (apply_recover), and at once a helper process that outlives us.
+ *               so does the next verb when we were killed (apply_recover), and at once a helper process that outlives
+ *               us.
  *   4. done     The stage goes.
  *
  * The project may be changed by others at the same time, even by another sandbox: every path in it is resolved below an
@@ -34,7 +35,7 @@ struct apply_options {
 enum fate {
     FATE_LEFT,          /* not chosen, or no change */
     FATE_APPLIED,       /* is (or will be) in the project */
-    FATE_WITHHELD,      /* reported: the change's flags say why; without any: its directory was withheld, or is not empty */
+    FATE_WITHHELD,      /* reported: its flags say why; without any its directory was withheld, or is not empty */
     FATE_CONFLICT,
 };
 
@@ -45,11 +46,13 @@ struct apply_plan {
 
 /* Decide. 0 with @plan (free with apply_plan_free), or -1 with @err: workspace.apply.no-such-change for a path that
  * holds none. */
-int apply_decide(const struct changes *c, const struct apply_options *options, struct apply_plan *plan, struct err *err);
+int apply_decide(const struct changes *c, const struct apply_options *options, struct apply_plan *plan,
+                 struct err *err);
 void apply_plan_free(struct apply_plan *plan);
 
 /* Do what @plan says; it has no conflicts. The state is locked and has no journal. -1 with @err: nothing was changed
- * (workspace.apply.raced: the project changed meanwhile; workspace.apply.undo: undoing failed too, the journal stays). */
+ * (workspace.apply.raced: the project changed meanwhile; workspace.apply.undo: undoing failed too, and the
+ * journal stays). */
 int apply_commit(const struct cow_state *state, const struct diff_input *in, const struct changes *c,
                  const struct apply_plan *plan, struct err *err);
 

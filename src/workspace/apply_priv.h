@@ -20,8 +20,8 @@ struct stage {
     size_t n_links;
 };
 
-int stage_open(struct stage *s, const struct diff_input *in, const struct changes *c, const struct apply_plan *plan, int fd,
-               struct err *err);
+int stage_open(struct stage *s, const struct diff_input *in, const struct changes *c, const struct apply_plan *plan,
+               int fd, struct err *err);
 void stage_close(struct stage *s);
 /* Build change @i, with all below it that is applied, as nSLOT. Fills @step's new_ino and new_mode. */
 int stage_build(struct stage *s, size_t i, struct step *step, struct err *err);

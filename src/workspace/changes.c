@@ -17,7 +17,8 @@ changes_name(struct changes *c, struct change *e, const char *name, struct err *
     size_t n = strlen(name) + 1;
 
     if (c->n >= CHANGES_MAX || c->bytes + n > NAMES_MAX) {
-        err_set(err, ERR_LIMIT, "workspace.diff.too-large", "more than %d entries were changed (or their names exceed %lu MiB)",
+        err_set(err, ERR_LIMIT, "workspace.diff.too-large",
+                "more than %d entries were changed (or their names exceed %lu MiB)",
                 CHANGES_MAX, NAMES_MAX >> 20);
         return err_hint(err, "the state cannot be compared: discard it, or look into its layers/upper by hand");
     }

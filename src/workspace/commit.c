@@ -102,7 +102,8 @@ as_decided(int dir, const char *name, const struct change *e)
 
     /* not its ctime: a rename changes that; of a directory only which one it is */
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == e->lower.ino &&
-           (S_ISDIR(st.st_mode) || ((uint64_t)st.st_size == e->lower.size && st.st_mtim.tv_sec == e->lower.mtime.tv_sec &&
+           (S_ISDIR(st.st_mode) || ((uint64_t)st.st_size == e->lower.size &&
+                                    st.st_mtim.tv_sec == e->lower.mtime.tv_sec &&
                                     st.st_mtim.tv_nsec == e->lower.mtime.tv_nsec));
 }
 
@@ -119,7 +120,7 @@ do_over(const struct step *s, int stage, int dir, const char *name, const struct
     }
     if (make_movable(dir, name, s) < 0 || swap(stage, s->slot, dir, name) < 0)
         return -1;
-    /* between the look and the exchange somebody may have put another file there: ours to see now, not theirs to lose */
+    /* between the look and the exchange somebody may have put another file there, which is not to be lost */
     if (!as_decided(stage, ino_of(stage, old) != 0 ? old : fresh, e)) {
         errno = ESTALE;
         return -1;
@@ -176,7 +177,7 @@ do_step(const struct step *s, int stage, int project, const struct change *e)
     return r;
 }
 
-/* --- undoing ------------------------------------------------------------------------------------------------------- */
+/* --- undoing ---------------------------------------------------------------------------------------------------- */
 
 static int
 undo_new(const struct step *s, int stage, int dir, const char *name)
@@ -237,6 +238,26 @@ undo_remove(const struct step *s, int stage, int dir, const char *name)
     return 0;
 }
 
+/* Whether the stage alone shows that nothing of the step was done. */
+static bool
+untouched(const struct step *s, int stage)
+{
+    char fresh[16], old[16];
+
+    slot_name(fresh, 'n', s->slot);
+    slot_name(old, 'o', s->slot);
+    switch (s->kind) {
+    case STEP_NEW:
+    case STEP_OVER:
+        return ino_of(stage, fresh) == s->new_ino && ino_of(stage, old) == 0;
+    case STEP_REMOVE:
+        return ino_of(stage, fresh) == 0;
+    case STEP_MODE:
+        return true;    /* where its parent is gone, so is the directory */
+    }
+    return false;
+}
+
 static int
 undo_step(const struct step *s, int stage, int project)
 {
@@ -244,7 +265,7 @@ undo_step(const struct step *s, int stage, int project)
 
     cleanup_close int dir = tree_open_parent(project, s->path, &name);
     if (dir < 0)
-        return -1;
+        return untouched(s, stage) ? 0 : -1;
     switch (s->kind) {
     case STEP_NEW:
         return undo_new(s, stage, dir, name);
@@ -286,7 +307,8 @@ undo_steps(const struct journal *j, size_t n, int stage, int project, struct err
 }
 
 int
-commit_steps(const struct journal *j, int stage, int project, const struct changes *c, const size_t *change_of, struct err *err)
+commit_steps(const struct journal *j, int stage, int project, const struct changes *c, const size_t *change_of,
+             struct err *err)
 {
     char name[512];
 
@@ -302,8 +324,10 @@ commit_steps(const struct journal *j, int stage, int project, const struct chang
             return -1;
         }
         quoted(j->v[i].path, name, sizeof(name));
-        if (saved == ESTALE || saved == EEXIST || saved == ENOENT || saved == ELOOP || saved == ENOTDIR || saved == EXDEV) {
-            err_set(err, ERR_DENIED, "workspace.apply.raced", "%s changed while the changes were applied; nothing was applied",
+        if (saved == ESTALE || saved == EEXIST || saved == ENOENT || saved == ELOOP || saved == ENOTDIR ||
+            saved == EXDEV) {
+            err_set(err, ERR_DENIED, "workspace.apply.raced",
+                    "%s changed while the changes were applied; nothing was applied",
                     name);
             return err_hint(err, "run `cloche apply` again when nobody else works on the project");
         }

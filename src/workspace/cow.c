@@ -50,7 +50,8 @@ refuse_inside_project(int store, const struct stat *project, const char *path, s
     while (at >= 0 && fstat(at, &st) == 0) {
         if (st.st_dev == project->st_dev && st.st_ino == project->st_ino) {
             err_set(err, ERR_POLICY, "workspace.state.inside-project",
-                    "the state directory lies inside the project %s, which a copy-on-write workspace cannot have", path);
+                    "the state directory lies inside the project %s, which a copy-on-write workspace cannot have",
+                    path);
             return err_hint(err, "set XDG_STATE_HOME to a directory outside it, or choose a smaller project directory");
         }
         if (st.st_dev == last.st_dev && st.st_ino == last.st_ino)
@@ -112,7 +113,8 @@ lock_take(struct cow_state *state, bool create, struct err *err)
     close_fd(&state->lock_fd);
     if (saved != EWOULDBLOCK)
         return err_sys(err, saved, "workspace.state.lock", "cannot lock the state %s", state->id);
-    err_set(err, ERR_DENIED, "workspace.state.busy", "the state %s is in use: its sandbox still runs, or another cloche works on it",
+    err_set(err, ERR_DENIED, "workspace.state.busy",
+            "the state %s is in use: its sandbox still runs, or another cloche works on it",
             state->id);
     return err_hint(err, "wait until the run has ended, or end it");
 }

@@ -2,7 +2,7 @@
  *
  *   $XDG_STATE_HOME/cloche/cow/<id>/         0700, the caller's (as root without XDG_STATE_HOME: /var/lib/cloche/cow)
  *       meta.json                            whose changes these are, written once
- *       lock                                 flock: held by the run while it lives, by apply and discard while they work
+ *       lock                                 flock: held by the run while it lives, and by the verbs at work
  *       layers/{upper,work}                  what the overlay wrote; owned by the project's owner
  *       journal, stage/                      only while an apply works, or was interrupted (apply.h)
  *

@@ -215,7 +215,8 @@ entry(struct scan *s, struct scan_dir *d, const char *name, bool in_upper, struc
     int white = in_upper ? upper_fill(d, &e, &st, err) : 1;
     if (white < 0)
         return changes_drop(&e, -1);
-    if (d->lower >= 0 && fstatat(d->lower, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && side_fill(&e.lower, d->lower, name, &st) < 0)
+    if (d->lower >= 0 && fstatat(d->lower, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        side_fill(&e.lower, d->lower, name, &st) < 0)
         return changes_drop(&e, err_sys(err, errno, "workspace.diff.read", "cannot read an entry of the project"));
     if (white && e.lower.mode == 0)
         return changes_drop(&e, 0);
@@ -244,7 +245,8 @@ entry(struct scan *s, struct scan_dir *d, const char *name, bool in_upper, struc
 
 /* The names of both sides that matter, merged in order. */
 static int
-entries(struct scan *s, struct scan_dir *d, const struct tree_names *upper, const struct tree_names *lower, struct err *err)
+entries(struct scan *s, struct scan_dir *d, const struct tree_names *upper, const struct tree_names *lower,
+        struct err *err)
 {
     size_t u = 0, l = 0;
 
@@ -330,7 +332,8 @@ read_directory(struct scan *s, size_t i, struct err *err)
             const struct change *e = &s->c->v[k];
             if (e->kind != CHANGE_NONE)
                 changes_mark(s->c, k);
-            if ((S_ISDIR(e->upper.mode) || S_ISDIR(e->lower.mode)) && (e->flags & (CHANGE_OTHER_FS | CHANGE_TOO_DEEP)) == 0)
+            if ((S_ISDIR(e->upper.mode) || S_ISDIR(e->lower.mode)) &&
+                (e->flags & (CHANGE_OTHER_FS | CHANGE_TOO_DEEP)) == 0)
                 r = push(s, k, err);
         }
     }
@@ -356,8 +359,8 @@ scan_root(struct scan *s, struct err *err)
         return err_sys(err, errno, "workspace.diff.read", "cannot stat the project");
     s->project_dev = lower.st_dev;
     root.upper.mode = S_IFDIR | mode;
-    root.lower = (struct change_side){ .mode = lower.st_mode, .dev = lower.st_dev, .ino = lower.st_ino, .uid = lower.st_uid,
-                                       .gid = lower.st_gid };
+    root.lower = (struct change_side){ .mode = lower.st_mode, .dev = lower.st_dev, .ino = lower.st_ino,
+                                       .uid = lower.st_uid, .gid = lower.st_gid };
     /* the project's own directory stays what it is: its mode is not the sandbox's to change */
     root.opaque = xattr_overlay_mark(s->upper, ".", "opaque") == 'y';
     if (changes_name(s->c, &root, "", err) < 0 || changes_add(s->c, &root, err) < 0)

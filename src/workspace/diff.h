@@ -4,8 +4,8 @@
  * followed, and of an entry nothing is opened but directories and regular files.
  *
  * A file whose content, mode, type, target and user attributes are the project's is no change, whatever its times are.
- * Directories are listed when they are added, deleted or change their mode. Everything below a deleted or added directory
- * is listed too.
+ * Directories are listed when they are added, deleted or change their mode. Everything below a deleted or added
+ * directory is listed too.
  */
 #ifndef CLOCHE_WORKSPACE_DIFF_H
 #define CLOCHE_WORKSPACE_DIFF_H

@@ -1,7 +1,7 @@
 /* workspace/diff_rename.c: deleted here, added there, the same file: a rename
  *
- * `mv` inside the sandbox keeps size, time and content, also where it had to copy. Candidates are found by size and time,
- * and are renames only when their bytes are the same.
+ * `mv` inside the sandbox keeps size, time and content, also where it had to copy. Candidates are found by size and
+ * time, and are renames only when their bytes are the same.
  */
 #include <errno.h>
 #include <fcntl.h>

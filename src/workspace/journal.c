@@ -63,7 +63,8 @@ journal_format(const struct journal *j, bool steps, struct buf *out)
     buf_printf(out, "cloche-apply 1 %s %s\n", j->in_project ? "project" : "state", j->stage);
     for (size_t i = 0; i < n; i++) {
         const struct step *s = &j->v[i];
-        buf_printf(out, "%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %u %u ", kinds[s->kind], s->slot, s->new_ino, s->old_ino,
+        buf_printf(out, "%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %u %u ", kinds[s->kind], s->slot, s->new_ino,
+                   s->old_ino,
                    (unsigned)s->old_mode, (unsigned)s->new_mode);
         quote_encode(out, str_of(s->path));
         buf_puts(out, "\n");
@@ -71,7 +72,7 @@ journal_format(const struct journal *j, bool steps, struct buf *out)
     return buf_printf(out, "end %zu\n", n);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------------------------- */
 
 /* Cut the next word, ended by @by, off @text. */
 static bool
@@ -180,7 +181,7 @@ journal_parse(const char *text, size_t n, struct journal *out)
     return false;
 }
 
-/* --- the file -------------------------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------------------------- */
 
 int
 journal_write(int state_dir, const struct journal *j, bool steps, struct err *err)

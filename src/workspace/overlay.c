@@ -73,7 +73,8 @@ dir_open(const struct overlay_dir *dir, const char *what, struct err *err)
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, errno, "wall.overlay.open", "cannot open the %s %s", what, dir->path);
     if (st.st_dev != dir->dev || st.st_ino != dir->ino)
-        return err_set(err, ERR_DENIED, "wall.overlay.changed", "the %s %s was replaced while the sandbox was being made",
+        return err_set(err, ERR_DENIED, "wall.overlay.changed",
+                       "the %s %s was replaced while the sandbox was being made",
                        what, dir->path);
     return take_fd(&fd);
 }

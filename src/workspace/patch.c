@@ -32,7 +32,8 @@ struct side_text {
 static int
 root_of(const struct diff_input *in, bool upper)
 {
-    return upper ? tree_open(in->layers, OVERLAY_UPPER, O_RDONLY | O_DIRECTORY) : fcntl(in->project, F_DUPFD_CLOEXEC, 0);
+    return upper ? tree_open(in->layers, OVERLAY_UPPER, O_RDONLY | O_DIRECTORY)
+                 : fcntl(in->project, F_DUPFD_CLOEXEC, 0);
 }
 
 static int
@@ -44,6 +45,12 @@ file_bytes(const struct diff_input *in, const char *path, bool upper, struct buf
     cleanup_close int dir = root >= 0 ? tree_open_parent(root, path, &name) : -1;
     cleanup_close int fd = dir >= 0 ? tree_open_file(dir, name, upper) : -1;
     return fd < 0 ? -1 : io_read_all(fd, out);
+}
+
+static bool
+has_nul(const struct buf *b)
+{
+    return b->n > 0 && memchr(b->p, 0, b->n < SNIFF ? b->n : SNIFF) != NULL;
 }
 
 /* The bytes of one side of a change: content, or a symlink's target. */
@@ -67,7 +74,7 @@ side_read(const struct diff_input *in, const struct change *e, const char *path,
         buf_puts(&bytes, side->target);
     }
     if (S_ISREG(side->mode) || S_ISLNK(side->mode))
-        out->kind = bytes.n > 0 && memchr(bytes.p, 0, bytes.n < SNIFF ? bytes.n : SNIFF) != NULL ? TEXT_BINARY : TEXT_LINES;
+        out->kind = has_nul(&bytes) ? TEXT_BINARY : TEXT_LINES;
     cleanup_close int fd = memfd_create("cloche-diff", MFD_CLOEXEC);
     if (fd < 0 || (bytes.n > 0 && io_write_full(fd, bytes.p, bytes.n) < 0))
         return err_sys(err, errno, "workspace.diff.read", "cannot hold a file's content");
@@ -79,14 +86,15 @@ side_read(const struct diff_input *in, const struct change *e, const char *path,
 static void
 exec_diff(int to, int a, int b)
 {
-    static const char *const argv[] = { "diff", "-u", "-a", "--label", "a", "--label", "b", "/proc/self/fd/3", "/proc/self/fd/4",
-                                        NULL };
+    static const char *const argv[] = { "diff", "-u", "-a", "--label", "a", "--label", "b",
+                                        "/proc/self/fd/3", "/proc/self/fd/4", NULL };
     static const char *const env[] = { "LC_ALL=C", NULL };
     static const char *const places[] = { "/usr/bin/diff", "/bin/diff", "/usr/local/bin/diff" };
     struct rlimit seconds = { DIFF_SECONDS, DIFF_SECONDS };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     /* above the numbers that they are about to take */
-    int high_to = fcntl(to, F_DUPFD_CLOEXEC, 16), high_a = fcntl(a, F_DUPFD_CLOEXEC, 16), high_b = fcntl(b, F_DUPFD_CLOEXEC, 16);
+    int high_to = fcntl(to, F_DUPFD_CLOEXEC, 16);
+    int high_a = fcntl(a, F_DUPFD_CLOEXEC, 16), high_b = fcntl(b, F_DUPFD_CLOEXEC, 16);
 
     if (dup2(null, 0) < 0 || dup2(high_to, 1) < 0 || dup2(null, 2) < 0 || dup2(high_a, 3) < 0 || dup2(high_b, 4) < 0)
         _exit(2);
@@ -249,7 +257,8 @@ file_line(struct buf *out, const struct patch_style *style, const char *mark, co
 }
 
 static void
-differ(struct buf *out, const struct patch_style *style, bool binary, const struct change *e, struct str from, struct str path)
+differ(struct buf *out, const struct patch_style *style, bool binary, const struct change *e, struct str from,
+       struct str path)
 {
     cleanup_buf struct buf t = BUF_INIT(12 * TREE_PATH_MAX);
 
@@ -304,8 +313,8 @@ shown(const struct change *e)
 
 /* A change as git sees it: a change of type is a deletion and an addition. */
 static int
-write_as(const struct diff_input *in, const struct changes *c, size_t i, enum change_kind kind, const struct patch_style *style,
-         struct buf *out, struct err *err)
+write_as(const struct diff_input *in, const struct changes *c, size_t i, enum change_kind kind,
+         const struct patch_style *style, struct buf *out, struct err *err)
 {
     cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
     cleanup_buf struct buf from = BUF_INIT(TREE_PATH_MAX + 1);
@@ -339,8 +348,8 @@ write_as(const struct diff_input *in, const struct changes *c, size_t i, enum ch
 }
 
 int
-patch_write(const struct diff_input *in, const struct changes *c, size_t i, const struct patch_style *style, struct buf *out,
-            struct err *err)
+patch_write(const struct diff_input *in, const struct changes *c, size_t i, const struct patch_style *style,
+            struct buf *out, struct err *err)
 {
     const struct change *e = &c->v[i];
 

@@ -29,7 +29,8 @@ struct patch_count {
     uint64_t added, removed;    /* lines */
     bool binary;                /* or too large: no lines */
 };
-int patch_count(const struct diff_input *in, const struct changes *c, size_t i, struct patch_count *out, struct err *err);
+int patch_count(const struct diff_input *in, const struct changes *c, size_t i, struct patch_count *out,
+                struct err *err);
 
 /* Append @text with the bytes that a terminal would obey made visible, tab and newline kept. */
 int patch_visible(struct buf *out, const uint8_t *text, size_t n);

@@ -94,6 +94,8 @@ protect_test(const struct protect *rules, struct str path)
     enum protect_match best = submodule_configuration(path) ? PROTECT_AT : PROTECT_NOT;
     enum protect_match m;
 
+    if (path.n == 0)
+        return PROTECT_NOT;
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
         m = match_anywhere(str_of(rules->names[i]), path);
         best = m > best ? m : best;

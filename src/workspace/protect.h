@@ -1,7 +1,7 @@
 /* workspace/protect.h: which of a sandbox's changes are never taken over silently (pure functions)
  *
- * Some files of a project are programs of its owner in disguise: git runs .git/hooks and obeys .git/config, editors obey
- * .vscode. A change to them waits for a person who names the path.
+ * Some files of a project are programs of its owner in disguise: git runs .git/hooks and obeys .git/config, editors
+ * obey .vscode. A change to them waits for a person who names the path.
  */
 #ifndef CLOCHE_WORKSPACE_PROTECT_H
 #define CLOCHE_WORKSPACE_PROTECT_H
@@ -20,7 +20,7 @@ struct protect {
 
 enum protect_match {
     PROTECT_NOT,
-    PROTECT_ABOVE,      /* a protected name may lie below: a directory may change inside, but neither go nor be replaced */
+    PROTECT_ABOVE,      /* a protected name may lie below: it can change inside, but neither go nor be replaced */
     PROTECT_AT,         /* is protected, or lies below something that is */
 };
 
@@ -29,9 +29,9 @@ enum protect_match {
  * config below .git/modules). */
 enum protect_match protect_test(const struct protect *rules, struct str path);
 
-/* Whether a symlink with @target in the directory @depth levels below the project surely stays inside: relative, `..` only
- * at its beginning and not more than @depth of them. (After any other component `..` may lead elsewhere, since that
- * component may be a symlink.) */
+/* Whether a symlink with @target in the directory @depth levels below the project surely stays inside: relative, `..`
+ * only at its beginning and not more than @depth of them. (After any other component `..` may lead elsewhere, since
+ * that component may be a symlink.) */
 bool protect_link_inside(struct str target, size_t depth);
 
 #endif

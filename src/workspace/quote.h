@@ -19,7 +19,8 @@ int quote_name(struct buf *out, const char *prefix, struct str s);
 
 /* Append @s with every byte outside [!-~] and every '%' as %XX. */
 int quote_encode(struct buf *out, struct str s);
-/* The reverse, strictly: -1 with errno EINVAL on a byte that quote_encode does not write, an encoded NUL, or no memory. */
+/* The reverse, strictly: -1 with errno EINVAL on a byte that quote_encode does not write, an encoded NUL, or no
+ * memory. */
 int quote_decode(struct buf *out, struct str s);
 
 #endif

@@ -26,7 +26,7 @@ struct stage_link {
     char *path;         /* where in the stage its first name is; NULL: not yet */
 };
 
-/* --- several names of one inode -------------------------------------------------------------------------------------- */
+/* --- several names of one inode --------------------------------------------------------------------------------- */
 
 static int
 by_ino(const void *a, const void *b)
@@ -96,7 +96,7 @@ stage_close(struct stage *s)
     s->n_links = 0;
 }
 
-/* --- content ------------------------------------------------------------------------------------------------------- */
+/* --- content ---------------------------------------------------------------------------------------------------- */
 
 static int
 copy_range(int from, int to, off_t at, off_t end, char *buffer)
@@ -151,7 +151,7 @@ copy_content(int from, int to, off_t size)
     return 0;
 }
 
-/* Owner, attributes, mode and times of a copied file. The project's own file keeps its group and access control list. */
+/* Owner, attributes, mode and times of a copied file. Group and access control list are those of the project's own. */
 static int
 finish_file(const struct stage *s, const struct change *e, int from, int to, int lower)
 {
@@ -218,7 +218,7 @@ link_again(const struct stage *s, const char *first, int dir, const char *name)
     return first_dir < 0 ? -1 : linkat(first_dir, first_name, dir, name, 0);
 }
 
-/* --- one entry, one tree ---------------------------------------------------------------------------------------------- */
+/* --- one entry, one tree ---------------------------------------------------------------------------------------- */
 
 /* Make change @i as @to (below the stage). Directories stay open to us until stage_directories. */
 static int

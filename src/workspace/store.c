@@ -38,7 +38,8 @@ base_path(struct buf *path, struct err *err)
     else if (home != NULL && home[0] == '/')
         buf_printf(path, "%s/.local/state", home);
     else
-        return err_set(err, ERR_USAGE, "workspace.state.home", "neither XDG_STATE_HOME nor HOME says where state may be kept");
+        return err_set(err, ERR_USAGE, "workspace.state.home",
+                       "neither XDG_STATE_HOME nor HOME says where state may be kept");
     if (buf_nul(path) < 0 || path->n >= PATH_MAX - 128)
         return err_set(err, ERR_USAGE, "workspace.state.home", "the path of the state directory is too long");
     return 0;
@@ -77,13 +78,13 @@ check_ours(int fd, const char *what, struct err *err)
     if (fstat(fd, &st) < 0)
         return err_sys(err, errno, "workspace.state.open", "%s", what);
     if (st.st_uid != geteuid()) {
-        err_set(err, ERR_DENIED, "workspace.state.unsafe", "the state directory %s belongs to uid %u, not to uid %u", what,
-                st.st_uid, geteuid());
+        err_set(err, ERR_DENIED, "workspace.state.unsafe", "the state directory %s belongs to uid %u, not to uid %u",
+                what, st.st_uid, geteuid());
         return err_hint(err, "remove it, or set XDG_STATE_HOME to a directory of your own");
     }
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        err_set(err, ERR_DENIED, "workspace.state.unsafe", "the state directory %s is writable by others (mode %04o)", what,
-                (unsigned)st.st_mode & 07777);
+        err_set(err, ERR_DENIED, "workspace.state.unsafe", "the state directory %s is writable by others (mode %04o)",
+                what, (unsigned)st.st_mode & 07777);
         return err_hint(err, "chmod go-w it, or set XDG_STATE_HOME to a directory of your own");
     }
     return 0;
@@ -118,18 +119,20 @@ store_open(bool create, struct err *err)
         make_parents(path);
     cleanup_close int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0 && errno == ENOENT)
-        return err_set(err, ERR_NOT_FOUND, "workspace.state.none", "there is no copy-on-write state: %s does not exist", path);
+        return err_set(err, ERR_NOT_FOUND, "workspace.state.none",
+                       "there is no copy-on-write state: %s does not exist", path);
     if (at < 0)
         return err_sys(err, errno, "workspace.state.open", "cannot open the state directory %s", path);
     struct stat st;
     if (fstat(at, &st) < 0 || (st.st_uid != geteuid() && st.st_uid != 0)) {
-        err_set(err, ERR_DENIED, "workspace.state.unsafe", "the state directory %s belongs to uid %u, not to uid %u", path,
-                st.st_uid, geteuid());
+        err_set(err, ERR_DENIED, "workspace.state.unsafe", "the state directory %s belongs to uid %u, not to uid %u",
+                path, st.st_uid, geteuid());
         return err_hint(err, "set XDG_STATE_HOME to a directory of your own");
     }
     for (size_t i = 0; i < 2; i++) {
         if (create && mkdirat(at, below[i], 0700) < 0 && errno != EEXIST)
-            return err_sys(err, errno, "workspace.state.open", "cannot make \"%s\" in the state directory %s", below[i], path);
+            return err_sys(err, errno, "workspace.state.open", "cannot make \"%s\" in the state directory %s",
+                           below[i], path);
         int next = store_enter(at, below[i], err);
         if (next < 0)
             return -1;
@@ -148,9 +151,10 @@ meta_write(int state_dir, const struct cow_state *state, struct err *err)
 
     if (quote_encode(&project, str_of(state->project)) < 0)
         return err_set(err, ERR_LIMIT, "workspace.state.meta", "the project's path is too long");
-    json_t *meta = json_pack("{s:i, s:s, s:s%, s:I, s:I, s:s, s:I, s:i}", "version", META_VERSION, "id", state->id, "project",
-                             (const char *)project.p, project.n, "dev", (json_int_t)state->dev, "ino",
-                             (json_int_t)state->ino, "boot", state->boot, "created_s", (json_int_t)state->created.tv_sec,
+    json_t *meta = json_pack("{s:i, s:s, s:s%, s:I, s:I, s:s, s:I, s:i}", "version", META_VERSION, "id", state->id,
+                             "project", (const char *)project.p, project.n, "dev", (json_int_t)state->dev,
+                             "ino", (json_int_t)state->ino, "boot", state->boot,
+                             "created_s", (json_int_t)state->created.tv_sec,
                              "created_ns", (int)state->created.tv_nsec);
     cleanup_free char *text = meta != NULL ? json_dumps(meta, JSON_INDENT(2)) : NULL;
     json_decref(meta);
@@ -158,8 +162,10 @@ meta_write(int state_dir, const struct cow_state *state, struct err *err)
         return err_set(err, ERR_SYSTEM, "workspace.state.meta", "cannot write meta.json: no memory");
 
     /* whole or not at all: a state without meta.json is a run that never began */
-    cleanup_close int fd = openat(state_dir, "meta.json.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || io_write_full(fd, text, strlen(text)) < 0 || renameat(state_dir, "meta.json.new", state_dir, "meta.json") < 0)
+    cleanup_close int fd = openat(state_dir, "meta.json.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                  0600);
+    if (fd < 0 || io_write_full(fd, text, strlen(text)) < 0 || renameat(state_dir, "meta.json.new", state_dir,
+                                                                        "meta.json") < 0)
         return err_sys(err, errno, "workspace.state.meta", "cannot write meta.json");
     return 0;
 }
@@ -175,10 +181,13 @@ meta_parse(const char *text, size_t n, struct cow_state *out)
     int r = -1;
 
     if (meta != NULL &&
-        json_unpack_ex(meta, NULL, JSON_STRICT, "{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:i}", "version", &version, "id", &id,
-                       "project", &path, "dev", &dev, "ino", &ino, "boot", &boot, "created_s", &s, "created_ns", &ns) == 0 &&
+        json_unpack_ex(meta, NULL, JSON_STRICT, "{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:i}", "version", &version, "id",
+                       &id,
+                       "project", &path, "dev", &dev, "ino", &ino, "boot", &boot, "created_s", &s, "created_ns",
+                           &ns) == 0 &&
         version == META_VERSION && strcmp(id, out->id) == 0 && quote_decode(&project, str_of(path)) == 0 &&
-        buf_nul(&project) == 0 && project.p[0] == '/' && strlen(boot) < sizeof(out->boot) && ns >= 0 && ns < 1000000000) {
+        buf_nul(&project) == 0 && project.p[0] == '/' && strlen(boot) < sizeof(out->boot) && ns >= 0 &&
+            ns < 1000000000) {
         memcpy(out->boot, boot, strlen(boot) + 1);
         out->dev = (dev_t)dev;
         out->ino = (ino_t)ino;

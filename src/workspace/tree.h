@@ -30,8 +30,8 @@ int tree_open_parent(int root, const char *path, const char **name);
  * (A sandbox may have put that xattr there: it could as well have chosen the mode.) 0, or -1 with errno. */
 int tree_lift(int dir, const char *name, mode_t *mode);
 
-/* Open the regular file @name for reading; ENXIO for any other kind. With @lift (trees of our own only) a mode that keeps
- * its owner out is lifted for the moment of opening. -1 with errno. */
+/* Open the regular file @name for reading; ENXIO for any other kind. With @lift (trees of our own only) a mode that
+ * keeps its owner out is lifted for the moment of opening. -1 with errno. */
 int tree_open_file(int dir, const char *name, bool lift);
 
 /* The names in one directory, sorted by bytes. */
