@@ -1,12 +1,43 @@
 /* engine/native/guard_plan.c: the plan's closed names and sockets in the guard's words (guest/guard.h) */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
 #include "engine/native/native.h"
 #include "guest/guard.h"
+
+/* Light mode: Landlock does not see changes of mode, owner, times and attributes. So to the guard everything of the
+ * host is protected, and the writable places are opened in it (the longer path wins). */
+static int
+close_host(const struct native_plan *plan, struct guard_plan *out, struct err *err)
+{
+    static const char *const not_files[] = { ".", "..", "proc", "sys", "dev" };
+    cleanup_dir DIR *root = opendir("/");
+    struct dirent *entry;
+
+    if (root == NULL)
+        return err_sys(err, errno, "wall.light", "/");
+    while ((entry = readdir(root)) != NULL) {
+        bool skip = false;
+        for (size_t i = 0; i < sizeof(not_files) / sizeof(not_files[0]); i++)
+            skip |= strcmp(entry->d_name, not_files[i]) == 0;
+        if (!skip && guard_plan_protect(out, "/", entry->d_name, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < plan->n_trees; i++)
+        if (plan->trees[i].writable && guard_plan_allow(out, "/", plan->trees[i].inside + 1, err) < 0)
+            return -1;
+    return guard_plan_allow(out, "/", plan->light_folder + 1, err);
+}
 
 static int
 fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
 {
     out->flags = (plan->guard_names ? (uint32_t)GUARD_NAMES : 0) | (plan->guard_connect ? (uint32_t)GUARD_CONNECT : 0) |
-                 (plan->light && plan->guard_names ? (uint32_t)GUARD_EXISTING : 0);
+                 (plan->light ? (uint32_t)GUARD_EXISTING : 0);
+    if (plan->light && close_host(plan, out, err) < 0)
+        return -1;
     for (size_t i = 0; i < plan->n_absent; i++)
         if (guard_plan_protect(out, plan->absent[i].root, plan->absent[i].name, err) < 0)
             return -1;
@@ -28,7 +59,7 @@ native_guard_plan(const struct sandbox *sb, struct buf *out, struct err *err)
 {
     cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
 
-    if (!sb->plan.guard_names && !sb->plan.guard_connect)
+    if (!sb->plan.light && !sb->plan.guard_names && !sb->plan.guard_connect)
         return 0;
     if (fill(&sb->plan, &plan, err) < 0 || guard_plan_emit(&plan, out, err) < 0)
         return -1;
