@@ -61,6 +61,7 @@ run_start_raw(struct run *r)
     r->out = (struct buf)BUF_INIT(64 * 1024 * 1024);
     r->errout = (struct buf)BUF_INIT(64 * 1024 * 1024);
     r->names = (struct buf)BUF_INIT(1024 * 1024);
+    r->denied = (struct buf)BUF_INIT(1024 * 1024);
     snprintf(r->root, sizeof(r->root), "/tmp/cloche-unit-XXXXXX");
     assert_non_null(mkdtemp(r->root));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -109,6 +110,7 @@ run_stop(struct run *r)
     buf_free(&r->out);
     buf_free(&r->errout);
     buf_free(&r->names);
+    buf_free(&r->denied);
     snprintf(command, sizeof(command), "chmod -R u+rwx %s; rm -rf %s", r->root, r->root);
     run_prepare(r, command);
     return status;
@@ -153,8 +155,11 @@ take(struct run *r, const struct guest_event *ev)
     case GUEST_STDOUT: assert_int_equal(buf_append(&r->out, ev->data.p, ev->data.n), 0); break;
     case GUEST_STDERR: assert_int_equal(buf_append(&r->errout, ev->data.p, ev->data.n), 0); break;
     case GUEST_STDIN_READY: r->stdin_gone |= ev->stdin_gone; break;
-    case GUEST_EXIT: r->exited = true; r->exit = ev->exit; break;
-    case GUEST_DENIED: break;
+    case GUEST_EXIT: r->exited = true; r->exit = ev->exit; r->n_exits++; break;
+    case GUEST_DENIED:
+        assert_int_equal(buf_printf(&r->denied, "%s %s %s %u\n", ev->denied.op, ev->denied.target, ev->denied.rule,
+                                    ev->denied.count), 0);
+        break;
     case GUEST_NOTICE: r->notice = ev->notice; break;
     case GUEST_FILE_DATA: assert_int_equal(buf_append(&r->out, ev->data.p, ev->data.n), 0); break;
     case GUEST_FILE_ENTRIES: take_entries(r, ev->entries); break;

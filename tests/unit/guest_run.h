@@ -25,8 +25,10 @@ struct run {
     bool started, failed, exited, closed;
     bool stdin_gone;
     struct msg_exec_failed exec_failed;
-    struct msg_exit exit;
+    struct msg_exit exit;       /* the latest */
+    size_t n_exits;
     struct msg_notice notice;
+    struct buf denied;          /* "OP TARGET RULE COUNT\n" per report */
     struct buf out, errout;
     bool file_done, file_failed, file_info;
     uint64_t file_count;
