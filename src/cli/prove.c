@@ -5,10 +5,15 @@
  */
 #include "cli/prove.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -159,17 +164,45 @@ read_policy(struct policy *policy, const char *mode, int argc, char **argv, cons
     return first < 0 ? -1 : 0;
 }
 
-/* One proof by the policy of @mode, added to @all. */
+/* What the child that proves a mode leaves for its parent, in shared memory. Strings are static or the policies':
+ * both processes are copies of one program and have them at the same place. */
+struct shared {
+    struct proof proof;     /* first: struct proofs points to it */
+    struct err err;
+    bool done, failed;
+};
+
+/* One proof by @policy, added to @all. In a child of its own, because a sandbox of mode light ends every process that
+ * is a child of its maker, and the baits are children too. */
 static int
 add_proof(struct proofs *all, struct policy *policy, const struct options *o, const struct bait *bait, struct err *err)
 {
-    struct proof *p = calloc(1, sizeof(*p));
+    struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t parent = getpid(), pid;
 
-    if (p == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    p->policy = policy;
-    all->v[all->n++] = p;
-    return prove_mode(p, o, bait, err);
+    if (s == MAP_FAILED)
+        return err_sys(err, errno, "prove.memory", "shared memory");
+    s->proof.policy = policy;
+    all->v[all->n++] = &s->proof;
+    fflush(NULL);
+    pid = fork();
+    if (pid < 0)
+        return err_sys(err, errno, "prove.fork", "fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        s->failed = prove_mode(&s->proof, o, bait, &s->err) < 0;
+        s->done = true;
+        _exit(0);
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (!s->done)
+        return err_set(err, ERR_SYSTEM, "prove.died", "proving mode %s was ended from outside", policy_mode_name(policy->mode.v));
+    if (s->failed)
+        *err = s->err;
+    return s->failed ? -1 : 0;
 }
 
 static int
@@ -245,7 +278,7 @@ cmd_prove(int argc, char **argv)
         bait_remove(&bait);
     }
     for (size_t i = 0; i < all.n; i++)
-        free(all.v[i]);
+        munmap(all.v[i], sizeof(struct shared));
     for (size_t i = 0; i < 4; i++)
         policy_free(&policies[i]);
     return code < 0 ? cli_fail(&err, o.json) : code;

@@ -174,8 +174,10 @@ prove_arguments(const struct proof *p, const struct bait *b, const char *word, c
     snprintf(pid, sizeof(pid), "%d", (int)b->process);
     snprintf(port, sizeof(port), "%u", b->tcp_port);
     add(&a, word, NULL);
-    if (p->bare)
+    if (p->bare) {
         add(&a, "--bare", NULL);
+        add(&a, "--scratch", b->dir);       /* goes when the baits go, even when we are killed */
+    }
     if (p->quick || strcmp(word, "posture") != 0)     /* once is enough: activity moves no files of the host */
         add(&a, "--no-walk", NULL);
     add(&a, "--host-pid", pid);

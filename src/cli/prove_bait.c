@@ -24,17 +24,19 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/prove.h"
+#include "workspace/tree.h"
 
+#define BAIT_PARENT "/tmp"
 #define SECRET "this file belongs to the host\n"
 
 static bool
 remove_files(void *ctx)
 {
-    struct bait *b = ctx;
+    const struct bait *b = ctx;
+    cleanup_close int at = open(BAIT_PARENT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    unlink(b->file);
-    unlink(b->socket);
-    return rmdir(b->dir) == 0 || errno == ENOENT;
+    /* attacks without a wall (--bare) have their scratch directories in it too */
+    return at >= 0 && (tree_remove(at, b->name, NULL) == 0 || faccessat(at, b->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
 }
 
 static int
@@ -45,7 +47,7 @@ make_names(struct bait *b, struct err *err)
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return err_sys(err, errno, "prove.bait", "getrandom");
     snprintf(b->name, sizeof(b->name), "clb-%02x%02x%02x%02x", raw[0], raw[1], raw[2], raw[3]);
-    snprintf(b->dir, sizeof(b->dir), "/tmp/%s", b->name);
+    snprintf(b->dir, sizeof(b->dir), BAIT_PARENT "/%s", b->name);
     snprintf(b->file, sizeof(b->file), "%s/file", b->dir);
     snprintf(b->socket, sizeof(b->socket), "%s/socket", b->dir);
     snprintf(b->abstract, sizeof(b->abstract), "cloche-prove-%s", b->name);

@@ -190,7 +190,7 @@ run_one(const struct probe *p, size_t which, struct verdict *v, struct json *j)
     pid_t pid;
 
     memset(v, 0, sizeof(*v));
-    scratch_dir(scratch, sizeof(scratch));
+    scratch_dir(p->scratch, scratch, sizeof(scratch));
     pid = fork();
     if (pid == 0)
         child(p, which, scratch, v);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -246,6 +247,9 @@ overwrite(struct attempt *a, const char *path)
         return outcome_of(a, SUCCEEDED, "%s opens for writing", path);
     if (why != ETXTBSY)
         return outcome_of(a, BLOCKED, "%s: %s", path, strerror(why));
+    struct statvfs fs;
+    if (statvfs(path, &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0)
+        return outcome_of(a, BLOCKED, "%s lies on a read-only mount", path);
     cleanup_close int reader = open(path, O_RDONLY | O_CLOEXEC);
     if (reader >= 0 && fcntl(reader, F_GET_SEALS) > 0 && (fcntl(reader, F_GET_SEALS) & F_SEAL_WRITE) != 0)
         return outcome_of(a, BLOCKED, "%s is sealed against writing", path);

@@ -63,6 +63,8 @@ option(struct probe *p, const char *name, const char *value)
         p->unix_path = value;
     else if (strcmp(name, "--unix-abstract") == 0)
         p->unix_abstract = value;
+    else if (strcmp(name, "--scratch") == 0)
+        p->scratch = value;
     else if (strcmp(name, "--host-file") == 0)
         p->host_file = value;
     else if (strcmp(name, "--exe-path") == 0)
@@ -108,6 +110,10 @@ main(int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--bare") == 0) {
             p.bare = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--no-walk") == 0) {
+            p.no_walk = true;
             continue;
         }
         if (i + 1 == argc)

@@ -1,4 +1,5 @@
 /* probe/posture.c: this process's own standing */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -119,13 +120,23 @@ put_text_file(struct json *j, const char *key, const char *path)
     json_bytes(j, key, text, (size_t)n);
 }
 
-/* Can it be opened for reading at all? Nothing is read. */
+/* Can it be opened for reading at all? Nothing is read; of a directory something must be there. */
 static bool
 opens(const char *path)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    struct dirent *e;
 
-    return fd >= 0;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return false;
+    if (!S_ISDIR(st.st_mode))
+        return true;
+    cleanup_dir DIR *dir = opendir(path);
+    while (dir != NULL && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            return true;
+    return false;
 }
 
 static void
@@ -133,8 +144,8 @@ put_kernel_windows(struct json *j)
 {
     static const char *const paths[] = {
         "/proc/kcore", "/proc/kmsg", "/proc/kallsyms", "/proc/keys", "/proc/key-users", "/proc/timer_list",
-        "/proc/sched_debug", "/proc/config.gz", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/kpagecount",
-        "/proc/kpageflags", "/proc/kpagecgroup", "/proc/interrupts", "/proc/acpi", "/proc/scsi",
+        "/proc/sched_debug", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/kpagecount",
+        "/proc/kpageflags", "/proc/kpagecgroup", "/proc/interrupts", "/proc/scsi",
         "/proc/latency_stats", "/sys/kernel/debug", "/sys/kernel/security", "/sys/firmware", "/sys/fs/bpf",
         "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/vhost-vsock",
     };

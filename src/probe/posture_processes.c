@@ -58,7 +58,7 @@ put_access(struct json *j, const char *pid)
 {
     static const struct { const char *name; int flags; } files[] = {
         { "exe", O_RDONLY }, { "environ", O_RDONLY }, { "maps", O_RDONLY }, { "mem", O_RDONLY },
-        { "root", O_PATH | O_DIRECTORY }, { "cwd", O_PATH | O_DIRECTORY }, { "fd", O_RDONLY | O_DIRECTORY },
+        { "root", O_PATH | O_DIRECTORY }, { "cwd", O_PATH | O_DIRECTORY }, { "fd/0", O_PATH },
     };
 
     json_object(j, NULL);

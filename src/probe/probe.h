@@ -6,6 +6,8 @@
  *
  *   --bare              no wall is expected: attacks choose their harmless shape (own mount namespace first) and the
  *                       walks ask for permission instead of opening files
+ *   --scratch DIR       where attacks put what they make (default: TMPDIR, /tmp ...)
+ *   --no-walk           leave out the walk of the whole tree (half a second for each 100,000 files)
  *   --host-pid N        a process outside, named by --host-name
  *   --tcp-port N        something listens on the host's 127.0.0.1:N
  *   --unix-path P       something listens on the host's unix socket P
@@ -33,10 +35,12 @@
 
 struct probe {
     bool bare;
+    bool no_walk;
     pid_t host_pid;                 /* 0: not given */
     const char *host_name;          /* its comm: another process may have the same number inside */
     pid_t guest_pid;                /* who started us: inside a sandbox, the guest */
     uint16_t tcp_port;
+    const char *scratch;
     const char *unix_path, *unix_abstract, *host_file, *exe_path;
     uint64_t host_dev, host_ino;
     const char *read_paths[PROBE_PATHS_MAX];
@@ -68,7 +72,7 @@ ssize_t read_small(const char *path, char *out, size_t n);
 /* The value of "Name:" in the text of a status file, copied up to the end of its line. */
 bool field_of(const char *text, const char *name, char *out, size_t n);
 bool all_digits(const char *s);
-/* A fresh directory that this process may write to, made in one of the usual places; "" when there is none. */
-void scratch_dir(char *out, size_t n);
+/* A fresh directory that this process may write to, made in @first or one of the usual places; "" when there is none. */
+void scratch_dir(const char *first, char *out, size_t n);
 
 #endif

@@ -63,9 +63,9 @@ all_digits(const char *s)
 }
 
 void
-scratch_dir(char *out, size_t n)
+scratch_dir(const char *first, char *out, size_t n)
 {
-    const char *places[] = { getenv("TMPDIR"), "/tmp", "/dev/shm", getenv("HOME"), "." };
+    const char *places[] = { first, getenv("TMPDIR"), "/tmp", "/dev/shm", getenv("HOME"), "." };
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         if (places[i] == NULL || places[i][0] == '\0')
