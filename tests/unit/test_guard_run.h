@@ -158,4 +158,111 @@ run_remove(const char *dir)
     (void)nftw(dir, run_remove_one, 32, FTW_DEPTH | FTW_PHYS);
 }
 
+/* --- checks inside the child: say the line, count, go on */
+
+static int run_failures __attribute__((unused));
+
+static inline void
+run_check(const char *file, int line, const char *what, long rc, int got, int want)
+{
+    if (want == 0 ? rc >= 0 : (rc < 0 && got == want))
+        return;
+    run_failures++;
+    dprintf(2, "%s:%d: %s: got %ld (%s), want %s\n", file, line, what, rc, rc < 0 ? strerror(got) : "success",
+            want == 0 ? "success" : strerror(want));
+}
+
+/* @call must succeed (0) or fail with that errno. */
+#define WANT(want, call)                                                        \
+    do {                                                                        \
+        long rc_;                                                               \
+        errno = 0;                                                              \
+        rc_ = (long)(call);                                                     \
+        run_check(__FILE__, __LINE__, #call, rc_, errno, (want));               \
+    } while (0)
+#define CHECK(cond)                                                             \
+    do {                                                                        \
+        if (!(cond)) {                                                          \
+            run_failures++;                                                     \
+            dprintf(2, "%s:%d: %s is false\n", __FILE__, __LINE__, #cond);      \
+        }                                                                       \
+    } while (0)
+
+/* One guarded run in a fresh directory, which is also the working directory. Returns whether all checks held;
+ * @after (may be NULL) looks at the guard and the directory before they go. */
+struct run_case {
+    uint32_t flags;
+    const char *const *rules;                       /* NULL-terminated, below the directory */
+    void (*prepare)(const char *dir);               /* as the host, before */
+    int (*child)(void *dir);
+    void (*after)(struct guard *g, const char *dir);
+    void (*plan)(struct guard_plan *plan, const char *dir);
+};
+
+static inline bool
+run_one(const struct run_case *rc)
+{
+    static char room[64];
+    struct guard_plan plan = GUARD_PLAN_INIT;
+    struct err err = ERR_INIT;
+    char *dir = run_tmpdir(room);
+    struct run r = { .fn = rc->child, .arg = dir, .keep = true };
+    bool ok;
+
+    plan.flags = rc->flags;
+    for (size_t i = 0; rc->rules != NULL && rc->rules[i] != NULL; i++)
+        if (guard_plan_protect(&plan, dir, rc->rules[i], &err) < 0)
+            abort();
+    if (rc->plan != NULL)
+        rc->plan(&plan, dir);
+    if (rc->prepare != NULL)
+        rc->prepare(dir);
+    r.chdir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ok = run_under(&r, &plan) == 0 && run_ok(&r);
+    if (!ok)
+        fprintf(stderr, "child: status %#x\n", (unsigned)r.status);
+    if (rc->after != NULL)
+        rc->after(r.guard, dir);
+    guard_free(r.guard);
+    guard_plan_free(&plan);
+    close(r.chdir_fd);
+    run_remove(dir);
+    return ok;
+}
+
+/* As the host: a file with @text below @dir. */
+static inline void
+run_file(const char *dir, const char *name, const char *text)
+{
+    char path[512];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        abort();
+    close(fd);
+}
+
+static inline void
+run_dir(const char *dir, const char *name)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    if (mkdir(path, 0755) < 0)
+        abort();
+}
+
+/* A new file through a call that traps; its descriptor is closed again. */
+static inline int
+make_file(const char *path)
+{
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+    if (fd >= 0)
+        close(fd);
+    return fd;
+}
+
 #endif
