@@ -114,8 +114,8 @@ every_key_is_known(void **state)
         "\"seccomp\": {\"applyPath\": \"/x\", \"argv0\": \"y\"}",
         "\"bwrapPath\": \"/usr/bin/bwrap\", \"socatPath\": \"/usr/bin/socat\", \"javaAgentJarPath\": \"/x.jar\"",
         "\"git\": {\"safeDirectories\": [\"/x\"]}",
-        "\"windows\": {\"backend\": \"a\", \"sandboxUser\": \"b\", \"sublayerGuid\": \"c\", \"proxyPortRange\": \"d\", "
-        "\"srtWin\": \"e\"}",
+        ("\"windows\": {\"backend\": \"a\", \"sandboxUser\": \"b\", \"sublayerGuid\": \"c\", \"proxyPortRange\": \"d\", "
+         "\"srtWin\": \"e\"}"),
     };
     static const char *const network[] = {
         "\"allowAllUnixSockets\": true", "\"allowMachLookup\": [\"x\"]", "\"mitmProxy\": {}", "\"parentProxy\": {}",
