@@ -132,7 +132,8 @@ def tap(output):
             continue
         seen = True
         if '# SKIP' in line.upper():
-            tally.skip(match.group(2).replace('# SKIP', '').strip() or 'no reason')
+            name = match.group(2).replace('# SKIP', '').strip()
+            tally.skip(f'unit test {name} skips itself (its source says why)')
         elif match.group(1):
             tally.fail(match.group(2))
         else:
@@ -373,7 +374,8 @@ def build_phase(which):
 
 
 def phases(options):
-    """(name, function) in order, for the command."""
+    """(name, function) in order, for the command; those of a list run at the same time (a test knows its own processes,
+    so that neighbours do not matter)."""
     me = 'root' if os.geteuid() == 0 else 'this user'
     other = 'an ordinary user' if os.geteuid() == 0 else 'root'
     lint = [('checksrc, cppcheck, shellcheck, python, man', linters), ('clang -Werror build', build_phase('clang'))]
@@ -387,22 +389,30 @@ def phases(options):
     if options.command == 'fuzz':
         return fuzzing
     return [
-        *lint, *release,
-        (f'end-to-end and escape tests as {other}', suites_as_other),
+        *lint, *release[:-1],
         ('unit tests, clang build', lambda: unit('clang')),
         ('ASan and UBSan build', build_phase('sanitized')),
         ('unit tests, ASan and UBSan', lambda: unit('sanitized')),
-        ('end-to-end tests, ASan and UBSan', lambda: suites_as_caller('sanitized', suites=('tests/e2e',), loops='0.1')),
+        [release[-1], (f'end-to-end and escape tests as {other}', suites_as_other),
+         ('end-to-end tests, ASan and UBSan',
+          lambda: suites_as_caller('sanitized', suites=('tests/e2e',), loops='0.1'))],
         *fuzzing,
     ]
 
 
-def show(tally):
-    for text in tally.details:
-        print('    ' + text.replace('\n', '\n    '))
-    for reason, count in sorted(tally.reasons.items()):
-        print(f'    skipped {count} x: {reason}')
-    sys.stdout.flush()
+def perform(name, function):
+    """Run one phase and print its line, its failures and its skips."""
+    began = time.monotonic()
+    tally = function()
+    if not (tally.passed or tally.failed or tally.skipped):
+        tally.fail('this phase ran nothing')
+    counts = ', '.join(f'{n} {word}' for n, word in
+                       ((tally.passed, 'passed'), (tally.failed, 'FAILED'), (tally.skipped, 'skipped')) if n)
+    lines = [f'{name:<55} {counts}  ({time.monotonic() - began:.0f} s)']
+    lines += ['    ' + text.replace('\n', '\n    ') for text in tally.details]
+    lines += [f'    skipped {count} x: {reason}' for reason, count in sorted(tally.reasons.items())]
+    print('\n'.join(lines), flush=True)
+    return tally
 
 
 def main():
@@ -414,19 +424,12 @@ def main():
     os.chdir(REPO)
     os.makedirs(LOGS, exist_ok=True)
     total = Tally()
-    for name, function in phases(options):
-        if options.only and options.only not in name:
-            continue
-        print(f'{name:<55}', end=' ', flush=True)
-        began = time.monotonic()
-        tally = function()
-        counts = ', '.join(f'{n} {word}' for n, word in
-                           ((tally.passed, 'passed'), (tally.failed, 'FAILED'), (tally.skipped, 'skipped')) if n)
-        print(f'{counts or "nothing ran"}  ({time.monotonic() - began:.0f} s)', flush=True)
-        if not (tally.passed or tally.failed or tally.skipped):
-            tally.fail('this phase ran nothing')
-        show(tally)
-        total.add(tally)
+    for entry in phases(options):
+        group = [phase for phase in (entry if isinstance(entry, list) else [entry])
+                 if not options.only or options.only in phase[0]]
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(group))) as pool:
+            for tally in pool.map(lambda phase: perform(*phase), group):
+                total.add(tally)
     if total.failed:
         print(f'whole logs: {os.path.relpath(LOGS, REPO)}/')
     print(f'{total.passed} passed, {total.failed} failed, {total.skipped} skipped', flush=True)
