@@ -60,7 +60,8 @@ struct guard_plan {
     size_t n_roots;
     char **sockets;             /* absolute paths inside that may be connected to; may be absent */
     size_t n_sockets;
-    char **socket_trees;        /* directories (with what is below) in which sockets belong to the host; "/" is all */
+    char **socket_trees;        /* directories (with what is below) in which sockets belong to the host; "/" is all. A
+                                 * tree that is no mount of its own could be emptied by renaming */
     size_t n_socket_trees;
 };
 

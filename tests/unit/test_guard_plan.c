@@ -1,0 +1,297 @@
+/* tests/unit/test_guard_plan.c: the name guard's plan on the wire, and the filter that its flags make */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "guest/guard.h"
+
+/* --- the plan */
+
+static void
+round_trip(void **state)
+{
+    cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT, back = GUARD_PLAN_INIT;
+    struct buf wire = BUF_INIT(GUARD_WIRE_MAX), again = BUF_INIT(GUARD_WIRE_MAX);
+    struct err err = ERR_INIT;
+
+    (void)state;
+    plan.flags = GUARD_NAMES | GUARD_CONNECT;
+    assert_int_equal(guard_plan_protect(&plan, "/workspace", ".git/hooks", &err), 0);
+    assert_int_equal(guard_plan_protect(&plan, "/workspace", ".git/hooks", &err), 0);
+    assert_int_equal(guard_plan_allow(&plan, "/workspace", ".git/hooks/mine", &err), 0);
+    assert_int_equal(guard_plan_protect(&plan, "/other", ".bashrc", &err), 0);
+    assert_int_equal(guard_plan_socket(&plan, "/run/agent.sock", &err), 0);
+    assert_int_equal(guard_plan_socket_tree(&plan, "/", &err), 0);
+    assert_int_equal(plan.n_roots, 2);
+    assert_int_equal(plan.roots[0].n_rules, 2);
+    assert_int_equal(guard_plan_emit(&plan, &wire, &err), 0);
+    assert_int_equal(guard_plan_parse(wire.p, wire.n, &back, &err), 0);
+    assert_int_equal(back.flags, plan.flags);
+    assert_string_equal(back.roots[0].rules[1].path, ".git/hooks/mine");
+    assert_true(back.roots[0].rules[1].allow);
+    assert_string_equal(back.roots[1].path, "/other");
+    assert_string_equal(back.sockets[0], "/run/agent.sock");
+    assert_string_equal(back.socket_trees[0], "/");
+    assert_int_equal(guard_plan_emit(&back, &again, &err), 0);
+    assert_int_equal(again.n, wire.n);
+    assert_memory_equal(again.p, wire.p, wire.n);
+    /* whole or not at all: every cut, and every excess */
+    for (size_t n = 0; n < wire.n; n++) {
+        cleanup_guard_plan struct guard_plan cut = GUARD_PLAN_INIT;
+
+        assert_int_equal(guard_plan_parse(wire.p, n, &cut, &err), -1);
+        assert_string_equal(err.code, "guard.plan.wire");
+    }
+    {
+        cleanup_guard_plan struct guard_plan more = GUARD_PLAN_INIT;
+
+        assert_int_equal(buf_put_u8(&wire, 0), 0);
+        assert_int_equal(guard_plan_parse(wire.p, wire.n, &more, &err), -1);
+    }
+    buf_free(&wire);
+    buf_free(&again);
+}
+
+static void
+paths_are_refused(void **state)
+{
+    static const char *const relative[] = { "", "/", "/abs", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b" };
+    static const char *const absolute[] = { "", "rel", "./x" };
+    cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
+    struct err err = ERR_INIT;
+    char deep[2 * (GUARD_DEPTH_MAX + 2)], longer[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(relative) / sizeof(relative[0]); i++) {
+        assert_int_equal(guard_plan_protect(&plan, "/r", relative[i], &err), -1);
+        assert_string_equal(err.code, "guard.plan.path");
+    }
+    for (size_t i = 0; i < sizeof(absolute) / sizeof(absolute[0]); i++) {
+        assert_int_equal(guard_plan_protect(&plan, absolute[i], "a", &err), -1);
+        assert_int_equal(guard_plan_socket(&plan, absolute[i], &err), -1);
+        assert_int_equal(guard_plan_socket_tree(&plan, absolute[i], &err), -1);
+    }
+    memset(longer, 'x', sizeof(longer));
+    longer[256] = '\0';
+    assert_int_equal(guard_plan_protect(&plan, "/r", longer, &err), -1);
+    for (size_t i = 0; i <= GUARD_DEPTH_MAX; i++)
+        memcpy(deep + 2 * i, "a/", 2);
+    deep[2 * GUARD_DEPTH_MAX + 1] = '\0';
+    assert_int_equal(guard_plan_protect(&plan, "/r", deep, &err), -1);
+    deep[2 * GUARD_DEPTH_MAX - 1] = '\0';
+    assert_int_equal(guard_plan_protect(&plan, "/r", deep, &err), 0);
+}
+
+static void
+wire_is_refused(void **state)
+{
+    static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
+        { "\2\0\0\0\1\0\0\0\0\0\0", 11, "version" },
+        { "\1\0\0\0\x8\0\0\0\0\0\0", 11, "flag" },
+        { "\1\0\0\0\1\0\1\0\1/\0\1\2\0\1a\0\0\0\0", 20, "kind" },
+        { "\1\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0", 20, "path" },
+        { "\1\0\0\0\1\0\1\0\1r\0\0\0\0\0\0", 16, "root" },
+        { "\1\0\0\0\1\0\2\0\1/\0\0\0\1/\0\0\0\0\0\0", 21, "root twice" },
+        { "\1\0\0\0\1\0\0\0\1\0\2/\0\0\0", 15, "NUL in a socket" },
+    };
+    struct err err = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
+
+        if (guard_plan_parse(rows[i].bytes, rows[i].n, &plan, &err) == 0)
+            fail_msg("%s was accepted", rows[i].why);
+    }
+}
+
+static void
+limits(void **state)
+{
+    cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
+    struct err err = ERR_INIT;
+    char name[32];
+
+    (void)state;
+    for (size_t i = 0; i < GUARD_PATHS_MAX; i++) {
+        snprintf(name, sizeof(name), "/s%zu", i);
+        assert_int_equal(guard_plan_socket(&plan, name, &err), 0);
+    }
+    assert_int_equal(guard_plan_socket(&plan, "/more", &err), -1);
+    assert_string_equal(err.code, "guard.plan.limit");
+    for (size_t i = 0; i < GUARD_ROOTS_MAX; i++) {
+        snprintf(name, sizeof(name), "/r%zu", i);
+        assert_int_equal(guard_plan_protect(&plan, name, "x", &err), 0);
+    }
+    assert_int_equal(guard_plan_protect(&plan, "/more", "x", &err), -1);
+    assert_string_equal(err.code, "guard.plan.limit");
+}
+
+/* --- the filter, run by a small machine */
+
+static uint32_t
+run(const struct guard_filter *f, const struct seccomp_data *data)
+{
+    uint32_t a = 0;
+
+    for (size_t pc = 0; pc < f->n; pc++) {
+        const struct guard_insn *i = &f->insn[pc];
+
+        switch (i->code) {
+        case 0x20:
+            assert_true(i->k + 4 <= sizeof(*data) && i->k % 4 == 0);
+            memcpy(&a, (const char *)data + i->k, 4);
+            break;
+        case 0x15: pc += a == i->k ? i->jt : i->jf; break;
+        case 0x35: pc += a >= i->k ? i->jt : i->jf; break;
+        case 0x45: pc += (a & i->k) != 0 ? i->jt : i->jf; break;
+        case 0x54: a &= i->k; break;
+        case 0x06: return i->k;
+        default: fail_msg("instruction %#x", i->code);
+        }
+    }
+    fail_msg("ran off the end");
+    return 0;
+}
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#define OTHER_ARCH AUDIT_ARCH_I386
+#else
+#define ARCH AUDIT_ARCH_AARCH64
+#define OTHER_ARCH AUDIT_ARCH_ARM
+#endif
+
+#define TRAP  SECCOMP_RET_USER_NOTIF
+#define PASS  SECCOMP_RET_ALLOW
+#define ERR(e) (SECCOMP_RET_ERRNO | (e))
+
+static const struct filter_row {
+    uint32_t flags;
+    long nr;
+    uint64_t args[3];
+    uint32_t want;
+} filter_rows[] = {
+    /* reads never trap, whatever else they ask for */
+    { GUARD_NAMES, SYS_openat, { 0, 0, O_RDONLY | O_CLOEXEC }, PASS },
+    { GUARD_NAMES, SYS_openat, { 0, 0, O_RDWR | O_TRUNC }, PASS },
+    { GUARD_NAMES, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, PASS },
+    { GUARD_NAMES, SYS_openat, { 0, 0, O_CREAT }, TRAP },
+    { GUARD_NAMES, SYS_openat, { 0, 0, O_CREAT | 0xffffffff00000000ULL }, TRAP },
+    { GUARD_NAMES, SYS_openat, { 0, 0, O_CREAT | O_PATH }, PASS },
+    { GUARD_EXISTING, SYS_openat, { 0, 0, O_RDONLY | O_DIRECTORY }, PASS },
+    { GUARD_EXISTING, SYS_openat, { 0, 0, O_WRONLY }, TRAP },
+    { GUARD_EXISTING, SYS_openat, { 0, 0, O_RDONLY | O_TRUNC }, TRAP },
+    { GUARD_EXISTING, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, TRAP },
+    { GUARD_CONNECT, SYS_openat, { 0, 0, O_CREAT }, PASS },
+    { GUARD_NAMES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
+    { GUARD_EXISTING, SYS_mkdirat, { 0, 0, 0 }, TRAP },
+    { GUARD_CONNECT, SYS_mkdirat, { 0, 0, 0 }, PASS },
+    { GUARD_NAMES, SYS_renameat2, { 0, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_linkat, { 0, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_unlinkat, { 0, 0, 0 }, PASS },
+    { GUARD_EXISTING, SYS_unlinkat, { 0, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_fchmod, { 0, 0, 0 }, PASS },
+    { GUARD_EXISTING, SYS_fchmod, { 0, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_connect, { 0, 0, 0 }, PASS },
+    { GUARD_CONNECT, SYS_connect, { 0, 0, 0 }, TRAP },
+    { GUARD_CONNECT, SYS_bind, { 0, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_bind, { 0, 0, 0 }, TRAP },
+    { GUARD_CONNECT, SYS_socket, { AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0 }, PASS },
+    { GUARD_CONNECT, SYS_socket, { AF_UNIX, SOCK_SEQPACKET, 0 }, PASS },
+    { GUARD_CONNECT, SYS_socket, { AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0 }, ERR(EPERM) },
+    { GUARD_CONNECT, SYS_socket, { AF_INET, SOCK_DGRAM, 0 }, PASS },
+    { GUARD_CONNECT, SYS_socketpair, { AF_UNIX, SOCK_DGRAM, 0 }, ERR(EPERM) },
+    { GUARD_NAMES, SYS_socket, { AF_UNIX, SOCK_DGRAM, 0 }, PASS },
+    { GUARD_NAMES, 437 /* openat2 */, { 0, 0, 0 }, ERR(ENOSYS) },
+    { GUARD_CONNECT, 437, { 0, 0, 0 }, PASS },
+    { GUARD_CONNECT, 425 /* io_uring_setup */, { 0, 0, 0 }, ERR(ENOSYS) },
+    { GUARD_NAMES, 446 /* landlock_restrict_self */, { 0, 0, 0 }, ERR(EOPNOTSUPP) },
+    { GUARD_NAMES, SYS_chroot, { 0, 0, 0 }, ERR(EPERM) },
+    { GUARD_NAMES, SYS_prctl, { PR_SET_DUMPABLE, 0, 0 }, ERR(0) },
+    { GUARD_NAMES, SYS_prctl, { PR_GET_DUMPABLE, 0, 0 }, PASS },
+    { GUARD_NAMES, SYS_ioctl, { 0, 0x5401, 0 }, PASS },
+    { GUARD_NAMES, SYS_ioctl, { 0, 0x40049409, 0 }, PASS },             /* FICLONE */
+    { GUARD_NAMES, SYS_ioctl, { 0, 0x5000940e, 0 }, ERR(ENOTTY) },      /* BTRFS_IOC_SUBVOL_CREATE */
+    { GUARD_NAMES, SYS_ioctl, { 0, 0x4018bc10, 0 }, ERR(ENOTTY) },      /* BCH_IOCTL_SUBVOLUME_CREATE */
+    { GUARD_CONNECT, SYS_ioctl, { 0, 0x5000940e, 0 }, PASS },
+    { GUARD_FLAGS_ALL, SYS_read, { 0, 0, 0 }, PASS },
+    { GUARD_FLAGS_ALL, SYS_execve, { 0, 0, 0 }, PASS },
+    { GUARD_FLAGS_ALL, SYS_sendmsg, { 0, 0, 0 }, PASS },
+};
+
+static void
+filter(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(filter_rows) / sizeof(filter_rows[0]); i++) {
+        const struct filter_row *row = &filter_rows[i];
+        struct seccomp_data data = { .nr = (int)row->nr, .arch = ARCH };
+        struct guard_filter f;
+        uint32_t got;
+
+        guard_filter_build(row->flags, &f);
+        memcpy(data.args, row->args, sizeof(row->args));
+        got = run(&f, &data);
+        if (got != row->want)
+            fail_msg("row %zu: %#x, want %#x", i, got, row->want);
+        data.arch = OTHER_ARCH;
+        assert_int_equal(run(&f, &data), ERR(ENOSYS));
+#if defined(__x86_64__)
+        data.arch = ARCH;
+        data.nr |= 0x40000000;
+        assert_int_equal(run(&f, &data), ERR(ENOSYS));
+#endif
+    }
+}
+
+/* Whatever the flags: it ends, within the ceiling, for every number. */
+static void
+filter_is_whole(void **state)
+{
+    (void)state;
+    for (uint32_t flags = 1; flags <= GUARD_FLAGS_ALL; flags++) {
+        struct guard_filter f;
+
+        guard_filter_build(flags, &f);
+        assert_true(f.n > 0 && f.n < GUARD_FILTER_MAX);
+        for (int nr = 0; nr < 600; nr++) {
+            struct seccomp_data data = { .nr = nr, .arch = ARCH };
+
+            (void)run(&f, &data);
+        }
+    }
+    {
+        struct guard_filter none;
+
+        guard_filter_build(0, &none);
+        assert_int_equal(none.n, 0);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(paths_are_refused),
+        cmocka_unit_test(wire_is_refused),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(filter),
+        cmocka_unit_test(filter_is_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
