@@ -103,7 +103,8 @@ msg_get_setup(const struct frame *f, struct msg_setup *m)
         return false;
     if (m->guard_n == 0)
         m->guard = NULL;
-    return (m->root[0] == '\0' || m->root[0] == '/') && ((m->memory_limit == 0 && m->pids_limit == 0) || m->sample_ms > 0);
+    return (m->root[0] == '\0' || m->root[0] == '/') &&
+           ((m->memory_limit == 0 && m->pids_limit == 0) || m->sample_ms > 0);
 }
 
 static void
