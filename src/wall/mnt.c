@@ -118,21 +118,6 @@ open2(int root, const char *path, int flags, uint64_t resolve)
     }
 }
 
-int
-mnt_open_beneath(int root, const char *path, int flags, bool symlinks)
-{
-    while (*path == '/')
-        path++;
-    return open2(root, *path == '\0' ? "." : path, flags,
-                 RESOLVE_BENEATH | (symlinks ? 0 : RESOLVE_NO_SYMLINKS));
-}
-
-int
-mnt_open_in_root(int root, const char *path, int flags)
-{
-    return open2(root, path, flags, RESOLVE_IN_ROOT);
-}
-
 /* The next component of *path into @name; false at the end, errno ENAMETOOLONG when it is too long. */
 static bool
 next_component(const char **path, char name[NAME_MAX + 1], bool *bad)
@@ -167,6 +152,49 @@ static int
 enter(int at, const char *name)
 {
     return openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* openat2 without openat2: one component at a time, each refused when it is a symlink. */
+static int
+walk_beneath(int root, const char *path, int flags)
+{
+    cleanup_close int at = -1;
+    char name[NAME_MAX + 1], last[NAME_MAX + 1] = ".";
+    bool bad, first = true;
+
+    while (next_component(&path, name, &bad)) {
+        int next;
+        if (!first) {
+            next = enter(at >= 0 ? at : root, last);
+            if (next < 0)
+                return -1;
+            close_fd(&at);
+            at = next;
+        }
+        first = false;
+        memcpy(last, name, sizeof(last));
+    }
+    return bad ? -1 : openat(at >= 0 ? at : root, last, flags | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int
+mnt_open_beneath(int root, const char *path, int flags, bool symlinks)
+{
+    int fd;
+
+    while (*path == '/')
+        path++;
+    fd = open2(root, *path == '\0' ? "." : path, flags, RESOLVE_BENEATH | (symlinks ? 0 : RESOLVE_NO_SYMLINKS));
+    /* hidden by an outer filter, or Linux before 5.6; links within the tree cannot be followed safely without it */
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM) && !symlinks)
+        return walk_beneath(root, path, flags);
+    return fd;
+}
+
+int
+mnt_open_in_root(int root, const char *path, int flags)
+{
+    return open2(root, path, flags, RESOLVE_IN_ROOT);
 }
 
 static bool

@@ -37,6 +37,7 @@
 #endif
 
 #define FD_GUEST  4
+#define FD_GUEST_PATH "/proc/self/fd/4"
 #define FD_STATUS 5
 #define FD_TEMP   20    /* no descriptor that we keep is parked below */
 
@@ -226,6 +227,8 @@ launch_child(const struct launch *l)
         seccomp_install(&l->plan->seccomp, &err) < 0)
         give_up(status, &err);
     syscall(SYS_execveat, FD_GUEST, "", argv, env, AT_EMPTY_PATH);
+    if (errno == ENOSYS || errno == EPERM)      /* hidden by an outer filter: /proc is the sandbox's own here */
+        execve(FD_GUEST_PATH, argv, env);
     err_sys(&err, errno, "wall.guest", "start the guest");
     give_up(status, &err);
 }

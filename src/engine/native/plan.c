@@ -291,7 +291,9 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     plan->root.host_view = p->view.v == VIEW_HOST;
     plan->root.outside_root = plan->ids.outside_uid == 0;
     plan->root.proc_subset = p->mode.v == MODE_MAX;
-    plan->root.readonly_root = p->read_only_root.v && p->view.v == VIEW_PRIVATE;
+    /* without Landlock the mount alone has to keep the root as it is */
+    plan->root.readonly_root =
+        (p->read_only_root.v || plan->landlock_support.abi == 0) && p->view.v == VIEW_PRIVATE;
     if (plan->light && light_folder_plan(plan, id, err) < 0)
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 || plan_protect(plan, p, err) < 0 ||

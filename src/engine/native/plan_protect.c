@@ -93,6 +93,11 @@ protect_link(struct native_plan *plan, const struct plan_tree *tree, const char 
     size_t base = strlen(tree->host);
     ssize_t n;
 
+    if (target < 0 && (errno == ENOSYS || errno == EPERM)) {
+        err_set(err, ERR_UNSUPPORTED, "wall.openat2.unsupported", "%s is a symbolic link, and where it leads cannot be found "
+                "safely without openat2", name);
+        return err_hint(err, "it needs Linux 5.6 and no outer seccomp filter that hides openat2");
+    }
     if (target < 0)
         return 0;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", target);

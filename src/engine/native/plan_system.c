@@ -188,7 +188,7 @@ int
 plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     static const char *const folders[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt" };
-    bool writable = !plan->root.readonly_root;
+    bool writable = !p->read_only_root.v;
 
     if (plan->light)
         return host_rules(plan, err);
@@ -209,8 +209,8 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
         folder(plan, "/home/agent", 0755, true, err) < 0 || folder(plan, "/run", 0755, writable, err) < 0)
         return -1;
     if (plan->root.readonly_root) {
-        static const char *const islands[] = { "/tmp", "/home/agent", "/dev/shm" };
-        for (size_t i = 0; i < sizeof(islands) / sizeof(islands[0]); i++)
+        static const char *const islands[] = { "/tmp", "/home/agent", "/dev/shm", "/var/tmp", "/run" };
+        for (size_t i = 0; i < (writable ? 5 : 3); i++)
             if (plan_item(plan, ROOT_WRITABLE, NULL, islands[i], err) == NULL)
                 return -1;
     }

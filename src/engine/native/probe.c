@@ -50,13 +50,15 @@ const struct feature_info feature_info[FEATURE_N] = {
     [FEATURE_LANDLOCK_SCOPE] = { "landlock-scope", "Landlock: signals, abstract sockets", GROUP_ACCESS, NEED_MUST,
                                  NEED_WANT, NEED_WANT },
     [FEATURE_SECCOMP] = { "seccomp", "system call filter", GROUP_ACCESS, NEED_MUST, NEED_MUST, NEED_MUST },
-    [FEATURE_USER_NOTIFY] = { "seccomp-notify", "calls decided by the guest (user notify)", GROUP_ACCESS, NEED_WANT,
+    [FEATURE_USER_NOTIFY] = { "seccomp-notify", "calls decided by the guest (user notify)", GROUP_ACCESS, NEED_MUST,
                               NEED_WANT, NEED_WANT },
-    [FEATURE_ADDFD_SEND] = { "seccomp-addfd-send", "answers with a descriptor (ADDFD_SEND)", GROUP_ACCESS, NEED_WANT,
+    [FEATURE_ADDFD_SEND] = { "seccomp-addfd-send", "answers with a descriptor (ADDFD_SEND)", GROUP_ACCESS, NEED_MUST,
                              NEED_WANT, NEED_WANT },
 
-    [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
+    [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_WANT, NEED_MUST, NEED_MUST },
     [FEATURE_CLONE3] = { "clone3", "clone3", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
+    [FEATURE_START] = { "start-process", "a process with a pidfd (clone3, or clone)", GROUP_CALLS, NEED_MUST, NEED_MUST,
+                        NEED_MUST },
     [FEATURE_PIDFD] = { "pidfd", "pidfd", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
     [FEATURE_MEMFD_EXEC] = { "memfd-exec", "executing a sealed memfd", GROUP_CALLS, NEED_MUST, NEED_MUST, NEED_MUST },
     [FEATURE_CLOSE_RANGE] = { "close-range", "close_range", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
@@ -115,6 +117,17 @@ mark_unused(struct feature_state *f, const struct host_facts *facts)
     snprintf(f[FEATURE_IDMAP].detail, sizeof(f[FEATURE_IDMAP].detail), "not needed as an ordinary user");
 }
 
+/* The name guard reads the arguments of the calls that it decides from the memory of the sandbox's processes. */
+static void
+judge_yama(struct feature_state *s, const struct host_facts *facts)
+{
+    if (facts->yama < 2 || s->status != FEATURE_YES)
+        return;
+    s->status = FEATURE_NO;
+    s->sys_errno = 0;
+    snprintf(s->call, sizeof(s->call), "%s", YAMA_SIGN);
+}
+
 int
 features_probe(struct host_features *out, struct err *err)
 {
@@ -144,6 +157,7 @@ features_probe(struct host_features *out, struct err *err)
         if (pids[i] < 0)
             return err_set(err, ERR_SYSTEM, "probe.fork", "the host probe cannot start a process");
     mark_unused(out->f, &out->facts);
+    judge_yama(&out->f[FEATURE_USER_NOTIFY], &out->facts);
     for (int i = 0; i < FEATURE_N; i++)
         probe_explain((enum feature)i, &out->facts, &out->f[i]);
     return 0;

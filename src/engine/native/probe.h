@@ -54,6 +54,7 @@ enum feature {
     /* calls that the construction relies on */
     FEATURE_OPENAT2,
     FEATURE_CLONE3,
+    FEATURE_START,              /* a process with a pidfd, as the engine starts one */
     FEATURE_PIDFD,
     FEATURE_MEMFD_EXEC,
     FEATURE_CLOSE_RANGE,
@@ -152,6 +153,9 @@ void probe_try_landlock(struct feature_state *f);
 void probe_try_seccomp(struct feature_state *f);
 void probe_try_notify(struct feature_state *f);
 void probe_try_cgroups(struct feature_state *f);
+
+/* feature_state.call when it is not a call that failed, but Yama that forbids to use what it gives. */
+#define YAMA_SIGN "kernel.yama.ptrace_scope"
 
 /* Record the outcome of one attempt: @rc >= 0 is FEATURE_YES, else FEATURE_NO with errno. Returns @rc >= 0. */
 bool probe_note(struct feature_state *s, const char *call, long rc);

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "wall/landlock.h"
+#include "wall/ns.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -45,7 +46,7 @@ static void
 try_clone3_pidfd(struct feature_state *f)
 {
     struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls; } args;
-    int clone_pidfd = -1;
+    int clone_pidfd = -1, start_pidfd = -1;
     cleanup_close int opened = -1;
     long pid;
 
@@ -60,6 +61,15 @@ try_clone3_pidfd(struct feature_state *f)
         while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
             continue;
         close_fd(&clone_pidfd);
+    }
+    /* the engine's own way, with its own fallback */
+    pid = ns_clone(0, -1, &start_pidfd, NULL);
+    if (pid == 0)
+        _exit(0);
+    if (probe_note(&f[FEATURE_START], "clone3(CLONE_PIDFD), clone(CLONE_PIDFD)", pid)) {
+        while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        close_fd(&start_pidfd);
     }
     opened = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (probe_note(&f[FEATURE_PIDFD], "pidfd_open", opened))

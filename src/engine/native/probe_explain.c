@@ -263,6 +263,16 @@ probe_explain(enum feature which, const struct host_facts *facts, struct feature
         why(s, "needs a newer Landlock than this kernel's (%s)", facts->kernel);
         remedy(s, "Linux %s or newer; --fallback warn runs mode light without it", since(which));
         break;
+    case FEATURE_USER_NOTIFY:
+        if (strcmp(s->call, YAMA_SIGN) == 0) {
+            why(s, "a process may not read the memory of its own children (kernel.yama.ptrace_scope=%lld)",
+                (long long)facts->yama);
+            remedy(s, "sudo sysctl kernel.yama.ptrace_scope=1%s",
+                   facts->yama >= 3 ? " after a restart: 3 cannot be taken back while the system runs" : "");
+            break;
+        }
+        explain_call(facts, since(which), s);
+        break;
     case FEATURE_MEMFD_EXEC:
         explain_memfd(facts, s);
         break;
