@@ -68,6 +68,8 @@ scratch_dir(const char *first, char *out, size_t n)
     const char *places[] = { first, getenv("TMPDIR"), "/tmp", "/dev/shm", getenv("HOME"), "." };
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (i > 0 && first != NULL)
+            break;      /* told where: elsewhere nobody would tidy up */
         if (places[i] == NULL || places[i][0] == '\0')
             continue;
         if ((size_t)snprintf(out, n, "%s/cloche-probe-XXXXXX", places[i]) < n && mkdtemp(out) != NULL)
