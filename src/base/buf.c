@@ -9,9 +9,11 @@
 void
 buf_free(struct buf *b)
 {
-    free(b->p);
+    if (!b->lent)
+        free(b->p);
     b->p = NULL;
     b->n = b->cap = 0;
+    b->lent = false;
 }
 
 void
@@ -46,11 +48,14 @@ buf_reserve(struct buf *b, size_t extra)
         cap *= 2;
     if (cap < need)
         cap = need;
-    p = realloc(b->p, cap);
+    p = realloc(b->lent ? NULL : b->p, cap);
     if (p == NULL) {
         b->broken = true;
         return -1;
     }
+    if (b->lent && b->n > 0)
+        memcpy(p, b->p, b->n);
+    b->lent = false;
     b->p = p;
     b->cap = cap;
     return 0;

@@ -17,9 +17,13 @@ struct buf {
     size_t cap;     /* bytes allocated */
     size_t max;     /* ceiling for n */
     bool broken;
+    bool lent;      /* p is the caller's array, not the heap's */
 };
 
 #define BUF_INIT(limit) { .p = NULL, .n = 0, .cap = 0, .max = (limit), .broken = false }
+/* Start in the array @array, which must live as long as the buffer; what grows beyond it moves to the heap. */
+#define BUF_INIT_IN(array, limit) \
+    { .p = (array), .n = 0, .cap = sizeof(array), .max = (limit), .broken = false, .lent = true }
 #define cleanup_buf __attribute__((cleanup(buf_free)))
 
 void buf_free(struct buf *b);

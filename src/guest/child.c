@@ -24,6 +24,8 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
+/* Not on the stack: there the whole array would be zeroed, page by page. One child at a time, and the guest waits. */
+static char scratch[PATH_MAX];
 static unsigned char child_stack[CHILD_STACK] __attribute__((aligned(16)));
 
 static void __attribute__((noreturn))
@@ -62,14 +64,12 @@ become_user(const struct msg_exec *x)
 static int
 enter_cwd(const char *cwd)
 {
-    char where[PATH_MAX];
-
     if (cwd[0] == '\0')
         return 0;
     if (chdir(cwd) < 0)
         return -1;
     /* A directory outside the root (reached through a leaked descriptor) shows as "(unreachable)...". */
-    if (syscall(SYS_getcwd, where, sizeof(where)) > 0 && where[0] != '/') {
+    if (syscall(SYS_getcwd, scratch, sizeof(scratch)) > 0 && scratch[0] != '/') {
         errno = ENOENT;
         return -1;
     }
@@ -108,7 +108,7 @@ exec_search(struct child_plan *plan)
     const char *file = plan->argv[0];
     size_t file_n = strlen(file);
     int kept = ENOENT;
-    char path[PATH_MAX];
+    char *path = scratch;
 
     if (file_n == 0)
         return ENOENT;
@@ -119,7 +119,7 @@ exec_search(struct child_plan *plan)
     for (const char *dir = path_of(plan->env);; dir++) {
         size_t n = strcspn(dir, ":");
 
-        if (n + 1 + file_n < sizeof(path)) {
+        if (n + 1 + file_n < sizeof(scratch)) {
             memcpy(path, dir, n);
             path[n] = '/';
             /* An empty entry of PATH is the current directory. */

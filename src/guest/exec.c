@@ -13,6 +13,10 @@
 #include "guest/guest.h"
 #include "guest/guard_link.h"
 
+/* The pointers of a usual command line and environment: they are needed until execve only. */
+#define FEW_STRINGS 256
+static const char *few_strings[FEW_STRINGS];
+
 /* Both ends of what stands between the guest and the command. */
 struct plumbing {
     int child[3];               /* becomes 0, 1, 2 there; closed here after the spawn */
@@ -31,9 +35,11 @@ guest_now_us(void)
 struct guest_exec *
 exec_of(struct guest *g, uint16_t channel)
 {
-    for (size_t i = 0; channel != 0 && i < MSG_EXECS_MAX; i++)
+    for (size_t i = 0, left = g->n_execs; channel != 0 && left > 0 && i < MSG_EXECS_MAX; i++) {
         if (g->execs[i].channel == channel)
             return &g->execs[i];
+        left -= g->execs[i].channel != 0;
+    }
     return NULL;
 }
 
@@ -134,11 +140,14 @@ static enum exec_stage
 spawn(struct guest *g, const struct msg_exec *x, const struct plumbing *p, struct guest_exec *e)
 {
     size_t n_args = (size_t)x->argv.count + 2, n = n_args + (size_t)x->env.count + 1;
-    cleanup_free const char **strings = calloc(n, sizeof(*strings));
+    cleanup_free const char **many = NULL;
+    const char **strings = few_strings;
     struct child_plan plan = { .exec = x, .stdio = { p->child[0], p->child[1], p->child[2] },
                                .terminal = x->stdio == EXEC_STDIO_PTY, .light = g->light, .guard_sock = -1 };
     int guard_sock = -1;
 
+    if (n > FEW_STRINGS)
+        strings = many = calloc(n, sizeof(*many));
     if (strings == NULL)
         return EXEC_STAGE_SPAWN;
     plan.argv = strings + 1;

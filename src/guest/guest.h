@@ -54,28 +54,29 @@ struct guard;
 
 #define GUARD_LISTENERS_MAX 256
 
+/* What every command touches comes first: a page that is not touched is not faulted in. */
 struct guest {
-    struct link link;
     struct msg_gate gate;
     bool pid1;
     bool light;
     bool childless;             /* nothing runs: no command, no background process */
-    struct guest_exec execs[MSG_EXECS_MAX];
+    bool any_hung;              /* a terminal is to be looked at again in a moment */
+    int root;                   /* where file requests live; -1: nowhere */
     size_t n_execs;
     size_t n_ended;             /* of them: ended, with output still to send */
-    bool any_hung;              /* a terminal is to be looked at again in a moment */
-    int orphans[GUEST_ORPHANS_MAX];
     size_t n_orphans;
-    int root;                   /* where file requests live; -1: nowhere */
-    char root_path[MSG_PATH_MAX + 1];
-    struct files *files;        /* made by the first file request */
-    struct guard *guard;        /* NULL: no plan */
-    int listeners[GUARD_LISTENERS_MAX];     /* of the filters that commands carry */
     size_t n_listeners;
     uint64_t memory_limit;
     uint32_t pids_limit;
     uint32_t sample_ms;
     uint64_t next_sample_us;
+    struct files *files;        /* made by the first file request */
+    struct guard *guard;        /* NULL: no plan */
+    struct link link;
+    struct guest_exec execs[MSG_EXECS_MAX];     /* a free one has channel 0 */
+    char root_path[MSG_PATH_MAX + 1];
+    int orphans[GUEST_ORPHANS_MAX];
+    int listeners[GUARD_LISTENERS_MAX];         /* of the filters that commands carry */
 };
 
 /* dispatch.c: the table; and take every whole frame that was read. -1: the guest must end (exit code in @code). */

@@ -9,13 +9,14 @@
 
 #include "base/cleanup.h"
 
-#define READ_FIRST 16384
 #define READ_MORE  (FRAME_HEADER + MSG_DATA_MAX)
 
 void
 link_init(struct link *l, int fd)
 {
-    *l = (struct link){ .fd = fd, .in = BUF_INIT(LINK_IN_MAX), .out = BUF_INIT(LINK_OUT_MAX) };
+    l->fd = fd;
+    l->in = (struct buf)BUF_INIT_IN(l->first_in, LINK_IN_MAX);
+    l->out = (struct buf)BUF_INIT_IN(l->first_out, LINK_OUT_MAX);
 }
 
 /* Descriptors leave the kernel in the order in which their EXECs were sent; they wait here until those are read. */
@@ -72,7 +73,7 @@ receive(struct link *l, void *p, size_t n)
 int
 link_read(struct link *l)
 {
-    size_t want = l->was_full ? READ_MORE : READ_FIRST;
+    size_t want = l->was_full ? READ_MORE : LINK_READ_FIRST;
     ssize_t n;
 
     if (l->in_at == l->in.n) {

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "wire/msg.h"
 
+#define LINK_READ_FIRST 16384
 #define LINK_FDS_MAX  24                        /* descriptors that wait for their EXEC: eight sets */
 #define LINK_OUT_MARK (256 * 1024)              /* data producers stop here ... */
 #define LINK_OUT_MAX  (4 * 1024 * 1024)         /* ... so that this is never met: it would end the guest */
@@ -27,8 +28,12 @@ struct link {
     size_t soft;                /* that many bytes at the front of out may wait for company (HELLO) */
     int fds[LINK_FDS_MAX];
     size_t n_fds;
+    /* Enough for the usual first exchange, so that a command starts without the heap. */
+    uint8_t first_out[512];
+    uint8_t first_in[LINK_READ_FIRST];
 };
 
+/* @l is zeroed. */
 void link_init(struct link *l, int fd);
 /* Read once. 1 when bytes came, 0 when there are none now (or @l->eof was set), -1 when the transport is broken. */
 int link_read(struct link *l);

@@ -56,9 +56,10 @@ reap_children(struct guest *g)
         }
         if (guard_link_reaped(g, pid))
             continue;
-        for (size_t i = 0; i < MSG_EXECS_MAX; i++) {
+        for (size_t i = 0, left = g->n_execs; left > 0 && i < MSG_EXECS_MAX; i++) {
             struct guest_exec *e = &g->execs[i];
 
+            left -= e->channel != 0;
             if (e->channel == 0 || e->pid != pid)
                 continue;
             note_end(e, status, &u);

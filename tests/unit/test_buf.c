@@ -52,10 +52,32 @@ printf_counts(void **state)
     buf_free(&b);
 }
 
+static void
+test_lent_array(void **state)
+{
+    uint8_t room[8] = { 0 };
+    struct buf b = BUF_INIT_IN(room, 64);
+
+    (void)state;
+    assert_int_equal(buf_append(&b, "12345678", 8), 0);
+    assert_ptr_equal(b.p, room);
+    assert_memory_equal(room, "12345678", 8);
+    assert_int_equal(buf_append(&b, "9", 1), 0);
+    assert_ptr_not_equal(b.p, room);
+    assert_memory_equal(b.p, "123456789", 9);
+    buf_free(&b);
+    b = (struct buf)BUF_INIT_IN(room, 8);
+    assert_int_equal(buf_append(&b, "123456789", 9), -1);
+    assert_false(buf_ok(&b));
+    buf_free(&b);               /* the array is not the heap's */
+    assert_null(b.p);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lent_array),
         cmocka_unit_test(ceiling_holds),
         cmocka_unit_test(integers_are_big_endian),
         cmocka_unit_test(printf_counts),
