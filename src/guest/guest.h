@@ -121,7 +121,7 @@ void reap_forward(struct guest *g, int signo);
 /* Leave nothing behind: as process 1 the kernel does it, in light mode this does. */
 void reap_end_all(struct guest *g);
 
-/* watch.c: look at memory and processes when it is time. Returns milliseconds until the next look, -1 when there is none. */
+/* watch.c: look at memory and processes when it is time. Returns milliseconds until the next look, -1: none. */
 int watch_step(struct guest *g);
 
 /* files.c */
