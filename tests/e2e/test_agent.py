@@ -13,6 +13,8 @@ AGENT = REPO / "tests/helpers/agent"
 def project_with_git(anyone, has):
     has("git", "node", "python3")
     (anyone.project / "package.json").write_text('{"name":"p","version":"1.0.0"}\n', encoding="ascii")
+    owner = anyone.project.stat()
+    os.chown(anyone.project / "package.json", owner.st_uid, owner.st_gid)
     for argv in (["git", "init", "-q", "-b", "main"], ["git", "add", "."],
                  ["git", "-c", "user.name=O", "-c", "user.email=o@example.org", "commit", "-qm", "first"]):
         result = anyone.run(argv, cwd=anyone.project)

@@ -95,7 +95,7 @@ def test_code_is_bytes(cloche):
     assert cloche("code", "--language", "python", "-", stdin=code).out == "é🛎 200000\n"
 
 
-@pytest.mark.parametrize("language", ["ruby", "", "Python3", "py"])
+@pytest.mark.parametrize("language", ["ruby", "", "Python3", "c"])
 def test_unknown_language_is_refused(cloche, language):
     result = cloche("code", "--language", language, "-", stdin="1")
     assert result.code == 125
@@ -123,14 +123,22 @@ def test_code_is_air_gapped(cloche, bait):
 
 
 def test_modes_for_code(cloche):
-    for mode in ("light", "standard", "max"):
+    for mode in ("standard", "max"):
         assert cloche("code", "--mode", mode, "--language", "python", "-", stdin="print(6*7)").out == "42\n", mode
+
+
+def test_light_mode_says_why_it_cannot(cloche):
+    """Without a private /workspace there is no /workspace/script.py: a refusal that says so."""
+    result = cloche("code", "--mode", "light", "--language", "python", "-", stdin="print(6*7)")
+    assert result.out == "42\n" or (result.code == 125 and "workspace" in result.err), result
 
 
 @requirement("R69")
 def test_script_in_a_bound_workspace_leaves_no_script_behind(cloche, project):
+    (project / "script.py").write_text("mine", encoding="ascii")
     result = cloche("code", "--language", "python", "--workspace", project, "-", stdin="open('made','w').write('x')")
+    assert (project / "script.py").read_text() == "mine", "a file of the project was overwritten"
     if result.code == 125:
         return          # a rule that forbids the combination is as good, when it says so
     assert result.ok, result
-    assert sorted(p.name for p in project.iterdir()) == ["made"]
+    assert sorted(p.name for p in project.iterdir()) == ["made", "script.py"]

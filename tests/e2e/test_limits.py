@@ -26,7 +26,7 @@ def test_timeout_is_told(cloche):
 def test_timeout_asks_first(cloche):
     """SIGTERM, and the grace to act on it."""
     code = ("import signal,sys,time\n"
-            "def bye(*_):\n print('saved', flush=True); sys.exit(0)\n"
+            "def bye(*_):\n import os; os.write(1, b'saved\\n'); os._exit(0)\n"
             "signal.signal(signal.SIGTERM, bye)\nprint('ready', flush=True)\ntime.sleep(1000)")
     result = cloche.sandbox(code, flags=["--timeout", "1", "--grace", "20"])
     assert result.out == "ready\nsaved\n", result

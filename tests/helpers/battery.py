@@ -150,9 +150,19 @@ def make_block_device():
 def setuid_file_gives_rights():
     """A setuid program of the system gives no more than we have."""
     import subprocess
-    said = subprocess.run(["/usr/bin/su", "-c", "id -u", "root"], stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=20)
-    return said.stdout.strip() == b"0"
+    import time
+    with subprocess.Popen(["/usr/bin/su", "root"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as su:
+        try:        # it waits for a password (or is a shell, when we are root): look whose rights it has meanwhile
+            for _ in range(2000):
+                with open(f"/proc/{su.pid}/status", encoding="ascii", errors="replace") as f:
+                    facts = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+                if facts["Name"] in ("su", "sh", "bash") or su.poll() is not None:
+                    break
+                time.sleep(0.001)
+            return "Uid" in facts and facts["Uid"].split()[1] == "0"
+        finally:
+            su.kill()
 
 
 # processes -----------------------------------------------------------------------------------------------------
@@ -249,7 +259,7 @@ def tcp_fast_open_to_host():
 @probe
 def udp_to_host_loopback():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.settimeout(1)
+        s.settimeout(0.3)
         s.sendto(b"ping", ("127.0.0.1", BAIT["udp"]))
         return s.recv(64) == b"host answer"
 
