@@ -35,15 +35,16 @@ hard_limit(int which)
 static json_t *
 host_json(const struct host_facts *f)
 {
-    return json_pack("{s:o, s:o, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:s, s:o, s:{s:o, s:o, s:o, s:o}}",
-                     "kernel", text(f->kernel), "machine", text(f->machine), "uid", (int)f->uid,
-                     "container", text(f->container), "container_sign", text(f->container_sign),
-                     "outer_filter", f->seccomp_mode == 2, "proc_masked", (int)f->proc_masked,
-                     "lsm", text(f->lsm), "apparmor", text(f->apparmor),
-                     "selinux", f->selinux_enforcing < 0 ? "off" : f->selinux_enforcing == 1 ? "enforcing" : "permissive",
-                     "yama_ptrace_scope", number_or_null(f->yama),
-                     "hard_limits", "nofile", hard_limit(RLIMIT_NOFILE), "nproc", hard_limit(RLIMIT_NPROC),
-                     "memlock", hard_limit(RLIMIT_MEMLOCK), "fsize", hard_limit(RLIMIT_FSIZE));
+    return json_pack("{s:o, s:o, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:s, s:o, s:{s:o, s:o, s:o, s:o}}", "kernel",
+                     text(f->kernel), "machine", text(f->machine), "uid", (int)f->uid, "container", text(f->container),
+                     "container_sign", text(f->container_sign), "outer_filter", f->seccomp_mode == 2, "proc_masked",
+                     (int)f->proc_masked, "lsm", text(f->lsm), "apparmor", text(f->apparmor), "selinux",
+                     f->selinux_enforcing < 0    ? "off"
+                     : f->selinux_enforcing == 1 ? "enforcing"
+                                                 : "permissive",
+                     "yama_ptrace_scope", number_or_null(f->yama), "hard_limits", "nofile", hard_limit(RLIMIT_NOFILE),
+                     "nproc", hard_limit(RLIMIT_NPROC), "memlock", hard_limit(RLIMIT_MEMLOCK), "fsize",
+                     hard_limit(RLIMIT_FSIZE));
 }
 
 static json_t *
@@ -114,9 +115,10 @@ modes_json(const struct doctor *d)
     json_t *out = json_object();
 
     for (size_t i = 0; i < DOCTOR_MODES; i++)
-        json_object_set_new(out, policy_mode_name(d->modes[i].mode),
-                            json_pack("{s:b, s:o}", "usable", (int)d->modes[i].usable, "missing",
-                                      d->modes[i].usable ? json_null() : json_string(feature_info[d->modes[i].missing].name)));
+        json_object_set_new(
+            out, policy_mode_name(d->modes[i].mode),
+            json_pack("{s:b, s:o}", "usable", (int)d->modes[i].usable, "missing",
+                      d->modes[i].usable ? json_null() : json_string(feature_info[d->modes[i].missing].name)));
     return out;
 }
 

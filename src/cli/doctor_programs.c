@@ -27,7 +27,9 @@ static void
 look_up(struct doctor_program *p)
 {
     /* a private root has the host's /usr, and this PATH */
-    static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+    static const char *const folders[] = {
+        "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"
+    };
 
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->name);

@@ -40,7 +40,8 @@ mark_of(const struct feature_info *info, const struct feature_state *s)
     case FEATURE_PARTIAL: return MARK_PARTIAL;
     case FEATURE_UNUSED: return MARK_NONE;
     default:
-        return info->light == NEED_MUST || info->standard == NEED_MUST || info->max == NEED_MUST ? MARK_NO : MARK_PARTIAL;
+        return info->light == NEED_MUST || info->standard == NEED_MUST || info->max == NEED_MUST ? MARK_NO
+                                                                                                 : MARK_PARTIAL;
     }
 }
 
@@ -128,7 +129,8 @@ print_programs(const struct look *look, const struct doctor *d)
             printf("%-10s not found in /usr or /bin; install %s %u.%u or newer\n", p->language, p->name, p->want_major,
                    p->want_minor);
         else
-            printf("%-10s %s %s%s\n", p->language, p->path, p->version[0] != '\0' ? p->version : "does not say its version",
+            printf("%-10s %s %s%s\n", p->language, p->path,
+                   p->version[0] != '\0' ? p->version : "does not say its version",
                    p->enough ? "" : " (older than what is promised)");
     }
 }

@@ -26,8 +26,8 @@ struct options {
 };
 
 void
-proof_add(struct proof *p, const char *id, const char *wall, const char *requirement, const char *title, const char *when,
-          enum check_state state, const char *fmt, ...)
+proof_add(struct proof *p, const char *id, const char *wall, const char *requirement, const char *title,
+          const char *when, enum check_state state, const char *fmt, ...)
 {
     struct check *c;
     va_list ap;
@@ -199,7 +199,8 @@ add_proof(struct proofs *all, struct policy *policy, const struct options *o, co
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     if (!s->done)
-        return err_set(err, ERR_SYSTEM, "prove.died", "proving mode %s was ended from outside", policy_mode_name(policy->mode.v));
+        return err_set(err, ERR_SYSTEM, "prove.died", "proving mode %s was ended from outside",
+                       policy_mode_name(policy->mode.v));
     if (s->failed)
         *err = s->err;
     return s->failed ? -1 : 0;

@@ -39,6 +39,12 @@ struct check {
     char detail[320];
 };
 
+static inline enum check_state
+check_state_of(bool held, bool promised)
+{
+    return held ? CHECK_HELD : promised ? CHECK_SURPRISE : CHECK_NOT_PROMISED;
+}
+
 /* One mode's proof. */
 struct proof {
     const struct policy *policy;

@@ -34,7 +34,8 @@ promised(const struct policy *p, const struct attack_row *row)
         return true;    /* measured against what standard would hold */
     return !((row->unless & UNLESS_HOST_NETWORK && p->network.v == NETWORK_HOST) ||
              (row->unless & UNLESS_ALL_SOCKETS && p->all_unix_sockets.v) ||
-             (row->unless & UNLESS_NESTED && p->nested_userns.v) || (row->unless & UNLESS_HOST_VIEW && p->view.v == VIEW_HOST));
+             (row->unless & UNLESS_NESTED && p->nested_userns.v) ||
+             (row->unless & UNLESS_HOST_VIEW && p->view.v == VIEW_HOST));
 }
 
 static const json_t *
@@ -86,7 +87,8 @@ prove_opens(const struct policy *policy, const char *path)
 {
     struct str at = str_of(path);
 
-    if (policy->workspace.dir != NULL && policy->workspace.kind == WORKSPACE_RW && path_within(at, str_of(policy->workspace.dir)))
+    if (policy->workspace.dir != NULL && policy->workspace.kind == WORKSPACE_RW &&
+        path_within(at, str_of(policy->workspace.dir)))
         return true;
     for (size_t i = 0; i < policy->n_binds; i++)
         if (path_within(at, str_of(policy->binds[i].source)))
@@ -133,7 +135,8 @@ add_closed_places(struct arguments *a, const struct policy *p)
             for (size_t k = 0; k < p->allow_read.n; k++)
                 reopened |= path_within(str_of(e->value), str_of(p->allow_read.v[k].value)) ||
                             path_within(str_of(p->allow_read.v[k].value), str_of(e->value));
-            if (reopened || e->value[0] != '/' || (!e->literal && strpbrk(e->value, "*?[{") != NULL) || !readable_here(e->value))
+            if (reopened || e->value[0] != '/' || (!e->literal && strpbrk(e->value, "*?[{") != NULL) ||
+                !readable_here(e->value))
                 continue;
             add(a, "--read", e->value);
             given++;

@@ -65,7 +65,8 @@ make_files(struct bait *b, struct err *err)
     dir = open(b->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     file = dir < 0 ? -1 : openat(dir, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* past the umask: the wall alone shall stand between */
-    if (file < 0 || fchmod(dir, 0777) < 0 || fchmod(file, 0666) < 0 || io_write_full(file, SECRET, sizeof(SECRET) - 1) < 0)
+    if (file < 0 || fchmod(dir, 0777) < 0 || fchmod(file, 0666) < 0 ||
+        io_write_full(file, SECRET, sizeof(SECRET) - 1) < 0)
         return err_sys(err, errno, "prove.bait", "%s", b->file);
     return 0;
 }

@@ -271,7 +271,9 @@ run_probe(struct run *r, const char *const *argv, struct err *err)
 json_t *
 box_probe(struct box *b, const char *const *args, struct err *err)
 {
-    struct run r = { .box = b, .out_fd = -1, .said_fd = -1, .out = BUF_INIT(PROVE_OUTPUT_MAX), .said = BUF_INIT(65536) };
+    struct run r = {
+        .box = b, .out_fd = -1, .said_fd = -1, .out = BUF_INIT(PROVE_OUTPUT_MAX), .said = BUF_INIT(65536)
+    };
     const char *argv[PROVE_ARGS_MAX + 2] = { "/proc/self/fd/0" };
     json_error_t where;
     json_t *got = NULL;

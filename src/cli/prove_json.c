@@ -12,8 +12,8 @@ check_json(const struct check *c, bool bare)
     json_t *detail = json_string(c->detail);
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "id", c->id, "wall", c->wall, "requirement", c->requirement,
-                     "title", c->title, "when", c->when, "state", bare ? outcomes[c->state] : states[c->state], "detail",
-                     detail != NULL ? detail : json_null());
+                     "title", c->title, "when", c->when, "state", bare ? outcomes[c->state] : states[c->state],
+                     "detail", detail != NULL ? detail : json_null());
 }
 
 static json_t *
@@ -27,7 +27,8 @@ proof_json(const struct proof *p, bool bare)
     for (size_t i = 0; (text = prove_not_promised(p, i)) != NULL; i++)
         json_array_append_new(not_promised, json_string(text));
     return json_pack("{s:s, s:b, s:i, s:i, s:o, s:o}", "mode", p->mode, "wall", !p->bare, "n_checks", (int)p->n,
-                     "n_surprises", (int)proof_count(p, CHECK_SURPRISE), "not_promised", not_promised, "checks", checks);
+                     "n_surprises", (int)proof_count(p, CHECK_SURPRISE), "not_promised", not_promised, "checks",
+                     checks);
 }
 
 int
@@ -44,9 +45,9 @@ prove_print_json(const struct proofs *all)
     }
     for (size_t i = 0; i < all->n_skipped; i++)
         json_array_append_new(skipped, json_pack("{s:s, s:s}", "mode", all->skipped[i], "why", all->skipped_why[i]));
-    out = json_pack("{s:i, s:s, s:s, s:b, s:i, s:i, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION, "engine", "native",
-                    "bare", (int)all->bare, "n_checks", (int)checks, "n_surprises", (int)surprises, "skipped", skipped,
-                    "modes", modes);
+    out = json_pack("{s:i, s:s, s:s, s:b, s:i, s:i, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION, "engine",
+                    "native", "bare", (int)all->bare, "n_checks", (int)checks, "n_surprises", (int)surprises, "skipped",
+                    skipped, "modes", modes);
     if (out == NULL)
         return -1;
     rc = json_dumpf(out, stdout, JSON_INDENT(2));

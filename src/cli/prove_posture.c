@@ -131,7 +131,8 @@ check_threads(struct proof *p, const json_t *posture, const char *when)
             seen++;
             if (!rules[r].ok(p, t) && state == CHECK_HELD) {
                 state = CHECK_SURPRISE;
-                snprintf(detail, sizeof(detail), "thread %s of process %s (%s): effective %s, bounding %s, no_new_privs %s, seccomp %s",
+                snprintf(detail, sizeof(detail),
+                         "thread %s of process %s (%s): effective %s, bounding %s, no_new_privs %s, seccomp %s",
                          text_of(t, "tid"), text_of(t, "pid"), text_of(t, "name"), text_of(t, "cap_eff"),
                          text_of(t, "cap_bnd"), text_of(t, "no_new_privs"), text_of(t, "seccomp"));
             }
@@ -175,8 +176,8 @@ check_identity(struct proof *p, const json_t *posture, const char *when)
 
     if (!proof_boxed(p))
         return;     /* light keeps the caller's ids: mode light promises rules, not another identity */
-    proof_add(p, "posture.identity.ids", "privilege", "R26", "real, effective and saved ids are the policy's user", when,
-              ids ? CHECK_HELD : CHECK_SURPRISE, "%u:%u is promised", p->policy->user.uid, p->policy->user.gid);
+    proof_add(p, "posture.identity.ids", "privilege", "R26", "real, effective and saved ids are the policy's user",
+              when, ids ? CHECK_HELD : CHECK_SURPRISE, "%u:%u is promised", p->policy->user.uid, p->policy->user.gid);
     for (size_t w = 0; w < 3; w++) {
         while (map.n > 0 && *map.p == ' ')
             map.p++, map.n--;
@@ -186,10 +187,12 @@ check_identity(struct proof *p, const json_t *posture, const char *when)
         map.p += word[w].n;
         map.n -= word[w].n;
     }
-    one_id = map.n == 0 && str_parse_u64(word[0], UINT32_MAX, &inside) && str_parse_u64(word[1], UINT32_MAX, &outside) &&
-             str_parse_u64(word[2], UINT32_MAX, &count) && count == 1 && inside == p->policy->user.uid && outside != 0;
-    proof_add(p, "posture.identity.map", "privilege", "R26", "exactly one uid exists inside, and it is not root outside",
-              when, one_id ? CHECK_HELD : CHECK_SURPRISE, "map: %.60s", text_of(posture, "uid_map"));
+    one_id = map.n == 0 && str_parse_u64(word[0], UINT32_MAX, &inside) &&
+             str_parse_u64(word[1], UINT32_MAX, &outside) && str_parse_u64(word[2], UINT32_MAX, &count) && count == 1 &&
+             inside == p->policy->user.uid && outside != 0;
+    proof_add(p, "posture.identity.map", "privilege", "R26",
+              "exactly one uid exists inside, and it is not root outside", when, one_id ? CHECK_HELD : CHECK_SURPRISE,
+              "map: %.60s", text_of(posture, "uid_map"));
     /* an ordinary user cannot leave the own supplementary groups behind; they show as the overflow group */
     json_array_foreach(groups, i, g) {
         json_int_t v = json_integer_value(g);
@@ -223,7 +226,7 @@ check_namespaces(struct proof *p, const json_t *posture, const char *when)
         differs = own[0] != '\0' && n > 0 && strcmp(own, host) != 0;
         snprintf(id, sizeof(id), "posture.namespace.%s", name);
         proof_add(p, id, "namespaces", "R20", spaces[i].title, when,
-                  differs ? CHECK_HELD : shared ? CHECK_NOT_PROMISED : CHECK_SURPRISE, "inside %s, outside %s",
+                  check_state_of(differs, !shared), "inside %s, outside %s",
                   own[0] != '\0' ? own : "unknown", host);
     }
 }
@@ -250,8 +253,9 @@ check_descriptors(struct proof *p, const json_t *posture, const char *when)
     }
     if (!json_is_true(json_object_get(posture, "descriptors_listed")) || json_array_size(list) == 0)
         odd = "the list cannot be had";
-    proof_add(p, "posture.descriptors", "files", "R11", "only 0, 1 and 2 are open, and none leads to a directory or disk",
-              when, odd == NULL ? CHECK_HELD : CHECK_SURPRISE, odd == NULL ? "%zu" : "%zu, among them %lld: %s",
+    proof_add(p, "posture.descriptors", "files", "R11",
+              "only 0, 1 and 2 are open, and none leads to a directory or disk", when,
+              odd == NULL ? CHECK_HELD : CHECK_SURPRISE, odd == NULL ? "%zu" : "%zu, among them %lld: %s",
               json_array_size(list), (long long)odd_fd, odd);
 }
 
@@ -283,7 +287,8 @@ env_denied(const struct policy *p, const char *name)
 {
     for (size_t i = 0; i < p->env_deny.n; i++) {
         struct str rule = str_of(p->env_deny.v[i].value), n = str_of(name);
-        if (rule.n > 0 && rule.p[rule.n - 1] == '*' ? str_starts(n, (struct str){ rule.p, rule.n - 1 }) : str_eq(n, rule))
+        if (rule.n > 0 && rule.p[rule.n - 1] == '*' ? str_starts(n, (struct str){ rule.p, rule.n - 1 })
+                                                    : str_eq(n, rule))
             return true;
     }
     return false;
@@ -336,7 +341,7 @@ check_processes(struct proof *p, const json_t *posture, const char *bait, const 
     json_array_foreach(threads, i, item)
         sees_bait |= strcmp(text_of(item, "name"), bait) == 0;
     proof_add(p, "posture.processes.visible", "processes", "R12", "no process of the host is visible", when,
-              !sees_bait ? CHECK_HELD : proof_boxed(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED, "%zu threads are visible",
+              check_state_of(!sees_bait, proof_boxed(p)), "%zu threads are visible",
               json_array_size(threads));
     json_array_foreach(others, i, item) {
         const json_t *opens = json_object_get(item, "opens");
@@ -344,8 +349,8 @@ check_processes(struct proof *p, const json_t *posture, const char *bait, const 
         const char *first = json_string_value(json_array_get(opens, 0));
 
         proof_add(p, guest ? "posture.processes.guest-closed" : "posture.processes.others-closed", "processes", "R26",
-                  guest ? "the guest's memory, files and environment are closed" : "so are those of processes outside", when,
-                  json_is_array(opens) && first == NULL ? CHECK_HELD : CHECK_SURPRISE, "process %s%s%s",
+                  guest ? "the guest's memory, files and environment are closed" : "so are those of processes outside",
+                  when, json_is_array(opens) && first == NULL ? CHECK_HELD : CHECK_SURPRISE, "process %s%s%s",
                   text_of(item, "pid"), first != NULL ? " opens: " : "", first != NULL ? first : "");
     }
 }

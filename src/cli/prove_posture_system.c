@@ -37,14 +37,13 @@ check_empty(struct proof *p, const json_t *posture, const char *key, const char 
 {
     const json_t *list = json_object_get(posture, key);
     const char *first = json_string_value(json_array_get(list, 0));
-    enum check_state state = json_is_array(list) && json_array_size(list) == 0 ? CHECK_HELD
-                             : promised ? CHECK_SURPRISE : CHECK_NOT_PROMISED;
+    enum check_state state = check_state_of(json_is_array(list) && json_array_size(list) == 0, promised);
 
     proof_add(p, id, wall, requirement, title, when, state, first == NULL ? "%zu" : "%zu, the first is %.200s",
               json_array_size(list), first != NULL ? first : "");
 }
 
-/* --- root, name, place --------------------------------------------------------------------------------------------- */
+/* --- root, name, place ------------------------------------------------------------------------------------------- */
 
 static void
 check_place(struct proof *p, const json_t *posture, const char *when)
@@ -59,7 +58,7 @@ check_place(struct proof *p, const json_t *posture, const char *when)
         other = json_is_object(root) && ((uint64_t)json_integer_value(json_object_get(root, "dev")) != st.st_dev ||
                                          (uint64_t)json_integer_value(json_object_get(root, "ino")) != st.st_ino);
         proof_add(p, "posture.root", "files", "R11", "the root is not the host's", when,
-                  other ? CHECK_HELD : private_root(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED, "%s",
+                  check_state_of(other, private_root(p)), "%s",
                   other ? "another tree" : "the host's own root directory");
         const char *name = p->policy->hostname.p != NULL ? p->policy->hostname.p : "cloche";
         proof_add(p, "posture.hostname", "namespaces", "R20", "the host name is the policy's", when,
@@ -70,7 +69,7 @@ check_place(struct proof *p, const json_t *posture, const char *when)
               cwd[0] == '/' && (want == NULL || strcmp(cwd, want) == 0) ? CHECK_HELD : CHECK_SURPRISE, "%.200s", cwd);
 }
 
-/* --- mounts -------------------------------------------------------------------------------------------------------- */
+/* --- mounts ------------------------------------------------------------------------------------------------------ */
 
 static bool
 is_memory(const char *type)
@@ -86,7 +85,8 @@ is_memory(const char *type)
 static bool
 is_device_bind(const char *point)
 {
-    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty" };
+    static const char *const devices[] = { "/dev/null",   "/dev/zero",    "/dev/full",
+                                           "/dev/random", "/dev/urandom", "/dev/tty" };
 
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
         if (strcmp(devices[i], point) == 0)
@@ -139,8 +139,9 @@ check_mounts(struct proof *p, const json_t *posture, const char *when)
     }
     if (!json_is_true(json_object_get(posture, "mounts_listed")))
         writable = suid = dev = root = "the list cannot be had";
-    proof_add(p, "posture.mounts.read-only", "files", "R11", "what the host gives is read-only unless the policy opens it",
-              when, writable == NULL ? CHECK_HELD : CHECK_SURPRISE, "%zu mounts%s%.200s", json_array_size(mounts),
+    proof_add(p, "posture.mounts.read-only", "files", "R11",
+              "what the host gives is read-only unless the policy opens it", when,
+              writable == NULL ? CHECK_HELD : CHECK_SURPRISE, "%zu mounts%s%.200s", json_array_size(mounts),
               writable != NULL ? ", writable: " : "", writable != NULL ? writable : "");
     proof_add(p, "posture.mounts.nosuid", "privilege", "R26", "no mount honours setuid", when,
               suid == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", suid != NULL ? suid : "all nosuid");
@@ -151,7 +152,7 @@ check_mounts(struct proof *p, const json_t *posture, const char *when)
                   root == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s", root == NULL ? "read-only" : "writable");
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------------------------- */
 
 static bool
 known_device(const struct proof *p, const char *path)
@@ -183,13 +184,14 @@ check_tree(struct proof *p, const json_t *posture, const char *when)
 
     if (complete == NULL)
         return;
-    proof_add(p, "posture.devices", "files", "R26", "no device node but null, zero, full, random, urandom, tty, terminals", when,
-              ok ? CHECK_HELD : private_root(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+    proof_add(p, "posture.devices", "files", "R26",
+              "no device node but null, zero, full, random, urandom, tty, terminals", when,
+              check_state_of(ok, private_root(p)),
               odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(devices), odd != NULL ? odd : "");
     odd = NULL;
     ok = posture_all(sockets, allowed_socket, p, &odd);
     proof_add(p, "posture.unix-sockets.paths", "network", "R04", "no unix socket of the host is in the tree", when,
-              ok ? CHECK_HELD : private_root(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+              check_state_of(ok, private_root(p)),
               odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(sockets), odd != NULL ? odd : "");
     proof_add(p, "posture.walks.complete", "files", "R30", "the walk of the tree came to its end", when,
               json_is_true(complete) ? CHECK_HELD : CHECK_NOT_PROMISED, "%s",
@@ -211,8 +213,9 @@ check_windows(struct proof *p, const json_t *posture, const char *when)
     const char *odd = json_string_value(json_array_get(open, 0));
     bool promised = proof_boxed(p) && (private_root(p) || !posture_all(open, below_sys, p, &odd));
 
-    proof_add(p, "posture.kernel.windows", "kernel", "R26", "kcore, kallsyms, keys, kernel logs and hardware do not open",
-              when, json_is_array(open) && odd == NULL ? CHECK_HELD : promised ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+    proof_add(p, "posture.kernel.windows", "kernel", "R26",
+              "kcore, kallsyms, keys, kernel logs and hardware do not open", when,
+              check_state_of(json_is_array(open) && odd == NULL, promised),
               odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(open), odd != NULL ? odd : "");
 }
 
@@ -225,8 +228,8 @@ check_files(struct proof *p, const json_t *posture, const char *when)
                 "system folders and what deny_write names cannot be written", true, when);
     check_empty(p, posture, "writable_proc", "posture.proc.writable", "kernel", "R26",
                 "no file below /proc opens for writing, but the own process's", true, when);
-    check_empty(p, posture, "writable_sys", "posture.sys.writable", "kernel", "R26", "no file below /sys opens for writing",
-                true, when);
+    check_empty(p, posture, "writable_sys", "posture.sys.writable", "kernel", "R26",
+                "no file below /sys opens for writing", true, when);
     check_windows(p, posture, when);
     proof_add(p, "posture.kernel.keyring", "kernel", "R26", "kernel key rings are out of reach", when,
               json_is_null(json_object_get(posture, "session_keyring")) ? CHECK_HELD : CHECK_SURPRISE, "%s",
@@ -237,7 +240,7 @@ check_files(struct proof *p, const json_t *posture, const char *when)
     check_tree(p, posture, when);
 }
 
-/* --- network ------------------------------------------------------------------------------------------------------- */
+/* --- network ----------------------------------------------------------------------------------------------------- */
 
 static bool
 is_loopback(const struct proof *p, const char *name)
@@ -260,15 +263,15 @@ check_network(struct proof *p, const json_t *posture, const char *when)
         bool ok = posture_all(list, is_loopback, p, &odd);
 
         proof_add(p, lists[i].id, "network", "R12", lists[i].title, when,
-                  ok ? CHECK_HELD : own_network(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+                  check_state_of(ok, own_network(p)),
                   odd == NULL ? "%zu" : "%zu, among them %.60s", json_array_size(list), odd != NULL ? odd : "");
     }
+    bool closed = json_is_false(json_object_get(posture, "route_out"));
     proof_add(p, "posture.network.route-out", "network", "R14", "no address outside can be reached", when,
-              json_is_false(json_object_get(posture, "route_out")) ? CHECK_HELD
-              : p->policy->network.v == NETWORK_HOST && !p->bare ? CHECK_NOT_PROMISED : CHECK_SURPRISE,
-              "%s", json_is_false(json_object_get(posture, "route_out")) ? "192.0.2.1 is unreachable" : "192.0.2.1 has a route");
-    check_empty(p, posture, "tcp_listeners", "posture.network.listeners", "network", "R12", "nothing of the host listens here",
-                own_network(p), when);
+              check_state_of(closed, p->policy->network.v != NETWORK_HOST || p->bare), "%s",
+              closed ? "192.0.2.1 is unreachable" : "192.0.2.1 has a route");
+    check_empty(p, posture, "tcp_listeners", "posture.network.listeners", "network", "R12",
+                "nothing of the host listens here", own_network(p), when);
     check_empty(p, posture, "udp_sockets", "posture.network.udp", "network", "R14", "no UDP socket of the host is here",
                 own_network(p), when);
     check_empty(p, posture, "abstract_sockets", "posture.unix-sockets.abstract", "network", "R04",

@@ -60,7 +60,8 @@ enum outcome
 judge_reached(struct attempt *a, const char *what, long rc)
 {
     if (rc >= 0 || (errno != EPERM && errno != EACCES && errno != ENOSYS))
-        return outcome_of(a, SUCCEEDED, "%s reached the kernel's code (%s)", what, rc >= 0 ? "it worked" : strerror(errno));
+        return outcome_of(a, SUCCEEDED, "%s reached the kernel's code (%s)", what,
+                          rc >= 0 ? "it worked" : strerror(errno));
     return outcome_of(a, BLOCKED, "%s: %s", what, strerror(errno));
 }
 
@@ -181,7 +182,7 @@ reap_orphans(void)
 }
 
 static void
-run_one(const struct probe *p, size_t which, struct verdict *v, struct json *j)
+run_one(const struct probe *p, size_t which, struct verdict *v, struct jw *j)
 {
     static const char *const names[] = { "blocked", "succeeded", "not-applicable" };
     const char *outcome = "undecided";
@@ -208,30 +209,30 @@ run_one(const struct probe *p, size_t which, struct verdict *v, struct json *j)
     } else {
         snprintf(v->detail, sizeof(v->detail), "%s", status < 0 ? "no end" : "died without a verdict");
     }
-    json_object(j, NULL);
-    json_text(j, "id", attacks[which].id);
-    json_text(j, "outcome", outcome);
-    json_text(j, "detail", v->detail);
-    json_end_object(j);
+    jw_object(j, NULL);
+    jw_text(j, "id", attacks[which].id);
+    jw_text(j, "outcome", outcome);
+    jw_text(j, "detail", v->detail);
+    jw_end_object(j);
 }
 
 int
 attacks_write(const struct probe *p, int fd)
 {
-    static struct json j;
+    static struct jw j;
     struct verdict *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (v == MAP_FAILED)
         return -1;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    json_open(&j, fd);
-    json_object(&j, NULL);
-    json_int(&j, "probe", 1);
-    json_array(&j, "attacks");
+    jw_open(&j, fd);
+    jw_object(&j, NULL);
+    jw_int(&j, "probe", 1);
+    jw_array(&j, "attacks");
     for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
         run_one(p, i, v, &j);
-    json_end_array(&j);
-    json_end_object(&j);
+    jw_end_array(&j);
+    jw_end_object(&j);
     munmap(v, sizeof(*v));
-    return json_finish(&j);
+    return jw_finish(&j);
 }

@@ -178,7 +178,8 @@ static enum outcome
 bait(struct attempt *a, const char **path)
 {
     *path = a->p->host_file;
-    return *path != NULL ? BLOCKED : outcome_of(a, NOT_APPLICABLE, "no bait (the policy opens the place where it lies)");
+    return *path != NULL ? BLOCKED
+                         : outcome_of(a, NOT_APPLICABLE, "no bait (the policy opens the place where it lies)");
 }
 
 enum outcome
@@ -317,7 +318,8 @@ attack_device_node(struct attempt *a)
     enum outcome o = try_open(a, path, O_RDONLY);
     unlink(path);
     if (o == SUCCEEDED || errno == ENXIO || errno == ENODEV)
-        return outcome_of(a, SUCCEEDED, "a block device node %u:%u can be made and reaches the driver", major_no, minor_no);
+        return outcome_of(a, SUCCEEDED, "a block device node %u:%u can be made and reaches the driver", major_no,
+                          minor_no);
     return o;
 }
 

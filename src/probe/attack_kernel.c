@@ -158,7 +158,8 @@ attack_restart(struct attempt *a)
 enum outcome
 attack_swap(struct attempt *a)
 {
-    if (judge_reached(a, "swapon (a file that does not exist)", syscall(SYS_swapon, "/cloche-probe/absent", 0)) == SUCCEEDED)
+    if (judge_reached(a, "swapon (a file that does not exist)", syscall(SYS_swapon, "/cloche-probe/absent", 0)) ==
+        SUCCEEDED)
         return SUCCEEDED;
     return judge_reached(a, "acct (a file that does not exist)", syscall(SYS_acct, "/cloche-probe/absent"));
 }
@@ -298,7 +299,8 @@ attack_kernel_helpers(struct attempt *a)
         "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/power/disk", "/sys/kernel/security/apparmor/.load",
         "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/profiling", "/sys/module/kernel/parameters/panic",
     };
-    static const char *const folders[] = { "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/firmware/efi/efivars" };
+    static const char *const folders[] = { "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf",
+                                           "/sys/firmware/efi/efivars" };
     enum outcome o = open_any(a, files, COUNT(files), O_WRONLY);
 
     for (size_t i = 0; i < COUNT(folders) && o != SUCCEEDED; i++)

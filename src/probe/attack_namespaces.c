@@ -182,7 +182,8 @@ enum outcome
 attack_clone_namespaces(struct attempt *a)
 {
     for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
-        if (spaces[i].flag != CLONE_NEWTIME && (try_clone(a, i, false) == SUCCEEDED || try_clone(a, i, true) == SUCCEEDED))
+        if (spaces[i].flag != CLONE_NEWTIME &&
+            (try_clone(a, i, false) == SUCCEEDED || try_clone(a, i, true) == SUCCEEDED))
             return SUCCEEDED;
     return BLOCKED;
 }

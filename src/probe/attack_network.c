@@ -143,10 +143,13 @@ attack_odd_families(struct attempt *a)
 enum outcome
 attack_netlink(struct attempt *a)
 {
-    static const struct { int protocol; bool builtin; const char *name; } rows[] = {
-        { 15, true, "NETLINK_KOBJECT_UEVENT" }, { 16, true, "NETLINK_GENERIC" }, { 9, false, "NETLINK_AUDIT" },
-        { 12, false, "NETLINK_NETFILTER" },     { 6, false, "NETLINK_XFRM" },    { 4, false, "NETLINK_SOCK_DIAG" },
-        { 21, false, "NETLINK_CRYPTO" },        { 11, false, "NETLINK_CONNECTOR" }, { 18, false, "NETLINK_SCSITRANSPORT" },
+    static const struct { int protocol; bool builtin; const char *name;
+    } rows[] = {
+        { 15, true, "NETLINK_KOBJECT_UEVENT" }, { 16, true, "NETLINK_GENERIC" },
+        { 9, false, "NETLINK_AUDIT" },          { 12, false, "NETLINK_NETFILTER" },
+        { 6, false, "NETLINK_XFRM" },           { 4, false, "NETLINK_SOCK_DIAG" },
+        { 21, false, "NETLINK_CRYPTO" },        { 11, false, "NETLINK_CONNECTOR" },
+        { 18, false, "NETLINK_SCSITRANSPORT" },
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
@@ -205,7 +208,8 @@ connect_unix(struct attempt *a, const char *path, bool abstract)
 enum outcome
 attack_host_unix_socket(struct attempt *a)
 {
-    return a->p->unix_path == NULL ? outcome_of(a, NOT_APPLICABLE, "no bait listens") : connect_unix(a, a->p->unix_path, false);
+    return a->p->unix_path == NULL ? outcome_of(a, NOT_APPLICABLE, "no bait listens")
+                                   : connect_unix(a, a->p->unix_path, false);
 }
 
 enum outcome

@@ -40,7 +40,8 @@ attack_raise_capabilities(struct attempt *a)
     struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
     struct __user_cap_data_struct now[2] = { { 0 } }, all[2];
 
-    if (syscall(SYS_capget, &h, now) == 0 && (now[0].effective | now[1].effective | now[0].permitted | now[1].permitted) != 0)
+    if (syscall(SYS_capget, &h, now) == 0 &&
+        (now[0].effective | now[1].effective | now[0].permitted | now[1].permitted) != 0)
         return outcome_of(a, SUCCEEDED, "this process has capabilities: %08x%08x", now[1].permitted, now[0].permitted);
     memset(all, 0xff, sizeof(all));
     all[1].effective = all[1].permitted = all[1].inheritable = 0x1ff;

@@ -26,18 +26,28 @@ enum attack_unless {
 
 #define ATTACKS(A) \
     /* files of the host */ \
-    A(leaked_descriptors, "leaked-descriptors", "files", ALWAYS, 0, "R11", "a descriptor of the host was left open (CVE-2024-21626)") \
+    A(leaked_descriptors, "leaked-descriptors", "files", ALWAYS, 0, "R11", \
+      "a descriptor of the host was left open (CVE-2024-21626)") \
     A(cwd_outside, "cwd-outside", "files", BOXED, 0, "R11", "the working directory leads out of the root") \
-    A(dotdot_root, "dotdot-root", "files", BOXED, UNLESS_HOST_VIEW, "R11", "/.. or a root of another process is the host's root") \
-    A(proc_magic_links, "proc-magic-links", "files", BOXED, UNLESS_HOST_VIEW, "R11", "/proc/PID/{root,cwd,fd} lead to the host's root") \
-    A(symlink_escape, "symlink-escape", "files", BOXED, UNLESS_HOST_VIEW, "R11", "a symbolic link that climbs out finds the host's file") \
-    A(host_file_read, "host-file-read", "files", BOXED, UNLESS_HOST_VIEW, "R11", "a file of the host, open to all, is read by its path") \
-    A(host_file_write, "host-file-write", "files", ALWAYS, 0, "R11", "a file of the host, open to all, is opened for writing") \
-    A(host_file_truncate, "host-file-truncate", "files", ALWAYS, 0, "R11", "a file of the host, open to all, is truncated by path") \
-    A(host_file_attributes, "host-file-attributes", "files", BOXED, 0, "R11", "mode or times of a file of the host are changed") \
+    A(dotdot_root, "dotdot-root", "files", BOXED, UNLESS_HOST_VIEW, "R11", \
+      "/.. or a root of another process is the host's root") \
+    A(proc_magic_links, "proc-magic-links", "files", BOXED, UNLESS_HOST_VIEW, "R11", \
+      "/proc/PID/{root,cwd,fd} lead to the host's root") \
+    A(symlink_escape, "symlink-escape", "files", BOXED, UNLESS_HOST_VIEW, "R11", \
+      "a symbolic link that climbs out finds the host's file") \
+    A(host_file_read, "host-file-read", "files", BOXED, UNLESS_HOST_VIEW, "R11", \
+      "a file of the host, open to all, is read by its path") \
+    A(host_file_write, "host-file-write", "files", ALWAYS, 0, "R11", \
+      "a file of the host, open to all, is opened for writing") \
+    A(host_file_truncate, "host-file-truncate", "files", ALWAYS, 0, "R11", \
+      "a file of the host, open to all, is truncated by path") \
+    A(host_file_attributes, "host-file-attributes", "files", BOXED, 0, "R11", \
+      "mode or times of a file of the host are changed") \
     A(hard_link, "hard-link", "files", ALWAYS, 0, "R11", "a hard link takes a file of the host along") \
-    A(write_exe, "overwrite-runtime", "files", ALWAYS, 0, "R26", "the program outside is overwritten through /proc/PID/exe (CVE-2019-5736)") \
-    A(write_cloche, "overwrite-cloche", "files", ALWAYS, 0, "R26", "cloche's own program file is opened for writing") \
+    A(write_exe, "overwrite-runtime", "files", ALWAYS, 0, "R26", \
+      "the program outside is overwritten through /proc/PID/exe (CVE-2019-5736)") \
+    A(write_cloche, "overwrite-cloche", "files", ALWAYS, 0, "R26", \
+      "cloche's own program file is opened for writing") \
     A(shadow, "shadow", "files", BOXED, 0, "R03", "/etc/shadow is read") \
     A(file_handle, "file-handle", "files", ALWAYS, 0, "R26", "a file is opened by handle (Shocker)") \
     A(device_node, "device-node", "files", ALWAYS, 0, "R26", "a block device node is made and opened") \
@@ -47,30 +57,42 @@ enum attack_unless {
     A(mount_bind, "mount-bind", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "a tree is bound elsewhere") \
     A(remount_writable, "remount", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "a read-only mount is made writable") \
     A(unmount_masks, "unmount", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "what covers /proc is taken away") \
-    A(fresh_procfs, "fresh-procfs", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "a fresh procfs shows what was masked (CVE-2025-31133 class)") \
-    A(new_mount_api, "new-mount-api", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "fsopen, open_tree, move_mount, mount_setattr") \
+    A(fresh_procfs, "fresh-procfs", "namespaces", ALWAYS, UNLESS_NESTED, "R26", \
+      "a fresh procfs shows what was masked (CVE-2025-31133 class)") \
+    A(new_mount_api, "new-mount-api", "namespaces", ALWAYS, UNLESS_NESTED, "R26", \
+      "fsopen, open_tree, move_mount, mount_setattr") \
     A(pivot, "pivot-root", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "pivot_root") \
     A(change_root, "chroot", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "chroot, then climb out of it") \
-    A(unshare_user, "nested-user-namespace", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "a user namespace of its own gives capabilities") \
+    A(unshare_user, "nested-user-namespace", "namespaces", ALWAYS, UNLESS_NESTED, "R26", \
+      "a user namespace of its own gives capabilities") \
     A(unshare_others, "unshare", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "any other namespace is made") \
-    A(clone_namespaces, "clone-namespaces", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "clone and clone3 with namespace flags") \
-    A(enter_namespaces, "setns", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "the namespaces of another process are entered") \
+    A(clone_namespaces, "clone-namespaces", "namespaces", ALWAYS, UNLESS_NESTED, "R26", \
+      "clone and clone3 with namespace flags") \
+    A(enter_namespaces, "setns", "namespaces", ALWAYS, UNLESS_NESTED, "R26", \
+      "the namespaces of another process are entered") \
     /* privilege */ \
     A(become_root, "setuid-zero", "privilege", ALWAYS, 0, "R26", "setuid(0), setgid(0), setgroups") \
-    A(raise_capabilities, "raise-capabilities", "privilege", ALWAYS, 0, "R26", "a capability is taken by capset or ambient") \
-    A(setuid_program, "setuid-program", "privilege", ALWAYS, 0, "R26", "a setuid program gives privilege (no_new_privs undone)") \
+    A(raise_capabilities, "raise-capabilities", "privilege", ALWAYS, 0, "R26", \
+      "a capability is taken by capset or ambient") \
+    A(setuid_program, "setuid-program", "privilege", ALWAYS, 0, "R26", \
+      "a setuid program gives privilege (no_new_privs undone)") \
     A(drop_seccomp, "undo-seccomp", "privilege", ALWAYS, 0, "R26", "the system call filter is taken off") \
-    A(read_search, "dac-read-search", "privilege", ALWAYS, 0, "R26", "permission bits do not matter (CAP_DAC_READ_SEARCH)") \
+    A(read_search, "dac-read-search", "privilege", ALWAYS, 0, "R26", \
+      "permission bits do not matter (CAP_DAC_READ_SEARCH)") \
     /* processes */ \
     A(signal_host, "signal-host", "processes", ALWAYS, 0, "R12", "a process outside can be signalled") \
-    A(read_host_process, "read-host-process", "processes", ALWAYS, 0, "R12", "environment or memory of a process outside is read") \
+    A(read_host_process, "read-host-process", "processes", ALWAYS, 0, "R12", \
+      "environment or memory of a process outside is read") \
     A(read_first, "read-init", "processes", ALWAYS, 0, "R26", "memory or environment of process 1 is read") \
     A(trace_first, "ptrace-init", "processes", ALWAYS, 0, "R26", "process 1 is traced") \
     A(write_first, "write-init", "processes", ALWAYS, 0, "R26", "memory of process 1 is opened for writing") \
-    A(steal_transport, "steal-transport", "processes", ALWAYS, 0, "R26", "the guest's transport is taken over (pidfd_getfd, /proc/1/fd)") \
-    A(host_priority, "host-priority", "processes", ALWAYS, 0, "R12", "limits or priority of a process outside are changed") \
+    A(steal_transport, "steal-transport", "processes", ALWAYS, 0, "R26", \
+      "the guest's transport is taken over (pidfd_getfd, /proc/1/fd)") \
+    A(host_priority, "host-priority", "processes", ALWAYS, 0, "R12", \
+      "limits or priority of a process outside are changed") \
     /* terminal */ \
-    A(push_input, "tiocsti", "terminal", ALWAYS, 0, "R26", "TIOCSTI types into the terminal, with high bits set too (CVE-2017-5226)") \
+    A(push_input, "tiocsti", "terminal", ALWAYS, 0, "R26", \
+      "TIOCSTI types into the terminal, with high bits set too (CVE-2017-5226)") \
     A(console_paste, "tioclinux", "terminal", ALWAYS, 0, "R26", "TIOCLINUX reaches the driver (CVE-2023-28100)") \
     A(line_discipline, "tiocsetd", "terminal", ALWAYS, 0, "R26", "another line discipline is loaded") \
     /* kernel interfaces with a record of holes */ \
@@ -80,7 +102,8 @@ enum attack_unless {
     A(use_io_uring, "io-uring", "kernel", ALWAYS, 0, "R26", "io_uring") \
     A(use_keys, "keyrings", "kernel", ALWAYS, 0, "R26", "keyctl, add_key, request_key") \
     A(other_abi, "other-abi", "kernel", ALWAYS, 0, "R26", "x32 and int 0x80 system calls pass the filter") \
-    A(unknown_calls, "unknown-calls", "kernel", ALWAYS, 0, "R26", "a number that no list knows reaches the kernel (CVE-2021-41133 class)") \
+    A(unknown_calls, "unknown-calls", "kernel", ALWAYS, 0, "R26", \
+      "a number that no list knows reaches the kernel (CVE-2021-41133 class)") \
     A(load_module, "kernel-module", "kernel", ALWAYS, 0, "R26", "a kernel module is loaded or removed") \
     A(kexec, "kexec", "kernel", ALWAYS, 0, "R26", "another kernel is loaded") \
     A(restart, "reboot", "kernel", ALWAYS, 0, "R26", "the machine is restarted") \
@@ -89,23 +112,31 @@ enum attack_unless {
     A(set_hostname, "hostname", "kernel", ALWAYS, 0, "R26", "the host name is set") \
     A(kernel_log, "kernel-log", "kernel", ALWAYS, 0, "R26", "the kernel's log is read or written") \
     A(kernel_memory, "kernel-memory", "kernel", ALWAYS, 0, "R26", "/dev/mem, /dev/port, /proc/kcore") \
-    A(sysctls, "sysctl", "kernel", ALWAYS, 0, "R26", "core_pattern, modprobe and other kernel settings are opened for writing (CVE-2022-0811)") \
+    A(sysctls, "sysctl", "kernel", ALWAYS, 0, "R26", \
+      "core_pattern, modprobe and other kernel settings are opened for writing (CVE-2022-0811)") \
     A(sysrq, "sysrq", "kernel", ALWAYS, 0, "R26", "sysrq-trigger is opened for writing") \
-    A(cgroup_files, "cgroup-files", "kernel", ALWAYS, 0, "R26", "release_agent, devices.allow or own limits are opened for writing (CVE-2022-0492)") \
+    A(cgroup_files, "cgroup-files", "kernel", ALWAYS, 0, "R26", \
+      "release_agent, devices.allow or own limits are opened for writing (CVE-2022-0492)") \
     A(cgroup_mount, "cgroup-mount", "kernel", ALWAYS, UNLESS_NESTED, "R26", "a cgroup hierarchy is mounted") \
     A(cgroup_leave, "cgroup-leave", "kernel", ALWAYS, 0, "R26", "the process moves itself out of its cgroup") \
     A(execute_data, "read-implies-exec", "kernel", ALWAYS, 0, "R26", "personality makes all memory executable") \
     A(kernel_helpers, "kernel-helpers", "kernel", ALWAYS, 0, "R26", "uevent_helper, binfmt_misc, debugfs, tracefs") \
     /* network */ \
-    A(host_loopback, "host-loopback", "network", ALWAYS, UNLESS_HOST_NETWORK, "R12", "a service on the host's 127.0.0.1 answers") \
+    A(host_loopback, "host-loopback", "network", ALWAYS, UNLESS_HOST_NETWORK, "R12", \
+      "a service on the host's 127.0.0.1 answers") \
     A(metadata, "cloud-metadata", "network", ALWAYS, UNLESS_HOST_NETWORK, "R14", "169.254.169.254 can be dialled") \
-    A(route_out, "route-out", "network", ALWAYS, UNLESS_HOST_NETWORK, "R14", "a packet would find a way out (UDP, IPv4 and IPv6)") \
+    A(route_out, "route-out", "network", ALWAYS, UNLESS_HOST_NETWORK, "R14", \
+      "a packet would find a way out (UDP, IPv4 and IPv6)") \
     A(raw_sockets, "raw-sockets", "network", ALWAYS, 0, "R14", "raw and packet sockets") \
-    A(odd_families, "socket-families", "network", ALWAYS, 0, "R14", "AF_VSOCK, AF_ALG, AF_KEY, AF_TIPC, AF_CAN, AF_BLUETOOTH, AF_XDP ...") \
+    A(odd_families, "socket-families", "network", ALWAYS, 0, "R14", \
+      "AF_VSOCK, AF_ALG, AF_KEY, AF_TIPC, AF_CAN, AF_BLUETOOTH, AF_XDP ...") \
     A(netlink, "netlink", "network", ALWAYS, 0, "R14", "netlink other than route") \
     A(make_interface, "network-setup", "network", ALWAYS, 0, "R14", "an interface is configured, a tun device made") \
-    A(host_unix_socket, "host-unix-socket", "network", ALWAYS, UNLESS_ALL_SOCKETS, "R04", "a unix socket of the host is connected to by path") \
-    A(host_abstract_socket, "host-abstract-socket", "network", ALWAYS, 0, "R04", "an abstract socket of the host answers (CVE-2020-15257)") \
-    A(control_sockets, "control-sockets", "network", ALWAYS, UNLESS_ALL_SOCKETS, "R04", "Docker, containerd, Podman, CRI-O, D-Bus, systemd answer")
+    A(host_unix_socket, "host-unix-socket", "network", ALWAYS, UNLESS_ALL_SOCKETS, "R04", \
+      "a unix socket of the host is connected to by path") \
+    A(host_abstract_socket, "host-abstract-socket", "network", ALWAYS, 0, "R04", \
+      "an abstract socket of the host answers (CVE-2020-15257)") \
+    A(control_sockets, "control-sockets", "network", ALWAYS, UNLESS_ALL_SOCKETS, "R04", \
+      "Docker, containerd, Podman, CRI-O, D-Bus, systemd answer")
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static void
-flush(struct json *j)
+flush(struct jw *j)
 {
     size_t at = 0;
 
@@ -25,7 +25,7 @@ flush(struct json *j)
 }
 
 static void
-put(struct json *j, const char *p, size_t n)
+put(struct jw *j, const char *p, size_t n)
 {
     while (n > 0) {
         size_t room = sizeof(j->buf) - j->n;
@@ -41,7 +41,7 @@ put(struct json *j, const char *p, size_t n)
 }
 
 static void
-put_c(struct json *j, const char *cstr)
+put_c(struct jw *j, const char *cstr)
 {
     put(j, cstr, strlen(cstr));
 }
@@ -65,7 +65,7 @@ utf8_length(const unsigned char *p, size_t n)
 }
 
 static void
-put_string(struct json *j, const char *s, size_t n)
+put_string(struct jw *j, const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;
 
@@ -95,7 +95,7 @@ put_string(struct json *j, const char *s, size_t n)
 }
 
 static void
-begin_value(struct json *j, const char *key)
+begin_value(struct jw *j, const char *key)
 {
     if (j->more[j->depth])
         put_c(j, ",");
@@ -107,7 +107,7 @@ begin_value(struct json *j, const char *key)
 }
 
 static void
-begin_nested(struct json *j, const char *key, const char *bracket)
+begin_nested(struct jw *j, const char *key, const char *bracket)
 {
     begin_value(j, key);
     put_c(j, bracket);
@@ -119,7 +119,7 @@ begin_nested(struct json *j, const char *key, const char *bracket)
 }
 
 static void
-end_nested(struct json *j, const char *bracket)
+end_nested(struct jw *j, const char *bracket)
 {
     if (j->depth == 0) {
         j->failed = true;
@@ -130,14 +130,14 @@ end_nested(struct json *j, const char *bracket)
 }
 
 void
-json_open(struct json *j, int fd)
+jw_open(struct jw *j, int fd)
 {
     memset(j, 0, sizeof(*j));
     j->fd = fd;
 }
 
 int
-json_finish(struct json *j)
+jw_finish(struct jw *j)
 {
     put_c(j, "\n");
     flush(j);
@@ -145,47 +145,47 @@ json_finish(struct json *j)
 }
 
 void
-json_object(struct json *j, const char *key)
+jw_object(struct jw *j, const char *key)
 {
     begin_nested(j, key, "{");
 }
 
 void
-json_array(struct json *j, const char *key)
+jw_array(struct jw *j, const char *key)
 {
     begin_nested(j, key, "[");
 }
 
 void
-json_end_object(struct json *j)
+jw_end_object(struct jw *j)
 {
     end_nested(j, "}");
 }
 
 void
-json_end_array(struct json *j)
+jw_end_array(struct jw *j)
 {
     end_nested(j, "]");
 }
 
 void
-json_bytes(struct json *j, const char *key, const char *p, size_t n)
+jw_bytes(struct jw *j, const char *key, const char *p, size_t n)
 {
     begin_value(j, key);
     put_string(j, p, n);
 }
 
 void
-json_text(struct json *j, const char *key, const char *value)
+jw_text(struct jw *j, const char *key, const char *value)
 {
     if (value == NULL)
-        json_null(j, key);
+        jw_null(j, key);
     else
-        json_bytes(j, key, value, strlen(value));
+        jw_bytes(j, key, value, strlen(value));
 }
 
 void
-json_int(struct json *j, const char *key, int64_t value)
+jw_int(struct jw *j, const char *key, int64_t value)
 {
     char text[24];
 
@@ -195,7 +195,7 @@ json_int(struct json *j, const char *key, int64_t value)
 }
 
 void
-json_uint(struct json *j, const char *key, uint64_t value)
+jw_uint(struct jw *j, const char *key, uint64_t value)
 {
     char text[24];
 
@@ -205,14 +205,14 @@ json_uint(struct json *j, const char *key, uint64_t value)
 }
 
 void
-json_bool(struct json *j, const char *key, bool value)
+jw_bool(struct jw *j, const char *key, bool value)
 {
     begin_value(j, key);
     put_c(j, value ? "true" : "false");
 }
 
 void
-json_null(struct json *j, const char *key)
+jw_null(struct jw *j, const char *key)
 {
     begin_value(j, key);
     put_c(j, "null");

@@ -13,7 +13,7 @@
 
 #define JSON_DEPTH_MAX 16
 
-struct json {
+struct jw {
     int fd;
     bool failed;                    /* a write failed, or nesting is too deep: the output is worthless */
     unsigned depth;
@@ -22,19 +22,19 @@ struct json {
     char buf[4096];
 };
 
-void json_open(struct json *j, int fd);
+void jw_open(struct jw *j, int fd);
 /* Flush; 0 when everything was written and everything is closed. */
-int json_finish(struct json *j);
+int jw_finish(struct jw *j);
 
-void json_object(struct json *j, const char *key);
-void json_array(struct json *j, const char *key);
-void json_end_object(struct json *j);
-void json_end_array(struct json *j);
-void json_text(struct json *j, const char *key, const char *value);     /* NULL is null */
-void json_bytes(struct json *j, const char *key, const char *p, size_t n);
-void json_int(struct json *j, const char *key, int64_t value);
-void json_uint(struct json *j, const char *key, uint64_t value);
-void json_bool(struct json *j, const char *key, bool value);
-void json_null(struct json *j, const char *key);
+void jw_object(struct jw *j, const char *key);
+void jw_array(struct jw *j, const char *key);
+void jw_end_object(struct jw *j);
+void jw_end_array(struct jw *j);
+void jw_text(struct jw *j, const char *key, const char *value);     /* NULL is null */
+void jw_bytes(struct jw *j, const char *key, const char *p, size_t n);
+void jw_int(struct jw *j, const char *key, int64_t value);
+void jw_uint(struct jw *j, const char *key, uint64_t value);
+void jw_bool(struct jw *j, const char *key, bool value);
+void jw_null(struct jw *j, const char *key);
 
 #endif

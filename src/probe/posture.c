@@ -18,39 +18,39 @@
 extern char **environ;
 
 static void
-put_ids(struct json *j)
+put_ids(struct jw *j)
 {
     gid_t groups[1024];
     uid_t r, e, s;
     gid_t gr, ge, gs;
     int n = getgroups(1024, groups);
 
-    json_array(j, "uid");
+    jw_array(j, "uid");
     if (getresuid(&r, &e, &s) == 0) {
-        json_uint(j, NULL, r);
-        json_uint(j, NULL, e);
-        json_uint(j, NULL, s);
+        jw_uint(j, NULL, r);
+        jw_uint(j, NULL, e);
+        jw_uint(j, NULL, s);
     }
-    json_end_array(j);
-    json_array(j, "gid");
+    jw_end_array(j);
+    jw_array(j, "gid");
     if (getresgid(&gr, &ge, &gs) == 0) {
-        json_uint(j, NULL, gr);
-        json_uint(j, NULL, ge);
-        json_uint(j, NULL, gs);
+        jw_uint(j, NULL, gr);
+        jw_uint(j, NULL, ge);
+        jw_uint(j, NULL, gs);
     }
-    json_end_array(j);
-    json_array(j, "groups");
+    jw_end_array(j);
+    jw_array(j, "groups");
     for (int i = 0; i < n; i++)
-        json_uint(j, NULL, groups[i]);
-    json_end_array(j);
+        jw_uint(j, NULL, groups[i]);
+    jw_end_array(j);
 }
 
 static void
-put_namespaces(struct json *j)
+put_namespaces(struct jw *j)
 {
     static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup" };
 
-    json_object(j, "namespaces");
+    jw_object(j, "namespaces");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[64], target[64];
         ssize_t n;
@@ -58,17 +58,17 @@ put_namespaces(struct json *j)
         snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
         n = readlink(path, target, sizeof(target) - 1);
         if (n < 0) {
-            json_null(j, names[i]);
+            jw_null(j, names[i]);
             continue;
         }
         target[n] = '\0';
-        json_text(j, names[i], target);
+        jw_text(j, names[i], target);
     }
-    json_end_object(j);
+    jw_end_object(j);
 }
 
 static void
-put_limits(struct json *j)
+put_limits(struct jw *j)
 {
     static const struct { const char *name; int which; } limits[] = {
         { "nofile", RLIMIT_NOFILE }, { "nproc", RLIMIT_NPROC }, { "core", RLIMIT_CORE }, { "memlock", RLIMIT_MEMLOCK },
@@ -76,48 +76,48 @@ put_limits(struct json *j)
         { "msgqueue", RLIMIT_MSGQUEUE }, { "sigpending", RLIMIT_SIGPENDING },
     };
 
-    json_object(j, "rlimits");      /* null: unlimited */
+    jw_object(j, "rlimits");      /* null: unlimited */
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct rlimit r;
 
         if (getrlimit(limits[i].which, &r) < 0)
             continue;
-        json_array(j, limits[i].name);
+        jw_array(j, limits[i].name);
         for (int k = 0; k < 2; k++) {
             rlim_t v = k == 0 ? r.rlim_cur : r.rlim_max;
 
             if (v == RLIM_INFINITY)
-                json_null(j, NULL);
+                jw_null(j, NULL);
             else
-                json_uint(j, NULL, v);
+                jw_uint(j, NULL, v);
         }
-        json_end_array(j);
+        jw_end_array(j);
     }
-    json_end_object(j);
+    jw_end_object(j);
 }
 
 static void
-put_environment(struct json *j)
+put_environment(struct jw *j)
 {
-    json_array(j, "environment");
+    jw_array(j, "environment");
     for (char **e = environ; *e != NULL; e++)
-        json_bytes(j, NULL, *e, strcspn(*e, "="));
-    json_end_array(j);
+        jw_bytes(j, NULL, *e, strcspn(*e, "="));
+    jw_end_array(j);
 }
 
 static void
-put_text_file(struct json *j, const char *key, const char *path)
+put_text_file(struct jw *j, const char *key, const char *path)
 {
     char text[4096];
     ssize_t n = read_small(path, text, sizeof(text));
 
     if (n < 0) {
-        json_null(j, key);
+        jw_null(j, key);
         return;
     }
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\0'))
         n--;
-    json_bytes(j, key, text, (size_t)n);
+    jw_bytes(j, key, text, (size_t)n);
 }
 
 /* Can it be opened for reading at all? Nothing is read; of a directory something must be there. */
@@ -140,7 +140,7 @@ opens(const char *path)
 }
 
 static void
-put_kernel_windows(struct json *j)
+put_kernel_windows(struct jw *j)
 {
     static const char *const paths[] = {
         "/proc/kcore", "/proc/kmsg", "/proc/kallsyms", "/proc/keys", "/proc/key-users", "/proc/timer_list",
@@ -150,63 +150,63 @@ put_kernel_windows(struct json *j)
         "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/vhost-vsock",
     };
 
-    json_array(j, "kernel_windows");    /* those that open */
+    jw_array(j, "kernel_windows");    /* those that open */
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         if (opens(paths[i]))
-            json_text(j, NULL, paths[i]);
-    json_end_array(j);
+            jw_text(j, NULL, paths[i]);
+    jw_end_array(j);
 }
 
 static void
-put_keyrings(struct json *j)
+put_keyrings(struct jw *j)
 {
     long id = syscall(SYS_keyctl, 0 /* GET_KEYRING_ID */, -3 /* SESSION */, 0);
 
     if (id < 0)
-        json_null(j, "session_keyring");    /* closed: what is wanted */
+        jw_null(j, "session_keyring");    /* closed: what is wanted */
     else
-        json_int(j, "session_keyring", id);
+        jw_int(j, "session_keyring", id);
 }
 
 void
-posture_self(const struct probe *p, struct json *j)
+posture_self(const struct probe *p, struct jw *j)
 {
     struct utsname u;
     struct stat st;
     char cwd[PATH_MAX];
 
     (void)p;
-    json_int(j, "pid", getpid());
-    json_int(j, "ppid", getppid());
+    jw_int(j, "pid", getpid());
+    jw_int(j, "ppid", getppid());
     put_ids(j);
     put_namespaces(j);
     put_limits(j);
     put_environment(j);
-    json_text(j, "cwd", getcwd(cwd, sizeof(cwd)));
-    json_object(j, "root");
+    jw_text(j, "cwd", getcwd(cwd, sizeof(cwd)));
+    jw_object(j, "root");
     if (stat("/", &st) == 0) {
-        json_uint(j, "dev", st.st_dev);
-        json_uint(j, "ino", st.st_ino);
+        jw_uint(j, "dev", st.st_dev);
+        jw_uint(j, "ino", st.st_ino);
     }
-    json_end_object(j);
-    json_text(j, "hostname", uname(&u) == 0 ? u.nodename : NULL);
+    jw_end_object(j);
+    jw_text(j, "hostname", uname(&u) == 0 ? u.nodename : NULL);
     put_text_file(j, "cgroup", "/proc/self/cgroup");
     put_text_file(j, "uid_map", "/proc/self/uid_map");
     put_text_file(j, "gid_map", "/proc/self/gid_map");
-    json_bool(j, "kernel_command_line", opens("/proc/cmdline"));
+    jw_bool(j, "kernel_command_line", opens("/proc/cmdline"));
     put_kernel_windows(j);
     put_keyrings(j);
-    json_int(j, "landlock_abi", syscall(SYS_landlock_create_ruleset, NULL, 0, 1));
+    jw_int(j, "landlock_abi", syscall(SYS_landlock_create_ruleset, NULL, 0, 1));
 }
 
 int
 posture_write(const struct probe *p, int fd)
 {
-    static struct json j;
+    static struct jw j;
 
-    json_open(&j, fd);
-    json_object(&j, NULL);
-    json_int(&j, "probe", 1);
+    jw_open(&j, fd);
+    jw_object(&j, NULL);
+    jw_int(&j, "probe", 1);
     posture_descriptors(&j);    /* first: before anything here opens one */
     posture_self(p, &j);
     posture_processes(p, &j);
@@ -214,6 +214,6 @@ posture_write(const struct probe *p, int fd)
     posture_network(&j);
     posture_paths(p, &j);
     posture_tree(p, &j);
-    json_end_object(&j);
-    return json_finish(&j);
+    jw_end_object(&j);
+    return jw_finish(&j);
 }

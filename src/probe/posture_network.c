@@ -16,7 +16,7 @@
 
 /* Calls @fn for each line of @path after @skip lines. */
 static void
-each_line(const char *path, unsigned skip, void (*fn)(struct json *, const char *), struct json *j)
+each_line(const char *path, unsigned skip, void (*fn)(struct jw *, const char *), struct jw *j)
 {
     static char text[1 << 18];
     char *line = text;
@@ -37,22 +37,22 @@ each_line(const char *path, unsigned skip, void (*fn)(struct json *, const char 
 }
 
 static void
-put_interface(struct json *j, const char *line)
+put_interface(struct jw *j, const char *line)
 {
     line += strspn(line, " ");
-    json_bytes(j, NULL, line, strcspn(line, ":"));
+    jw_bytes(j, NULL, line, strcspn(line, ":"));
 }
 
 /* "Iface Destination Gateway ..." */
 static void
-put_route(struct json *j, const char *line)
+put_route(struct jw *j, const char *line)
 {
-    json_bytes(j, NULL, line, strcspn(line, "\t "));
+    jw_bytes(j, NULL, line, strcspn(line, "\t "));
 }
 
 /* The last word of an ipv6_route line is the device. */
 static void
-put_route6(struct json *j, const char *line)
+put_route6(struct jw *j, const char *line)
 {
     size_t n = strlen(line), start;
 
@@ -61,12 +61,12 @@ put_route6(struct json *j, const char *line)
     start = n;
     while (start > 0 && line[start - 1] != ' ')
         start--;
-    json_bytes(j, NULL, line + start, n - start);
+    jw_bytes(j, NULL, line + start, n - start);
 }
 
 /* "sl local remote state ...": state 0A listens (TCP), 07 is an unconnected UDP socket */
 static void
-put_listener(struct json *j, const char *line, const char *state)
+put_listener(struct jw *j, const char *line, const char *state)
 {
     const char *colon = strchr(line, ':'), *local, *at;
 
@@ -78,29 +78,29 @@ put_listener(struct json *j, const char *line, const char *state)
     at += strcspn(at, " ");
     at += strspn(at, " ");
     if (strncmp(at, state, 2) == 0)
-        json_bytes(j, NULL, local, strcspn(local, " "));
+        jw_bytes(j, NULL, local, strcspn(local, " "));
 }
 
 static void
-put_tcp(struct json *j, const char *line)
+put_tcp(struct jw *j, const char *line)
 {
     put_listener(j, line, "0A");
 }
 
 static void
-put_udp(struct json *j, const char *line)
+put_udp(struct jw *j, const char *line)
 {
     put_listener(j, line, "07");
 }
 
 /* "Num RefCount Protocol Flags Type St Inode Path": abstract names start with @ */
 static void
-put_abstract(struct json *j, const char *line)
+put_abstract(struct jw *j, const char *line)
 {
     const char *at = strstr(line, " @");
 
     if (at != NULL)
-        json_text(j, NULL, at + 1);
+        jw_text(j, NULL, at + 1);
 }
 
 /* Does the kernel have a way to the documentation address 192.0.2.1? Connecting a datagram socket sends nothing. */
@@ -115,33 +115,33 @@ has_route_out(void)
 }
 
 void
-posture_network(struct json *j)
+posture_network(struct jw *j)
 {
     struct if_nameindex *names = if_nameindex();
 
-    json_array(j, "interfaces");
+    jw_array(j, "interfaces");
     if (names != NULL) {
         for (struct if_nameindex *i = names; i->if_index != 0; i++)
-            json_text(j, NULL, i->if_name);
+            jw_text(j, NULL, i->if_name);
         if_freenameindex(names);
     } else {
         each_line("/proc/self/net/dev", 2, put_interface, j);
     }
-    json_end_array(j);
-    json_array(j, "routes");
+    jw_end_array(j);
+    jw_array(j, "routes");
     each_line("/proc/self/net/route", 1, put_route, j);
     each_line("/proc/self/net/ipv6_route", 0, put_route6, j);
-    json_end_array(j);
-    json_array(j, "tcp_listeners");
+    jw_end_array(j);
+    jw_array(j, "tcp_listeners");
     each_line("/proc/self/net/tcp", 1, put_tcp, j);
     each_line("/proc/self/net/tcp6", 1, put_tcp, j);
-    json_end_array(j);
-    json_array(j, "udp_sockets");
+    jw_end_array(j);
+    jw_array(j, "udp_sockets");
     each_line("/proc/self/net/udp", 1, put_udp, j);
     each_line("/proc/self/net/udp6", 1, put_udp, j);
-    json_end_array(j);
-    json_array(j, "abstract_sockets");
+    jw_end_array(j);
+    jw_array(j, "abstract_sockets");
     each_line("/proc/self/net/unix", 1, put_abstract, j);
-    json_end_array(j);
-    json_bool(j, "route_out", has_route_out());
+    jw_end_array(j);
+    jw_bool(j, "route_out", has_route_out());
 }

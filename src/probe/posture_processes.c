@@ -14,7 +14,7 @@
 #define THREADS_MAX 20000
 
 static void
-put_thread(struct json *j, const char *pid, const char *tid)
+put_thread(struct jw *j, const char *pid, const char *tid)
 {
     static const struct { const char *key, *field; } texts[] = {
         { "name", "Name" },     { "uids", "Uid" },    { "ppid", "PPid" },   { "cap_inh", "CapInh" },
@@ -27,16 +27,16 @@ put_thread(struct json *j, const char *pid, const char *tid)
     snprintf(path, sizeof(path), "/proc/%s/task/%s/status", pid, tid);
     if (read_small(path, text, sizeof(text)) <= 0)
         return;
-    json_object(j, NULL);
-    json_text(j, "pid", pid);
-    json_text(j, "tid", tid);
+    jw_object(j, NULL);
+    jw_text(j, "pid", pid);
+    jw_text(j, "tid", tid);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        json_text(j, texts[i].key, field_of(text, texts[i].field, value, sizeof(value)) ? value : NULL);
-    json_end_object(j);
+        jw_text(j, texts[i].key, field_of(text, texts[i].field, value, sizeof(value)) ? value : NULL);
+    jw_end_object(j);
 }
 
 static void
-put_threads_of(struct json *j, const char *pid, size_t *left)
+put_threads_of(struct jw *j, const char *pid, size_t *left)
 {
     char path[64];
     struct dirent *e;
@@ -54,51 +54,51 @@ put_threads_of(struct json *j, const char *pid, size_t *left)
 
 /* Which of its private files open: memory and environment of other processes are theirs. */
 static void
-put_access(struct json *j, const char *pid)
+put_access(struct jw *j, const char *pid)
 {
     static const struct { const char *name; int flags; } files[] = {
         { "exe", O_RDONLY }, { "environ", O_RDONLY }, { "maps", O_RDONLY }, { "mem", O_RDONLY },
         { "root", O_PATH | O_DIRECTORY }, { "cwd", O_PATH | O_DIRECTORY }, { "fd/0", O_PATH },
     };
 
-    json_object(j, NULL);
-    json_text(j, "pid", pid);
-    json_array(j, "opens");
+    jw_object(j, NULL);
+    jw_text(j, "pid", pid);
+    jw_array(j, "opens");
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[64];
 
         snprintf(path, sizeof(path), "/proc/%s/%s", pid, files[i].name);
         cleanup_close int fd = open(path, files[i].flags | O_CLOEXEC);
         if (fd >= 0)
-            json_text(j, NULL, files[i].name);
+            jw_text(j, NULL, files[i].name);
     }
-    json_end_array(j);
-    json_end_object(j);
+    jw_end_array(j);
+    jw_end_object(j);
 }
 
 void
-posture_processes(const struct probe *p, struct json *j)
+posture_processes(const struct probe *p, struct jw *j)
 {
     cleanup_dir DIR *dir = opendir("/proc");
     size_t left = THREADS_MAX;
     struct dirent *e;
     char parent[16], outside[16];
 
-    json_array(j, "threads");
+    jw_array(j, "threads");
     while (dir != NULL && left > 0 && (e = readdir(dir)) != NULL)
         if (all_digits(e->d_name))
             put_threads_of(j, e->d_name, &left);
-    json_end_array(j);
-    json_bool(j, "threads_complete", left > 0);
+    jw_end_array(j);
+    jw_bool(j, "threads_complete", left > 0);
     snprintf(parent, sizeof(parent), "%d", (int)getppid());
     snprintf(outside, sizeof(outside), "%d", (int)p->host_pid);
-    json_array(j, "others");
+    jw_array(j, "others");
     put_access(j, "1");
     if (strcmp(parent, "1") != 0 && strcmp(parent, "0") != 0)
         put_access(j, parent);
     if (p->host_pid > 1 && strcmp(outside, parent) != 0)
         put_access(j, outside);
-    json_end_array(j);
+    jw_end_array(j);
 }
 
 static const char *
@@ -120,7 +120,7 @@ kind_of(const struct stat *st, const char *target)
 }
 
 static void
-put_descriptor(struct json *j, const char *name)
+put_descriptor(struct jw *j, const char *name)
 {
     static const char *const access_modes[] = { "read", "write", "both", "other" };
     char path[64], target[256];
@@ -139,27 +139,27 @@ put_descriptor(struct json *j, const char *name)
     close_flag = fcntl(fd, F_GETFD);
     if (flags < 0 || fstat(fd, &st) < 0)
         return;
-    json_object(j, NULL);
-    json_int(j, "fd", fd);
-    json_text(j, "kind", kind_of(&st, target));
-    json_text(j, "target", target);
-    json_text(j, "access", flags & O_PATH ? "path" : access_modes[flags & O_ACCMODE]);
-    json_bool(j, "close_on_exec", (close_flag & FD_CLOEXEC) != 0);
-    json_end_object(j);
+    jw_object(j, NULL);
+    jw_int(j, "fd", fd);
+    jw_text(j, "kind", kind_of(&st, target));
+    jw_text(j, "target", target);
+    jw_text(j, "access", flags & O_PATH ? "path" : access_modes[flags & O_ACCMODE]);
+    jw_bool(j, "close_on_exec", (close_flag & FD_CLOEXEC) != 0);
+    jw_end_object(j);
 }
 
 void
-posture_descriptors(struct json *j)
+posture_descriptors(struct jw *j)
 {
     cleanup_dir DIR *dir = opendir("/proc/self/fd");
     struct dirent *e;
     char own[16];
 
-    json_bool(j, "descriptors_listed", dir != NULL);
-    json_array(j, "descriptors");
+    jw_bool(j, "descriptors_listed", dir != NULL);
+    jw_array(j, "descriptors");
     snprintf(own, sizeof(own), "%d", dir != NULL ? dirfd(dir) : -1);
     while (dir != NULL && (e = readdir(dir)) != NULL)
         if (all_digits(e->d_name) && strcmp(e->d_name, own) != 0)
             put_descriptor(j, e->d_name);
-    json_end_array(j);
+    jw_end_array(j);
 }

@@ -111,18 +111,18 @@ walk_from(struct walk *w, const char *start)
 }
 
 static void
-put_found(struct json *j, const char *key, struct walk *w, enum kind kind)
+put_found(struct jw *j, const char *key, struct walk *w, enum kind kind)
 {
-    json_array(j, key);
+    jw_array(j, key);
     for (size_t i = 0; i < w->n[kind] && i < FOUND_MAX; i++)
-        json_text(j, NULL, w->found[kind][i]);
-    json_end_array(j);
+        jw_text(j, NULL, w->found[kind][i]);
+    jw_end_array(j);
     for (size_t i = 0; i < w->n[kind] && i < FOUND_MAX; i++)
         free(w->found[kind][i]);
 }
 
 void
-posture_tree(const struct probe *p, struct json *j)
+posture_tree(const struct probe *p, struct jw *j)
 {
     static struct walk tree, proc, sys;
 
@@ -132,19 +132,19 @@ posture_tree(const struct probe *p, struct json *j)
         put_found(j, "unix_sockets", &tree, SOCKETS);
         put_found(j, "setuid_files", &tree, SETUID);
         put_found(j, "devices", &tree, DEVICES);
-        json_bool(j, "tree_complete", tree.left > 0);
+        jw_bool(j, "tree_complete", tree.left > 0);
     }
     proc = sys = (struct walk){ .gentle = p->bare, .kernel = true };
     walk_from(&proc, "/proc");
     put_found(j, "writable_proc", &proc, WRITABLE);
     walk_from(&sys, "/sys");
     put_found(j, "writable_sys", &sys, WRITABLE);
-    json_bool(j, "kernel_complete", proc.left > 0 && sys.left > 0);
+    jw_bool(j, "kernel_complete", proc.left > 0 && sys.left > 0);
 }
 
 /* One line of mountinfo: id parent major:minor root point options [tags] - type source super */
 static void
-put_mount(struct json *j, char *line)
+put_mount(struct jw *j, char *line)
 {
     char *words[7] = { NULL }, *at = line, *tail = strstr(line, " - ");
     static const char *const flags[] = { "ro", "nosuid", "nodev", "noexec" };
@@ -161,29 +161,29 @@ put_mount(struct json *j, char *line)
     }
     if (words[5] == NULL)
         return;
-    json_object(j, NULL);
-    json_text(j, "point", words[4]);
-    json_bytes(j, "type", tail, strcspn(tail, " "));
+    jw_object(j, NULL);
+    jw_text(j, "point", words[4]);
+    jw_bytes(j, "type", tail, strcspn(tail, " "));
     for (size_t f = 0; f < sizeof(flags) / sizeof(flags[0]); f++) {
         bool has = false;
         size_t n = strlen(flags[f]);
 
         for (const char *o = words[5]; o != NULL && *o != '\0'; o = strchr(o, ','), o = o != NULL ? o + 1 : NULL)
             has |= strncmp(o, flags[f], n) == 0 && (o[n] == ',' || o[n] == '\0');
-        json_bool(j, flags[f], has);
+        jw_bool(j, flags[f], has);
     }
-    json_end_object(j);
+    jw_end_object(j);
 }
 
 void
-posture_mounts(struct json *j)
+posture_mounts(struct jw *j)
 {
     static char text[1 << 20];
     ssize_t n = read_small("/proc/self/mountinfo", text, sizeof(text));
     char *line = text, *end;
 
-    json_bool(j, "mounts_listed", n > 0);
-    json_array(j, "mounts");
+    jw_bool(j, "mounts_listed", n > 0);
+    jw_array(j, "mounts");
     while (n > 0 && *line != '\0') {
         end = strchr(line, '\n');
         if (end != NULL)
@@ -193,7 +193,7 @@ posture_mounts(struct json *j)
             break;
         line = end + 1;
     }
-    json_end_array(j);
+    jw_end_array(j);
 }
 
 /* O_PATH would prove nothing: the question is whether the content can be had. */
@@ -242,16 +242,16 @@ writable(const char *path)
 }
 
 void
-posture_paths(const struct probe *p, struct json *j)
+posture_paths(const struct probe *p, struct jw *j)
 {
-    json_array(j, "readable");
+    jw_array(j, "readable");
     for (size_t i = 0; i < p->n_read; i++)
         if (readable(p->read_paths[i]))
-            json_text(j, NULL, p->read_paths[i]);
-    json_end_array(j);
-    json_array(j, "writable");
+            jw_text(j, NULL, p->read_paths[i]);
+    jw_end_array(j);
+    jw_array(j, "writable");
     for (size_t i = 0; i < p->n_write; i++)
         if (!p->bare && writable(p->write_paths[i]))
-            json_text(j, NULL, p->write_paths[i]);
-    json_end_array(j);
+            jw_text(j, NULL, p->write_paths[i]);
+    jw_end_array(j);
 }

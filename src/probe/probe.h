@@ -50,13 +50,13 @@ struct probe {
 };
 
 /* posture*.c: each puts its own keys into the open object. */
-void posture_self(const struct probe *p, struct json *j);           /* ids, namespaces, limits, environment ... */
-void posture_processes(const struct probe *p, struct json *j);      /* every thread of every visible process */
-void posture_descriptors(struct json *j);
-void posture_mounts(struct json *j);
-void posture_tree(const struct probe *p, struct json *j);           /* sockets, devices, setuid files, writable /proc */
-void posture_network(struct json *j);
-void posture_paths(const struct probe *p, struct json *j);          /* --read and --write */
+void posture_self(const struct probe *p, struct jw *j);           /* ids, namespaces, limits, environment ... */
+void posture_processes(const struct probe *p, struct jw *j);      /* every thread of every visible process */
+void posture_descriptors(struct jw *j);
+void posture_mounts(struct jw *j);
+void posture_tree(const struct probe *p, struct jw *j);           /* sockets, devices, setuid files, writable /proc */
+void posture_network(struct jw *j);
+void posture_paths(const struct probe *p, struct jw *j);          /* --read and --write */
 
 /* Everything above as one object. 0 or -1. */
 int posture_write(const struct probe *p, int fd);
@@ -72,7 +72,8 @@ ssize_t read_small(const char *path, char *out, size_t n);
 /* The value of "Name:" in the text of a status file, copied up to the end of its line. */
 bool field_of(const char *text, const char *name, char *out, size_t n);
 bool all_digits(const char *s);
-/* A fresh directory that this process may write to, made in @first, or else in one of the usual places; "" when there is none. */
+/* A fresh directory that this process may write to, made in @first, or else in one of the usual places; "" when there
+ * is none. */
 void scratch_dir(const char *first, char *out, size_t n);
 
 #endif

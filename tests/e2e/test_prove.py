@@ -115,6 +115,20 @@ def test_a_link_beside_a_credential_place_does_not_open_it(anyone, mode, link):
     assert inside.code == 1 and "a key" not in inside.out
 
 
+@requirement("R03")
+@pytest.mark.parametrize("flags", [["--mode", "light"], ["--mode", "standard", "--view", "host"], ["--mode", "standard"]])
+def test_a_credential_place_that_is_a_link_is_closed_too(anyone, flags):
+    """~/.ssh as a link to where a dotfile manager keeps it."""
+    kept = anyone.home / "dotfiles" / "ssh"
+    kept.mkdir(parents=True)
+    (kept / "id_ed25519").write_text("a key")
+    (anyone.home / ".ssh").symlink_to("dotfiles/ssh")
+    report = prove(anyone, "--quick", *flags)
+    assert "posture.paths.credentials" in checks(report, "held")
+    inside = anyone("run", *flags, "--", "/bin/cat", anyone.home / ".ssh" / "id_ed25519")
+    assert inside.code == 1 and "a key" not in inside.out
+
+
 def test_what_a_policy_opens_is_shown_as_not_promised(cloche):
     report = prove(cloche, "--quick", "--mode", "standard", "--network", "host")
     open_ = checks(report, "not-promised")
