@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -125,11 +126,15 @@ ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid,
     cleanup_close int pidfd = -1, ns = -1;
     char path[64];
     int saved;
+    pid_t parent = getpid();
     pid_t pid = ns_clone(CLONE_NEWUSER, -1, &pidfd, err);
 
     if (pid < 0)
         return -1;
     if (pid == 0) {
+        /* it only holds the namespace open: it must not outlive a parent that is killed meanwhile */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+            _exit(1);
         for (;;)
             pause();
     }
