@@ -71,15 +71,21 @@ janitor_start(struct janitor *j, janitor_job *job, void *ctx, struct err *err)
     return 0;
 }
 
+/* Dismissed and not yet reaped: it is waited for with the next one, or by whoever inherits it. */
+static pid_t unreaped = -1;
+
 void
 janitor_dismiss(struct janitor *j, bool done)
 {
     if (j->pid <= 0)
         return;
+    if (unreaped > 0)
+        while (waitpid(unreaped, NULL, 0) < 0 && errno == EINTR)
+            ;
+    unreaped = -1;
     if (done) {
         kill(j->pid, SIGKILL);
-        while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        unreaped = j->pid;
     }
     close_fd(&j->pipe);
     j->pid = -1;

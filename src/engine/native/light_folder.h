@@ -8,7 +8,7 @@
 
 #include "engine/native/plan.h"
 
-/* Its path, decided when the plan is made: nobody can guess it before it exists. */
+/* Its path, decided first of all, so that the janitor knows it: nobody can guess it before it exists. */
 int light_folder_plan(struct native_plan *plan, const char *id, struct err *err);
 /* Make it with its home/ and tmp/. Nothing may be there yet. */
 int light_folder_make(const struct native_plan *plan, struct err *err);

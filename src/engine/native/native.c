@@ -34,7 +34,7 @@
 /* The kernel counts tmpfs pages as memory of whoever writes them; a disk limit must not become an out-of-memory
  * kill. So the hard limit is memory and disk together, and native_over_memory() watches what is not files. */
 static void
-cgroup_limits_of(const struct native_plan *plan, const struct policy *p, struct cgroup_limits *out)
+cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
 {
     out->cpu_milli = p->limits.cpu_milli.v;
     /* the tool presets are wide; where somebody asked for a limit (or runs a stranger's code) it must hold */
@@ -43,7 +43,7 @@ cgroup_limits_of(const struct native_plan *plan, const struct policy *p, struct 
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
     out->memory = p->limits.memory.v;
-    if (out->memory > 0 && !plan->light && __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
+    if (out->memory > 0 && p->mode.v != MODE_LIGHT && __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
         out->memory = 0;
 }
 
@@ -160,12 +160,18 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
 {
     struct cgroup_limits limits;
 
-    if (random_id(sb->id, err) < 0 || plan_make(&sb->plan, p, sb->id, err) < 0)
+    if (random_id(sb->id, err) < 0)
         return -1;
     sb->memory_limit = p->limits.memory.v;
-    cgroup_limits_of(&sb->plan, p, &limits);
+    cgroup_limits_of(p, &limits);
     cgroup_find(&sb->cgroup, sb->id, &limits);
-    if ((sb->cgroup.kind != CGROUP_NONE || sb->plan.light) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
+    if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
+        return -1;
+    /* before anything that it may have to remove, and while this process is small: it is a fork */
+    if ((sb->cgroup.kind == CGROUP_V1 || sb->cgroup.kind == CGROUP_V2 || p->mode.v == MODE_LIGHT) &&
+        janitor_start(&sb->janitor, tidy, sb, err) < 0)
+        return -1;
+    if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;

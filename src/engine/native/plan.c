@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "engine/native/light_folder.h"
 #include "wall/caps.h"
 
 /* --- arena: blocks that live as long as the plan ------------------------------------------------------------- */
@@ -63,16 +62,9 @@ plan_printf(struct native_plan *plan, const char *fmt, ...)
 }
 
 char *
-plan_copy(struct native_plan *plan, const void *p, size_t n)
+plan_room(struct native_plan *plan, size_t n)
 {
-    char *out = arena_get(plan, n + 1);
-
-    if (out == NULL)
-        return NULL;
-    if (n > 0)
-        memcpy(out, p, n);
-    out[n] = '\0';
-    return out;
+    return arena_get(plan, n);
 }
 
 struct root_item *
@@ -294,7 +286,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     /* without Landlock the mount alone has to keep the root as it is */
     plan->root.readonly_root =
         (p->read_only_root.v || plan->landlock_support.abi == 0) && p->view.v == VIEW_PRIVATE;
-    if (plan->light && light_folder_plan(plan, id, err) < 0)
+    if (plan->light && plan_rule(plan, plan->light_folder, LANDLOCK_FULL, false, err) < 0)
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 || plan_protect(plan, p, err) < 0 ||
         plan_env(plan, p, id, err) < 0)

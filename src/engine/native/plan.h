@@ -92,7 +92,7 @@ void plan_free(struct native_plan *plan);
 
 /* Arena strings: live as long as the plan. NULL (and @err) when memory is gone. */
 char *plan_printf(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *plan_copy(struct native_plan *plan, const void *p, size_t n);   /* @n bytes and a NUL */
+char *plan_room(struct native_plan *plan, size_t n);
 struct root_item *plan_item(struct native_plan *plan, enum root_op op, const char *source, const char *dest,
                             struct err *err);
 int plan_rule(struct native_plan *plan, const char *path, enum landlock_access access, bool optional,

@@ -65,18 +65,19 @@ etc_file(struct native_plan *plan, const char *path, char *content, struct err *
 
 /* A small file is copied: that is cheaper than one mount more, which costs when it is made and when it goes. */
 static int
-etc_copy(struct native_plan *plan, const char *path, struct err *err)
+etc_copy(struct native_plan *plan, const char *path, size_t size, struct err *err)
 {
-    cleanup_buf struct buf text = BUF_INIT(COPY_MAX);
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char *text = fd >= 0 ? plan_room(plan, size + 1) : NULL;
     struct root_item *item;
 
-    if (io_read_file(AT_FDCWD, path, &text) < 0)
+    if (fd < 0 || (text != NULL && size > 0 && io_read_full(fd, text, size) < 0))
         return 0;       /* not readable for us: not for the sandbox either */
-    item = plan_item(plan, ROOT_FILE, plan_copy(plan, text.p, text.n), path, err);
+    item = plan_item(plan, ROOT_FILE, text, text != NULL ? path : NULL, err);
     if (item == NULL)
         return -1;
     item->mode = 0644;
-    item->size = text.n;
+    item->size = size;
     return 0;
 }
 
@@ -102,7 +103,7 @@ etc_entry(struct native_plan *plan, const char *name, struct err *err)
         return plan_item(plan, ROOT_SYMLINK, plan_printf(plan, "%s", target), path, err) != NULL ? 0 : -1;
     }
     if (S_ISREG(st.st_mode) && st.st_size <= COPY_MAX)
-        return etc_copy(plan, path, err);
+        return etc_copy(plan, path, (size_t)st.st_size, err);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return 0;
     item = plan_item(plan, ROOT_BIND, path, path, err);
