@@ -32,6 +32,7 @@ static const struct {
     { CHANGE_ATTRS_LOST, "attributes-dropped", "applied without its access control list or capabilities" },
 };
 
+#define SHOWN_MAX 100       /* bytes of a path that is too long */
 #define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
 
 const char *
@@ -180,8 +181,8 @@ cow_quoted(const struct changes *c, size_t i, struct buf *out)
     buf_reset(out);
     if (change_path(c, i, &path) < 0)
         return buf_puts(out, "(a path too long to print)");
-    /* what apply will not take is shown by its beginning */
-    size_t n = path.n > TREE_PATH_MAX ? TREE_PATH_MAX : path.n;
+    /* what apply will not take for its length is shown by its beginning */
+    size_t n = path.n > TREE_PATH_MAX ? SHOWN_MAX : path.n;
     quote_name(out, "", (struct str){ .p = (char *)path.p, .n = n });
     if (n < path.n)
         buf_puts(out, "...");

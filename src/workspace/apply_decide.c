@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "workspace/apply.h"
 #include "workspace/tree.h"
 
@@ -77,17 +78,24 @@ keep_for_children(const struct changes *c, struct apply_plan *plan)
     }
 }
 
-/* Nothing can be put below a directory that is not made, or taken out of one that is replaced as a whole. */
-static void
-follow_parents(const struct changes *c, struct apply_plan *plan)
+/* Nothing can be put below a directory that is not made, or taken out of one that is replaced as a whole: such a
+ * directory that is not applied closes all below it. */
+static int
+follow_parents(const struct changes *c, struct apply_plan *plan, struct err *err)
 {
+    cleanup_free bool *closed = calloc(c->n, sizeof(*closed));
+
+    if (closed == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     for (size_t i = 1; i < c->n; i++) {
         const struct change *p = &c->v[c->v[i].parent];
         enum fate above = plan->fate[c->v[i].parent];
         bool replaced = p->kind == CHANGE_TYPE && S_ISDIR(p->lower.mode);
-        if (plan->fate[i] == FATE_APPLIED && above != FATE_APPLIED && (becomes_directory(p) || replaced))
+        closed[i] = closed[c->v[i].parent] || ((becomes_directory(p) || replaced) && above != FATE_APPLIED);
+        if (closed[i] && plan->fate[i] == FATE_APPLIED)
             plan->fate[i] = above == FATE_CONFLICT ? FATE_CONFLICT : FATE_WITHHELD;
     }
+    return 0;
 }
 
 static int
@@ -122,12 +130,15 @@ apply_decide(const struct changes *c, const struct apply_options *options, struc
     plan->fate = calloc(c->n, sizeof(*plan->fate));
     if (plan->fate == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
-    if (own_fates(c, options, plan, err) < 0) {
+    int r = own_fates(c, options, plan, err);
+    if (r == 0) {
+        keep_for_children(c, plan);
+        r = follow_parents(c, plan, err);
+    }
+    if (r < 0) {
         apply_plan_free(plan);
         return -1;
     }
-    keep_for_children(c, plan);
-    follow_parents(c, plan);
     for (size_t i = 1; i < c->n; i++) {
         plan->n_applied += plan->fate[i] == FATE_APPLIED;
         plan->n_withheld += plan->fate[i] == FATE_WITHHELD;

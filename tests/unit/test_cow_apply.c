@@ -154,6 +154,24 @@ withheld(void **state)
     assert_true(S_ISLNK(mode_of(f->project, "out")));
 }
 
+/* What cannot be put in a directory's place keeps all of it, however deep. */
+static void
+withheld_as_a_whole(void **state)
+{
+    struct fixture *f = *state;
+
+    folder(f->project, "dir");
+    folder(f->project, "dir/sub");
+    put(f->project, "dir/sub/f", "f");
+    put(f->project, "dir/g", "g");
+    fixture_run(f);
+    assert_int_equal(mkfifoat(f->upper, "dir", 0644), 0);
+    put(f->upper, "other", "o");
+    apply_ok(f, &everything, 1, 4);
+    expect(f->project, "dir/sub/f", "f");
+    expect(f->project, "other", "o");
+}
+
 static void
 chosen_paths(void **state)
 {
@@ -393,7 +411,8 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        T(every_kind), T(withheld), T(chosen_paths), T(conflicts_apply_nothing), T(planted_links), T(failure_undoes),
+        T(every_kind), T(withheld), T(withheld_as_a_whole), T(chosen_paths), T(conflicts_apply_nothing),
+            T(planted_links), T(failure_undoes),
         T(interrupted_anywhere), T(damaged_journal_is_refused), T(sparse_files_stay_sparse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
