@@ -1,0 +1,282 @@
+"""The name guard, from outside: no attack makes a protected name, and honest programs do not notice it.
+
+docs/name-guard.md has the theory; tests/unit/test_guard*.c try the guard alone.
+"""
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from helpers import leaks, requirement
+from helpers.places import PYTHON
+from helpers.runner import wait_for
+
+pytestmark = requirement("R91", "R11")
+
+ATTACKS = Path(__file__).parent / "attacks"
+RACES = re.findall(r'^    \{ "([a-z-]+)", "', (ATTACKS / "guard_race.c").read_text(encoding="ascii"), re.M)
+PROTECTED = (".git/hooks", ".git/config", ".bashrc", ".vscode", ".idea", ".mcp.json", ".claude/commands")
+MODES = ("standard", "light", "max")
+
+
+@pytest.fixture(scope="session")
+def racer(tmp_path_factory):
+    """The race program, built once."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    built = tmp_path_factory.mktemp("racer") / "guard_race"
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-pthread", "-o", built, ATTACKS / "guard_race.c"], check=True)
+    return built
+
+
+def put(source, project, cloche):
+    target = project / source.name
+    shutil.copy(source, target)
+    target.chmod(0o755)
+    if cloche.person is not None and os.geteuid() == 0:
+        os.chown(target, cloche.person.pw_uid, cloche.person.pw_gid)
+    return target
+
+
+def inside(project, mode):
+    return str(project) if mode == "light" else "/workspace"
+
+
+def assert_nothing_planted(project):
+    planted = [name for name in PROTECTED if os.path.lexists(project / name)]
+    assert not planted, f"on the host's side: {planted}"
+    git = project / ".git"
+    assert not git.is_symlink() and (git.is_dir() or not git.exists()), "a .git that leads elsewhere"
+
+
+def test_there_are_races():
+    assert len(RACES) >= 10
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("race", RACES)
+def test_races(cloche, command, project, racer, mode, race):
+    program = put(racer, project, cloche)
+    if mode == "standard":
+        bare = project.parent / "bare"
+        bare.mkdir(mode=0o777)
+        bare.chmod(0o777)
+        assert command([program, race, "30000"], cwd=bare, check=False).code == 0, "no attack at all"
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", f"{inside(project, mode)}/{program.name}",
+                    race, "600", timeout=120)
+    assert result.code == 1, f"{race} made a protected name: {result!r}"
+    assert_nothing_planted(project)
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", MODES)
+def test_every_way(cloche, command, project, mode):
+    script = put(ATTACKS / "guard_ways.py", project, cloche)
+    if mode == "standard":
+        bare = project.parent / "bare"
+        bare.mkdir(mode=0o777)
+        bare.chmod(0o777)
+        assert ".git/hooks" in command([PYTHON, "-I", script], cwd=bare).out, "no attack at all"
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-I",
+                    f"{inside(project, mode)}/{script.name}")
+    assert result.out.strip() == "planted:", result
+    assert_nothing_planted(project)
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", MODES)
+def test_denials_are_reported(cloche, project, mode):
+    result = cloche("run", "--mode", mode, "--workspace", project, "--json", "--", "sh", "-c",
+                    "for i in 1 2 3; do echo > .bashrc; done; mkdir -p .git/hooks; true")
+    denied = {(d["op"], os.path.basename(d["target"])): d for d in result.json["denied"]}
+    assert denied[("create", ".bashrc")]["count"] == 3, result.json["denied"]
+    assert denied[("mkdir", "hooks")]["rule"].endswith(".git/hooks"), result.json["denied"]
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("signal_to", ["cloche", "everything"])
+def test_sigkill_in_the_middle_of_attacks(cloche, project, racer, signal_to):
+    """Whatever is killed first, a call that was under way is not finished without its judge."""
+    program = put(racer, project, cloche)
+    for delay in (0.05, 0.2, 0.4):
+        process = cloche.popen("run", "--workspace", project, "--", f"/workspace/{program.name}", "open", "5000")
+        threading.Event().wait(delay)
+        victims = [process.pid] if signal_to == "cloche" else [*leaks.descendants(process.pid), process.pid]
+        for pid in victims:
+            try:
+                os.kill(pid, 9)
+            except ProcessLookupError:
+                pass
+        process.communicate(timeout=60)
+        assert wait_for(lambda: leaks.reap_adopted(set()) or not leaks.descendants())
+        assert_nothing_planted(project)
+
+
+# --- honest programs
+
+
+def tree(path):
+    """Names, kinds, modes and contents below @path."""
+    found = {}
+    for entry in sorted(path.rglob("*")):
+        st = entry.lstat()
+        what = os.readlink(entry) if entry.is_symlink() else entry.read_bytes() if entry.is_file() else None
+        found[str(entry.relative_to(path))] = (st.st_mode, what)
+    return found
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", ["standard", "light"])
+def test_git_clone_of_five_thousand_files(cloche, command, project, has, mode):
+    has("git")
+    origin = project / "origin"
+    command([PYTHON, "-c", "import os,sys\n"
+             "for i in range(5000):\n"
+             " d = f'{sys.argv[1]}/d{i // 100}/e{i % 7}'; os.makedirs(d, exist_ok=True)\n"
+             " open(f'{d}/f{i}', 'w').write(str(i))\n", origin])
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "core.hooksPath=/dev/null"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        command([*git, *words], cwd=origin)
+    here = inside(project, mode)
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", "sh", "-ec",
+                    f"cd {here}; git clone -q origin copy; cd copy; git status --short; git log --oneline | wc -l; "
+                    "echo new > new; git add new; git -c user.name=a -c user.email=a commit -qm more; git mv new newer; "
+                    "git checkout -q -b side; git stash -q; git gc -q; git fsck", timeout=300)
+    assert result.ok, result
+    assert sum(1 for p in (project / "copy").rglob("f*") if p.is_file() and ".git" not in p.parts) == 5000
+
+
+PACKAGES = """
+const fs = require('fs'), path = require('path');
+const top = process.argv[1];
+for (let i = 0; i < 300; i++) {
+  const staging = path.join(top, 'node_modules', `.p${i}-${Math.random().toString(36).slice(2, 8)}`);
+  fs.mkdirSync(path.join(staging, 'lib', 'deep'), { recursive: true });
+  for (const f of ['package.json', 'index.js', 'lib/a.js', 'lib/deep/b.js']) fs.writeFileSync(path.join(staging, f), f + i);
+  fs.chmodSync(path.join(staging, 'index.js'), 0o755);
+  const home = path.join(top, 'node_modules', `p${i}`);
+  fs.renameSync(staging, home);
+  fs.mkdirSync(path.join(top, 'node_modules', '.bin'), { recursive: true });
+  fs.symlinkSync(`../p${i}/index.js`, path.join(top, 'node_modules', '.bin', `p${i}`));
+  fs.utimesSync(path.join(home, 'index.js'), 1e9, 1e9);
+  if (i % 3 == 0) fs.linkSync(path.join(home, 'lib/a.js'), path.join(home, 'lib/c.js'));
+  if (i % 5 == 0) fs.rmSync(path.join(home, 'lib/deep'), { recursive: true });
+}
+"""
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", ["standard", "light"])
+def test_a_package_tree_is_the_same(cloche, command, project, has, mode):
+    has("node")
+    bare = cloche.home / "bare"
+    command(["mkdir", bare])
+    command(["node", "-e", PACKAGES, bare])
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", "node", "-e", PACKAGES, inside(project, mode),
+                    timeout=300)
+    assert result.ok, result
+    assert tree(project) == tree(bare)
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", MODES)
+def test_redirections_and_terminals(cloche, project, mode):
+    # --json: the pipes are the sandbox's own; a pipe of another user cannot be opened again by name, guard or not
+    result = cloche("run", "--mode", mode, "--workspace", project, "--json", "--", "sh", "-c",
+                    "echo out > /dev/stdout; echo err > /dev/stderr; echo fd > /dev/fd/1; echo null > /dev/null; "
+                    "echo x > new && cat < new; mkfifo p; (echo piped > p) & cat p; wait")
+    report = result.json
+    assert report["exit_code"] == 0 and report["stdout"] == "out\nfd\nx\npiped\n", result
+    assert report["stderr"] == "err\n", result
+    result = cloche("run", "--mode", mode, "--workspace", project, "--pty", "--", "sh", "-c",
+                    "echo to the terminal > /dev/tty", pty=True)
+    assert result.ok and "to the terminal" in result.out, result
+
+
+# --- sockets
+
+
+class Listener:
+    """A host service on a unix socket; counts who comes."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(path))
+        self.socket.listen(16)
+        path.chmod(0o777)
+        self.came = 0
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            self.came += 1
+            peer.close()
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join()
+
+
+@pytest.fixture
+def services(project):
+    made = {name: Listener(project / name) for name in ("agent", "docker")}
+    yield made
+    for listener in made.values():
+        listener.close()
+
+
+CONNECT = """
+import os, socket, sys
+top, names = sys.argv[1], sys.argv[2:]
+os.chdir(top)
+fd = os.open('.', os.O_RDONLY)
+for name in names:
+    for path in (name, f'{top}/{name}', f'./x/../{name}', f'/proc/self/cwd/{name}', f'/proc/self/fd/{fd}/{name}', f'link-{name}'):
+        try:
+            os.makedirs('x', exist_ok=True)
+            if path.startswith('link-') and not os.path.lexists(path): os.symlink(name, path)
+            with socket.socket(socket.AF_UNIX) as s: s.connect(path)
+            print(name, 'open')
+        except OSError as e:
+            print(name, e.errno)
+"""
+
+
+@pytest.mark.parametrize("mode", ["standard", "light"])
+@pytest.mark.ordinary
+def test_sockets_by_path(cloche, command, project, services, mode):
+    assert command([PYTHON, "-c", CONNECT, project, "docker"]).out.split() == ["docker", "open"] * 6
+    services["docker"].came = 0
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-c", CONNECT, inside(project, mode),
+                    "agent", "docker")
+    assert "open" not in result.out and result.ok, result
+    assert services["agent"].came == services["docker"].came == 0
+    allowed = f"{project}/agent" if mode == "light" else "/workspace/agent"
+    result = cloche("run", "--mode", mode, "--workspace", project, "--allow-unix-socket", allowed, "--", PYTHON, "-c",
+                    CONNECT, inside(project, mode), "agent", "docker")
+    if result.code == 125:
+        pytest.skip(f"this path cannot be allowed in this view: {result.err}")
+    assert result.out.count("agent open") == 6 and "docker open" not in result.out, result
+    assert services["docker"].came == 0
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", ["standard", "light"])
+def test_own_sockets_in_the_project_work(cloche, project, mode):
+    code = ("import os, socket, sys; os.chdir(sys.argv[1]); s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); "
+            "assert s.getsockname() == 'own.sock'; c = socket.socket(socket.AF_UNIX); c.connect('own.sock'); "
+            "s.accept()[0].sendall(b'hello'); print(c.recv(9).decode())")
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-c", code, inside(project, mode))
+    assert result.out == "hello\n", result
