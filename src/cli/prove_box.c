@@ -174,7 +174,7 @@ take_events(struct run *r, struct err *err)
         } else if (ev.type == GUEST_EXEC_FAILED && ev.channel == r->channel) {
             return guest_exec_failed_err(&ev.exec_failed, "the probe", r->box->sb->plan.workdir, err);
         } else if (ev.type == GUEST_CLOSED) {
-            return native_gone(r->box->sb, err);
+            return native_setup_failed(r->box->sb, err) < 0 ? -1 : native_gone(r->box->sb, err);
         }
     }
     return got;

@@ -55,7 +55,7 @@ const struct feature_info feature_info[FEATURE_N] = {
     [FEATURE_ADDFD_SEND] = { "seccomp-addfd-send", "answers with a descriptor (ADDFD_SEND)", GROUP_ACCESS, NEED_MUST,
                              NEED_WANT, NEED_WANT },
 
-    [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_WANT, NEED_MUST, NEED_MUST },
+    [FEATURE_OPENAT2] = { "openat2", "openat2", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
     [FEATURE_CLONE3] = { "clone3", "clone3", GROUP_CALLS, NEED_WANT, NEED_WANT, NEED_WANT },
     [FEATURE_START] = { "start-process", "a process with a pidfd (clone3, or clone)", GROUP_CALLS, NEED_MUST, NEED_MUST,
                         NEED_MUST },
