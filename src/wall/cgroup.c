@@ -392,7 +392,7 @@ cgroup_remove(const struct cgroup *cg)
     bool gone = true;
 
     for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
-        if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno == EBUSY)
+        if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno != ENOENT)
             gone = false;
     if (cg->kind == CGROUP_V2 && geteuid() == 0)
         rmdir("/sys/fs/cgroup/cloche");         /* the last one out; others are refused (EBUSY, ENOTEMPTY) */

@@ -239,8 +239,11 @@ add_path(int ruleset, const struct landlock_rule *rule, uint64_t handled, struct
     if (rule->fd < 0) {
         if (rule->path == NULL)
             return err_set(err, ERR_POLICY, "wall.landlock.plan", "a Landlock rule has neither descriptor nor path");
-        opened = open(rule->path, O_PATH | O_CLOEXEC);
-        if (opened < 0 && rule->optional && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+        /* an optional path was found by listing a folder: what a link there leads to was never meant */
+        opened = open(rule->path, O_PATH | O_CLOEXEC | (rule->optional ? O_NOFOLLOW : 0));
+        if (opened < 0 && rule->optional && (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP))
+            return 0;
+        if (opened >= 0 && rule->optional && fstat(opened, &st) == 0 && S_ISLNK(st.st_mode))
             return 0;
         if (opened < 0)
             return err_sys(err, errno, "wall.landlock.rule", "%s: cannot open for a Landlock rule", rule->path);

@@ -161,9 +161,14 @@ do_pin(struct builder *b, const struct root_item *item, struct err *err)
 {
     cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
     cleanup_close int tree = -1;
+    struct stat st;
 
     if (at < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : fail(err, item->dest);
+    if (fstat(at, &st) < 0)
+        return fail(err, item->dest);
+    if (S_ISLNK(st.st_mode))
+        return 0;       /* nothing can be attached to a link: what it leads to is pinned where it lies */
     tree = mnt_clone(at, "", MNT_RECURSIVE | (item->writable ? 0 : MNT_RO), -1, err);
     if (tree < 0 || mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "%s", item->dest);

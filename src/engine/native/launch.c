@@ -195,6 +195,9 @@ namespaces(const struct launch *l, struct err *err)
         return plan->privileged ? light_user(plan, err) : 0;
     if (ns_become(&plan->ids, err) < 0)
         return -1;
+    /* a change of uid forgets it (prctl(2)) */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
     if (plan->own_net && ns_loopback_up(err) < 0)
         return -1;
     if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)

@@ -311,6 +311,8 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->overlay.layers.tree);
     for (size_t i = 0; i < plan->n_idmaps; i++)
         close_fd(&plan->idmaps[i].fd);
+    free(plan->denied_reads.v);
+    free(plan->denied_writes.v);
     cow_close(&plan->cow);
     free(plan->items);
     free(plan->rules);

@@ -171,9 +171,7 @@ plan_closed(struct native_plan *plan, const struct policy *p, const struct plan_
     struct collector c = { .plan = plan };
     int r;
 
-    r = collect_list(&c, tree, &p->deny_read, err);
-    if (r == 0)
-        r = collect_list(&c, tree, &p->credentials, err);
+    r = collect_list(&c, tree, &plan->denied_reads, err);
     c.hole = true;
     if (r == 0 && c.n > 0)
         r = collect_list(&c, tree, &p->allow_read, err);

@@ -58,7 +58,8 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
     list = -1;
     while ((entry = readdir(dir)) != NULL) {
         char *child;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        /* a link is not granted: what it leads to is granted, or denied, where it lies */
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || entry->d_type == DT_LNK)
             continue;
         child = plan_printf(c->plan, "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
         if (child == NULL || grant(c, fd, entry->d_name, child, err) < 0)
@@ -70,7 +71,6 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
 int
 plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    const struct policy_list *lists[] = { &p->deny_read, &p->credentials };
     cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     cleanup_free struct carve *c = calloc(1, sizeof(*c));
 
@@ -79,15 +79,13 @@ plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
     if (root < 0)
         return err_sys(err, errno, "wall.root", "/");
     c->plan = plan;
-    for (size_t l = 0; l < 2; l++) {
-        for (size_t i = 0; i < lists[l]->n; i++) {
-            const struct policy_entry *rule = &lists[l]->v[i];
-            bool open_again = false;
-            for (size_t a = 0; a < p->allow_read.n; a++)
-                open_again |= strcmp(p->allow_read.v[a].value, rule->value) == 0;
-            if (!open_again && expand_rule(root, "/", rule, note_denied, NULL, c, err) < 0)
-                return -1;
-        }
+    for (size_t i = 0; i < plan->denied_reads.n; i++) {
+        const struct policy_entry *rule = &plan->denied_reads.v[i];
+        bool open_again = false;
+        for (size_t k = 0; k < p->allow_read.n; k++)
+            open_again |= strcmp(p->allow_read.v[k].value, rule->value) == 0;
+        if (!open_again && expand_rule(root, "/", rule, note_denied, NULL, c, err) < 0)
+            return -1;
     }
     for (size_t t = 0; t < plan->n_trees; t++) {
         for (size_t i = 0; i < c->n; i++) {

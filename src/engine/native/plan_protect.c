@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "engine/native/expand.h"
 #include "engine/native/plan.h"
+#include "engine/native/plan_real.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
@@ -59,9 +60,10 @@ found_closed(void *ctx, const char *relative, struct err *err)
     /* a tree that the user opened by name is open, whatever wider rule closes its surroundings */
     if (*relative == '\0')
         return 0;
-    if (c->plan->light)
-        return add_absent(c->plan, c->tree->inside, relative, err);
-    return plan_item(c->plan, ROOT_PIN, NULL, path, err) != NULL ? 0 : -1;
+    /* the pin keeps what is there; the guard keeps its folders from being moved away from under it */
+    if (add_absent(c->plan, c->tree->inside, relative, err) < 0)
+        return -1;
+    return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, path, err) != NULL ? 0 : -1;
 }
 
 static int
@@ -77,37 +79,10 @@ close_writes(struct native_plan *plan, const struct policy *p, const struct plan
 {
     struct closing c = { plan, p, tree };
 
-    for (size_t i = 0; i < p->deny_write.n; i++)
-        if (expand_rule(tree->fd, tree->host, &p->deny_write.v[i], found_closed, absent_closed, &c, err) < 0)
-            return err_wrap(err, "%s", p->deny_write.v[i].written);
+    for (size_t i = 0; i < plan->denied_writes.n; i++)
+        if (expand_rule(tree->fd, tree->host, &plan->denied_writes.v[i], found_closed, absent_closed, &c, err) < 0)
+            return err_wrap(err, "%s", plan->denied_writes.v[i].written);
     return 0;
-}
-
-/* A protected name that is a symlink protects what it leads to inside the tree (a link out of it leads to nothing
- * writable). */
-static int
-protect_link(struct native_plan *plan, const struct plan_tree *tree, const char *name, struct err *err)
-{
-    cleanup_close int target = mnt_open_beneath(tree->fd, name, O_PATH, true);
-    char link[64], real[PATH_MAX];
-    size_t base = strlen(tree->host);
-    ssize_t n;
-
-    if (target < 0 && (errno == ENOSYS || errno == EPERM)) {
-        err_set(err, ERR_UNSUPPORTED, "wall.openat2.unsupported", "%s is a symbolic link, and where it leads cannot be found "
-                "safely without openat2", name);
-        return err_hint(err, "it needs Linux 5.6 and no outer seccomp filter that hides openat2");
-    }
-    if (target < 0)
-        return 0;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", target);
-    n = readlink(link, real, sizeof(real) - 1);
-    if (n <= 0)
-        return 0;
-    real[n] = '\0';
-    if (strncmp(real, tree->host, base) != 0 || real[base] != '/')
-        return 0;
-    return plan_item(plan, ROOT_PIN, NULL, inside_path(plan, tree, real + base + 1), err) != NULL ? 0 : -1;
 }
 
 static int
@@ -115,9 +90,34 @@ found_protected(void *ctx, const char *relative, struct err *err)
 {
     struct closing *c = ctx;
 
-    if (c->plan->light)
-        return add_absent(c->plan, c->tree->inside, relative, err);
-    return plan_item(c->plan, ROOT_PIN, NULL, inside_path(c->plan, c->tree, relative), err) != NULL ? 0 : -1;
+    if (add_absent(c->plan, c->tree->inside, relative, err) < 0)
+        return -1;
+    return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside_path(c->plan, c->tree, relative), err) != NULL
+               ? 0 : -1;
+}
+
+/* A protected name that is a link, or lies behind one (`.git -> elsewhere`): where it really is in the tree is protected
+ * too, and so is the name in the real folder when it does not exist yet. A link out of the tree leads to nothing that
+ * can be written. */
+static int
+protect_real(struct closing *c, const char *name, struct err *err)
+{
+    const char *slash = strrchr(name, '/');
+    char real[PATH_MAX], parent[PATH_MAX];
+    char *path;
+    int found = plan_real_below(c->tree->fd, c->tree->host, name, real, sizeof(real), err);
+
+    if (found != 0)
+        return found < 0 ? -1 : strcmp(real, name) == 0 ? 0 : found_protected(c, real, err);
+    if (slash == NULL)
+        return 0;
+    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - name), name);
+    found = plan_real_below(c->tree->fd, c->tree->host, parent, real, sizeof(real), err);
+    if (found <= 0 || strcmp(real, parent) == 0)
+        return found < 0 ? -1 : 0;
+    path = plan_printf(c->plan, "%s%s", real, slash);
+    return path == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
+                        : add_absent(c->plan, c->tree->inside, path, err);
 }
 
 /* The mandatory names: at the top of each writable tree, and existing ones deeper down. */
@@ -129,20 +129,12 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
 
     for (size_t i = 0; i < names->n; i++) {
         const char *name = names->v[i].value;
-        cleanup_close int hit = -1;
+        cleanup_close int hit = mnt_open_beneath(tree->fd, name, O_PATH | O_NOFOLLOW, false);
         struct stat st;
+        bool plain = hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode);
 
-        hit = mnt_open_beneath(tree->fd, name, O_PATH | O_NOFOLLOW, false);
-        if (hit < 0 || fstat(hit, &st) < 0) {
-            /* absent, or reached through a symlink: then the guard watches the name where it really is */
-            if (add_absent(plan, tree->inside, name, err) < 0)
-                return -1;
-            continue;
-        }
-        /* replaced by another object, the name would be unprotected: the guard refuses that too */
-        if (S_ISLNK(st.st_mode) ? protect_link(plan, tree, name, err) < 0 : found_protected(&c, name, err) < 0)
-            return -1;
-        if (add_absent(plan, tree->inside, name, err) < 0)
+        if (plain ? found_protected(&c, name, err) < 0
+                  : add_absent(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0)
             return -1;
     }
     return expand_names(tree->fd, names, (unsigned)p->protect_depth.v - 1, found_protected, &c, err);
@@ -194,6 +186,12 @@ host_view(struct native_plan *plan, const struct policy *p, struct err *err)
 int
 plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
 {
+    bool any = plan->n_trees > 0 || plan->light || p->view.v == VIEW_HOST;
+
+    if (any && (plan_real_rules(plan, p, &p->deny_read, &plan->denied_reads, err) < 0 ||
+                plan_real_rules(plan, p, &p->credentials, &plan->denied_reads, err) < 0 ||
+                plan_real_rules(plan, p, &p->deny_write, &plan->denied_writes, err) < 0))
+        return -1;
     if (plan->light ? plan_light(plan, p, err) < 0 : p->view.v == VIEW_HOST && host_view(plan, p, err) < 0)
         return -1;
     for (size_t i = 0; i < plan->n_trees; i++) {

@@ -1,0 +1,132 @@
+/* engine/native/plan_real.c: see plan_real.h */
+#include "engine/native/plan_real.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "engine/native/expand.h"
+#include "match/path.h"
+#include "wall/mnt.h"
+
+struct gather {
+    struct native_plan *plan;
+    const struct policy_entry *rule;
+    const char *host;           /* of the tree that is walked */
+    struct policy_list *out;
+};
+
+static bool
+path_of_fd(int fd, char *out, size_t size)
+{
+    char link[64];
+    ssize_t n;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, out, size - 1);
+    if (n <= 0 || out[0] != '/')
+        return false;
+    out[n] = '\0';
+    return true;
+}
+
+static int
+append(struct policy_list *list, const struct policy_entry *entry, struct err *err)
+{
+    struct policy_entry *bigger = reallocarray(list->v, list->n + 1, sizeof(*bigger));
+
+    if (bigger == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    list->v = bigger;
+    list->v[list->n++] = *entry;
+    return 0;
+}
+
+/* The rule @rule said for @path, when that is not where it really lies. */
+static int
+add_real(struct native_plan *plan, const struct policy_entry *rule, const char *path, struct policy_list *out,
+         struct err *err)
+{
+    cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+    struct policy_entry entry = *rule;
+    char real[PATH_MAX];
+
+    if (fd < 0)
+        return 0;       /* leads nowhere, or nowhere that this user could look into */
+    if (!path_of_fd(fd, real, sizeof(real)) || strcmp(real, path) == 0)
+        return 0;
+    entry.value = plan_printf(plan, "%s", real);
+    entry.literal = true;
+    return entry.value == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : append(out, &entry, err);
+}
+
+static int
+on_glob_hit(void *ctx, const char *relative, struct err *err)
+{
+    struct gather *g = ctx;
+    char path[2 * PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", strcmp(g->host, "/") == 0 ? "" : g->host, relative);
+    return add_real(g->plan, g->rule, path, g->out, err);
+}
+
+static int
+gather_glob(struct native_plan *plan, const struct policy *p, const struct policy_entry *rule, struct policy_list *out,
+            struct err *err)
+{
+    struct gather g = { plan, rule, "/", out };
+
+    if (plan->light || p->view.v == VIEW_HOST) {
+        cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return root < 0 ? err_sys(err, errno, "wall.root", "/")
+                        : expand_rule(root, "/", rule, on_glob_hit, NULL, &g, err);
+    }
+    for (size_t i = 0; i < plan->n_trees; i++) {
+        g.host = plan->trees[i].host;
+        if (plan->trees[i].is_dir && expand_rule(plan->trees[i].fd, g.host, rule, on_glob_hit, NULL, &g, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int
+plan_real_rules(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
+                struct policy_list *out, struct err *err)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        const struct policy_entry *rule = &in->v[i];
+        bool plain = rule->literal || !path_has_glob(str_of(rule->value));
+
+        if (append(out, rule, err) < 0)
+            return -1;
+        if (plain ? add_real(plan, rule, rule->value, out, err) < 0 : gather_glob(plan, p, rule, out, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int
+plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err)
+{
+    cleanup_close int target = mnt_open_beneath(fd, relative, O_PATH, true);
+    char real[PATH_MAX];
+    size_t base = strcmp(host, "/") == 0 ? 0 : strlen(host);
+
+    if (target < 0 && (errno == ENOSYS || errno == EPERM)) {
+        err_set(err, ERR_UNSUPPORTED, "wall.openat2.unsupported", "where %s leads cannot be found safely without openat2",
+                relative);
+        return err_hint(err, "it needs Linux 5.6 and no outer seccomp filter that hides openat2");
+    }
+    if (target < 0 || !path_of_fd(target, real, sizeof(real)))
+        return 0;
+    if (strncmp(real, host, base) != 0 || real[base] != '/' || strlen(real + base + 1) >= size)
+        return 0;
+    memcpy(out, real + base + 1, strlen(real + base + 1) + 1);
+    return 1;
+}

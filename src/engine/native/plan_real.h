@@ -1,0 +1,21 @@
+/* engine/native/plan_real.h: rules that name a symbolic link also mean what it leads to
+ *
+ * A mask or a pin lies on an object, not on a name. `~/.ssh` that is a link to `~/dotfiles/ssh` would leave the keys open
+ * under their own name, and a mask on the link itself cannot be mounted. So every rule gets a second one for the place
+ * where it really leads, wherever that is.
+ */
+#ifndef CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
+#define CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
+
+#include "engine/native/plan.h"
+
+/* @out gets the entries of @in and those that follow from links, found in the visible trees (globs) or by asking the
+ * host (plain paths). The array belongs to the caller (free @out->v), its strings to the plan. */
+int plan_real_rules(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
+                    struct policy_list *out, struct err *err);
+
+/* Where @relative really lies below the folder @fd, which is @host: links inside the tree are followed. Into @out, a
+ * path relative to the tree: 1; 0 when it does not exist or leads out of the tree; -1 with @err. */
+int plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err);
+
+#endif
