@@ -136,7 +136,7 @@ execute(struct session *s, const struct options *o, struct err *err)
     if (code >= 0 && r->oom_killed && !o->quiet && !o->json)
         cli_warn("the memory limit of %llu MiB was reached (--memory raises it)",
                  (unsigned long long)(s->policy->limits.memory.v >> 20));
-    if (code >= 0 && r->cow_id[0] != '\0' && !o->quiet && !o->json)
+    if ((code >= 0 || r->ran) && r->cow_id[0] != '\0' && !o->quiet && !o->json)
         fprintf(stderr, "cloche: changes are kept apart: `cloche diff %.12s`, then apply or discard\n", r->cow_id);
     session_result_free(r);
     free(r);

@@ -21,6 +21,7 @@
 #include "cli/session_priv.h"
 
 #define MEMORY_SAMPLE_US 100000
+#define WAITING_MAX      (4UL * 1024 * 1024)    /* far above what one read of the transport can bring */
 
 uint64_t
 session_now_us(void)
@@ -129,17 +130,21 @@ poll_timeout(const struct live *l)
 static int
 step(struct live *l, struct err *err)
 {
-    struct pollfd fds[5] = {
-        { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) },
+    /* while a reader does not take what is there, the guest is not asked for more; everything else goes on */
+    struct pollfd fds[8] = {
+        { .fd = session_output_waits(l) ? -1 : l->sb->transport, .events = guest_client_poll_events(l->client) },
         { .fd = l->signals, .events = POLLIN },
         { .fd = -1, .events = POLLIN },
         { .fd = l->copies[0].from, .events = POLLIN },
         { .fd = l->copies[1].from, .events = POLLIN },
+        { .fd = l->feed, .events = POLLOUT },
+        { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
+        { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
     };
 
     if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
         fds[2].fd = STDIN_FILENO;
-    if (poll(fds, 5, poll_timeout(l)) < 0 && errno != EINTR)
+    if (poll(fds, 8, poll_timeout(l)) < 0 && errno != EINTR)
         return err_sys(err, errno, "cli.poll", "poll");
     if ((fds[1].revents & POLLIN) && on_signal(l, err) < 0)
         return -1;
@@ -164,7 +169,34 @@ step(struct live *l, struct err *err)
     for (size_t i = 0; i < 2; i++)
         if (fds[3 + i].revents != 0 && pass_copy(&l->copies[i], err) < 0)
             return -1;
+    if (fds[5].revents != 0 && pass_feed(l) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    for (size_t i = 0; i < 2; i++)
+        if (fds[6 + i].revents != 0 && session_flush(l, i, err) < 0)
+            return -1;
     return on_time(l, err);
+}
+
+/* The sandbox is gone; what it wrote goes to whoever reads it, until cloche itself is told to end. */
+static int
+flush_rest(struct live *l, struct err *err)
+{
+    while (session_output_waits(l)) {
+        struct pollfd fds[3] = {
+            { .fd = l->signals, .events = POLLIN },
+            { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
+            { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
+        };
+        struct signalfd_siginfo info;
+        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+            return err_sys(err, errno, "cli.poll", "poll");
+        if (session_flush(l, 0, err) < 0 || session_flush(l, 1, err) < 0)
+            return -1;
+        if (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_signo != SIGWINCH &&
+            info.ssi_signo != SIGCONT)
+            return 0;
+    }
+    return 0;
 }
 
 static void
@@ -224,7 +256,7 @@ supervise(struct live *l, struct err *err)
     tty_restore(&tty);
     if (r == 0) {
         conclude(l);
-        r = pass_drain(l, err);
+        r = pass_drain(l, err) < 0 ? -1 : flush_rest(l, err);
         l->r->duration_us = session_now_us() - begin;
     }
     return r;
@@ -233,7 +265,8 @@ supervise(struct live *l, struct err *err)
 int
 session_run(const struct session *s, struct session_result *r, struct err *err)
 {
-    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } } };
+    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
+                      .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     sigset_t old;
     int result;
 
@@ -251,7 +284,11 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     close_fd(&l.copies[1].from);
     guest_client_free(l.client);
     free(l.in);
-    if (l.sb != NULL && result < 0)
+    close_fd(&l.feed);
+    buf_free(&l.waiting[0]);
+    buf_free(&l.waiting[1]);
+    r->ran = l.sent;
+    if (l.sb != NULL && result < 0 && !l.sent)
         native_abandon(l.sb);
     if (l.sb != NULL)
         engine_native.destroy(l.sb, NULL);

@@ -59,6 +59,7 @@ struct session_result {
     enum session_reason reason;
     int exit_code;              /* of the command when it exited, else -1 */
     int signal;                 /* that ended it, else 0 */
+    bool ran;                   /* the command was started, whatever came of it */
     bool timed_out, oom_killed;
     struct timespec started;    /* wall clock */
     uint64_t duration_us, setup_us;

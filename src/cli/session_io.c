@@ -1,5 +1,6 @@
 /* cli/session_io.c: the command's streams and what the guest reports */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,28 +10,49 @@
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 
-/* Write all of @p to a descriptor that may be non-blocking (a terminal or pipe that somebody else made so). A reader
- * that is gone is not our failure: the rest of the output is dropped, as it would be without us. */
-static int
-write_out(int fd, const uint8_t *p, size_t n, struct err *err)
+bool
+session_output_waits(const struct live *l)
 {
-    while (n > 0) {
-        ssize_t put = write(fd, p, n);
-        if (put < 0 && errno == EAGAIN) {
-            struct pollfd wait = { .fd = fd, .events = POLLOUT };
-            poll(&wait, 1, -1);
-            continue;
-        }
+    return l->waiting[0].n > 0 || l->waiting[1].n > 0;
+}
+
+/* The descriptor may be blocking, and others may share it, so its mode is not ours to change: a write of PIPE_BUF bytes
+ * does not block where poll says that there is room. A reader that is gone is not our failure: the rest of the output
+ * is dropped, as it would be without us. */
+int
+session_flush(struct live *l, size_t i, struct err *err)
+{
+    struct buf *b = &l->waiting[i];
+    int fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
+    size_t done = 0;
+
+    while (done < b->n) {
+        struct pollfd room = { .fd = fd, .events = POLLOUT };
+        size_t n = b->n - done < PIPE_BUF ? b->n - done : PIPE_BUF;
+        ssize_t put;
+        if (poll(&room, 1, 0) == 0)
+            break;
+        put = write(fd, b->p + done, n);
+        if (put < 0 && errno == EAGAIN)
+            break;
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0 && (errno == EPIPE || errno == EIO))
-            return 0;
+            put = (ssize_t)(b->n - done);
         if (put < 0)
             return err_sys(err, errno, "cli.output", "write the command's output");
-        p += put;
-        n -= (size_t)put;
+        done += (size_t)put;
     }
+    buf_consume(b, done);
     return 0;
+}
+
+static int
+write_out(struct live *l, size_t i, const uint8_t *p, size_t n, struct err *err)
+{
+    if (buf_append(&l->waiting[i], p, n) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory for output");
+    return session_flush(l, i, err);
 }
 
 static void
@@ -70,7 +92,7 @@ session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct e
     if (keep == 0)
         return 0;
     if (!l->s->capture)
-        return write_out(is_err ? STDERR_FILENO : STDOUT_FILENO, p, keep, err);
+        return write_out(l, is_err ? 1 : 0, p, keep, err);
     if (keep > into->max - into->n) {
         keep = into->max - into->n;
         truncation(l, is_err, cut);

@@ -2,13 +2,16 @@
  *
  * Terminals, pipes, sockets and devices are passed as they are. Two things would go wrong inside: a pipe belongs to
  * whoever made it, so that as root the sandbox's user could not open it again (`echo > /dev/stderr`); and a file of the
- * host could be read, truncated and rewritten through its descriptor. So a pipe is given to the sandbox's user, and in
- * place of a file the command gets a pipe that is copied into the file here. Both streams into one file share one
- * pipe: their order stays.
+ * host could be rewritten, or its mode and times changed, through its descriptor. So a pipe is given to the sandbox's
+ * user, and in place of a file the command gets a pipe that is copied from or into the file here. Both streams into one
+ * file share one pipe: their order stays. A folder is refused: it is a way into the host's tree.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -32,17 +35,81 @@ own_pipe(struct live *l, struct copy *c, int target, struct err *err)
     return ends[1];
 }
 
+/* A regular file as stdin: the command reads a pipe that pass_feed fills. */
+static int
+feed_pipe(struct live *l, struct err *err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "cli.pipe", "pipe");
+    l->feed = ends[1];
+    if (io_set_nonblock(ends[1], true) < 0 ||
+        (l->sb->plan.privileged && fchown(ends[0], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+        close(ends[0]);
+        return err_sys(err, errno, "cli.pipe", "pipe");
+    }
+    return ends[0];
+}
+
+int
+pass_feed(struct live *l)
+{
+    if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
+        return -1;
+    for (;;) {
+        ssize_t n;
+        if (l->in_at == l->in_n) {
+            n = read(STDIN_FILENO, l->in, STDIN_CHUNK);
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n <= 0)
+                break;
+            l->in_n = (size_t)n;
+            l->in_at = 0;
+        }
+        n = write(l->feed, l->in + l->in_at, l->in_n - l->in_at);
+        if (n < 0 && errno == EAGAIN)
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;      /* nobody reads any more */
+        l->in_at += (size_t)n;
+    }
+    close_fd(&l->feed);
+    return 0;
+}
+
+/* Only a pipe without a name: a FIFO in the file system is the host's, and stays whose it is. */
+static bool
+nameless_pipe(int fd, const struct stat *st)
+{
+    struct statfs fs;
+
+    return S_ISFIFO(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
 int
 pass_open(struct live *l, int fds[3], struct err *err)
 {
     struct stat st[3];
 
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
-        fds[fd] = fd;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fstat(fd, &st[fd]) < 0)
             return err_sys(err, errno, "cli.stdio", "descriptor %d", fd);
+        if (!S_ISDIR(st[fd].st_mode) && !S_ISBLK(st[fd].st_mode))
+            continue;
+        err_set(err, ERR_USAGE, "cli.stdio.kind", "descriptor %d is a folder or a disk: a way into the host", fd);
+        return err_hint(err, "standard input, output and error can be terminals, pipes, sockets and files");
+    }
+    if (fds[STDIN_FILENO] == STDIN_FILENO && S_ISREG(st[STDIN_FILENO].st_mode) &&
+        (fds[STDIN_FILENO] = feed_pipe(l, err)) < 0)
+        return -1;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        fds[fd] = fd;
         /* refused where it is somebody else's: then only opening it again fails */
-        if (S_ISFIFO(st[fd].st_mode) && l->sb->plan.privileged &&
+        if (l->sb->plan.privileged && nameless_pipe(fd, &st[fd]) &&
             fchown(fd, l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0 && errno != EPERM)
             return err_sys(err, errno, "cli.stdio", "descriptor %d", fd);
         if (!S_ISREG(st[fd].st_mode))
@@ -62,6 +129,8 @@ pass_open(struct live *l, int fds[3], struct err *err)
 void
 pass_sent(const int fds[3])
 {
+    if (fds[0] > STDERR_FILENO)
+        close(fds[0]);
     if (fds[1] > STDERR_FILENO)
         close(fds[1]);
     if (fds[2] > STDERR_FILENO && fds[2] != fds[1])

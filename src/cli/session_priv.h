@@ -31,6 +31,9 @@ struct live {
     bool closed;                /* the transport is at its end */
     bool cancelled, memory;
     struct copy copies[2];      /* stdout, stderr */
+    int feed;                   /* non-blocking write end of the pipe that stands for a file as stdin; -1 */
+    struct buf waiting[2];      /* relayed output that its reader did not take yet; nothing more is asked for then */
+    bool sent;                  /* EXEC is with the guest: what the command did is the user's */
     char *in;                   /* STDIN_CHUNK bytes, made with the first use */
     size_t in_n, in_at;
     bool in_eof, in_closed;
@@ -42,11 +45,16 @@ uint64_t session_now_us(void);
 int session_take_events(struct live *l, struct err *err);
 int session_feed_stdin(struct live *l, struct err *err);
 int session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct err *err);
+/* Write what waits for @i (0 stdout, 1 stderr) as far as its reader takes it without blocking. */
+int session_flush(struct live *l, size_t i, struct err *err);
+bool session_output_waits(const struct live *l);
 
 /* session_pass.c: the descriptors for the command into fds[1] and fds[2]; pass_sent when they are with the guest. */
 int pass_open(struct live *l, int fds[3], struct err *err);
 void pass_sent(const int fds[3]);
 int pass_copy(struct copy *c, struct err *err);
+/* More of stdin into the pipe, without blocking. -1: no memory. */
+int pass_feed(struct live *l);
 int pass_drain(struct live *l, struct err *err);
 
 /* session_tty.c */

@@ -83,7 +83,6 @@ send_exec(struct live *l, struct err *err)
 {
     const struct session *s = l->s;
     struct guest_exec x = GUEST_EXEC_INIT;
-    cleanup_close int null = -1;
     int r;
 
     x.argv = s->argv;
@@ -104,14 +103,16 @@ send_exec(struct live *l, struct err *err)
             x.flags |= MSG_EXEC_NO_STDIN;
     } else {
         x.stdio = EXEC_STDIO_FDS;
-        null = s->no_stdin ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
-        x.fds[0] = s->no_stdin ? null : STDIN_FILENO;
+        x.fds[0] = s->no_stdin ? open("/dev/null", O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+        if (x.fds[0] < 0)
+            return err_sys(err, errno, "cli.stdio", "/dev/null");
         if (pass_open(l, x.fds, err) < 0)
             return -1;
     }
     l->in_eof = s->no_stdin || !l->relay;
     l->in_closed = s->no_stdin || !l->relay;
     r = guest_client_exec(l->client, &x, &l->channel, err);
+    l->sent = r == 0;
     if (x.stdio == EXEC_STDIO_FDS)
         pass_sent(x.fds);
     return r;

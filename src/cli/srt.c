@@ -192,10 +192,13 @@ static void
 temporary_folder(struct policy *p, const struct policy_host *host)
 {
     struct err err = ERR_INIT;
+    struct stat st;
 
     /* sandbox-runtime's own temporary folder; what it holds is the commands', so it is not ours to remove */
     if (mkdir("/tmp/claude", 0700) < 0 && errno != EEXIST)
         cli_warn("/tmp/claude cannot be made: %s", strerror(errno));
+    else if (lstat("/tmp/claude", &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+        cli_warn("/tmp/claude is not a folder of yours: the command's temporary files may be seen by others");
     if (policy_apply_flag(p, "--env", "TMPDIR=/tmp/claude", host, &err) < 0 ||
         policy_apply_flag(p, "--env", "SANDBOX_RUNTIME=1", host, &err) < 0)
         cli_warn("%s", err.msg);

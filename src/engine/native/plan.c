@@ -234,6 +234,10 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
 {
     unsigned lack = plan->landlock.required & plan->landlock_support.missing;
 
+    if (plan->landlock_support.abi == 0 && !plan->light)
+        plan_warn(plan, "Landlock is not there (%s): mounts and the name guard are the only walls around files",
+                  plan->landlock_support.why_not);
+
     for (unsigned bit = 1; bit <= LANDLOCK_HAS_LOG; bit <<= 1) {
         if (!(lack & bit))
             continue;
