@@ -144,7 +144,8 @@ link_it(struct call *c, const struct linking *l)
     long linked;
 
     object = source >= 0 ? source : -1;
-    if (rc < 0 || (rc = l->new_error) < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 || (rc = may_make(c, &to, false)) < 0)
+    if (rc < 0 || (rc = l->new_error) < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 ||
+        (rc = may_make(c, &to, false)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;

@@ -47,7 +47,8 @@ raw_open(int dir, const char *name, int flags, mode_t mode)
 static int
 open_here(int dir, const char *name, int flags, mode_t mode)
 {
-    const struct gs_open_how how = { .flags = (uint64_t)(flags & VALID_FLAGS), .mode = (flags & O_CREAT) != 0 ? mode : 0,
+    const struct gs_open_how how = { .flags = (uint64_t)(flags & VALID_FLAGS),
+                                     .mode = (flags & O_CREAT) != 0 ? mode : 0,
                                      .resolve = GS_RESOLVE_NO_SYMLINKS };
     long fd = syscall(GS_NR_openat2, dir, name, &how, sizeof(how));
 

@@ -65,8 +65,8 @@ copy_path(struct str path, struct err *err)
 static int
 bad_path(struct err *err, const char *what, struct str path, const char *rule)
 {
-    return err_set(err, ERR_POLICY, "guard.plan.path", "%s \"%.*s\": %s", what, (int)(path.n > 200 ? 200 : path.n), path.p,
-                   rule);
+    return err_set(err, ERR_POLICY, "guard.plan.path", "%s \"%.*s\": %s", what,
+                   (int)(path.n > 200 ? 200 : path.n), path.p, rule);
 }
 
 static int

@@ -145,8 +145,10 @@ def test_git_clone_of_five_thousand_files(cloche, command, project, has, mode):
         command([*git, *words], cwd=origin)
     here = inside(project, mode)
     result = cloche("run", "--mode", mode, "--workspace", project, "--", "sh", "-ec",
-                    f"cd {here}; git clone -q origin copy; cd copy; git status --short; git log --oneline | wc -l; "
-                    "echo new > new; git add new; git -c user.name=a -c user.email=a commit -qm more; git mv new newer; "
+                    f"cd {here}; git clone -q origin copy; cd copy; git status --short; "
+                    "git log --oneline | wc -l; "
+                    "echo new > new; git add new; git -c user.name=a -c user.email=a commit -qm more; "
+                    "git mv new newer; "
                     "git checkout -q -b side; git stash -q; git gc -q; git fsck", timeout=300)
     assert result.ok, result
     assert sum(1 for p in (project / "copy").rglob("f*") if p.is_file() and ".git" not in p.parts) == 5000
@@ -158,7 +160,8 @@ const top = process.argv[1];
 for (let i = 0; i < 300; i++) {
   const staging = path.join(top, 'node_modules', `.p${i}-${Math.random().toString(36).slice(2, 8)}`);
   fs.mkdirSync(path.join(staging, 'lib', 'deep'), { recursive: true });
-  for (const f of ['package.json', 'index.js', 'lib/a.js', 'lib/deep/b.js']) fs.writeFileSync(path.join(staging, f), f + i);
+  for (const f of ['package.json', 'index.js', 'lib/a.js', 'lib/deep/b.js'])
+    fs.writeFileSync(path.join(staging, f), f + i);
   fs.chmodSync(path.join(staging, 'index.js'), 0o755);
   const home = path.join(top, 'node_modules', `p${i}`);
   fs.renameSync(staging, home);
@@ -243,7 +246,8 @@ top, names = sys.argv[1], sys.argv[2:]
 os.chdir(top)
 fd = os.open('.', os.O_RDONLY)
 for name in names:
-    for path in (name, f'{top}/{name}', f'./x/../{name}', f'/proc/self/cwd/{name}', f'/proc/self/fd/{fd}/{name}', f'link-{name}'):
+    for path in (name, f'{top}/{name}', f'./x/../{name}', f'/proc/self/cwd/{name}', f'/proc/self/fd/{fd}/{name}',
+                 f'link-{name}'):
         try:
             os.makedirs('x', exist_ok=True)
             if path.startswith('link-') and not os.path.lexists(path): os.symlink(name, path)
@@ -275,7 +279,8 @@ def test_sockets_by_path(cloche, command, project, services, mode):
 @pytest.mark.ordinary
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_own_sockets_in_the_project_work(cloche, project, mode):
-    code = ("import os, socket, sys; os.chdir(sys.argv[1]); s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); "
+    code = ("import os, socket, sys; os.chdir(sys.argv[1]); "
+            "s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); "
             "assert s.getsockname() == 'own.sock'; c = socket.socket(socket.AF_UNIX); c.connect('own.sock'); "
             "s.accept()[0].sendall(b'hello'); print(c.recv(9).decode())")
     result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-c", code, inside(project, mode))

@@ -20,6 +20,7 @@
 
 #define OPS_PER_SEED 400
 #define FDS 6
+#define NAME_ROOM (PATH_MAX + 64)
 
 struct sequence {
     uint64_t seed, state;
@@ -63,7 +64,7 @@ note(struct sequence *s, const char *fmt, ...)
 
 /* The name of one file, directory, link ... of a small world, so that operations meet. */
 static void
-draw_name(struct sequence *s, char *out)
+draw_name(struct sequence *s, char out[NAME_ROOM])
 {
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "d1", "d2", "d1/x", "d1/y", "d2/x", "d1/d3",
                                          "d1/d3/z", "l1", "l2", "l3", "l1/x", "l2/y", "l3/../a", "d1/../b", "./c",
@@ -73,25 +74,25 @@ draw_name(struct sequence *s, char *out)
     size_t kind = pick(s, 40);
 
     if (kind == 0)
-        sprintf(out, "%s/%s", s->base, names[pick(s, 22)]);
+        snprintf(out, NAME_ROOM, "%s/%s", s->base, names[pick(s, 22)]);
     else if (kind == 1)
-        sprintf(out, "/proc/self/cwd/%s", names[pick(s, 22)]);
+        snprintf(out, NAME_ROOM, "/proc/self/cwd/%s", names[pick(s, 22)]);
     else if (kind == 2)
-        sprintf(out, "/proc/thread-self/root%s/%s", s->base, names[pick(s, 22)]);
+        snprintf(out, NAME_ROOM, "/proc/thread-self/root%s/%s", s->base, names[pick(s, 22)]);
     else if (kind == 3)
-        sprintf(out, "/proc/self/fd/%d", s->fds[pick(s, FDS)]);
+        snprintf(out, NAME_ROOM, "/proc/self/fd/%d", s->fds[pick(s, FDS)]);
     else if (kind == 4)
-        sprintf(out, "/dev/fd/%d", s->fds[pick(s, FDS)]);
+        snprintf(out, NAME_ROOM, "/dev/fd/%d", s->fds[pick(s, FDS)]);
     else if (kind == 5)
-        sprintf(out, "/proc/self/fd/%d/%s", s->fds[pick(s, FDS)], names[pick(s, 10)]);
+        snprintf(out, NAME_ROOM, "/proc/self/fd/%d/%s", s->fds[pick(s, FDS)], names[pick(s, 10)]);
     else if (kind == 6)
         memset(out, 'n', 300), out[300] = '\0';
     else if (kind == 7)
-        memset(out, '/', PATH_MAX + 4), out[0] = '.', strcpy(out + PATH_MAX - 2 + pick(s, 3), "a");
+        memset(out, '/', NAME_ROOM), out[0] = '.', memcpy(out + PATH_MAX - 2 + pick(s, 3), "a", 2);
     else if (kind == 8)
         strcpy(out, "/proc/self/oom_score_adj");
     else if (kind == 9)
-        sprintf(out, "%s//%s/", names[6 + pick(s, 2)], names[pick(s, 6)]);
+        snprintf(out, NAME_ROOM, "%s//%s/", names[6 + pick(s, 2)], names[pick(s, 6)]);
     else
         strcpy(out, names[pick(s, sizeof(names) / sizeof(names[0]))]);
     s->in_proc |= (kind >= 3 && kind <= 5) || kind == 8;
@@ -152,9 +153,9 @@ unblocked(const char *path, int dirfd, int flags)
 static void
 op_open(struct sequence *s)
 {
-    static const int parts[] = { O_CREAT, O_CREAT, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_CLOEXEC, O_NONBLOCK,
-                                 O_DIRECTORY, O_SYNC };
-    char path[PATH_MAX + 64], detail[256];
+    static const int parts[] = { O_CREAT, O_CREAT, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_CLOEXEC,
+                                 O_NONBLOCK, O_DIRECTORY, O_SYNC };
+    char path[NAME_ROOM], detail[256];
     struct stat st = { 0 };
     int dirfd = draw_dirfd(s), flags = (int)pick(s, 3), fd, at;
     mode_t mode = (mode_t)(draw(s) & 0777) | 0600;
@@ -189,7 +190,7 @@ static void
 op_make(struct sequence *s)
 {
     static const mode_t types[] = { S_IFIFO, S_IFREG, S_IFSOCK, 0, S_IFDIR };
-    char path[PATH_MAX + 64];
+    char path[NAME_ROOM];
     int dirfd = draw_dirfd(s);
     mode_t mode = (mode_t)(draw(s) & 07777) | 0700;
 
@@ -203,7 +204,7 @@ op_make(struct sequence *s)
 static void
 op_symlink(struct sequence *s)
 {
-    char target[PATH_MAX + 64], path[PATH_MAX + 64];
+    char target[NAME_ROOM], path[NAME_ROOM];
 
     draw_name(s, target);
     draw_name(s, path);
@@ -216,7 +217,7 @@ static void
 op_link(struct sequence *s)
 {
     static const int flags[] = { 0, 0, AT_SYMLINK_FOLLOW, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, 0 };
-    char from[PATH_MAX + 64], to[PATH_MAX + 64];
+    char from[NAME_ROOM], to[NAME_ROOM];
 
     draw_name(s, from);
     draw_name(s, to);
@@ -229,7 +230,7 @@ static void
 op_rename(struct sequence *s)
 {
     static const unsigned flags[] = { 0, 0, 0, 0, 1, 2, 3, 8 };
-    char from[PATH_MAX + 64], to[PATH_MAX + 64];
+    char from[NAME_ROOM], to[NAME_ROOM];
 
     draw_name(s, from);
     draw_name(s, to);
@@ -241,7 +242,7 @@ op_rename(struct sequence *s)
 static void
 op_remove(struct sequence *s)
 {
-    char path[PATH_MAX + 64];
+    char path[NAME_ROOM];
     int flags = pick(s, 2) == 0 ? AT_REMOVEDIR : 0;
 
     draw_name(s, path);
@@ -252,7 +253,7 @@ static void
 op_modify(struct sequence *s)
 {
     const struct timespec times[2] = { { 1000000000, 5 }, { 0, UTIME_OMIT } };
-    char path[PATH_MAX + 64];
+    char path[NAME_ROOM];
     const char *name;
     int fd = s->fds[pick(s, FDS)];
 
@@ -272,7 +273,8 @@ op_modify(struct sequence *s)
         break;
     case 3:
         outcome(s, "utimensat", name,
-                utimensat(draw_dirfd(s), path, pick(s, 2) == 0 ? times : NULL, pick(s, 2) == 0 ? AT_SYMLINK_NOFOLLOW : 0));
+                utimensat(draw_dirfd(s), path, pick(s, 2) == 0 ? times : NULL,
+                          pick(s, 2) == 0 ? AT_SYMLINK_NOFOLLOW : 0));
         break;
     case 4:
         outcome(s, "futimens", "", futimens(fd, times));
@@ -298,7 +300,7 @@ static void
 op_other(struct sequence *s)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
-    char path[PATH_MAX + 64];
+    char path[NAME_ROOM];
     int sock;
 
     switch (pick(s, 4)) {

@@ -3,8 +3,8 @@
  * The child installs the filter as the guest's children do; this process is the supervisor and serves until the
  * child has ended. Without a plan the same child runs bare.
  */
-#ifndef TEST_GUARD_RUN_H
-#define TEST_GUARD_RUN_H
+#ifndef CLOCHE_TESTS_UNIT_TEST_GUARD_RUN_H
+#define CLOCHE_TESTS_UNIT_TEST_GUARD_RUN_H
 
 #include <errno.h>
 #include <fcntl.h>

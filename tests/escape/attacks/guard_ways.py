@@ -1,6 +1,6 @@
 """Every single way to a protected name that needs no luck. Prints what came into being; run in a project's directory.
 
-guard_ways.py: tries all, then prints one line `planted: NAMES`. Nothing is raised: a way that is closed is the next one's turn.
+Tries all, then prints one line `planted: NAMES`. Nothing is raised: where one way is closed, it is the next one's turn.
 """
 import ctypes
 import os
@@ -24,7 +24,8 @@ def create(path, dir_fd=None):
 
 
 def renameat2(old, new, flags):
-    if LIBC.syscall(316 if os.uname().machine == "x86_64" else 276, AT_FDCWD, old.encode(), AT_FDCWD, new.encode(), flags) != 0:
+    number = 316 if os.uname().machine == "x86_64" else 276
+    if LIBC.syscall(number, AT_FDCWD, old.encode(), AT_FDCWD, new.encode(), flags) != 0:
         raise OSError(ctypes.get_errno(), "renameat2")
 
 
