@@ -174,6 +174,12 @@ on_event(struct live *l, const struct guest_event *ev, struct err *err)
     case GUEST_NOTICE:
         if (ev->notice.kind == NOTICE_MEMORY)
             l->memory = true;
+        if (ev->notice.kind == NOTICE_PIDS)
+            return err_set(err, ERR_LIMIT, "limits.pids", "more than %llu processes: everything was stopped",
+                           (unsigned long long)ev->notice.limit);
+        if (ev->notice.kind == NOTICE_BLIND)
+            return err_set(err, ERR_SYSTEM, "limits.blind",
+                           "the memory limit cannot be watched (/proc cannot be read); everything was stopped");
         if (ev->notice.kind == NOTICE_GUARD)
             return err_set(err, ERR_SYSTEM, "guest.guard", "the name guard failed (errno %llu); everything was stopped",
                            (unsigned long long)ev->notice.value);

@@ -23,6 +23,8 @@ send_setup(struct live *l, struct err *err)
         .flags = plan->light ? MSG_SETUP_LIGHT : 0,
         .memory_limit = l->sb->supervise_memory ? l->s->policy->limits.memory.v : 0,
         .sample_ms = WATCHDOG_SAMPLE_MS,
+        /* outside a user namespace of its own RLIMIT_NPROC would count the caller's other processes */
+        .pids_limit = plan->light && !l->sb->cgroup.pids ? (uint32_t)l->s->policy->limits.pids.v : 0,
         .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
     };
 
@@ -127,7 +129,7 @@ say_who_enforces(struct live *l)
 
     r->memory_by = sb->cgroup.memory ? cgroup : sb->supervise_memory ? "supervised" : "none";
     r->cpu_by = sb->cgroup.cpu ? cgroup : "none";
-    r->pids_by = sb->cgroup.pids ? cgroup : !sb->plan.light && l->s->policy->limits.pids.v > 0 ? "rlimit" : "none";
+    r->pids_by = sb->cgroup.pids ? cgroup : l->s->policy->limits.pids.v == 0 ? "none" : sb->plan.light ? "supervised" : "rlimit";
     r->disk_by = sb->plan.light ? "none" : l->s->policy->limits.disk.v > 0 ? "tmpfs" : "none";
     r->n_warnings = sb->plan.n_warnings;
     for (size_t i = 0; i < r->n_warnings; i++) {

@@ -390,8 +390,8 @@ proc_mount(struct builder *b, struct err *err)
     const struct mnt_option subset[] = { { "subset", "pid" }, { "hidepid", "invisible" } };
     cleanup_close int tree = -1, at = -1;
 
-    tree = b->plan->proc_subset ? mnt_new("proc", subset, 2, MNT_NOEXEC, err)
-                                : mnt_new("proc", full, 1, MNT_NOEXEC, err);
+    tree = b->plan->proc_subset ? mnt_new("proc", subset, b->plan->proc_open ? 1 : 2, MNT_NOEXEC, err)
+                                : mnt_new("proc", full, b->plan->proc_open ? 0 : 1, MNT_NOEXEC, err);
     if (tree < 0) {
         err_wrap(err, "/proc");
         return err_hint(err, "inside a container the outer /proc must not be masked; try --mode light");

@@ -56,6 +56,8 @@ struct root_plan {
     bool host_view;                     /* start from the host's tree read-only instead of an empty tmpfs */
     int host_tree;                      /* host view: detached tree from a privileged parent, or -1 */
     bool outside_root;                  /* the sandbox's user is uid 0 outside: file modes of /proc protect nothing */
+    bool proc_open;                     /* every process is visible in /proc, even one that is not dumpable: the
+                                         * guest's memory watchdog has to see it */
     bool proc_subset;                   /* mount /proc with subset=pid */
     bool readonly_root;
     /* ROOT_OVERLAY: makes the detached copy-on-write mount, in the child (workspace/overlay.h provides it) */

@@ -55,7 +55,7 @@ light_folder_remove(const struct native_plan *plan, struct err *err)
 
     if (plan->light_folder == NULL)
         return 0;
-    at = open(PARENT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    at = open(PARENT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (at < 0)
         return err_sys(err, errno, "wall.light.folder", PARENT);
     return tree_remove(at, strrchr(plan->light_folder, '/') + 1, err);

@@ -173,6 +173,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
+    sb->plan.root.proc_open = sb->cgroup.kind == CGROUP_NONE && limits.memory > 0;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, sb->id, -1, &limits, err) < 0)
