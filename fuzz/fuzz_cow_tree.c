@@ -184,7 +184,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct feed f = { data, n };
-    char root[] = "/dev/shm/cloche-fuzz-XXXXXX", path[64];
+    char root[] = "/dev/shm/cow-fuzz-XXXXXX", path[64];
     struct cow_state state = COW_STATE_INIT;
     struct err err = ERR_INIT;
 

@@ -23,10 +23,10 @@
 
 enum text_kind { TEXT_NONE, TEXT_LINES, TEXT_BINARY, TEXT_LARGE };
 
-/* One side's content in an anonymous file. */
+/* One side's content. */
 struct side_text {
-    int fd;
     enum text_kind kind;
+    struct buf bytes;
 };
 
 static int
@@ -59,27 +59,60 @@ side_read(const struct diff_input *in, const struct change *e, const char *path,
           struct err *err)
 {
     const struct change_side *side = upper ? &e->upper : &e->lower;
-    cleanup_buf struct buf bytes = BUF_INIT(PATCH_FILE_MAX);
+    struct buf *bytes = &out->bytes;
 
-    *out = (struct side_text){ .fd = -1, .kind = TEXT_NONE };
+    *out = (struct side_text){ .kind = TEXT_NONE, .bytes = BUF_INIT(PATCH_FILE_MAX) };
     if (S_ISREG(side->mode) && side->size > PATCH_FILE_MAX) {
         out->kind = TEXT_LARGE;
         return 0;
     }
     if (S_ISREG(side->mode)) {
-        if (file_bytes(in, path, upper, &bytes) < 0)
+        if (file_bytes(in, path, upper, bytes) < 0)
             return err_sys(err, errno, "workspace.diff.read", "cannot read a file of the %s",
                            upper ? "upper layer" : "project");
     } else if (S_ISLNK(side->mode)) {
-        buf_puts(&bytes, side->target);
+        buf_puts(bytes, side->target);
     }
     if (S_ISREG(side->mode) || S_ISLNK(side->mode))
-        out->kind = has_nul(&bytes) ? TEXT_BINARY : TEXT_LINES;
-    cleanup_close int fd = memfd_create("cloche-diff", MFD_CLOEXEC);
-    if (fd < 0 || (bytes.n > 0 && io_write_full(fd, bytes.p, bytes.n) < 0))
-        return err_sys(err, errno, "workspace.diff.read", "cannot hold a file's content");
-    out->fd = take_fd(&fd);
+        out->kind = has_nul(bytes) ? TEXT_BINARY : TEXT_LINES;
     return 0;
+}
+
+/* @b in an anonymous file. */
+static int
+hold(const struct buf *b, struct err *err)
+{
+    cleanup_close int fd = memfd_create("cloche-diff", MFD_CLOEXEC);
+
+    if (fd < 0 || (b->n > 0 && io_write_full(fd, b->p, b->n) < 0))
+        return err_sys(err, errno, "workspace.diff.run", "cannot hold a file's content");
+    return take_fd(&fd);
+}
+
+/* What diff(1) would say about text against nothing: most of what a run adds, without a process for each. */
+static void
+one_sided(const struct buf *text, bool added, struct buf *out)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < text->n; i++)
+        lines += text->p[i] == '\n';
+    lines += text->n > 0 && text->p[text->n - 1] != '\n';
+    if (lines == 0)
+        return;
+    buf_printf(out, "--- a\n+++ b\n@@ %s1", added ? "-0,0 +" : "-");
+    if (lines > 1)
+        buf_printf(out, ",%zu", lines);
+    buf_puts(out, added ? " @@\n" : " +0,0 @@\n");
+    for (size_t at = 0; at < text->n;) {
+        const uint8_t *end = memchr(text->p + at, '\n', text->n - at);
+        size_t n = end != NULL ? (size_t)(end - text->p) + 1 - at : text->n - at;
+        buf_put_u8(out, added ? '+' : '-');
+        buf_append(out, text->p + at, n);
+        at += n;
+    }
+    if (text->p[text->n - 1] != '\n')
+        buf_puts(out, "\n\\ No newline at end of file\n");
 }
 
 /* In the child: become diff(1) on descriptors 3 and 4, writing to @to. */
@@ -103,6 +136,8 @@ exec_diff(int to, int a, int b)
     setrlimit(RLIMIT_CPU, &seconds);
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         execve(places[i], (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
+    if (errno == ENOENT)
+        execvpe("diff", (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
     _exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -124,13 +159,17 @@ run_diff(const struct side_text *a, const struct side_text *b, struct buf *out, 
 {
     int fds[2], status;
 
+    cleanup_close int old = hold(&a->bytes, err);
+    cleanup_close int new = hold(&b->bytes, err);
+    if (old < 0 || new < 0)
+        return -1;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_sys(err, errno, "workspace.diff.run", "pipe");
     cleanup_close int from = fds[0];
     cleanup_close int to = fds[1];
     pid_t pid = fork();
     if (pid == 0)
-        exec_diff(to, a->fd, b->fd);
+        exec_diff(to, old, new);
     if (pid < 0)
         return err_sys(err, errno, "workspace.diff.run", "fork");
     close_fd(&to);
@@ -283,7 +322,7 @@ static int
 compare(const struct diff_input *in, const struct change *e, const char *path, struct buf *diff, bool *binary,
         struct err *err)
 {
-    struct side_text a = { .fd = -1 }, b = { .fd = -1 };
+    struct side_text a = { .kind = TEXT_NONE }, b = { .kind = TEXT_NONE };
     int r = side_read(in, e, path, false, &a, err);
 
     *binary = true;
@@ -291,10 +330,15 @@ compare(const struct diff_input *in, const struct change *e, const char *path, s
         r = side_read(in, e, path, true, &b, err);
     if (r == 0) {
         *binary = a.kind == TEXT_BINARY || b.kind == TEXT_BINARY;
-        r = *binary || a.kind == TEXT_LARGE || b.kind == TEXT_LARGE ? 1 : run_diff(&a, &b, diff, err);
+        if (*binary || a.kind == TEXT_LARGE || b.kind == TEXT_LARGE)
+            r = 1;
+        else if (a.kind == TEXT_LINES && b.kind == TEXT_LINES)
+            r = run_diff(&a, &b, diff, err);
+        else
+            one_sided(a.kind == TEXT_LINES ? &a.bytes : &b.bytes, a.kind != TEXT_LINES, diff);
     }
-    close_fd(&a.fd);
-    close_fd(&b.fd);
+    buf_free(&a.bytes);
+    buf_free(&b.bytes);
     return r;
 }
 

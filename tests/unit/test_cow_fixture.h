@@ -47,7 +47,7 @@ fixture_setup(void **state)
     assert_non_null(f);
     f->state = (struct cow_state)COW_STATE_INIT;
     f->upper = -1;
-    snprintf(f->root, sizeof(f->root), "/tmp/cloche-cow-XXXXXX");
+    snprintf(f->root, sizeof(f->root), "/tmp/cow-unit-XXXXXX");
     assert_non_null(mkdtemp(f->root));
     f->root_fd = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(mkdirat(f->root_fd, "project", 0755), 0);
