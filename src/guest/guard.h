@@ -108,9 +108,6 @@ int guard_child_install(const struct guard_filter *f, int sock);
  * The descriptor (CLOEXEC) or -1 with errno. */
 int guard_listener_take(int sock);
 
-/* Does this kernel have what the guard needs? Installs nothing. 0 or -1 with @err (guard.unsupported). */
-int guard_probe(struct err *err);
-
 /* --- the supervisor ------------------------------------------------------------------------------------------- */
 
 struct guard;
@@ -121,11 +118,10 @@ int guard_new(const struct guard_plan *plan, struct guard **out, struct err *err
 void guard_free(struct guard *g);
 
 /* Serve one call that waits on @listener, without blocking: what may block is done by a forked child, which answers
- * and ends by itself. Reap it as any other; guard_is_worker() tells it from a command. May change and restore the
- * umask and the working directory.
+ * and ends by itself; tell guard_worker_ended() whom you reaped. May change and restore the umask and the working
+ * directory.
  * 0: done for now; 1: no process uses the filter any more, close @listener; -1 with errno: it cannot be served. */
 int guard_on_notify(struct guard *g, int listener);
-bool guard_is_worker(const struct guard *g, pid_t pid);
 /* A worker was reaped. True when @pid was one. */
 bool guard_worker_ended(struct guard *g, pid_t pid);
 

@@ -151,15 +151,6 @@ worker_start(struct call *c, const int *fds, size_t n_fds, worker_fn *fn, const 
 }
 
 bool
-guard_is_worker(const struct guard *g, pid_t pid)
-{
-    for (size_t i = 0; i < g->n_workers; i++)
-        if (g->workers[i] == pid)
-            return true;
-    return false;
-}
-
-bool
 guard_worker_ended(struct guard *g, pid_t pid)
 {
     for (size_t i = 0; i < g->n_workers; i++) {
