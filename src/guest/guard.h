@@ -108,6 +108,9 @@ int guard_child_install(const struct guard_filter *f, int sock);
  * The descriptor (CLOEXEC) or -1 with errno. */
 int guard_listener_take(int sock);
 
+/* Does this kernel have what the guard needs? Installs nothing. 0 or -1 with @err (guard.unsupported). */
+int guard_probe(struct err *err);
+
 /* --- the supervisor ------------------------------------------------------------------------------------------- */
 
 struct guard;
