@@ -363,6 +363,7 @@ write_as(const struct diff_input *in, const struct changes *c, size_t i, enum ch
     cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
     cleanup_buf struct buf from = BUF_INIT(TREE_PATH_MAX + 1);
     cleanup_buf struct buf diff = BUF_INIT(PATCH_TEXT_MAX);
+    const struct str nothing = { .p = NULL };
     struct change view = c->v[i];
     bool renamed = kind == CHANGE_ADDED && view.pair != CHANGE_NOT, binary = false;
     int r;
@@ -382,8 +383,8 @@ write_as(const struct diff_input *in, const struct changes *c, size_t i, enum ch
     if (r == 1)
         differ(out, style, binary, &view, old_name, new_name);
     if (r == 0 && diff.n > 0) {
-        file_line(out, style, "--- ", "a/", kind == CHANGE_ADDED ? (struct str){ .p = NULL } : old_name);
-        file_line(out, style, "+++ ", "b/", kind == CHANGE_DELETED ? (struct str){ .p = NULL } : new_name);
+        file_line(out, style, "--- ", "a/", kind == CHANGE_ADDED ? nothing : old_name);
+        file_line(out, style, "+++ ", "b/", kind == CHANGE_DELETED ? nothing : new_name);
         hunks(out, style, &diff);
     }
     if (r >= 0 && !buf_ok(out))
