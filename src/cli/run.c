@@ -256,7 +256,8 @@ code_check(const struct options *o, const struct policy *p, int argc, int first,
         return err_hint(err, "cloche code --language %s FILE", o->language);
     }
     if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST) {
-        err_set(err, ERR_POLICY, "cli.code.root", "code is put into the sandbox's own root, which this policy does not have");
+        err_set(err, ERR_POLICY, "cli.code.root",
+                "code is put into the sandbox's own root, which this policy does not have");
         return err_hint(err, "use mode standard or max with the private view, or `cloche run`");
     }
     return 0;

@@ -129,7 +129,10 @@ say_who_enforces(struct live *l)
 
     r->memory_by = sb->cgroup.memory ? cgroup : sb->supervise_memory ? "supervised" : "none";
     r->cpu_by = sb->cgroup.cpu ? cgroup : "none";
-    r->pids_by = sb->cgroup.pids ? cgroup : l->s->policy->limits.pids.v == 0 ? "none" : sb->plan.light ? "supervised" : "rlimit";
+    r->pids_by = sb->cgroup.pids                    ? cgroup
+                 : l->s->policy->limits.pids.v == 0 ? "none"
+                 : sb->plan.light                   ? "supervised"
+                                                    : "rlimit";
     r->disk_by = sb->plan.light ? "none" : l->s->policy->limits.disk.v > 0 ? "tmpfs" : "none";
     r->n_warnings = sb->plan.n_warnings;
     for (size_t i = 0; i < r->n_warnings; i++) {

@@ -50,7 +50,8 @@ ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err)
     }
     pid = syscall(SYS_clone3, &args, sizeof(args));
     if (pid < 0 && (errno == ENOSYS || errno == EPERM) && cgroup_fd < 0) {
-        /* outer sandboxes hide clone3, because filters cannot see its flags (older ones by EPERM); clone takes the same */
+        /* outer sandboxes hide clone3, because filters cannot see its flags (older ones by EPERM); clone takes the
+         * same */
         pid = syscall(SYS_clone, (unsigned long)(flags | CLONE_PIDFD | SIGCHLD), NULL, &fd, NULL, 0UL);
     }
     if (pid < 0)

@@ -43,7 +43,8 @@ cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
     out->memory = p->limits.memory.v;
-    if (out->memory > 0 && p->mode.v != MODE_LIGHT && __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
+    if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
+        __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
         out->memory = 0;
 }
 

@@ -107,7 +107,8 @@ join(struct native_plan *plan, const char *base, const char *relative)
 static int
 add_hole(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err)
 {
-    struct root_item *item = plan_item(plan, ROOT_BIND, join(plan, tree->host, relative), join(plan, tree->inside, relative), err);
+    struct root_item *item =
+        plan_item(plan, ROOT_BIND, join(plan, tree->host, relative), join(plan, tree->inside, relative), err);
     cleanup_close int fd = -1;
     struct stat st;
 

@@ -96,9 +96,9 @@ found_protected(void *ctx, const char *relative, struct err *err)
                ? 0 : -1;
 }
 
-/* A protected name that is a link, or lies behind one (`.git -> elsewhere`): where it really is in the tree is protected
- * too, and so is the name in the real folder when it does not exist yet. A link out of the tree leads to nothing that
- * can be written. */
+/* A protected name that is a link, or lies behind one (`.git -> elsewhere`): where it really is in the tree is
+ * protected too, and so is the name in the real folder when it does not exist yet. A link out of the tree leads to
+ * nothing that can be written. */
 static int
 protect_real(struct closing *c, const char *name, struct err *err)
 {

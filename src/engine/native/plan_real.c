@@ -119,8 +119,8 @@ plan_real_below(int fd, const char *host, const char *relative, char *out, size_
     size_t base = strcmp(host, "/") == 0 ? 0 : strlen(host);
 
     if (target < 0 && (errno == ENOSYS || errno == EPERM)) {
-        err_set(err, ERR_UNSUPPORTED, "wall.openat2.unsupported", "where %s leads cannot be found safely without openat2",
-                relative);
+        err_set(err, ERR_UNSUPPORTED, "wall.openat2.unsupported",
+                "where %s leads cannot be found safely without openat2", relative);
         return err_hint(err, "it needs Linux 5.6 and no outer seccomp filter that hides openat2");
     }
     if (target < 0 || !path_of_fd(target, real, sizeof(real)))

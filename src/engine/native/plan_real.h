@@ -1,8 +1,8 @@
 /* engine/native/plan_real.h: rules that name a symbolic link also mean what it leads to
  *
- * A mask or a pin lies on an object, not on a name. `~/.ssh` that is a link to `~/dotfiles/ssh` would leave the keys open
- * under their own name, and a mask on the link itself cannot be mounted. So every rule gets a second one for the place
- * where it really leads, wherever that is.
+ * A mask or a pin lies on an object, not on a name. `~/.ssh` that is a link to `~/dotfiles/ssh` would leave the keys
+ * open under their own name, and a mask on the link itself cannot be mounted. So every rule gets a second one for the
+ * place where it really leads, wherever that is.
  */
 #ifndef CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
 #define CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
