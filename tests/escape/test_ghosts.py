@@ -18,9 +18,11 @@ def names(project):
 
 @pytest.mark.parametrize("kind", ["rw", "ro", "cow"])
 @pytest.mark.parametrize("mode", ["standard", "light", "max"])
-def test_an_idle_run_leaves_nothing(cloche, project, kind, mode):
+def test_an_idle_run_leaves_nothing(in_mode, kind, mode):
     if mode == "light" and kind == "cow":
         pytest.skip("a copy needs a mount namespace")
+    cloche = in_mode(mode)
+    project = cloche.project
     result = cloche("run", "--mode", mode, "--workspace", f"{project}:{kind}", "--json", "--", "ls", "-A", "/workspace" if mode != "light" else str(project))
     assert result.ok and result.json["stdout"] == "", result
     assert names(project) == []
@@ -43,7 +45,7 @@ def test_nothing_is_visible_inside_either(cloche, project):
 
 
 @pytest.mark.parametrize("victims", ["cloche", "guest", "everything"])
-def test_after_sigkill(cloche, project, victims):
+def test_after_sigkill(cloche, world, project, victims):
     (project / ".git").mkdir()
     (project / ".claude").mkdir()
     process = cloche.popen("run", "--workspace", project, "--", "sh", "-c", "echo ready; sleep 77777")
@@ -57,6 +59,8 @@ def test_after_sigkill(cloche, project, victims):
     process.communicate(timeout=60)
     assert wait_for(lambda: leaks.reap_adopted(set()) or not leaks.descendants())
     assert names(project) == [".claude", ".git"]
+    if victims == "everything":
+        leaks.remove_empty_cgroups(world.watch.cgroups)     # the janitor, whose work it is, went with the rest
 
 
 WAYS = {
@@ -89,9 +93,13 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", ["standard", "light"])
-def test_absent_names_cannot_be_created_in_any_way(cloche, project, way, mode):
-    (project / ".git").mkdir()
-    (project / ".claude").mkdir()
+def test_absent_names_cannot_be_created_in_any_way(in_mode, way, mode):
+    cloche = in_mode(mode)
+    project = cloche.project
+    owner = project.stat()
+    for name in (".git", ".claude"):
+        (project / name).mkdir()
+        os.chown(project / name, owner.st_uid, owner.st_gid)
     code = ("import os,sys\nhome=os.getcwd()\nfor p in sys.argv[1:]:\n"
             " os.chdir(home)\n"
             " for junk in ('t', 'via', 'n'):\n"
