@@ -45,8 +45,10 @@ def machine():
     cpu = re.search(r'model name\s*:\s*(.*)', read('/proc/cpuinfo'))
     memory = re.search(r'MemTotal:\s*(\d+)', read('/proc/meminfo'))
     name = re.search(r'PRETTY_NAME="([^"]*)"', read('/etc/os-release'))
-    virtual = subprocess.run(['systemd-detect-virt', '--vm'], capture_output=True, text=True, check=False).stdout.strip() \
-        if os.path.exists('/usr/bin/systemd-detect-virt') else ''
+    virtual = ''
+    if os.path.exists('/usr/bin/systemd-detect-virt'):
+        done = subprocess.run(['systemd-detect-virt', '--vm'], capture_output=True, text=True, check=False)
+        virtual = done.stdout.strip()
     if not virtual and re.search(r'^flags.*\bhypervisor\b', read('/proc/cpuinfo'), flags=re.M):
         virtual = 'yes'
     if os.path.exists('/sys/fs/cgroup/cgroup.controllers'):
