@@ -156,7 +156,8 @@ struct call {
 
 /* Where a path leads: the directory that we hold, and the last name in it (never looked up yet). */
 struct place {
-    int dir;                    /* O_PATH, owned */
+    int dir;                    /* O_PATH */
+    bool borrowed;              /* @dir is the call's, not ours to close */
     struct stat dir_st;
     bool on_proc;
     bool at_once;               /* the kernel walked the path as it is, without a magic link: it would do so again */

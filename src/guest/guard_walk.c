@@ -21,7 +21,10 @@
 void
 place_close(struct place *p)
 {
-    close_fd(&p->dir);
+    if (!p->borrowed)
+        close_fd(&p->dir);
+    p->dir = -1;
+    p->borrowed = false;
 }
 
 const char *
@@ -328,6 +331,26 @@ walk_parent_from(struct call *c, int base, const char *path, int *links, struct 
     return S_ISDIR(out->dir_st.st_mode) ? 0 : -ENOTDIR;
 }
 
+/* A bare name: its parent is @base itself. */
+static int
+parent_is(struct call *c, int base, const char *name, struct place *out)
+{
+    size_t n;
+    int rc;
+
+    if (strlen(name) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    split(name, &n, out);
+    out->dir = base;
+    out->on_proc = walk_is_proc(base);
+    out->at_once = !out->on_proc;
+    if (out->on_proc && (rc = walk_refuse_own_proc(c->g, base)) < 0)
+        return rc;
+    if (fstat(base, &out->dir_st) < 0)
+        return -errno;
+    return S_ISDIR(out->dir_st.st_mode) ? 0 : -ENOTDIR;
+}
+
 int
 walk_parent(struct call *c, int dirfd, const char *path, struct place *out)
 {
@@ -340,6 +363,12 @@ walk_parent(struct call *c, int dirfd, const char *path, struct place *out)
         base = caller_dir(c, dirfd, &owned);
         if (base < 0)
             return base;
+        if (strchr(path, '/') == NULL) {
+            place_close(out);
+            out->borrowed = owned < 0;
+            (void)take_fd(&owned);
+            return parent_is(c, base, path, out);
+        }
     }
     return walk_parent_from(c, base, path, &links, out);
 }
@@ -362,9 +391,10 @@ walk_follow(struct call *c, struct place *p, int *links, int *object)
     struct walk w = { .c = c, .cur = p->dir, .proc = p->on_proc, .links = links, .rest = "" };
     char name[PATH_MAX + 1], target[PATH_MAX];
     bool slash = p->name[p->name_n] == '/';
+    struct place from;
     struct stat st;
     ssize_t n;
-    int rc, base;
+    int rc;
 
     *object = -1;
     (void)place_name(p, name);
@@ -396,9 +426,11 @@ walk_follow(struct call *c, struct place *p, int *links, int *object)
     if (n < 0)
         return -errno;
     target[n] = '\0';
-    base = take_fd(&p->dir);
-    rc = walk_parent_from(c, base, target, links, p);
-    close(base);
+    from = *p;
+    p->dir = -1;
+    p->borrowed = false;
+    rc = walk_parent_from(c, from.dir, target, links, p);
+    place_close(&from);
     /* what the link was asked to be, its target must be */
     if (rc == 0 && slash && p->name[p->name_n] != '/' && p->name_n < PATH_MAX)
         memcpy(p->name + p->name_n, "/", 2);
