@@ -62,22 +62,22 @@ object_protected(struct guard *g, int object, const char **rule)
     /* has no name that could be protected: deleted, unnamed, a pipe */
     if (st.st_nlink == 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)))
         return false;
-    if (rules_same_object(g, &st, rule))
+    if (S_ISDIR(st.st_mode))
+        return rules_below(g, object, rule) != PLACE_FREE;
+    if (st.st_nlink > 1 && rules_same_object(g, &st, rule))
         return true;
     *rule = "file without a path";
     n = fd_text(g, object, path, sizeof(path) - 1);
     if (n <= 0 || path[0] != '/')
         return true;
     path[n] = '\0';
-    if (S_ISDIR(st.st_mode))
-        return rules_below(g, object, rule) != PLACE_FREE;
     slash = strrchr(path, '/');
     *slash = '\0';
     dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &dir_st) < 0 || fstatat(dir, slash + 1, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
         !ident_eq(ident_of(&st), ident_of(&there)))
-        /* opened by a name that is gone, while it has another: not by a protected one, the guard makes no such links */
-        return !str_ends(str_of(slash + 1), STR_LIT(" (deleted)"));
+        /* opened by a name that is gone, while it has another: the host's link to a protected file, or free */
+        return rules_same_object(g, &st, rule) || !str_ends(str_of(slash + 1), STR_LIT(" (deleted)"));
     return rules_place(g, dir, &dir_st, slash + 1, strlen(slash + 1), rule) != PLACE_FREE;
 }
 

@@ -74,6 +74,9 @@ writing(void *arg)
 static int
 removing(void *arg)
 {
+    char text[64];
+    int alias;
+
     (void)arg;
     WANT(EACCES, unlink(".bashrc"));
     WANT(EACCES, unlink("secrets/deep/file"));
@@ -86,7 +89,16 @@ removing(void *arg)
     WANT(EBUSY, rename(".git", "x"));
     WANT(ENOENT, unlink(".vscode"));
     WANT(ENOTEMPTY, rmdir(".git"));
+    alias = open("alias", O_RDONLY);
     WANT(0, unlink("alias"));
+    /* opened by a name that is gone: still the protected file */
+    WANT(EACCES, fchmod(alias, 0777));
+    snprintf(text, sizeof(text), "/proc/self/fd/%d", alias);
+    WANT(EACCES, open(text, O_WRONLY));
+    alias = open("mine", O_RDONLY);
+    WANT(0, link("mine", "mine2"));
+    WANT(0, unlink("mine2"));
+    WANT(0, fchmod(alias, 0640));
     WANT(0, unlink("mine"));
     WANT(0, rmdir("empty"));
     return run_failures;
