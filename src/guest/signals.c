@@ -3,6 +3,8 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* SIGPIPE and SIGXFSZ (a file request met a size limit) are caught rather than ignored: execve resets a caught
  * signal, an ignored one stays ignored. */
@@ -16,6 +18,18 @@ static void
 on_signal(int signo)
 {
     atomic_fetch_or_explicit(&came, UINT64_C(1) << signo, memory_order_relaxed);
+}
+
+/* Real-time signals, and the three that the C library keeps to itself and refuses to name: whoever started us may have
+ * left them ignored, and execve would hand that on to every command. */
+static void
+default_realtime(void)
+{
+    /* struct sigaction as the kernel has it, all zero: SIG_DFL, no flags, empty mask */
+    const unsigned long zero[8] = { 0 };
+
+    for (int signo = 32; signo <= 64; signo++)
+        (void)syscall(SYS_rt_sigaction, signo, zero, NULL, sizeof(uint64_t));
 }
 
 int
@@ -33,6 +47,7 @@ signals_init(void)
         if (signo != SIGKILL && signo != SIGSTOP && sigaction(signo, &sa, NULL) < 0)
             return -1;
     }
+    default_realtime();
     return sigprocmask(SIG_SETMASK, &block, NULL);
 }
 
