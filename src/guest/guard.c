@@ -254,8 +254,9 @@ guard_check(struct guard *g, int dirfd, const char *name, const char *op)
     const char *rule = "";
     size_t n = strlen(name);
 
+    /* the guest may move directories next */
     rules_next_call(&g->rules);
-
+    rules_moved(&g->rules);
     if (n > NAME_MAX || fstat(dirfd, &p.dir_st) < 0)
         return n > NAME_MAX ? ENAMETOOLONG : errno;
     memcpy(p.name, name, n + 1);

@@ -33,6 +33,7 @@
 #define WORKERS_MAX      64
 #define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
 #define SEEN_MAX         8
+#define FREE_DIRS_MAX    8                      /* directories known to lie outside everything protected */
 
 /* An answer that was given already, or that a worker will give. */
 #define ANSWERED         INT_MIN
@@ -79,6 +80,10 @@ struct name_dir {
 };
 
 struct rules {
+    /* Directories that rules_below() found free. Nothing moves but by our hand, so they stay so until a directory is
+     * renamed; the descriptors keep their numbers from being given to others. */
+    struct { int fd; struct ident id; } free_dirs[FREE_DIRS_MAX];
+    size_t n_free_dirs, next_free_dir;
     /* rules_below()'s last answer: a call asks it about the same directory again (rename) */
     struct { bool valid; struct ident id; enum place_kind kind; const char *rule; } below;
     struct { int fd; char *path; } *roots;
@@ -221,6 +226,8 @@ ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
 
 int rules_init(struct rules *r, const struct guard_plan *plan, struct err *err);
 void rules_free(struct rules *r);
+/* A directory was renamed. */
+void rules_moved(struct rules *r);
 /* Another call: what was found out for the one before is void. */
 static inline void
 rules_next_call(struct rules *r)

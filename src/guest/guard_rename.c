@@ -17,6 +17,7 @@ struct renaming {
     struct call *c;
     struct place from, to;
     unsigned flags;
+    bool directory;             /* one of the two is, or may be */
 };
 
 static bool
@@ -99,12 +100,14 @@ judge(struct renaming *r)
     int rc;
 
     /* the kernel's own answers: EBUSY, EINVAL, ENOTEMPTY; nothing can come of it */
+    r->directory = true;
     if (special_name(&r->from) || special_name(&r->to))
         return 0;
     if ((rc = stat_name(&r->from, &from_st)) < 0)
         return free_place(r->c, &r->to) ? 0 : rc;
     if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->from, &from_st, &r->to)) < 0)
         return rc;
+    r->directory = S_ISDIR(from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
     if ((rc = stat_name(&r->to, &to_st)) < 0)
@@ -128,6 +131,8 @@ perform(struct renaming *r)
 
     if (!caller_waits(r->c))
         return ANSWERED;
+    if (r->directory)
+        rules_moved(&r->c->g->rules);
     if (rename_raw(&r->from, r->from.name, &r->to, r->to.name, r->flags) < 0)
         return -errno;
     (void)place_name(&r->to, name);

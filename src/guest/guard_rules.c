@@ -177,6 +177,7 @@ rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
 void
 rules_free(struct rules *r)
 {
+    rules_moved(r);
     for (size_t i = 0; i < r->n_roots; i++) {
         close_fd(&r->roots[i].fd);
         free(r->roots[i].path);
@@ -327,9 +328,46 @@ leaf_of(const struct leaf_now *leaves, size_t n, struct ident id)
     return found;
 }
 
-/* Up from @dir to the top: the first leaf met decides. */
+static bool
+known_free(const struct rules *r, struct ident id)
+{
+    for (size_t i = 0; i < r->n_free_dirs; i++)
+        if (ident_eq(r->free_dirs[i].id, id))
+            return true;
+    return false;
+}
+
+static void
+remember_free(struct rules *r, int dir)
+{
+    struct stat st;
+    int fd;
+
+    if (fstat(dir, &st) < 0 || known_free(r, ident_of(&st)))
+        return;
+    fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (r->n_free_dirs < FREE_DIRS_MAX)
+        r->n_free_dirs++;
+    else
+        close(r->free_dirs[r->next_free_dir].fd);
+    r->free_dirs[r->next_free_dir].fd = fd;
+    r->free_dirs[r->next_free_dir].id = ident_of(&st);
+    r->next_free_dir = (r->next_free_dir + 1) % FREE_DIRS_MAX;
+}
+
+void
+rules_moved(struct rules *r)
+{
+    for (size_t i = 0; i < r->n_free_dirs; i++)
+        close(r->free_dirs[i].fd);
+    r->n_free_dirs = r->next_free_dir = 0;
+}
+
+/* Up from @dir to the top, or to a directory that was climbed from before: the first leaf met decides. */
 static enum place_kind
-climb(int dir, const struct leaf_now *leaves, size_t n, const char **rule)
+climb(const struct rules *r, int dir, const struct leaf_now *leaves, size_t n, const char **rule)
 {
     cleanup_close int cur = fcntl(dir, F_DUPFD_CLOEXEC, 0);
     struct ident before = { 0, 0 };
@@ -349,6 +387,8 @@ climb(int dir, const struct leaf_now *leaves, size_t n, const char **rule)
             *rule = e->rule;
             return e->protect ? PLACE_PROTECTED : PLACE_FREE;
         }
+        if (known_free(r, before))
+            return PLACE_FREE;
         up = openat(cur, "..", O_PATH | O_CLOEXEC);
         close_fd(&cur);
         cur = up;
@@ -361,7 +401,8 @@ climb(int dir, const struct leaf_now *leaves, size_t n, const char **rule)
 enum place_kind
 rules_below(struct guard *g, int dir, const char **rule)
 {
-    const struct rules *r = &g->rules;
+    struct rules *r = &g->rules;
+    enum place_kind kind;
     struct leaf_now few[SUSPECTS_MAX];
     cleanup_free struct leaf_now *many = NULL;
     struct leaf_now *leaves = few;
@@ -379,7 +420,12 @@ rules_below(struct guard *g, int dir, const char **rule)
         }
     }
     n = leaves_now(r, &s, leaves);
-    return n > 0 ? climb(dir, leaves, n, rule) : PLACE_FREE;
+    if (n == 0)
+        return PLACE_FREE;
+    kind = climb(r, dir, leaves, n, rule);
+    if (kind == PLACE_FREE)
+        remember_free(r, dir);
+    return kind;
 }
 
 enum place_kind
