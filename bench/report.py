@@ -144,7 +144,9 @@ def page(facts):
     parts = [OPENING]
     if facts['quick']:
         parts.append('**Made with `--quick` (two rounds): not to be quoted.**\n')
-    lines = [f'| {name} | {value} |' for name, value in [*machine(), ('date', date)]]
+    rows = [*machine(), ('date', date), ('command', f"`{facts['command']}`"),
+            ('load when it began', f"{facts['load']:.1f} (on a busy machine only the ratios mean something)")]
+    lines = [f'| {name} | {value} |' for name, value in rows]
     parts.append('\n'.join(['| machine | |', '|---|---|', *lines]) + '\n')
     if 'start' in facts:
         who = 'root' if facts['root'] else 'an ordinary user'
@@ -158,7 +160,7 @@ def page(facts):
         versions = dict.fromkeys(row['peer'].version for row in facts['start'].values())
         parts.append('Versions: ' + '; '.join(v for v in versions if v != 'no isolation') + '.\n')
     if 'steady' in facts:
-        parts.append('## B8: what work inside costs\n\nMedian of ' + str(2 if facts['quick'] else facts['rounds'])
+        parts.append('## B8: what work inside costs\n\nMedian of ' + str(facts['rounds'])
                      + ' interleaved rounds; in brackets, against the same work bare.\n')
         parts.append(steady_table(facts['steady']) + '\n')
     parts.append(HOW.lstrip('\n'))
