@@ -3,7 +3,7 @@
  *   guard.c           one notification: receive, look at the caller, dispatch, answer; denials
  *   guard_caller.c    the caller: memory (each byte copied once), directories, umask
  *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
- *   guard_rules.c     a place to a verdict
+ *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables
  *   guard_open.c      open with O_CREAT (and every writing open in light mode)
  *   guard_names.c     mkdir, mknod, symlink, link
  *   guard_rename.c    rename
@@ -222,7 +222,33 @@ struct fd_path fd_path(int fd);
 /* Where @fd lies, as text. Its length, cut at @room; -1. */
 ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
 
-/* --- guard_rules.c */
+/* --- guard_rules.c, guard_rules_init.c */
+
+/* Names are compared without regard to ASCII case, whatever the file system does. */
+static inline unsigned char
+name_fold(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static inline uint32_t
+name_hash(const char *p, size_t n)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ name_fold(p[i])) * 16777619u;
+    return h;
+}
+
+static inline bool
+name_same(const char *name, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (name[i] == '\0' || name_fold(name[i]) != name_fold(p[i]))
+            return false;
+    return name[n] == '\0';
+}
 
 int rules_init(struct rules *r, const struct guard_plan *plan, struct err *err);
 void rules_free(struct rules *r);

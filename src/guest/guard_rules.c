@@ -4,7 +4,7 @@
  * rule's own directory has at this moment, so the same tree seen through two mounts, or entered through a descriptor,
  * is the same tree. Names are compared without regard to ASCII case, on every file system: `.GIT/hooks` is
  * `.git/hooks` where it matters, and nobody misses it where it does not. What a file system may fold beyond ASCII is
- * caught after the fact (aliases_*), before the caller gets it into its hands.
+ * caught after the fact (rules_aliased), before the caller gets it into its hands.
  *
  * Most names occur in no rule at all; a hash lookup says so, and no system call is made.
  */
@@ -19,183 +19,8 @@
 #include "base/cleanup.h"
 #include "guest/guard_priv.h"
 
-#define NO_DIR UINT32_MAX
 #define UP_MAX PATH_MAX         /* levels up from a directory; deeper is refused */
 #define SUSPECTS_MAX 32         /* more: all are looked at */
-
-static unsigned char
-fold(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-static uint32_t
-hash_name(const char *p, size_t n)
-{
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ fold(p[i])) * 16777619u;
-    return h;
-}
-
-static bool
-same_name(const char *name, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (name[i] == '\0' || fold(name[i]) != fold(p[i]))
-            return false;
-    return name[n] == '\0';
-}
-
-/* --- building */
-
-static int
-find_dir(struct rules *r, uint32_t root, const char *path, size_t n)
-{
-    struct name_dir *bigger;
-
-    for (size_t i = 0; i < r->n_dirs; i++)
-        if (r->dirs[i].root == root && strlen(r->dirs[i].path) == n && memcmp(r->dirs[i].path, path, n) == 0)
-            return (int)i;
-    bigger = reallocarray(r->dirs, r->n_dirs + 1, sizeof(*bigger));
-    if (bigger == NULL)
-        return -1;
-    r->dirs = bigger;
-    bigger[r->n_dirs] = (struct name_dir){ root, strndup(path, n) };
-    if (bigger[r->n_dirs].path == NULL)
-        return -1;
-    return (int)r->n_dirs++;
-}
-
-static struct name_entry *
-find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char *root, const char *rule)
-{
-    struct name_entry *bigger, *e;
-
-    for (size_t i = 0; i < r->n_entries; i++)
-        if (r->entries[i].dir == dir && same_name(r->entries[i].name, name, n))
-            return &r->entries[i];
-    bigger = reallocarray(r->entries, r->n_entries + 1, sizeof(*bigger));
-    if (bigger == NULL)
-        return NULL;
-    r->entries = bigger;
-    e = &bigger[r->n_entries];
-    *e = (struct name_entry){ .name = strndup(name, n), .hash = hash_name(name, n), .dir = dir, .child = NO_DIR };
-    if (e->name == NULL)
-        return NULL;
-    if (asprintf(&e->rule, "%s/%s", strcmp(root, "/") == 0 ? "" : root, rule) < 0) {
-        free(e->name);
-        return NULL;
-    }
-    r->n_entries++;
-    return e;
-}
-
-static int
-add_rule(struct rules *r, uint32_t root, const char *root_path, const struct guard_rule *rule)
-{
-    const char *p = rule->path;
-    int dir = find_dir(r, root, "", 0);
-
-    for (;;) {
-        size_t n = strcspn(p, "/"), at = (size_t)(p - rule->path) + n;
-        struct name_entry *e;
-        int child;
-
-        if (dir < 0)
-            return -1;
-        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
-        if (e == NULL)
-            return -1;
-        if (p[n] == '\0') {
-            e->protect |= !rule->allow;
-            e->allow |= rule->allow;
-            return 0;
-        }
-        child = find_dir(r, root, rule->path, at);
-        if (child < 0)
-            return -1;
-        /* entries may have moved */
-        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
-        e->child = (uint32_t)child;
-        e->interior |= !rule->allow;
-        dir = child;
-        p += n + 1;
-    }
-}
-
-static int
-build_table(struct rules *r)
-{
-    size_t size = 16;
-
-    while (size < 2 * r->n_entries)
-        size *= 2;
-    r->table = calloc(size, sizeof(*r->table));
-    if (r->table == NULL)
-        return -1;
-    r->table_mask = size - 1;
-    for (size_t i = 0; i < r->n_entries; i++) {
-        size_t at = r->entries[i].hash & r->table_mask;
-
-        /* said both ways about the same name: closed */
-        r->entries[i].allow &= !r->entries[i].protect;
-
-        while (r->table[at] != 0)
-            at = (at + 1) & r->table_mask;
-        r->table[at] = (uint32_t)i + 1;
-    }
-    return 0;
-}
-
-int
-rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
-{
-    r->roots = calloc(plan->n_roots + 1, sizeof(*r->roots));
-    if (r->roots == NULL)
-        return err_sys(err, errno, "memory", "the name guard");
-    for (size_t i = 0; i < plan->n_roots; i++) {
-        const struct guard_root *from = &plan->roots[i];
-
-        r->roots[i].path = strdup(from->path);
-        r->roots[i].fd = open(from->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        r->n_roots = i + 1;
-        if (r->roots[i].fd < 0)
-            return err_sys(err, errno, "guard.root", "guarded tree %s", from->path);
-        if (r->roots[i].path == NULL)
-            return err_sys(err, ENOMEM, "memory", "the name guard");
-        for (size_t k = 0; k < from->n_rules; k++)
-            if (add_rule(r, (uint32_t)i, from->path, &from->rules[k]) < 0)
-                return err_sys(err, errno, "memory", "the name guard");
-    }
-    if (build_table(r) < 0)
-        return err_sys(err, errno, "memory", "the name guard");
-    return 0;
-}
-
-void
-rules_free(struct rules *r)
-{
-    rules_moved(r);
-    for (size_t i = 0; i < r->n_roots; i++) {
-        close_fd(&r->roots[i].fd);
-        free(r->roots[i].path);
-    }
-    for (size_t i = 0; i < r->n_dirs; i++)
-        free(r->dirs[i].path);
-    for (size_t i = 0; i < r->n_entries; i++) {
-        free(r->entries[i].name);
-        free(r->entries[i].rule);
-    }
-    free(r->roots);
-    free(r->dirs);
-    free(r->entries);
-    free(r->table);
-    *r = (struct rules){ 0 };
-}
-
-/* --- asking */
 
 /* The directory that @index stands for now. Links on the way are followed: only the host can have made them. */
 static bool
@@ -232,7 +57,7 @@ next_entry(const struct rules *r, uint32_t hash, const char *name, size_t n, siz
         if (slot == 0)
             return NULL;
         e = &r->entries[slot - 1];
-        if (e->hash == hash && same_name(e->name, name, n)) {
+        if (e->hash == hash && name_same(e->name, name, n)) {
             ++*step;
             return e;
         }
@@ -263,7 +88,7 @@ suspect_name(const struct rules *r, const char *p, size_t n, struct suspects *ou
     size_t step = 0;
 
     out->all |= ambiguous(p, n);
-    while ((e = next_entry(r, hash_name(p, n), p, n, &step)) != NULL) {
+    while ((e = next_entry(r, name_hash(p, n), p, n, &step)) != NULL) {
         if (!e->protect && !e->allow)
             continue;
         if (out->n == SUSPECTS_MAX)
@@ -439,7 +264,7 @@ rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *nam
 
     if (r->n_entries == 0)
         return PLACE_FREE;
-    while ((e = next_entry(r, hash_name(name, name_n), name, name_n, &step)) != NULL) {
+    while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
         struct ident id;
 
         if (!dir_now(r, e->dir, &id) || !ident_eq(id, ident_of(dir_st)))
@@ -517,7 +342,7 @@ rules_brings(struct guard *g, int source, const struct stat *dir_st, const char 
     const struct name_entry *e;
     size_t step = 0;
 
-    while ((e = next_entry(r, hash_name(name, name_n), name, name_n, &step)) != NULL) {
+    while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
         struct ident id;
 
         if (e->interior && dir_now(r, e->dir, &id) && ident_eq(id, ident_of(dir_st)) &&

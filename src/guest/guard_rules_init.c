@@ -1,0 +1,157 @@
+/* guest/guard_rules_init.c: the plan's paths as names in directories (see guard_rules.c) */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_priv.h"
+
+#define NO_DIR UINT32_MAX
+
+static int
+find_dir(struct rules *r, uint32_t root, const char *path, size_t n)
+{
+    struct name_dir *bigger;
+
+    for (size_t i = 0; i < r->n_dirs; i++)
+        if (r->dirs[i].root == root && strlen(r->dirs[i].path) == n && memcmp(r->dirs[i].path, path, n) == 0)
+            return (int)i;
+    bigger = reallocarray(r->dirs, r->n_dirs + 1, sizeof(*bigger));
+    if (bigger == NULL)
+        return -1;
+    r->dirs = bigger;
+    bigger[r->n_dirs] = (struct name_dir){ root, strndup(path, n) };
+    if (bigger[r->n_dirs].path == NULL)
+        return -1;
+    return (int)r->n_dirs++;
+}
+
+static struct name_entry *
+find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char *root, const char *rule)
+{
+    struct name_entry *bigger, *e;
+
+    for (size_t i = 0; i < r->n_entries; i++)
+        if (r->entries[i].dir == dir && name_same(r->entries[i].name, name, n))
+            return &r->entries[i];
+    bigger = reallocarray(r->entries, r->n_entries + 1, sizeof(*bigger));
+    if (bigger == NULL)
+        return NULL;
+    r->entries = bigger;
+    e = &bigger[r->n_entries];
+    *e = (struct name_entry){ .name = strndup(name, n), .hash = name_hash(name, n), .dir = dir, .child = NO_DIR };
+    if (e->name == NULL)
+        return NULL;
+    if (asprintf(&e->rule, "%s/%s", strcmp(root, "/") == 0 ? "" : root, rule) < 0) {
+        free(e->name);
+        return NULL;
+    }
+    r->n_entries++;
+    return e;
+}
+
+static int
+add_rule(struct rules *r, uint32_t root, const char *root_path, const struct guard_rule *rule)
+{
+    const char *p = rule->path;
+    int dir = find_dir(r, root, "", 0);
+
+    for (;;) {
+        size_t n = strcspn(p, "/"), at = (size_t)(p - rule->path) + n;
+        struct name_entry *e;
+        int child;
+
+        if (dir < 0)
+            return -1;
+        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
+        if (e == NULL)
+            return -1;
+        if (p[n] == '\0') {
+            e->protect |= !rule->allow;
+            e->allow |= rule->allow;
+            return 0;
+        }
+        child = find_dir(r, root, rule->path, at);
+        if (child < 0)
+            return -1;
+        /* entries may have moved */
+        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
+        e->child = (uint32_t)child;
+        e->interior |= !rule->allow;
+        dir = child;
+        p += n + 1;
+    }
+}
+
+static int
+build_table(struct rules *r)
+{
+    size_t size = 16;
+
+    while (size < 2 * r->n_entries)
+        size *= 2;
+    r->table = calloc(size, sizeof(*r->table));
+    if (r->table == NULL)
+        return -1;
+    r->table_mask = size - 1;
+    for (size_t i = 0; i < r->n_entries; i++) {
+        size_t at = r->entries[i].hash & r->table_mask;
+
+        /* said both ways about the same name: closed */
+        r->entries[i].allow &= !r->entries[i].protect;
+
+        while (r->table[at] != 0)
+            at = (at + 1) & r->table_mask;
+        r->table[at] = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+int
+rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
+{
+    r->roots = calloc(plan->n_roots + 1, sizeof(*r->roots));
+    if (r->roots == NULL)
+        return err_sys(err, errno, "memory", "the name guard");
+    for (size_t i = 0; i < plan->n_roots; i++) {
+        const struct guard_root *from = &plan->roots[i];
+
+        r->roots[i].path = strdup(from->path);
+        r->roots[i].fd = open(from->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r->n_roots = i + 1;
+        if (r->roots[i].fd < 0)
+            return err_sys(err, errno, "guard.root", "guarded tree %s", from->path);
+        if (r->roots[i].path == NULL)
+            return err_sys(err, ENOMEM, "memory", "the name guard");
+        for (size_t k = 0; k < from->n_rules; k++)
+            if (add_rule(r, (uint32_t)i, from->path, &from->rules[k]) < 0)
+                return err_sys(err, errno, "memory", "the name guard");
+    }
+    if (build_table(r) < 0)
+        return err_sys(err, errno, "memory", "the name guard");
+    return 0;
+}
+
+void
+rules_free(struct rules *r)
+{
+    rules_moved(r);
+    for (size_t i = 0; i < r->n_roots; i++) {
+        close_fd(&r->roots[i].fd);
+        free(r->roots[i].path);
+    }
+    for (size_t i = 0; i < r->n_dirs; i++)
+        free(r->dirs[i].path);
+    for (size_t i = 0; i < r->n_entries; i++) {
+        free(r->entries[i].name);
+        free(r->entries[i].rule);
+    }
+    free(r->roots);
+    free(r->dirs);
+    free(r->entries);
+    free(r->table);
+    *r = (struct rules){ 0 };
+}
