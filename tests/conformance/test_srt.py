@@ -97,7 +97,20 @@ def test_debug_says_how_the_command_was_understood(srt):
     assert "Original command" in srt("-d", "echo", "x").err
 
 
+def test_options_are_taken_wherever_they_stand(srt):
+    """As its model's: without "--", a -c among the command's words is srt's own."""
+    srt.settings()
+    assert srt("ignored", "-c", "echo taken").out == "taken\n"
+    assert srt("--", "sh", "-c", "echo $0", "mine").out == "mine\n"
+
+
+def own_tmp_claude():
+    if os.path.exists("/tmp/claude") and os.stat("/tmp/claude").st_uid != os.geteuid():
+        pytest.skip("/tmp/claude of this host is somebody else's")
+
+
 def test_quiet_without_debug(srt):
+    own_tmp_claude()
     srt.settings()
     assert srt("echo", "x").err == ""
 
@@ -145,7 +158,7 @@ def test_allowed_domains_open_nothing_yet_and_never_silently(srt, bait):
     """Until the egress proxy is there, an allowlist either refuses, or the network stays closed."""
     srt.settings(network={"allowedDomains": ["example.org", "localhost", "127.0.0.1"]})
     code = f"import socket; s=socket.create_connection(('127.0.0.1', {bait.tcp}), 3); print(s.recv(20))"
-    result = srt("/usr/bin/python3", "-c", code)
+    result = srt("--", "/usr/bin/python3", "-c", code)
     assert not result.ok and "host service" not in result.out, result
 
 
@@ -267,6 +280,7 @@ def test_no_ghost_files(srt, project):
 
 
 def test_standard_devices_and_tmp_claude_are_writable(srt):
+    own_tmp_claude()
     srt.settings()
     existed = os.path.exists("/tmp/claude")
     result = srt("-c", "echo x > /dev/null && echo x > $TMPDIR/f-$$ && rm $TMPDIR/f-$$ && echo $TMPDIR")
@@ -295,17 +309,17 @@ def test_denied_credential_files(srt):
 def test_network_is_closed(srt, bait):
     srt.settings()
     code = f"import socket; s=socket.create_connection(('127.0.0.1', {bait.tcp}), 3); print(s.recv(20))"
-    assert not srt("/usr/bin/python3", "-c", code).ok
+    assert not srt("--", "/usr/bin/python3", "-c", code).ok
 
 
 def test_unix_sockets_are_closed_but_for_the_allowed(srt, bait):
     code = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(20))"
     srt.settings()
-    assert not srt("/usr/bin/python3", "-c", code, bait.path).ok
+    assert not srt("--", "/usr/bin/python3", "-c", code, bait.path).ok
     srt.settings(network={"allowUnixSockets": [bait.path]})
-    assert "host service" in srt("/usr/bin/python3", "-c", code, bait.path).out
+    assert "host service" in srt("--", "/usr/bin/python3", "-c", code, bait.path).out
     srt.settings(network={"allowAllUnixSockets": True})
-    assert "host service" in srt("/usr/bin/python3", "-c", code, bait.path).out
+    assert "host service" in srt("--", "/usr/bin/python3", "-c", code, bait.path).out
 
 
 def test_processes_of_the_host_are_not_reachable(srt, bait):
@@ -316,16 +330,21 @@ def test_processes_of_the_host_are_not_reachable(srt, bait):
 
 # control fd ----------------------------------------------------------------------------------------------------
 def test_control_fd(srt):
+    """Updates concern the network, which is closed: the channel works, or the run is refused. Never ignored."""
     srt.settings()
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        process = srt.cloche.start(srt.cloche.argv("srt", "--control-fd", str(theirs.fileno()), "-c",
-                                   f"readlink /proc/self/fd/{theirs.fileno()}; echo ready; read x; echo $x"),
-                                   cwd=str(srt.cwd), pass_fds=[theirs.fileno()], stdin=subprocess.PIPE)
-        assert process.stdout.readline() == b"/dev/null\n"
+        number = theirs.fileno()
+        process = srt.cloche.start(srt.cloche.argv("srt", "--control-fd", str(number), "-c",
+                                   f"readlink /proc/self/fd/{number}; echo ready; read x; echo $x"),
+                                   cwd=str(srt.cwd), pass_fds=[number], stdin=subprocess.PIPE)
+        if process.stdout.readline() == b"":
+            assert process.wait(60) == 1
+            assert f"--control-fd {number} is not usable".encode() in process.stderr.read()
+            return
         assert process.stdout.readline() == b"ready\n"
         ours.sendall(b"\n{broken\n")
-        wanted = f"Invalid config on control fd {theirs.fileno()}: ignored, previous config still in force".encode()
+        wanted = f"Invalid config on control fd {number}: ignored, previous config still in force".encode()
         assert wanted in process.stderr.readline()
         process.stdin.write(b"end\n")
         process.stdin.close()

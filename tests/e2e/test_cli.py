@@ -126,5 +126,5 @@ def test_terminal_escapes_in_our_messages_are_harmless(cloche):
 def test_doctor_answers(anyone):
     result = anyone("doctor")
     assert result.code in (0, 1), result
-    assert "cloche" in result.out and "native" in result.out
+    assert "cloche" in result.out and "sandbox" in result.out
     assert isinstance(anyone("doctor", "--json").json, dict)

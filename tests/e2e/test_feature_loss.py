@@ -45,7 +45,7 @@ LOSSES = {
     "statx": (["statx:ENOSYS"], ["statx"]),
     "faccessat2": (["faccessat2:ENOSYS"], ["faccessat2"]),
     "io_uring (nobody needs it)": (["io_uring_setup:ENOSYS"], []),
-    "prctl NO_NEW_PRIVS": (["prctl:EPERM"], ["prctl", "no_new_privs", "PR_SET"]),
+    "prctl NO_NEW_PRIVS": (["prctl:EPERM"], None),
     "capset": (["capset:EPERM"], ["cap"]),
     "signalfd and eventfd": (["signalfd4:ENOSYS", "eventfd2:ENOSYS"], ["signalfd", "eventfd"]),
     "name_to_handle_at": (["name_to_handle_at:ENOSYS"], []),

@@ -234,8 +234,11 @@ def test_core_files_are_off(cloche, project):
 
 # cpu -----------------------------------------------------------------------------------------------------------
 def test_cpus_is_reported(cloche):
-    cpu = limit_of(cloche("run", "--json", "--cpus", "0.5", "--", "true").json, "cpu")
-    assert cpu["limit"] == 500
+    result = cloche("run", "--json", "--cpus", "0.5", "--", "true")
+    if result.code == 125:      # without a cgroup nothing can hold a CPU share: refused, not claimed
+        assert result.json["error"]["code"] == "wall.cpu.unsupported", result
+        return
+    assert limit_of(result.json, "cpu")["limit"] == 500
 
 
 @pytest.mark.root
@@ -256,7 +259,7 @@ def test_cpu_share_is_enforced_by_the_cgroup(cloche):
                                         ("--timeout", "2m"), ("--timeout", "90000ms"), ("--nofile", "none")])
 def test_values_that_are_understood(cloche, flag, value):
     result = cloche("run", flag, value, "--", "true")
-    assert result.ok, result
+    assert result.ok or (flag == "--cpus" and "[wall.cpu.unsupported]" in result.err), result
 
 
 @pytest.mark.parametrize("flag,value", [("--memory", "-1"), ("--memory", "1.5m"), ("--memory", "12q"), ("--cpus", "-1"),

@@ -55,13 +55,24 @@ def test_closed_stdin_reads_as_end(cloche):
     assert cloche("run", "--", "cat").out == ""
 
 
-def test_stdin_file_is_passed_as_it_is(cloche, project):
-    """Without --json the child holds the very file: it may seek."""
+def test_stdin_from_a_file(cloche, project):
+    """The bytes arrive; the file itself does not (it could be opened again with more rights)."""
     path = project / "input"
     path.write_bytes(b"0123456789")
     with open(path, "rb") as f:
-        result = cloche.sandbox("import os; os.lseek(0, 5, 0); print(os.read(0, 3))", stdin=f)
-    assert result.out == "b'567'\n", result
+        result = cloche.sandbox("import os,sys; print(sys.stdin.read(), os.readlink('/proc/self/fd/0').split(':')[0])",
+                                stdin=f)
+    assert result.out == "0123456789 pipe\n", result
+
+
+def test_stdout_to_a_file(cloche, project):
+    """Appended, as a shell's >> does; and the file itself is not handed in."""
+    path = project / "output"
+    path.write_bytes(b"before\n")
+    with open(path, "ab") as f:
+        process = cloche.start(cloche.argv("run", "--", "sh", "-c", "echo during; readlink /proc/self/fd/1"), stdout=f)
+        assert process.wait(60) == 0
+    assert path.read_text().startswith("before\nduring\npipe:"), path.read_text()
 
 
 def test_stdin_dev_null(cloche):

@@ -315,7 +315,7 @@ def test_file_operations_in_the_project(run, project):
         os.makedirs('a/b'); open('a/f', 'w').write('1'); os.rename('a/f', 'a/b/f'); os.link('a/b/f', 'a/h'); os.symlink('h', 'a/s')
         os.mkfifo('a/p'); s = socket.socket(socket.AF_UNIX); s.bind('a/sock'); s.close(); os.unlink('a/sock')
         fd = os.open('a', os.O_TMPFILE | os.O_RDWR, 0o600); os.write(fd, b'tmp')
-        os.link(f'/proc/self/fd/{fd}', 'a/t', follow_symlinks=True); assert open('a/t').read() == 'tmp'
+        os.link(f'/proc/self/fd/{fd}', 't', dst_dir_fd=os.open('a', os.O_RDONLY), follow_symlinks=True); assert open('a/t').read() == 'tmp'
         fd = os.open('a/big', os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, 1 << 20)
         other = os.open('a/copy', os.O_CREAT | os.O_RDWR); assert os.copy_file_range(fd, other, 1 << 20) > 0
         os.chmod('a/f2' if os.path.exists('a/f2') else 'a/h', 0o600); os.utime('a/h'); os.truncate('a/copy', 5)

@@ -75,20 +75,44 @@ WAYS = {
     "mkfifo": "os.mkfifo(p)",
     "bind a socket": "import socket; socket.socket(socket.AF_UNIX).bind(p)",
     "dir_fd": "d=os.open(os.path.dirname(p) or '.', os.O_RDONLY); os.close(os.open(os.path.basename(p), os.O_CREAT|os.O_WRONLY, dir_fd=d))",
-    "O_TMPFILE and link": "d=os.path.dirname(p) or '.'; f=os.open(d, os.O_TMPFILE|os.O_RDWR); os.link(f'/proc/self/fd/{f}', p, follow_symlinks=True)",
+    "O_TMPFILE and link": "d=os.path.dirname(p) or '.'; f=os.open(d, os.O_TMPFILE|os.O_RDWR); os.link(f'/proc/self/fd/{f}', p, dst_dir_fd=os.open('.', os.O_RDONLY), follow_symlinks=True)",
     "absolute": "os.close(os.open('/workspace/'+p, os.O_CREAT|os.O_WRONLY))",
     "through /proc/self/cwd": "os.close(os.open('/proc/self/cwd/'+p, os.O_CREAT|os.O_WRONLY))",
     "through a symlink to the parent": "os.symlink(os.path.dirname(p) or '.', 'via'); os.close(os.open('via/'+os.path.basename(p), os.O_CREAT|os.O_WRONLY))",
     "dangling symlink": "os.symlink(p, 'via'); os.close(os.open('via', os.O_CREAT|os.O_WRONLY))",
-    "rename of the parent": "q=os.path.dirname(p)\nif q:\n os.makedirs('n'); open('n/'+os.path.basename(p),'w').close(); os.rename(q,'old'); os.rename('n', q)\nelse: raise OSError",
+    "rename of the parent": "q=os.path.dirname(p)\nif q:\n os.makedirs('n'); open('n/'+os.path.basename(p),'w').close(); os.rename(q,'old'+str(len(os.listdir('.')))); os.rename('n', q)\nelse: raise OSError",
     "renameat2 exchange": "import ctypes; open('t','w').close(); l=ctypes.CDLL(None,use_errno=True)\nif l.renameat2(-100,b't',-100,os.fsencode(p),2) and l.renameat2(-100,b't',-100,os.fsencode(p),1): raise OSError",
     "creat": "import ctypes; l=ctypes.CDLL(None); l.syscall(85, os.fsencode(p), 0o644)",
     "openat2": "import ctypes,struct; l=ctypes.CDLL(None); l.syscall(437, -100, os.fsencode(p), struct.pack('QQQ', os.O_CREAT|os.O_WRONLY, 0o644, 0), 24)",
     "in a chdir'ed directory": "q=os.path.dirname(p)\nif q: os.chdir(q)\nos.close(os.open(os.path.basename(p), os.O_CREAT|os.O_WRONLY))",
     "fchdir to the parent": "q=os.path.dirname(p) or '.'\nos.fchdir(os.open(q, os.O_RDONLY)); os.mkdir('./'+os.path.basename(p))",
     "a thread": "import threading; t=threading.Thread(target=lambda: os.mkdir(p)); t.start(); t.join()",
-    "a child of a child": "import subprocess; subprocess.run(['sh','-c','sh -c \"mkdir $0 || : > $0\" '+p])",
+    "a child of a child": "import subprocess; subprocess.run(['sh', '-c', '(mkdir \"$1\"; true) & wait', 'sh', p])",
 }
+
+
+def attempts(way):
+    """Code that tries to create each of its arguments by @way."""
+    return ("import os,sys\nhome=os.getcwd()\nfor p in sys.argv[1:]:\n"
+            " os.chdir(home)\n"
+            " for junk in ('t', 'via', 'n'):\n"
+            "  try: os.unlink(junk)\n"
+            "  except IsADirectoryError: __import__('shutil').rmtree(junk)\n"
+            "  except OSError: pass\n"
+            f" try:\n  exec({WAYS[way]!r})\n except OSError as e: print(p, e)\n")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_ways_are_real(bare, project, way):
+    """Without the guard each of them does create the name."""
+    (project / ".git").mkdir()
+    (project / ".claude").mkdir()
+    result = bare(attempts(way), args=ABSENT, cwd=project)
+    made = [name for name in ABSENT if os.path.lexists(project / name)]
+    if way == "absolute":
+        assert "/workspace" in result.out      # there is no such folder here
+    else:
+        assert set(made) >= ({".git/config", ".claude/commands"} if way == "rename of the parent" else set(ABSENT)), result
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -100,14 +124,7 @@ def test_absent_names_cannot_be_created_in_any_way(in_mode, way, mode):
     for name in (".git", ".claude"):
         (project / name).mkdir()
         os.chown(project / name, owner.st_uid, owner.st_gid)
-    code = ("import os,sys\nhome=os.getcwd()\nfor p in sys.argv[1:]:\n"
-            " os.chdir(home)\n"
-            " for junk in ('t', 'via', 'n'):\n"
-            "  try: os.unlink(junk)\n"
-            "  except IsADirectoryError: __import__('shutil').rmtree(junk)\n"
-            "  except OSError: pass\n"
-            f" try:\n  exec({WAYS[way]!r})\n except OSError as e: pass\n")
-    result = cloche.sandbox(code, flags=["--mode", mode, "--workspace", project], args=ABSENT)
+    result = cloche.sandbox(attempts(way), flags=["--mode", mode, "--workspace", project], args=ABSENT)
     assert result.code == 0, result
     made = [name for name in ABSENT if os.path.lexists(project / name)]
     assert not made, f"{way}: created {made}"

@@ -116,7 +116,7 @@ const steps = {
       const { id, method } = JSON.parse(d);
       c.end(JSON.stringify({ jsonrpc: '2.0', id, result: { method, tools: ['read', 'write'] } }));
     }));
-    await new Promise((resolve) => server.listen(socket, resolve));
+    await new Promise((resolve, reject) => server.on('error', reject).listen(socket, resolve));
     const answer = await new Promise((resolve, reject) => {
       const client = net.connect(socket, () => client.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'));
       let text = '';
@@ -128,7 +128,7 @@ const steps = {
 
   async preview() {
     const server = http.createServer((_, response) => response.end('<h1>preview</h1>'));
-    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await new Promise((resolve, reject) => server.on('error', reject).listen(0, '127.0.0.1', resolve));
     const { port } = server.address();
     const page = await (await fetch(`http://127.0.0.1:${port}/`)).text();
     const byName = await (await fetch(`http://localhost:${port}/`)).text();
