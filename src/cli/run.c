@@ -171,8 +171,10 @@ cmd_run(int argc, char **argv)
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, false);
     first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, run_flag, &o, &err);
-    if (o.help)
+    if (o.help) {
+        policy_free(&p);
         return usage("run", "[--] COMMAND [ARG...]", "Run COMMAND in a sandbox of its own.");
+    }
     if (first < 0)
         return finish(&p, -1, &err, o.json);
     if (first >= argc) {
@@ -199,8 +201,10 @@ cmd_shell(int argc, char **argv)
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, false);
     first = cli_policy_args(&p, VERB_SHELL, argc, argv, &host, run_flag, &o, &err);
-    if (o.help)
+    if (o.help) {
+        policy_free(&p);
         return usage("shell", "", "An interactive shell in a sandbox of its own.");
+    }
     if (first >= 0 && first < argc)
         first =
             err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
@@ -281,8 +285,10 @@ cmd_code(int argc, char **argv)
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, false);
     first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, run_flag, &o, &err);
-    if (o.help)
+    if (o.help) {
+        policy_free(&p);
         return usage("code", "--language LANG FILE|-", "Run FILE (or standard input) in a sandbox of its own.");
+    }
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
         return finish(&p, -1, &err, o.json);
     language = language_of(o.language);

@@ -81,3 +81,9 @@ def test_a_file_as_stdin_stays_as_it_is(cloche, project):
     with open(path, "rb") as stdin:
         result = cloche("run", "--", "sh", "-c", "chmod 777 /dev/fd/0; cat", stdin=stdin.fileno())
     assert result.out == "data" and path.stat().st_mode & 0o777 == 0o644, result
+
+
+def test_the_file_that_names_a_repository_is_protected(cloche, project):
+    (project / ".git").write_text("gitdir: /somewhere/else\n")
+    cloche("run", "--workspace", project, "--", "sh", "-c", "echo 'gitdir: ./evil' > .git; rm -f .git; mkdir .git")
+    assert (project / ".git").read_text() == "gitdir: /somewhere/else\n"

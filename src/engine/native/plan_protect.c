@@ -120,6 +120,25 @@ protect_real(struct closing *c, const char *name, struct err *err)
                         : add_absent(c->plan, c->tree->inside, path, err);
 }
 
+/* `.git` as a file (a worktree's, a submodule's) says where git finds its hooks: a file in the place of a protected
+ * name's folder is protected itself. */
+static int
+protect_file_above(struct closing *c, const char *name, struct err *err)
+{
+    const char *slash = strchr(name, '/');
+    char above[PATH_MAX];
+    cleanup_close int hit = -1;
+    struct stat st;
+
+    if (slash == NULL)
+        return 0;
+    snprintf(above, sizeof(above), "%.*s", (int)(slash - name), name);
+    hit = mnt_open_beneath(c->tree->fd, above, O_PATH | O_NOFOLLOW, false);
+    if (hit < 0 || fstat(hit, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    return found_protected(c, above, err);
+}
+
 /* The mandatory names: at the top of each writable tree, and existing ones deeper down. */
 static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
@@ -134,7 +153,8 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
         bool plain = hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode);
 
         if (plain ? found_protected(&c, name, err) < 0
-                  : add_absent(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0)
+                  : add_absent(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
+                        protect_file_above(&c, name, err) < 0)
             return -1;
     }
     return expand_names(tree->fd, names, (unsigned)p->protect_depth.v - 1, found_protected, &c, err);
