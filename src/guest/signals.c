@@ -2,6 +2,7 @@
 #include "guest/signals.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,9 +15,15 @@ static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1
 static _Atomic uint64_t came;
 static sigset_t open_mask;
 
+static bool pid1;
+
+/* Process 1 answers to the host (whose processes have no number here) and to the kernel, not to what it watches. */
 static void
-on_signal(int signo)
+on_signal(int signo, siginfo_t *info, void *context)
 {
+    (void)context;
+    if (pid1 && signo != SIGCHLD && info->si_code <= 0 && info->si_pid != 0)
+        return;
     atomic_fetch_or_explicit(&came, UINT64_C(1) << signo, memory_order_relaxed);
 }
 
@@ -38,12 +45,17 @@ signals_init(void)
     struct sigaction sa = { .sa_handler = SIG_DFL };
     sigset_t block;
 
+    pid1 = getpid() == 1;
     sigemptyset(&block);
     sigemptyset(&open_mask);
     for (size_t i = 0; i < N_CAUGHT; i++)
         sigaddset(&block, caught[i]);
     for (int signo = 1; signo < 32; signo++) {
-        sa.sa_handler = sigismember(&block, signo) ? on_signal : SIG_DFL;
+        sa = (struct sigaction){ .sa_handler = SIG_DFL };
+        if (sigismember(&block, signo)) {
+            sa.sa_sigaction = on_signal;
+            sa.sa_flags = SA_SIGINFO;
+        }
         if (signo != SIGKILL && signo != SIGSTOP && sigaction(signo, &sa, NULL) < 0)
             return -1;
     }
