@@ -51,6 +51,7 @@ def test_none_of_fifty_for_an_ordinary_user(cloche, fifty):
     assert set(json.loads(cloche.sandbox(LIST, pass_fds=fifty).out)) == {"0", "1", "2"}
 
 
+@pytest.mark.root
 def test_the_guest_holds_none_of_them(cloche, fifty):
     """Looked at from the host: no process of the sandbox holds a file of the host's, but for its standard streams."""
     from helpers import leaks
