@@ -161,7 +161,7 @@ def anyone(request, world):
 def in_mode(world, cloche):
     """in_mode("light") → the cloche to test that mode with, and whose `.project` it can write.
 
-    Light mode has no namespaces to map owners with: as root it refuses a folder of root's own, so an ordinary user it is.
+    Light mode has no namespaces to map owners with: as root it refuses a folder of root's own. An ordinary user it is.
     """
     def choose(mode):
         if mode == "light" and places.IS_ROOT:

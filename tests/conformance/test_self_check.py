@@ -170,7 +170,8 @@ def test_exec_timeout_kills_process(env):
 
 
 def test_exec_timeout_kills_child_processes(env):
-    env.exec("sh", "-c", "(trap '' TERM; sleep 1; echo late > late.file) & (setsid sh -c 'sleep 1; echo x > late2.file') & "
+    env.exec("sh", "-c", "(trap '' TERM; sleep 1; echo late > late.file) & (setsid sh -c 'sleep 1; echo x > "
+                         "late2.file') & "
              "sleep 100", flags=["--timeout", "300ms", "--grace", "100ms"])
     assert env.exec("sh", "-c", "sleep 2; ls").out == ""
 

@@ -56,8 +56,10 @@ def test_the_agent_works_on_a_copy(cloche, command, has):
     (cloche.project / "package.json").write_text('{"name":"p"}\n', encoding="ascii")
     command(["git", "init", "-q", "-b", "main"], cwd=cloche.project)
     command(["git", "add", "."], cwd=cloche.project)
-    command(["git", "-c", "user.name=O", "-c", "user.email=o@example.org", "commit", "-qm", "first"], cwd=cloche.project)
-    report = cloche("run", "--workspace", f"{cloche.project}:cow", "--bind", f"{AGENT}:/mnt/agent", "--json", "--", "node",
+    command(["git", "-c", "user.name=O", "-c", "user.email=o@example.org", "commit", "-qm", "first"],
+            cwd=cloche.project)
+    report = cloche("run", "--workspace", f"{cloche.project}:cow", "--bind", f"{AGENT}:/mnt/agent", "--json", "--",
+                    "node",
                     "/mnt/agent/agent.js")
     assert report.ok, report
     assert not (cloche.project / "src").exists()

@@ -39,7 +39,8 @@ def test_unknown_verb_names_the_nearest(cloche, verb, near):
     assert result.code == 125 and f"{near}" in result.err and verb in result.err, result
 
 
-@pytest.mark.parametrize("flag,near", [("--memroy", "--memory"), ("--worksapce", "--workspace"), ("--time-out", "--timeout"),
+@pytest.mark.parametrize("flag,near", [("--memroy", "--memory"), ("--worksapce", "--workspace"),
+                                       ("--time-out", "--timeout"),
                                        ("--evn", "--env"), ("--jsno", "--json"), ("--netwrok", "--network")])
 def test_typo_in_a_flag_names_the_nearest(cloche, flag, near):
     result = cloche("run", flag, "1", "--", "true")

@@ -38,7 +38,8 @@ def test_versions(cloche):
 @requirement("R65")
 def test_limits_are_the_sources(cloche):
     report = cloche("code", "--language", "python", "--json", "-", stdin="print(1)").json
-    for name, value in {"memory": 512 << 20, "cpu": 500, "pids": 256, "disk": 1024 << 20, "time": 30000, "output": 1 << 20,
+    for name, value in {"memory": 512 << 20, "cpu": 500, "pids": 256, "disk": 1024 << 20, "time": 30000,
+                        "output": 1 << 20,
                         "nofile": 1024}.items():
         assert limit_of(report, name)["limit"] == value, name
     assert report["stdout"] == "1\n"
@@ -111,7 +112,8 @@ def test_missing_language_file_or_argument(cloche, project):
 
 
 def test_json_report_of_code(cloche):
-    report = cloche("code", "--language", "javascript", "--json", "-", stdin="console.error('e'); console.log('o')").json
+    report = cloche("code", "--language", "javascript", "--json", "-",
+                    stdin="console.error('e'); console.log('o')").json
     assert (report["stdout"], report["stderr"], report["exit_code"]) == ("o\n", "e\n", 0)
 
 

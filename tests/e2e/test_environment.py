@@ -208,8 +208,10 @@ def test_devices_are_the_minimal_set(cloche):
     assert set(result.out.split()) <= {"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd",
                                        "stdin", "stdout", "stderr", "console"}, result
     code = ("import os,stat\nfor n,mm in dict(null=(1,3),zero=(1,5),full=(1,7),random=(1,8),urandom=(1,9)).items():\n"
-            " s=os.stat('/dev/'+n); assert stat.S_ISCHR(s.st_mode) and (os.major(s.st_rdev),os.minor(s.st_rdev))==mm, n\n"
-            "open('/dev/null','w').write('x'); assert open('/dev/zero','rb').read(3)==b'\\0'*3; open('/dev/urandom','rb').read(8)")
+            " s=os.stat('/dev/'+n); assert stat.S_ISCHR(s.st_mode) and (os.major(s.st_rdev),os.minor(s.st_rdev))==mm, "
+            "n\n"
+            "open('/dev/null','w').write('x'); assert open('/dev/zero','rb').read(3)==b'\\0'*3; "
+            "open('/dev/urandom','rb').read(8)")
     result = cloche.sandbox(code)
     assert result.ok, result
 
@@ -224,5 +226,6 @@ def test_shared_memory_and_semaphores_work(cloche):
 
 
 def test_proc_is_usable(cloche):
-    result = cloche("run", "--", "sh", "-c", "ps -e -o pid,comm && cat /proc/meminfo /proc/cpuinfo > /dev/null && nproc")
+    result = cloche("run", "--", "sh", "-c", "ps -e -o pid,comm && cat /proc/meminfo /proc/cpuinfo > /dev/null && "
+                                             "nproc")
     assert result.ok, result

@@ -29,7 +29,8 @@ LOSSES = {
     "move_mount": (["move_mount:ENOSYS"], ["move_mount", "mount"]),
     "fsopen": (["fsopen:ENOSYS"], ["fsopen", "mount"]),
     "mount_setattr": (["mount_setattr:ENOSYS"], ["mount_setattr", "mount"]),
-    "the new mount API": (["open_tree:ENOSYS", "move_mount:ENOSYS", "fsopen:ENOSYS", "fsconfig:ENOSYS", "fsmount:ENOSYS",
+    "the new mount API": (["open_tree:ENOSYS", "move_mount:ENOSYS", "fsopen:ENOSYS", "fsconfig:ENOSYS",
+                           "fsmount:ENOSYS",
                            "mount_setattr:ENOSYS"], ["open_tree", "fsopen", "mount"]),
     "memfd_create": (["memfd_create:ENOSYS"], ["memfd"]),
     "close_range": (["close_range:ENOSYS"], ["close_range"]),
@@ -196,16 +197,21 @@ def test_without_proc(cloche):
     """No /proc on the host side: refusal or the same wall, not a crash."""
     words = ["unshare", "-m", "--", "/bin/sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
     result = cloche.behind(*words)("run", "--", "grep", "Seccomp:", "/proc/self/status")
-    assert (result.ok and result.out.split() == ["Seccomp:", "2"]) or (result.code == 125 and "/proc" in result.err), result
+    same = result.ok and result.out.split() == ["Seccomp:", "2"]
+    assert same or (result.code == 125 and "/proc" in result.err), result
 
 
 @pytest.mark.root
 def test_partly_masked_proc(cloche):
-    """As in a Docker container: /proc/sys read-only, /proc/kcore masked. The kernel then refuses a new procfs in a user namespace."""
+    """As in a Docker container: /proc/sys read-only, /proc/kcore masked.
+
+    The kernel then refuses a new procfs in a user namespace.
+    """
     words = ["unshare", "-m", "--", "/bin/sh", "-c",
              'mount --bind /dev/null /proc/kcore 2>/dev/null || mount --bind /dev/null /proc/keys; '
              'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys; exec "$@"', "sh"]
-    result = cloche.behind(*words)("run", "--", "sh", "-c", "grep Seccomp: /proc/self/status; ls -d /proc/[0-9]* | wc -l")
+    result = cloche.behind(*words)("run", "--", "sh", "-c", "grep Seccomp: /proc/self/status; ls -d /proc/[0-9]* | wc "
+                                                            "-l")
     if result.ok:
         assert result.out.split()[:2] == ["Seccomp:", "2"], result
         assert int(result.out.split()[2]) < 10, "the host's processes are visible"

@@ -55,7 +55,8 @@ def test_timeout_during_the_grace_is_not_counted_twice(cloche):
 
 
 @requirement("R65")
-@pytest.mark.parametrize("code,reason,signal", [("exit 143", "exited", None), ("kill -TERM $$; sleep 9", "signaled", "SIGTERM"),
+@pytest.mark.parametrize("code,reason,signal", [("exit 143", "exited", None),
+                                                ("kill -TERM $$; sleep 9", "signaled", "SIGTERM"),
                                                 ("exit 124", "exited", None), ("exit 137", "exited", None),
                                                 ("kill -KILL $$; sleep 9", "signaled", "SIGKILL")])
 def test_codes_that_look_like_a_timeout_are_none(cloche, code, reason, signal):
@@ -137,7 +138,8 @@ def test_pids_limit(anyone):
 
 def test_threads_count_as_pids(anyone):
     code = ("import threading,time\nn=0\n"
-            "try:\n for i in range(300):\n  threading.Thread(target=time.sleep, args=(30,), daemon=True).start(); n+=1\n"
+            "try:\n for i in range(300):\n  threading.Thread(target=time.sleep, args=(30,), daemon=True).start(); "
+            "n+=1\n"
             "except RuntimeError: pass\nprint(n, flush=True)\nimport os; os._exit(0)")
     result = anyone.sandbox(code, flags=["--pids", "40"])
     assert int(result.out) < 40, result
@@ -162,7 +164,8 @@ def test_disk_limit_of_all_places_together(cloche):
     """One budget: /tmp, the home and /workspace cannot each have it all."""
     code = ("total = 0\n"
             "for d in ('/tmp', '/workspace', '/home/agent', '/var/tmp', '/dev/shm'):\n"
-            " try:\n  f = open(d + '/f', 'wb')\n  while total < (256 << 20): total += f.write(b'x' * (1 << 20)); f.flush()\n"
+            " try:\n  f = open(d + '/f', 'wb')\n  while total < (256 << 20): total += f.write(b'x' * (1 << 20)); "
+            "f.flush()\n"
             " except OSError: pass\nprint(total >> 20)")
     result = cloche.sandbox(code, flags=["--disk", "20m", "--memory", "1g"])
     assert int(result.out) <= 42, result            # /dev/shm may have a share of its own

@@ -11,7 +11,8 @@ from helpers.runner import limit_of
 # Without the wall at least these work for anybody; that makes the tests below mean something.
 REAL_FOR_ANYBODY = {"read_host_file", "write_host_file", "create_host_file", "see_host_process", "signal_host_process",
                     "tcp_to_host_loopback", "udp_to_host_loopback", "abstract_socket_of_host", "path_socket_of_host",
-                    "datagram_to_path_socket_of_host", "environment_of_host", "may_gain_privileges", "no_syscall_filter",
+                    "datagram_to_path_socket_of_host", "environment_of_host", "may_gain_privileges",
+                    "no_syscall_filter",
                     "signal_by_pidfd", "change_priority_of_host_process", "keyring"}
 
 
@@ -75,7 +76,7 @@ def test_off_cannot_be_made_silent(cloche):
 # light ---------------------------------------------------------------------------------------------------------
 @requirement("R40")
 def test_light_needs_no_namespaces(bait, cloche, deny):
-    """As inside an unprivileged container: no unshare, no clone3, no clone with namespace flags, no mounts, no pivot."""
+    """As inside an unprivileged container: no unshare, no clone3, no mounts, no pivot."""
     words = deny("unshare:EPERM", "clone3:ENOSYS", "setns:EPERM", "mount:EPERM", "pivot_root:EPERM", "fsopen:EPERM",
                  "open_tree:EPERM", "move_mount:EPERM", "fsmount:EPERM")
     verdicts, _ = bait.attack(cloche.behind(*words).sandbox, flags=["--mode", "light"])
@@ -90,7 +91,8 @@ def test_light_without_any_namespace_left_on_the_host(bait, cloche, command):
     The only id that there is has the number 0; it is an ordinary user outside, and has no capabilities inside.
     """
     outer = ["unshare", "-Ur", "--", "/bin/sh", "-c",
-             'for n in user mnt pid net ipc uts cgroup; do echo 0 > /proc/sys/user/max_${n}_namespaces; done; exec "$@"', "sh"]
+             'for n in user mnt pid net ipc uts cgroup; do echo 0 > /proc/sys/user/max_${n}_namespaces; done; exec '
+             '"$@"', "sh"]
     if not command([*outer, "true"], check=False).ok:
         pytest.skip("no outer user namespace here")
     inside = cloche.behind(*outer)
@@ -126,7 +128,8 @@ def test_light_workspace_is_written_and_the_rest_is_not(cloche, world):
 
 
 def test_light_has_a_writable_tmp_and_home_that_go_away(cloche, world):
-    result = cloche("run", "--mode", "light", "--", "sh", "-c", "echo a > $TMPDIR/f && echo b > $HOME/f && echo $HOME $TMPDIR")
+    result = cloche("run", "--mode", "light", "--", "sh", "-c",
+                    "echo a > $TMPDIR/f && echo b > $HOME/f && echo $HOME $TMPDIR")
     assert result.ok, result
     for place in result.out.split():
         assert not place.startswith(str(cloche.home)), "the real home is not the sandbox's"
@@ -135,7 +138,8 @@ def test_light_has_a_writable_tmp_and_home_that_go_away(cloche, world):
 @requirement("R65")
 def test_light_limits(cloche):
     assert cloche("run", "--mode", "light", "--timeout", "300ms", "--grace", "100ms", "--", "sleep", "99").code == 124
-    report = cloche.sandbox("b=[]\nwhile 1: b.append(b'x'*(1<<22))", flags=["--mode", "light", "--memory", "96m", "--json"])
+    report = cloche.sandbox("b=[]\nwhile 1: b.append(b'x'*(1<<22))",
+                            flags=["--mode", "light", "--memory", "96m", "--json"])
     assert report.json["reason"] == "memory", report
 
 
@@ -161,7 +165,8 @@ def test_max_proc_shows_only_processes(cloche):
 @requirement("R40", "R65")
 def test_max_limits(cloche):
     report = cloche("run", "--mode", "max", "--json", "--", "sh", "-c", "ulimit -n").json
-    for name, value in {"memory": 512 << 20, "cpu": 500, "pids": 64, "disk": 256 << 20, "time": 30000, "nofile": 256}.items():
+    for name, value in {"memory": 512 << 20, "cpu": 500, "pids": 64, "disk": 256 << 20, "time": 30000,
+                        "nofile": 256}.items():
         assert limit_of(report, name)["limit"] == value, name
     assert report["stdout"] == "256\n"
 

@@ -216,7 +216,8 @@ def test_deny_read_with_globs(cloche, project):
 
 
 @requirement("R03")
-@pytest.mark.parametrize("name", [".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile",
+@pytest.mark.parametrize("name", [".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile",
+                                  ".profile",
                                   ".ripgreprc", ".mcp.json", ".vscode/x", ".idea/x", ".claude/commands/x",
                                   ".claude/agents/x", ".git/hooks/x", ".git/config"])
 @pytest.mark.parametrize("present", [True, False], ids=["present", "absent"])
@@ -240,7 +241,8 @@ def test_other_names_next_to_protected_ones_stay_writable(cloche, project):
     (project / ".git/objects").mkdir(parents=True)
     (project / ".claude").mkdir()
     result = cloche("run", "--workspace", project, "--", "sh", "-ec",
-                    "echo x > .git/objects/f; echo x > .git/index; echo x > .claude/settings.local; echo x > .env.example; "
+                    "echo x > .git/objects/f; echo x > .git/index; echo x > .claude/settings.local; echo x > "
+                    ".env.example; "
                     "echo x > .gitignore; mkdir .github; echo x > bashrc")
     assert result.ok, result
 

@@ -66,17 +66,20 @@ def test_git_init_in_an_empty_workspace(cloche, has):
 
 
 def test_git_init_in_a_bound_project_without_repository(cloche, has, project):
-    """The protected names (.git/hooks, .git/config) do not exist yet; a repository can be used all the same below /tmp."""
+    """The protected names (.git/hooks, .git/config) do not exist yet; below /tmp a repository can be made all the same."""
     has("git")
     result = cloche("run", "--workspace", project, "--", "bash", "-euc",
-                    GIT_USER + "git init -q /tmp/r; cd /tmp/r; echo x > f; git add f; git commit -qm one; git log --oneline | wc -l")
+                    GIT_USER + "git init -q /tmp/r; cd /tmp/r; echo x > f; git add f; git commit -qm one; git log "
+                               "--oneline | wc -l")
     assert result.ok and result.out.strip() == "1", result
 
 
 def test_git_clone_and_worktree_and_push_local(run, repository):
-    result = run(GIT_USER + "git clone -q /workspace /tmp/clone; cd /tmp/clone; echo c > c; git add c; git commit -qm clone; "
+    result = run(GIT_USER + "git clone -q /workspace /tmp/clone; cd /tmp/clone; echo c > c; git add c; git commit -qm "
+                            "clone; "
                  "git push -q origin HEAD:refs/heads/from-clone; cd /workspace; git log --format=%s -1 from-clone; "
-                 "git worktree add -q /tmp/tree from-clone; ls /tmp/tree; git worktree remove /tmp/tree; git worktree prune")
+                 "git worktree add -q /tmp/tree from-clone; ls /tmp/tree; git worktree remove /tmp/tree; git worktree "
+                 "prune")
     assert result.out.split() == ["clone", "README.md", "c"], result
 
 
@@ -91,7 +94,8 @@ def test_git_submodule_bare_bundle_archive(run, repository):
 
 
 def test_git_apply_and_rebase(run, repository):
-    result = run("git checkout -qb a; echo 1 > a; git add a; git commit -qm a; git checkout -q main; echo 2 > b; git add b; "
+    result = run("git checkout -qb a; echo 1 > a; git add a; git commit -qm a; git checkout -q main; echo 2 > b; git "
+                 "add b; "
                  "git commit -qm b; git checkout -q a; git rebase -q main; git log --format=%s | tr '\\n' ' '; "
                  "git format-patch -q -1 -o /tmp; git checkout -q main; git am -q /tmp/*.patch; git log --format=%s -1")
     assert result.out == "a b first a\n", result
@@ -141,7 +145,8 @@ def test_npm_pack_and_install_of_the_tarball(run, project, has):
     write(project, dep__package_dot_json='{"name":"dep","version":"1.0.0","bin":{"dep-tool":"tool.js"}}\n',
           dep__tool_dot_js="#!/usr/bin/env node\nconsole.log('tool ran', process.argv[2]);\n")
     result = run("chmod +x dep/tool.js; cd dep; npm pack --silent >/dev/null; mkdir -p /tmp/app; cd /tmp/app; "
-                 "npm init -y >/dev/null; npm install --offline --no-audit --no-fund /workspace/dep/dep-1.0.0.tgz >/dev/null; "
+                 "npm init -y >/dev/null; npm install --offline --no-audit --no-fund /workspace/dep/dep-1.0.0.tgz "
+                 ">/dev/null; "
                  "npx --offline dep-tool yes")
     assert result.out.strip() == "tool ran yes", result
 
@@ -177,7 +182,9 @@ def test_node_file_watching(run, project, has):
     has("node")
     write(project, watch_dot_js="""
         const fs = require('fs');
-        const w = fs.watch('.', (event, name) => { if (name === 'f') { console.log('saw', name); w.close(); process.exit(0); } });
+        const w = fs.watch('.', (event, name) => {
+          if (name === 'f') { console.log('saw', name); w.close(); process.exit(0); }
+        });
         setTimeout(() => fs.writeFileSync('f', 'x'), 100);
         setTimeout(() => process.exit(1), 20000);
         """)
@@ -195,9 +202,11 @@ SETUP = """
 def test_venv_and_pip_install_of_local_packages(run, project, has):
     has("pip")
     write(project, pkg__setup_dot_py=SETUP, pkg__localthing_dot_py="def main(): print('installed', 6 * 7)\n")
-    result = run("cd pkg; python3 setup.py -q sdist -d /tmp/dist bdist_wheel -d /tmp/dist >/dev/null 2>&1; ls /tmp/dist; "
+    result = run("cd pkg; python3 setup.py -q sdist -d /tmp/dist bdist_wheel -d /tmp/dist >/dev/null 2>&1; ls "
+                 "/tmp/dist; "
                  "python3 -m venv --system-site-packages /tmp/v; . /tmp/v/bin/activate; "
-                 "pip install -q --no-index --find-links /tmp/dist localthing; localthing; pip uninstall -qy localthing; "
+                 "pip install -q --no-index --find-links /tmp/dist localthing; localthing; pip uninstall -qy "
+                 "localthing; "
                  "pip install -q --no-index --no-build-isolation /tmp/dist/localthing-3.1.tar.gz; localthing; "
                  "pip show localthing | head -2")
     assert result.out.count("installed 42") == 2, result
@@ -222,9 +231,11 @@ def test_pytest(run, project):
 
 def test_python_standard_library(run):
     code = """
-        import sqlite3, subprocess, tempfile, threading, multiprocessing, concurrent.futures as cf, asyncio, socket, mmap, os
+        import sqlite3, subprocess, tempfile, threading, multiprocessing, asyncio, socket, mmap, os
+        import concurrent.futures as cf
         import ctypes, curses, lzma, bz2, zlib, ssl, hashlib, locale, getpass, pathlib, fcntl, select, resource, json
-        db = sqlite3.connect('/tmp/x.db'); db.execute('create table t(a)'); db.execute('insert into t values (1)'); db.commit()
+        db = sqlite3.connect('/tmp/x.db'); db.execute('create table t(a)')
+        db.execute('insert into t values (1)'); db.commit()
         assert subprocess.run(['sh', '-c', 'exit 3']).returncode == 3
         with cf.ProcessPoolExecutor(3) as pool: assert sum(pool.map(abs, range(-10, 0))) == 55
         with cf.ThreadPoolExecutor(8) as pool: assert sum(pool.map(abs, range(100))) == 4950
@@ -253,7 +264,8 @@ def test_gcc_and_make(run, project, has):
           twice_dot_c="int twice(int n) { return 2 * n; }\n",
           Makefile="prog: main.o twice.o\n\t$(CC) -o $@ $^\ncheck: prog\n\t./prog | grep -qx 42\n.PHONY: check\n")
     run("make -s -j2 check CFLAGS='-O2 -g -fPIE'; gcc -shared -fPIC -o libtwice.so twice.c; "
-        "gcc -o dyn main.c -L. -ltwice; LD_LIBRARY_PATH=. ./dyn | grep -qx 42; gcc -static -o st main.c twice.c; ./st | grep -qx 42")
+        "gcc -o dyn main.c -L. -ltwice; LD_LIBRARY_PATH=. ./dyn | grep -qx 42; gcc -static -o st main.c twice.c; ./st "
+        "| grep -qx 42")
     assert (project / "prog").exists()
 
 
@@ -273,7 +285,8 @@ def test_debuggers_and_tracers_inside(run, has):
 
 def test_archives(run, project):
     write(project, a__b="content\n")
-    run("tar czf /tmp/x.tgz a; mkdir /tmp/o; tar xzf /tmp/x.tgz -C /tmp/o; cmp a/b /tmp/o/a/b; tar cJf x.txz a; tar tJf x.txz")
+    run("tar czf /tmp/x.tgz a; mkdir /tmp/o; tar xzf /tmp/x.tgz -C /tmp/o; cmp a/b /tmp/o/a/b; tar cJf x.txz a; tar "
+        "tJf x.txz")
 
 
 def test_zip(run, project, has):
@@ -284,7 +297,8 @@ def test_zip(run, project, has):
 
 def test_sqlite(run, has):
     has("sqlite3")
-    assert run("sqlite3 x.db 'pragma journal_mode=wal; create table t(a); insert into t values (1),(2); select sum(a) from t'"
+    assert run("sqlite3 x.db 'pragma journal_mode=wal; create table t(a); insert into t values (1),(2); select sum(a) "
+               "from t'"
                ).out.split() == ["wal", "3"]
 
 
@@ -296,7 +310,8 @@ def test_perl_awk_sed_and_text_tools(run, has):
 
 def test_bash_features(run):
     result = run("set -o pipefail; a=(1 2 3); echo ${#a[@]}; diff <(echo a) <(echo a) && echo same; "
-                 "coproc cat; echo co >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x; kill $COPROC_PID; exec {fd}>/tmp/f; echo y >&$fd; "
+                 "coproc cat; echo co >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x; kill $COPROC_PID; exec "
+                 "{fd}>/tmp/f; echo y >&$fd; "
                  "cat <<< here; trap 'echo trapped' USR1; kill -USR1 $$; timeout 0.2 sleep 9 || echo $?; "
                  "mkfifo p; (echo via > p) & cat p; wait $!; [[ -e /dev/fd/0 ]] && echo devfd")
     assert result.out.split() == ["3", "same", "co", "here", "trapped", "124", "via", "devfd"], result
@@ -305,23 +320,27 @@ def test_bash_features(run):
 def test_find_xargs_and_locks(run, project):
     for i in range(50):
         write(project, **{f"d{i % 5}__f{i}": "x\n"})
-    assert run("find . -type f | xargs -n 7 -P 4 cat | wc -l; flock /tmp/l -c 'echo locked'").out.split() == ["50", "locked"]
+    assert run("find . -type f | xargs -n 7 -P 4 cat | wc -l; flock /tmp/l -c 'echo locked'").out.split() == ["50",
+                                                                                                              "locked"]
 
 
 def test_file_operations_in_the_project(run, project):
-    """rename across directories, exchange, hard link, symlink, fifo, socket, xattr, fallocate, copy_file_range, O_TMPFILE."""
+    """rename, exchange, hard link, symlink, fifo, socket, fallocate, copy_file_range, O_TMPFILE, a copy of a tree."""
     code = """
         import os, socket, ctypes
-        os.makedirs('a/b'); open('a/f', 'w').write('1'); os.rename('a/f', 'a/b/f'); os.link('a/b/f', 'a/h'); os.symlink('h', 'a/s')
+        os.makedirs('a/b'); open('a/f', 'w').write('1'); os.rename('a/f', 'a/b/f')
+        os.link('a/b/f', 'a/h'); os.symlink('h', 'a/s')
         os.mkfifo('a/p'); s = socket.socket(socket.AF_UNIX); s.bind('a/sock'); s.close(); os.unlink('a/sock')
         fd = os.open('a', os.O_TMPFILE | os.O_RDWR, 0o600); os.write(fd, b'tmp')
-        os.link(f'/proc/self/fd/{fd}', 't', dst_dir_fd=os.open('a', os.O_RDONLY), follow_symlinks=True); assert open('a/t').read() == 'tmp'
+        os.link(f'/proc/self/fd/{fd}', 't', dst_dir_fd=os.open('a', os.O_RDONLY), follow_symlinks=True)
+        assert open('a/t').read() == 'tmp'
         fd = os.open('a/big', os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, 1 << 20)
         other = os.open('a/copy', os.O_CREAT | os.O_RDWR); assert os.copy_file_range(fd, other, 1 << 20) > 0
         os.chmod('a/f2' if os.path.exists('a/f2') else 'a/h', 0o600); os.utime('a/h'); os.truncate('a/copy', 5)
         libc = ctypes.CDLL(None, use_errno=True)
         assert libc.renameat2(-100, b'a/t', -100, b'a/copy', 2) == 0 or ctypes.get_errno() in (22, 38)
-        import shutil; shutil.copytree('a', 'c', symlinks=True, ignore=lambda d, n: ['p']); shutil.rmtree('a'); shutil.rmtree('c')
+        import shutil; shutil.copytree('a', 'c', symlinks=True, ignore=lambda d, n: ['p'])
+        shutil.rmtree('a'); shutil.rmtree('c')
         print(os.listdir('.'))
         """
     assert run(f"python3 - <<'EOF'\n{textwrap.dedent(code)}\nEOF").out == "[]\n"
@@ -339,8 +358,10 @@ def test_inotify_in_the_project(run, project):
 
 def test_tmux_screen_like_multiplexers(run, has):
     has("tmux")
-    assert "inner 42" in run("export TERM=xterm; tmux -f /dev/null new-session -d -x 80 -y 24 'echo inner $((6*7)); sleep 30'; "
-                             "for i in 1 2 3 4 5 6 7 8 9 10; do tmux capture-pane -p | grep inner && break; sleep 0.3; done; "
+    assert "inner 42" in run("export TERM=xterm; tmux -f /dev/null new-session -d -x 80 -y 24 'echo inner $((6*7)); "
+                             "sleep 30'; "
+                             "for i in 1 2 3 4 5 6 7 8 9 10; do tmux capture-pane -p | grep inner && break; sleep 0.3; "
+                             "done; "
                              "tmux kill-server").out
 
 

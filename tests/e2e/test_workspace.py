@@ -130,7 +130,8 @@ def test_folder_names_of_every_kind(cloche, project, name):
 
 # binds ---------------------------------------------------------------------------------------------------------
 def test_bind_is_read_only_by_default(cloche, given):
-    result = cloche("run", "--bind", f"{given}:/mnt/data", "--", "sh", "-c", "cat /mnt/data/given; echo x > /mnt/data/n")
+    result = cloche("run", "--bind", f"{given}:/mnt/data", "--", "sh", "-c",
+                    "cat /mnt/data/given; echo x > /mnt/data/n")
     assert result.out == "given\n" and not result.ok, result
     assert tree(given) == ["given"]
 

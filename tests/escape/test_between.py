@@ -31,7 +31,8 @@ def attempt(name, f):
     try:
         if f() is not False: found.append(name)
     except OSError: pass
-attempt('tmp', lambda: os.path.exists('/tmp/shared/' + mark)); attempt('shm', lambda: os.path.exists('/dev/shm/' + mark))
+attempt('tmp', lambda: os.path.exists('/tmp/shared/' + mark))
+attempt('shm', lambda: os.path.exists('/dev/shm/' + mark))
 attempt('workspace', lambda: os.path.exists('/workspace/' + mark))
 attempt('tcp', lambda: socket.create_connection(('127.0.0.1', 47111), 2))
 def unix(a): s = socket.socket(socket.AF_UNIX); s.connect(a)
@@ -61,8 +62,10 @@ def test_the_attack_is_real(bare, world):
     mark = f"n{uuid.uuid4().hex}"
     place = world.root / "w"
     place.mkdir()
-    services = SERVICES.replace("/workspace/", f"{place}/").replace("/tmp/shared", f"{place}/shared").replace("/tmp/", f"{place}/")
-    services = services.replace("; libc = ctypes.CDLL(None); queue = libc.shmget(0x4711, 4096, 0o1666)", "").replace("open('/dev/shm/' + mark, 'w').write(mark); ", "")
+    services = SERVICES.replace("; libc = ctypes.CDLL(None); queue = libc.shmget(0x4711, 4096, 0o1666)", "")
+    services = services.replace("open('/dev/shm/' + mark, 'w').write(mark); ", "")
+    for old, new in (("/workspace/", f"{place}/"), ("'/tmp/", f"'{place}/")):
+        services = services.replace(old, new)
     process = world.runners[-1].start([PYTHON, "-I", "-c", services, mark], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n", process.stderr.read()
     look = LOOK.replace("/workspace/", f"{place}/").replace("/tmp/", f"{place}/")
@@ -86,7 +89,8 @@ def test_a_light_sandbox_does_not_reach_a_standard_one(cloche, neighbour):
 def test_two_sandboxes_of_the_same_person_cannot_signal_or_trace_each_other(cloche, mode):
     """As an ordinary user both have the same host uid; as root each has its own."""
     victim = cloche.popen("run", "--mode", mode, "--", PYTHON, "-I", "-c",
-                          "import os,signal,sys\nhit=[]\nsignal.signal(signal.SIGUSR1, lambda *_: hit.append(1))\nprint('ready', flush=True)\nsys.stdin.read()\nprint(len(hit))",
+                          "import os,signal,sys\nhit=[]\nsignal.signal(signal.SIGUSR1, lambda *_: "
+                          "hit.append(1))\nprint('ready', flush=True)\nsys.stdin.read()\nprint(len(hit))",
                           stdin=subprocess.PIPE)
     assert victim.stdout.readline() == b"ready\n"
     from helpers import leaks
@@ -110,7 +114,8 @@ def test_two_sandboxes_of_the_same_person_cannot_signal_or_trace_each_other(cloc
 
 @pytest.mark.root
 def test_each_sandbox_of_root_has_its_own_uid(cloche):
-    started = [cloche.popen("run", "--", "sh", "-c", "cat /proc/self/uid_map; read x", stdin=subprocess.PIPE) for _ in range(3)]
+    started = [cloche.popen("run", "--", "sh", "-c", "cat /proc/self/uid_map; read x",
+                            stdin=subprocess.PIPE) for _ in range(3)]
     maps = [p.stdout.readline().split() for p in started]
     for process in started:
         process.communicate(b"\n", timeout=60)
@@ -137,11 +142,15 @@ def test_whole_battery_beside_a_neighbour(cloche, bait, neighbour):
 def test_signals_to_process_groups_of_the_host(cloche, bait):
     """kill(-pgid) of the host's groups, and of our own inherited group."""
     group = os.getpgid(bait.victim.pid)
-    code = f"import os\nfor target in (0, -1, -{group}, {group}):\n pid = os.fork()\n if pid == 0:\n  import signal\n  signal.signal(10, signal.SIG_IGN)\n" \
-           "  try: os.kill(target, 10)\n  except OSError: pass\n  os._exit(0)\n os.waitpid(pid, 0)\n"
+    code = f"""
+import os, signal
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+for target in (0, -1, -{group}, {group}):
+    try: os.kill(target, signal.SIGUSR1)
+    except OSError: pass
+"""
     for mode in ("standard", "light", "max"):
-        code_for = "import signal; signal.signal(10, signal.SIG_IGN)\n" + code
-        cloche.sandbox(code_for, flags=["--mode", mode])
+        cloche.sandbox(code, flags=["--mode", mode])
     assert bait.tally() == 0
 
 

@@ -14,7 +14,8 @@ pytestmark = requirement("R26", "R65")
 def test_fork_bomb(anyone):
     """The real thing, in its limit."""
     code = "f() { f | f & }; f; sleep 3; echo survived"
-    result = anyone("run", "--pids", "100", "--timeout", "10", "--grace", "1", "--memory", "512m", "--", "bash", "-c", code)
+    result = anyone("run", "--pids", "100", "--timeout", "10", "--grace", "1", "--memory", "512m", "--", "bash", "-c",
+                    code)
     assert result.code in (0, 124, 137, 254, 1, 2), result
 
 
@@ -32,12 +33,14 @@ def test_memory_bomb_by_many_ways(anyone):
     ways = {
         "anonymous": "b=[]\nwhile True: b.append(bytearray(b'x'*(8<<20)))",
         "tmpfs": "f=open('/dev/shm/f','wb')\nwhile True: f.write(b'x'*(8<<20)); f.flush()",
-        "memfd": "import os,time\nfd=os.memfd_create('x')\nfor i in range(64): os.write(fd,b'x'*(8<<20))\ntime.sleep(60)",
+        "memfd": "import os,time\nfd=os.memfd_create('x')\nfor i in range(64): "
+                 "os.write(fd,b'x'*(8<<20))\ntime.sleep(60)",
         "shared mapping": "import mmap\nb=[]\nwhile True:\n m=mmap.mmap(-1,8<<20); m.write(b'x'*(8<<20)); b.append(m)",
     }
     for name, code in ways.items():
         seconds = "3" if name == "memfd" else "30"
-        result = anyone.sandbox(code, flags=["--json", "--memory", "80m", "--disk", "64m", "--timeout", seconds, "--grace", "500ms"])
+        result = anyone.sandbox(code, flags=["--json", "--memory", "80m", "--disk", "64m", "--timeout", seconds,
+                                             "--grace", "500ms"])
         report = result.json
         if name == "memfd" and limit_of(report, "memory")["enforced_by"] == "supervised":
             # A memory file that nobody maps is not seen by sampling (docs/limits.md): the time limit ended it.
@@ -51,7 +54,8 @@ def test_pipe_and_socket_buffers(anyone):
     """Kernel memory: buffers of many pipes and sockets do not go beyond the limits of files."""
     code = ("import os,socket\nheld=[]\ntry:\n while len(held) < 20000:\n"
             "  a,b=os.pipe(); held.append((a,b)); os.set_blocking(b,False)\n"
-            "  try: os.write(b, b'x'*65536)\n  except BlockingIOError: pass\nexcept OSError as e: print('errno='+__import__('errno').errorcode[e.errno])\nprint(len(held))")
+            "  try: os.write(b, b'x'*65536)\n  except BlockingIOError: pass\nexcept OSError as e: "
+            "print('errno='+__import__('errno').errorcode[e.errno])\nprint(len(held))")
     result = anyone.sandbox(code, flags=["--nofile", "512", "--memory", "128m"])
     assert result.code == 137 or int(result.out.split()[-1]) <= 256, result
 
@@ -60,13 +64,15 @@ def test_disk_filler_and_the_host(cloche):
     """Filling every place inside uses nothing of the host's disk."""
     before = shutil.disk_usage("/tmp").free
     cloche("run", "--disk", "32m", "--memory", "512m", "--", "sh", "-c",
-           "for d in /tmp /workspace /home/agent /var/tmp /dev/shm /run; do dd if=/dev/zero of=$d/f bs=1M count=400; done; true")
+           "for d in /tmp /workspace /home/agent /var/tmp /dev/shm /run; do dd if=/dev/zero of=$d/f bs=1M count=400; "
+           "done; true")
     assert before - shutil.disk_usage("/tmp").free < 64 << 20
 
 
 def test_output_flood(cloche):
     """A gigabyte of output with a cap of 1 MiB: cloche's memory does not grow, and the child comes to its end."""
-    result = cloche("run", "--json", "--output", "1m", "--", "sh", "-c", "head -c 1000000000 /dev/zero | tr '\\0' x; echo end >&2")
+    result = cloche("run", "--json", "--output", "1m", "--", "sh", "-c",
+                    "head -c 1000000000 /dev/zero | tr '\\0' x; echo end >&2")
     report = result.json
     assert report["stdout_truncated"] is True and report["stderr"] == "end\n"
     assert len(report["stdout"]) == 1 << 20
@@ -83,8 +89,15 @@ def test_endless_line_on_a_terminal(cloche):
     assert result.code == 124 and len(result.json["stdout"]) == 10 << 10
 
 
-# Landlock looks at all parents of a new name, so the time grows with the square of the depth. 3,000 are beyond PATH_MAX.
-DEEP = "import os,sys\nos.chdir(os.path.expandvars(sys.argv[1]))\nfor i in range(int(sys.argv[2])):\n os.mkdir('d'); os.chdir('d')\nprint('made')"
+# Landlock looks at all parents of a new name: the time grows with the square of the depth. 3,000 are beyond PATH_MAX.
+DEEP = """
+import os, sys
+os.chdir(os.path.expandvars(sys.argv[1]))
+for i in range(int(sys.argv[2])):
+    os.mkdir('d')
+    os.chdir('d')
+print('made')
+"""
 
 
 @pytest.mark.parametrize("place,levels", [("/tmp", 10_000), ("/home/agent", 3_000), ("/workspace", 3_000)])
@@ -100,8 +113,8 @@ def test_deep_directory_in_light_mode_is_cleaned_up(cloche):
 
 
 def test_unremovable_things_in_light_mode_are_removed(cloche):
-    code = "mkdir -p $HOME/a/b/c; echo x > $HOME/a/b/f; chmod 0 $HOME/a/b/c $HOME/a/b; chmod 500 $HOME/a; ln -s / $HOME/root; mkfifo $HOME/p; " \
-           "mkdir $TMPDIR/x; chmod 0 $TMPDIR/x; true"
+    code = ("mkdir -p $HOME/a/b/c; echo x > $HOME/a/b/f; chmod 0 $HOME/a/b/c $HOME/a/b; chmod 500 $HOME/a; "
+            "ln -s / $HOME/root; mkfifo $HOME/p; mkdir $TMPDIR/x; chmod 0 $TMPDIR/x; true")
     assert cloche("run", "--mode", "light", "--", "sh", "-c", code).ok
     assert os.path.isdir("/usr/bin"), "clean-up followed a link"
 
@@ -128,12 +141,14 @@ def test_many_sandboxes_at_once(cloche):
 def test_signal_storm(cloche):
     """A child that bombards everybody it can see with signals ends only itself."""
     code = ("import os,signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "for i in range(200):\n for s in (1, 2, 3, 10, 12, 15, 19, 18):\n  try: os.kill(1, s)\n  except OSError: pass\n"
+            "for i in range(200):\n for s in (1, 2, 3, 10, 12, 15, 19, 18):\n  try: os.kill(1, s)\n  except OSError: "
+            "pass\n"
             "try: os.kill(-1, 15)\nexcept OSError: pass\nprint('still here')")
     result = cloche.sandbox(code)
     assert result.out == "still here\n" and result.ok, result
 
 
 def test_killing_pid_1_from_inside(cloche):
-    result = cloche("run", "--json", "--", "sh", "-c", "kill -9 1; kill -STOP 1; kill -SEGV 1; sleep 0.2; echo still here")
+    result = cloche("run", "--json", "--", "sh", "-c", "kill -9 1; kill -STOP 1; kill -SEGV 1; sleep 0.2; echo still "
+                                                       "here")
     assert result.json["stdout"] == "still here\n", result

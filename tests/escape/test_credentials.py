@@ -6,8 +6,10 @@ import pytest
 from helpers import requirement
 
 pytestmark = requirement("R03", "R16")
-PLACES = [".ssh/id_ed25519", ".ssh/config", ".gnupg/private-keys-v1.d/k", ".aws/credentials", ".azure/token", ".config/gcloud/creds.db",
-          ".kube/config", ".docker/config.json", ".git-credentials", ".netrc", ".npmrc", ".vault-token", ".terraform.d/credentials.tfrc.json",
+PLACES = [".ssh/id_ed25519", ".ssh/config", ".gnupg/private-keys-v1.d/k", ".aws/credentials", ".azure/token",
+          ".config/gcloud/creds.db",
+          ".kube/config", ".docker/config.json", ".git-credentials", ".netrc", ".npmrc", ".vault-token",
+          ".terraform.d/credentials.tfrc.json",
           ".config/op/config", ".password-store/x.gpg", ".env", ".pypirc", ".config/gh/hosts.yml"]
 
 
@@ -53,13 +55,15 @@ def test_light_mode_does_not_open_the_home(cloche, home):
 def test_a_bound_home_does_not_show_them(cloche, home):
     """--bind ~ (somebody will): the credential places below it are closed; other files are not."""
     (home / "notes.txt").write_text("notes", encoding="ascii")
-    result = cloche.sandbox(READ + "print(open(home + '/notes.txt').read())", flags=["--bind", f"{home}:{home}"], args=[home, *PLACES])
+    result = cloche.sandbox(READ + "print(open(home + '/notes.txt').read())", flags=["--bind", f"{home}:{home}"],
+                            args=[home, *PLACES])
     seen = json.loads(result.out.splitlines()[0].replace("'", '"'))
     assert seen == [] and result.out.endswith("notes\n"), result
 
 
 def test_a_home_as_workspace_does_not_show_them(cloche, home):
-    result = cloche.sandbox(READ.replace("home = sys.argv[1]", "home = '/workspace'"), flags=["--workspace", home], args=[home, *PLACES])
+    result = cloche.sandbox(READ.replace("home = sys.argv[1]", "home = '/workspace'"), flags=["--workspace", home],
+                            args=[home, *PLACES])
     assert result.code == 125 or result.out == "[]\n", result
 
 
@@ -70,7 +74,8 @@ def test_host_view_does_not_show_them(cloche, home):
 
 def test_renamed_or_linked_access_in_a_bound_home(cloche, home):
     code = ("import os,sys\nh=sys.argv[1]\n"
-            "for f in (lambda: os.rename(h+'/.ssh', h+'/x'), lambda: os.link(h+'/.netrc', h+'/y'), lambda: os.symlink(h+'/.ssh', h+'/z'), "
+            "for f in (lambda: os.rename(h+'/.ssh', h+'/x'), lambda: os.link(h+'/.netrc', h+'/y'), lambda: "
+            "os.symlink(h+'/.ssh', h+'/z'), "
             "lambda: os.unlink(h+'/.netrc')):\n try: f()\n except OSError: pass\n"
             "for n in ('x/id_ed25519', 'y', 'z/id_ed25519', '.ssh/../.ssh/id_ed25519', './/.netrc'):\n"
             " try: print(open(h+'/'+n).read())\n except OSError: pass")
@@ -80,7 +85,8 @@ def test_renamed_or_linked_access_in_a_bound_home(cloche, home):
 
 
 def test_can_be_opened_by_name_when_asked(cloche, home):
-    result = cloche.sandbox(READ, flags=["--bind", f"{home}:{home}", "--allow-read", f"{home}/.npmrc"], args=[home, *PLACES])
+    result = cloche.sandbox(READ, flags=["--bind", f"{home}:{home}", "--allow-read", f"{home}/.npmrc"],
+                            args=[home, *PLACES])
     assert result.out == "['.npmrc']\n", result
 
 
@@ -92,12 +98,14 @@ def test_symlinked_credential_directory(cloche, home, world):
     (home / ".aws/credentials").unlink()
     (home / ".aws").rmdir()
     (home / ".aws").symlink_to(real)
-    result = cloche.sandbox("import sys\ntry: print(open(sys.argv[1] + '/.aws/credentials').read())\nexcept OSError as e: print('closed')",
+    result = cloche.sandbox("import sys\ntry: print(open(sys.argv[1] + '/.aws/credentials').read())\nexcept OSError as "
+                            "e: print('closed')",
                             flags=["--bind", f"{home}:{home}"], args=[home])
     assert "HUNTER2" not in result.out, result
 
 
-@pytest.mark.parametrize("name", ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "KUBECONFIG",
+@pytest.mark.parametrize("name", ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK",
+                                  "GPG_AGENT_INFO", "KUBECONFIG",
                                   "DOCKER_HOST", "NPM_TOKEN", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "PGPASSWORD"])
 @pytest.mark.parametrize("mode", ["standard", "light", "max"])
 def test_secrets_in_the_callers_environment_stay_out(cloche, name, mode):
@@ -122,5 +130,6 @@ def test_ssh_agent_socket_is_not_reachable(cloche, bait):
 
 
 def test_shadow_and_host_keys(cloche):
-    result = cloche("run", "--", "sh", "-c", "cat /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ssh_host_* /etc/ssl/private/* /root/.bashrc /etc/krb5.keytab 2>/dev/null; true")
+    result = cloche("run", "--", "sh", "-c", "cat /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ssh_host_* "
+                                             "/etc/ssl/private/* /root/.bashrc /etc/krb5.keytab 2>/dev/null; true")
     assert result.out == "", result

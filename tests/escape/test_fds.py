@@ -37,7 +37,8 @@ def fifty(world):
         os.close(fd)
 
 
-@pytest.mark.parametrize("flags", [[], ["--json"], ["--pty"], ["--mode", "light"], ["--mode", "max"], ["--report", "r.json"]],
+@pytest.mark.parametrize("flags", [[], ["--json"], ["--pty"], ["--mode", "light"], ["--mode", "max"],
+                                   ["--report", "r.json"]],
                          ids=lambda f: " ".join(f) or "plain")
 def test_none_of_fifty_reaches_the_inside(cloche, bare, fifty, flags):
     assert len(json.loads(bare(LIST, pass_fds=fifty).out)) >= 50, "they do arrive without cloche"
@@ -116,7 +117,8 @@ def test_a_directory_as_stdin_is_no_way_out(cloche, world, bare):
     (world.root / "secret").write_text("SECRET", encoding="ascii")
     inner = world.root / "inner"
     inner.mkdir()
-    code = "cat /proc/self/fd/0/../secret /dev/stdin/../secret; cd /proc/self/fd/0/.. && cat secret; cd /dev/fd/0 && cat ../secret"
+    code = ("cat /proc/self/fd/0/../secret /dev/stdin/../secret; cd /proc/self/fd/0/.. && cat secret; "
+            "cd /dev/fd/0 && cat ../secret")
     stdin = Directory(os.open(inner, os.O_RDONLY | os.O_DIRECTORY))
     try:
         assert "SECRET" in bare(code, "sh", stdin=stdin).out, "the attack is real"
@@ -131,7 +133,8 @@ def test_a_read_only_stdin_cannot_be_reopened_for_writing(cloche, world):
     path = world.root / "input"
     path.write_text("given", encoding="ascii")
     path.chmod(0o666)
-    code = "import os\ntry:\n fd = os.open('/proc/self/fd/0', os.O_WRONLY); os.write(fd, b'EVIL!')\nexcept OSError as e: print('errno', e.errno)"
+    code = ("import os\ntry:\n fd = os.open('/proc/self/fd/0', os.O_WRONLY); os.write(fd, b'EVIL!')\n"
+            "except OSError as e: print('errno', e.errno)")
     with open(path, "rb") as f:
         cloche.sandbox(code, stdin=f)
     assert path.read_text() == "given"
@@ -139,5 +142,6 @@ def test_a_read_only_stdin_cannot_be_reopened_for_writing(cloche, world):
 
 def test_passing_descriptors_back_out_is_impossible(sandbox):
     """SCM_RIGHTS needs a peer outside: there is no socket that leads there."""
-    code = "import os,socket,stat\nprint([n for n in range(0, 64) if os.path.exists(f'/proc/self/fd/{n}') and stat.S_ISSOCK(os.fstat(n).st_mode)])"
+    code = ("import os,stat\nprint([n for n in range(0, 64) if os.path.exists(f'/proc/self/fd/{n}') "
+            "and stat.S_ISSOCK(os.fstat(n).st_mode)])")
     assert sandbox(code).out == "[]\n"

@@ -44,7 +44,8 @@ def assert_clean(world, when):
 @pytest.mark.parametrize("shape", ["plain", "project", "cow", "light", "max", "pty", "json"])
 def test_at_random_points(cloche, world, shape):
     flags = {"plain": [], "project": ["--workspace", cloche.project], "cow": ["--workspace", f"{cloche.project}:cow"],
-             "light": ["--mode", "light"], "max": ["--mode", "max", "--timeout", "none"], "pty": ["--pty"], "json": ["--json"]}[shape]
+             "light": ["--mode", "light"], "max": ["--mode", "max", "--timeout", "none"], "pty": ["--pty"],
+             "json": ["--json"]}[shape]
     (cloche.project / ".git").mkdir()
     (cloche.project / "kept").write_text("kept", encoding="ascii")
     dice = random.Random(f"{SEED}-{shape}")
@@ -111,7 +112,8 @@ def test_during_the_end(cloche, world):
 def test_during_a_timeout(cloche, world):
     dice = random.Random(f"{SEED}-timeout")
     for _ in range(loops(10)):
-        kill_at(cloche, dice.uniform(0.05, 0.2), "--timeout", "60ms", "--grace", "60ms", "--", "bash", "-c", "trap '' TERM; " + BUSY)
+        kill_at(cloche, dice.uniform(0.05, 0.2), "--timeout", "60ms", "--grace", "60ms", "--", "bash", "-c",
+                "trap '' TERM; " + BUSY)
     assert_clean(world, "timeout")
 
 

@@ -24,7 +24,8 @@ def outside(world, cloche):
 
 
 def snapshot(path):
-    return {str(p.relative_to(path)): (p.lstat().st_mode, p.lstat().st_size, p.lstat().st_mtime_ns) for p in path.rglob("*")}
+    return {str(p.relative_to(path)): (p.lstat().st_mode, p.lstat().st_size,
+                                       p.lstat().st_mtime_ns) for p in path.rglob("*")}
 
 
 READ_ALL = """
@@ -36,11 +37,13 @@ for base, dirs, files in os.walk('/workspace', followlinks=False):
         if os.path.islink(path):
             for deeper in ('', '/secret', '/passwd', '/shadow'):
                 try:
-                    fd = os.open(path + deeper, os.O_RDONLY | os.O_NONBLOCK); found.append(os.read(fd, 4000)); os.close(fd)
+                    fd = os.open(path + deeper, os.O_RDONLY | os.O_NONBLOCK)
+                    found.append(os.read(fd, 4000)); os.close(fd)
                 except OSError: pass
             for deeper in ('', '/planted', '/hooks/planted'):
                 try:
-                    fd = os.open(path + deeper, os.O_WRONLY | os.O_NONBLOCK | os.O_CREAT, 0o600); os.write(fd, b'EVIL'); os.close(fd)
+                    fd = os.open(path + deeper, os.O_WRONLY | os.O_NONBLOCK | os.O_CREAT, 0o600)
+                    os.write(fd, b'EVIL'); os.close(fd)
                 except OSError: pass
 sys.stdout.buffer.write(b''.join(found))
 """
@@ -102,7 +105,8 @@ def test_a_link_inside_to_the_outside_leads_nowhere(cloche, outside, project, ba
 
 
 def test_a_link_made_inside_is_only_a_link(cloche, outside, project):
-    result = cloche("run", "--workspace", project, "--", "sh", "-c", f"ln -s {outside}/secret l; ln -s / r; cat l; cat r{outside}/secret")
+    result = cloche("run", "--workspace", project, "--", "sh", "-c",
+                    f"ln -s {outside}/secret l; ln -s / r; cat l; cat r{outside}/secret")
     assert "SECRET" not in result.out
     assert os.readlink(project / "l") == str(outside / "secret")
 
@@ -119,12 +123,13 @@ def test_hard_links_and_moves_across_the_border_fail(cloche, project, source):
 
 @requirement("R11")
 def test_hard_link_farm_around_the_workspace(cloche, outside, project):
-    """Files of the project that are hard links of protected files: writing them writes those. They stay closed or warned of."""
+    """Writing a hard link of a protected file writes that file. They are closed, or somebody says so."""
     (project / ".git/hooks").mkdir(parents=True)
     (project / ".git/hooks/real").write_text("#!/bin/sh\n", encoding="ascii")
     for i in range(50):
         os.link(project / ".git/hooks/real", project / f"alias{i}")
-    result = cloche("run", "--workspace", project, "--json", "--", "sh", "-c", "for f in alias*; do echo evil >> $f; done; true")
+    result = cloche("run", "--workspace", project, "--json", "--", "sh", "-c",
+                    "for f in alias*; do echo evil >> $f; done; true")
     changed = (project / ".git/hooks/real").read_text() != "#!/bin/sh\n"
     assert not changed or any("hard link" in w for w in result.json.get("warnings", [])), \
         "a hook was rewritten through a hard link, and nobody said so"
@@ -208,7 +213,8 @@ def test_mount_target_inside_a_hostile_workspace(cloche, outside, project, world
     (project / "vendor").symlink_to("/usr")
     (project / "deep").symlink_to(outside)
     for dest in ("/workspace/vendor", "/workspace/deep/hooks", "/workspace/vendor/bin"):
-        result = cloche("run", "--workspace", project, "--bind", f"{data}:{dest}", "--", "sh", "-c", "ls /usr/bin | head -3; id -u")
+        result = cloche("run", "--workspace", project, "--bind", f"{data}:{dest}", "--", "sh", "-c",
+                        "ls /usr/bin | head -3; id -u")
         assert result.code in (0, 125), result
         if result.ok:
             assert "1000" in result.out
@@ -218,7 +224,8 @@ def test_mount_target_inside_a_hostile_workspace(cloche, outside, project, world
 def test_names_that_look_like_protected_ones(cloche, project):
     """Case, trailing slashes, dots and unicode do not get around a protected name."""
     for name in (".git//hooks", ".git/./hooks", "x/../.git/hooks", ".git/hooks/", ".git/hooks/../hooks"):
-        cloche("run", "--workspace", project, "--", "sh", "-c", f"mkdir -p x .git; mkdir -p {name}; echo evil > {name}/pre-commit")
+        cloche("run", "--workspace", project, "--", "sh", "-c",
+               f"mkdir -p x .git; mkdir -p {name}; echo evil > {name}/pre-commit")
         assert not (project / ".git/hooks").exists(), name
         for left in ("x", ".git"):
             if (project / left).is_dir():
@@ -238,7 +245,8 @@ def test_protected_directory_cannot_be_swapped_by_its_parent(cloche, project):
     assert (project / ".git/config").read_text() == "real"
 
 
-@pytest.mark.parametrize("depth,flags", [(1, []), (2, []), (3, ["--settings", "deep.yaml"]), (6, ["--settings", "deep.yaml"])])
+@pytest.mark.parametrize("depth,flags", [(1, []), (2, []), (3, ["--settings", "deep.yaml"]),
+                                         (6, ["--settings", "deep.yaml"])])
 def test_nested_repositories_are_protected_too(cloche, project, depth, flags):
     """As deep as protect-depth says (docs/policy.md); 3 by default."""
     (cloche.cwd / "deep.yaml").write_text("version: 1\nfilesystem:\n  protect-depth: 10\n", encoding="ascii")
@@ -246,14 +254,15 @@ def test_nested_repositories_are_protected_too(cloche, project, depth, flags):
     (nested / ".git/hooks").mkdir(parents=True)
     (nested / ".git/config").write_text("real", encoding="ascii")
     inside = "/workspace/" + str(nested.relative_to(project))
-    cloche("run", *flags, "--workspace", project, "--", "sh", "-c", f"cd {inside}; echo evil > .git/hooks/x; echo evil > .git/config")
+    cloche("run", *flags, "--workspace", project, "--", "sh", "-c",
+           f"cd {inside}; echo evil > .git/hooks/x; echo evil > .git/config")
     assert not list((nested / ".git/hooks").iterdir()) and (nested / ".git/config").read_text() == "real"
 
 
 def test_tree_of_thousands_of_levels(cloche, project, bare):
     """Deeper than any path: cloche starts over it, works in it, and ends."""
     code = "import os,sys\nfor i in range(int(sys.argv[1])):\n os.mkdir('d'); os.chdir('d')\nprint('made')"
-    # In a bound folder every new name passes the guard, which looks at all parents: fewer levels, still beyond PATH_MAX.
+    # In a bound folder every new name passes the guard, which looks at all parents: fewer levels, beyond PATH_MAX.
     assert cloche.sandbox(code, flags=["--workspace", project], args=["2500"]).out == "made\n"
     (project / "more").mkdir()
     assert bare(code, args=["5000"], cwd=project / "more").ok
@@ -267,6 +276,7 @@ def test_many_protected_places(cloche, project):
     """Two hundred repositories side by side: all covered, or refused; never only the first hundred."""
     for i in range(200):
         (project / f"r{i}/.git/hooks").mkdir(parents=True)
-    result = cloche("run", "--workspace", project, "--", "sh", "-c", "for r in r*; do echo evil > $r/.git/hooks/x; done 2>/dev/null; true")
+    result = cloche("run", "--workspace", project, "--", "sh", "-c",
+                    "for r in r*; do echo evil > $r/.git/hooks/x; done 2>/dev/null; true")
     assert result.code in (0, 125), result
     assert not list(project.glob("r*/.git/hooks/x"))

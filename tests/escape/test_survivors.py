@@ -25,8 +25,10 @@ WAYS = {
     "own pty": "script -qfc 'sleep 77777' /dev/null >/dev/null 2>&1 &",
     "traced": "python3 -c \"import os,ctypes,signal\np=os.fork()\nif p==0:\n ctypes.CDLL(None).ptrace(0,0,0,0); "
               "os.kill(os.getpid(),19); signal.pause()\nos.waitpid(p,2); signal.pause()\" &",
-    "vfork in progress": "python3 -c \"import ctypes,os\nl=ctypes.CDLL(None)\nif l.syscall(58)==0:\n l.sleep(77777)\" &",
-    "subreaper of its own": "python3 -c \"import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n "
+    "vfork in progress": "python3 -c \"import ctypes,os\nl=ctypes.CDLL(None)\nif l.syscall(58)==0:\n l.sleep(77777)\" "
+                         "&",
+    "subreaper of its own": "python3 -c \"import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif "
+                            "os.fork()==0:\n "
                             "os.setsid()\n if os.fork()==0: time.sleep(77777)\n os._exit(0)\ntime.sleep(77777)\" &",
     "respawner": "(while :; do (trap '' TERM; sleep 0.05); done) & (while :; do setsid sleep 0.05; done) &",
 }
@@ -55,7 +57,8 @@ def test_gone_after_a_timeout(cloche, way):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_gone_after_sigkill_of_cloche(cloche, way, mode):
-    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + "\nsleep 0.2; echo ready; sleep 77777")
+    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c",
+                           WAYS[way] + "\nsleep 0.2; echo ready; sleep 77777")
     assert process.stdout.readline() == b"ready\n"
     process.kill()
     process.wait()
@@ -66,7 +69,8 @@ def test_gone_after_sigkill_of_cloche(cloche, way, mode):
 @pytest.mark.parametrize("way", ["double fork", "ignores every signal", "respawner"])
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_gone_after_sigkill_as_an_ordinary_user(cloche, way, mode):
-    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c", WAYS[way] + "\nsleep 0.2; echo ready; sleep 77777")
+    process = cloche.popen("run", "--mode", mode, "--", "bash", "-c",
+                           WAYS[way] + "\nsleep 0.2; echo ready; sleep 77777")
     assert process.stdout.readline() == b"ready\n"
     process.kill()
     process.wait()
@@ -88,7 +92,8 @@ def test_gone_after_a_polite_end(cloche, number):
 
 def test_gone_when_the_callers_session_dies(cloche):
     """A whole process group is killed (a CI job's end)."""
-    process = cloche.popen("run", "--", "bash", "-c", WAYS["setsid"] + "\necho ready; sleep 77777", start_new_session=True)
+    process = cloche.popen("run", "--", "bash", "-c", WAYS["setsid"] + "\necho ready; sleep 77777",
+                           start_new_session=True)
     assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -117,7 +122,7 @@ def test_a_stopped_cloche_can_still_be_killed(cloche):
 
 
 def test_light_mode_catches_what_sheds_its_parent(cloche):
-    """Light mode has no pid namespace: a daemon with a new session, double-forked, in a loop of forks, is still found."""
+    """Light mode has no pid namespace: a daemon in a session of its own, forked away again and again, is still found."""
     mark = f"run-away-{uuid.uuid4().hex}"
     code = f"""
 import os, sys, time

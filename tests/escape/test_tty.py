@@ -69,14 +69,16 @@ def test_the_callers_terminal_is_not_the_childs_controlling_terminal(cloche):
 
 
 def test_without_a_pty_there_is_no_controlling_terminal(cloche):
-    code = "import os\ntry: os.open('/dev/tty', os.O_RDWR); print('opened')\nexcept OSError as e: print('errno', e.errno)"
+    code = ("import os\ntry: os.open('/dev/tty', os.O_RDWR); print('opened')\n"
+            "except OSError as e: print('errno', e.errno)")
     result = cloche.sandbox(code, flags=["--no-pty"], pty=True)
     assert "opened" not in result.out, result
 
 
 def test_the_terminal_of_the_caller_cannot_be_read_after_the_run(cloche):
     """A straggler that keeps stdin cannot read the password typed next: it is dead."""
-    result = cloche.sandbox("import os,time\nif os.fork()==0:\n os.setsid()\n while True: os.read(0, 100); time.sleep(.01)\n", flags=["--no-pty"], pty=True)
+    result = cloche.sandbox("import os,time\nif os.fork()==0:\n os.setsid()\n while True: os.read(0, 100); "
+                            "time.sleep(.01)\n", flags=["--no-pty"], pty=True)
     assert result.code == 0, result
 
 
@@ -89,7 +91,8 @@ def test_stdout_terminal_cannot_be_reopened_for_reading(cloche):
     """--no-pty with a terminal on stdout only: reading it would be reading the caller's keyboard."""
     code = ("import os\n"
             "for path in ('/proc/self/fd/1', '/dev/stdout', '/dev/tty'):\n"
-            " try:\n  fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY); os.write(2, b'reopened ' + path.encode() + b'\\n')\n"
+            " try:\n  fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY); os.write(2, b'reopened ' + "
+            "path.encode() + b'\\n')\n"
             " except OSError: pass\n")
     master, slave = os.openpty()
     try:

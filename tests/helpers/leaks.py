@@ -96,7 +96,8 @@ def sockets():
         return {line.split()[-1] for line in f.read().splitlines()[1:] if "cloche" in line.split()[-1]}
 
 
-NEIGHBOURS = ("cloche-unit-", "cloche-cow-", "cloche-guard-", "cloche-fuzz-")       # the unit tests' own folders: they may be running beside us
+NEIGHBOURS = ("cloche-unit-", "cloche-cow-", "cloche-guard-",
+              "cloche-fuzz-")       # the unit tests' own folders: they may be running beside us
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
