@@ -210,6 +210,11 @@ int policy_apply_flag(struct policy *p, const char *name, const char *value, con
  * destination, parents first, no two alike. */
 int policy_validate(struct policy *p, struct err *err);
 
+/* Why the host's folder @path must not be shown in a sandbox, as words that follow the path, or NULL. For a validated
+ * policy this can only be said of what links lead to: @workspace, the folder behind a workspace's name. A link is then
+ * not enough to show a folder of the system; who means /etc names /etc. */
+const char *policy_source_unfit(const char *path, bool workspace);
+
 /* Where the value came from, for people: "settings.yaml:12", "--memory", "mode standard", "default", "built in". */
 #define POLICY_ORIGIN_TEXT_MAX 512
 const char *policy_origin_text(const struct origin *from, char out[POLICY_ORIGIN_TEXT_MAX]);

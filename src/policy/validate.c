@@ -175,6 +175,28 @@ kernel_tree(const char *path)
     return NULL;
 }
 
+static bool
+system_folder(const char *path)
+{
+    static const char *const dirs[] = {
+        "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/boot", "/var/lib", "/run" };
+
+    for (size_t i = 0; i < N(dirs); i++)
+        if (within(path, dirs[i]))
+            return true;
+    return false;
+}
+
+const char *
+policy_source_unfit(const char *path, bool workspace)
+{
+    if (strcmp(path, "/") == 0)
+        return "the whole host";
+    if (kernel_tree(path) != NULL)
+        return "the host's kernel interface";
+    return workspace && system_folder(path) ? "a folder of the system" : NULL;
+}
+
 static int
 check_bind(const struct policy *p, const struct policy_bind *bind, struct err *err)
 {
@@ -249,8 +271,6 @@ check_bind_order(struct policy *p, struct err *err)
 static int
 check_workspace(const struct policy *p, struct err *err)
 {
-    static const char *const system_dirs[] = {
-        "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/boot", "/var/lib", "/run" };
     const char *dir = p->workspace.dir;
     const struct origin *from = &p->workspace.from;
 
@@ -264,9 +284,7 @@ check_workspace(const struct policy *p, struct err *err)
         REFUSE(from, NULL, "policy.workspace.system", "%s cannot be a workspace", dir);
         return err_hint(err, "name the project's directory");
     }
-    for (size_t i = 0; i < N(system_dirs); i++) {
-        if (p->workspace.kind != WORKSPACE_RW || !within(dir, system_dirs[i]))
-            continue;
+    if (p->workspace.kind == WORKSPACE_RW && system_folder(dir)) {
         REFUSE(from, NULL, "policy.workspace.system", "%s belongs to the system and cannot be a writable workspace",
                dir);
         return err_hint(err, "use %s:ro or %s:cow", dir, dir);

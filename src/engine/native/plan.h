@@ -80,6 +80,7 @@ struct native_plan {
     struct landlock_support landlock_support;
     char warnings[8][256];
     size_t n_warnings;
+    bool warned_of_other_names;
     void *arena;
 };
 
@@ -106,9 +107,10 @@ int plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err 
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
-/* plan_host.c: the host view's tree when root makes it, and what is masked in it besides credential places. */
+/* plan_host.c: the host view's tree when root makes it, and what is closed in root's trees besides credential places:
+ * rules of the engine's own, appended to @out. */
 int plan_host(struct native_plan *plan, struct err *err);
-int plan_host_secrets(struct native_plan *plan, struct err *err);
+int plan_host_secrets(struct native_plan *plan, const struct policy *p, struct policy_list *out, struct err *err);
 /* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 /* plan_protect.c, plan_closed.c, plan_light.c */

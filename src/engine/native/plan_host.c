@@ -13,13 +13,15 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "engine/native/plan.h"
+#include "engine/native/plan_real.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
 #define MOUNTINFO_MAX (4UL * 1024 * 1024)
 
-/* What only root may read, and a sandboxed command has no business with. Masked in a host view made by root. */
-static const char *const root_secrets[] = {
+/* What only root may read, and a sandboxed command has no business with. Closed in whatever tree of the host root
+ * shows, because there root's files are the sandbox's own. */
+static const char root_secrets[][48] = {
     "/etc/shadow",      "/etc/shadow-",     "/etc/gshadow",
     "/etc/gshadow-",    "/etc/sudoers",     "/etc/sudoers.d",
     "/etc/ssl/private", "/etc/ssh",         "/etc/NetworkManager/system-connections",
@@ -127,10 +129,17 @@ plan_host(struct native_plan *plan, struct err *err)
 }
 
 int
-plan_host_secrets(struct native_plan *plan, struct err *err)
+plan_host_secrets(struct native_plan *plan, const struct policy *p, struct policy_list *out, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(root_secrets) / sizeof(root_secrets[0]); i++)
-        if (plan_item(plan, ROOT_MASK, NULL, root_secrets[i], err) == NULL)
-            return -1;
-    return 0;
+    struct policy_entry entries[sizeof(root_secrets) / sizeof(root_secrets[0])] = { { .value = NULL } };
+    const struct policy_list secrets = { .v = entries, .n = sizeof(entries) / sizeof(entries[0]) };
+
+    for (size_t i = 0; i < secrets.n; i++) {
+        entries[i].value = entries[i].written = plan_printf(plan, "%s", root_secrets[i]);
+        if (entries[i].value == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        entries[i].literal = true;
+        entries[i].from.kind = ORIGIN_BUILTIN;
+    }
+    return plan_real_rules(plan, p, &secrets, out, err);
 }

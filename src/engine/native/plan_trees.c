@@ -39,6 +39,19 @@ plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err *err
     return fd;
 }
 
+/* The caller's name for a folder is followed once, here, wherever it leads; but not to what nobody would name. */
+static int
+check_target(const char *path, const char *real, bool workspace, struct err *err)
+{
+    const char *unfit = strcmp(path, real) == 0 ? NULL : policy_source_unfit(real, workspace);
+
+    if (unfit == NULL)
+        return 0;
+    err_set(err, ERR_POLICY, workspace ? "policy.workspace.system" : "policy.bind.source", "%s leads to %s, %s", path,
+            real, unfit);
+    return err_hint(err, "name the folder itself if it is meant");
+}
+
 /* Open @path and note it as a tree of the plan. Returns it, or NULL with @err. */
 static struct plan_tree *
 tree_add(struct native_plan *plan, const char *path, const char *inside, bool writable, struct err *err)
@@ -68,6 +81,8 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
         return NULL;
     }
     real[n] = '\0';
+    if (check_target(path, real, false, err) < 0)
+        return NULL;
     tree->host = plan_printf(plan, "%s", real);
     tree->inside = inside != NULL ? inside : tree->host;
     tree->is_dir = S_ISDIR(st.st_mode);
@@ -168,6 +183,8 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
     tree = tree_add(plan, p->workspace.dir, inside, p->workspace.kind == WORKSPACE_RW, err);
     if (tree == NULL)
         return err_wrap(err, "workspace");
+    if (check_target(p->workspace.dir, tree->host, true, err) < 0)
+        return -1;
     if (!tree->is_dir)
         return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", tree->host);
     plan->workspace_inside = tree->inside;
