@@ -191,7 +191,7 @@ int
 report_write(const struct session *s, const struct session_result *r, bool captured, int fd, struct err *err)
 {
     json_t *o = report_object(s, r, captured);
-    char *text = json_dumps(o, JSON_COMPACT);
+    char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
     int result = 0;
 
     json_decref(o);

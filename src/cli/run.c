@@ -73,7 +73,6 @@ usage(const char *verb, const char *operands, const char *what)
     if (strcmp(verb, "code") == 0)
         printf("  %-32s %s\n", "--language LANG", "python, javascript or shell");
     printf("\npolicy (man cloche-policy):\n");
-    printf("  %-32s %s\n", "--settings FILE", "YAML, JSON or SRT settings; flags override it");
     print_flags();
     printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as "
            "shells\n");

@@ -142,22 +142,30 @@ within_any(const char *path, const char *const *dirs, size_t n)
     return false;
 }
 
-/* What of /etc a private root has: the engine's list (engine/native/plan_system.c). */
+const char *const place_etc_host[] = {
+    "ld.so.cache",     "ld.so.conf",  "ld-musl-x86_64.path",
+    "alternatives",    "ssl",         "pki",
+    "crypto-policies", "localtime",   "timezone",
+    "services",        "protocols",   "bash.bashrc",
+    "inputrc",         "fonts",       "java-17-openjdk",
+    "java-21-openjdk", "java",        "os-release",
+    "debian_version",  "lsb-release", "redhat-release",
+};
+const size_t n_place_etc_host = N(place_etc_host);
+
 static bool
 etc_is_shown(const struct policy *p, const char *path)
 {
-    static const char *const names[] = {
-        "/etc/passwd", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf",
-        "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/ssl",
-        "/etc/ca-certificates", "/etc/pki", "/etc/crypto-policies", "/etc/localtime", "/etc/timezone",
-        "/etc/mime.types", "/etc/magic", "/etc/services", "/etc/protocols", "/etc/bash.bashrc", "/etc/inputrc",
-        "/etc/terminfo", "/etc/fonts", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java", "/etc/python3",
-        "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/perl", "/etc/os-release",
-        "/etc/debian_version", "/etc/lsb-release", "/etc/redhat-release",
-    };
+    static const char *const made[] = { "/etc/passwd", "/etc/group", "/etc/hostname", "/etc/hosts",
+                                        "/etc/nsswitch.conf", "/etc/resolv.conf" };
+    struct str name;
 
-    if (strcmp(path, "/etc") == 0 || within_any(path, names, N(names)))
+    if (strcmp(path, "/etc") == 0 || within_any(path, made, N(made)))
         return true;
+    name = str_of(path + strlen("/etc/"));
+    for (size_t i = 0; i < N(place_etc_host); i++)
+        if (path_within(name, str_of(place_etc_host[i])))
+            return true;
     return p->network.v == NETWORK_HOST && strcmp(path, "/etc/gai.conf") == 0;
 }
 

@@ -28,6 +28,11 @@ struct place {
     char inside[PATH_TEXT_MAX + 1];     /* the sandbox's name; "" when it has none */
 };
 
+/* Names in /etc that a private root has from the host, when they are there: only what programs need to start. The
+ * engine shows these and no others. */
+extern const char *const place_etc_host[];
+extern const size_t n_place_etc_host;
+
 /* What the normal absolute @path means under @p. Where both could be meant, the sandbox's name wins; with @host_name
  * (the path was relative, or below `~`: it can only be the host's) the host's name does. */
 void policy_place(const struct policy *p, const char *path, bool host_name, struct place *out);

@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "engine/native/plan.h"
+#include "policy/place.h"
 
 #define COPY_MAX    (64 * 1024)     /* bytes of a file that is copied instead of bound */
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -117,23 +118,14 @@ etc_entry(struct native_plan *plan, const char *name, struct err *err)
 static int
 etc(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    static const char *const from_host[] = {
-        "ld.so.cache",     "ld.so.conf",  "ld-musl-x86_64.path",
-        "alternatives",    "ssl",         "pki",
-        "crypto-policies", "localtime",   "timezone",
-        "services",        "protocols",   "bash.bashrc",
-        "inputrc",         "fonts",       "java-17-openjdk",
-        "java-21-openjdk", "java",        "os-release",
-        "debian_version",  "lsb-release", "redhat-release",
-    };
     static const char *const from_host_network[] = { "resolv.conf", "hosts", "nsswitch.conf", "gai.conf" };
     bool host_network = p->network.v == NETWORK_HOST;
     unsigned uid = plan->ids.inside_uid, gid = plan->ids.inside_gid;
 
     if (plan_item(plan, ROOT_DIR, NULL, "/etc", err) == NULL)
         return -1;
-    for (size_t i = 0; i < sizeof(from_host) / sizeof(from_host[0]); i++)
-        if (etc_entry(plan, from_host[i], err) < 0)
+    for (size_t i = 0; i < n_place_etc_host; i++)
+        if (etc_entry(plan, place_etc_host[i], err) < 0)
             return -1;
     for (size_t i = 0; host_network && i < sizeof(from_host_network) / sizeof(from_host_network[0]); i++)
         if (etc_entry(plan, from_host_network[i], err) < 0)
