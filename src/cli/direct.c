@@ -95,12 +95,38 @@ child(const struct session *s, int status)
     _exit(why == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC);
 }
 
+/* Wait for the command and pass on what is sent to us; what the terminal sends reaches its whole group without us. */
+static void
+attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
+{
+    siginfo_t info;
+
+    for (;;) {
+        pid_t ended = wait4(pid, status, WNOHANG, usage);
+        if (ended == pid || (ended < 0 && errno != EINTR))
+            return;
+        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && info.si_code != SI_KERNEL)
+            kill(pid, info.si_signo);
+    }
+}
+
+static void
+passed_signals(sigset_t *set)
+{
+    static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT };
+
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        sigaddset(set, signals[i]);
+}
+
 int
 direct_run(const struct session *s, const char *why, struct session_result *r, struct err *err)
 {
     cleanup_close int read_end = -1;
-    int pipe_fds[2], status, failed;
-    struct rusage usage;
+    int pipe_fds[2], status = 0, failed;
+    sigset_t passed, old;
+    struct rusage usage = { .ru_maxrss = 0 };
     struct timespec begin, end;
     pid_t pid;
 
@@ -112,17 +138,21 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return err_sys(err, errno, "cli.pipe", "pipe");
     clock_gettime(CLOCK_MONOTONIC, &begin);
+    passed_signals(&passed);
+    sigprocmask(SIG_BLOCK, &passed, &old);
     pid = fork();
-    if (pid < 0)
+    if (pid < 0) {
+        sigprocmask(SIG_SETMASK, &old, NULL);
         return err_sys(err, errno, "cli.fork", "fork");
+    }
     if (pid == 0)
         child(s, pipe_fds[1]);
     close(pipe_fds[1]);
     read_end = pipe_fds[0];
     if (io_read_full(read_end, &failed, sizeof(failed)) == 0)
         cli_warn("%s: %s", s->argv[0], strerror(failed));
-    while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
-        ;
+    attend(pid, &passed, &status, &usage);
+    sigprocmask(SIG_SETMASK, &old, NULL);
     clock_gettime(CLOCK_MONOTONIC, &end);
     r->engine = "none";
     r->memory_by = r->cpu_by = r->pids_by = r->disk_by = "none";

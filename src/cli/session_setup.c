@@ -12,6 +12,7 @@
 #include "guest/guard.h"
 
 #define WATCHDOG_SAMPLE_MS 50
+#define SETUP_PATIENCE_MS  30000    /* signals wait meanwhile: not for ever */
 
 static int
 send_setup(struct live *l, struct err *err)
@@ -65,7 +66,11 @@ send_file(struct live *l, struct err *err)
                 return -1;
         }
         struct pollfd p = { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) };
-        if ((poll(&p, 1, -1) < 0 && errno != EINTR) || guest_client_pump(l->client, err) < 0)
+        int ready = poll(&p, 1, SETUP_PATIENCE_MS);
+        if (ready == 0)
+            return err_set(err, ERR_SYSTEM, "guest.slow", "the guest did not take %s within %d s", f->name,
+                           SETUP_PATIENCE_MS / 1000);
+        if ((ready < 0 && errno != EINTR) || guest_client_pump(l->client, err) < 0)
             return native_setup_failed(l->sb, err) < 0 ? -1 : err_set(err, ERR_SYSTEM, "cli.poll", "poll");
         while ((got = guest_client_next(l->client, &ev, err)) == 1) {
             if (ev.type == GUEST_FILE_DONE)

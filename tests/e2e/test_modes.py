@@ -69,6 +69,16 @@ def test_off_is_recorded_in_the_report(cloche):
     assert report["warnings"], "running without a wall is a warning"
 
 
+def test_off_passes_signals_on(cloche, tmp_path):
+    """SIGTERM to cloche must not leave the command running."""
+    started = cloche.popen("run", "--mode", "off", "--", "sh", "-c",
+                           "trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.05; done")
+    assert started.stdout.readline().strip() in (b"ready", "ready")
+    started.terminate()
+    out, _ = started.communicate(timeout=20)
+    assert started.returncode == 7 and "asked" in (out if isinstance(out, str) else out.decode())
+
+
 def test_off_cannot_be_made_silent(cloche):
     assert "off" in cloche("run", "--mode", "off", "--quiet", "--", "true").err
 
