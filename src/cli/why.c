@@ -160,8 +160,10 @@ cmd_why(int argc, char **argv)
     r = cli_host(&host, &err);
     if (r == 0)
         r = cli_policy_args(&p, VERB_RUN, argc, argv, &host, why_flag, &o, &err);
-    if (o.help)
+    if (o.help) {
+        policy_free(&p);
         return usage(stdout, 0);
+    }
     if (r >= 0 && r < argc)
         r = err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
     if (r >= 0)

@@ -64,11 +64,11 @@ def test_the_attack_is_real(bare, world):
     place.mkdir()
     services = SERVICES.replace("; libc = ctypes.CDLL(None); queue = libc.shmget(0x4711, 4096, 0o1666)", "")
     services = services.replace("open('/dev/shm/' + mark, 'w').write(mark); ", "")
-    for old, new in (("/workspace/", f"{place}/"), ("'/tmp/", f"'{place}/")):
-        services = services.replace(old, new)
+    for sandboxed in ("'/tmp/", "'/workspace/"):     # the new place lies in /tmp itself
+        services = services.replace(sandboxed, f"'{place}/")
     process = world.runners[-1].start([PYTHON, "-I", "-c", services, mark], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n", process.stderr.read()
-    look = LOOK.replace("/workspace/", f"{place}/").replace("/tmp/", f"{place}/")
+    look = LOOK.replace("'/tmp/", f"'{place}/").replace("'/workspace/", f"'{place}/")
     found = bare(look, args=[mark]).out
     process.communicate(b"", timeout=60)
     for word in ("tcp", "abstract", "path", "process", "workspace", "unix table"):

@@ -24,6 +24,11 @@ FILTER_FLAGS = {"standard": ["--list", "standard", "--ptrace"], "light": ["--lis
 NUMBERS = range(1024)
 # Below the name guard Landlock is closed: the guard acts for its callers and must not be outside their domain.
 GUARDED = {444: "EOPNOTSUPP", 446: "EOPNOTSUPP"}
+# In light mode the guard is always there, and answers for changes of metadata too: it looks at arguments in another
+# order than the kernel, and hides openat2, whose arguments lie in memory.
+GUARDED_LIGHT = {**GUARDED, 188: "EFAULT", 189: "EFAULT", 190: "EBADF", 199: "EBADF", 280: "EINVAL", 437: "ENOSYS",
+                 452: "ENOSYS", 463: "ENOSYS", 466: "ENOSYS"}
+SIGRETURN = 15      # it answers what lies on the stack
 VHANGUP = 153       # outside it would hang up the terminal of whoever runs the tests as root
 
 
@@ -110,6 +115,8 @@ def compare(table, mode, found, bare, beside=None):
         want = table[nr][mode]
         if want == "allow":
             want = bare.get(nr, found[nr])      # only vhangup is missing, and that is not allowed
+        if nr == SIGRETURN and want != "ENOSYS" and found[nr] not in ("ENOSYS", "SIGSYS"):
+            continue
         if found[nr] not in (want, (beside or {}).get(nr)):
             wrong.append(f"{nr}: {found[nr]}, the table says {table[nr][mode]}, outside {bare.get(nr, '-')}")
     return wrong
@@ -119,7 +126,9 @@ def compare(table, mode, found, bare, beside=None):
 def test_every_native_number(request, inside, bare_answers, mode):
     found = parse_sweep(inside(mode, "sweep", "native"))
     assert set(found) == set(NUMBERS)
-    guarded = GUARDED if request.node.callspec.params["inside"] == "sandbox" else None
+    guarded = GUARDED_LIGHT if mode == "light" else GUARDED
+    if request.node.callspec.params["inside"] == "filter":
+        guarded = None
     assert not compare(read_table("native"), mode, found, bare_answers, guarded)
 
 
