@@ -61,6 +61,12 @@ ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err)
     return (pid_t)pid;
 }
 
+int
+ns_unshare(int flags, struct err *err)
+{
+    return unshare(flags) < 0 ? explain_clone(err, (uint64_t)flags) : 0;
+}
+
 static int
 write_proc(pid_t pid, const char *file, const char *text, struct err *err)
 {

@@ -14,6 +14,9 @@
  * single-threaded. */
 pid_t ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err);
 
+/* Move the calling thread into new namespaces. 0 or -1 with @err and the same hints. */
+int ns_unshare(int flags, struct err *err);
+
 struct ns_ids {
     uint32_t inside_uid, inside_gid;
     uint32_t outside_uid, outside_gid;

@@ -5,7 +5,8 @@
  *
  *   1. die with the parent; wait for the id maps
  *   2. become the sandbox's user                       capabilities stay: they belong to the namespace
- *   3. lo up, host name, root file system, pivot       needs CAP_NET_ADMIN, CAP_SYS_ADMIN
+ *   3. host name; beside each other the network (lo)   needs CAP_NET_ADMIN, CAP_SYS_ADMIN
+ *      and the root file system, pivot
  *      (meanwhile the parent makes the cgroups and the guest's image), then join the cgroups (v1)
  *   4. descriptors: 0-2 /dev/null, 3 transport         nothing of the host stays open
  *   5. limits, capabilities to zero, no_new_privs      last use of CAP_SETPCAP
@@ -16,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "guest/guest_image.h"
+#include "wall/aside.h"
 #include "wall/caps.h"
 #include "wall/cgroup.h"
 
@@ -184,6 +187,21 @@ light_user(const struct native_plan *plan, struct err *err)
     return caps_raise(err);
 }
 
+/* The network namespace is not made with the others, by clone: it alone costs half of that, and the root file system
+ * is built meanwhile. Until then the child is in the host's network, and runs nothing but this file. */
+static int
+network(void *ctx, struct err *err)
+{
+    (void)ctx;
+    return ns_unshare(CLONE_NEWNET, err) < 0 || ns_loopback_up(err) < 0 ? -1 : 0;
+}
+
+static int
+root_file_system(void *ctx, struct err *err)
+{
+    return root_enter(ctx, err);
+}
+
 static int
 namespaces(const struct launch *l, struct err *err)
 {
@@ -198,11 +216,11 @@ namespaces(const struct launch *l, struct err *err)
     /* a change of uid forgets it (prctl(2)) */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
-    if (plan->own_net && ns_loopback_up(err) < 0)
-        return -1;
     if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
         return err_sys(err, errno, "wall.uts", "host name");
-    return root_enter(&plan->root, err);
+    if (!plan->own_net)
+        return root_enter(&plan->root, err);
+    return aside_run(network, NULL, root_file_system, (void *)(uintptr_t)&plan->root, err);
 }
 
 void

@@ -108,7 +108,7 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
 {
     cleanup_close int go_end = -1, status_write = -1, guest_end = -1;
     struct launch l = { .plan = &sb->plan };
-    uint64_t flags = sb->plan.light ? 0 : CLONE_WALL | (sb->plan.own_net ? CLONE_NEWNET : 0);
+    uint64_t flags = sb->plan.light ? 0 : CLONE_WALL;   /* the child makes its network itself (launch.c) */
     int go[2], status[2], pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)

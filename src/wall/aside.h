@@ -1,0 +1,24 @@
+/* wall/aside.h: two steps of setting up a sandbox at the same time
+ *
+ * A new network namespace costs about as much as everything else that the child makes, and nothing else needs it. So
+ * one thread makes the root file system while the other makes the network. It is a bare thread of the kernel's, without
+ * libc's knowledge: it shares memory, descriptors, working directory and root with its maker, and also errno.
+ */
+#ifndef CLOCHE_WALL_ASIDE_H
+#define CLOCHE_WALL_ASIDE_H
+
+#include "base/err.h"
+
+typedef int aside_job(void *ctx, struct err *err);      /* 0 or -1 with @err */
+
+/* Run @beside on a thread of its own while the caller runs @here; both have ended when this returns. 0, or -1 with the
+ * error of the one that failed (@here first). Namespaces, credentials and filters that a job changes are those of its
+ * own thread; so @here is the one that changes what the caller keeps. Where no thread can be made they run one after
+ * the other.
+ *
+ * Caller: a single-threaded process. One of the two jobs at most may use the heap or stdio. errno is shared: a job that
+ * goes on after a failed call (EEXIST ...) must not run beside one that can fail and still succeed; @beside may, when
+ * @here ends at its first failure. */
+int aside_run(aside_job *here, void *here_ctx, aside_job *beside, void *beside_ctx, struct err *err);
+
+#endif
