@@ -13,12 +13,11 @@ typedef int aside_job(void *ctx, struct err *err);      /* 0 or -1 with @err */
 
 /* Run @beside on a thread of its own while the caller runs @here; both have ended when this returns. 0, or -1 with the
  * error of the one that failed (@here first). Namespaces, credentials and filters that a job changes are those of its
- * own thread; so @here is the one that changes what the caller keeps. Where no thread can be made they run one after
- * the other.
+ * own thread; what @beside makes comes back as a descriptor. Where no thread can be made @beside runs first, in the
+ * caller's own thread.
  *
- * Caller: a single-threaded process. One of the two jobs at most may use the heap or stdio. errno is shared: a job that
- * goes on after a failed call (EEXIST ...) must not run beside one that can fail and still succeed; @beside may, when
- * @here ends at its first failure. */
+ * Caller: a single-threaded process. @beside must not use the heap or stdio. errno is shared: @beside must make no call
+ * whose failure it survives, since @here looks at errno. */
 int aside_run(aside_job *here, void *here_ctx, aside_job *beside, void *beside_ctx, struct err *err);
 
 #endif

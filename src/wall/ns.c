@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/sched.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -61,12 +62,6 @@ ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err)
     return (pid_t)pid;
 }
 
-int
-ns_unshare(int flags, struct err *err)
-{
-    return unshare(flags) < 0 ? explain_clone(err, (uint64_t)flags) : 0;
-}
-
 static int
 write_proc(pid_t pid, const char *file, const char *text, struct err *err)
 {
@@ -110,18 +105,30 @@ ns_become(const struct ns_ids *ids, struct err *err)
 }
 
 int
-ns_loopback_up(struct err *err)
+ns_network(struct err *err)
 {
-    cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    cleanup_close int fd = -1;
     struct ifreq request = { 0 };
+    int ns;
 
+    if (unshare(CLONE_NEWNET) < 0)
+        return explain_clone(err, CLONE_NEWNET);
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return err_sys(err, errno, "wall.netns", "socket");
     memcpy(request.ifr_name, "lo", sizeof("lo"));
     request.ifr_flags = IFF_UP | IFF_RUNNING;
     if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
         return err_sys(err, errno, "wall.netns", "bring up lo");
-    return 0;
+    /* without a look at /proc, which another thread may be replacing */
+    ns = ioctl(fd, SIOCGSKNS);
+    return ns < 0 ? err_sys(err, errno, "wall.netns", "SIOCGSKNS") : ns;
+}
+
+int
+ns_enter_network(int ns, struct err *err)
+{
+    return setns(ns, CLONE_NEWNET) < 0 ? err_sys(err, errno, "wall.netns", "setns") : 0;
 }
 
 int

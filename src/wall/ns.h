@@ -14,9 +14,6 @@
  * single-threaded. */
 pid_t ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err);
 
-/* Move the calling thread into new namespaces. 0 or -1 with @err and the same hints. */
-int ns_unshare(int flags, struct err *err);
-
 struct ns_ids {
     uint32_t inside_uid, inside_gid;
     uint32_t outside_uid, outside_gid;
@@ -30,8 +27,10 @@ int ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err);
  * allowed. */
 int ns_become(const struct ns_ids *ids, struct err *err);
 
-/* In the child: bring up `lo` in its network namespace. */
-int ns_loopback_up(struct err *err);
+/* Move the calling thread into a network namespace of its own in which `lo` is up. Returns a descriptor of it
+ * (O_CLOEXEC), with which another thread can follow, or -1 with @err and the hints of ns_clone. */
+int ns_network(struct err *err);
+int ns_enter_network(int ns, struct err *err);
 
 /* A user namespace that maps exactly host uid/gid @from (as stored on disk) to @to, for idmapped mounts.
  * Returns its fd or -1. Needs CAP_SETUID over the caller's namespace. */

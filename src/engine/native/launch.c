@@ -192,20 +192,25 @@ light_user(const struct native_plan *plan, struct err *err)
 static int
 network(void *ctx, struct err *err)
 {
-    (void)ctx;
-    return ns_unshare(CLONE_NEWNET, err) < 0 || ns_loopback_up(err) < 0 ? -1 : 0;
+    int *ns = ctx;
+
+    *ns = ns_network(err);
+    return *ns < 0 ? -1 : 0;
 }
 
 static int
 root_file_system(void *ctx, struct err *err)
 {
-    return root_enter(ctx, err);
+    const struct native_plan *plan = ctx;
+
+    return root_enter(&plan->root, err);
 }
 
 static int
 namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
+    cleanup_close int net = -1;
 
     /* a uid change drops capabilities unless told otherwise */
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
@@ -220,7 +225,9 @@ namespaces(const struct launch *l, struct err *err)
         return err_sys(err, errno, "wall.uts", "host name");
     if (!plan->own_net)
         return root_enter(&plan->root, err);
-    return aside_run(network, NULL, root_file_system, (void *)(uintptr_t)&plan->root, err);
+    if (aside_run(root_file_system, (void *)(uintptr_t)plan, network, &net, err) < 0)
+        return -1;
+    return ns_enter_network(net, err);
 }
 
 void
