@@ -96,6 +96,15 @@ mnt_attach(int tree, int target, struct err *err)
 }
 
 int
+mnt_attach_at(int tree, int dir, const char *name, struct err *err)
+{
+    /* without MOVE_MOUNT_T_SYMLINKS a link in the place of @name is not followed */
+    if (syscall(SYS_move_mount, tree, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return missing_or(err, "move_mount", "5.2", "attach");
+    return 0;
+}
+
+int
 mnt_protect(int mount_fd, unsigned flags, struct err *err)
 {
     unsigned recursive = flags & MNT_RECURSIVE ? (unsigned)AT_RECURSIVE : 0;
@@ -227,18 +236,4 @@ mnt_mkdirs(int dir, const char *path, dev_t own)
     if (bad)
         return -1;
     return at >= 0 ? take_fd(&at) : enter(dir, ".");
-}
-
-int
-mnt_mkfile(int dir, const char *name, dev_t own)
-{
-    cleanup_close int made = -1;
-
-    if (on_device(dir, own)) {
-        made = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
-        if (made < 0 && errno != EEXIST)
-            return -1;
-        close_fd(&made);
-    }
-    return openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }

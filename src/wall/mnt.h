@@ -38,6 +38,10 @@ int mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct er
 /* Attach the detached mount @tree on the object that @target refers to. */
 int mnt_attach(int tree, int target, struct err *err);
 
+/* Attach it on @name, one component, in the directory @dir, which nobody else writes to yet (the new root's own tmpfs, a
+ * fresh procfs). errno stays: ENOENT when there is no such name. */
+int mnt_attach_at(int tree, int dir, const char *name, struct err *err);
+
 /* Set attributes on an attached or detached mount. */
 int mnt_protect(int mount_fd, unsigned flags, struct err *err);
 
@@ -52,8 +56,5 @@ int mnt_open_in_root(int root, const char *path, int flags);
  * on the device @own: a mount point inside a tree of the host must exist already (ENOENT), so that no ghost file is
  * left there. -1 with errno. */
 int mnt_mkdirs(int dir, const char *path, dev_t own);
-/* Make an empty regular file @name, one component, in @dir as a mount point; the same rule. O_PATH fd or -1 with
- * errno. */
-int mnt_mkfile(int dir, const char *name, dev_t own);
 
 #endif

@@ -26,6 +26,7 @@ struct builder {
     int mask_dir;       /* empty directory, mode 000 */
     int mask_file;      /* empty file, mode 000 */
     int parent;         /* the folder that the last item was put into, and its path: items come in runs */
+    dev_t parent_dev;
     char parent_path[256];
 };
 
@@ -75,6 +76,7 @@ parent_of(struct builder *b, const char *dest, const char **name)
     char path[4096];
     const char *slash = strrchr(dest, '/');
     size_t n = (size_t)(slash - dest);
+    struct stat st;
 
     *name = slash + 1;
     if (n >= sizeof(path)) {
@@ -86,27 +88,42 @@ parent_of(struct builder *b, const char *dest, const char **name)
     if (b->parent >= 0 && strcmp(path, b->parent_path) == 0)
         return b->parent;
     close_fd(&b->parent);
+    b->parent_path[0] = '\1';     /* no path: too long to remember, or not there */
     b->parent = mkdirs_ours(b, path);
-    if (b->parent >= 0 && n < sizeof(b->parent_path))
+    if (b->parent < 0 || fstat(b->parent, &st) < 0)
+        return -1;
+    b->parent_dev = st.st_dev;
+    if (n < sizeof(b->parent_path))
         memcpy(b->parent_path, path, n + 1);
-    else
-        b->parent_path[0] = '\1';     /* no path: too long to remember */
     return b->parent;
 }
 
-/* The mount point for something at @dest: a directory or a file, as @mode (of what comes) says. */
 static int
-mount_point(struct builder *b, const char *dest, mode_t mode)
+attach_failed(const char *dest, struct err *err)
+{
+    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != EINVAL)     /* EINVAL: a file on a folder */
+        return err_wrap(err, "%s", dest);
+    err_set(err, ERR_SYSTEM, "wall.bind.destination", "there is no place at %s", dest);
+    return err_hint(err, "nothing is ever created in a folder of the host (/usr, /opt, a bound tree): choose another "
+                         "destination, or make an empty one there first");
+}
+
+/* Attach @tree at @dest, whose mount point, a directory or a file as @mode (of what comes) says, is made where the
+ * folder is ours: in the tmpfs root, or in a mask with holes. */
+static int
+attach_at_dest(struct builder *b, int tree, const char *dest, mode_t mode, struct err *err)
 {
     const char *name;
-    struct stat st;
-    int dir;
+    int dir = parent_of(b, dest, &name);
 
-    dir = parent_of(b, dest, &name);
-    /* a hole in a mask: its folder is ours, and so it may be made */
-    if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == b->scratch_dev)
-        return S_ISDIR(mode) ? mnt_mkdirs(dir, name, b->scratch_dev) : mnt_mkfile(dir, name, b->scratch_dev);
-    return dir < 0 ? -1 : S_ISDIR(mode) ? mnt_mkdirs(dir, name, b->dev) : mnt_mkfile(dir, name, b->dev);
+    if (dir < 0)
+        return attach_failed(dest, err);
+    if (b->parent_dev == b->dev || b->parent_dev == b->scratch_dev) {
+        int made = S_ISDIR(mode) ? mkdirat(dir, name, 0755) : mknodat(dir, name, S_IFREG | 0644, 0);
+        if (made < 0 && errno != EEXIST)
+            return fail(err, dest);
+    }
+    return mnt_attach_at(tree, dir, name, err) < 0 ? attach_failed(dest, err) : 0;
 }
 
 /* A detached tree for @item: the parent's, or our own clone of the path, checked against what the parent saw. */
@@ -135,24 +152,13 @@ static int
 do_bind(struct builder *b, const struct root_item *item, struct err *err)
 {
     unsigned flags = (item->writable ? 0 : MNT_RO) | (item->recursive ? MNT_RECURSIVE : 0);
-    cleanup_close int tree = -1, at = -1;
+    cleanup_close int tree = -1;
     struct stat st;
 
-    if (item->tree < 0 && item->optional && access(item->source, F_OK) < 0)
-        return 0;
     tree = tree_of(item, flags, &st, err);
     if (tree < 0)
-        return err_wrap(err, "%s", item->source);
-    at = mount_point(b, item->dest, st.st_mode);
-    if (at < 0) {
-        err_sys(err, errno, "wall.bind.destination", "there is no place for %s at %s", item->source, item->dest);
-        return err_hint(err,
-                        "nothing is ever created in a folder of the host (/usr, /opt, a bound tree): choose another "
-                        "destination, or make an empty one there first");
-    }
-    if (mnt_attach(tree, at, err) < 0)
-        return err_wrap(err, "%s", item->dest);
-    return 0;
+        return item->optional && errno == ENOENT ? 0 : err_wrap(err, "%s", item->source);
+    return attach_at_dest(b, tree, item->dest, st.st_mode, err);
 }
 
 /* Attach an existing object of the new root on itself, read-only: it can be neither changed nor replaced. */
@@ -255,9 +261,6 @@ do_dir(struct builder *b, const struct root_item *item, struct err *err)
 
     if (dir < 0 || (mkdirat(dir, name, item->mode) < 0 && errno != EEXIST))
         return fail(err, item->dest);
-    /* mkdirat honours the umask; sticky bits of /tmp must not depend on it */
-    if (fchmodat(dir, name, item->mode, 0) < 0)
-        return fail(err, item->dest);
     return 0;
 }
 
@@ -287,7 +290,7 @@ do_tmpfs(struct builder *b, const struct root_item *item, struct err *err)
     if (at < 0)
         return errno == ENOENT && item->optional ? 0 : fail(err, item->dest);
     snprintf(name, sizeof(name), "d%td", item - b->plan->items);
-    if (mkdirat(b->scratch, name, 0700) < 0 || fchmodat(b->scratch, name, item->mode, 0) < 0)
+    if (mkdirat(b->scratch, name, item->mode) < 0)
         return fail(err, item->dest);
     dir = openat(b->scratch, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
@@ -302,14 +305,10 @@ static int
 do_overlay(struct builder *b, const struct root_item *item, struct err *err)
 {
     cleanup_close int tree = b->plan->overlay_mount(b->plan->overlay_ctx, err);
-    cleanup_close int at = -1;
 
     if (tree < 0)
         return err_wrap(err, "copy-on-write workspace");
-    at = mount_point(b, item->dest, S_IFDIR);
-    if (at < 0)
-        return fail(err, item->dest);
-    return mnt_attach(tree, at, err);
+    return attach_at_dest(b, tree, item->dest, S_IFDIR, err);
 }
 
 static int
@@ -348,39 +347,56 @@ masks_make(struct builder *b, struct err *err)
 /* Parts of /proc that speak of the whole machine. An ordinary uid may read the first and could write none of the
  * second; where the sandbox's user is uid 0 outside (root of a container without privileges) its file modes protect
  * nothing, and the longer lists hold too (CVE-2022-0492 class). Defence in depth: the uid is what counts. */
-static const char *const proc_masked[] = { "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/interrupts",
-                                           "/proc/pressure" };
-static const char *const proc_masked_root[] = {
-    "/proc/acpi", "/proc/kcore", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
-    "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/vmallocinfo", "/proc/slabinfo",
-    "/proc/config.gz",
+struct proc_name { const char *name; bool folder; };
+static const struct proc_name proc_masked[] = {
+    { "keys", false }, { "key-users", false }, { "kallsyms", false }, { "interrupts", false }, { "pressure", true },
 };
-static const char *const proc_readonly[] = { "/proc/sys", "/proc/sysrq-trigger" };
-static const char *const proc_readonly_root[] = { "/proc/irq", "/proc/bus", "/proc/fs" };
+static const struct proc_name proc_masked_root[] = {
+    { "acpi", true }, { "kcore", false }, { "latency_stats", false }, { "timer_list", false },
+    { "sched_debug", false }, { "scsi", true }, { "kmsg", false }, { "kpagecount", false }, { "kpageflags", false },
+    { "kpagecgroup", false }, { "vmallocinfo", false }, { "slabinfo", false }, { "config.gz", false },
+};
+static const char *const proc_readonly[] = { "sys", "sysrq-trigger" };
+static const char *const proc_readonly_root[] = { "irq", "bus", "fs" };
 
+/* In a procfs that was mounted a moment ago nobody else has been: names are what they seem. */
 static int
-each_path(struct builder *b, const char *const *paths, size_t n, enum root_op op, struct err *err)
+proc_mask(struct builder *b, int proc, const struct proc_name *names, size_t n, struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct root_item item = { .op = op, .dest = paths[i], .tree = -1 };
-        if ((op == ROOT_MASK ? do_mask(b, &item, err) : do_pin(b, &item, err)) < 0)
-            return -1;
+        cleanup_close int tree = mnt_clone(names[i].folder ? b->mask_dir : b->mask_file, "", MNT_RO, -1, err);
+        if (tree < 0 || (mnt_attach_at(tree, proc, names[i].name, err) < 0 && errno != ENOENT))
+            return err_wrap(err, "/proc/%s", names[i].name);
     }
     return 0;
 }
 
-#define EACH_PATH(b, list, op, err) each_path(b, list, sizeof(list) / sizeof((list)[0]), op, err)
+static int
+proc_pin(int proc, const char *const *names, size_t n, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        cleanup_close int tree = mnt_clone(proc, names[i], MNT_RECURSIVE | MNT_RO, -1, err);
+        if (tree < 0 && errno == ENOENT)
+            continue;
+        if (tree < 0 || mnt_attach_at(tree, proc, names[i], err) < 0)
+            return err_wrap(err, "/proc/%s", names[i]);
+    }
+    return 0;
+}
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static int
-proc_close(struct builder *b, struct err *err)
+proc_close(struct builder *b, int proc, struct err *err)
 {
-    if (EACH_PATH(b, proc_masked, ROOT_MASK, err) < 0 || EACH_PATH(b, proc_readonly, ROOT_PIN, err) < 0)
+    if (proc_mask(b, proc, proc_masked, N(proc_masked), err) < 0 ||
+        proc_pin(proc, proc_readonly, N(proc_readonly), err) < 0)
         return -1;
     if (!b->plan->outside_root)
         return 0;
-    if (EACH_PATH(b, proc_masked_root, ROOT_MASK, err) < 0)
-        return -1;
-    return EACH_PATH(b, proc_readonly_root, ROOT_PIN, err);
+    return proc_mask(b, proc, proc_masked_root, N(proc_masked_root), err) < 0 ||
+                   proc_pin(proc, proc_readonly_root, N(proc_readonly_root), err) < 0
+               ? -1 : 0;
 }
 
 static int
@@ -402,7 +418,7 @@ proc_mount(struct builder *b, struct err *err)
     if (mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "/proc");
     /* with subset=pid nothing but processes is there */
-    return b->plan->proc_subset ? 0 : proc_close(b, err);
+    return b->plan->proc_subset ? 0 : proc_close(b, tree, err);
 }
 
 /* One host device at dev/@name. The object is opened first and must be the character device it claims to be. */
@@ -410,7 +426,7 @@ static int
 device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct err *err)
 {
     char path[32];
-    cleanup_close int node = -1, tree = -1, at = -1;
+    cleanup_close int tree = -1;
     struct stat st;
 
     snprintf(path, sizeof(path), "/dev/%s", name);
@@ -423,11 +439,9 @@ device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct e
         err_set(err, ERR_DENIED, "wall.root.device", "%s is not character device %u:%u", path, major_no, minor_no);
         return err_hint(err, "the host's /dev was tampered with or is not a real one");
     }
-    node = openat(dev, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0666);
-    at = node < 0 ? -1 : openat(dev, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (at < 0)
+    if (mknodat(dev, name, S_IFREG | 0666, 0) < 0)
         return fail(err, path);
-    return mnt_attach(tree, at, err);
+    return mnt_attach_at(tree, dev, name, err);
 }
 
 static int
@@ -441,7 +455,7 @@ dev_fill(int dev, struct err *err)
         { "/proc/self/fd/2", "stderr" }, { "pts/ptmx", "ptmx" },
     };
     const struct mnt_option pts_options[] = { { "ptmxmode", "0666" }, { "mode", "0600" } };
-    cleanup_close int pts = -1, at = -1;
+    cleanup_close int pts = -1;
 
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
         if (device(dev, devices[i].name, devices[i].major_no, devices[i].minor_no, err) < 0)
@@ -449,16 +463,13 @@ dev_fill(int dev, struct err *err)
     for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
         if (symlinkat(links[i][0], dev, links[i][1]) < 0)
             return fail(err, links[i][1]);
-    if (mkdirat(dev, "shm", 0777) < 0 || fchmodat(dev, "shm", 01777, 0) < 0 || mkdirat(dev, "pts", 0755) < 0)
+    if (mkdirat(dev, "shm", 01777) < 0 || mkdirat(dev, "pts", 0755) < 0)
         return fail(err, "/dev");
     /* a new instance: no terminal of the host is in it (CVE-2025-52565 class) */
     pts = mnt_new("devpts", pts_options, 2, MNT_DEV | MNT_NOEXEC, err);
     if (pts < 0)
         return err_wrap(err, "/dev/pts");
-    at = openat(dev, "pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (at < 0)
-        return fail(err, "/dev/pts");
-    return mnt_attach(pts, at, err);
+    return mnt_attach_at(pts, dev, "pts", err);
 }
 
 static int
@@ -529,7 +540,7 @@ root_enter(const struct root_plan *plan, struct err *err)
     if (plan->n_items > ROOT_BINDS_MAX)
         return err_set(err, ERR_POLICY, "wall.root.too-many", "%zu mounts; the limit is %d", plan->n_items,
                        ROOT_BINDS_MAX);
-    umask(0022);
+    umask(0);           /* modes below are meant as they are written */
     if (plan->host_view) {
         root = plan->host_tree >= 0 ? fcntl(plan->host_tree, F_DUPFD_CLOEXEC, 10)
                                     : mnt_clone(AT_FDCWD, "/", MNT_RECURSIVE | MNT_RO, -1, err);
@@ -565,5 +576,6 @@ root_enter(const struct root_plan *plan, struct err *err)
     close_fd(&b.parent);
     if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
         return -1;
+    umask(0022);
     return pivot(root, err);
 }
