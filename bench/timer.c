@@ -1,4 +1,4 @@
-/* bench/timer.c: time whole processes, from before posix_spawn to after waitpid
+/* bench/timer.c: time whole processes, from before posix_spawn until nothing of them is left
  *
  *   timer spaced COUNT PAUSE_MS -- COMMAND...   one at a time, the machine at rest in between
  *   timer closed COUNT 0        -- COMMAND...   one after the other, without a pause
@@ -7,24 +7,31 @@
  * Prints one duration a line, in nanoseconds; for a burst then a last line "total NS". A command that does not exit 0
  * ends the measurement with status 1: a fast refusal is not a fast sandbox. `%N` in an argument becomes a number that
  * is unique for each run (OCI runtimes want a name). The command's output goes to /dev/null, its errors to ours.
+ *
+ * Some peers end before their sandbox does: its process 1 is then still taking namespaces and mounts down. The timer is
+ * a subreaper (prctl(2)), so those processes become its children, and a run is over when the last one is gone.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define COUNT_MAX 100000
 #define ARG_MAX_BYTES 4096
+#define LEFTOVER_S 10           /* a peer that leaves something running for good is an error */
 
 extern char **environ;
 
 static posix_spawn_file_actions_t actions;
+static posix_spawnattr_t attributes;
 static unsigned sequence;
 
 static uint64_t
@@ -76,7 +83,7 @@ start(char **argv)
 {
     pid_t pid;
     char **words = numbered(argv);
-    int r = posix_spawnp(&pid, words[0], &actions, NULL, words, environ);
+    int r = posix_spawnp(&pid, words[0], &actions, &attributes, words, environ);
 
     if (r != 0)
         fail(words[0], r);
@@ -90,6 +97,23 @@ must_be_zero(int status)
         return;
     fprintf(stderr, "timer: the command ended with status 0x%x\n", (unsigned)status);
     exit(1);
+}
+
+/* Reap what was left to us, until there is nothing. */
+static void
+until_nothing_is_left(void)
+{
+    const struct timespec patience = { .tv_sec = LEFTOVER_S };
+    sigset_t chld;
+    pid_t pid;
+
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0 || errno == EINTR)
+        if (pid == 0 && sigtimedwait(&chld, NULL, &patience) < 0 && errno == EAGAIN) {
+            fprintf(stderr, "timer: the command left processes running\n");
+            exit(1);
+        }
 }
 
 static void
@@ -109,34 +133,48 @@ one_by_one(char **argv, size_t count, uint64_t pause_ms)
         while (waitpid(pid, &status, 0) < 0)
             if (errno != EINTR)
                 fail("waitpid", errno);
-        printf("%llu\n", (unsigned long long)(now() - began));
         must_be_zero(status);
+        until_nothing_is_left();
+        printf("%llu\n", (unsigned long long)(now() - began));
     }
+}
+
+/* The place of @pid among the @count started, or @count for a process that was left to us. */
+static size_t
+place_of(const pid_t *pids, size_t count, pid_t pid)
+{
+    size_t i = 0;
+
+    while (i < count && pids[i] != pid)
+        i++;
+    return i;
 }
 
 static void
 all_at_once(char **argv, size_t count)
 {
     uint64_t began = now();
-    uint64_t *ended = calloc(count, sizeof(*ended));
+    pid_t *pids = calloc(count, sizeof(*pids));
+    int status;
+    pid_t pid;
 
-    if (ended == NULL)
+    if (pids == NULL)
         fail("calloc", errno);
     for (size_t i = 0; i < count; i++)
-        start(argv);
-    for (size_t i = 0; i < count; i++) {
-        int status;
-
-        while (waitpid(-1, &status, 0) < 0)
-            if (errno != EINTR)
-                fail("waitpid", errno);
-        ended[i] = now() - began;
+        pids[i] = start(argv);
+    for (size_t left = count; left > 0;) {
+        pid = waitpid(-1, &status, 0);
+        if (pid < 0 && errno != EINTR)
+            fail("waitpid", errno);
+        if (pid < 0 || place_of(pids, count, pid) == count)
+            continue;
+        printf("%llu\n", (unsigned long long)(now() - began));
         must_be_zero(status);
+        left--;
     }
-    for (size_t i = 0; i < count; i++)
-        printf("%llu\n", (unsigned long long)ended[i]);
-    printf("total %llu\n", (unsigned long long)(ended[count - 1]));
-    free(ended);
+    until_nothing_is_left();
+    printf("total %llu\n", (unsigned long long)(now() - began));
+    free(pids);
 }
 
 /* Whole decimal input or refusal; this program stands alone, without base/str.h. */
@@ -155,6 +193,22 @@ number(const char *text, uint64_t max)
     return v;
 }
 
+/* SIGCHLD stays blocked here, to be waited for; what is started begins with nothing blocked. */
+static void
+inherit_orphans(void)
+{
+    sigset_t chld, none;
+
+    sigemptyset(&none);
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || sigprocmask(SIG_BLOCK, &chld, NULL) < 0)
+        fail("become a subreaper", errno);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -162,6 +216,7 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: timer spaced|closed|burst COUNT PAUSE_MS -- COMMAND...\n");
         return 2;
     }
+    inherit_orphans();
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);

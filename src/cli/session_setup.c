@@ -96,7 +96,7 @@ send_exec(struct live *l, struct err *err)
     x.env = l->sb->plan.env;
     /* the guest is there already; in light mode its user may not be able to reach the place by path */
     x.cwd = "";
-    x.flags = MSG_EXEC_QUIET;
+    x.flags = MSG_EXEC_QUIET | MSG_EXEC_LAST;
     x.umask = 022;
     l->relay = s->io != SESSION_PASS || s->policy->limits.output.v > 0;
     l->r->counted = l->relay;

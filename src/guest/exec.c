@@ -228,6 +228,7 @@ exec_on_exec(struct guest *g, const struct frame *f)
     g->n_execs++;
     g->childless = false;
     take_plumbing(e, &x, &p);
+    e->last = (x.flags & MSG_EXEC_LAST) != 0;
     if ((x.flags & MSG_EXEC_QUIET) != 0) {
         /* Nothing but HELLO waits: let it wait for company, each send wakes the host. */
         if (g->link.out_at == 0 && g->link.out.n == FRAME_HEADER + MSG_HELLO_SIZE)

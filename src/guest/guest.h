@@ -39,6 +39,7 @@ struct guest_exec {
     pid_t pid;
     enum exec_stdio stdio;
     bool exited;                /* @end is filled; EXIT goes out when the output is drained */
+    bool last;                  /* the guest ends with it */
     bool stdin_close;           /* close stdin when @in is written */
     int in_fd;                  /* -1: none. Of a terminal: the same as out[0].fd */
     struct buf in;              /* stdin that the command did not take yet; at most MSG_STDIN_WINDOW_START */
@@ -59,6 +60,7 @@ struct guest {
     struct msg_gate gate;
     bool pid1;
     bool light;
+    bool leaving;               /* the last command has ended: nothing but what waits is still sent */
     bool childless;             /* nothing runs: no command, no background process */
     bool any_hung;              /* a terminal is to be looked at again in a moment */
     int root;                   /* where file requests live; -1: nowhere */

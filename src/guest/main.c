@@ -206,6 +206,8 @@ run(struct guest *g)
         full = link_full(&g->link);
         if (link_pending(&g->link) && link_flush(&g->link) < 0)
             return GUEST_EXIT_SYSTEM;
+        if (g->leaving && !link_pending(&g->link))
+            return GUEST_EXIT_DONE;
         /* What stopped because of that can go on, and nothing else would wake us for it. */
         if (full && !link_full(&g->link))
             continue;

@@ -266,6 +266,7 @@ relay_finish(struct guest *g, struct guest_exec *e)
         e->in_fd = -1;
     adopt_orphan(g, &e->out[0].fd);
     adopt_orphan(g, &e->out[1].fd);
+    g->leaving |= e->last;
     exec_free(g, e);
     g->n_ended--;
     if (guard_link_report(g) < 0)

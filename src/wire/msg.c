@@ -205,7 +205,7 @@ msg_get_exec(const struct frame *f, struct msg_exec *m)
     if (!get_strings(&in, &m->argv) || !get_strings(&in, &m->env) || !wire_done(&in))
         return false;
     return stdio <= EXEC_STDIO_PTY && m->argv.count > 0 && (m->umask == MSG_KEEP || m->umask <= 0777) &&
-           (m->flags & ~(MSG_EXEC_QUIET | MSG_EXEC_NO_STDIN | MSG_EXEC_NO_GUARD)) == 0;
+           (m->flags & ~(MSG_EXEC_QUIET | MSG_EXEC_NO_STDIN | MSG_EXEC_NO_GUARD | MSG_EXEC_LAST)) == 0;
 }
 
 int

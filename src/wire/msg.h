@@ -108,6 +108,7 @@ enum exec_stdio {
 #define MSG_EXEC_QUIET 0x01             /* no STARTED; a waiting HELLO goes out with the next message */
 #define MSG_EXEC_NO_STDIN 0x02          /* STREAM only: stdin is /dev/null */
 #define MSG_EXEC_NO_GUARD 0x04          /* the name guard does not apply to this command */
+#define MSG_EXEC_LAST 0x08              /* when it has ended and its EXIT is sent, the guest ends too */
 #define MSG_KEEP UINT32_MAX             /* umask, uid, gid: as the guest's */
 
 struct msg_rlimit {
