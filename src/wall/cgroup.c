@@ -122,7 +122,9 @@ v1_place(const struct buf *self, size_t h, const char *id, char *out, size_t siz
 static bool
 wanted(size_t h, const struct cgroup_limits *limits)
 {
-    return h == H_MEMORY ? limits->memory > 0 : h == H_CPU ? limits->cpu_milli > 0 : limits->pids > 0;
+    return h == H_MEMORY ? limits->memory > 0
+         : h == H_CPU    ? limits->cpu_milli > 0
+                         : limits->pids > 0 && !limits->pids_counted;
 }
 
 static int
@@ -245,7 +247,7 @@ say_missing(struct cgroup *cg, const struct cgroup_limits *limits, const char *w
 {
     snprintf(cg->why_not, sizeof(cg->why_not), "%s%s%s%s",
              limits->memory > 0 && !cg->memory ? "memory " : "", limits->cpu_milli > 0 && !cg->cpu ? "cpu " : "",
-             limits->pids > 0 && !cg->pids ? "pids " : "", why);
+             limits->pids > 0 && !limits->pids_counted && !cg->pids ? "pids " : "", why);
 }
 
 void
@@ -254,7 +256,7 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
     cleanup_buf struct buf self = BUF_INIT(16384);
     char base[384];
 
-    if (limits->memory == 0 && limits->cpu_milli == 0 && limits->pids == 0)
+    if (limits->memory == 0 && limits->cpu_milli == 0 && (limits->pids == 0 || limits->pids_counted))
         return;
     if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0) {
         say_missing(cg, limits, "(no cgroups in this kernel)");
@@ -315,7 +317,8 @@ cgroup_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_li
         cgroup_destroy(cg);
         return -1;
     }
-    if ((limits->memory > 0 && !cg->memory) || (limits->cpu_milli > 0 && !cg->cpu) || (limits->pids > 0 && !cg->pids))
+    if ((limits->memory > 0 && !cg->memory) || (limits->cpu_milli > 0 && !cg->cpu) ||
+        (limits->pids > 0 && !limits->pids_counted && !cg->pids))
         say_missing(cg, limits, "(the controller is not handed down)");
     return 0;
 }

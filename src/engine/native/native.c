@@ -42,6 +42,7 @@ cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
                        p->limits.cpu_milli.from.kind >= ORIGIN_FILE || p->limits.pids.from.kind >= ORIGIN_FILE;
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
+    out->pids_counted = p->mode.v != MODE_LIGHT;
     out->memory = p->limits.memory.v;
     if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
         __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
