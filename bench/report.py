@@ -19,8 +19,9 @@ takes about half an hour on two cores). Machines differ and this one is virtual:
 HOW = '''
 ## How it is measured
 
-* A start is a whole process, from before `posix_spawn` to after `waitpid` of the command-line program, always with its
-  teardown: make the sandbox, run `/bin/true`, take everything down. A run that does not exit 0 ends the measurement.
+* A start is a whole process, from before `posix_spawn` until nothing of it is left, always with its teardown: make the
+  sandbox, run `/bin/true`, take everything down. Some peers end before process 1 of their sandbox has: the timer is a
+  subreaper, inherits it and waits for it too. A run that does not exit 0 ends the measurement.
 * Three shapes: **spaced** (one every 100 ms, the machine at rest in between), **closed** (one after the other),
   **burst** (100 at once on all cores; each is timed from the beginning of the burst).
 * Peers are interleaved round by round; a ratio is the median of the rounds' own ratios, so a noisy minute hits both.
