@@ -38,8 +38,8 @@ int mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct er
 /* Attach the detached mount @tree on the object that @target refers to. */
 int mnt_attach(int tree, int target, struct err *err);
 
-/* Attach it on @name, one component, in the directory @dir, which nobody else writes to yet (the new root's own tmpfs, a
- * fresh procfs). errno stays: ENOENT when there is no such name. */
+/* Attach it on @name, one component, in the directory @dir, which nobody else writes to yet (the new root's own tmpfs,
+ * a fresh procfs) or where a link in that place is not followed. errno stays: ENOENT when there is no such name. */
 int mnt_attach_at(int tree, int dir, const char *name, struct err *err);
 
 /* Set attributes on an attached or detached mount. */
