@@ -72,6 +72,7 @@ LAYERS = {
     'base': set(),
     'match': {'base'},
     'policy': {'base', 'match'},
+    'egress': {'base', 'match', 'policy'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},
