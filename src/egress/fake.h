@@ -15,7 +15,7 @@
  * changed its name, so that it is found without a second index and an old address of a slot is simply unknown. Where
  * all slots are taken, the least recently used name without a live connection gives way. Every operation is O(1)
  * (names by a keyed hash: the sandbox chooses them). One table per sandbox, one thread; memory grows with use to
- * 1.3 MiB. No I/O and no clock: the caller passes a monotonic time in, and one that runs backwards counts as standing.
+ * 1.1 MiB. No I/O and no clock: the caller passes a monotonic time in, and one that runs backwards counts as standing.
  */
 #ifndef CLOCHE_EGRESS_FAKE_H
 #define CLOCHE_EGRESS_FAKE_H

@@ -315,11 +315,14 @@ faults(void **state)
         ROW(H("\1\0", ONE) WWW IN_A OPT_1232, DNS_FAULTY, DNS_FORMERR, true),   /* uncounted */
         ROW(H("\1\0", "\0\1\0\1\0\0\0\0") WWW IN_A WWW IN_A "\0\0\0\0\0\0", DNS_FAULTY, DNS_FORMERR, true),
         ROW(H("\1\0", "\0\1\0\0\0\1\0\0") WWW IN_A WWW IN_A "\0\0\0\0\0\0", DNS_FAULTY, DNS_FORMERR, true),
+        ROW(H("\1\0", "\0\1\0\1\0\0\0\0") WWW IN_A, DNS_FAULTY, DNS_FORMERR, true),     /* the count alone is enough */
+        ROW(H("\1\0", "\0\1\0\0\0\1\0\0") WWW IN_A, DNS_FAULTY, DNS_FORMERR, true),
         ROW(H("\1\0", ONE_AR) WWW IN_A, DNS_FAULTY, DNS_FORMERR, true),     /* counted, not there */
         ROW(H("\1\0", "\0\1\0\0\0\0\377\377") WWW IN_A OPT_1232, DNS_FAULTY, DNS_FORMERR, true),
         ROW(H("\1\0", ONE) WWW "\0\1\0\3", DNS_FAULTY, DNS_REFUSED, true),  /* class CH */
         ROW(H("\1\0", ONE) WWW "\0\1\0\377", DNS_FAULTY, DNS_REFUSED, true),    /* class ANY */
         ROW(H("\1\0", ONE) WWW "\0\1\1\1", DNS_FAULTY, DNS_REFUSED, true),
+        ROW(H("\101\0", ONE) WWW IN_A, DNS_FAULTY, DNS_NOTIMP, false),      /* opcode 8: no bit of it is lost */
         ROW(H("\11\0", ONE) WWW IN_A, DNS_FAULTY, DNS_NOTIMP, false),       /* IQUERY, STATUS, NOTIFY, UPDATE, 15 */
         ROW(H("\21\0", ONE) WWW IN_A, DNS_FAULTY, DNS_NOTIMP, false),
         ROW(H("\41\0", ONE) WWW IN_A, DNS_FAULTY, DNS_NOTIMP, false),
@@ -370,7 +373,7 @@ edns_rows(void **state)
         AR("\300\14\0\1\0\1\0\0\0\0\0\4\1\2\3", DNS_FAULTY, DNS_FORMERR, false, 512),
         AR("\300", DNS_FAULTY, DNS_FORMERR, false, 512),
         AR("\3key\0\0\372\0\377\0\0\0\0\0\3sig", DNS_ASKED, 0, false, 512),     /* TSIG */
-        AR("\100\0\1\0\1\0\0\0\0\0\0", DNS_FAULTY, DNS_FORMERR, false, 512),
+        AR("\100\14\0\1\0\1\0\0\0\0\0\0", DNS_FAULTY, DNS_FORMERR, false, 512),
 #undef AR
     };
     struct msg *m;
@@ -483,6 +486,7 @@ ptr_rows(void **state)
         { V6 ".ip6.arpa", "fd63:6c6f:6368::1" },    { V6 ".IP6.arpa", "fd63:6c6f:6368::1" },
         { "0." V6 ".ip6.arpa", NULL },              { "g" V6 ".ip6.arpa", NULL },
         { V6 ".in-addr.arpa", NULL },               { V6 ".ip6.int", NULL },
+        { "0" V6 ".ip6.arpa", NULL },
         { "1.0.ip6.arpa", NULL },                   { "ip6.arpa", NULL },
     };
 
