@@ -95,6 +95,14 @@ child(const struct session *s, int status)
     _exit(why == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC);
 }
 
+/* Not what reached the command without us: from the terminal, or from somebody of our process group, who may have sent
+ * it to the whole group (sudo(8) does the same). */
+static bool
+meant_for_us(const siginfo_t *info)
+{
+    return info->si_code != SI_KERNEL && (info->si_pid == 0 || getpgid(info->si_pid) != getpgrp());
+}
+
 /* Wait for the command and pass on what is sent to us; what the terminal sends reaches its whole group without us. */
 static void
 attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
@@ -105,7 +113,7 @@ attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
         pid_t ended = wait4(pid, status, WNOHANG, usage);
         if (ended == pid || (ended < 0 && errno != EINTR))
             return;
-        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && info.si_code != SI_KERNEL)
+        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && meant_for_us(&info))
             kill(pid, info.si_signo);
     }
 }
@@ -139,6 +147,8 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
         return err_sys(err, errno, "cli.pipe", "pipe");
     clock_gettime(CLOCK_MONOTONIC, &begin);
     passed_signals(&passed);
+    /* inherited as ignored, the kernel would take the command's end for itself */
+    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
     sigprocmask(SIG_BLOCK, &passed, &old);
     pid = fork();
     if (pid < 0) {
