@@ -95,15 +95,8 @@ child(const struct session *s, int status)
     _exit(why == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC);
 }
 
-/* Not what reached the command without us: from the terminal, or from somebody of our process group, who may have sent
- * it to the whole group (sudo(8) does the same). */
-static bool
-meant_for_us(const siginfo_t *info)
-{
-    return info->si_code != SI_KERNEL && (info->si_pid == 0 || getpgid(info->si_pid) != getpgrp());
-}
-
-/* Wait for the command and pass on what is sent to us; what the terminal sends reaches its whole group without us. */
+/* Wait for the command and pass on what is sent to us; what the terminal sends, and what the command sends to its own
+ * group, has reached it without us. */
 static void
 attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
 {
@@ -113,7 +106,8 @@ attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
         pid_t ended = wait4(pid, status, WNOHANG, usage);
         if (ended == pid || (ended < 0 && errno != EINTR))
             return;
-        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && meant_for_us(&info))
+        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && info.si_code != SI_KERNEL &&
+            info.si_pid != pid)
             kill(pid, info.si_signo);
     }
 }

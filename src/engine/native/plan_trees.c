@@ -52,7 +52,7 @@ check_target(const char *path, const char *real, bool workspace, struct err *err
     return err_hint(err, "name the folder itself if it is meant");
 }
 
-/* The same for the home: named itself it wants a kind of workspace (policy/validate.c), and so it does behind a link. */
+/* The same for the home: named itself it wants a kind of workspace (policy/validate.c), behind a link it does too. */
 static int
 check_home(const struct policy *p, const char *real, struct err *err)
 {
