@@ -95,7 +95,8 @@ child(const struct session *s, int status)
     _exit(why == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC);
 }
 
-/* Wait for the command and pass on what is sent to us; what the terminal sends reaches its whole group without us. */
+/* Wait for the command and pass on what is sent to us; what the terminal sends, and what the command sends to its own
+ * group, has reached it without us. */
 static void
 attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
 {
@@ -105,7 +106,8 @@ attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
         pid_t ended = wait4(pid, status, WNOHANG, usage);
         if (ended == pid || (ended < 0 && errno != EINTR))
             return;
-        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && info.si_code != SI_KERNEL)
+        if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD && info.si_code != SI_KERNEL &&
+            info.si_pid != pid)
             kill(pid, info.si_signo);
     }
 }
@@ -139,6 +141,8 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
         return err_sys(err, errno, "cli.pipe", "pipe");
     clock_gettime(CLOCK_MONOTONIC, &begin);
     passed_signals(&passed);
+    /* inherited as ignored, the kernel would take the command's end for itself */
+    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
     sigprocmask(SIG_BLOCK, &passed, &old);
     pid = fork();
     if (pid < 0) {

@@ -230,8 +230,10 @@ loop(struct live *l, struct err *err)
     if (!l->ended && !l->r->timed_out && !l->memory && !l->cancelled) {
         /* the guest went away: the wall was never finished, or everything inside was killed for memory */
         struct cgroup_usage usage;
-        if (native_setup_failed(l->sb, err) < 0)
+        if (native_setup_failed(l->sb, err) < 0) {
+            l->sent = false;    /* it waits with the guest, which never was: nothing of the command ran */
             return -1;
+        }
         cgroup_read(&l->sb->cgroup, &usage);
         if (usage.oom_kills == 0)
             return native_gone(l->sb, err);

@@ -204,8 +204,9 @@ run(struct guest *g)
             return GUEST_EXIT_SYSTEM;
         ms = patience(g);
         full = link_full(&g->link);
+        /* a host that went away while something was on its way to it is an end like any other */
         if (link_pending(&g->link) && link_flush(&g->link) < 0)
-            return GUEST_EXIT_SYSTEM;
+            return errno == EPIPE || errno == ECONNRESET ? GUEST_EXIT_DONE : GUEST_EXIT_SYSTEM;
         if (g->leaving && !link_pending(&g->link))
             return GUEST_EXIT_DONE;
         /* What stopped because of that can go on, and nothing else would wake us for it. */

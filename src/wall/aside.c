@@ -1,17 +1,10 @@
 /* wall/aside.c: see aside.h */
 #include "wall/aside.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
 
 #define STACK_SIZE ((size_t)256 * 1024)     /* paths of PATH_MAX on the way; pages cost when they are touched */
 
@@ -20,63 +13,52 @@ struct side {
     void *ctx;
     struct err err;
     int result;
-    atomic_int running;     /* the thread's id; the kernel sets it to 0 and wakes us when the thread is gone */
 };
 
-static int
+static void *
 side_main(void *arg)
 {
     struct side *s = arg;
 
     s->result = s->job(s->ctx, &s->err);
-    return 0;
-}
-
-static void
-wait_for(struct side *s)
-{
-    int id;
-
-    while ((id = atomic_load(&s->running)) != 0)
-        syscall(SYS_futex, &s->running, FUTEX_WAIT, id, NULL, NULL, 0);
+    return NULL;
 }
 
 /* A new thread is queued behind us unless a processor is idle at that very moment, and may not be fetched from there
  * for a scheduler tick. So it is sent to the others. Best effort: it costs time only, and the thread is short-lived. */
 static void
-send_away(int id)
+send_away(pthread_attr_t *attributes)
 {
     cpu_set_t allowed;
-    unsigned cpu;
+    int cpu = sched_getcpu();
 
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || CPU_COUNT(&allowed) < 2 || getcpu(&cpu, NULL) < 0 ||
-        cpu >= CPU_SETSIZE)
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ||
+        CPU_COUNT(&allowed) < 2)
         return;
-    CPU_CLR(cpu, &allowed);
-    sched_setaffinity(id, sizeof(allowed), &allowed);
+    CPU_CLR((size_t)cpu, &allowed);
+    pthread_attr_setaffinity_np(attributes, sizeof(allowed), &allowed);
 }
 
 int
 aside_run(aside_job *here, void *here_ctx, aside_job *beside, void *beside_ctx, struct err *err)
 {
-    const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                      CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    struct side side = { .job = beside, .ctx = beside_ctx, .err = ERR_INIT, .running = 0 };
-    char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    int result, id;
+    struct side side = { .job = beside, .ctx = beside_ctx, .err = ERR_INIT, .result = -1 };
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int result, made;
 
-    if (stack == MAP_FAILED)
-        return err_sys(err, errno, "memory", "a stack");
-    if (clone(side_main, stack + STACK_SIZE, flags, &side, &side.running, NULL, &side.running) < 0) {
-        munmap(stack, STACK_SIZE);
+    /* what it says when something outside ends the thread */
+    err_set(&side.err, ERR_SYSTEM, "wall.aside", "a thread of the launcher was ended from outside");
+    if (pthread_attr_init(&attributes) != 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    send_away(&attributes);
+    made = pthread_create(&thread, &attributes, side_main, &side);
+    pthread_attr_destroy(&attributes);
+    if (made != 0)
         return beside(beside_ctx, err) < 0 || here(here_ctx, err) < 0 ? -1 : 0;
-    }
-    id = atomic_load(&side.running);
-    if (id != 0)
-        send_away(id);
     result = here(here_ctx, err);
-    wait_for(&side);
-    munmap(stack, STACK_SIZE);
+    pthread_join(thread, NULL);
     if (result == 0 && side.result < 0) {
         *err = side.err;
         result = -1;

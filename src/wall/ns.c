@@ -27,8 +27,9 @@ explain_clone(struct err *err, uint64_t flags)
     int why = errno;
 
     if (why == EPERM || why == ENOSPC || why == EINVAL || why == ENOSYS || why == EUSERS || why == EACCES) {
-        err_set(err, ERR_UNSUPPORTED, "wall.namespaces.unavailable", "this host does not let %s make %snamespaces: %s",
-                geteuid() == 0 ? "root" : "an ordinary user", flags & CLONE_NEWUSER ? "user " : "", strerror(why));
+        err_set(err, ERR_UNSUPPORTED, "wall.namespaces.unavailable", "this host does not let %s make %s namespaces: %s",
+                flags & CLONE_NEWNET ? "this user" : geteuid() == 0 ? "root" : "an ordinary user",
+                flags & CLONE_NEWNET ? "network" : "user", strerror(why));
         return err_hint(err, "`cloche doctor` says which setting forbids it; `--mode light` needs no namespaces");
     }
     return err_sys(err, why, "wall.clone", "clone");

@@ -99,31 +99,34 @@ parent_of(struct builder *b, const char *dest, const char **name)
 }
 
 static int
-attach_failed(const char *dest, struct err *err)
+no_place(const struct root_item *item, struct err *err)
 {
-    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != EINVAL)     /* EINVAL: a file on a folder */
-        return err_wrap(err, "%s", dest);
-    err_set(err, ERR_SYSTEM, "wall.bind.destination", "there is no place at %s", dest);
+    err_sys(err, errno, "wall.bind.destination", "there is no place for %s at %s",
+            item->source != NULL ? item->source : "the workspace", item->dest);
     return err_hint(err, "nothing is ever created in a folder of the host (/usr, /opt, a bound tree): choose another "
                          "destination, or make an empty one there first");
 }
 
-/* Attach @tree at @dest, whose mount point, a directory or a file as @mode (of what comes) says, is made where the
- * folder is ours: in the tmpfs root, or in a mask with holes. */
+/* Attach @tree at the item's destination, whose mount point, a directory or a file as @mode (of what comes) says, is
+ * made where the folder is ours: in the tmpfs root, or in a mask with holes. */
 static int
-attach_at_dest(struct builder *b, int tree, const char *dest, mode_t mode, struct err *err)
+attach_at_dest(struct builder *b, int tree, const struct root_item *item, mode_t mode, struct err *err)
 {
     const char *name;
-    int dir = parent_of(b, dest, &name);
+    int dir = parent_of(b, item->dest, &name);
 
     if (dir < 0)
-        return attach_failed(dest, err);
+        return no_place(item, err);
     if (b->parent_dev == b->dev || b->parent_dev == b->scratch_dev) {
         int made = S_ISDIR(mode) ? mkdirat(dir, name, 0755) : mknodat(dir, name, S_IFREG | 0644, 0);
         if (made < 0 && errno != EEXIST)
-            return fail(err, dest);
+            return fail(err, item->dest);
     }
-    return mnt_attach_at(tree, dir, name, err) < 0 ? attach_failed(dest, err) : 0;
+    /* EINVAL: a file would lie on a folder, or the other way round */
+    if (mnt_attach_at(tree, dir, name, err) == 0)
+        return 0;
+    return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EINVAL ? no_place(item, err)
+                                                                                     : err_wrap(err, "%s", item->dest);
 }
 
 /* A detached tree for @item: the parent's, or our own clone of the path, checked against what the parent saw. */
@@ -155,10 +158,12 @@ do_bind(struct builder *b, const struct root_item *item, struct err *err)
     cleanup_close int tree = -1;
     struct stat st;
 
+    if (item->tree < 0 && item->optional && access(item->source, F_OK) < 0)
+        return 0;       /* not there, or not for this user: what is optional is left out */
     tree = tree_of(item, flags, &st, err);
     if (tree < 0)
-        return item->optional && errno == ENOENT ? 0 : err_wrap(err, "%s", item->source);
-    return attach_at_dest(b, tree, item->dest, st.st_mode, err);
+        return err_wrap(err, "%s", item->source);
+    return attach_at_dest(b, tree, item, st.st_mode, err);
 }
 
 /* Attach an existing object of the new root on itself, read-only: it can be neither changed nor replaced. */
@@ -308,7 +313,7 @@ do_overlay(struct builder *b, const struct root_item *item, struct err *err)
 
     if (tree < 0)
         return err_wrap(err, "copy-on-write workspace");
-    return attach_at_dest(b, tree, item->dest, S_IFDIR, err);
+    return attach_at_dest(b, tree, item, S_IFDIR, err);
 }
 
 static int
@@ -365,8 +370,11 @@ proc_mask(struct builder *b, int proc, const struct proc_name *names, size_t n, 
 {
     for (size_t i = 0; i < n; i++) {
         cleanup_close int tree = mnt_clone(names[i].folder ? b->mask_dir : b->mask_file, "", MNT_RO, -1, err);
-        if (tree < 0 || (mnt_attach_at(tree, proc, names[i].name, err) < 0 && errno != ENOENT))
+        struct err absent = ERR_INIT;
+        if (tree < 0)
             return err_wrap(err, "/proc/%s", names[i].name);
+        if (mnt_attach_at(tree, proc, names[i].name, &absent) < 0 && errno != ENOENT)
+            return err_sys(err, errno, "wall.root", "root file system: /proc/%s", names[i].name);
     }
     return 0;
 }
@@ -375,9 +383,10 @@ static int
 proc_pin(int proc, const char *const *names, size_t n, struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        cleanup_close int tree = mnt_clone(proc, names[i], MNT_RECURSIVE | MNT_RO, -1, err);
-        if (tree < 0 && errno == ENOENT)
+        cleanup_close int tree = -1;
+        if (faccessat(proc, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
             continue;
+        tree = mnt_clone(proc, names[i], MNT_RECURSIVE | MNT_RO, -1, err);
         if (tree < 0 || mnt_attach_at(tree, proc, names[i], err) < 0)
             return err_wrap(err, "/proc/%s", names[i]);
     }

@@ -2,6 +2,7 @@
 import pytest
 
 from helpers import leaks, requirement
+from helpers.places import PYTHON
 from helpers.runner import limit_of, wait_for
 
 EAT = "b = []\nwhile True: b.append(bytearray(b'x' * (4 << 20)))"
@@ -134,6 +135,16 @@ def test_pids_limit(anyone):
     words = result.out.split()
     assert words and words[0] == "stopped", result
     assert int(words[1]) < 60 and result.errno == "EAGAIN"
+
+
+@pytest.mark.root
+def test_pids_limit_of_a_root_that_keeps_its_uid(cloche):
+    """Without CAP_SYS_ADMIN the sandbox is uid 0 outside, which the kernel exempts from RLIMIT_NPROC."""
+    run = cloche.behind("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
+    report = run("run", "--json", "--pids", "20", "--", PYTHON, "-I", "-c", FORKS)
+    stopped = report.json["stdout"].split()
+    assert (stopped[0] == "stopped" and int(stopped[1]) < 20) or \
+        any("limit of processes" in w for w in report.json["warnings"]), report
 
 
 def test_threads_count_as_pids(anyone):

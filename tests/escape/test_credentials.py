@@ -133,3 +133,16 @@ def test_shadow_and_host_keys(cloche):
     result = cloche("run", "--", "sh", "-c", "cat /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ssh_host_* "
                                              "/etc/ssl/private/* /root/.bashrc /etc/krb5.keytab 2>/dev/null; true")
     assert result.out == "", result
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("flags", [["--view", "host", "--allow-read", "/etc/*"], ["--view", "host", "--allow-read", "/etc"],
+                                   ["--bind", "/etc:/mnt/etc", "--allow-read", "/etc/*"], ["--workspace", "/etc:ro"]])
+@pytest.mark.parametrize("become", [[], ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]],
+                         ids=["root", "root without CAP_SYS_ADMIN"])
+def test_no_rule_opens_roots_secrets(cloche, flags, become):
+    """Where root shows a tree of the host, its files are the sandbox's own: these stay closed whatever is allowed."""
+    result = cloche.behind(*become)("run", *flags, "--", "sh", "-c",
+                                    "cat /etc/shadow /mnt/etc/shadow shadow /etc/ssl/private/* /etc/ssh/ssh_host_*key")
+    assert result.code != 125 and "$" not in result.out and "PRIVATE KEY" not in result.out, result
+    assert "root:" not in result.out and "denied" in result.err, result

@@ -159,7 +159,7 @@ test_signal_reaches_the_whole_group(void **state)
     while (r.out.n == 0)
         assert_true(run_pump(&r, 10000));
     child = first_number(run_text(&r.out), NULL);
-    assert_int_equal(guest_client_signal(r.c, channel, SIGINT, SIGNAL_GROUP, &r.err), 0);
+    /* not SIGINT first: the shell would end, the channel with it, and its background process ignores SIGINT */
     assert_int_equal(guest_client_signal(r.c, channel, SIGTERM, SIGNAL_GROUP, &r.err), 0);
     run_until(&r, &r.exited);
     assert_int_equal(r.exit.flags, MSG_EXIT_SIGNALED);

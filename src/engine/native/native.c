@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,6 +28,7 @@
 #include "engine/native/light_folder.h"
 #include "engine/native/plan.h"
 #include "wire/msg.h"
+#include "wall/caps.h"
 #include "wall/cgroup.h"
 
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
@@ -42,7 +44,9 @@ cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
                        p->limits.cpu_milli.from.kind >= ORIGIN_FILE || p->limits.pids.from.kind >= ORIGIN_FILE;
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
-    out->pids_counted = p->mode.v != MODE_LIGHT;
+    /* the kernel counts nothing for uid 0 of the host; a root that cannot give the sandbox another uid is that one */
+    out->pids_counted = p->mode.v != MODE_LIGHT &&
+                        (geteuid() != 0 || (caps_has(CAP_SYS_ADMIN) && caps_has(CAP_SETUID) && caps_has(CAP_SETGID)));
     out->memory = p->limits.memory.v;
     if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
         __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
@@ -61,6 +65,22 @@ random_id(char out[33], struct err *err)
     return 0;
 }
 
+/* Whether uid 0 here is, as far as can be seen, uid 0 of the host: in the first line of uid_map, "0 OUTSIDE COUNT". */
+static bool
+is_hosts_root(void)
+{
+    cleanup_buf struct buf text = BUF_INIT(4096);
+    const char *p;
+
+    if (io_read_file(AT_FDCWD, "/proc/self/uid_map", &text) < 0 || buf_nul(&text) < 0)
+        return true;
+    p = (const char *)text.p;
+    p += strspn(p, " ");
+    p += strspn(p, "0123456789");
+    p += strspn(p, " ");
+    return p[0] == '0' && p[1] == ' ';
+}
+
 /* What a policy asks for and this host cannot enforce: refused, unless the policy says to go on. */
 static int
 check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
@@ -70,6 +90,10 @@ check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
 
     /* without a cgroup: pids by RLIMIT_NPROC (exact), memory by the guest's watchdog (sampled), CPU not at all */
     sb->supervise_memory = no_memory;
+    if (p->limits.pids.v > 0 && !sb->cgroup.pids && !sb->plan.light && sb->plan.ids.outside_uid == 0 &&
+        is_hosts_root())
+        plan_warn(&sb->plan, "the limit of processes may not hold: the sandbox's user is uid 0 outside, which the "
+                  "kernel does not count");
     if (!no_cpu)
         return 0;
     if (p->fallback.v != FALLBACK_WARN && p->limits.cpu_milli.from.kind >= ORIGIN_FILE) {

@@ -318,6 +318,7 @@ plan_free(struct native_plan *plan)
         close_fd(&plan->idmaps[i].fd);
     free(plan->denied_reads.v);
     free(plan->denied_writes.v);
+    free(plan->root_secrets.v);
     cow_close(&plan->cow);
     free(plan->items);
     free(plan->rules);

@@ -77,6 +77,7 @@ struct native_plan {
     struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];
     size_t n_idmaps;
     struct policy_list denied_reads, denied_writes;     /* with what links in them lead to (plan_real.h) */
+    struct policy_list root_secrets;    /* closed whatever is allowed, where the sandbox's user owns root's files */
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
     char warnings[8][256];

@@ -21,7 +21,7 @@
 #include "match/path.h"
 #include "wall/mnt.h"
 
-#define OTHER_NAMES "%s/%s%s%s has other names (hard links): where one of them is writable, so is this file"
+#define OTHER_NAMES "a protected file has other names (hard links) and can be written where one of them can: %s/%s%s%s"
 #define OTHER_NAMES_MAX 256             /* files looked at in one protected folder */
 
 struct closing {
@@ -239,6 +239,22 @@ sockets(struct native_plan *plan, const struct policy *p, struct err *err)
     return 0;
 }
 
+/* After all that can be opened again: no allow-read lifts these. A tree that is one of them was named by the user. */
+static int
+close_secrets(struct native_plan *plan, const struct plan_tree *tree, struct err *err)
+{
+    size_t base = strcmp(tree->host, "/") == 0 ? 0 : strlen(tree->host);
+
+    for (size_t i = 0; i < plan->root_secrets.n; i++) {
+        const char *path = plan->root_secrets.v[i].value;
+        if (strncmp(path, tree->host, base) != 0 || path[base] != '/')
+            continue;
+        if (plan_item(plan, ROOT_MASK, NULL, inside_path(plan, tree, path + base + 1), err) == NULL)
+            return -1;
+    }
+    return 0;
+}
+
 /* The host view's own tree: everything, read-only. */
 static int
 host_view(struct native_plan *plan, const struct policy *p, struct err *err)
@@ -248,7 +264,7 @@ host_view(struct native_plan *plan, const struct policy *p, struct err *err)
 
     if (fd < 0)
         return err_sys(err, errno, "wall.root", "/");
-    return plan_closed(plan, p, &host, err);
+    return plan_closed(plan, p, &host, err) < 0 ? -1 : close_secrets(plan, &host, err);
 }
 
 int
@@ -260,7 +276,8 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
                 plan_real_rules(plan, p, &p->credentials, &plan->denied_reads, err) < 0 ||
                 plan_real_rules(plan, p, &p->deny_write, &plan->denied_writes, err) < 0))
         return -1;
-    if (any && plan->privileged && plan_host_secrets(plan, p, &plan->denied_reads, err) < 0)
+    if (any && (plan->privileged || plan->ids.outside_uid == 0) && !plan->light &&
+        plan_host_secrets(plan, p, &plan->root_secrets, err) < 0)
         return -1;
     if (plan->light ? plan_light(plan, p, err) < 0 : p->view.v == VIEW_HOST && host_view(plan, p, err) < 0)
         return -1;
@@ -274,7 +291,8 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
             return -1;
         if ((tree->writable || tree->cow) && close_writes(plan, p, tree, err) < 0)
             return -1;
-        if (!plan->light && p->view.v == VIEW_PRIVATE && plan_closed(plan, p, tree, err) < 0)
+        if (!plan->light && p->view.v == VIEW_PRIVATE &&
+            (plan_closed(plan, p, tree, err) < 0 || close_secrets(plan, tree, err) < 0))
             return -1;
     }
     return sockets(plan, p, err);

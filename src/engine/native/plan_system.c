@@ -201,6 +201,9 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
             return -1;
     if (etc(plan, p, err) < 0)
         return -1;
+    /* uid 0 outside owns root's files here too */
+    if (plan->ids.outside_uid == 0 && plan_item(plan, ROOT_MASK, NULL, "/etc/ssl/private", err) == NULL)
+        return -1;
     if (folder(plan, "/tmp", 01777, true, err) < 0 || folder(plan, "/var", 0755, false, err) < 0 ||
         folder(plan, "/var/tmp", 01777, writable, err) < 0 || folder(plan, "/home", 0755, false, err) < 0 ||
         folder(plan, "/home/agent", 0755, true, err) < 0 || folder(plan, "/run", 0755, writable, err) < 0)

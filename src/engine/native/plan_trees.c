@@ -52,6 +52,20 @@ check_target(const char *path, const char *real, bool workspace, struct err *err
     return err_hint(err, "name the folder itself if it is meant");
 }
 
+/* The same for the home: named itself it wants a kind of workspace (policy/validate.c), behind a link it does too. */
+static int
+check_home(const struct policy *p, const char *real, struct err *err)
+{
+    char home[PATH_MAX];
+
+    if (p->home == NULL || p->workspace.kind_given || realpath(p->home, home) == NULL ||
+        !path_within(str_of(home), str_of(real)))
+        return 0;
+    err_set(err, ERR_POLICY, "policy.workspace.home", "%s leads to %s, which holds the whole home directory",
+            p->workspace.dir, real);
+    return err_hint(err, "name the project's directory; if the home is meant, say how: %s:ro, :cow or :rw", real);
+}
+
 /* Open @path and note it as a tree of the plan. Returns it, or NULL with @err. */
 static struct plan_tree *
 tree_add(struct native_plan *plan, const char *path, const char *inside, bool writable, struct err *err)
@@ -183,7 +197,7 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
     tree = tree_add(plan, p->workspace.dir, inside, p->workspace.kind == WORKSPACE_RW, err);
     if (tree == NULL)
         return err_wrap(err, "workspace");
-    if (check_target(p->workspace.dir, tree->host, true, err) < 0)
+    if (check_target(p->workspace.dir, tree->host, true, err) < 0 || check_home(p, tree->host, err) < 0)
         return -1;
     if (!tree->is_dir)
         return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", tree->host);
