@@ -412,6 +412,14 @@ lengths_are_exact(void **state)
     assert_int_equal(tls_hello_parse(wire.p, wire.n, &hello), TLS_HELLO_LENGTH);
     wire.p[wire.n - exts.n - 1] = (uint8_t)(wire.p[wire.n - exts.n - 1] + 2);
     assert_int_equal(tls_hello_parse(wire.p, wire.n, &hello), TLS_HELLO_LENGTH);
+    {
+        cleanup_buf struct buf more = BUF_INIT(1000), records = BUF_INIT(1000);     /* all well, then bytes inside the message */
+        buf_append(&more, message.p, message.n);
+        buf_append(&more, D("xyz"));
+        more.p[3] = (uint8_t)(more.p[3] + 3);
+        hello_records(&records, &more, 1000);
+        assert_int_equal(tls_hello_parse(records.p, records.n, &hello), TLS_HELLO_LENGTH);
+    }
 }
 
 static void
