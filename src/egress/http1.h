@@ -13,8 +13,8 @@
  *
  * Stricter than the RFCs on purpose: no obs-fold, no bare LF, no empty line before a request, no chunk extensions
  * (nobody needs them, and how they end is what servers disagree on), no Content-Length list or repetition even of equal
- * values, no transfer coding but chunked, no empty Host, no userinfo, no Expect but 100-continue, no malformed %XX in a
- * target.
+ * values, no HTAB around a Content-Length or Transfer-Encoding, no transfer coding but chunked, no empty Host, no
+ * userinfo, no Expect but 100-continue, no malformed %XX in a target, no trailer that would frame or route.
  */
 #ifndef CLOCHE_EGRESS_HTTP1_H
 #define CLOCHE_EGRESS_HTTP1_H

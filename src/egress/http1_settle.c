@@ -91,13 +91,29 @@ see_host(struct http1_head *head, struct seen *seen, struct str value)
     return http1_authority_parse(value, false, &head->host);
 }
 
+/* A HTAB beside the value is a blank to the grammar, but part of the value to parsers in wide use (Node's llhttp: after
+ * it): where a body ends must not hang on that. @value lies in a line, between its colon and its CR. */
+static bool
+has_tab_beside(struct str value)
+{
+    const char *p;
+
+    for (p = value.p - 1; *p != ':'; p--)
+        if (*p == '\t')
+            return true;
+    for (p = value.p + value.n; *p != '\r'; p++)
+        if (*p == '\t')
+            return true;
+    return false;
+}
+
 static enum http1_result
 see_length(struct http1_head *head, struct seen *seen, struct str value)
 {
     if (seen->length)
         return HTTP1_MANY_LENGTHS;
     seen->length = true;
-    if (value.n > LENGTH_DIGITS || !str_parse_u64(value, UINT64_MAX, &head->stated_length))
+    if (value.n > LENGTH_DIGITS || has_tab_beside(value) || !str_parse_u64(value, UINT64_MAX, &head->stated_length))
         return HTTP1_BAD_LENGTH;
     head->length_stated = true;
     return HTTP1_OK;
@@ -107,7 +123,7 @@ static enum http1_result
 see_coding(struct http1_head *head, struct seen *seen, struct str value)
 {
     (void)head;
-    if (seen->coding || !http1_equal(value, STR_LIT("chunked")))
+    if (seen->coding || has_tab_beside(value) || !http1_equal(value, STR_LIT("chunked")))
         return HTTP1_BAD_CODING;
     seen->coding = true;
     return HTTP1_OK;

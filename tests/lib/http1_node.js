@@ -42,33 +42,34 @@ function withTimeout(result, start) {
 }
 
 // A server of which only the first message of each connection is looked at.
-function tryRequest(server, port, bytes) {
+function tryRequest(server, bytes) {
     const result = fresh();
     return withTimeout(result, (finish) => {
+        let first = null;
         let finished = false;
-        const client = net.connect({port, host: '127.0.0.1'});
+        const client = net.connect({port: server.address().port, host: '127.0.0.1'});
         const done = () => {
+            if (finished)
+                return;
+            finished = true;
             // Whatever the parser still says of the same bytes has been said one turn later.
-            if (!finished) {
-                finished = true;
-                setImmediate(() => setImmediate(() => {
-                    client.destroy();
-                    finish(null);
-                }));
-            }
+            setImmediate(() => setImmediate(() => {
+                client.destroy();
+                finish(null);
+            }));
         };
         const seen = (req) => {
+            first = req;
             result.head = {what: req.method, target: req.url, fields: req.rawHeaders.length / 2};
         };
-        const message = (req, res) => {
-            if (result.head !== null)
-                return;
-            seen(req);
-            drain(req, result, done);
-            res.on('error', () => {});
-        };
         server.current = {
-            message,
+            message(req, res) {
+                res.on('error', () => {});
+                if (first !== null)
+                    return;
+                seen(req);
+                drain(req, result, done);
+            },
             connect(req, socket) {
                 seen(req);
                 result.whole = true;
@@ -76,22 +77,12 @@ function tryRequest(server, port, bytes) {
                 done();
             },
             refused(error, socket) {
-                // After the first message's end, the error is the next one's.
-                if (!(result.head !== null && server.current.complete()))
-                    result.error = error.code || error.message;
                 socket.on('error', () => {});
-                if (result.head === null)
-                    socket.destroy();
-                else
-                    socket.end();
+                if (first !== null && first.complete)
+                    return;         // of the next message; this one's end is still to come
+                result.error = error.code || error.message;
+                socket.destroy();
             },
-            complete: () => false,
-        };
-        const inner = server.current;
-        const first = inner.message;
-        inner.message = (req, res) => {
-            inner.complete = () => req.complete;
-            first(req, res);
         };
         client.on('error', () => {});
         client.on('close', done);
@@ -125,7 +116,9 @@ function tryResponse(method, bytes) {
             const seen = (res) => {
                 result.head = {what: String(res.statusCode), target: '-', fields: res.rawHeaders.length / 2};
             };
+            let first = null;
             req.on('response', (res) => {
+                first = res;
                 seen(res);
                 drain(res, result, done);
             });
@@ -136,7 +129,10 @@ function tryResponse(method, bytes) {
                     socket.destroy();
                     done(null);
                 });
-            req.on('error', (error) => done(result.whole ? null : error));
+            req.on('error', (error) => {
+                if (first === null || !first.complete)     // else: of bytes behind the message
+                    done(error);
+            });
             req.end();
         });
     });
@@ -157,7 +153,7 @@ async function main() {
     const results = [];
     for (const one of cases) {
         const bytes = Buffer.from(one.bytes, 'base64');
-        results.push(one.kind === 'request' ? await tryRequest(server, server.address().port, bytes)
+        results.push(one.kind === 'request' ? await tryRequest(server, bytes)
                                             : await tryResponse(one.method, bytes));
     }
     process.stdout.write(JSON.stringify({methods: http.METHODS, version: process.version, results}));

@@ -201,6 +201,9 @@ static const struct { struct str raw; enum http1_result want; } refused[] = {
     { L(POST "Content-Length: 18446744073709551616\r\n\r\n"), HTTP1_BAD_LENGTH },
     { L(POST "Content-Length: 18446744073709551615\r\n\r\n"), HTTP1_BAD_LENGTH },   /* 20 digits */
     { L(POST "Content-Length: 00000000000000000005\r\n\r\n"), HTTP1_BAD_LENGTH },
+    { L(POST "Content-Length: 5\t\r\n\r\n"), HTTP1_BAD_LENGTH },
+    { L(POST "Content-Length: 5 \t \r\n\r\n"), HTTP1_BAD_LENGTH },
+    { L(POST "Content-Length:\t5\r\n\r\n"), HTTP1_BAD_LENGTH },
     { L("PUT /url HTTP/1.1\r\n" H "Content\rLength: 1\r\n\r\n"), HTTP1_BARE_CR },
     /* Transfer-Encoding: transfer-encoding.md, TROPHIES 11 and 12 */
     { L(POST TEC "Content-Length: 5\r\n\r\n"), HTTP1_CODING_AND_LENGTH },
@@ -222,6 +225,8 @@ static const struct { struct str raw; enum http1_result want; } refused[] = {
     { L(POST "Transfer-Encoding:\r\n\r\n"), HTTP1_BAD_CODING },
     { L(POST "Transfer-Encoding: identity\r\n\r\n"), HTTP1_BAD_CODING },
     { L(POST "Transfer-Encoding: deflate\r\n\r\n"), HTTP1_BAD_CODING },
+    { L(POST "Transfer-Encoding:\tchunked\r\n\r\n"), HTTP1_BAD_CODING },
+    { L(POST "Transfer-Encoding: chunked\t\r\n\r\n"), HTTP1_BAD_CODING },
     { L(POST "Transfer-Encoding : chunked\r\n\r\n"), HTTP1_SPACE_BEFORE_COLON },
     { L("POST / HTTP/1.0\r\n" H TEC "\r\n"), HTTP1_CODING_IN_10 },
     { L("CONNECT a.example:80 HTTP/1.1\r\n" H TEC "\r\n"), HTTP1_UNEXPECTED_BODY },
@@ -320,7 +325,7 @@ static const struct {
     { L(GET "Host: A.Example:8080\r\n\r\n"), HTTP1_ORIGIN, "/", "", "A.Example", 8080, HTTP1_HOST_NAME, HTTP1_BODY_NONE, 0, true, "" },
     { L(GET "hOsT:\t[::1]:80 \t\r\n\r\n"), HTTP1_ORIGIN, "/", "", "::1", 80, HTTP1_HOST_IPV6, HTTP1_BODY_NONE, 0, true, "" },
     { L(POST "Content-Length: 5\r\n\r\n"), HTTP1_ORIGIN, "/", "", "a.example", 0, HTTP1_HOST_NAME, HTTP1_BODY_LENGTH, 5, true, "" },
-    { L(POST "Content-Length:00042\t\r\n\r\n"), HTTP1_ORIGIN, "/", "", "a.example", 0, HTTP1_HOST_NAME, HTTP1_BODY_LENGTH, 42, true, "" },
+    { L(POST "Content-Length:00042  \r\n\r\n"), HTTP1_ORIGIN, "/", "", "a.example", 0, HTTP1_HOST_NAME, HTTP1_BODY_LENGTH, 42, true, "" },
     { L(POST "Content-Length: 9999999999999999999\r\n\r\n"), HTTP1_ORIGIN, "/", "", "a.example", 0, HTTP1_HOST_NAME, HTTP1_BODY_LENGTH,
       9999999999999999999u, true, "" },
     { L(POST TEC "\r\n"), HTTP1_ORIGIN, "/", "", "a.example", 0, HTTP1_HOST_NAME, HTTP1_BODY_CHUNKED, 0, true, "" },
