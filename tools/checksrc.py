@@ -72,7 +72,7 @@ LAYERS = {
     'base': set(),
     'match': {'base'},
     'policy': {'base', 'match'},
-    'egress': {'base', 'match', 'policy'},
+    'egress': {'base', 'match', 'policy', 'wall'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},

@@ -29,7 +29,7 @@
 static int
 find_program(char out[PATH_MAX], struct err *err)
 {
-    static const char *const places[] = { "../egress/cloche-egress", "../libexec/cloche/cloche-egress", "cloche-egress" };
+    static const char *const places[] = { "../egress/cloche-egress", "../libexec/cloche/cloche-egress" };
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *slash;

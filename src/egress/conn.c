@@ -107,8 +107,7 @@ say_http(struct conn *c, unsigned status, const char *phrase, const char *reason
                detail[0] != '\0' ? ": " : "", detail);
     if (rule.n > 0)
         buf_printf(&body, " (rule %.*s)", (int)rule.n, rule.p);
-    buf_printf(&body, "\n%s", status == 403 && c->host.n > 0 ? "the owner of this sandbox can open it with --allow-domain\n"
-                                                             : "");
+    buf_puts(&body, status == 403 ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
     r.out = (struct http1_out){ .add = add, .n_add = 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
                                 .connection = HTTP1_CONN_CLOSE };
     if (http1_write_response(&out, &r) < 0 || buf_append(&out, body.p, body.n) < 0)

@@ -44,7 +44,8 @@ decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
 static void
 deny(struct conn *c, const char *reason, const char *detail)
 {
-    const struct decide_request request = { .via = DECIDE_TLS_SNI, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_request request = { .via = DECIDE_TLS_SNI, .host = { c->host.name, c->host.n },
+                                            .port = c->port };
     const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
 
     log_decision(c->e, &request, &verdict);
@@ -102,7 +103,7 @@ first_tls(struct conn *c)
     if (fault != NULL)
         deny(c, fault, detail);
     else
-        decide_and_go(c, DECIDE_TLS_SNI, c->host.is_ip ? &c->meant : NULL);
+        decide_and_go(c, c->host.is_ip ? DECIDE_TCP : DECIDE_TLS_SNI, c->host.is_ip ? &c->meant : NULL);
 }
 
 /* --- SOCKS ------------------------------------------------------------------------------------------------------- */

@@ -66,7 +66,8 @@ rewrite(struct conn *c, const struct http1_head *head)
 static void
 connect_request(struct conn *c, const struct http1_head *head)
 {
-    struct decide_request request = { .via = DECIDE_CONNECT, .host = head->authority.host, .port = head->authority.port };
+    struct decide_request request = { .via = DECIDE_CONNECT, .host = head->authority.host,
+                                      .port = head->authority.port };
     struct decide_verdict verdict;
     struct ip ip;
     bool literal;
@@ -157,7 +158,8 @@ http_pass_body(struct conn *c)
         ssize_t n;
 
         while (!c->body_done) {
-            enum http1_result result = http1_body_next(&c->body, c->in.p + c->may_go, c->in.n - c->may_go, &data, &used);
+            enum http1_result result =
+                http1_body_next(&c->body, c->in.p + c->may_go, c->in.n - c->may_go, &data, &used);
             c->may_go += used;
             c->body_done = result == HTTP1_OK;
             if (result != HTTP1_OK && result != HTTP1_MORE)

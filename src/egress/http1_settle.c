@@ -256,10 +256,12 @@ http1_settle_response(struct http1_head *head, struct str method)
         return result;
     head->tunnel = head->status == 101 ||
                    (str_eq_c(method, "CONNECT") && head->status >= 200 && head->status < 300);
-    if (head->tunnel || str_eq_c(method, "HEAD") || head->status == 304)
-        return empty && !head->tunnel && seen.coding ? HTTP1_UNEXPECTED_BODY : HTTP1_OK;
+    if (head->tunnel)
+        return HTTP1_OK;
     if (empty)
         return seen.coding || head->stated_length > 0 ? HTTP1_UNEXPECTED_BODY : HTTP1_OK;
+    if (str_eq_c(method, "HEAD") || head->status == 304)
+        return HTTP1_OK;
     if (seen.coding) {
         head->framing = HTTP1_BODY_CHUNKED;
     } else if (seen.length) {

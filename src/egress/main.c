@@ -6,7 +6,6 @@
  * its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -14,22 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
-#include <grp.h>
 
 #include "base/cleanup.h"
+#include "egress/confine.h"
 #include "egress/egress.h"
-#include "wall/caps.h"
 
 #define FD_CONTROL   3
 #define FD_LISTENERS 4
 #define MESSAGE_MAX  1024
 #define TICK_MS      500
-#define NOBODY       65534
 #define OWN_MAX      256
 
 static struct egress egress;
@@ -101,25 +95,6 @@ own_addresses(struct err *err)
     return 0;
 }
 
-/* What a process that reads a stranger's bytes needs no longer: root, capabilities, being looked into. */
-static int
-let_go(struct err *err)
-{
-    struct rlimit files = { 0, 0 };
-    const struct rlimit none = { 0, 0 };
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-                           setresuid(NOBODY, NOBODY, NOBODY) < 0))
-        return err_sys(err, errno, "egress.rights", "become nobody");
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_sys(err, errno, "egress.rights", "not dumpable");
-    return caps_drop_all(err);
-}
-
 static void
 on_control(struct watch *w, uint32_t events)
 {
@@ -154,7 +129,7 @@ set_up(struct egress *e, struct err *err)
     e->control = (struct watch){ .fd = FD_CONTROL, .owner = e, .ready = on_control };
     if (loop_watch(&e->loop, &e->control, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.control", "descriptor %d", FD_CONTROL);
-    return let_go(err);
+    return confine(err);
 }
 
 static int
@@ -182,7 +157,7 @@ main(void)
     struct err err = ERR_INIT;
     int r;
 
-    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     r = set_up(&egress, &err) < 0 ? -1 : serve(&egress, &err);
     if (r < 0)
         fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);

@@ -1,6 +1,6 @@
 /* wall/capture.h: a network namespace in which every address leads to listeners of ours
  *
- * The namespace has `lo` and nothing else. A local default route for IPv4 and IPv6 (`ip route add local default dev lo`)
+ * The namespace has `lo` and nothing else. A local default route (`ip route add local default dev lo`, for IPv6 too)
  * makes every destination an address of this host, so that a connection to anywhere arrives at whoever listens on its
  * port here, and getsockname(2) on it tells where it was meant to go. Where nobody listens it is refused at once. The
  * listeners are handed out to a process in another namespace, which accepts on them: a socket stays in the namespace
@@ -29,9 +29,9 @@ enum capture_listener {
     CAPTURE_LISTENERS
 };
 
-/* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking, listening) into @fds.
- * The caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there. 0, or -1 with @err and every descriptor closed. Without
- * IPv6 in the kernel there is IPv4 alone. It makes no call whose failure it survives (wall/aside.h). */
+/* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking) into @fds. The
+ * caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there. 0, or -1 with @err and every descriptor closed. Without IPv6
+ * in the kernel there is IPv4 alone. */
 int capture_open(int fds[CAPTURE_LISTENERS], struct err *err);
 
 #endif
