@@ -114,9 +114,11 @@ RESPONSES = [
     ("CONNECT", response(CHUNKED, body=b"0\r\n\r\n")),
     ("GET", response(b"Connection: Upgrade\r\n", b"Upgrade: websocket\r\n", line=b"HTTP/1.1 101 S", body=b"\x81\x00")),
     ("GET", response(b"Content-Length: 1\r\n", b"Connection: close\r\n", b"Set-Cookie: a\r\n", b"Set-Cookie: b\r\n", body=b"a")),
-    ("GET", response(CHUNKED, b"Content-Length: 3\r\n", body=chunks(b"abc"))), ("GET", response(b"Transfer-Encoding: gzip, chunked\r\n", body=chunks(b"a"))),
+    ("GET", response(CHUNKED, b"Content-Length: 3\r\n", body=chunks(b"abc"))),
+    ("GET", response(b"Transfer-Encoding: gzip, chunked\r\n", body=chunks(b"a"))),
     ("GET", response(CHUNKED, line=b"HTTP/1.0 200 OK", body=chunks(b"a"))), ("GET", response(b"X: a\r\n b\r\n")), ("GET", response(b"X : a\r\n")),
-    ("GET", response(b"Content-Length: 3, 3\r\n", body=b"abc")), ("GET", response(line=b"HTTP/1.1 20 OK")), ("GET", response(line=b"HTTP/1.1 2000 OK")),
+    ("GET", response(b"Content-Length: 3, 3\r\n", body=b"abc")), ("GET", response(line=b"HTTP/1.1 20 OK")),
+    ("GET", response(line=b"HTTP/1.1 2000 OK")),
     ("GET", response(line=b"HTTP/1.1 099 OK")), ("GET", response(line=b"HTTP/2 200 OK")), ("GET", response(line=b"http/1.1 200 OK")),
     ("GET", response(b"Content-Length: 5\r\n", line=b"HTTP/1.1 204 N", body=b"hello")), ("GET", b"<html>"),
 ]

@@ -465,6 +465,7 @@ static const struct { struct str raw; const char *method; enum http1_result want
     { L("HTTP/1.1 204 N\r\nContent-Length: 0\r\n\r\n"), "GET", HTTP1_OK, HTTP1_BODY_NONE, 0, true, false },
     { L("HTTP/1.1 204 N\r\nContent-Length: 3\r\n\r\n"), "GET", HTTP1_UNEXPECTED_BODY, 0, 0, false, false },
     { L("HTTP/1.1 204 N\r\n" TEC "\r\n"), "GET", HTTP1_UNEXPECTED_BODY, 0, 0, false, false },
+    { L("HTTP/1.1 204 N\r\n" TEC "\r\n"), "HEAD", HTTP1_UNEXPECTED_BODY, 0, 0, false, false },
     { L("HTTP/1.1 100 Continue\r\n\r\n"), "POST", HTTP1_OK, HTTP1_BODY_NONE, 0, true, false },
     { L("HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"), "GET", HTTP1_OK, HTTP1_BODY_NONE, 0, true, false },
     { L("HTTP/1.1 100 C\r\nContent-Length: 3\r\n\r\n"), "POST", HTTP1_UNEXPECTED_BODY, 0, 0, false, false },

@@ -225,6 +225,14 @@ writes_request(void **state)
     buf_nul(&b);
     assert_string_equal((char *)b.p, "POST /v1?q=1 HTTP/1.1\r\nHost: api.example:8080\r\nAccept: */*\r\nCookie: a=b\r\n"
                                      "Authorization: Bearer new\r\nTransfer-Encoding: chunked\r\n\r\n");
+    /* what is hop-by-hop by its name is dropped also where nobody marked it so */
+    for (size_t i = 0; i < head.n_fields; i++)
+        head.fields[i].hop = http1_equal(head.fields[i].name, (struct str)L("X-Mine"));
+    buf_reset(&b);
+    assert_int_equal(http1_write_request(&b, &req), 0);
+    buf_nul(&b);
+    assert_null(strstr((char *)b.p, "onnection"));
+    assert_null(strstr((char *)b.p, "c2VjcmV0"));
     buf_reset(&b);
     req.form = HTTP1_ABSOLUTE;
     req.host = (struct str)L("2001:db8::1");
