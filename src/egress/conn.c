@@ -101,7 +101,7 @@ say_http(struct conn *c, unsigned status, const char *phrase, const char *reason
         { STR_LIT("Content-Type"), STR_LIT("text/plain; charset=utf-8") },
         { STR_LIT("X-Cloche-Denied"), str_of(reason) },
     };
-    struct http1_response_out r = { .status = status, .reason = str_of(phrase), .method = STR_LIT("GET") };
+    struct http1_response_out r = { .status = status, .reason = str_of(phrase), .method = c->is_head ? STR_LIT("HEAD") : STR_LIT("GET") };
 
     buf_printf(&body, "cloche: %.*s:%u: %s%s%s", (int)c->host.n, c->host.name, c->port, reason,
                detail[0] != '\0' ? ": " : "", detail);
@@ -110,7 +110,7 @@ say_http(struct conn *c, unsigned status, const char *phrase, const char *reason
     buf_puts(&body, status == 403 ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
     r.out = (struct http1_out){ .add = add, .n_add = 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
                                 .connection = HTTP1_CONN_CLOSE };
-    if (http1_write_response(&out, &r) < 0 || buf_append(&out, body.p, body.n) < 0)
+    if (http1_write_response(&out, &r) < 0 || (!c->is_head && buf_append(&out, body.p, body.n) < 0))
         return -1;
     return conn_say(c, out.p, out.n);
 }
@@ -286,7 +286,7 @@ flush_in(struct conn *c)
 static void
 relay_step(struct conn *c)
 {
-    int flushed = c->plain_http && !c->body_done ? http_pass_body(c) : flush_in(c);
+    int flushed = c->plain_http ? http_pass_body(c) : flush_in(c);
     bool up_open = flushed == 1 && !c->plain_http;
     uint64_t moved = c->up.moved + c->down.moved;
     uint32_t client = 0, server = 0;
@@ -298,7 +298,7 @@ relay_step(struct conn *c)
     }
     if (c->up.moved + c->down.moved != moved || c->in.n > 0)
         patience(c, IDLE_MS);
-    if (up_open ? relay_wants_input(&c->up) : c->plain_http && !c->body_done && c->in.n == 0)
+    if (up_open ? relay_wants_input(&c->up) : c->plain_http && !c->client_eof && c->in.n == 0)
         client |= EPOLLIN;
     if (relay_wants_output(&c->down))
         client |= EPOLLOUT;
@@ -462,10 +462,25 @@ conn_on_listener(struct watch *w, uint32_t events)
     enum capture_listener came = (enum capture_listener)(w - e->listeners);
 
     (void)events;
-    for (int i = 0; i < 64 && e->n_conns < EGRESS_CONNS_MAX; i++) {
-        int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    for (int i = 0; i < 64; i++) {
+        int fd = e->n_conns < EGRESS_CONNS_MAX ? accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+        if (fd < 0 && (e->n_conns == EGRESS_CONNS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+            /* what waits in the queue would wake us for nothing: it waits until there is room */
+            e->full = true;
+            loop_watch(&e->loop, w, 0);
+        }
         if (fd < 0)
             return;
         arrive(e, came, fd);
     }
+}
+
+void
+conn_make_room(struct egress *e)
+{
+    if (!e->full || e->n_conns > EGRESS_CONNS_MAX - EGRESS_CONNS_MAX / 16)
+        return;
+    e->full = false;
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        loop_watch(&e->loop, &e->listeners[i], EPOLLIN);
 }

@@ -42,6 +42,7 @@ struct conn {
     struct host host;           /* who is asked for, when that is known */
     uint16_t port;
     bool socks_greeted;
+    bool is_head;               /* an answer of ours has no body */
     bool plain_http;            /* one request, then the answer until its end */
     size_t may_go;              /* ... bytes of @in that are head or body and not sent yet */
     struct http1_body body;

@@ -137,6 +137,7 @@ http_first(struct conn *c)
         c->host = (struct host){ .is_ip = true, .ip = c->meant };
         c->host.n = ip_format(&c->meant, c->host.name);
     }
+    c->is_head = result == HTTP1_OK && str_eq_c(head.method, "HEAD");
     if (result != HTTP1_OK)
         bad_request(c, result);
     else if (head.form == HTTP1_AUTHORITY && !transparent && !dialled)
@@ -155,7 +156,7 @@ http_pass_body(struct conn *c)
     for (;;) {
         struct str data;
         size_t used = 0;
-        ssize_t n;
+        ssize_t n = 0;
 
         while (!c->body_done) {
             enum http1_result result =
@@ -176,8 +177,13 @@ http_pass_body(struct conn *c)
             continue;
         }
         if (c->body_done) {
-            buf_reset(&c->in);      /* a second request behind it is nobody's */
-            return 1;
+            /* a second request behind it is nobody's; it is read away, since bytes that nobody took would turn our end
+             * into a reset, which could cost the client the answer */
+            do
+                buf_reset(&c->in);
+            while (!c->client_eof && (n = conn_read(c)) > 0);
+            buf_reset(&c->in);
+            return n < 0 ? -1 : 1;
         }
         n = conn_read(c);
         if (n < 0 || c->client_eof)

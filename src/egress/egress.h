@@ -33,6 +33,7 @@ struct egress {
     struct conn *ended;         /* to be freed after this round */
     size_t n_conns;
     uint64_t unsaid;            /* decisions that the supervisor did not take */
+    bool full;                  /* a listener waits for room */
     bool over;
 };
 
@@ -44,6 +45,7 @@ size_t dns_answer(struct egress *e, const uint8_t *query, size_t n, bool tcp, ui
 /* conn.c */
 void conn_on_listener(struct watch *w, uint32_t events);
 void conn_tick(struct egress *e);       /* deadlines */
+void conn_make_room(struct egress *e);  /* accept again, when that had stopped */
 void conn_free_ended(struct egress *e);
 void conn_close_all(struct egress *e);
 

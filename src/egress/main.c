@@ -146,6 +146,7 @@ serve(struct egress *e, struct err *err)
             conn_tick(e);
         }
         conn_free_ended(e);
+        conn_make_room(e);
     }
     conn_close_all(e);
     return 0;
