@@ -214,7 +214,11 @@ dialled(struct conn *c)
     c->state = CONN_INNER;
     c->speech = SPEECH_NONE;
     c->seen = 0;
-    conn_inner(c);
+    /* on ports of their own the server may speak first, and ends the watch for a host's name by that */
+    if (loop_watch(&c->e->loop, &c->server, c->port == 80 || c->port == 443 ? 0 : EPOLLIN) < 0)
+        conn_end(c);
+    else
+        conn_inner(c);
 }
 
 static void
@@ -286,9 +290,9 @@ flush_in(struct conn *c)
 static void
 relay_step(struct conn *c)
 {
+    uint64_t moved = c->up.moved + c->down.moved;
     int flushed = c->plain_http ? http_pass_body(c) : flush_in(c);
     bool up_open = flushed == 1 && !c->plain_http;
-    uint64_t moved = c->up.moved + c->down.moved;
     uint32_t client = 0, server = 0;
 
     if (flushed < 0 || (up_open && relay_pump(&c->up, c->client.fd, c->server.fd) < 0) ||
@@ -380,8 +384,11 @@ on_server(struct watch *w, uint32_t events)
         else
             dialled(c);
     } else if (c->state == CONN_INNER) {
-        /* the server speaks first: no protocol that names a host does that */
-        conn_relay(c);
+        /* The server speaks first: no protocol that names a host does that. A client that has begun is heard out. */
+        if (c->in.n == 0)
+            conn_relay(c);
+        else
+            loop_watch(&c->e->loop, &c->server, 0);
     } else if (c->state == CONN_RELAY) {
         relay_step(c);
     }

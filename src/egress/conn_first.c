@@ -311,13 +311,6 @@ conn_inner(struct conn *c)
     enum sniff what = sniff(c->in.p, c->in.n);
     bool known = c->port == 80 || c->port == 443;
 
-    if (what == SNIFF_MORE && c->in.n == 0 && !c->client_eof) {
-        /* on other ports the server may speak first: then the tunnel passes bytes from then on */
-        if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0 ||
-            loop_watch(&c->e->loop, &c->server, known ? 0 : EPOLLIN) < 0)
-            conn_end(c);
-        return;
-    }
     if (what == SNIFF_MORE && may_wait(c)) {
         if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
             conn_end(c);

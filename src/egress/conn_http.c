@@ -11,6 +11,7 @@
 #include "egress/conn.h"
 
 #define BODY_MAX ((uint64_t)1 << 40)
+#define ROUNDS   16
 
 static const struct str no_rule = { "", 0 };
 
@@ -153,7 +154,8 @@ int
 http_pass_body(struct conn *c)
 {
     /* what may go out: the head, and as much after it as is body */
-    for (;;) {
+    /* a fast pair of peers gives way to the others after so many rounds */
+    for (int round = 0; round < ROUNDS; round++) {
         struct str data;
         size_t used = 0;
         ssize_t n = 0;
@@ -174,14 +176,15 @@ http_pass_body(struct conn *c)
                 return errno == EAGAIN || errno == EINTR ? 0 : -1;
             buf_consume(&c->in, (size_t)n);
             c->may_go -= (size_t)n;
+            c->up.moved += (uint64_t)n;
             continue;
         }
         if (c->body_done) {
             /* a second request behind it is nobody's; it is read away, since bytes that nobody took would turn our end
              * into a reset, which could cost the client the answer */
-            do
-                buf_reset(&c->in);
-            while (!c->client_eof && (n = conn_read(c)) > 0);
+            buf_reset(&c->in);
+            if (!c->client_eof)
+                n = conn_read(c);
             buf_reset(&c->in);
             return n < 0 ? -1 : 1;
         }
@@ -191,4 +194,5 @@ http_pass_body(struct conn *c)
         if (n == 0)
             return 1;
     }
+    return c->in.n > 0 ? 0 : 1;
 }

@@ -34,7 +34,7 @@ relay_close(struct relay *r)
 bool
 relay_wants_input(const struct relay *r)
 {
-    return !r->eof && r->held < r->full;
+    return !r->eof && !r->stuck && r->held < r->full;
 }
 
 bool
@@ -52,8 +52,14 @@ fill(struct relay *r, int from)
     if (!relay_wants_input(r))
         return 0;
     n = splice(from, NULL, r->in, NULL, r->full - r->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n < 0 && errno == EAGAIN) {
+        /* nothing came, or there is no slot: which of the two is known only when the pipe is empty. Waiting for input
+         * while there is no slot would never sleep. */
+        r->stuck = r->held > 0;
+        return 0;
+    }
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+        return errno == EINTR ? 0 : -1;
     if (n == 0)
         r->eof = true;
     r->held += (size_t)n;
@@ -70,6 +76,7 @@ drain(struct relay *r, int to)
     n = splice(r->out, NULL, to, NULL, r->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK | (r->eof ? 0 : SPLICE_F_MORE));
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+    r->stuck = false;
     r->held -= (size_t)n;
     r->moved += (uint64_t)n;
     return 1;

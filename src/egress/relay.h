@@ -14,6 +14,7 @@ struct relay {
     int in, out;        /* the pipe; -1: not made yet */
     size_t held;        /* bytes in the pipe */
     size_t full;        /* its capacity */
+    bool stuck;         /* full before its bytes are: small pieces take a whole slot each */
     bool eof;           /* nothing more comes */
     bool done;          /* and all of it has gone out: the target's writing side is shut */
     uint64_t moved;
