@@ -101,7 +101,8 @@ say_http(struct conn *c, unsigned status, const char *phrase, const char *reason
         { STR_LIT("Content-Type"), STR_LIT("text/plain; charset=utf-8") },
         { STR_LIT("X-Cloche-Denied"), str_of(reason) },
     };
-    struct http1_response_out r = { .status = status, .reason = str_of(phrase), .method = c->is_head ? STR_LIT("HEAD") : STR_LIT("GET") };
+    struct http1_response_out r = { .status = status, .reason = str_of(phrase),
+                                    .method = c->is_head ? STR_LIT("HEAD") : STR_LIT("GET") };
 
     buf_printf(&body, "cloche: %.*s:%u: %s%s%s", (int)c->host.n, c->host.name, c->port, reason,
                detail[0] != '\0' ? ": " : "", detail);

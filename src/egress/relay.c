@@ -73,7 +73,8 @@ drain(struct relay *r, int to)
 
     if (r->held == 0)
         return 0;
-    n = splice(r->out, NULL, to, NULL, r->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK | (r->eof ? 0 : SPLICE_F_MORE));
+    /* never SPLICE_F_MORE: TCP would hold a short last piece back for 200 ms */
+    n = splice(r->out, NULL, to, NULL, r->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
     r->stuck = false;

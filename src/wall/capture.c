@@ -3,11 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_addr.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,11 +19,22 @@
 #define LOOPBACK_INDEX 1        /* `lo` is the first interface of every namespace */
 #define BACKLOG        1024
 
+#ifndef IPV6_FREEBIND
+#define IPV6_FREEBIND 78        /* Linux 4.15 */
+#endif
+
 struct route_request {
     struct nlmsghdr h;
     struct rtmsg r;
     struct rtattr oif_header;
     uint32_t oif;
+};
+
+struct address_request {
+    struct nlmsghdr h;
+    struct ifaddrmsg a;
+    struct rtattr header;
+    uint8_t address[16];
 };
 
 struct route_answer {
@@ -33,6 +46,41 @@ static int
 fail(struct err *err, const char *what)
 {
     return err_sys(err, errno, "wall.capture", "capture the network: %s", what);
+}
+
+/* Send and hear what the kernel says. */
+static int
+ask(int netlink, const void *request, size_t size, const char *what, struct err *err)
+{
+    union { struct route_answer answer; char room[1024]; } got;
+    ssize_t n;
+
+    if (send(netlink, request, size, 0) != (ssize_t)size)
+        return fail(err, what);
+    n = recv(netlink, &got, sizeof(got), 0);
+    if (n < (ssize_t)sizeof(got.answer) || got.answer.h.nlmsg_type != NLMSG_ERROR)
+        return err_set(err, ERR_PROTOCOL, "wall.capture", "capture the network: no answer about the %s", what);
+    errno = -got.answer.e.error;
+    return errno != 0 ? fail(err, what) : 0;
+}
+
+/* `ip address add ADDRESS/32 dev lo`: with 127.0.0.1 and ::1 alone a resolver that looks at the host's addresses first
+ * (AI_ADDRCONFIG) takes it for a host without network, and asks for nothing. */
+static int
+add_address(int netlink, int family, const char *text, struct err *err)
+{
+    size_t size = family == AF_INET ? 4 : 16;
+    struct address_request request = {
+        .h = { .nlmsg_len = (uint32_t)(offsetof(struct address_request, address) + size), .nlmsg_type = RTM_NEWADDR,
+               .nlmsg_seq = (uint32_t)family, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL },
+        .a = { .ifa_family = (uint8_t)family, .ifa_prefixlen = (uint8_t)(8 * size), .ifa_flags = IFA_F_NODAD,
+               .ifa_scope = RT_SCOPE_UNIVERSE, .ifa_index = LOOPBACK_INDEX },
+        .header = { .rta_len = (unsigned short)RTA_LENGTH(size), .rta_type = IFA_LOCAL },
+    };
+
+    if (inet_pton(family, text, request.address) != 1)
+        return err_set(err, ERR_SYSTEM, "wall.capture", "the service address is none");
+    return ask(netlink, &request, request.h.nlmsg_len, "service address", err);
 }
 
 /* `ip route add local default dev lo` */
@@ -47,16 +95,8 @@ route_everything_here(int netlink, uint8_t family, struct err *err)
         .oif_header = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = RTA_OIF },
         .oif = LOOPBACK_INDEX,
     };
-    union { struct route_answer answer; char room[1024]; } got;
-    ssize_t n;
 
-    if (send(netlink, &request, sizeof(request), 0) != (ssize_t)sizeof(request))
-        return fail(err, "route");
-    n = recv(netlink, &got, sizeof(got), 0);
-    if (n < (ssize_t)sizeof(got.answer) || got.answer.h.nlmsg_type != NLMSG_ERROR)
-        return err_set(err, ERR_PROTOCOL, "wall.capture", "capture the network: the kernel's answer about a route");
-    errno = -got.answer.e.error;
-    return errno != 0 ? fail(err, family == AF_INET ? "IPv4 route" : "IPv6 route") : 0;
+    return ask(netlink, &request, sizeof(request), family == AF_INET ? "IPv4 route" : "IPv6 route", err);
 }
 
 static int
@@ -70,7 +110,9 @@ listen_at(int type, const struct sockaddr *address, socklen_t n, struct err *err
     if (address->sa_family == AF_INET6) {
         if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
             return fail(err, "IPV6_V6ONLY");
-        if (type == SOCK_DGRAM && setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)) < 0)
+        /* an answer comes from the address that was asked, which is ours by the route only */
+        if (type == SOCK_DGRAM && (setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)) < 0 ||
+                                   setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on)) < 0))
             return fail(err, "IPV6_RECVPKTINFO");
     }
     if (type == SOCK_DGRAM && setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) < 0)
@@ -127,7 +169,9 @@ capture_open(int fds[CAPTURE_LISTENERS], struct err *err)
     /* the one failure that is an answer: a kernel without IPv6 */
     six = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (route_everything_here(netlink, AF_INET, err) < 0 ||
-        (six >= 0 && route_everything_here(netlink, AF_INET6, err) < 0))
+        add_address(netlink, AF_INET, CAPTURE_SERVICE_ADDRESS, err) < 0 ||
+        (six >= 0 && (route_everything_here(netlink, AF_INET6, err) < 0 ||
+                      add_address(netlink, AF_INET6, CAPTURE_SERVICE_ADDRESS_6, err) < 0)))
         return -1;
     if (open_all(fds, six >= 0, err) == 0)
         return 0;

@@ -16,6 +16,7 @@
 /* Where proxies and the name server are, as the sandbox sees them: an address for benchmarks (RFC 2544) that no name is
  * ever given, so that ports of the loopback address stay the sandbox's own. */
 #define CAPTURE_SERVICE_ADDRESS "198.18.0.1"
+#define CAPTURE_SERVICE_ADDRESS_6 "fd63:6c6f:6368::1"   /* so that there is an address of each family */
 #define CAPTURE_PROXY_PORT 3128
 #define CAPTURE_SOCKS_PORT 1080
 

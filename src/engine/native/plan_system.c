@@ -306,8 +306,8 @@ env_proxies(struct env_builder *b, struct err *err)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (url == NULL || env_put(b, names[i], url, err) < 0)
             return -1;
-    return env_put(b, "no_proxy", "localhost,127.0.0.1,::1", err) < 0 ||
-                   env_put(b, "NO_PROXY", "localhost,127.0.0.1,::1", err) < 0
+    return env_put(b, "no_proxy", "localhost,127.0.0.1,::1,[::1]", err) < 0 ||
+                   env_put(b, "NO_PROXY", "localhost,127.0.0.1,::1,[::1]", err) < 0
                ? -1 : 0;
 }
 
