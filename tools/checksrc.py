@@ -79,7 +79,7 @@ LAYERS = {
     'workspace': {'base', 'match', 'policy', 'wall'},
     'engine': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace'},
     'probe': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'engine'},
-    'cli': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
+    'cli': {'base', 'match', 'policy', 'egress', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
 }
 
 EXCEPTIONS = ('file-length', 'function-length', 'banned')

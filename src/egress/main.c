@@ -6,8 +6,6 @@
  * its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,16 +17,16 @@
 #include "base/cleanup.h"
 #include "egress/confine.h"
 #include "egress/egress.h"
+#include "wall/addresses.h"
 
 #define FD_CONTROL   3
 #define FD_LISTENERS 4
 #define MESSAGE_MAX  1024
 #define TICK_MS      500
-#define OWN_MAX      256
 
 static struct egress egress;
 static struct decide_rules rules = DECIDE_RULES_INIT;
-static struct ip own[OWN_MAX];
+static struct ip own[ADDRESSES_MAX];
 
 static int
 add_rule(const char *message, size_t n, struct err *err)
@@ -71,30 +69,6 @@ read_rules(struct err *err)
     }
 }
 
-/* The host's own addresses are never dialled: its services would take the sandbox for a neighbour. */
-static int
-own_addresses(struct err *err)
-{
-    struct ifaddrs *list = NULL;
-
-    if (getifaddrs(&list) < 0)
-        return err_sys(err, errno, "egress.addresses", "getifaddrs");
-    for (struct ifaddrs *a = list; a != NULL && rules.n_own < OWN_MAX; a = a->ifa_next) {
-        struct ip *ip = &own[rules.n_own];
-        if (a->ifa_addr == NULL || (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
-            continue;
-        ip->family = a->ifa_addr->sa_family == AF_INET ? 4 : 6;
-        if (ip->family == 4)
-            memcpy(ip->b, &((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr, 4);
-        else
-            memcpy(ip->b, &((const struct sockaddr_in6 *)(const void *)a->ifa_addr)->sin6_addr, 16);
-        rules.n_own++;
-    }
-    freeifaddrs(list);
-    rules.own = own;
-    return 0;
-}
-
 static void
 on_control(struct watch *w, uint32_t events)
 {
@@ -111,10 +85,12 @@ set_up(struct egress *e, struct err *err)
 {
     uint8_t key[FAKE_KEY_SIZE];
 
-    if (read_rules(err) < 0 || own_addresses(err) < 0 || loop_init(&e->loop, err) < 0)
+    /* the host's own addresses are never dialled: its services would take the sandbox for a neighbour */
+    if (read_rules(err) < 0 || interface_addresses(own, &rules.n_own, err) < 0 || loop_init(&e->loop, err) < 0)
         return -1;
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return err_sys(err, errno, "egress.random", "getrandom");
+    rules.own = own;
     e->rules = &rules;
     e->fakes = fake_new(key, err);
     e->resolver = e->fakes == NULL ? NULL : resolver_new(&e->loop, err);
