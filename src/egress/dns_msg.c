@@ -71,7 +71,7 @@ is_host_byte(uint8_t c)
 static void
 read_host(struct dns_query *q)
 {
-    char text[DNS_NAME_MAX];
+    char text[DNS_NAME_MAX] = { 0 };
     size_t n = 0;
 
     for (size_t at = 0; q->question[at] != 0; at += (size_t)q->question[at] + 1) {
