@@ -49,11 +49,14 @@ find_program(char out[PATH_MAX], struct err *err)
 static _Noreturn void
 child(const char *program, int control, const int listeners[CAPTURE_LISTENERS])
 {
-    int high[1 + CAPTURE_LISTENERS];
+    int high[1 + CAPTURE_LISTENERS], null = open("/dev/null", O_RDWR | O_CLOEXEC);
     char name[] = "cloche-egress";
     char *const argv[] = { name, NULL }, *const env[] = { NULL };
     sigset_t none;
 
+    /* the user's own stdin and stdout are not its business; it lets go of stderr when it has started */
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        _exit(1);
     high[0] = fcntl(control, F_DUPFD_CLOEXEC, FD_HIGH);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         high[1 + i] = fcntl(listeners[i], F_DUPFD_CLOEXEC, FD_HIGH);

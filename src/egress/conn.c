@@ -472,9 +472,11 @@ conn_on_listener(struct watch *w, uint32_t events)
     (void)events;
     for (int i = 0; i < 64; i++) {
         int fd = e->n_conns < EGRESS_CONNS_MAX ? accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-        if (fd < 0 && (e->n_conns == EGRESS_CONNS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+        if (fd < 0 && (e->n_conns == EGRESS_CONNS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                       errno == ENOBUFS)) {
             /* what waits in the queue would wake us for nothing: it waits until there is room */
-            e->full = true;
+            e->full_at = e->n_conns;
+            e->full_ms = e->loop.now_ms;
             loop_watch(&e->loop, w, 0);
         }
         if (fd < 0)
@@ -486,9 +488,10 @@ conn_on_listener(struct watch *w, uint32_t events)
 void
 conn_make_room(struct egress *e)
 {
-    if (!e->full || e->n_conns > EGRESS_CONNS_MAX - EGRESS_CONNS_MAX / 16)
+    /* some have ended, or (for want of something else than room) a while has passed */
+    if (e->full_ms == 0 || (e->n_conns + e->full_at / 16 >= e->full_at && e->loop.now_ms - e->full_ms < 1000))
         return;
-    e->full = false;
+    e->full_ms = 0;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         loop_watch(&e->loop, &e->listeners[i], EPOLLIN);
 }

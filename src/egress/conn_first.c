@@ -12,6 +12,8 @@
 #include "egress/sniff.h"
 #include "egress/tls_hello.h"
 
+#define TLS_HANDSHAKE 0x16
+
 static const struct str no_rule = { "", 0 };
 
 /* More is needed: false when more cannot come. */
@@ -311,6 +313,13 @@ conn_inner(struct conn *c)
     enum sniff what = sniff(c->in.p, c->in.n);
     bool known = c->port == 80 || c->port == 443;
 
+    /* what servers may take for one of those all the same: any TLS version, empty lines before a request, h2 */
+    if (c->in.n > 0 && c->in.p[0] == TLS_HANDSHAKE)
+        what = SNIFF_TLS;
+    if (c->in.n > 0 && (c->in.p[0] == '\r' || c->in.p[0] == '\n' || what == SNIFF_HTTP2)) {
+        deny(c, "tunnel-protocol", "a request that hides its host");
+        return;
+    }
     if (what == SNIFF_MORE && may_wait(c)) {
         if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
             conn_end(c);

@@ -33,7 +33,8 @@ struct egress {
     struct conn *ended;         /* to be freed after this round */
     size_t n_conns;
     uint64_t unsaid;            /* decisions that the supervisor did not take */
-    bool full;                  /* a listener waits for room */
+    uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
+    size_t full_at;             /* connections at that time */
     bool over;
 };
 

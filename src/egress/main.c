@@ -6,6 +6,7 @@
  * its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "egress/confine.h"
@@ -84,6 +86,7 @@ static int
 set_up(struct egress *e, struct err *err)
 {
     uint8_t key[FAKE_KEY_SIZE];
+    cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     /* the host's own addresses are never dialled: its services would take the sandbox for a neighbour */
     if (read_rules(err) < 0 || interface_addresses(own, &rules.n_own, err) < 0 || loop_init(&e->loop, err) < 0)
@@ -105,7 +108,10 @@ set_up(struct egress *e, struct err *err)
     e->control = (struct watch){ .fd = FD_CONTROL, .owner = e, .ready = on_control };
     if (loop_watch(&e->loop, &e->control, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.control", "descriptor %d", FD_CONTROL);
-    return confine(err);
+    if (confine(err) < 0)
+        return -1;
+    /* from here on there is nothing to say that the supervisor does not hear over the control socket */
+    return null < 0 || dup3(null, STDERR_FILENO, O_CLOEXEC) < 0 ? err_sys(err, errno, "egress.stderr", "/dev/null") : 0;
 }
 
 static int

@@ -69,8 +69,9 @@ struct resolver *
 resolver_new(struct loop *l, struct err *err)
 {
     struct resolver *r = calloc(1, sizeof(*r));
-    struct ares_options options = { .timeout = TIMEOUT_MS, .tries = TRIES, .sock_state_cb = on_state,
-                                    .sock_state_cb_data = r };
+    /* no search list: "name.its-domain" is another name, which no rule allowed; no HOSTALIASES */
+    struct ares_options options = { .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES, .timeout = TIMEOUT_MS,
+                                    .tries = TRIES, .sock_state_cb = on_state, .sock_state_cb_data = r };
     int status;
 
     if (r == NULL) {
@@ -82,7 +83,8 @@ resolver_new(struct loop *l, struct err *err)
         r->sockets[i].fd = -1;
     status = ares_library_init(ARES_LIB_INIT_ALL);
     if (status == ARES_SUCCESS)
-        status = ares_init_options(&r->channel, &options, ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
+        status = ares_init_options(&r->channel, &options,
+                                   ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
     if (status == ARES_SUCCESS)
         return r;
     err_set(err, ERR_SYSTEM, "egress.resolver", "the host's resolver: %s", ares_strerror(status));
