@@ -38,11 +38,12 @@ __asan_default_options(void)
 #endif
 
 static const unsigned allowed[] = {
-    SYS_accept4, SYS_bind, SYS_brk, SYS_clock_gettime, SYS_close, SYS_connect, SYS_dup3, SYS_epoll_ctl, SYS_epoll_pwait,
-    SYS_exit, SYS_exit_group, SYS_fcntl, SYS_fstat, SYS_futex, SYS_getpeername, SYS_getpid, SYS_getrandom, SYS_getsockname,
-    SYS_getsockopt, SYS_gettimeofday, SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_newfstatat,
-    SYS_openat, SYS_pipe2, SYS_read, SYS_recvfrom, SYS_recvmsg, SYS_restart_syscall, SYS_rt_sigprocmask,
-    SYS_rt_sigreturn, SYS_sendmsg, SYS_sendto, SYS_setsockopt, SYS_shutdown, SYS_splice, SYS_write, SYS_writev,
+    SYS_accept4, SYS_bind, SYS_brk, SYS_clock_gettime, SYS_close, SYS_connect, SYS_dup3, SYS_epoll_ctl,
+    SYS_epoll_pwait, SYS_exit, SYS_exit_group, SYS_fcntl, SYS_fstat, SYS_futex, SYS_getpeername, SYS_getpid,
+    SYS_getrandom, SYS_getsockname, SYS_getsockopt, SYS_gettimeofday, SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap,
+    SYS_munmap, SYS_newfstatat, SYS_openat, SYS_pipe2, SYS_read, SYS_recvfrom, SYS_recvmsg, SYS_restart_syscall,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sendmsg, SYS_sendto, SYS_setsockopt, SYS_shutdown, SYS_splice,
+    SYS_write, SYS_writev,
 #if defined(SYS_epoll_wait)
     SYS_epoll_wait,
 #endif

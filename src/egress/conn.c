@@ -275,15 +275,28 @@ conn_go(struct conn *c, const struct ip *literal)
 
 /* --- passing bytes ----------------------------------------------------------------------------------------------- */
 
-/* What was read before the relay. 1: all of it is out; 0: the server takes no more now; -1: broken. */
+void
+conn_up_broken(struct conn *c)
+{
+    c->up_broken = true;
+    c->up.done = true;
+    c->body_done = true;
+    c->may_go = 0;
+    buf_reset(&c->in);
+}
+
+/* What was read before the relay. 1: all of it is out; 0: the server takes no more now. */
 static int
 flush_in(struct conn *c)
 {
     while (c->in.n > 0) {
         ssize_t n = send(c->server.fd, c->in.p, c->in.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return 0;
         if (n < 0)
-            return errno == EAGAIN || errno == EINTR ? 0 : -1;
-        buf_consume(&c->in, (size_t)n);
+            conn_up_broken(c);
+        else
+            buf_consume(&c->in, (size_t)n);
     }
     return 1;
 }
@@ -296,20 +309,26 @@ relay_step(struct conn *c)
     bool up_open = flushed == 1 && !c->plain_http;
     uint32_t client = 0, server = 0;
 
-    if (flushed < 0 || (up_open && relay_pump(&c->up, c->client.fd, c->server.fd) < 0) ||
-        relay_pump(&c->down, c->server.fd, c->client.fd) < 0 || (c->down.done && (c->plain_http || c->up.done))) {
+    /* an early answer (413, 401 ...) reaches the client although the server takes no more of its request */
+    if (up_open && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
+        conn_up_broken(c);
+    if (flushed < 0 || relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
         conn_end(c);
+        return;
+    }
+    if (c->down.done && (c->plain_http || c->up.done)) {
+        linger(c);
         return;
     }
     if (c->up.moved + c->down.moved != moved || c->in.n > 0)
         patience(c, IDLE_MS);
-    if (up_open ? relay_wants_input(&c->up) : c->plain_http && !c->client_eof && c->in.n == 0)
+    if (up_open ? !c->up_broken && relay_wants_input(&c->up) : c->plain_http && !c->client_eof && c->in.n == 0)
         client |= EPOLLIN;
     if (relay_wants_output(&c->down))
         client |= EPOLLOUT;
     if (relay_wants_input(&c->down))
         server |= EPOLLIN;
-    if (flushed == 0 || relay_wants_output(&c->up))
+    if (flushed == 0 || (!c->up_broken && relay_wants_output(&c->up)))
         server |= EPOLLOUT;
     if (loop_watch(&c->e->loop, &c->client, client) < 0 || loop_watch(&c->e->loop, &c->server, server) < 0)
         conn_end(c);

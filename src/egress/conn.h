@@ -42,6 +42,7 @@ struct conn {
     struct host host;           /* who is asked for, when that is known */
     uint16_t port;
     bool socks_greeted;
+    bool up_broken;             /* the server takes nothing more; what it still says counts */
     bool is_head;               /* an answer of ours has no body */
     bool plain_http;            /* one request, then the answer until its end */
     size_t may_go;              /* ... bytes of @in that are head or body and not sent yet */
@@ -62,6 +63,8 @@ void conn_refuse(struct conn *c, const char *reason, const char *detail, struct 
 void conn_unreachable(struct conn *c, int saved_errno, const char *why);
 /* Write @n bytes of ours to the client: few, and nothing waits before them. */
 int conn_say(struct conn *c, const void *p, size_t n);
+/* The server takes no more: what was on its way to it is dropped. */
+void conn_up_broken(struct conn *c);
 /* Read what is there into c->in, once. How many bytes came (0: none now, or the end), or -1. */
 ssize_t conn_read(struct conn *c);
 /* Let the bytes pass, first those that were read already. */

@@ -172,8 +172,12 @@ http_pass_body(struct conn *c)
         }
         if (c->may_go > 0) {
             n = send(c->server.fd, c->in.p, c->may_go, MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -1;
+            if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 0;
+            if (n < 0) {
+                conn_up_broken(c);
+                continue;
+            }
             buf_consume(&c->in, (size_t)n);
             c->may_go -= (size_t)n;
             c->up.moved += (uint64_t)n;
