@@ -17,6 +17,7 @@
 #define IDLE_MS    600000       /* neither direction moves */
 #define LINGER_MS  2000
 #define READ_CHUNK 16384
+#define SOCKET_BUFFER (512 * 1024)  /* the kernel doubles it for its own bookkeeping */
 
 static void on_client(struct watch *w, uint32_t events);
 static void on_server(struct watch *w, uint32_t events);
@@ -158,25 +159,70 @@ conn_unreachable(struct conn *c, int saved_errno, const char *why)
 
 static void dial_next(struct conn *c, int saved_errno);
 
+union address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+};
+
+static socklen_t
+address_of(const struct ip *ip, uint16_t port, union address *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (ip->family == 4) {
+        out->four = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+        memcpy(&out->four.sin_addr, ip->b, 4);
+        return sizeof(out->four);
+    }
+    out->six = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
+    memcpy(&out->six.sin6_addr, ip->b, 16);
+    return sizeof(out->six);
+}
+
+/* Addresses of the host's that came after our start (DHCP, a VPN), and whatever else it routes to itself: to those it
+ * would speak from the address itself. No packet is sent for this. */
+static bool
+is_hosts_own(const union address *to, socklen_t n)
+{
+    cleanup_close int fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    union address from;
+    socklen_t size = sizeof(from);
+
+    if (fd < 0 || connect(fd, &to->any, n) < 0 || getsockname(fd, &from.any, &size) < 0)
+        return false;       /* then connect(2) has something to say about it too */
+    return to->any.sa_family == AF_INET ? from.four.sin_addr.s_addr == to->four.sin_addr.s_addr
+                                        : memcmp(&from.six.sin6_addr, &to->six.sin6_addr, 16) == 0;
+}
+
+/* What the kernel may hold for a reader that does not read; more would be the host's memory. */
+static void
+limit_buffers(int fd)
+{
+    const int size = SOCKET_BUFFER;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+}
+
 static int
 dial(struct conn *c, const struct ip *ip)
 {
-    struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(c->port) };
-    struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(c->port) };
+    union address to;
+    socklen_t n = address_of(ip, c->port, &to);
     const int on = 1;
-    int r;
 
-    c->server = (struct watch){ .fd = socket(ip->family == 4 ? AF_INET : AF_INET6,
-                                             SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+    if (is_hosts_own(&to, n)) {
+        errno = EACCES;
+        return -1;
+    }
+
+    c->server = (struct watch){ .fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
                                 .ready = on_server, .owner = c };
     if (c->server.fd < 0)
         return -1;
     (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    memcpy(&four.sin_addr, ip->b, 4);
-    memcpy(&six.sin6_addr, ip->b, 16);
-    r = ip->family == 4 ? connect(c->server.fd, (const struct sockaddr *)&four, sizeof(four))
-                        : connect(c->server.fd, (const struct sockaddr *)&six, sizeof(six));
-    if (r < 0 && errno != EINPROGRESS)
+    limit_buffers(c->server.fd);
+    if (connect(c->server.fd, &to.any, n) < 0 && errno != EINPROGRESS)
         return -1;
     return loop_watch(&c->e->loop, &c->server, EPOLLOUT);
 }
@@ -473,6 +519,7 @@ arrive(struct egress *e, enum capture_listener came, int fd)
     e->n_conns++;
     patience(c, FIRST_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    limit_buffers(fd);
     if (!meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
         conn_end(c);
         return;

@@ -18,7 +18,7 @@
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
-#define EGRESS_CONNS_MAX 4096       /* more wait in the listeners' queues */
+#define EGRESS_CONNS_MAX 1024       /* more wait in the listeners' queues; each may hold some 3 MiB of kernel memory */
 
 struct conn;
 

@@ -157,23 +157,37 @@ open_all(int fds[CAPTURE_LISTENERS], bool v6, struct err *err)
     return fds[CAPTURE_SOCKS] < 0 ? -1 : 0;
 }
 
+/* Whether this namespace has IPv6: compiled in, and not switched off for new interfaces (disable_ipv6). When it has, it
+ * has the service's address afterwards. 1, 0, or -1 with @err. */
+static int
+try_ipv6(int netlink, struct err *err)
+{
+    cleanup_close int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return 0;
+    if (add_address(netlink, AF_INET6, CAPTURE_SERVICE_ADDRESS_6, err) == 0)
+        return 1;
+    return errno == EACCES || errno == EOPNOTSUPP || errno == EADDRNOTAVAIL ? 0 : -1;
+}
+
 int
 capture_open(int fds[CAPTURE_LISTENERS], struct err *err)
 {
-    cleanup_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), six = -1;
+    cleanup_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    int six;
 
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         fds[i] = -1;
     if (netlink < 0)
         return fail(err, "netlink");
-    /* the one failure that is an answer: a kernel without IPv6 */
-    six = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (route_everything_here(netlink, AF_INET, err) < 0 ||
-        add_address(netlink, AF_INET, CAPTURE_SERVICE_ADDRESS, err) < 0 ||
-        (six >= 0 && (route_everything_here(netlink, AF_INET6, err) < 0 ||
-                      add_address(netlink, AF_INET6, CAPTURE_SERVICE_ADDRESS_6, err) < 0)))
+        add_address(netlink, AF_INET, CAPTURE_SERVICE_ADDRESS, err) < 0)
         return -1;
-    if (open_all(fds, six >= 0, err) == 0)
+    six = try_ipv6(netlink, err);
+    if (six < 0 || (six > 0 && route_everything_here(netlink, AF_INET6, err) < 0))
+        return -1;
+    if (open_all(fds, six > 0, err) == 0)
         return 0;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&fds[i]);
