@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -16,9 +17,11 @@
 #include "base/str.h"
 #include "wall/scope.h"
 
+#define BETWEEN "cloche"
+
 enum { H_MEMORY, H_CPU, H_PIDS };
 
-static const char *const v1_controllers[CGROUP_HIERARCHIES] = { "memory", "cpu", "pids" };
+static const char *const controllers[CGROUP_HIERARCHIES] = { "memory", "cpu", "pids" };
 
 /* --- where we are ------------------------------------------------------------------------------------------- */
 
@@ -62,7 +65,29 @@ is_fs(const char *path, long magic)
     return statfs(path, &st) == 0 && (long)st.f_type == magic;
 }
 
-/* --- v1 ----------------------------------------------------------------------------------------------------- */
+/* The number after "@key " in a flat-keyed file, or of a single-value file when @key is NULL. */
+static uint64_t
+read_value(int dir, const char *file, const char *key)
+{
+    cleanup_buf struct buf text = BUF_INIT(16384);
+    const char *at;
+    uint64_t value;
+    size_t n = 0;
+
+    if (dir < 0 || io_read_file(dir, file, &text) < 0 || buf_nul(&text) < 0)
+        return 0;
+    at = (const char *)text.p;
+    while (key != NULL && at != NULL && (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != ' ')) {
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at == NULL)
+        return 0;
+    at += key != NULL ? strlen(key) + 1 : 0;
+    while (at[n] >= '0' && at[n] <= '9')
+        n++;
+    return str_parse_u64((struct str){ at, n }, UINT64_MAX, &value) ? value : 0;
+}
 
 static int
 write_number(int dir, const char *file, uint64_t value)
@@ -72,6 +97,8 @@ write_number(int dir, const char *file, uint64_t value)
     snprintf(text, sizeof(text), "%" PRIu64, value);
     return io_write_file(dir, file, text);
 }
+
+/* --- v1 ----------------------------------------------------------------------------------------------------- */
 
 static int
 v1_limit(struct cgroup *cg, size_t h, const struct cgroup_limits *limits)
@@ -105,14 +132,14 @@ v1_place(const struct buf *self, size_t h, const char *id, char *out, size_t siz
 {
     char own[256], base[384];
 
-    snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", v1_controllers[h]);
-    if (!is_fs(base, CGROUP_SUPER_MAGIC) || !own_path(self, v1_controllers[h], own, sizeof(own)))
+    snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", controllers[h]);
+    if (!is_fs(base, CGROUP_SUPER_MAGIC) || !own_path(self, controllers[h], own, sizeof(own)))
         return false;
     /* below our own cgroup, so that limits on the caller hold for what it starts; a container sees its own as the
      * root */
-    snprintf(base, sizeof(base), "/sys/fs/cgroup/%s%s", v1_controllers[h], strcmp(own, "/") == 0 ? "" : own);
+    snprintf(base, sizeof(base), "/sys/fs/cgroup/%s%s", controllers[h], strcmp(own, "/") == 0 ? "" : own);
     if (access(base, W_OK) < 0) {
-        snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", v1_controllers[h]);
+        snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", controllers[h]);
         if (access(base, W_OK) < 0)
             return false;
     }
@@ -172,24 +199,30 @@ controllers_of(const char *dir, const char *file, struct buf *out)
     return io_read_file(AT_FDCWD, path, out) == 0 && buf_nul(out) == 0;
 }
 
-/* The directory to create in: as root a directory of our own below the root (what crun's cgroupfs manager does);
- * as an ordinary user the nearest ancestor of our own cgroup that is ours and hands controllers down. */
 static bool
-v2_base(const struct buf *self, char *base, size_t size)
+hands_down(const char *dir, const struct cgroup_limits *limits)
 {
     cleanup_buf struct buf list = BUF_INIT(4096);
+
+    if (!controllers_of(dir, "cgroup.subtree_control", &list))
+        return false;
+    for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
+        if (wanted(h, limits) && !has_word(&list, controllers[h]))
+            return false;
+    return true;
+}
+
+/* Below which directory to create: as root the root's (what crun's cgroupfs manager does); as an ordinary user the
+ * nearest ancestor of our own cgroup that is ours and hands down what @limits need. */
+static bool
+v2_base(const struct buf *self, const struct cgroup_limits *limits, char *base, size_t size)
+{
     char own[256];
 
     if (!is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) || !own_path(self, "", own, sizeof(own)))
         return false;
-    if (geteuid() == 0 && access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0) {
-        snprintf(base, size, "/sys/fs/cgroup/cloche");
-        if (mkdir(base, 0755) < 0 && errno != EEXIST)
-            return false;
-        io_write_file(AT_FDCWD, "/sys/fs/cgroup/cgroup.subtree_control", "+memory +cpu +pids");
-        io_write_file(AT_FDCWD, "/sys/fs/cgroup/cloche/cgroup.subtree_control", "+memory +cpu +pids");
-        return true;
-    }
+    if (geteuid() == 0 && access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0)
+        return (size_t)snprintf(base, size, "/sys/fs/cgroup") < size;
     for (;;) {
         char *slash = strrchr(own, '/');
         if (slash == NULL)
@@ -199,9 +232,71 @@ v2_base(const struct buf *self, char *base, size_t size)
             return false;
         if (access(base, W_OK) < 0)
             return false;
-        if (controllers_of(base, "cgroup.subtree_control", &list) && has_word(&list, "memory"))
+        if (hands_down(base, limits))
             return true;
     }
+}
+
+/* Where a v2 cgroup goes: BASE/cloche/cloche-ID. False when there is no base. */
+static bool
+v2_place(const struct buf *self, const struct cgroup_limits *limits, const char *id, char *out, size_t size)
+{
+    char base[384];
+
+    return v2_base(self, limits, base, sizeof(base)) &&
+           (size_t)snprintf(out, size, "%s/" BETWEEN "/cloche-%s", base, id) < size;
+}
+
+/* The part of the path of our cgroup before the last @n names; @size is at least that of the path. */
+static void
+above(const char *path, size_t n, char *out, size_t size)
+{
+    snprintf(out, size, "%s", path);
+    for (; n > 0; n--) {
+        char *slash = strrchr(out, '/');
+        if (slash != NULL)
+            *slash = '\0';
+    }
+}
+
+/* A write of several is refused as a whole when the kernel lacks one (cgroup_disable=). */
+static void
+hand_down(const char *dir)
+{
+    static const char *const each[] = { "+memory", "+cpu", "+pids" };
+    char path[600];
+
+    snprintf(path, sizeof(path), "%s/cgroup.subtree_control", dir);
+    if (io_write_file(AT_FDCWD, path, "+memory +cpu +pids") == 0)
+        return;
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
+        io_write_file(AT_FDCWD, path, each[i]);
+}
+
+/* The directory between ours and the base hands controllers on. While it does, nobody can take them away from it
+ * (EBUSY): a service manager that no longer needs the cpu controller there would lift our limit otherwise. */
+static int
+v2_mkdir(const char *path)
+{
+    char base[512], between[512];
+    int made = -1;
+
+    above(path, 2, base, sizeof(base));
+    above(path, 1, between, sizeof(between));
+    /* another sandbox removes the one between when it is the last one out: we may just not be in it yet */
+    for (int i = 0; i < 1000 && made < 0; i++) {
+        if (mkdir(between, 0755) < 0 && errno != EEXIST)
+            return -1;
+        made = mkdir(path, 0755);
+        if (made < 0 && errno != ENOENT)
+            return -1;
+    }
+    if (made < 0)
+        return -1;
+    if (geteuid() == 0)
+        hand_down(base);
+    hand_down(between);
+    return 0;
 }
 
 static int
@@ -211,8 +306,16 @@ v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
     int dir;
     char quota[64];
 
-    if (mkdir(cg->paths[0], 0755) < 0)
-        return err_sys(err, errno, "wall.cgroup", "mkdir %s", cg->paths[0]);
+    if (v2_mkdir(cg->paths[0]) < 0) {
+        bool refused = errno == EACCES || errno == EPERM || errno == EROFS || errno == EAGAIN;
+        if (!refused)
+            return err_sys(err, errno, "wall.cgroup", "mkdir %s", cg->paths[0]);
+        /* a read-only or full hierarchy: as if there were none */
+        cgroup_remove(cg);
+        cg->paths[0][0] = '\0';
+        cg->kind = CGROUP_NONE;
+        return 0;
+    }
     dir = cg->dirs[0] = open(cg->paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || !controllers_of(cg->paths[0], "cgroup.controllers", &list))
         return err_sys(err, errno, "wall.cgroup", "open %s", cg->paths[0]);
@@ -250,11 +353,22 @@ say_missing(struct cgroup *cg, const struct cgroup_limits *limits, const char *w
              limits->pids > 0 && !limits->pids_counted && !cg->pids ? "pids " : "", why);
 }
 
+static bool
+scope_prepare(struct cgroup *cg, const char *id)
+{
+    void *page = mmap(NULL, sizeof(*cg->asking), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return false;
+    cg->asking = page;
+    return (size_t)snprintf(cg->unit, sizeof(cg->unit), "cloche-%s.scope", id) < sizeof(cg->unit);
+}
+
 void
 cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limits)
 {
+    const struct cgroup_limits only_memory = { .memory = limits->memory };
     cleanup_buf struct buf self = BUF_INIT(16384);
-    char base[384];
 
     if (limits->memory == 0 && limits->cpu_milli == 0 && (limits->pids == 0 || limits->pids_counted))
         return;
@@ -268,31 +382,39 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
                 cg->kind = CGROUP_V1;
     if (cg->kind == CGROUP_V1)
         return;
-    if (!v2_base(&self, base, sizeof(base)) ||
-        (size_t)snprintf(cg->paths[0], sizeof(cg->paths[0]), "%s/cloche-%s", base, id) >= sizeof(cg->paths[0])) {
+    if (v2_place(&self, limits, id, cg->paths[0], sizeof(cg->paths[0])))
+        cg->kind = CGROUP_V2;
+    else if (limits->ask_systemd && scope_available() && scope_prepare(cg, id))
+        cg->kind = CGROUP_SCOPE;
+    else if (limits->memory > 0 && v2_place(&self, &only_memory, id, cg->paths[0], sizeof(cg->paths[0])))
+        cg->kind = CGROUP_V2;
+    if (cg->kind != CGROUP_V2)
         cg->paths[0][0] = '\0';
-        if (limits->ask_systemd && scope_available())
-            cg->kind = CGROUP_SCOPE;
-        else
-            say_missing(cg, limits, "(no cgroup that this user may create)");
-        return;
-    }
-    cg->kind = CGROUP_V2;
+    if (cg->kind == CGROUP_NONE)
+        say_missing(cg, limits, "(no cgroup that this user may create)");
 }
 
 /* systemd enforces what it was told, as far as its controllers are handed down to users. */
 static int
-scope_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_limits *limits, struct err *err)
+scope_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, struct err *err)
 {
     cleanup_buf struct buf list = BUF_INIT(4096);
-    char path[512];
+    char path[512], slice[512];
 
-    if (scope_start(pid, id, limits, path, sizeof(path), err) < 0)
+    *cg->asking = true;
+    if (scope_start(pid, cg->unit, limits, path, sizeof(path), err) < 0)
         return -1;
+    *cg->asking = false;    /* systemd will see it leave, and remove the scope */
     cg->dirs[0] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cg->dirs[0] < 0 || !controllers_of(path, "cgroup.controllers", &list))
         return err_sys(err, errno, "wall.cgroup", "open %s", path);
+    above(path, 1, slice, sizeof(slice));
+    cg->dirs[1] = open(slice, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cg->slice_kills = read_value(cg->dirs[1], "memory.events", "oom_kill");
     cg->memory = limits->memory > 0 && has_word(&list, "memory");
+    /* one killed kills all, which no unit property says before systemd 253 */
+    if (cg->memory)
+        io_write_file(cg->dirs[0], "memory.oom.group", "1");
     cg->cpu = limits->cpu_milli > 0 && has_word(&list, "cpu");
     cg->pids = limits->pids > 0 && has_word(&list, "pids");
     return 0;
@@ -305,22 +427,31 @@ cgroup_name(const struct cgroup *cg)
 }
 
 int
-cgroup_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_limits *limits, struct err *err)
+cgroup_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, struct err *err)
 {
     int r = 0;
 
     if (cg->kind == CGROUP_NONE)
         return 0;
     r = cg->kind == CGROUP_V1 ? v1_make(cg, limits, err) : cg->kind == CGROUP_V2 ? v2_make(cg, limits, err)
-                              : scope_make(cg, id, pid, limits, err);
+                              : scope_make(cg, pid, limits, err);
     if (r < 0) {
         cgroup_destroy(cg);
         return -1;
     }
     if ((limits->memory > 0 && !cg->memory) || (limits->cpu_milli > 0 && !cg->cpu) ||
         (limits->pids > 0 && !limits->pids_counted && !cg->pids))
-        say_missing(cg, limits, "(the controller is not handed down)");
+        say_missing(cg, limits, cg->kind == CGROUP_NONE ? "(the kernel refused a cgroup)"
+                                                        : "(the controller is not handed down)");
     return 0;
+}
+
+bool
+cgroup_holds_memory(const struct cgroup *cg)
+{
+    return cg->kind == CGROUP_V1      ? cg->paths[H_MEMORY][0] != '\0'
+           : cg->kind == CGROUP_SCOPE ? scope_holds_memory()
+                                      : cg->memory;
 }
 
 int
@@ -330,30 +461,6 @@ cgroup_join(const int *tasks, size_t n, struct err *err)
         if (io_write_full(tasks[i], "0", 1) < 0)
             return err_sys(err, errno, "wall.cgroup", "join");
     return 0;
-}
-
-/* The number after "@key " in a flat-keyed file, or of a single-value file when @key is NULL. */
-static uint64_t
-read_value(int dir, const char *file, const char *key)
-{
-    cleanup_buf struct buf text = BUF_INIT(16384);
-    const char *at;
-    uint64_t value;
-    size_t n = 0;
-
-    if (dir < 0 || io_read_file(dir, file, &text) < 0 || buf_nul(&text) < 0)
-        return 0;
-    at = (const char *)text.p;
-    while (key != NULL && at != NULL && (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != ' ')) {
-        at = strchr(at, '\n');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    if (at == NULL)
-        return 0;
-    at += key != NULL ? strlen(key) + 1 : 0;
-    while (at[n] >= '0' && at[n] <= '9')
-        n++;
-    return str_parse_u64((struct str){ at, n }, UINT64_MAX, &value) ? value : 0;
 }
 
 void
@@ -368,6 +475,11 @@ cgroup_read(const struct cgroup *cg, struct cgroup_usage *out)
     } else {
         out->peak_memory = read_value(cg->dirs[0], "memory.peak", NULL);
         out->oom_kills = read_value(cg->dirs[0], "memory.events", "oom_kill");
+        /* systemd removes a scope as soon as it is empty, which it is when all was killed; its slice counts on */
+        if (cg->kind == CGROUP_SCOPE && faccessat(cg->dirs[0], "memory.events", F_OK, 0) < 0) {
+            uint64_t kills = read_value(cg->dirs[1], "memory.events", "oom_kill");
+            out->oom_kills = kills > cg->slice_kills ? kills - cg->slice_kills : 0;
+        }
     }
 }
 
@@ -392,13 +504,18 @@ cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
 bool
 cgroup_remove(const struct cgroup *cg)
 {
+    char between[512];
     bool gone = true;
 
     for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
         if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno != ENOENT)
             gone = false;
-    if (cg->kind == CGROUP_V2 && geteuid() == 0)
-        rmdir("/sys/fs/cgroup/cloche");         /* the last one out; others are refused (EBUSY, ENOTEMPTY) */
+    if (cg->kind == CGROUP_V2) {
+        above(cg->paths[0], 1, between, sizeof(between));
+        rmdir(between);         /* the last one out; others are refused (EBUSY) */
+    }
+    if (cg->kind == CGROUP_SCOPE && cg->asking != NULL && *cg->asking)
+        scope_stop(cg->unit);
     return gone;
 }
 
@@ -409,5 +526,9 @@ cgroup_destroy(struct cgroup *cg)
         close_fd(&cg->tasks[i]);
         close_fd(&cg->dirs[i]);
     }
+    /* whoever destroys it was there when scope_start ended, which leaves no scope without its process */
+    if (cg->asking != NULL)
+        munmap(cg->asking, sizeof(*cg->asking));
+    cg->asking = NULL;
     return cgroup_remove(cg);
 }

@@ -37,9 +37,12 @@ struct cgroup_limits {
 struct cgroup {
     enum cgroup_kind kind;
     bool memory, cpu, pids;             /* which limits it enforces */
-    int dirs[CGROUP_HIERARCHIES];       /* v1: memory, cpu, pids (-1 where absent); v2: dirs[0] */
+    int dirs[CGROUP_HIERARCHIES];       /* v1: memory, cpu, pids (-1 where absent); v2: dirs[0], scope: and its slice */
     int tasks[CGROUP_HIERARCHIES];      /* v1: open `tasks` files for the child */
     char paths[CGROUP_HIERARCHIES][512];
+    char unit[64];                      /* a scope's name */
+    bool *asking;                       /* until the child is known to be in it; shared with the janitor */
+    uint64_t slice_kills;               /* a scope's slice: kills for want of memory before ours */
     char why_not[256];                  /* when something was asked for and is not enforced */
 };
 
@@ -50,8 +53,13 @@ struct cgroup {
 void cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limits);
 
 /* Make what cgroup_find found, with @limits. A v2 cgroup must be made before the child (CLONE_INTO_CGROUP), the others
- * while the child @pid is busy. -1 with @err on a half-made state (which was undone). */
-int cgroup_make(struct cgroup *cg, const char *id, pid_t pid, const struct cgroup_limits *limits, struct err *err);
+ * while the child @pid is busy. -1 with @err on a half-made state (which was undone). Where the kernel refuses a v2
+ * cgroup that looked possible, the kind becomes NONE, with @why_not. */
+int cgroup_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, struct err *err);
+
+/* Whether memory will be limited, as far as it can be told when the child is about to start: a v2 cgroup was made by
+ * then, the others are yet to be. */
+bool cgroup_holds_memory(const struct cgroup *cg);
 
 /* In the child: join the v1 cgroups through their open `tasks` files. 0 or -1 with @err. */
 int cgroup_join(const int *tasks, size_t n, struct err *err);
@@ -69,7 +77,8 @@ int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
 /* "cgroup v1", "cgroup v2", "none" */
 const char *cgroup_name(const struct cgroup *cg);
 
-/* Remove the directories that cgroup_find named. True when none is left; false while processes are in them. */
+/* Remove the directories that cgroup_find named, and in a janitor the scope. True when none is left; false while
+ * processes are in them. */
 bool cgroup_remove(const struct cgroup *cg);
 
 /* Remove them and close what is open. The same answer. */

@@ -17,12 +17,20 @@
 
 struct cgroup_limits;
 
-/* Whether this user's manager can be asked: cgroup v2, a user bus, busctl. Asks nothing. */
+/* Whether this user's manager can be asked: cgroup v2, busctl, a user bus in our own pid namespace (in a container that
+ * was given the host's bus, systemd would take our pids for other processes). Asks nothing. */
 bool scope_available(void);
 
-/* Start cloche-@id.scope around @pid and wait until the kernel says that @pid is in it. @path gets its directory below
- * /sys/fs/cgroup. 0 or -1 with @err (wall.scope). */
-int scope_start(pid_t pid, const char *id, const struct cgroup_limits *limits, char *path, size_t size,
+/* Whether the manager was handed the memory controller, as far as its directory is where systemd has it. */
+bool scope_holds_memory(void);
+
+/* Start the scope @unit around @pid and wait until the kernel says that @pid is in it. @path gets its directory below
+ * /sys/fs/cgroup. 0 or -1 with @err (wall.scope); then there is no such scope. */
+int scope_start(pid_t pid, const char *unit, const struct cgroup_limits *limits, char *path, size_t size,
                 struct err *err);
+
+/* Stop @unit, for whoever did not come to know that its process was moved: systemd keeps a scope whose process was
+ * dying when it was to be moved, since that one never leaves it. It may be about to start: waits for that a while. */
+void scope_stop(const char *unit);
 
 #endif

@@ -114,8 +114,13 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
     int fds[GO_FDS_MAX] = { -1, -1, -1, -1 };
     size_t n = 1;
 
-    if (sb->cgroup.kind != CGROUP_V2 && cgroup_make(&sb->cgroup, sb->id, sb->pid, limits, err) < 0)
+    if (sb->cgroup.kind != CGROUP_V2 && cgroup_make(&sb->cgroup, sb->pid, limits, err) < 0) {
+        /* systemd refuses to move a child that has given up: then why it did is the reason */
+        struct pollfd gone = { .fd = sb->pidfd, .events = POLLIN };
+        if (poll(&gone, 1, 0) > 0)
+            native_setup_failed(sb, err);
         return -1;
+    }
     if (check_limits(sb, p, err) < 0)
         return -1;
     guest = launch_guest_image(err);
@@ -210,16 +215,16 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
     /* before anything that it may have to remove, and while this process is small: it is a fork */
-    if ((sb->cgroup.kind == CGROUP_V1 || sb->cgroup.kind == CGROUP_V2 || p->mode.v == MODE_LIGHT) &&
+    if ((sb->cgroup.kind != CGROUP_NONE || p->mode.v == MODE_LIGHT) &&
         janitor_start(&sb->janitor, tidy, sb, err) < 0)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
-    sb->plan.root.proc_open = sb->cgroup.kind == CGROUP_NONE && limits.memory > 0;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
-    if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, sb->id, -1, &limits, err) < 0)
+    if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
         return -1;
+    sb->plan.root.proc_open = limits.memory > 0 && !cgroup_holds_memory(&sb->cgroup);
     return start(sb, p, &limits, err);
 }
 
@@ -301,8 +306,8 @@ native_usage(struct sandbox *sb, struct sandbox_usage *out, struct err *err)
 
     (void)err;
     cgroup_read(&sb->cgroup, &usage);
-    out->peak_memory = usage.peak_memory;
-    out->oom_killed = usage.oom_kills > 0;
+    out->peak_memory = usage.peak_memory > sb->last.peak_memory ? usage.peak_memory : sb->last.peak_memory;
+    out->oom_killed = usage.oom_kills > 0 || sb->last.oom_kills > 0;
     out->cpu_us = sb->cpu_us;
     out->cgroup = cgroup_name(&sb->cgroup);
     return 0;
@@ -358,6 +363,8 @@ native_kill(struct sandbox *sb)
 
     if (sb->pid <= 0)
         return;
+    if (sb->cgroup.kind == CGROUP_SCOPE)
+        cgroup_read(&sb->cgroup, &sb->last);
     /* process 1 of a pid namespace takes the whole namespace along; wait returns when the last one is gone.
      * Without one (light) the guest ends its descendants when its transport closes, so it is given the time. */
     if (sb->plan.light) {

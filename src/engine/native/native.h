@@ -26,6 +26,7 @@ struct sandbox {
     int listeners[CAPTURE_LISTENERS];   /* with a captured network: egress accepts on them; else -1 */
     uint64_t memory_limit;
     uint64_t cpu_us;            /* after native_kill */
+    struct cgroup_usage last;   /* before native_kill: a scope goes with its last process */
     bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
 };

@@ -72,7 +72,7 @@ make_groups(struct cgroup *cg, const struct cgroup_limits *limits, struct err *e
     if (janitor_start(&janitor, tidy, cg, err) < 0)
         r = -1;
     else
-        r = cgroup_make(cg, id, child, limits, err);
+        r = cgroup_make(cg, child, limits, err);
     if (child > 0) {
         kill(child, SIGKILL);
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
