@@ -154,6 +154,9 @@ class Web(http.server.ThreadingHTTPServer):
     def finish_request(self, request, client_address):
         if self.tls:        # in the connection's own thread: a slow handshake holds nobody up
             request.settimeout(30)
+            first = request.recv(4096, socket.MSG_PEEK)
+            if first:
+                self.net.hellos.append(first)
             request = self.context.wrap_socket(request, server_side=True)
         super().finish_request(request, client_address)
         if self.tls:
@@ -206,7 +209,8 @@ class Internet:
     def __init__(self, root):
         self.root = Path(root)
         self.stopping = threading.Event()
-        self.requests, self.connections, self.queries, self.echoed, self.host_hits = [], [], [], [], []
+        self.requests, self.connections, self.queries, self.echoed = [], [], [], []
+        self.hellos, self.host_hits = [], []
         self.names = {}
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
@@ -393,7 +397,7 @@ class Internet:
     def forget(self):
         """Between tests: names as in the beginning, nothing seen."""
         self.settle()
-        for seen in (self.requests, self.connections, self.queries, self.echoed, self.host_hits,
+        for seen in (self.requests, self.connections, self.queries, self.echoed, self.hellos, self.host_hits,
                      self.sniffer.packets):
             seen.clear()
         self.names.clear()
@@ -457,7 +461,8 @@ def connect(target, host=None, seconds=5):
     s = dial(*P, seconds); s.sendall(f'CONNECT {target} HTTP/1.1\\r\\nHost: {host or target}\\r\\n\\r\\n'.encode())
     return s, until(s)
 def question(name, kind=1, ident=0x1234):
-    labels = name if isinstance(name, bytes) else b''.join(bytes([len(x)]) + x for x in name.encode().split(b'.')) + b'\\0'
+    labels = name if isinstance(name, bytes) else \\
+        b''.join(bytes([len(x)]) + x for x in name.encode().split(b'.')) + b'\\0'
     return struct.pack('>HHHHHH', ident, 0x100, 1, 0, 0, 0) + labels + struct.pack('>HH', kind, 1)
 def ask(name, kind=1, server='8.8.8.8', seconds=3):
     with socket.socket(family(server), socket.SOCK_DGRAM) as s:
@@ -505,4 +510,5 @@ class Online:
         return self.bare.run([*self.net.words, *argv], **kw)
 
     def host_python(self, code, **kw):
-        return self.host(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", str(self.net.ca)) + code], **kw)
+        prelude = PRELUDE.replace("/mnt/ca.pem", str(self.net.ca))
+        return self.host(["/usr/bin/python3", "-I", "-c", prelude + code], **kw)
