@@ -204,8 +204,6 @@ def test_getent(online):
     assert not online.net.asked(), "a name is only looked up when it is connected to"
 
 
-@pytest.mark.xfail(strict=True, reason="src/wall/capture.c: lo has only 127.0.0.1 and ::1, with which glibc's "
-                   "AI_ADDRCONFIG finds no address family")
 @pytest.mark.parametrize("database", ["ahostsv4", "ahostsv6"])
 def test_getent_of_one_family(online, database):
     """Clients that ask for one family and set AI_ADDRCONFIG."""
@@ -213,9 +211,7 @@ def test_getent_of_one_family(online, database):
     assert result.ok and re.match("198.1|fd63:", result.out), result
 
 
-@pytest.mark.parametrize("server", ["198.18.0.1", "8.8.8.8", DNS4, "127.0.0.53", pytest.param(
-    "2001:4860:4860::8888", marks=pytest.mark.xfail(strict=True, reason="src/egress/dns.c: sendmsg with a foreign IPv6 "
-                                                    "source is EINVAL without IPV6_FREEBIND"))])
+@pytest.mark.parametrize("server", ["198.18.0.1", "8.8.8.8", DNS4, "127.0.0.53", "2001:4860:4860::8888"])
 def test_any_name_server_is_ours(online, server):
     code = f"""
 for name in ('ok.example.org', 'OK.Example.ORG', 'evil.example.org'):
@@ -400,8 +396,7 @@ def test_tunnel_in_which_the_server_speaks_first(online):
 # --- the sandbox's own loopback ----------------------------------------------------------------------------------------
 
 @requirement("R12")
-@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", pytest.param("::1", marks=pytest.mark.xfail(
-    strict=True, reason="src/engine/native/plan_system.c: no_proxy has ::1, Python's urllib compares with [::1]"))])
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1"])
 def test_own_servers_work(online, address):
     code = f"""
 import http.server, threading, urllib.request
