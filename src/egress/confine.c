@@ -28,6 +28,7 @@
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
 /* it looks for leaks by ptrace(2), which nobody may do to this process */
 const char *__asan_default_options(void);
 const char *
@@ -35,6 +36,8 @@ __asan_default_options(void)
 {
     return "detect_leaks=0";
 }
+#else
+#define SANITIZED 0
 #endif
 
 static const unsigned allowed[] = {
@@ -116,9 +119,5 @@ confine(struct err *err)
         return err_sys(err, errno, "egress.rights", "not dumpable");
     if (caps_drop_all(err) < 0 || files(err) < 0)
         return -1;
-#if defined(__SANITIZE_ADDRESS__)
-    return 0;       /* the sanitizer's own calls are not on the list */
-#else
-    return filter(err);
-#endif
+    return SANITIZED ? 0 : filter(err);     /* a sanitizer's own calls are not on the list */
 }
