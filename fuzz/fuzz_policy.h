@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "egress/why_host.h"
 #include "fuzz.h"
 #include "policy/describe.h"
 #include "policy/policy.h"
@@ -52,9 +53,10 @@ check_policy(const struct policy *p)
     for (size_t i = 0; i < p->n_binds; i++)
         FUZZ_ASSERT(p->binds[i].source[0] == '/' && p->binds[i].dest[0] == '/' && p->binds[i].dest[1] != '\0');
     FUZZ_ASSERT(p->workdir.p != NULL && p->workdir.p[0] == '/');
-    FUZZ_ASSERT(p->network.v != NETWORK_ALLOWLIST || p->srt);
+    FUZZ_ASSERT(p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_STANDARD || p->mode.v == MODE_MAX);
+    FUZZ_ASSERT(p->network.v == NETWORK_ALLOWLIST || p->srt || p->allow_domains.n + p->deny_domains.n == 0);
     if (p->mode.v == MODE_MAX) {
-        FUZZ_ASSERT(p->network.v == NETWORK_NONE && p->view.v == VIEW_PRIVATE && p->read_only_root.v);
+        FUZZ_ASSERT(p->network.v != NETWORK_HOST && p->view.v == VIEW_PRIVATE && p->read_only_root.v);
         FUZZ_ASSERT(p->limits.memory.v > 0 && p->limits.pids.v > 0 && p->limits.time_ms.v > 0);
     }
     FUZZ_ASSERT(policy_describe(p, check_row, &rows) == 0 && rows > 20);
@@ -64,7 +66,8 @@ check_policy(const struct policy *p)
             FUZZ_ASSERT(why.reason != NULL && why.text[0] != '\0');
         }
     }
-    FUZZ_ASSERT(policy_why_host(p, "a.example.org:443", &why, &err) == 0);
+    FUZZ_ASSERT(egress_why_host(p, NULL, 0, "a.example.org:443", &why, &err) == 0);
+    FUZZ_ASSERT(!why.allowed || p->network.v != NETWORK_NONE);
 }
 
 static inline int

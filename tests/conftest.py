@@ -237,3 +237,26 @@ def bait(world, cloche):
     from helpers.bait import Bait
     with Bait(world, cloche) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def internet():
+    """Namespaces with servers (helpers/internet.py), for the whole session."""
+    from helpers.internet import Internet
+    if not places.IS_ROOT:
+        pytest.skip("needs root on the host")
+    root = Path(tempfile.mkdtemp(prefix="ct-net-", dir="/tmp"))
+    root.chmod(0o755)
+    try:
+        with Internet(root) as made:
+            yield made
+    finally:
+        shutil.rmtree(root)
+
+
+@pytest.fixture
+def online(internet, cloche):
+    """cloche on a host of that internet, of which nothing has been seen yet."""
+    from helpers.internet import Online
+    internet.forget()
+    return Online(internet, cloche)

@@ -9,7 +9,7 @@
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 
 const char *const doctor_not_here[] = {
-    "network by name: --network allowlist and --allow-domain are refused; the network is closed, or the host's own",
+    "looking into TLS: rules by method or path, secrets put into requests; UDP and ports without a proxy request",
     "other engines: oci (crun, runc, runsc), docker, microvm, kubernetes, apple",
     "a service: HTTP API, MCP, console, approvals, secrets, audit",
     "pausing on cgroup v1, snapshots and forks of a running sandbox",

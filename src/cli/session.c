@@ -131,7 +131,7 @@ static int
 step(struct live *l, struct err *err)
 {
     /* while a reader does not take what is there, the guest is not asked for more; everything else goes on */
-    struct pollfd fds[8] = {
+    struct pollfd fds[9] = {
         { .fd = session_output_waits(l) ? -1 : l->sb->transport, .events = guest_client_poll_events(l->client) },
         { .fd = l->signals, .events = POLLIN },
         { .fd = -1, .events = POLLIN },
@@ -140,11 +140,12 @@ step(struct live *l, struct err *err)
         { .fd = l->feed, .events = POLLOUT },
         { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
         { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
+        { .fd = l->egress, .events = POLLIN },
     };
 
     if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
         fds[2].fd = STDIN_FILENO;
-    if (poll(fds, 8, poll_timeout(l)) < 0 && errno != EINTR)
+    if (poll(fds, 9, poll_timeout(l)) < 0 && errno != EINTR)
         return err_sys(err, errno, "cli.poll", "poll");
     if ((fds[1].revents & POLLIN) && on_signal(l, err) < 0)
         return -1;
@@ -152,6 +153,8 @@ step(struct live *l, struct err *err)
         return -1;
     if (session_take_events(l, err) < 0)
         return -1;
+    if (fds[8].revents != 0)
+        egress_read(l);
     if (fds[2].revents != 0) {
         ssize_t n;
         if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
@@ -267,7 +270,7 @@ supervise(struct live *l, struct err *err)
 int
 session_run(const struct session *s, struct session_result *r, struct err *err)
 {
-    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
+    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .egress = -1,
                       .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     sigset_t old;
     int result;
@@ -282,6 +285,7 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     if (l.signals < 0)
         return -1;
     result = supervise(&l, err);
+    egress_stop(&l);
     close_fd(&l.copies[0].from);
     close_fd(&l.copies[1].from);
     guest_client_free(l.client);

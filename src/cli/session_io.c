@@ -100,8 +100,8 @@ session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct e
     return buf_append(into, p, keep) < 0 ? err_set(err, ERR_SYSTEM, "memory", "out of memory for output") : 0;
 }
 
-static void
-note_denied(struct session_result *r, const struct msg_denied *d)
+void
+session_note_denied(struct session_result *r, const struct msg_denied *d)
 {
     struct session_denied *slot;
 
@@ -169,7 +169,7 @@ on_event(struct live *l, const struct guest_event *ev, struct err *err)
         on_exit_message(l, &ev->exit);
         return 0;
     case GUEST_DENIED:
-        note_denied(l->r, &ev->denied);
+        session_note_denied(l->r, &ev->denied);
         return 0;
     case GUEST_NOTICE:
         if (ev->notice.kind == NOTICE_MEMORY)

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/session.h"
+#include "wall/capture.h"
 
 #define SRT_COMPATIBLE "0.0.83"
 #define LOST_FILE "this file's rules (its denyRead, allowRead and credential entries included)"
@@ -167,8 +168,8 @@ load(struct policy *p, const struct srt_args *a, const struct policy_host *host)
     return -1;
 }
 
-/* The channel itself lands with egress: nothing that it may change is open yet. A caller that asks for it gets an
- * error, not a run whose updates go nowhere. */
+/* Rules are fixed when a run starts. A caller that asks for the channel gets an error, not a run whose updates go
+ * nowhere. */
 static int
 check_control_fd(const struct srt_args *a)
 {
@@ -183,7 +184,7 @@ check_control_fd(const struct srt_args *a)
                 a->control_fd);
         return -1;
     }
-    fprintf(stderr, "Error: --control-fd %s is not usable: this release opens no network that it could change. "
+    fprintf(stderr, "Error: --control-fd %s is not usable: in this release the rules of a running command are fixed. "
             "Refusing to run the command without the control channel it asks for.\n", a->control_fd);
     return -1;
 }
@@ -201,6 +202,27 @@ temporary_folder(struct policy *p, const struct policy_host *host)
         cli_warn("/tmp/claude is not a folder of yours: the command's temporary files may be seen by others");
     if (policy_apply_flag(p, "--env", "TMPDIR=/tmp/claude", host, &err) < 0 ||
         policy_apply_flag(p, "--env", "SANDBOX_RUNTIME=1", host, &err) < 0)
+        cli_warn("%s", err.msg);
+}
+
+/* Ports 80 and 443 need none of these. Clients of other ports do, and a caller's own proxy cannot be reached inside.
+ * The usual four (http_proxy ...) every sandbox with an allowlist gets. */
+static void
+proxies(struct policy *p, const struct policy_host *host)
+{
+    static const char *const urls[] = {
+        "ALL_PROXY", "all_proxy", "FTP_PROXY", "ftp_proxy", "GRPC_PROXY", "grpc_proxy", "DOCKER_HTTP_PROXY",
+        "DOCKER_HTTPS_PROXY" };
+    struct err err = ERR_INIT;
+    char text[128];
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        snprintf(text, sizeof(text), "%s=http://%s:%d", urls[i], CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
+        if (policy_apply_flag(p, "--env", text, host, &err) < 0)
+            cli_warn("%s", err.msg);
+    }
+    snprintf(text, sizeof(text), "RSYNC_PROXY=%s:%d", CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
+    if (policy_apply_flag(p, "--env", text, host, &err) < 0)
         cli_warn("%s", err.msg);
 }
 
@@ -272,6 +294,8 @@ cmd_srt(int argc, char **argv)
         fprintf(stderr, "Error: No command specified. Use -c <command> or provide command arguments.\n");
     } else {
         temporary_folder(&p, &host);
+        if (p.network.v == NETWORK_ALLOWLIST)
+            proxies(&p, &host);
         if (policy_validate(&p, &err) < 0)
             fprintf(stderr, "Error: %s\n%s [%s]\n", err.msg, err.hint, err.code);
         else

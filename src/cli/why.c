@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "egress/why_host.h"
 #include "policy/why.h"
+#include "wall/addresses.h"
 
 struct options {
     const char *path, *host, *op;
@@ -23,7 +25,7 @@ usage(FILE *to, int code)
             "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n\n"
             "  --path PATH     a file or directory\n"
             "  --op OP         read (default), write or exec\n"
-            "  --host HOST     a host name or address, with a port or without\n"
+            "  --host HOST     a host name or address; without a port 443 is asked about\n"
             "  --json          one JSON object\n\n"
             "policy flags: cloche policy --help\n");
     return code;
@@ -144,6 +146,15 @@ exists(const char *path)
     return lstat(path, &st) == 0 || errno != ENOENT;
 }
 
+static int
+why_host(const struct policy *p, const char *target, struct why *out, struct err *err)
+{
+    struct ip own[ADDRESSES_MAX];
+    size_t n;
+
+    return interface_addresses(own, &n, err) < 0 ? -1 : egress_why_host(p, own, n, target, out, err);
+}
+
 int
 cmd_why(int argc, char **argv)
 {
@@ -170,7 +181,7 @@ cmd_why(int argc, char **argv)
         r = check_question(&o, &op, &err);
     if (r >= 0)
         r = o.path != NULL ? policy_why_path(&p, o.path, op, exists, &why, &err)
-                           : policy_why_host(&p, o.host, &why, &err);
+                           : why_host(&p, o.host, &why, &err);
     if (r < 0) {
         policy_free(&p);
         return cli_fail(&err, o.json);

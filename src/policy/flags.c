@@ -24,7 +24,7 @@ const struct policy_flag policy_flags[] = {
     { "--deny-write", "PATH", "path or glob that stays read-only" },
     { "--allow-git-config", NULL, "let .git/config be written" },
     { "--read-only-root", NULL, "nothing is writable but /workspace, home and /tmp" },
-    { "--network", "none|host", "none (default), or the host's network" },
+    { "--network", "none|allowlist|host", "none (default), hosts by name, or the host's network" },
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },

@@ -1,9 +1,9 @@
 /* policy/load_srt.c: settings files of SRT
  *
- * Every key of the format is known here. Rules about files, unix sockets and variables become ours. Rules about the
- * network are checked and kept, and hold trivially while the network is closed; what would open something, or needs
- * a proxy to mean anything, is refused as `policy.srt.not-yet`. Keys for other systems are checked and have no
- * effect. A key that would weaken the wall on Linux has no effect either: ours needs no weakening.
+ * Every key of the format is known here. Rules about files, unix sockets, variables and hosts become ours. Keys that
+ * narrow an open network in a way that egress cannot keep hold trivially while it is closed, and are refused as
+ * `policy.srt.not-yet` where a host is allowed; so is what would open something else. Keys for other systems are
+ * checked and have no effect. A key that would weaken the wall on Linux has no effect either: ours needs no weakening.
  */
 #include <string.h>
 
@@ -94,6 +94,40 @@ value_not_yet(struct loader *l, const struct node *v, const struct key_rule *rul
     return v->type == NODE_NUMBER || v->type == NODE_STRING || v->n > 0 ? not_yet(l, v, rule->arg) : 0;
 }
 
+/* "ADDRESS" or "ADDRESS/BITS"; without bits it is the one address. */
+static bool
+parse_range(struct str text, struct ip *first, uint64_t *bits)
+{
+    const char *slash = text.n > 0 ? memchr(text.p, '/', text.n) : NULL;
+    struct str address = { text.p, slash != NULL ? (size_t)(slash - text.p) : text.n };
+    struct str digits = { slash != NULL ? slash + 1 : NULL, slash != NULL ? text.n - address.n - 1 : 0 };
+
+    if (!ip_parse(address, first))
+        return false;
+    *bits = first->family == 4 ? 32 : 128;
+    return slash == NULL || str_parse_u64(digits, *bits, bits);
+}
+
+/* Whether all of a range is closed to names anyway: egress dials a non-public address only for a rule that is that
+ * address, which SRT exempts too. A range whose ends are of one such class lies in that class's block: a larger one
+ * would begin before the block, or end behind it. */
+static bool
+range_closed(struct str text)
+{
+    struct ip first, last;
+    uint64_t bits;
+
+    if (!parse_range(text, &first, &bits))
+        return false;
+    last = first;
+    for (size_t i = (size_t)bits; i < (first.family == 4 ? 32U : 128U); i++) {
+        uint8_t bit = (uint8_t)(0x80 >> i % 8);
+        first.b[i / 8] &= (uint8_t)~bit;
+        last.b[i / 8] |= bit;
+    }
+    return ip_classify(first) != IP_PUBLIC && ip_classify(first) == ip_classify(last);
+}
+
 static int
 check_resolved(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
@@ -102,14 +136,11 @@ check_resolved(struct loader *l, const struct node *v, const struct key_rule *ru
     if (check_strings(l, v, rule) < 0)
         return -1;
     for (const struct node *item = v->first; item != NULL; item = item->next) {
-        const char *slash = item->text.n > 0 ? memchr(item->text.p, '/', item->text.n) : NULL;
-        struct str address = { item->text.p, slash != NULL ? (size_t)(slash - item->text.p) : item->text.n };
-        struct str bits = { slash != NULL ? slash + 1 : NULL, slash != NULL ? item->text.n - address.n - 1 : 0 };
         size_t mark = schema_enter_index(l, i++);
         char shown[SHOW_MAX];
         struct ip ip;
-        uint64_t n;
-        if (!ip_parse(address, &ip) || (slash != NULL && !str_parse_u64(bits, ip.family == 4 ? 32 : 128, &n)))
+        uint64_t bits;
+        if (!parse_range(item->text, &ip, &bits))
             return schema_fail(l, item, "policy.srt.address", "%s is neither an address nor a range",
                                show(item->text, shown));
         schema_leave(l, mark);
@@ -299,6 +330,48 @@ check_required(struct loader *l, const struct node *root)
     return 0;
 }
 
+/* Whether egress keeps what @v, the value of a key that narrows the network, asks for. */
+static bool
+kept(const char *key, const struct node *v)
+{
+    if (strcmp(key, "stripResponseHeaders") == 0)
+        return v->n == 0;
+    if (strcmp(key, "refuseOpaqueTunnels") == 0)
+        return !v->truth;
+    if (strcmp(key, "ambiguousRequestTarget") == 0)
+        return str_eq(v->text, STR_LIT("asSpelled"));
+    for (const struct node *item = v->first; item != NULL; item = item->next)
+        if (!range_closed(item->text))
+            return false;
+    return true;
+}
+
+/* Where a host is allowed, keys that would narrow how it is reached have to be kept. After the walk: their types are
+ * right. */
+static int
+check_narrowing(struct loader *l, const struct node *network)
+{
+    static const struct { const char *key, *what; } narrowing[] = {
+        { "deniedResolvedAddresses", "refusing public addresses that an allowed name resolves to" },
+        { "stripResponseHeaders", "stripping headers" },
+        { "refuseOpaqueTunnels", "refusing tunnels that cannot be looked into" },
+        { "ambiguousRequestTarget", "judging how a request's target is spelled" },
+    };
+
+    for (size_t i = 0; i < sizeof(narrowing) / sizeof(narrowing[0]); i++) {
+        const struct node *v = node_member(network, narrowing[i].key);
+        size_t mark;
+        if (v == NULL || kept(narrowing[i].key, v))
+            continue;
+        mark = schema_enter_key(l, STR_LIT("network"));
+        schema_enter_key(l, str_of(narrowing[i].key));
+        not_yet(l, v, narrowing[i].what);
+        schema_leave(l, mark);
+        return -1;
+    }
+    return 0;
+}
+
 int
 srt_apply(struct loader *l, const struct node *root)
 {
@@ -307,6 +380,8 @@ srt_apply(struct loader *l, const struct node *root)
     if (schema_expect(l, root, NODE_MAP) < 0 || check_required(l, root) < 0 || preset_srt(p, l->err) < 0)
         return -1;
     if (schema_walk(l, root, top_rules) < 0)
+        return -1;
+    if (p->allow_domains.n > 0 && check_narrowing(l, node_member(root, "network")) < 0)
         return -1;
     if (!origin_explicit(&p->network.from) && p->allow_domains.n > 0) {
         p->network.v = NETWORK_ALLOWLIST;

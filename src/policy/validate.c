@@ -132,12 +132,14 @@ check_network(const struct policy *p, struct err *err)
                "rules about names cannot hold on the host's own network");
         return err_hint(err, "leave out the names, or \"network: host\"");
     }
-    if (p->srt)
-        return 0;       /* an SRT allowlist starts closed: nothing opens until egress can check names */
-    if (p->network.v == NETWORK_ALLOWLIST || named->n > 0) {
+    if (p->network.v == NETWORK_ALLOWLIST && p->mode.v == MODE_LIGHT) {
         const struct origin *from = named->n > 0 ? &named->v[0].from : &p->network.from;
-        REFUSE(from, NULL, "policy.network.not-yet", "reaching hosts by name is not in this release");
-        return err_hint(err, "leave it out (no network), or --network host for the host's whole network");
+        REFUSE(from, NULL, "policy.network.light", "light mode has no network of its own to open by name");
+        return err_hint(err, "use mode standard, or leave it out (no network)");
+    }
+    if (p->network.v == NETWORK_NONE && named->n > 0 && !p->srt) {
+        REFUSE(&named->v[0].from, NULL, "policy.network.closed", "rules about names, but the network is closed");
+        return err_hint(err, "leave them out, or say \"network: allowlist\"");
     }
     return 0;
 }

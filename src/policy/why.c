@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "match/host.h"
 #include "match/path.h"
 #include "policy/internal.h"
 #include "policy/place.h"
@@ -314,108 +313,5 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, why_ex
         why_write(p, &place, normal, exists, out);
     else
         why_read(p, &place, normal, op, out);
-    return 0;
-}
-
-/* --- hosts ----------------------------------------------------------------------------------------------------- */
-
-static int
-parse_target(const char *target, struct host *host, uint16_t *port, struct err *err)
-{
-    struct str name = { NULL, 0 };
-    struct ip ip;
-    char shown[SHOW_MAX];
-    enum host_fault fault;
-
-    *port = 0;
-    if (ip_parse(str_of(target), &ip))      /* an IPv6 address without brackets has no port */
-        fault = host_canonical(str_of(target), host);
-    else {
-        fault = host_split_port(str_of(target), &name, port);
-        if (fault == HOST_OK)
-            fault = host_canonical(name, host);
-    }
-    if (fault == HOST_OK)
-        return 0;
-    err_set(err, ERR_USAGE, host_fault_code(fault), "host %s %s", show(str_of(target), shown), host_fault_text(fault));
-    return err_hint(err, "write HOST or HOST:PORT");
-}
-
-static const struct policy_entry *
-matching(const struct policy_list *list, bool srt, bool deny, const struct host *host, uint16_t port)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        struct host_pattern pattern;
-        enum host_fault fault = srt ? host_pattern_srt(str_of(list->v[i].value), deny, &pattern)
-                                    : host_pattern_cloche(str_of(list->v[i].value), &pattern);
-        if (fault == HOST_OK && host_match(&pattern, host, port))
-            return &list->v[i];
-    }
-    return NULL;
-}
-
-int
-policy_decide_host(const struct policy *p, const char *target, struct why *out, struct err *err)
-{
-    const struct policy_entry *entry;
-    struct host host;
-    uint16_t port;
-
-    memset(out, 0, sizeof(*out));
-    if (parse_target(target, &host, &port, err) < 0)
-        return -1;
-    entry = matching(&p->deny_domains, p->srt, true, &host, port);
-    if (entry != NULL) {
-        answer(out, false, "deny-domain", entry, NULL);
-        say(out, "the rule \"%s\" refuses it", entry->written);
-        return 0;
-    }
-    entry = matching(&p->allow_domains, p->srt, false, &host, port);
-    if (entry != NULL) {
-        answer(out, true, "allow-domain", entry, NULL);
-        say(out, "the rule \"%s\" allows it", entry->written);
-        return 0;
-    }
-    answer(out, false, "network-no-rule", NULL, &p->network.from);
-    if (host.is_ip && ip_classify(host.ip) != IP_PUBLIC)
-        say(out, "%s is a %s address and no rule names it", host.name, ip_class_name(ip_classify(host.ip)));
-    else
-        say(out, "no rule names %s, and what no rule names is closed", host.name);
-    if (host.is_ip && host.ip.family == 6)
-        snprintf(out->flag, sizeof(out->flag), "--allow-domain [%s]", host.name);
-    else
-        snprintf(out->flag, sizeof(out->flag), "--allow-domain %s", host.name);
-    return 0;
-}
-
-int
-policy_why_host(const struct policy *p, const char *target, struct why *out, struct err *err)
-{
-    struct host host;
-    uint16_t port;
-
-    memset(out, 0, sizeof(*out));
-    if (parse_target(target, &host, &port, err) < 0)
-        return -1;
-    if (p->mode.v == MODE_OFF || p->network.v == NETWORK_HOST) {
-        answer(out, true, "network-host", NULL, &p->network.from);
-        say(out, "the sandbox has the host's own network");
-        return 0;
-    }
-    if (p->network.v == NETWORK_NONE) {
-        answer(out, false, "network-none", NULL, &p->network.from);
-        say(out, "the sandbox has no network");
-        if (p->mode.v != MODE_MAX)
-            snprintf(out->flag, sizeof(out->flag), "--network host");
-        return 0;
-    }
-    if (policy_decide_host(p, target, out, err) < 0)
-        return -1;
-    if (out->allowed) {
-        out->allowed = false;
-        out->reason = "network-not-yet";
-        say(out, "the rule \"%s\" names it, but this release opens no network by name", out->rule);
-        snprintf(out->flag, sizeof(out->flag), "--network host");
-    }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* policy/why.h: what a policy says about one path or one host, and which rule says it
+/* policy/why.h: what a policy says about one path, and which rule says it (about a host: egress/why_host.h)
  *
  * Pure but for the one question that the caller answers. Call on a validated policy.
  */
@@ -32,13 +32,5 @@ typedef bool why_exists(const char *path);
  * may be NULL: then everything exists. */
 int policy_why_path(const struct policy *p, const char *path, enum why_op op, why_exists *exists, struct why *out,
                     struct err *err);
-
-/* @target: HOST or HOST:PORT, in any spelling. 0, or -1 with @err when it is no host. */
-int policy_why_host(const struct policy *p, const char *target, struct why *out, struct err *err);
-
-/* What the lists of names alone say about @target, as egress will ask once it is there: denied, then allowed, then
- * denied for want of a rule. Addresses of always-blocked classes are refused unless an address is allowed by its own
- * text. */
-int policy_decide_host(const struct policy *p, const char *target, struct why *out, struct err *err);
 
 #endif

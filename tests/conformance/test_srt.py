@@ -154,12 +154,73 @@ def test_domain_patterns_that_srt_refuses(srt, domain):
     assert result.code == 1 and REFUSING in result.err, result
 
 
-def test_allowed_domains_open_nothing_yet_and_never_silently(srt, bait):
-    """Until the egress proxy is there, an allowlist either refuses, or the network stays closed."""
+RESOLVE = """
+import socket, sys
+for name in sys.argv[1:]:
+    try:
+        print(name, socket.getaddrinfo(name, 443, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+    except socket.gaierror:
+        print(name, None)
+"""
+
+
+def resolve(srt, *names):
+    result = srt("--", "/usr/bin/python3", "-c", RESOLVE, *names)
+    assert result.ok, result
+    return {name: address.startswith(("198.18.", "198.19."))
+            for name, address in (line.split() for line in result.out.splitlines())}
+
+
+def test_allowed_domains_are_found_and_no_others(srt):
+    """SRT's dialect: a star is any depth but not the name itself, and a denied name beats an allowed one."""
+    srt.settings(network={"allowedDomains": ["*.example.org", "registry.example:8443"],
+                          "deniedDomains": ["bad.example.org"]})
+    assert resolve(srt, "a.example.org", "a.b.example.org", "example.org", "evilexample.org", "bad.example.org",
+                   "registry.example", "other.example") == {
+        "a.example.org": True, "a.b.example.org": True, "example.org": False, "evilexample.org": False,
+        "bad.example.org": False, "registry.example": True, "other.example": False}
+
+
+def test_an_empty_allowlist_finds_nothing(srt):
+    srt.settings(network={"allowedDomains": [], "deniedDomains": ["bad.example.org"]})
+    assert resolve(srt, "example.org", "bad.example.org") == {"example.org": False, "bad.example.org": False}
+
+
+def test_proxy_variables_come_with_an_allowlist_and_beat_the_callers(srt):
+    names = ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "FTP_PROXY", "GRPC_PROXY", "DOCKER_HTTPS_PROXY")
+    show = "for n in %s RSYNC_PROXY; do eval echo \\$$n; done" % " ".join(names)
+    mine = {"ALL_PROXY": "socks5h://localhost:1", "HTTP_PROXY": "http://localhost:1"}
+    srt.settings(network={"allowedDomains": ["example.org"]})
+    lines = srt("-c", show, env=mine).out.split()
+    assert lines == ["http://198.18.0.1:3128"] * len(names) + ["198.18.0.1:3128"]
+    srt.settings()
+    assert srt("-c", "echo $ALL_PROXY $RSYNC_PROXY", env=mine).out == "socks5h://localhost:1\n"
+
+
+def test_allowed_domains_never_open_the_host_itself(srt, bait):
+    """Neither by name nor by address, directly or by the proxy that the environment names."""
     srt.settings(network={"allowedDomains": ["example.org", "localhost", "127.0.0.1"]})
     code = f"import socket; s=socket.create_connection(('127.0.0.1', {bait.tcp}), 3); print(s.recv(20))"
     result = srt("--", "/usr/bin/python3", "-c", code)
     assert not result.ok and "host service" not in result.out, result
+    for target in ("localhost", "127.0.0.1"):
+        code = ("import os, socket, urllib.parse; p = urllib.parse.urlsplit(os.environ['HTTPS_PROXY'])\n"
+                "s = socket.create_connection((p.hostname, p.port), 3)\n"
+                f"s.sendall(b'CONNECT {target}:{bait.tcp} HTTP/1.1\\r\\nHost: {target}:{bait.tcp}\\r\\n\\r\\n')\n"
+                "print(s.makefile('rb').read().decode())")
+        result = srt("--", "/usr/bin/python3", "-c", code)
+        assert result.out.startswith("HTTP/1.1 403 ") and "host service" not in result.out, result
+
+
+def test_narrowing_keys_that_are_not_kept_are_refused_with_an_open_network(srt):
+    for key, value in (("deniedResolvedAddresses", ["8.8.8.0/24"]), ("refuseOpaqueTunnels", True),
+                       ("stripResponseHeaders", ["Server"]), ("ambiguousRequestTarget", "refuse")):
+        srt.settings(network={"allowedDomains": ["example.org"], key: value})
+        result = srt("echo", "ran")
+        assert result.code == 1 and REFUSING in result.err and "ran" not in result.out, result
+        assert "[policy.srt.not-yet]" in result.err and f"network.{key}" in result.err, result
+        srt.settings(network={"allowedDomains": [], key: value})
+        assert srt("echo", "ran").out == "ran\n"
 
 
 # exit codes ----------------------------------------------------------------------------------------------------
@@ -330,7 +391,7 @@ def test_processes_of_the_host_are_not_reachable(srt, bait):
 
 # control fd ----------------------------------------------------------------------------------------------------
 def test_control_fd(srt):
-    """Updates concern the network, which is closed: the channel works, or the run is refused. Never ignored."""
+    """The channel works, or the run is refused. Never ignored."""
     srt.settings()
     ours, theirs = socket.socketpair()
     with ours, theirs:

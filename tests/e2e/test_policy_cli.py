@@ -256,6 +256,49 @@ def test_allowed_unix_socket_by_path(cloche, bait):
     assert "host service" in allowed.out, allowed
 
 
-def test_network_flags_that_are_not_there_yet_are_refused_not_ignored(cloche):
-    result = cloche("run", "--allow-domain", "example.org", "--", "true")
-    assert result.code == 125 and "[policy.network.not-yet]" in result.err, result
+@requirement("R12")
+@pytest.mark.parametrize("flags,code", [
+    (["--mode", "light", "--allow-domain", "example.org"], "policy.network.light"),
+    (["--mode", "light", "--network", "allowlist"], "policy.network.light"),
+    (["--network", "none", "--allow-domain", "example.org"], "policy.network.closed"),
+    (["--deny-domain", "example.org"], "policy.network.closed"),
+    (["--network", "host", "--allow-domain", "example.org"], "policy.network.both"),
+    (["--mode", "off", "--allow-domain", "example.org"], "policy.off.asks"),
+])
+def test_names_that_could_not_be_kept_are_refused(cloche, flags, code):
+    result = cloche("run", *flags, "--", "/bin/echo", "ran")
+    assert result.code == 125 and f"[{code}]" in result.err and "ran" not in result.out, result
+
+
+@requirement("R12")
+@pytest.mark.parametrize("mode", ["standard", "max"])
+def test_an_allowlist_is_taken_and_the_program_sees_names(cloche, mode):
+    """An allowed name gets an address that exists nowhere, another one none; `why` says the same."""
+    code = """
+import socket
+for name in ("a.example.org", "example.org", "bad.example.org", "other.example"):
+    try:
+        print(name, socket.getaddrinfo(name, 443, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+    except socket.gaierror:
+        print(name, None)
+"""
+    flags = ["--mode", mode, "--allow-domain", "*.example.org", "--deny-domain", "bad.example.org"]
+    result = cloche.sandbox(code, flags=flags)
+    answers = dict(line.split() for line in result.out.splitlines())
+    assert answers.pop("a.example.org").startswith(("198.18.", "198.19.")), result
+    assert answers == {"example.org": "None", "bad.example.org": "None", "other.example": "None"}, result
+    told = {name: why(cloche, *flags, "--host", f"{name}:443") for name in ("a.example.org", "bad.example.org", "other.example")}
+    assert [(t["verdict"], t["reason"], t["rule"]) for t in told.values()] == [
+        ("allowed", "allow-domain", "*.example.org"), ("denied", "deny-domain", "bad.example.org"),
+        ("denied", "network-no-rule", None)], told
+
+
+@requirement("R14")
+@pytest.mark.parametrize("host,reason", [("localhost:80", "local-name"), ("127.0.0.1:443", "always-blocked"),
+                                         ("169.254.169.254", "always-blocked"), ("10.9.9.9:80", "address-no-rule"),
+                                         ("metadata.google.internal", "metadata-name"), ("0x7f.1", "address-form")])
+def test_why_knows_what_no_rule_opens(cloche, host, reason):
+    said = why(cloche, "--allow-domain", "localhost", "--allow-domain", "127.0.0.1", "--allow-domain", "169.254.169.254",
+               "--allow-domain", "metadata.google.internal", "--host", host)
+    assert said["verdict"] == "denied" and said["reason"] == reason, said
+

@@ -9,6 +9,7 @@
 
 #include "policy_fixture.h"
 
+#define OPEN "\"network\": {\"allowedDomains\": [\"example.org\"], \"deniedDomains\": []"   /* the map stays open */
 #define NET "\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}"
 #define FS "\"filesystem\": {\"denyRead\": [], \"allowWrite\": [], \"denyWrite\": []}"
 
@@ -122,10 +123,21 @@ every_key_is_known(void **state)
         "\"tlsTerminate\": {}", "\"allowPlaintextHeaderSet\": false", "\"stripResponseHeaders\": [\"X\"]",
         "\"refuseOpaqueTunnels\": true", "\"requireHostMatch\": true", "\"ambiguousRequestTarget\": \"normalize\"",
     };
+    static const char *const open_network[] = {
+        "\"stripResponseHeaders\": []", "\"refuseOpaqueTunnels\": false", "\"requireHostMatch\": true",
+        "\"ambiguousRequestTarget\": \"asSpelled\"", "\"strictAllowlist\": true", "\"deniedDomainReasons\": {\"x\": \"y\"}",
+        "\"deniedResolvedAddresses\": [\"10.0.0.0/8\", \"172.16.0.0/12\", \"192.168.1.7\", \"127.0.0.0/8\", \"fc00::/7\"]",
+    };
     char text[1024];
     struct policy p;
 
     (void)state;
+    for (size_t i = 0; i < N(open_network); i++) {
+        snprintf(text, sizeof(text), "{" OPEN ", %s}, " FS "}", open_network[i]);
+        load_ok(&p, text);
+        assert_int_equal(p.network.v, NETWORK_ALLOWLIST);
+        policy_free(&p);
+    }
     for (size_t i = 0; i < N(more); i++) {
         snprintf(text, sizeof(text), "{" NET ", " FS ", %s}", more[i]);
         load_ok(&p, text);
@@ -180,6 +192,17 @@ refusals(void **state)
           "policy.srt.not-yet", 1, "parentProxy" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"ambiguousRequestTarget\": \"x\"}, " FS "}",
           "policy.srt.word", 1, "asSpelled" },
+        /* what narrows an open network and cannot be kept: not dropped (the closed network keeps it, see above) */
+        { "{" OPEN ",\n\"deniedResolvedAddresses\": [\"10.0.0.0/8\", \"203.0.112.0/22\"]}, " FS "}", "policy.srt.not-yet", 2,
+          "network.deniedResolvedAddresses" },
+        { "{" OPEN ", \"deniedResolvedAddresses\": [\"0.0.0.0/0\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
+        { "{" OPEN ", \"deniedResolvedAddresses\": [\"10.0.0.0/7\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
+        { "{" OPEN ", \"deniedResolvedAddresses\": [\"fc00::/6\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
+        { "{" OPEN ", \"deniedResolvedAddresses\": [\"8.8.8.8\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
+        { "{" OPEN ", \"stripResponseHeaders\": [\"X\"]}, " FS "}", "policy.srt.not-yet", 1, "stripResponseHeaders" },
+        { "{" OPEN ", \"refuseOpaqueTunnels\": true}, " FS "}", "policy.srt.not-yet", 1, "refuseOpaqueTunnels" },
+        { "{" OPEN ", \"ambiguousRequestTarget\": \"refuse\"}, " FS "}", "policy.srt.not-yet", 1, "ambiguousRequestTarget" },
+        { "{" OPEN ", \"ambiguousRequestTarget\": \"normalize\"}, " FS "}", "policy.srt.not-yet", 1, "ambiguousRequestTarget" },
         { "{" NET ", \"filesystem\": {\"denyRead\": [], \"allowWrite\": [], \"denyWrite\": [], \"disabled\": true}}",
           "policy.srt.not-yet", 1, "filesystem.disabled" },
         { "{" NET "," FS ", \"credentials\": {\"files\": [{\"path\": \"~/.netrc\", \"mode\": \"mask\"}]}}",

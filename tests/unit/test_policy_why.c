@@ -228,82 +228,12 @@ source_lines(void **state)
     policy_free(&p);
 }
 
-static void
-hosts(void **state)
-{
-    static const char *const host_network[] = { "--network", "host", NULL }, *const max[] = { "--mode", "max", NULL };
-    struct err err = ERR_INIT;
-    struct policy p;
-    struct why why;
-
-    (void)state;
-    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, NULL, &err), 0);
-    assert_int_equal(policy_why_host(&p, "example.org:443", &why, &err), 0);
-    assert_false(why.allowed);
-    assert_string_equal(why.reason, "network-none");
-    assert_string_equal(why.flag, "--network host");
-    assert_int_equal(policy_why_host(&p, "exa mple.org", &why, &err), -1);
-    assert_int_equal(policy_why_host(&p, "", &why, &err), -1);
-    assert_int_equal(policy_why_host(&p, "http://example.org", &why, &err), -1);
-    assert_string_equal(err.code, "policy.host.url");
-    policy_free(&p);
-    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, host_network, &err), 0);
-    assert_int_equal(policy_why_host(&p, "::1", &why, &err), 0);
-    assert_true(why.allowed);
-    assert_string_equal(why.source.name, "--network");
-    policy_free(&p);
-    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, max, &err), 0);
-    assert_int_equal(policy_why_host(&p, "example.org", &why, &err), 0);
-    assert_string_equal(why.flag, "");
-    policy_free(&p);
-}
-
-/* SRT's order: denied, then allowed, then closed (R02). */
-static void
-decisions(void **state)
-{
-    static const char text[] =
-        "{\"network\": {\"allowedDomains\": [\"*.example.org\", \"example.net:443\", \"10.1.1.1\"],\n"
-        "\"deniedDomains\": [\"bad.example.org\", \"*:22\"]},\n"
-        "\"filesystem\": {\"denyRead\": [], \"allowWrite\": [], \"denyWrite\": []}}";
-    static const struct { const char *target; bool allowed; const char *reason, *rule; } rows[] = {
-        { "a.example.org:443", true, "allow-domain", "*.example.org" },
-        { "A.B.Example.ORG.:443", true, "allow-domain", "*.example.org" },
-        { "example.org:443", false, "network-no-rule", "" },
-        { "evilexample.org", false, "network-no-rule", "" },
-        { "bad.example.org:443", false, "deny-domain", "bad.example.org" },
-        { "a.example.org:22", false, "deny-domain", "*:22" },
-        { "example.net:443", true, "allow-domain", "example.net:443" },
-        { "example.net:80", false, "network-no-rule", "" },
-        { "example.net", false, "network-no-rule", "" },
-        { "0x0a010101:80", true, "allow-domain", "10.1.1.1" },
-        { "169.254.169.254", false, "network-no-rule", "" },
-    };
-    struct err err = ERR_INIT;
-    struct policy p;
-    struct why why;
-
-    (void)state;
-    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_SRT, text, POLICY_SRT, NULL, &err), 0);
-    for (size_t i = 0; i < N(rows); i++) {
-        assert_int_equal(policy_decide_host(&p, rows[i].target, &why, &err), 0);
-        if (why.allowed != rows[i].allowed || strcmp(why.reason, rows[i].reason) != 0 || strcmp(why.rule, rows[i].rule) != 0)
-            fail_msg("%s: %d %s %s", rows[i].target, why.allowed, why.reason, why.rule);
-    }
-    /* what a run meets today is stricter, and `why` says so */
-    assert_int_equal(policy_why_host(&p, "a.example.org:443", &why, &err), 0);
-    assert_false(why.allowed);
-    assert_string_equal(why.reason, "network-not-yet");
-    policy_free(&p);
-}
-
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths), cmocka_unit_test(suggestions_work), cmocka_unit_test(source_lines),
         cmocka_unit_test(protected_names_by_depth),
-        cmocka_unit_test(hosts), cmocka_unit_test(decisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@
 #include "guest/guest_image.h"
 #include "wall/aside.h"
 #include "wall/caps.h"
+#include "wall/capture.h"
 #include "wall/cgroup.h"
 
 #ifndef MFD_EXEC
@@ -73,9 +74,8 @@ launch_say(int go, char what, const int *fds, size_t n, struct err *err)
     return sendmsg(go, &m, MSG_NOSIGNAL) == 1 ? 0 : err_sys(err, errno, "wall.go", "tell the child");
 }
 
-/* Wait for @what; its descriptors into @fds. Ends the child when the parent is gone. Returns how many, or -1. */
-static int
-listen_for(int go, char what, int fds[GO_FDS_MAX], struct err *err)
+int
+launch_hear(int go, char what, int fds[GO_FDS_MAX], struct err *err)
 {
     union { char bytes[CMSG_SPACE(GO_FDS_MAX * sizeof(int))]; struct cmsghdr align; } control;
     char said = 0;
@@ -89,15 +89,15 @@ listen_for(int go, char what, int fds[GO_FDS_MAX], struct err *err)
     while ((got = recvmsg(go, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
         ;
     if (got < 0)
-        return err_sys(err, errno, "wall.go", "wait for the parent");
+        return err_sys(err, errno, "wall.go", "wait for the other side");
     if (got == 0)
-        _exit(125);
+        return err_set(err, ERR_SYSTEM, "wall.go", "the other side is gone");
     c = CMSG_FIRSTHDR(&m);
     if (c != NULL && c->cmsg_type == SCM_RIGHTS) {
         n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(c), n * sizeof(int));
     }
-    return said == what ? (int)n : err_set(err, ERR_PROTOCOL, "wall.go", "the parent said something else");
+    return said == what ? (int)n : err_set(err, ERR_PROTOCOL, "wall.go", "the other side said something else");
 }
 
 static int
@@ -109,7 +109,7 @@ first_steps(const struct launch *l, struct err *err)
      * guest must not be killed before what it started: there it sees the end of its transport and ends them. */
     if (!l->plan->light && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
-    return listen_for(l->go, GO_MAPPED, none, err) < 0 ? -1 : 0;
+    return launch_hear(l->go, GO_MAPPED, none, err) < 0 ? -1 : 0;
 }
 
 /* The guest's executable, when the parent is done with its part; joins the cgroups. */
@@ -117,7 +117,7 @@ static int
 meet_parent(const struct launch *l, struct err *err)
 {
     int fds[GO_FDS_MAX];
-    int n = listen_for(l->go, GO_ENTER, fds, err);
+    int n = launch_hear(l->go, GO_ENTER, fds, err);
 
     if (n < 1)
         return n < 0 ? -1 : err_set(err, ERR_PROTOCOL, "wall.go", "the guest's image did not come");
@@ -189,13 +189,32 @@ light_user(const struct native_plan *plan, struct err *err)
 
 /* The network namespace is not made with the others, by clone: it alone costs half of that, and the root file system
  * is built meanwhile. Until then the child is in the host's network, and runs nothing but this file. */
+struct network {
+    bool capture;
+    int ns;
+    int listeners[CAPTURE_LISTENERS];
+};
+
 static int
 network(void *ctx, struct err *err)
 {
-    int *ns = ctx;
+    struct network *net = ctx;
 
-    *ns = ns_network(err);
-    return *ns < 0 ? -1 : 0;
+    net->ns = ns_network(err);
+    if (net->ns < 0)
+        return -1;
+    return net->capture ? capture_open(net->listeners, err) : 0;
+}
+
+/* The listeners to the parent; none of them stays here. */
+static int
+hand_out(int go, int listeners[CAPTURE_LISTENERS], struct err *err)
+{
+    int r = launch_say(go, GO_LISTENERS, listeners, CAPTURE_LISTENERS, err);
+
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        close_fd(&listeners[i]);
+    return r;
 }
 
 static int
@@ -210,7 +229,7 @@ static int
 namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
-    cleanup_close int net = -1;
+    struct network net = { .capture = plan->capture, .ns = -1 };
 
     /* a uid change drops capabilities unless told otherwise */
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
@@ -227,7 +246,10 @@ namespaces(const struct launch *l, struct err *err)
         return root_enter(&plan->root, err);
     if (aside_run(root_file_system, (void *)(uintptr_t)plan, network, &net, err) < 0)
         return -1;
-    return ns_enter_network(net, err);
+    if (ns_enter_network(net.ns, err) < 0)
+        return -1;
+    close_fd(&net.ns);
+    return plan->capture ? hand_out(l->go, net.listeners, err) : 0;
 }
 
 void

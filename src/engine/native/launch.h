@@ -17,8 +17,12 @@ struct launch {
 /* What the parent says. The child builds its root between the two, while the parent makes the cgroup. */
 #define GO_MAPPED 'm'           /* the id maps are written */
 #define GO_ENTER  'e'           /* first descriptor: the guest's executable; the others: `tasks` files to join */
-#define GO_FDS_MAX 4
+#define GO_LISTENERS 'n'        /* from the child: what wall/capture.h opened, in its order */
+#define GO_FDS_MAX 8
 
+/* One message with at most GO_FDS_MAX descriptors. launch_hear waits for @what and returns how many came into @fds
+ * (O_CLOEXEC); -1 with @err for anything else, and when the other side is gone. */
+int launch_hear(int go, char what, int fds[GO_FDS_MAX], struct err *err);
 int launch_say(int go, char what, const int *fds, size_t n, struct err *err);
 
 /* Never returns. */

@@ -133,6 +133,20 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
     return launch_say(sb->go, GO_ENTER, fds, n, err);
 }
 
+/* What the child opened inside for egress to accept on. When it failed, its own story is the better one. */
+static int
+take_listeners(struct sandbox *sb, struct err *err)
+{
+    int fds[GO_FDS_MAX];
+    int n = launch_hear(sb->go, GO_LISTENERS, fds, err);
+
+    if (n < 0)
+        return (void)native_setup_failed(sb, err), -1;
+    for (int i = 0; i < n && i < CAPTURE_LISTENERS; i++)
+        sb->listeners[i] = fds[i];
+    return n == CAPTURE_LISTENERS ? 0 : err_set(err, ERR_PROTOCOL, "wall.capture", "%d listeners came", n);
+}
+
 static int
 start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
@@ -173,7 +187,9 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
         return -1;
     if (launch_say(sb->go, GO_MAPPED, NULL, 0, err) < 0)
         return -1;
-    return let_in(sb, p, limits, err);
+    if (let_in(sb, p, limits, err) < 0)
+        return -1;
+    return sb->plan.capture ? take_listeners(sb, err) : 0;
 }
 
 /* What outlives a sandbox if nobody removes it. */
@@ -222,6 +238,8 @@ native_create(const struct policy *p, struct sandbox **out, struct err *err)
     sb->pid = -1;
     plan_init(&sb->plan);
     sb->pidfd = sb->go = sb->status = sb->transport = -1;
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        sb->listeners[i] = -1;
     sb->cgroup = (struct cgroup)CGROUP_INIT;
     sb->janitor = (struct janitor)JANITOR_INIT;
     if (build(sb, p, err) < 0) {
@@ -373,6 +391,8 @@ native_destroy(struct sandbox *sb, struct err *err)
     close_fd(&sb->pidfd);
     close_fd(&sb->go);
     close_fd(&sb->status);
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        close_fd(&sb->listeners[i]);
     janitor_dismiss(&sb->janitor, cgroup_destroy(&sb->cgroup) && light_folder_remove(&sb->plan, NULL) == 0);
     if (sb->abandoned && sb->plan.cow.id[0] != '\0')
         cow_discard(&sb->plan.cow, NULL);

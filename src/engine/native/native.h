@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "engine/engine.h"
 #include "engine/native/plan.h"
+#include "wall/capture.h"
 #include "wall/cgroup.h"
 #include "wall/janitor.h"
 
@@ -22,6 +23,7 @@ struct sandbox {
     int go;                     /* kept open: its end tells a child that waits that we are gone */
     int status;
     int transport;
+    int listeners[CAPTURE_LISTENERS];   /* with a captured network: egress accepts on them; else -1 */
     uint64_t memory_limit;
     uint64_t cpu_us;            /* after native_kill */
     struct cgroup_usage last;   /* before native_kill: a scope goes with its last process */

@@ -51,6 +51,7 @@ struct native_plan {
     bool privileged;        /* real root: own host uid, idmapped trees */
     bool light;             /* no namespaces */
     bool own_net;
+    bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */
     struct ns_ids ids;
     struct root_plan root;
     struct root_item *items;

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "engine/native/plan.h"
 #include "policy/place.h"
+#include "wall/capture.h"
 
 #define COPY_MAX    (64 * 1024)     /* bytes of a file that is copied instead of bound */
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -147,7 +148,10 @@ etc(struct native_plan *plan, const struct policy *p, struct err *err)
         etc_file(plan, "/etc/nsswitch.conf",
                  plan_printf(plan, "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n"
                              "protocols: files\nnetworks: files\n"), err) < 0 ||
-        etc_file(plan, "/etc/resolv.conf", plan_printf(plan, "# the network is closed\n"), err) < 0)
+        etc_file(plan, "/etc/resolv.conf",
+                 plan->capture ? plan_printf(plan, "nameserver %s\noptions timeout:2 attempts:2\n",
+                                             CAPTURE_SERVICE_ADDRESS)
+                               : plan_printf(plan, "# the network is closed\n"), err) < 0)
         return -1;
     return 0;
 }
@@ -292,6 +296,21 @@ env_inherit(struct env_builder *b, struct err *err)
     return 0;
 }
 
+/* Nothing depends on these; some programs are quicker, or say more when a host is refused, with a proxy to talk to. */
+static int
+env_proxies(struct env_builder *b, struct err *err)
+{
+    static const char *const names[] = { "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY" };
+    const char *url = plan_printf(b->plan, "http://%s:%d", CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (url == NULL || env_put(b, names[i], url, err) < 0)
+            return -1;
+    return env_put(b, "no_proxy", "localhost,127.0.0.1,::1,[::1]", err) < 0 ||
+                   env_put(b, "NO_PROXY", "localhost,127.0.0.1,::1,[::1]", err) < 0
+               ? -1 : 0;
+}
+
 int
 plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
@@ -325,7 +344,7 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
         if (own_home && env_put(&b, "TMPDIR", "/tmp", err) < 0)
             return -1;
     }
-    if (env_put(&b, "CLOCHE_SANDBOX", id, err) < 0)
+    if (env_put(&b, "CLOCHE_SANDBOX", id, err) < 0 || (plan->capture && env_proxies(&b, err) < 0))
         return -1;
     for (size_t i = 0; i < p->n_env; i++) {
         if (p->env[i].value == NULL ? env_pass(&b, p->env[i].name, err) < 0

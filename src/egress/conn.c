@@ -1,0 +1,563 @@
+/* egress/conn.c: see conn.h */
+#include "egress/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define FIRST_MS   15000        /* to say where it wants to go */
+#define DIAL_MS    10000        /* for each address */
+#define IDLE_MS    600000       /* neither direction moves */
+#define LINGER_MS  2000
+#define READ_CHUNK 16384
+#define SOCKET_BUFFER (512 * 1024)  /* the kernel doubles it for its own bookkeeping */
+
+static void on_client(struct watch *w, uint32_t events);
+static void on_server(struct watch *w, uint32_t events);
+
+static void
+patience(struct conn *c, uint64_t ms)
+{
+    c->deadline_ms = c->e->loop.now_ms + ms;
+}
+
+void
+conn_end(struct conn *c)
+{
+    struct egress *e = c->e;
+
+    if (c->state == CONN_ENDED)
+        return;
+    if (c->state == CONN_RESOLVING)
+        resolver_forget(e->resolver, c);
+    c->state = CONN_ENDED;
+    loop_drop(&e->loop, &c->client);
+    loop_drop(&e->loop, &c->server);
+    relay_close(&c->up);
+    relay_close(&c->down);
+    buf_free(&c->in);
+    if (c->held)
+        fake_release(e->fakes, &c->meant);
+    if (c->prev != NULL)
+        c->prev->next = c->next;
+    else
+        e->conns = c->next;
+    if (c->next != NULL)
+        c->next->prev = c->prev;
+    c->next = e->ended;
+    e->ended = c;
+    e->n_conns--;
+}
+
+void
+conn_free_ended(struct egress *e)
+{
+    while (e->ended != NULL) {
+        struct conn *c = e->ended;
+        e->ended = c->next;
+        free(c);
+    }
+}
+
+void
+conn_close_all(struct egress *e)
+{
+    while (e->conns != NULL)
+        conn_end(e->conns);
+    conn_free_ended(e);
+}
+
+int
+conn_say(struct conn *c, const void *p, size_t n)
+{
+    /* a fresh socket takes this; one that does not belongs to a client that reads nothing */
+    return send(c->client.fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -1;
+}
+
+/* --- what the client is told ------------------------------------------------------------------------------------ */
+
+static void
+linger(struct conn *c)
+{
+    c->state = CONN_LINGER;
+    loop_drop(&c->e->loop, &c->server);
+    buf_free(&c->in);
+    patience(c, LINGER_MS);
+    if (c->client_eof || shutdown(c->client.fd, SHUT_WR) < 0 || loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
+        conn_end(c);
+}
+
+static int
+say_http(struct conn *c, unsigned status, const char *phrase, const char *reason, const char *detail, struct str rule)
+{
+    cleanup_buf struct buf out = BUF_INIT(8192), body = BUF_INIT(4096);
+    const struct http1_add add[] = {
+        { STR_LIT("Content-Type"), STR_LIT("text/plain; charset=utf-8") },
+        { STR_LIT("X-Cloche-Denied"), str_of(reason) },
+    };
+    struct http1_response_out r = { .status = status, .reason = str_of(phrase),
+                                    .method = c->is_head ? STR_LIT("HEAD") : STR_LIT("GET") };
+
+    buf_printf(&body, "cloche: %.*s:%u: %s%s%s", (int)c->host.n, c->host.name, c->port, reason,
+               detail[0] != '\0' ? ": " : "", detail);
+    if (rule.n > 0)
+        buf_printf(&body, " (rule %.*s)", (int)rule.n, rule.p);
+    buf_puts(&body, status == 403 ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
+    r.out = (struct http1_out){ .add = add, .n_add = 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
+                                .connection = HTTP1_CONN_CLOSE };
+    if (http1_write_response(&out, &r) < 0 || (!c->is_head && buf_append(&out, body.p, body.n) < 0))
+        return -1;
+    return conn_say(c, out.p, out.n);
+}
+
+static void
+say_failure(struct conn *c, unsigned status, const char *phrase, enum socks5_code code, const char *reason,
+            const char *detail, struct str rule)
+{
+    /* fatal, access_denied (RFC 8446 §6.2) */
+    static const uint8_t alert[] = { 21, 3, 1, 0, 2, 2, 49 };
+    uint8_t reply[SOCKS5_REPLY_MAX];
+    int r = 0;
+
+    switch (c->speech) {
+    case SPEECH_NONE: break;
+    case SPEECH_HTTP:
+    case SPEECH_CONNECT: r = say_http(c, status, phrase, reason, detail, rule); break;
+    case SPEECH_SOCKS: r = conn_say(c, reply, socks5_reply(code, NULL, 0, reply)); break;
+    case SPEECH_TLS: r = conn_say(c, alert, sizeof(alert)); break;
+    }
+    if (r < 0)
+        conn_end(c);
+    else
+        linger(c);
+}
+
+void
+conn_refuse(struct conn *c, const char *reason, const char *detail, struct str rule)
+{
+    say_failure(c, 403, "Forbidden", SOCKS5_NOT_ALLOWED, reason, detail, rule);
+}
+
+void
+conn_unreachable(struct conn *c, int saved_errno, const char *why)
+{
+    bool slow = saved_errno == ETIMEDOUT;
+
+    say_failure(c, slow ? 504 : 502, slow ? "Gateway Timeout" : "Bad Gateway",
+                saved_errno != 0 ? socks5_code_of(saved_errno) : SOCKS5_HOST_UNREACHABLE, "unreachable", why,
+                (struct str){ "", 0 });
+}
+
+/* --- resolving and dialling -------------------------------------------------------------------------------------- */
+
+static void dial_next(struct conn *c, int saved_errno);
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+};
+
+static socklen_t
+address_of(const struct ip *ip, uint16_t port, union address *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (ip->family == 4) {
+        out->four = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+        memcpy(&out->four.sin_addr, ip->b, 4);
+        return sizeof(out->four);
+    }
+    out->six = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
+    memcpy(&out->six.sin6_addr, ip->b, 16);
+    return sizeof(out->six);
+}
+
+/* Addresses of the host's that came after our start (DHCP, a VPN), and whatever else it routes to itself: to those it
+ * would speak from the address itself. No packet is sent for this. */
+static bool
+is_hosts_own(const union address *to, socklen_t n)
+{
+    cleanup_close int fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    union address from;
+    socklen_t size = sizeof(from);
+
+    if (fd < 0 || connect(fd, &to->any, n) < 0 || getsockname(fd, &from.any, &size) < 0)
+        return false;       /* then connect(2) has something to say about it too */
+    return to->any.sa_family == AF_INET ? from.four.sin_addr.s_addr == to->four.sin_addr.s_addr
+                                        : memcmp(&from.six.sin6_addr, &to->six.sin6_addr, 16) == 0;
+}
+
+/* What the kernel may hold for a reader that does not read; more would be the host's memory. */
+static void
+limit_buffers(int fd)
+{
+    const int size = SOCKET_BUFFER;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+}
+
+static int
+dial(struct conn *c, const struct ip *ip)
+{
+    union address to;
+    socklen_t n = address_of(ip, c->port, &to);
+    const int on = 1;
+
+    if (is_hosts_own(&to, n)) {
+        errno = EACCES;
+        return -1;
+    }
+
+    c->server = (struct watch){ .fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+                                .ready = on_server, .owner = c };
+    if (c->server.fd < 0)
+        return -1;
+    (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    limit_buffers(c->server.fd);
+    if (connect(c->server.fd, &to.any, n) < 0 && errno != EINPROGRESS)
+        return -1;
+    return loop_watch(&c->e->loop, &c->server, EPOLLOUT);
+}
+
+static void
+dial_next(struct conn *c, int saved_errno)
+{
+    while (c->next_address < c->n_addresses) {
+        loop_drop(&c->e->loop, &c->server);
+        patience(c, DIAL_MS);
+        if (dial(c, &c->addresses[c->next_address++]) == 0)
+            return;
+        saved_errno = errno;
+    }
+    loop_drop(&c->e->loop, &c->server);
+    conn_unreachable(c, saved_errno != 0 ? saved_errno : EHOSTUNREACH, strerror(saved_errno));
+}
+
+static void
+dialled(struct conn *c)
+{
+    static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    uint8_t reply[SOCKS5_REPLY_MAX];
+    bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS;
+
+    if ((c->speech == SPEECH_CONNECT && conn_say(c, established, sizeof(established) - 1) < 0) ||
+        (c->speech == SPEECH_SOCKS && conn_say(c, reply, socks5_reply(SOCKS5_SUCCEEDED, NULL, 0, reply)) < 0)) {
+        conn_end(c);
+        return;
+    }
+    patience(c, IDLE_MS);
+    if (!tunnel) {
+        conn_relay(c);
+        return;
+    }
+    c->state = CONN_INNER;
+    c->speech = SPEECH_NONE;
+    c->seen = 0;
+    /* on ports of their own the server may speak first, and ends the watch for a host's name by that */
+    if (loop_watch(&c->e->loop, &c->server, c->port == 80 || c->port == 443 ? 0 : EPOLLIN) < 0)
+        conn_end(c);
+    else
+        conn_inner(c);
+}
+
+static void
+judge_and_dial(struct conn *c)
+{
+    const struct decide_request request = { .via = DECIDE_TCP, .host = { c->host.name, c->host.n }, .port = c->port };
+    struct decide_verdict verdict;
+
+    decide_address(c->e->rules, c->addresses, c->n_addresses, c->port, &verdict);
+    if (verdict.kind != DECIDE_ALLOW) {
+        log_decision(c->e, &request, &verdict);
+        conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
+        return;
+    }
+    c->state = CONN_DIALLING;
+    c->next_address = 0;
+    dial_next(c, 0);
+}
+
+static void
+on_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
+{
+    struct conn *c = ctx;
+
+    c->state = CONN_DIALLING;       /* nothing is asked any more */
+    if (n == 0) {
+        conn_unreachable(c, 0, why);
+        return;
+    }
+    memcpy(c->addresses, addresses, n * sizeof(*addresses));
+    c->n_addresses = n;
+    judge_and_dial(c);
+}
+
+void
+conn_go(struct conn *c, const struct ip *literal)
+{
+    /* until the far end is there the client has to wait; its end is noticed then */
+    if (loop_watch(&c->e->loop, &c->client, 0) < 0) {
+        conn_end(c);
+        return;
+    }
+    if (literal != NULL || c->host.is_ip) {
+        c->addresses[0] = literal != NULL ? *literal : c->host.ip;
+        c->n_addresses = 1;
+        judge_and_dial(c);
+        return;
+    }
+    c->state = CONN_RESOLVING;
+    patience(c, FIRST_MS);
+    resolver_ask(c->e->resolver, c->host.name, on_resolved, c);
+}
+
+/* --- passing bytes ----------------------------------------------------------------------------------------------- */
+
+void
+conn_up_broken(struct conn *c)
+{
+    c->up_broken = true;
+    c->up.done = true;
+    c->body_done = true;
+    c->may_go = 0;
+    buf_reset(&c->in);
+}
+
+/* What was read before the relay. 1: all of it is out; 0: the server takes no more now. */
+static int
+flush_in(struct conn *c)
+{
+    while (c->in.n > 0) {
+        ssize_t n = send(c->server.fd, c->in.p, c->in.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return 0;
+        if (n < 0)
+            conn_up_broken(c);
+        else
+            buf_consume(&c->in, (size_t)n);
+    }
+    return 1;
+}
+
+static void
+relay_step(struct conn *c)
+{
+    uint64_t moved = c->up.moved + c->down.moved;
+    int flushed = c->plain_http ? http_pass_body(c) : flush_in(c);
+    bool up_open = flushed == 1 && !c->plain_http;
+    uint32_t client = 0, server = 0;
+
+    /* an early answer (413, 401 ...) reaches the client although the server takes no more of its request */
+    if (up_open && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
+        conn_up_broken(c);
+    if (flushed < 0 || relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
+        conn_end(c);
+        return;
+    }
+    if (c->down.done && (c->plain_http || c->up.done)) {
+        linger(c);
+        return;
+    }
+    if (c->up.moved + c->down.moved != moved || c->in.n > 0)
+        patience(c, IDLE_MS);
+    if (up_open ? !c->up_broken && relay_wants_input(&c->up) : c->plain_http && !c->client_eof && c->in.n == 0)
+        client |= EPOLLIN;
+    if (relay_wants_output(&c->down))
+        client |= EPOLLOUT;
+    if (relay_wants_input(&c->down))
+        server |= EPOLLIN;
+    if (flushed == 0 || (!c->up_broken && relay_wants_output(&c->up)))
+        server |= EPOLLOUT;
+    if (loop_watch(&c->e->loop, &c->client, client) < 0 || loop_watch(&c->e->loop, &c->server, server) < 0)
+        conn_end(c);
+}
+
+void
+conn_relay(struct conn *c)
+{
+    c->state = CONN_RELAY;
+    c->speech = SPEECH_NONE;
+    patience(c, IDLE_MS);
+    relay_step(c);
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------ */
+
+ssize_t
+conn_read(struct conn *c)
+{
+    char chunk[READ_CHUNK];
+    ssize_t n = recv(c->client.fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (n == 0)
+        c->client_eof = true;
+    return buf_append(&c->in, chunk, (size_t)n) < 0 ? -1 : n;
+}
+
+static void
+on_client(struct watch *w, uint32_t events)
+{
+    struct conn *c = w->owner;
+    char away[READ_CHUNK];
+    ssize_t n;
+
+    switch (c->state) {
+    case CONN_FIRST:
+    case CONN_INNER:
+        if (conn_read(c) < 0)
+            conn_end(c);
+        else if (c->state == CONN_FIRST)
+            conn_first(c);
+        else
+            conn_inner(c);
+        break;
+    case CONN_RELAY: relay_step(c); break;
+    case CONN_LINGER:
+        n = recv(c->client.fd, away, sizeof(away), MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            conn_end(c);
+        break;
+    case CONN_RESOLVING:
+    case CONN_DIALLING:
+    case CONN_ENDED:
+        if (events & (EPOLLERR | EPOLLHUP))
+            conn_end(c);
+        break;
+    }
+}
+
+static void
+on_server(struct watch *w, uint32_t events)
+{
+    struct conn *c = w->owner;
+    int saved_errno = 0;
+    socklen_t n = sizeof(saved_errno);
+
+    (void)events;
+    if (c->state == CONN_DIALLING) {
+        if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &saved_errno, &n) < 0 || saved_errno != 0)
+            dial_next(c, saved_errno);
+        else
+            dialled(c);
+    } else if (c->state == CONN_INNER) {
+        /* The server speaks first: no protocol that names a host does that. A client that has begun is heard out. */
+        if (c->in.n == 0)
+            conn_relay(c);
+        else
+            loop_watch(&c->e->loop, &c->server, 0);
+    } else if (c->state == CONN_RELAY) {
+        relay_step(c);
+    }
+}
+
+void
+conn_tick(struct egress *e)
+{
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (e->loop.now_ms < c->deadline_ms)
+            continue;
+        if (c->state == CONN_DIALLING)
+            dial_next(c, ETIMEDOUT);
+        else if (c->state == CONN_RESOLVING)
+            resolver_forget(e->resolver, c), conn_unreachable(c, ETIMEDOUT, "the name was not answered for");
+        else
+            conn_end(c);
+    }
+}
+
+/* --- arrival ----------------------------------------------------------------------------------------------------- */
+
+/* The address that the client connected to. */
+static bool
+meant(int fd, struct ip *out)
+{
+    const struct in6_addr *six;
+    struct sockaddr_storage a;
+    socklen_t n = sizeof(a);
+
+    memset(out, 0, sizeof(*out));
+    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
+        return false;
+    if (a.ss_family == AF_INET) {
+        out->family = 4;
+        memcpy(out->b, &((const struct sockaddr_in *)&a)->sin_addr, 4);
+        return true;
+    }
+    six = &((const struct sockaddr_in6 *)&a)->sin6_addr;
+    out->family = IN6_IS_ADDR_V4MAPPED(six) ? 4 : 6;
+    memcpy(out->b, six->s6_addr + (out->family == 4 ? 12 : 0), out->family == 4 ? 4 : 16);
+    return a.ss_family == AF_INET6;
+}
+
+static void
+arrive(struct egress *e, enum capture_listener came, int fd)
+{
+    struct conn *c = calloc(1, sizeof(*c));
+    const int on = 1;
+
+    if (c == NULL) {
+        close(fd);
+        return;
+    }
+    *c = (struct conn){ .e = e, .came = came, .in = BUF_INIT(CONN_FIRST_MAX), .up = RELAY_INIT, .down = RELAY_INIT,
+                        .client = { .fd = fd, .ready = on_client, .owner = c }, .server = WATCH_INIT,
+                        .next = e->conns };
+    if (e->conns != NULL)
+        e->conns->prev = c;
+    e->conns = c;
+    e->n_conns++;
+    patience(c, FIRST_MS);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    limit_buffers(fd);
+    if (!meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
+        conn_end(c);
+        return;
+    }
+    c->held = fake_hold(e->fakes, &c->meant, &c->host);
+    c->port = came == CAPTURE_TLS ? 443 : 80;
+    c->speech = came == CAPTURE_TLS ? SPEECH_TLS : came == CAPTURE_HTTP ? SPEECH_HTTP : SPEECH_NONE;
+}
+
+void
+conn_on_listener(struct watch *w, uint32_t events)
+{
+    struct egress *e = w->owner;
+    enum capture_listener came = (enum capture_listener)(w - e->listeners);
+
+    (void)events;
+    for (int i = 0; i < 64; i++) {
+        int fd = e->n_conns < EGRESS_CONNS_MAX ? accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+        if (fd < 0 && (e->n_conns == EGRESS_CONNS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                       errno == ENOBUFS)) {
+            /* what waits in the queue would wake us for nothing: it waits until there is room */
+            e->full_at = e->n_conns;
+            e->full_ms = e->loop.now_ms;
+            loop_watch(&e->loop, w, 0);
+        }
+        if (fd < 0)
+            return;
+        arrive(e, came, fd);
+    }
+}
+
+void
+conn_make_room(struct egress *e)
+{
+    /* some have ended, or (for want of something else than room) a while has passed */
+    if (e->full_ms == 0 || (e->n_conns + e->full_at / 16 >= e->full_at && e->loop.now_ms - e->full_ms < 1000))
+        return;
+    e->full_ms = 0;
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        loop_watch(&e->loop, &e->listeners[i], EPOLLIN);
+}

@@ -1,0 +1,56 @@
+/* egress/egress.h: cloche-egress, one process for one sandbox's network
+ *
+ * It holds the listeners that were opened inside the sandbox's network namespace and lives itself in the host's. Each
+ * connection that arrives is asked where it wants to go (a name: from its address, its proxy request, its ClientHello),
+ * decided on once (decide.h), resolved once, and then carried. It reads what a stranger wrote and holds no secret.
+ */
+#ifndef CLOCHE_EGRESS_EGRESS_H
+#define CLOCHE_EGRESS_EGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "egress/decide.h"
+#include "egress/fake.h"
+#include "egress/loop.h"
+#include "egress/resolve.h"
+#include "wall/capture.h"
+
+#define EGRESS_CONNS_MAX 1024       /* more wait in the listeners' queues; each may hold some 3 MiB of kernel memory */
+
+struct conn;
+
+struct egress {
+    struct loop loop;
+    struct resolver *resolver;
+    struct fake_table *fakes;
+    struct decide_rules *rules;
+    struct watch listeners[CAPTURE_LISTENERS];
+    struct watch control;       /* the supervisor: its end is ours; decisions go there */
+    struct conn *conns;         /* live */
+    struct conn *ended;         /* to be freed after this round */
+    size_t n_conns;
+    uint64_t unsaid;            /* decisions that the supervisor did not take */
+    uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
+    size_t full_at;             /* connections at that time */
+    bool over;
+};
+
+/* dns.c: a query came. */
+void dns_on_udp(struct watch *w, uint32_t events);
+/* One query of @n bytes to its answer (0: none); @tcp: no size limit. */
+size_t dns_answer(struct egress *e, const uint8_t *query, size_t n, bool tcp, uint8_t *out, size_t size);
+
+/* conn.c */
+void conn_on_listener(struct watch *w, uint32_t events);
+void conn_tick(struct egress *e);       /* deadlines */
+void conn_make_room(struct egress *e);  /* accept again, when that had stopped */
+void conn_free_ended(struct egress *e);
+void conn_close_all(struct egress *e);
+
+/* log.c: tell the supervisor what was decided. Never blocks; what does not fit is counted. */
+void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
+
+#endif

@@ -1,0 +1,77 @@
+/* egress/loop.c: see loop.h */
+#include "egress/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH 256
+
+uint64_t
+loop_clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int
+loop_init(struct loop *l, struct err *err)
+{
+    l->now_ms = loop_clock_ms();
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return l->epoll < 0 ? err_sys(err, errno, "egress.loop", "epoll") : 0;
+}
+
+void
+loop_close(struct loop *l)
+{
+    if (l->epoll >= 0)
+        close(l->epoll);
+    l->epoll = -1;
+}
+
+int
+loop_watch(struct loop *l, struct watch *w, uint32_t events)
+{
+    struct epoll_event e = { .events = events, .data = { .ptr = w } };
+    int how = w->events == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+
+    if (w->events == events || w->fd < 0)
+        return 0;
+    if (epoll_ctl(l->epoll, how, w->fd, &e) < 0)
+        return -1;
+    w->events = events;
+    return 0;
+}
+
+void
+loop_drop(struct loop *l, struct watch *w)
+{
+    if (w->fd < 0)
+        return;
+    loop_watch(l, w, 0);
+    close(w->fd);
+    w->fd = -1;
+    w->events = 0;
+}
+
+int
+loop_round(struct loop *l, int ms, struct err *err)
+{
+    struct epoll_event came[BATCH];
+    int n = epoll_wait(l->epoll, came, BATCH, ms);
+
+    l->now_ms = loop_clock_ms();
+    if (n < 0)
+        return errno == EINTR ? 0 : err_sys(err, errno, "egress.loop", "epoll_wait");
+    for (int i = 0; i < n; i++) {
+        struct watch *w = came[i].data.ptr;
+        /* an earlier callback of this round may have ended it */
+        if (w->fd >= 0 && w->events != 0)
+            w->ready(w, came[i].events);
+    }
+    return 0;
+}

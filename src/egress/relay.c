@@ -1,0 +1,108 @@
+/* egress/relay.c: see relay.h */
+#include "egress/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define ROUNDS 16       /* a fast stream gives way to others after that many fillings of its pipe */
+
+static int
+relay_open(struct relay *r)
+{
+    int ends[2], size;
+
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    r->in = ends[1];
+    r->out = ends[0];
+    size = fcntl(r->out, F_GETPIPE_SZ);
+    r->full = size > 0 ? (size_t)size : 65536;
+    return 0;
+}
+
+void
+relay_close(struct relay *r)
+{
+    close_fd(&r->in);
+    close_fd(&r->out);
+}
+
+bool
+relay_wants_input(const struct relay *r)
+{
+    return !r->eof && !r->stuck && r->held < r->full;
+}
+
+bool
+relay_wants_output(const struct relay *r)
+{
+    return r->held > 0;
+}
+
+/* 1: something moved; 0: would block or nothing to do; -1: broken. */
+static int
+fill(struct relay *r, int from)
+{
+    ssize_t n;
+
+    if (!relay_wants_input(r))
+        return 0;
+    n = splice(from, NULL, r->in, NULL, r->full - r->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n < 0 && errno == EAGAIN) {
+        /* nothing came, or there is no slot: which of the two is known only when the pipe is empty. Waiting for input
+         * while there is no slot would never sleep. */
+        r->stuck = r->held > 0;
+        return 0;
+    }
+    if (n < 0)
+        return errno == EINTR ? 0 : -1;
+    if (n == 0)
+        r->eof = true;
+    r->held += (size_t)n;
+    return n > 0;
+}
+
+static int
+drain(struct relay *r, int to)
+{
+    ssize_t n;
+
+    if (r->held == 0)
+        return 0;
+    /* never SPLICE_F_MORE: TCP would hold a short last piece back for 200 ms */
+    n = splice(r->out, NULL, to, NULL, r->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+    r->stuck = false;
+    r->held -= (size_t)n;
+    r->moved += (uint64_t)n;
+    return 1;
+}
+
+int
+relay_pump(struct relay *r, int from, int to)
+{
+    if (r->done)
+        return 0;
+    if (r->in < 0 && relay_open(r) < 0)
+        return -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        int got = fill(r, from), gave = got < 0 ? -1 : drain(r, to);
+
+        if (gave < 0)
+            return -1;
+        if (got == 0 && gave == 0)
+            break;
+    }
+    if (r->eof && r->held == 0) {
+        r->done = true;
+        /* half-close: the other direction goes on */
+        if (shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN)
+            return -1;
+    }
+    return 0;
+}

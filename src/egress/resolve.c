@@ -1,0 +1,197 @@
+/* egress/resolve.c: see resolve.h */
+#include "egress/resolve.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <ares.h>
+
+#define SOCKETS_MAX 64
+#define TIMEOUT_MS  3000
+#define TRIES       2
+#define ASKING_MAX  4096
+
+struct asking {
+    struct resolver *r;
+    resolve_fn *fn;             /* NULL: forgotten */
+    void *ctx;
+    struct asking *next;
+};
+
+struct resolver {
+    struct loop *loop;
+    ares_channel channel;
+    struct watch sockets[SOCKETS_MAX];  /* c-ares opens and closes the descriptors; here they are only watched */
+    struct asking *asking;
+    size_t n;
+};
+
+static void
+on_socket(struct watch *w, uint32_t events)
+{
+    struct resolver *r = w->owner;
+
+    ares_process_fd(r->channel, events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? w->fd : ARES_SOCKET_BAD,
+                    events & EPOLLOUT ? w->fd : ARES_SOCKET_BAD);
+}
+
+/* c-ares says what it wants of one of its sockets; nothing: it is about to close it. */
+static void
+on_state(void *data, ares_socket_t fd, int readable, int writable)
+{
+    struct resolver *r = data;
+    struct watch *free_one = NULL, *w = NULL;
+    uint32_t events = (readable ? (uint32_t)EPOLLIN : 0) | (writable ? (uint32_t)EPOLLOUT : 0);
+
+    for (size_t i = 0; i < SOCKETS_MAX; i++) {
+        if (r->sockets[i].fd == fd)
+            w = &r->sockets[i];
+        else if (r->sockets[i].fd < 0 && free_one == NULL)
+            free_one = &r->sockets[i];
+    }
+    if (w == NULL && events != 0 && free_one != NULL) {
+        w = free_one;
+        *w = (struct watch){ .fd = fd, .ready = on_socket, .owner = r };
+    }
+    if (w == NULL)
+        return;     /* no room: that query times out */
+    loop_watch(r->loop, w, events);
+    if (events == 0)
+        w->fd = -1;
+}
+
+struct resolver *
+resolver_new(struct loop *l, struct err *err)
+{
+    struct resolver *r = calloc(1, sizeof(*r));
+    /* no search list: "name.its-domain" is another name, which no rule allowed; no HOSTALIASES */
+    struct ares_options options = { .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES, .timeout = TIMEOUT_MS,
+                                    .tries = TRIES, .sock_state_cb = on_state, .sock_state_cb_data = r };
+    int status;
+
+    if (r == NULL) {
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    r->loop = l;
+    for (size_t i = 0; i < SOCKETS_MAX; i++)
+        r->sockets[i].fd = -1;
+    status = ares_library_init(ARES_LIB_INIT_ALL);
+    if (status == ARES_SUCCESS)
+        status = ares_init_options(&r->channel, &options,
+                                   ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
+    if (status == ARES_SUCCESS)
+        return r;
+    err_set(err, ERR_SYSTEM, "egress.resolver", "the host's resolver: %s", ares_strerror(status));
+    free(r);
+    return NULL;
+}
+
+void
+resolver_free(struct resolver *r)
+{
+    if (r == NULL)
+        return;
+    for (struct asking *a = r->asking; a != NULL; a = a->next)
+        a->fn = NULL;
+    ares_destroy(r->channel);
+    ares_library_cleanup();
+    free(r);
+}
+
+static void
+unlink_asking(struct asking *gone)
+{
+    for (struct asking **at = &gone->r->asking; *at != NULL; at = &(*at)->next)
+        if (*at == gone) {
+            *at = gone->next;
+            gone->r->n--;
+            return;
+        }
+}
+
+static bool
+address_of(const struct ares_addrinfo_node *node, struct ip *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (node->ai_family == AF_INET && node->ai_addrlen >= sizeof(struct sockaddr_in)) {
+        const struct sockaddr_in *a = (const void *)node->ai_addr;
+        out->family = 4;
+        memcpy(out->b, &a->sin_addr, 4);
+        return true;
+    }
+    if (node->ai_family == AF_INET6 && node->ai_addrlen >= sizeof(struct sockaddr_in6)) {
+        const struct sockaddr_in6 *a = (const void *)node->ai_addr;
+        out->family = 6;
+        memcpy(out->b, &a->sin6_addr, 16);
+        return true;
+    }
+    return false;
+}
+
+static void
+on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *answer)
+{
+    struct asking *a = arg;
+    struct ip addresses[RESOLVE_MAX];
+    size_t n = 0;
+    bool too_many = false;
+
+    (void)timeouts;
+    for (struct ares_addrinfo_node *node = answer != NULL ? answer->nodes : NULL; node != NULL; node = node->ai_next) {
+        if (n == RESOLVE_MAX)
+            too_many = true;
+        else if (address_of(node, &addresses[n]))
+            n++;
+    }
+    ares_freeaddrinfo(answer);
+    unlink_asking(a);
+    if (a->fn != NULL)
+        a->fn(a->ctx, addresses, too_many ? 0 : n,
+              too_many ? "too many addresses" : status == ARES_SUCCESS ? "no address" : ares_strerror(status));
+    free(a);
+}
+
+void
+resolver_ask(struct resolver *r, const char *name, resolve_fn *fn, void *ctx)
+{
+    const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+    struct asking *a = r->n < ASKING_MAX ? calloc(1, sizeof(*a)) : NULL;
+
+    if (a == NULL) {
+        fn(ctx, NULL, 0, "too many names are being asked for");
+        return;
+    }
+    *a = (struct asking){ .r = r, .fn = fn, .ctx = ctx, .next = r->asking };
+    r->asking = a;
+    r->n++;
+    ares_getaddrinfo(r->channel, name, NULL, &hints, on_answer, a);
+}
+
+void
+resolver_forget(struct resolver *r, void *ctx)
+{
+    for (struct asking *a = r->asking; a != NULL; a = a->next)
+        if (a->ctx == ctx)
+            a->fn = NULL;
+}
+
+int
+resolver_patience(struct resolver *r, int ms)
+{
+    struct timeval most = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 }, room, *t;
+
+    t = ares_timeout(r->channel, &most, &room);
+    return (int)(t->tv_sec * 1000 + t->tv_usec / 1000);
+}
+
+void
+resolver_tick(struct resolver *r)
+{
+    ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+}

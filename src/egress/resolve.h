@@ -1,0 +1,36 @@
+/* egress/resolve.h: real names to real addresses, by c-ares, in the host's network
+ *
+ * Each connection asks once; all answers are handed over, so that the decision sees the whole set.
+ */
+#ifndef CLOCHE_EGRESS_RESOLVE_H
+#define CLOCHE_EGRESS_RESOLVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "egress/loop.h"
+#include "match/ip.h"
+
+#define RESOLVE_MAX 32          /* addresses of one name; more are as good as none */
+
+struct resolver;
+
+/* @n addresses, in the order in which they should be tried; 0 with @why (a constant) when there are none. Called from
+ * resolver_ask itself when the answer is known at once. */
+typedef void resolve_fn(void *ctx, const struct ip *addresses, size_t n, const char *why);
+
+/* Reads the host's resolver configuration now: nothing is opened later. */
+struct resolver *resolver_new(struct loop *l, struct err *err);
+void resolver_free(struct resolver *r);
+
+/* @name is canonical and NUL-terminated. An answer comes exactly once, unless resolver_forget was called. */
+void resolver_ask(struct resolver *r, const char *name, resolve_fn *fn, void *ctx);
+/* @ctx goes away: its answer is dropped. */
+void resolver_forget(struct resolver *r, void *ctx);
+
+/* Milliseconds until resolver_tick has something to do, at most @ms. */
+int resolver_patience(struct resolver *r, int ms);
+void resolver_tick(struct resolver *r);
+
+#endif

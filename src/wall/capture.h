@@ -1,0 +1,38 @@
+/* wall/capture.h: a network namespace in which every address leads to listeners of ours
+ *
+ * The namespace has `lo` and nothing else. A local default route (`ip route add local default dev lo`, for IPv6 too)
+ * makes every destination an address of this host, so that a connection to anywhere arrives at whoever listens on its
+ * port here, and getsockname(2) on it tells where it was meant to go. Where nobody listens it is refused at once. The
+ * listeners are handed out to a process in another namespace, which accepts on them: a socket stays in the namespace
+ * that it was made in. No address translation, no virtual cable, no privilege on the host.
+ */
+#ifndef CLOCHE_WALL_CAPTURE_H
+#define CLOCHE_WALL_CAPTURE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Where proxies and the name server are, as the sandbox sees them: an address for benchmarks (RFC 2544) that no name is
+ * ever given, so that ports of the loopback address stay the sandbox's own. */
+#define CAPTURE_SERVICE_ADDRESS "198.18.0.1"
+#define CAPTURE_SERVICE_ADDRESS_6 "fd63:6c6f:6368::1"   /* so that there is an address of each family */
+#define CAPTURE_PROXY_PORT 3128
+#define CAPTURE_SOCKS_PORT 1080
+
+enum capture_listener {
+    CAPTURE_DNS_UDP,        /* one socket for both families; the destination comes as packet information */
+    CAPTURE_DNS_TCP,
+    CAPTURE_HTTP,           /* 80, any address */
+    CAPTURE_TLS,            /* 443, any address */
+    CAPTURE_PROXY,          /* CAPTURE_SERVICE_ADDRESS */
+    CAPTURE_SOCKS,
+    CAPTURE_LISTENERS
+};
+
+/* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking) into @fds. The
+ * caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there. 0, or -1 with @err and every descriptor closed. Without IPv6
+ * in the kernel there is IPv4 alone. */
+int capture_open(int fds[CAPTURE_LISTENERS], struct err *err);
+
+#endif
