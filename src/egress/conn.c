@@ -109,7 +109,8 @@ say_http(struct conn *c, unsigned status, const char *phrase, const char *reason
                detail[0] != '\0' ? ": " : "", detail);
     if (rule.n > 0)
         buf_printf(&body, " (rule %.*s)", (int)rule.n, rule.p);
-    buf_puts(&body, status == 403 ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
+    buf_puts(&body, strstr(reason, "-no-rule") != NULL
+                        ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
     r.out = (struct http1_out){ .add = add, .n_add = 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
                                 .connection = HTTP1_CONN_CLOSE };
     if (http1_write_response(&out, &r) < 0 || (!c->is_head && buf_append(&out, body.p, body.n) < 0))
@@ -227,6 +228,18 @@ dial(struct conn *c, const struct ip *ip)
     return loop_watch(&c->e->loop, &c->server, EPOLLOUT);
 }
 
+/* is_hosts_own() said so; decide_address() could not know yet. */
+static void
+refuse_own(struct conn *c)
+{
+    const struct decide_request request = { .via = DECIDE_TCP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = "host-address",
+                                            .detail = "the host's own address" };
+
+    log_decision(c->e, &request, &verdict);
+    conn_refuse(c, verdict.reason, verdict.detail, (struct str){ "", 0 });
+}
+
 static void
 dial_next(struct conn *c, int saved_errno)
 {
@@ -238,7 +251,10 @@ dial_next(struct conn *c, int saved_errno)
         saved_errno = errno;
     }
     loop_drop(&c->e->loop, &c->server);
-    conn_unreachable(c, saved_errno != 0 ? saved_errno : EHOSTUNREACH, strerror(saved_errno));
+    if (saved_errno == EACCES)
+        refuse_own(c);
+    else
+        conn_unreachable(c, saved_errno != 0 ? saved_errno : EHOSTUNREACH, strerror(saved_errno));
 }
 
 static void
