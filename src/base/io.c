@@ -8,6 +8,8 @@
 
 #include "base/cleanup.h"
 
+#define CLOSE_FALLBACK_MAX 65536
+
 int
 io_read_full(int fd, void *p, size_t n)
 {
@@ -95,6 +97,20 @@ io_write_file(int dirfd, const char *path, const char *cstr)
         }
         return 0;
     }
+}
+
+int
+io_close_from(int first)
+{
+    int why;
+
+    if (close_range((unsigned)first, ~0U, 0) == 0)
+        return 0;
+    why = errno;
+    for (int fd = first; fd < CLOSE_FALLBACK_MAX; fd++)
+        close(fd);
+    errno = why;
+    return why == ENOSYS || why == EPERM ? 0 : -1;
 }
 
 int

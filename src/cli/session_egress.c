@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 
@@ -63,9 +64,7 @@ child(const char *program, int control, const int listeners[CAPTURE_LISTENERS])
     for (int i = 0; i < 1 + CAPTURE_LISTENERS; i++)
         if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
             _exit(1);
-    if (close_range(4 + CAPTURE_LISTENERS, ~0U, 0) < 0)
-        for (int fd = 4 + CAPTURE_LISTENERS; fd < 65536; fd++)
-            close(fd);
+    (void)io_close_from(4 + CAPTURE_LISTENERS);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 #define ATTEMPTS 5000           /* of 2 ms: ten seconds */
 
@@ -36,9 +37,7 @@ keep_only(int *pipe_fd)
 
     if (high < 0 || dup2(high, 3) < 0)
         _exit(1);
-    if (close_range(4, ~0U, 0) < 0)
-        for (int fd = 4; fd < 65536; fd++)
-            close(fd);
+    (void)io_close_from(4);
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     *pipe_fd = 3;

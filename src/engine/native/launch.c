@@ -145,13 +145,7 @@ descriptors(const struct launch *l, int guest, int *status, struct err *err)
     if (dup2(high[1], 3) < 0 || dup3(high[2], FD_GUEST, O_CLOEXEC) < 0 || dup3(high[3], FD_STATUS, O_CLOEXEC) < 0)
         return err_sys(err, errno, "wall.fds", "guest's descriptors");
     *status = FD_STATUS;
-    if (close_range(FD_STATUS + 1, ~0U, 0) < 0) {
-        if (errno != ENOSYS && errno != EPERM)
-            return err_sys(err, errno, "wall.fds", "close_range");
-        for (int fd = FD_STATUS + 1; fd < 65536; fd++)
-            close(fd);
-    }
-    return 0;
+    return io_close_from(FD_STATUS + 1) < 0 ? err_sys(err, errno, "wall.fds", "close_range") : 0;
 }
 
 static int
