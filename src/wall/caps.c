@@ -16,14 +16,27 @@ capget_now(struct __user_cap_data_struct data[2])
     return (int)syscall(SYS_capget, &header, data);
 }
 
+static bool
+holds(const struct __user_cap_data_struct data[2], int cap)
+{
+    return (data[cap / 32].effective >> (cap % 32)) & 1;
+}
+
 bool
 caps_has(int cap)
 {
     struct __user_cap_data_struct data[2];
 
-    if (capget_now(data) < 0)
-        return false;
-    return (data[cap / 32].effective >> (cap % 32)) & 1;
+    return capget_now(data) == 0 && holds(data, cap);
+}
+
+bool
+caps_give_identity(void)
+{
+    struct __user_cap_data_struct data[2];
+
+    return geteuid() == 0 && capget_now(data) == 0 && holds(data, CAP_SYS_ADMIN) && holds(data, CAP_SETUID) &&
+           holds(data, CAP_SETGID);
 }
 
 int

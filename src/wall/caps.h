@@ -9,6 +9,10 @@
 /* Whether the calling process holds @cap (CAP_*) in its effective set. */
 bool caps_has(int cap);
 
+/* Whether the caller is a root that can run a sandbox as another user of the host: uid 0 with CAP_SYS_ADMIN, CAP_SETUID
+ * and CAP_SETGID. An outer sandbox may have left it uid 0 alone. */
+bool caps_give_identity(void);
+
 /* After a change of uid with PR_SET_KEEPCAPS: make what is permitted effective again. 0 or -1. */
 int caps_raise(struct err *err);
 

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -45,8 +44,7 @@ cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
     /* the kernel counts nothing for uid 0 of the host; a root that cannot give the sandbox another uid is that one */
-    out->pids_counted = p->mode.v != MODE_LIGHT &&
-                        (geteuid() != 0 || (caps_has(CAP_SYS_ADMIN) && caps_has(CAP_SETUID) && caps_has(CAP_SETGID)));
+    out->pids_counted = p->mode.v != MODE_LIGHT && (geteuid() != 0 || caps_give_identity());
     out->memory = p->limits.memory.v;
     if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
         __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +179,7 @@ light_identity(struct native_plan *plan, const struct policy *p, struct err *err
 static int
 identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    plan->privileged = caps_has(CAP_SYS_ADMIN) && caps_has(CAP_SETUID) && caps_has(CAP_SETGID) && geteuid() == 0;
+    plan->privileged = caps_give_identity();
     plan->ids.inside_uid = p->user.uid;
     plan->ids.inside_gid = p->user.gid;
     if (plan->privileged && own_host_id(&plan->ids.outside_uid, err) < 0)
