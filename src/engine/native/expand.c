@@ -131,9 +131,8 @@ walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
     return 0;
 }
 
-/* The part of @path below @host, or NULL when it is not there. */
-static const char *
-below(const char *path, const char *host)
+const char *
+expand_below(const char *path, const char *host)
 {
     size_t n = strlen(host);
 
@@ -148,7 +147,7 @@ static int
 expand_plain(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *absent, void *ctx,
              struct err *err)
 {
-    const char *relative = below(rule->value, host);
+    const char *relative = expand_below(rule->value, host);
     cleanup_close int hit = -1;
 
     if (relative == NULL)
@@ -180,8 +179,8 @@ expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn
     memcpy(prefix, rule->value, n);
     prefix[n] = '\0';
     /* start at the rule's own folder when it is below the tree, at the tree when the tree is below it */
-    relative = below(n == 0 ? "/" : prefix, host);
-    if (relative == NULL && below(host, n == 0 ? "/" : prefix) == NULL)
+    relative = expand_below(n == 0 ? "/" : prefix, host);
+    if (relative == NULL && expand_below(host, n == 0 ? "/" : prefix) == NULL)
         return 0;
     if (relative == NULL)
         relative = "";

@@ -243,13 +243,10 @@ sockets(struct native_plan *plan, const struct policy *p, struct err *err)
 static int
 close_secrets(struct native_plan *plan, const struct plan_tree *tree, struct err *err)
 {
-    size_t base = strcmp(tree->host, "/") == 0 ? 0 : strlen(tree->host);
-
     for (size_t i = 0; i < plan->root_secrets.n; i++) {
-        const char *path = plan->root_secrets.v[i].value;
-        if (strncmp(path, tree->host, base) != 0 || path[base] != '/')
-            continue;
-        if (plan_item(plan, ROOT_MASK, NULL, inside_path(plan, tree, path + base + 1), err) == NULL)
+        const char *below = expand_below(plan->root_secrets.v[i].value, tree->host);
+        if (below != NULL && below[0] != '\0' &&
+            plan_item(plan, ROOT_MASK, NULL, inside_path(plan, tree, below), err) == NULL)
             return -1;
     }
     return 0;

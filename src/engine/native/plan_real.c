@@ -22,18 +22,19 @@ struct gather {
     struct policy_list *out;
 };
 
-static bool
-path_of_fd(int fd, char *out, size_t size)
+bool
+plan_real_path(int fd, char *out, size_t size)
 {
     char link[64];
     ssize_t n;
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     n = readlink(link, out, size - 1);
-    if (n <= 0 || out[0] != '/')
+    if (n < 0)
         return false;
     out[n] = '\0';
-    return true;
+    errno = ENOENT;
+    return out[0] == '/';
 }
 
 static int
@@ -59,7 +60,7 @@ add_real(struct native_plan *plan, const struct policy_entry *rule, const char *
 
     if (fd < 0)
         return 0;       /* leads nowhere, or nowhere that this user could look into */
-    if (!path_of_fd(fd, real, sizeof(real)) || strcmp(real, path) == 0)
+    if (!plan_real_path(fd, real, sizeof(real)) || strcmp(real, path) == 0)
         return 0;
     entry.value = plan_printf(plan, "%s", real);
     entry.literal = true;
@@ -115,18 +116,19 @@ int
 plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err)
 {
     cleanup_close int target = mnt_open_beneath(fd, relative, O_PATH, true);
+    const char *below;
     char real[PATH_MAX];
-    size_t base = strcmp(host, "/") == 0 ? 0 : strlen(host);
 
     if (target < 0 && (errno == ENOSYS || errno == EPERM)) {
         err_set(err, ERR_UNSUPPORTED, "wall.openat2.unsupported",
                 "where %s leads cannot be found safely without openat2", relative);
         return err_hint(err, "it needs Linux 5.6 and no outer seccomp filter that hides openat2");
     }
-    if (target < 0 || !path_of_fd(target, real, sizeof(real)))
+    if (target < 0 || !plan_real_path(target, real, sizeof(real)))
         return 0;
-    if (strncmp(real, host, base) != 0 || real[base] != '/' || strlen(real + base + 1) >= size)
+    below = expand_below(real, host);
+    if (below == NULL || below[0] == '\0' || strlen(below) >= size)
         return 0;
-    memcpy(out, real + base + 1, strlen(real + base + 1) + 1);
+    memcpy(out, below, strlen(below) + 1);
     return 1;
 }

@@ -9,6 +9,10 @@
 
 #include "engine/native/plan.h"
 
+/* Where the object behind @fd really lies on the host, links resolved (proc_pid_fd(5)). False with errno when it has no
+ * absolute path here. */
+bool plan_real_path(int fd, char *out, size_t size);
+
 /* @out gets the entries of @in and those that follow from links, found in the visible trees (globs) or by asking the
  * host (plain paths). The array belongs to the caller (free @out->v), its strings to the plan. */
 int plan_real_rules(struct native_plan *plan, const struct policy *p, const struct policy_list *in,

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "engine/native/plan.h"
+#include "engine/native/plan_real.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 #include "workspace/cow.h"
@@ -71,9 +72,8 @@ static struct plan_tree *
 tree_add(struct native_plan *plan, const char *path, const char *inside, bool writable, struct err *err)
 {
     struct plan_tree *tree;
-    char link[64], real[PATH_MAX];
+    char real[PATH_MAX];
     struct stat st;
-    ssize_t n;
 
     if (plan->n_trees == PLAN_TREES_MAX) {
         err_set(err, ERR_LIMIT, "wall.bind.too-many", "more than %d bound folders", PLAN_TREES_MAX);
@@ -88,13 +88,10 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
         return NULL;
     }
     plan->n_trees++;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", tree->fd);
-    n = readlink(link, real, sizeof(real) - 1);
-    if (n <= 0 || fstat(tree->fd, &st) < 0) {
+    if (!plan_real_path(tree->fd, real, sizeof(real)) || fstat(tree->fd, &st) < 0) {
         err_sys(err, errno, "wall.bind.open", "%s", path);
         return NULL;
     }
-    real[n] = '\0';
     if (check_target(path, real, false, err) < 0)
         return NULL;
     tree->host = plan_printf(plan, "%s", real);
