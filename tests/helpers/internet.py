@@ -453,7 +453,7 @@ def talk(where, data, seconds=3):
 def until(s, end=b'\\r\\n\\r\\n'):
     got = b''
     while end not in got:
-        d = s.recv(4096)
+        d = s.recv(1)       # what follows the end is the next reader's
         if not d: break
         got += d
     return got
