@@ -52,11 +52,7 @@ def test_after_sigkill(cloche, world, project, victims):
     process = cloche.popen("run", "--workspace", project, "--", "sh", "-c", "echo ready; sleep 77777")
     assert process.stdout.readline() == b"ready\n"
     below = leaks.descendants(process.pid)
-    for pid in {"cloche": [process.pid], "guest": below, "everything": [process.pid, *below]}[victims]:
-        try:
-            os.kill(pid, 9)
-        except ProcessLookupError:
-            pass
+    leaks.kill({"cloche": [process.pid], "guest": below, "everything": [process.pid, *below]}[victims])
     process.communicate(timeout=60)
     assert wait_for(lambda: leaks.reap_adopted(set()) or not leaks.descendants())
     assert names(project) == [".claude", ".git"]

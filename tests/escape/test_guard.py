@@ -107,12 +107,7 @@ def test_sigkill_in_the_middle_of_attacks(cloche, project, racer, signal_to):
     for delay in (0.05, 0.2, 0.4):
         process = cloche.popen("run", "--workspace", project, "--", f"/workspace/{program.name}", "open", "5000")
         threading.Event().wait(delay)
-        victims = [process.pid] if signal_to == "cloche" else [*leaks.descendants(process.pid), process.pid]
-        for pid in victims:
-            try:
-                os.kill(pid, 9)
-            except ProcessLookupError:
-                pass
+        leaks.kill([process.pid] if signal_to == "cloche" else [*leaks.descendants(process.pid), process.pid])
         process.communicate(timeout=60)
         assert wait_for(lambda: leaks.reap_adopted(set()) or not leaks.descendants())
         assert_nothing_planted(project)

@@ -1,7 +1,6 @@
 """kill -9 of cloche at any moment: nothing remains, and nothing is left half-made in the project."""
 import os
 import random
-import signal
 import subprocess
 
 import pytest
@@ -84,11 +83,7 @@ def test_the_whole_tree_at_once(cloche, world):
             pass
         victims = [process.pid, *leaks.descendants(process.pid)]
         dice.shuffle(victims)
-        for pid in victims:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        leaks.kill(victims)
         process.communicate()
         assert nothing_below_us()
         assert sorted(p.name for p in cloche.project.rglob("*")) == [".git"], "a ghost file"

@@ -127,6 +127,15 @@ def used_by_somebody_else(path):
     return False
 
 
+def kill(pids):
+    """SIGKILL, in this order; one that has ended meanwhile is no matter."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 def remove_empty_cgroups(but):
     """For a test that killed the janitor too: nobody of cloche's was left to do it."""
     for path in sorted(cgroups() - set(but), key=len, reverse=True):
@@ -169,10 +178,5 @@ class Watch:
 
     def sweep(self):
         """After a leak was reported: end the processes, so that the next test is judged alone."""
-        for pid in descendants():
-            if pid not in self.processes:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        kill(pid for pid in descendants() if pid not in self.processes)
         self.remains(2)

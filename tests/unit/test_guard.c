@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/un.h>
 
 #include "test_guard_run.h"
 
@@ -35,20 +34,6 @@ static int
 xrename(const char *from, const char *to, unsigned flags)
 {
     return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
-}
-
-static int
-bind_here(const char *path)
-{
-    struct sockaddr_un un = { .sun_family = AF_UNIX };
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc, saved;
-
-    strcpy(un.sun_path, path);
-    rc = bind(sock, (struct sockaddr *)&un, sizeof(un));
-    saved = errno;
-    close(sock);
-    errno = saved;
-    return rc;
 }
 
 /* --- a name, by every call that makes one */

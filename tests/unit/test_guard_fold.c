@@ -15,7 +15,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 
 #include "test_guard_run.h"
 
@@ -254,20 +253,6 @@ mount_folding(const char *dir)
     if (server == 0)
         serve_files(fd);
     close(fd);
-}
-
-static int
-bind_here(const char *path)
-{
-    struct sockaddr_un un = { .sun_family = AF_UNIX };
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc, saved;
-
-    strcpy(un.sun_path, path);
-    rc = bind(sock, (struct sockaddr *)&un, sizeof(un));
-    saved = errno;
-    close(sock);
-    errno = saved;
-    return rc;
 }
 
 #define LONG_S "\305\277"

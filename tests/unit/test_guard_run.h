@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -263,6 +264,21 @@ make_file(const char *path)
     if (fd >= 0)
         close(fd);
     return fd;
+}
+
+/* A new socket's name; errno is bind(2)'s. */
+static inline int
+bind_here(const char *path)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc, saved;
+
+    strcpy(un.sun_path, path);
+    rc = bind(sock, (struct sockaddr *)&un, sizeof(un));
+    saved = errno;
+    close(sock);
+    errno = saved;
+    return rc;
 }
 
 #endif
