@@ -112,16 +112,6 @@ attend(pid_t pid, const sigset_t *set, int *status, struct rusage *usage)
     }
 }
 
-static void
-passed_signals(sigset_t *set)
-{
-    static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT };
-
-    sigemptyset(set);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-        sigaddset(set, signals[i]);
-}
-
 int
 direct_run(const struct session *s, const char *why, struct session_result *r, struct err *err)
 {
@@ -140,7 +130,8 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return err_sys(err, errno, "cli.pipe", "pipe");
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    passed_signals(&passed);
+    session_passed_signals(&passed);
+    sigaddset(&passed, SIGCHLD);
     /* inherited as ignored, the kernel would take the command's end for itself */
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
     sigprocmask(SIG_BLOCK, &passed, &old);

@@ -34,7 +34,15 @@ session_now_us(void)
 
 /* --- signals --------------------------------------------------------------------------------------------------- */
 
-static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
+void
+session_passed_signals(sigset_t *set)
+{
+    static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT };
+
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        sigaddset(set, passed[i]);
+}
 
 static int
 signals_open(sigset_t *old, struct err *err)
@@ -42,9 +50,8 @@ signals_open(sigset_t *old, struct err *err)
     sigset_t set;
     int fd;
 
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
-        sigaddset(&set, forwarded[i]);
+    session_passed_signals(&set);
+    sigaddset(&set, SIGWINCH);
     /* a reader of ours that goes away is the command's affair, as in a plain pipe */
     if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0)
         return err_sys(err, errno, "cli.signals", "ignore SIGPIPE");

@@ -6,6 +6,7 @@
 #ifndef CLOCHE_CLI_SESSION_H
 #define CLOCHE_CLI_SESSION_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,6 +82,9 @@ struct session_result {
  * failed. */
 int session_run(const struct session *s, struct session_result *r, struct err *err);
 void session_result_free(struct session_result *r);
+
+/* @set becomes the signals that are meant for the command when they come to cloche. */
+void session_passed_signals(sigset_t *set);
 
 /* What cloche exits with for @r. */
 int session_exit_code(const struct session_result *r);
