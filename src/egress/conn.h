@@ -5,7 +5,7 @@
  *   DIALLING   one address after the other
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
  *   RELAY      bytes pass
- *   EXCHANGE   requests and answers pass, each request decided by itself; it resolves and dials in between   conn_http.c
+ *   EXCHANGE   requests and answers pass, each request decided by itself; it may dial in between   conn_http.c
  *   LINGER     refused: the answer is out, what the client still sends is read away, so that it can read the answer
  *   ENDED      to be freed after this round
  */
