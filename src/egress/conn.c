@@ -98,20 +98,26 @@ static int
 say_http(struct conn *c, unsigned status, const char *phrase, const char *reason, const char *detail, struct str rule)
 {
     cleanup_buf struct buf out = BUF_INIT(8192), body = BUF_INIT(4096);
+    bool srt = c->e->rules->srt && status == 403;       /* whose users match on its proxy's words */
     const struct http1_add add[] = {
-        { STR_LIT("Content-Type"), STR_LIT("text/plain; charset=utf-8") },
+        { STR_LIT("Content-Type"), srt ? STR_LIT("text/plain") : STR_LIT("text/plain; charset=utf-8") },
         { STR_LIT("X-Cloche-Denied"), str_of(reason) },
+        { STR_LIT("X-Proxy-Error"), STR_LIT("blocked-by-sandbox-runtime") },
     };
     struct http1_response_out r = { .status = status, .reason = str_of(phrase),
                                     .method = c->is_head ? STR_LIT("HEAD") : STR_LIT("GET") };
 
-    buf_printf(&body, "cloche: %.*s:%u: %s%s%s", (int)c->host.n, c->host.name, c->port, reason,
-               detail[0] != '\0' ? ": " : "", detail);
-    if (rule.n > 0)
-        buf_printf(&body, " (rule %.*s)", (int)rule.n, rule.p);
-    buf_puts(&body, strstr(reason, "-no-rule") != NULL
-                        ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
-    r.out = (struct http1_out){ .add = add, .n_add = 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
+    if (srt) {
+        buf_puts(&body, "Connection blocked by network allowlist");
+    } else {
+        buf_printf(&body, "cloche: %.*s:%u: %s%s%s", (int)c->host.n, c->host.name, c->port, reason,
+                   detail[0] != '\0' ? ": " : "", detail);
+        if (rule.n > 0)
+            buf_printf(&body, " (rule %.*s)", (int)rule.n, rule.p);
+        buf_puts(&body, strstr(reason, "-no-rule") != NULL
+                            ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
+    }
+    r.out = (struct http1_out){ .add = add, .n_add = srt ? 3 : 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
                                 .connection = HTTP1_CONN_CLOSE };
     if (http1_write_response(&out, &r) < 0 || (!c->is_head && buf_append(&out, body.p, body.n) < 0))
         return -1;
@@ -320,7 +326,7 @@ void
 conn_go(struct conn *c, const struct ip *literal)
 {
     /* until the far end is there the client has to wait; its end is noticed then */
-    if (loop_watch(&c->e->loop, &c->client, 0) < 0) {
+    if (c->e->over || loop_watch(&c->e->loop, &c->client, 0) < 0) {
         conn_end(c);
         return;
     }

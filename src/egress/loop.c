@@ -73,5 +73,5 @@ loop_round(struct loop *l, int ms, struct err *err)
         if (w->fd >= 0 && w->events != 0)
             w->ready(w, came[i].events);
     }
-    return 0;
+    return n;
 }
