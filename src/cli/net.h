@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "cli/session.h"
+#include "engine/native/native.h"
 #include "policy/policy.h"
 #include "wall/capture.h"
 
@@ -24,6 +25,7 @@
 struct net {
     const struct policy *policy;
     struct session_result *r;
+    const struct cgroup *cgroup;        /* borrowed: where cloche-egress is counted; may be of kind NONE */
     int *listeners;             /* borrowed: CAPTURE_LISTENERS of them; closed (-1) when the network stays closed */
     int epoll;                  /* readable when net_turn has something to do */
     int timer;
@@ -35,8 +37,9 @@ struct net {
     uint64_t start_us;          /* it is started again at that time; 0: not to be */
 };
 
-/* session_egress.c. All that fails leaves @n to net_stop. @id names the run; @listeners are borrowed. */
-int net_start(struct net **out, const struct policy *policy, const char *id, int *listeners, struct session_result *r,
+/* session_egress.c. All that fails leaves @n to net_stop. Of @sb the id, the
+ * listeners and the cgroup are borrowed. */
+int net_start(struct net **out, const struct policy *policy, struct sandbox *sb, struct session_result *r,
               struct err *err);
 int net_fd(const struct net *n);        /* -1 for NULL */
 void net_turn(struct net *n);

@@ -27,6 +27,8 @@
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/session_priv.h"
+#include "wall/cgroup.h"
+#include "wall/ns.h"
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
 #define FDS          (1 + CAPTURE_LISTENERS + 1)    /* the control socket, the listeners, the names */
@@ -64,6 +66,9 @@ child(const char *program, const struct net *n, int control)
     char *const argv[] = { name, NULL }, *const env[] = { NULL };
     sigset_t none;
 
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
+        if (n->cgroup->tasks[i] >= 0 && cgroup_join(&n->cgroup->tasks[i], 1, NULL) < 0)
+            _exit(1);
     /* the user's own stdin and stdout are not its business; it lets go of stderr when it has started */
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         _exit(1);
@@ -126,7 +131,7 @@ watch(const struct net *n, int fd)
 static int
 start(struct net *n, struct err *err)
 {
-    cleanup_close int theirs = -1;
+    cleanup_close int theirs = -1, pidfd = -1;
     char program[PATH_MAX];
     int pair[2];
 
@@ -136,24 +141,24 @@ start(struct net *n, struct err *err)
         return err_sys(err, errno, "egress.control", "socketpair");
     n->control = pair[0];
     theirs = pair[1];
-    n->pid = fork();
+    n->pid = ns_clone(0, n->cgroup->kind == CGROUP_V2 ? n->cgroup->dirs[0] : -1, &pidfd, err);
     if (n->pid == 0)
         child(program, n, theirs);
-    if (n->pid < 0 || watch(n, n->control) < 0)
-        return err_sys(err, errno, "egress.start", "start cloche-egress");
+    if (n->pid < 0)
+        return err_wrap(err, "start cloche-egress");
+    if (watch(n, n->control) < 0)
+        return err_sys(err, errno, "egress.start", "watch cloche-egress");
     return say_rules(n->control, n->policy, err);
 }
 
 int
-net_start(struct net **out, const struct policy *policy, const char *id, int *listeners, struct session_result *r,
-          struct err *err)
+net_start(struct net **out, const struct policy *policy, struct sandbox *sb, struct session_result *r, struct err *err)
 {
     struct net *n = *out = calloc(1, sizeof(*n));
 
-    (void)id;
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *n = (struct net){ .policy = policy, .r = r, .listeners = listeners, .control = -1,
+    *n = (struct net){ .policy = policy, .r = r, .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
                        .epoll = epoll_create1(EPOLL_CLOEXEC),
                        .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };

@@ -19,7 +19,8 @@
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
-#define EGRESS_CONNS_MAX 1024       /* more wait in the listeners' queues; each may hold some 3 MiB of kernel memory */
+#define EGRESS_CONNS_MAX 12288      /* more wait in the listeners' queues */
+#define EGRESS_MEMORY    (256UL * 1024 * 1024)  /* of this process: what finds no more ends its connection */
 
 struct conn;
 
@@ -33,6 +34,8 @@ struct egress {
     struct conn *conns;         /* live */
     struct conn *ended;         /* to be freed after this round */
     size_t n_conns;
+    size_t conns_max;           /* EGRESS_CONNS_MAX, or what the limit of open files lets be */
+    int buffer;                 /* ceiling of a socket's buffers now */
     struct buf waiting;         /* decisions that the supervisor has not taken yet (log.c) */
     uint64_t unsaid;            /* ... and those that found no room there */
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */

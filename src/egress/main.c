@@ -101,6 +101,7 @@ set_up(struct egress *e, struct err *err)
     rules.own = own;
     e->rules = &rules;
     e->waiting = (struct buf)BUF_INIT(LOG_WAITING_MAX);
+    e->conns_max = confine_limits();
     e->fakes = fake_adopt(FD_NAMES, key, e->loop.now_ms, err);
     close(FD_NAMES);
     e->resolver = e->fakes == NULL ? NULL : resolver_new(&e->loop, err);
