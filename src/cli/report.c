@@ -175,6 +175,8 @@ report_object(const struct session *s, const struct session_result *r, bool capt
     json_object_set_new(o, "stderr_truncated", json_boolean(r->err_truncated));
     json_object_set_new(o, "denied", denied(r));
     json_object_set_new(o, "denied_more", json_integer((json_int_t)r->denied_more));
+    if (r->network)
+        json_object_set_new(o, "network", json_pack("{s:I}", "egress_deaths", (json_int_t)r->egress_deaths));
     json_object_set_new(o, "limits", limits(s, r));
     json_object_set_new(o, "workspace", workspace(s, r));
     for (size_t i = 0; i < r->n_warnings; i++)

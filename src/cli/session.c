@@ -147,7 +147,7 @@ step(struct live *l, struct err *err)
         { .fd = l->feed, .events = POLLOUT },
         { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
         { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
-        { .fd = l->egress, .events = POLLIN },
+        { .fd = net_fd(l->net), .events = POLLIN },
     };
 
     if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
@@ -161,7 +161,7 @@ step(struct live *l, struct err *err)
     if (session_take_events(l, err) < 0)
         return -1;
     if (fds[8].revents != 0)
-        egress_read(l);
+        net_turn(l->net);
     if (fds[2].revents != 0) {
         ssize_t n;
         if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
@@ -277,7 +277,7 @@ supervise(struct live *l, struct err *err)
 int
 session_run(const struct session *s, struct session_result *r, struct err *err)
 {
-    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .egress = -1,
+    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
                       .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     sigset_t old;
     int result;
@@ -292,7 +292,7 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     if (l.signals < 0)
         return -1;
     result = supervise(&l, err);
-    egress_stop(&l);
+    net_stop(l.net);
     close_fd(&l.copies[0].from);
     close_fd(&l.copies[1].from);
     guest_client_free(l.client);

@@ -74,6 +74,8 @@ struct session_result {
     uint64_t denied_more;
     const char *memory_by, *cpu_by, *pids_by, *disk_by;     /* "cgroup v1", "supervised", "none" ... */
     char cow_id[COW_ID_MAX + 1];
+    bool network;               /* it had one by name */
+    uint64_t egress_deaths;     /* of the process that carried it; it is started again */
     char warnings[8][256];
     size_t n_warnings;
 };

@@ -1,7 +1,9 @@
 /* cli/session_egress.c: cloche-egress for one run
  *
- * It is a program of its own, started with nothing but its control socket and the listeners. What it decided comes back
- * as one JSON object a message (egress/log.c); denials go into the report like every other denial.
+ * It is a program of its own, started with nothing but its control socket, the listeners and the file of names. What it
+ * decided comes back as one JSON object a message (egress/log.c); denials go into the report like every other denial.
+ * When it dies it is started again with the same rules, less and less eagerly, and after NET_DEATHS_MAX deaths in a
+ * minute no more: what makes it die may be what it was sent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,11 +25,17 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/net.h"
 #include "cli/session_priv.h"
+#include "wall/cgroup.h"
+#include "wall/ns.h"
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
+#define FDS          (1 + CAPTURE_LISTENERS + 1)    /* the control socket, the listeners, the names */
 #define MESSAGE_MAX  1024
 #define ENTRY_MAX    4096
+#define FIRST_US     10000      /* until it is started again, doubled with each death */
+#define LAST_MS      3000       /* for it to say its last decisions */
 
 /* Where the program is: beside cloche's folder in a build tree, in libexec when installed. */
 static int
@@ -48,23 +59,28 @@ find_program(char out[PATH_MAX], struct err *err)
 }
 
 static _Noreturn void
-child(const char *program, int control, const int listeners[CAPTURE_LISTENERS])
+child(const char *program, const struct net *n, int control)
 {
-    int high[1 + CAPTURE_LISTENERS], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fds[FDS], null = open("/dev/null", O_RDWR | O_CLOEXEC);
     char name[] = "cloche-egress";
     char *const argv[] = { name, NULL }, *const env[] = { NULL };
     sigset_t none;
 
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
+        if (n->cgroup->tasks[i] >= 0 && cgroup_join(&n->cgroup->tasks[i], 1, NULL) < 0)
+            _exit(1);
     /* the user's own stdin and stdout are not its business; it lets go of stderr when it has started */
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         _exit(1);
-    high[0] = fcntl(control, F_DUPFD_CLOEXEC, FD_HIGH);
-    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
-        high[1 + i] = fcntl(listeners[i], F_DUPFD_CLOEXEC, FD_HIGH);
-    for (int i = 0; i < 1 + CAPTURE_LISTENERS; i++)
-        if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
+    fds[0] = control;
+    memcpy(fds + 1, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
+    fds[1 + CAPTURE_LISTENERS] = n->names;
+    for (size_t i = 0; i < FDS; i++)
+        fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH);
+    for (int i = 0; i < FDS; i++)
+        if (fds[i] < 0 || dup2(fds[i], 3 + i) < 0)
             _exit(1);
-    (void)io_close_from(4 + CAPTURE_LISTENERS);
+    (void)io_close_from(3 + FDS);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
@@ -95,11 +111,27 @@ say_list(int control, char kind, const struct policy_list *list, struct err *err
     return 0;
 }
 
-int
-egress_start(struct live *l, struct err *err)
+static int
+say_rules(int control, const struct policy *p, struct err *err)
 {
-    const struct policy *p = l->s->policy;
-    cleanup_close int theirs = -1;
+    if ((p->srt && say(control, "S", 1, err) < 0) || say_list(control, 'A', &p->allow_domains, err) < 0 ||
+        say_list(control, 'D', &p->deny_domains, err) < 0)
+        return -1;
+    return say(control, "G", 1, err);
+}
+
+static int
+watch(const struct net *n, int fd)
+{
+    struct epoll_event e = { .events = EPOLLIN, .data = { .fd = fd } };
+
+    return epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+static int
+start(struct net *n, struct err *err)
+{
+    cleanup_close int theirs = -1, pidfd = -1;
     char program[PATH_MAX];
     int pair[2];
 
@@ -107,24 +139,54 @@ egress_start(struct live *l, struct err *err)
         return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "egress.control", "socketpair");
-    l->egress = pair[0];
+    n->control = pair[0];
     theirs = pair[1];
-    l->egress_pid = fork();
-    if (l->egress_pid < 0)
-        return err_sys(err, errno, "egress.start", "fork");
-    if (l->egress_pid == 0)
-        child(program, theirs, l->sb->listeners);
-    /* ours go: when egress ends, whoever connects is refused at once */
-    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
-        close_fd(&l->sb->listeners[i]);
-    if ((p->srt && say(l->egress, "S", 1, err) < 0) || say_list(l->egress, 'A', &p->allow_domains, err) < 0 ||
-        say_list(l->egress, 'D', &p->deny_domains, err) < 0)
-        return -1;
-    return say(l->egress, "G", 1, err);
+    n->pid = ns_clone(0, n->cgroup->kind == CGROUP_V2 ? n->cgroup->dirs[0] : -1, &pidfd, err);
+    if (n->pid == 0)
+        child(program, n, theirs);
+    if (n->pid < 0)
+        return err_wrap(err, "start cloche-egress");
+    if (watch(n, n->control) < 0)
+        return err_sys(err, errno, "egress.start", "watch cloche-egress");
+    return say_rules(n->control, n->policy, err);
+}
+
+int
+net_start(struct net **out, const struct policy *policy, struct sandbox *sb, struct session_result *r, struct err *err)
+{
+    struct net *n = *out = calloc(1, sizeof(*n));
+
+    if (n == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    *n = (struct net){ .policy = policy, .r = r, .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
+                       .epoll = epoll_create1(EPOLL_CLOEXEC),
+                       .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                       .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
+    r->network = true;
+    /* cut short under a process that has it mapped, it would kill that process */
+    if (n->epoll < 0 || n->timer < 0 || n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0 ||
+        watch(n, n->timer) < 0)
+        return err_sys(err, errno, "egress.start", "descriptors");
+    return start(n, err);
+}
+
+int
+net_fd(const struct net *n)
+{
+    return n != NULL ? n->epoll : -1;
+}
+
+void
+net_arm(struct net *n)
+{
+    struct itimerspec at = { .it_value = { .tv_sec = (time_t)(n->start_us / 1000000),
+                                           .tv_nsec = (long)(n->start_us % 1000000) * 1000 } };
+
+    timerfd_settime(n->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void
-note(struct live *l, const json_t *entry)
+note_decision(struct net *n, const json_t *entry)
 {
     const char *verdict = json_string_value(json_object_get(entry, "verdict"));
     const char *host = json_string_value(json_object_get(entry, "host"));
@@ -141,40 +203,146 @@ note(struct live *l, const json_t *entry)
     else
         snprintf(target, sizeof(target), "%s", host);
     d.target = target;
-    session_note_denied(l->r, &d);
+    session_note_denied(n->r, &d);
 }
 
 void
-egress_read(struct live *l)
+net_heard(struct net *n, const char *message, size_t size)
+{
+    json_t *entry = json_loadb(message, size, JSON_REJECT_DUPLICATES, NULL);
+    const char *event = json_string_value(json_object_get(entry, "event"));
+
+    if (event == NULL)
+        note_decision(n, entry);
+    else if (strcmp(event, "unsaid") == 0)
+        n->r->denied_more += (uint64_t)json_integer_value(json_object_get(entry, "count"));
+    json_decref(entry);
+}
+
+/* At most @most messages, without waiting. False at the end. */
+static bool
+hear(struct net *n, int most)
 {
     char message[ENTRY_MAX];
 
-    for (int i = 0; i < 64 && l->egress >= 0; i++) {
-        ssize_t n = recv(l->egress, message, sizeof(message), MSG_DONTWAIT);
-        json_t *entry;
-        if (n < 0)
-            return;
-        if (n == 0) {
-            cli_warn("cloche-egress has ended: no connection is opened any more");
-            close_fd(&l->egress);
-            return;
-        }
-        entry = json_loadb(message, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
-        if (entry != NULL)
-            note(l, entry);
-        json_decref(entry);
+    for (int i = 0; i < most; i++) {
+        ssize_t size = recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+        if (size < 0 && errno != EINTR)
+            return errno == EAGAIN;
+        if (size == 0)
+            return false;
+        if (size > 0)
+            net_heard(n, message, (size_t)size);
     }
+    return true;
+}
+
+/* Its end of the control socket is closed, so it has ended, or will now. @status as wait(2) says. */
+static void
+reap(struct net *n, int *status)
+{
+    *status = 0;
+    close_fd(&n->control);
+    if (n->pid <= 0)
+        return;
+    kill(n->pid, SIGKILL);
+    while (waitpid(n->pid, status, 0) < 0 && errno == EINTR)
+        ;
+    n->pid = 0;
+}
+
+static void
+close_network(struct net *n, const char *how)
+{
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        close_fd(&n->listeners[i]);
+    session_warn(n->r, true, "cloche-egress ended (%s), %d times within a minute: the network stays closed", how,
+                 NET_DEATHS_MAX);
+}
+
+static void
+died(struct net *n)
+{
+    uint64_t now = session_now_us(), recent = 1;
+    char how[64];
+    int status;
+
+    reap(n, &status);
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof(how), "status %d", WEXITSTATUS(status));
+    for (size_t i = 0; i < NET_DEATHS_MAX; i++)
+        recent += n->deaths[i] > 0 && now - n->deaths[i] < NET_DEATHS_US && i != n->n_deaths % NET_DEATHS_MAX;
+    n->deaths[n->n_deaths++ % NET_DEATHS_MAX] = now;
+    n->r->egress_deaths = n->n_deaths;
+    if (recent >= NET_DEATHS_MAX) {
+        close_network(n, how);
+        return;
+    }
+    session_warn(n->r, true, "cloche-egress ended (%s): open connections are lost, it is started again", how);
+    n->start_us = now + (FIRST_US << (recent - 1));
+    net_arm(n);
+}
+
+static void
+on_timer(struct net *n)
+{
+    struct err err = ERR_INIT;
+    uint64_t times, now = session_now_us();
+
+    (void)!read(n->timer, &times, sizeof(times));
+    if (n->start_us > 0 && now >= n->start_us) {
+        n->start_us = 0;
+        if (start(n, &err) < 0) {
+            cli_warn("%s [%s]", err.msg, err.code);
+            died(n);
+        }
+    }
+    net_arm(n);
 }
 
 void
-egress_stop(struct live *l)
+net_turn(struct net *n)
 {
-    if (l->egress_pid <= 0)
+    struct epoll_event came[8];
+    int many = epoll_wait(n->epoll, came, 8, 0);
+
+    for (int i = 0; i < many; i++) {
+        if (came[i].data.fd == n->timer)
+            on_timer(n);
+        else if (came[i].data.fd == n->control && !hear(n, 64))
+            died(n);
+    }
+}
+
+/* What was decided until now and in the sandbox's last moment, as far as it is said in time. */
+static void
+hear_the_rest(struct net *n)
+{
+    uint64_t now = session_now_us(), end = now + LAST_MS * 1000;
+
+    shutdown(n->control, SHUT_WR);
+    for (; now < end; now = session_now_us()) {
+        struct pollfd p = { .fd = n->control, .events = POLLIN };
+        if (poll(&p, 1, (int)((end - now) / 1000) + 1) > 0 && !hear(n, 64))
+            return;
+    }
+    session_warn(n->r, true, "cloche-egress did not end in time: its last decisions may be missing");
+}
+
+void
+net_stop(struct net *n)
+{
+    int status;
+
+    if (n == NULL)
         return;
-    egress_read(l);
-    close_fd(&l->egress);
-    kill(l->egress_pid, SIGKILL);
-    while (waitpid(l->egress_pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    l->egress_pid = 0;
+    if (n->control >= 0)
+        hear_the_rest(n);
+    reap(n, &status);
+    close_fd(&n->names);
+    close_fd(&n->timer);
+    close_fd(&n->epoll);
+    free(n);
 }

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,22 +56,29 @@ write_out(struct live *l, size_t i, const uint8_t *p, size_t n, struct err *err)
     return session_flush(l, i, err);
 }
 
+void
+session_warn(struct session_result *r, bool say, const char *fmt, ...)
+{
+    char text[sizeof(r->warnings[0])];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (say)
+        cli_warn("%s", text);
+    if (r->n_warnings < sizeof(r->warnings) / sizeof(r->warnings[0]))
+        memcpy(r->warnings[r->n_warnings++], text, sizeof(text));
+}
+
 static void
 truncation(struct live *l, bool is_err, bool *flag)
 {
-    struct session_result *r = l->r;
-
     if (*flag)
         return;
     *flag = true;
-    if (r->n_warnings == sizeof(r->warnings) / sizeof(r->warnings[0]))
-        return;
-    snprintf(r->warnings[r->n_warnings], sizeof(r->warnings[0]),
-             "%s was cut after %llu bytes (--output raises the limit)", is_err ? "stderr" : "stdout",
-             (unsigned long long)l->s->policy->limits.output.v);
-    if (!l->s->quiet)
-        cli_warn("%s", r->warnings[r->n_warnings]);
-    r->n_warnings++;
+    session_warn(l->r, !l->s->quiet, "%s was cut after %llu bytes (--output raises the limit)",
+                 is_err ? "stderr" : "stdout", (unsigned long long)l->s->policy->limits.output.v);
 }
 
 int

@@ -4,6 +4,7 @@
 
 #include <termios.h>
 
+#include "cli/net.h"
 #include "cli/session.h"
 #include "engine/native/native.h"
 #include "guest/client.h"
@@ -31,8 +32,7 @@ struct live {
     bool closed;                /* the transport is at its end */
     bool cancelled, memory;
     struct copy copies[2];      /* stdout, stderr */
-    int egress;                 /* control socket of cloche-egress; -1: no network by name */
-    pid_t egress_pid;
+    struct net *net;            /* the network by name; NULL: none */
     int feed;                   /* non-blocking write end of the pipe that stands for a file as stdin; -1 */
     struct buf waiting[2];      /* relayed output that its reader did not take yet; nothing more is asked for then */
     bool sent;                  /* EXEC is with the guest: what the command did is the user's */
@@ -45,6 +45,8 @@ uint64_t session_now_us(void);
 
 /* session_io.c */
 void session_note_denied(struct session_result *r, const struct msg_denied *d);
+/* A warning of the run's: into its report, and to stderr when @say. */
+void session_warn(struct session_result *r, bool say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int session_take_events(struct live *l, struct err *err);
 int session_feed_stdin(struct live *l, struct err *err);
 int session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct err *err);
@@ -59,11 +61,6 @@ int pass_copy(struct copy *c, struct err *err);
 /* More of stdin into the pipe, without blocking. -1: no memory. */
 int pass_feed(struct live *l);
 int pass_drain(struct live *l, struct err *err);
-
-/* session_egress.c: start it when the policy opens the network by name; read what it decided; end it. */
-int egress_start(struct live *l, struct err *err);
-void egress_read(struct live *l);
-void egress_stop(struct live *l);
 
 /* session_tty.c */
 struct tty_state {

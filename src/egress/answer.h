@@ -18,6 +18,7 @@ struct answer {
     struct str rule;            /* that decided; may be empty */
     struct str host;            /* canonical; may be empty */
     uint16_t port;
+    bool srt;                   /* a refusal to somebody who matches on the words of SRT's proxy */
 };
 
 /* Append the answer to @out. @is_head: without its body; @keep: the connection stays open. 0, or -1 when @out has no

@@ -13,10 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "egress/egress.h"
 #include "wall/caps.h"
 #include "wall/landlock.h"
 
 #define NOBODY 65534
+#define FILES_OURS   256        /* listeners, the loop, the resolver's sockets, a store of pipes */
+#define FILES_WANTED (EGRESS_CONNS_MAX * 3 + FILES_OURS)
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 #if defined(__x86_64__)
@@ -102,16 +105,31 @@ files(struct err *err)
     return support.abi == 0 ? 0 : landlock_restrict(&plan, &support, err);
 }
 
+size_t
+confine_limits(void)
+{
+    const struct rlimit memory = { EGRESS_MEMORY, EGRESS_MEMORY };
+    struct rlimit files = { FILES_WANTED, FILES_WANTED };
+    size_t n;
+
+    /* what may be had: root raises it */
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        files.rlim_cur = FILES_OURS;
+    if (!SANITIZED)         /* a sanitizer's shadow would count */
+        (void)setrlimit(RLIMIT_DATA, &memory);
+    n = files.rlim_cur < FILES_OURS ? 0 : ((size_t)files.rlim_cur - FILES_OURS) / 20 * 9;
+    return n < EGRESS_CONNS_MAX ? n : EGRESS_CONNS_MAX;
+}
+
 int
 confine(struct err *err)
 {
     const struct rlimit none = { 0, 0 };
-    struct rlimit open_files;
 
-    if (getrlimit(RLIMIT_NOFILE, &open_files) == 0 && open_files.rlim_cur < open_files.rlim_max) {
-        open_files.rlim_cur = open_files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &open_files);
-    }
     if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
                            setresuid(NOBODY, NOBODY, NOBODY) < 0))
         return err_sys(err, errno, "egress.rights", "become nobody");

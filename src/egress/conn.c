@@ -17,7 +17,6 @@
 #define IDLE_MS    600000       /* neither direction moves */
 #define LINGER_MS  2000
 #define READ_CHUNK 16384
-#define SOCKET_BUFFER (512 * 1024)  /* the kernel doubles it for its own bookkeeping */
 
 static void on_client(struct watch *w, uint32_t events);
 static void on_server(struct watch *w, uint32_t events);
@@ -112,7 +111,8 @@ say_failure(struct conn *c, unsigned status, const char *phrase, enum socks5_cod
     /* fatal, access_denied (RFC 8446 §6.2) */
     static const uint8_t alert[] = { 21, 3, 1, 0, 2, 2, 49 };
     const struct answer answer = { .status = status, .phrase = phrase, .reason = reason, .detail = detail,
-                                   .rule = rule, .host = { c->host.name, c->host.n }, .port = c->port };
+                                   .rule = rule, .host = { c->host.name, c->host.n }, .port = c->port,
+                                   .srt = c->e->rules->srt && status == 403 };
     uint8_t reply[SOCKS5_REPLY_MAX];
     int r = 0;
 
@@ -188,16 +188,6 @@ is_hosts_own(const union address *to, socklen_t n)
                                         : memcmp(&from.six.sin6_addr, &to->six.sin6_addr, 16) == 0;
 }
 
-/* What the kernel may hold for a reader that does not read; more would be the host's memory. */
-static void
-limit_buffers(int fd)
-{
-    const int size = SOCKET_BUFFER;
-
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-}
-
 static int
 dial(struct conn *c, const struct ip *ip)
 {
@@ -215,7 +205,7 @@ dial(struct conn *c, const struct ip *ip)
     if (c->server.fd < 0)
         return -1;
     (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    limit_buffers(c->server.fd);
+    conn_limit_buffers(c->e, c->server.fd);
     if (connect(c->server.fd, &to.any, n) < 0 && errno != EINPROGRESS)
         return -1;
     return loop_watch(&c->e->loop, &c->server, EPOLLOUT);
@@ -317,7 +307,7 @@ void
 conn_go(struct conn *c, const struct ip *literal)
 {
     /* until the far end is there the client has to wait; its end is noticed then */
-    if (loop_watch(&c->e->loop, &c->client, 0) < 0) {
+    if (c->e->over || loop_watch(&c->e->loop, &c->client, 0) < 0) {
         conn_end(c);
         return;
     }
@@ -355,6 +345,7 @@ flush_in(struct conn *c)
         else
             buf_consume(&c->in, (size_t)n);
     }
+    buf_free(&c->in);
     return 1;
 }
 
@@ -478,6 +469,10 @@ conn_tick(struct egress *e)
 {
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
+        if (c->state == CONN_RELAY && (c->up.starved || c->down.starved)) {
+            relay_step(c);
+            continue;
+        }
         if (e->loop.now_ms < c->deadline_ms)
             continue;
         if (c->state == CONN_DIALLING)
@@ -532,9 +527,10 @@ arrive(struct egress *e, enum capture_listener came, int fd)
         e->conns->prev = c;
     e->conns = c;
     e->n_conns++;
+    conn_share_buffers(e);
     conn_patience(c, FIRST_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    limit_buffers(fd);
+    conn_limit_buffers(e, fd);
     if (!meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
         conn_end(c);
         return;
@@ -552,8 +548,8 @@ conn_on_listener(struct watch *w, uint32_t events)
 
     (void)events;
     for (int i = 0; i < 64; i++) {
-        int fd = e->n_conns < EGRESS_CONNS_MAX ? accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-        if (fd < 0 && (e->n_conns == EGRESS_CONNS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+        int fd = e->n_conns < e->conns_max ? accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+        if (fd < 0 && (e->n_conns >= e->conns_max || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                        errno == ENOBUFS)) {
             /* what waits in the queue would wake us for nothing: it waits until there is room */
             e->full_at = e->n_conns;

@@ -70,6 +70,11 @@ ssize_t conn_read(struct conn *c);
 /* Let the bytes pass, first those that were read already. */
 void conn_relay(struct conn *c);
 
+/* conn_buffers.c: give a socket its share of the buffers; give all of them theirs, when the number of connections calls
+ * for it. */
+void conn_limit_buffers(const struct egress *e, int fd);
+void conn_share_buffers(struct egress *e);
+
 /* conn_first.c: more first bytes are here, or the client is done. Inner: in the tunnel. */
 void conn_first(struct conn *c);
 void conn_inner(struct conn *c);

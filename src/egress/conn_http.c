@@ -18,7 +18,7 @@ refuse(struct conn *c, const struct decide_request *request, const struct decide
     const struct host *host = &verdict->host;
     const struct answer answer = {
         .status = 403, .phrase = "Forbidden", .reason = verdict->reason, .detail = verdict->detail,
-        .rule = verdict->rule, .port = request->port,
+        .rule = verdict->rule, .port = request->port, .srt = c->e->rules->srt,
         .host = host->n > 0 ? (struct str){ host->name, host->n } : request->host,
     };
 

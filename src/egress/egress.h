@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "egress/decide.h"
 #include "egress/fake.h"
@@ -18,7 +19,8 @@
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
-#define EGRESS_CONNS_MAX 1024       /* more wait in the listeners' queues; each may hold some 3 MiB of kernel memory */
+#define EGRESS_CONNS_MAX 12288      /* more wait in the listeners' queues */
+#define EGRESS_MEMORY    (256UL * 1024 * 1024)  /* of this process: what finds no more ends its connection */
 
 struct conn;
 
@@ -32,10 +34,13 @@ struct egress {
     struct conn *conns;         /* live */
     struct conn *ended;         /* to be freed after this round */
     size_t n_conns;
-    uint64_t unsaid;            /* decisions that the supervisor did not take */
+    size_t conns_max;           /* EGRESS_CONNS_MAX, or what the limit of open files lets be */
+    int buffer;                 /* ceiling of a socket's buffers now */
+    struct buf waiting;         /* decisions that the supervisor has not taken yet (log.c) */
+    uint64_t unsaid;            /* ... and those that found no room there */
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
     size_t full_at;             /* connections at that time */
-    bool over;
+    bool over;                  /* the sandbox has ended: nothing is carried any more, what waits is only decided */
 };
 
 /* dns.c: a query came. */
@@ -50,7 +55,14 @@ void conn_make_room(struct egress *e);  /* accept again, when that had stopped *
 void conn_free_ended(struct egress *e);
 void conn_close_all(struct egress *e);
 
-/* log.c: tell the supervisor what was decided. Never blocks; what does not fit is counted. */
+/* log.c: tell the supervisor what was decided. Never blocks: what the supervisor does not take now waits for it, up to
+ * LOG_WAITING_MAX; what does not fit there is counted, and the count is said. */
+#define LOG_WAITING_MAX (1024 * 1024)
 void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
+struct json_t;
+void log_say(struct egress *e, struct json_t *o);      /* takes @o */
+void log_flush(struct egress *e);
+/* All that waits, in at most @ms, before this process ends. */
+void log_finish(struct egress *e, unsigned ms);
 
 #endif

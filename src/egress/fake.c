@@ -1,8 +1,11 @@
 /* egress/fake.c: see fake.h */
 #include "egress/fake.h"
 
-#include <stdlib.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define NONE    UINT16_MAX
 #define BUCKETS 4096            /* a power of two */
@@ -94,25 +97,44 @@ fake_hash(const uint8_t key[FAKE_KEY_SIZE], struct str s)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
+/* Everything but the slots, for a table in which none is in a list. */
+static void
+begin(struct fake_table *t, const uint8_t key[FAKE_KEY_SIZE], uint64_t now_ms)
+{
+    memcpy(t->key, key, FAKE_KEY_SIZE);
+    t->now_ms = now_ms;
+    t->held = 0;
+    t->newest = t->oldest = NONE;
+    memset(t->buckets, 0xff, sizeof(t->buckets));       /* NONE */
+}
+
+static struct fake_table *
+map(int fd, struct err *err)
+{
+    void *p = mmap(NULL, sizeof(struct fake_table), PROT_READ | PROT_WRITE,
+                   fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+
+    if (p != MAP_FAILED)
+        return p;
+    err_sys(err, errno, "egress.fake.memory", "no memory for a table of names");
+    return NULL;
+}
+
 struct fake_table *
 fake_new(const uint8_t key[FAKE_KEY_SIZE], struct err *err)
 {
-    struct fake_table *t = calloc(1, sizeof(*t));
+    struct fake_table *t = map(-1, err);
 
-    if (t == NULL) {
-        err_set(err, ERR_SYSTEM, "egress.fake.memory", "no memory for a table of names");
-        return NULL;
-    }
-    memcpy(t->key, key, FAKE_KEY_SIZE);
-    t->newest = t->oldest = NONE;
-    memset(t->buckets, 0xff, sizeof(t->buckets));       /* NONE */
+    if (t != NULL)
+        begin(t, key, 0);
     return t;
 }
 
 void
 fake_free(struct fake_table *t)
 {
-    free(t);
+    if (t != NULL)
+        munmap(t, sizeof(*t));
 }
 
 void
@@ -234,8 +256,10 @@ take_slot(struct fake_table *t)
     uint16_t i = t->oldest;
     struct slot *s;
 
-    if (t->n < FAKE_NAMES_MAX)
+    if (t->n < FAKE_NAMES_MAX) {
+        t->slots[t->n] = (struct slot){ .name_n = 0 };      /* in an adopted file anything may lie there */
         return t->n++;
+    }
     if (i == NONE)
         return NONE;
     s = &t->slots[i];
@@ -245,6 +269,47 @@ take_slot(struct fake_table *t)
     order_remove(t, i);
     chain_remove(t, i);
     return i;
+}
+
+/* What was left in slot @i: a name as this table would have put it there, or else a name that nobody has. */
+static void
+settle_slot(struct fake_table *t, uint16_t i)
+{
+    struct slot *s = &t->slots[i];
+    struct host host;
+
+    if (s->name_n == 0 || s->name_n > HOST_NAME_MAX_LEN ||
+        host_canonical((struct str){ s->name, s->name_n }, &host) != HOST_OK || host.is_ip ||
+        !str_eq((struct str){ s->name, s->name_n }, (struct str){ host.name, host.n }))
+        s->name_n = (uint8_t)snprintf(s->name, sizeof(s->name), "lost-%u.invalid", i);
+    s->generation %= FAKE_GENERATIONS;
+    s->refs = 0;
+    if (s->fresh_until_ms > t->now_ms + FAKE_REUSE_S * 1000)
+        s->fresh_until_ms = t->now_ms + FAKE_REUSE_S * 1000;
+    s->bucket = bucket_of(t, (struct str){ s->name, s->name_n });
+    s->chain = t->buckets[s->bucket];
+    t->buckets[s->bucket] = i;
+    order_push(t, i);
+}
+
+struct fake_table *
+fake_adopt(int fd, const uint8_t key[FAKE_KEY_SIZE], uint64_t now_ms, struct err *err)
+{
+    struct fake_table *t;
+
+    if (ftruncate(fd, sizeof(*t)) < 0) {
+        err_sys(err, errno, "egress.fake.memory", "no memory for a table of names");
+        return NULL;
+    }
+    t = map(fd, err);
+    if (t == NULL)
+        return NULL;
+    begin(t, key, now_ms);
+    if (t->n > FAKE_NAMES_MAX)
+        t->n = FAKE_NAMES_MAX;
+    for (uint16_t i = 0; i < t->n; i++)
+        settle_slot(t, i);
+    return t;
 }
 
 int

@@ -16,6 +16,9 @@
  * all slots are taken, the least recently used name without a live connection gives way. Every operation is O(1)
  * (names by a keyed hash: the sandbox chooses them). One table per sandbox, one thread; memory grows with use to
  * 1.1 MiB. No I/O and no clock: the caller passes a monotonic time in, and one that runs backwards counts as standing.
+ *
+ * Programs keep addresses longer than a process may live, so a table can lie in a file that outlives it (fake_adopt):
+ * an address must never come to mean another name because cloche-egress was started again.
  */
 #ifndef CLOCHE_EGRESS_FAKE_H
 #define CLOCHE_EGRESS_FAKE_H
@@ -45,6 +48,10 @@ struct fake_pair {
 
 /* A table that the caller frees. @key is secret and random (getrandom). NULL with @err set when there is no memory. */
 struct fake_table *fake_new(const uint8_t key[FAKE_KEY_SIZE], struct err *err);
+/* The same in the file @fd (a memfd, shared), which is made as long as is needed and is the caller's: what a process
+ * that ended left there keeps its names and addresses. That process may have been stopped anywhere, or broken into:
+ * whatever is no name in its place becomes one that nobody has, and nothing counts as connected. */
+struct fake_table *fake_adopt(int fd, const uint8_t key[FAKE_KEY_SIZE], uint64_t now_ms, struct err *err);
 void fake_free(struct fake_table *t);
 void fake_freep(struct fake_table **t);
 #define cleanup_fake __attribute__((cleanup(fake_freep)))

@@ -1,8 +1,14 @@
-/* egress/log.c: decisions, one JSON object to a message, to the supervisor */
+/* egress/log.c: decisions, one JSON object to a message, to the supervisor
+ *
+ * What waits for it lies in one buffer, each message behind its length in two bytes.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <jansson.h>
 
@@ -25,15 +31,84 @@ put_text(json_t *o, const char *key, struct str s)
         json_object_set_new(o, key, text);
 }
 
+static bool
+would_wait(int saved_errno)
+{
+    return saved_errno == EAGAIN || saved_errno == EINTR || saved_errno == ENOBUFS;
+}
+
+/* The first @n messages that wait, as many as the supervisor takes now. */
+void
+log_flush(struct egress *e)
+{
+    struct buf *w = &e->waiting;
+    size_t done = 0;
+
+    while (w->n - done > 2) {
+        size_t n = (size_t)w->p[done] << 8 | w->p[done + 1];
+        if (send(e->control.fd, w->p + done + 2, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && would_wait(errno))
+            break;
+        done += 2 + n;
+    }
+    buf_consume(w, done);
+    loop_watch(&e->loop, &e->control, (e->over ? 0 : EPOLLIN) | (w->n > 0 ? EPOLLOUT : 0));
+}
+
+static void
+keep(struct egress *e, const char *text, size_t n)
+{
+    struct buf *w = &e->waiting;
+
+    if (n > UINT16_MAX || w->n + 2 + n > w->max || buf_reserve(w, 2 + n) < 0) {
+        e->unsaid++;
+        return;
+    }
+    buf_put_be16(w, (uint16_t)n);
+    buf_append(w, text, n);
+    loop_watch(&e->loop, &e->control, (e->over ? 0 : EPOLLIN) | EPOLLOUT);
+}
+
+void
+log_say(struct egress *e, json_t *o)
+{
+    char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+    size_t n = text != NULL ? strlen(text) : 0;
+
+    json_decref(o);
+    if (text == NULL)
+        e->unsaid++;
+    else if (e->control.fd >= 0 && (e->waiting.n > 0 ||
+             (send(e->control.fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && would_wait(errno))))
+        keep(e, text, n);
+    free(text);
+}
+
+void
+log_finish(struct egress *e, unsigned ms)
+{
+    const struct timeval patience = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
+    struct buf *w = &e->waiting;
+    size_t done = 0;
+    char text[64];
+
+    (void)setsockopt(e->control.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    while (w->n - done > 2) {
+        size_t n = (size_t)w->p[done] << 8 | w->p[done + 1];
+        if (send(e->control.fd, w->p + done + 2, n, MSG_NOSIGNAL) < 0)
+            return;
+        done += 2 + n;
+    }
+    if (e->unsaid > 0) {
+        int n = snprintf(text, sizeof(text), "{\"event\":\"unsaid\",\"count\":%llu}", (unsigned long long)e->unsaid);
+        (void)send(e->control.fd, text, (size_t)n, MSG_NOSIGNAL);
+    }
+}
+
 void
 log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict)
 {
-    json_t *o;
-    char *text;
+    json_t *o = json_object();
 
-    if (e->control.fd < 0)
-        return;
-    o = json_object();
     json_object_set_new(o, "verdict", json_string(kind_names[verdict->kind]));
     json_object_set_new(o, "via", json_string(via_names[request->via]));
     put_text(o, "host", verdict->host.n > 0 ? (struct str){ verdict->host.name, verdict->host.n } : request->host);
@@ -42,10 +117,5 @@ log_decision(struct egress *e, const struct decide_request *request, const struc
     put_text(o, "rule", verdict->rule);
     if (verdict->reason != NULL)
         json_object_set_new(o, "reason", json_string(verdict->reason));
-    text = json_dumps(o, JSON_COMPACT);
-    json_decref(o);
-    /* a supervisor that does not read loses entries, and learns how many */
-    if (text != NULL && send(e->control.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        e->unsaid++;
-    free(text);
+    log_say(e, o);
 }

@@ -77,5 +77,5 @@ loop_round(struct loop *l, int ms, struct err *err)
         if (w->fd >= 0 && w->events != 0 && w->since != l->round)
             w->ready(w, came[i].events);
     }
-    return 0;
+    return n;
 }

@@ -35,7 +35,7 @@ int loop_watch(struct loop *l, struct watch *w, uint32_t events);
 /* Forget and close the descriptor. */
 void loop_drop(struct loop *l, struct watch *w);
 
-/* Wait at most @ms for events and call those who asked, once. 0 or -1 with @err. */
+/* Wait at most @ms for events and call those who asked, once. How many events came, or -1 with @err. */
 int loop_round(struct loop *l, int ms, struct err *err);
 
 uint64_t loop_clock_ms(void);

@@ -1,9 +1,11 @@
 /* egress/main.c: cloche-egress starts: rules from the supervisor, rights away, then the loop
  *
- * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET) and the listeners from 4 on, in
- * the order of wall/capture.h. The supervisor says its rules, one message each ("A" or "D", the pattern, a NUL, the
- * origin's name), "S" when they are in the SRT dialect (before any rule), then "G". From then on it only listens, and
- * its end is ours: connections close, nothing opens.
+ * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
+ * order of wall/capture.h, and after them the file in which names have their addresses (fake.h). The supervisor says
+ * its rules, one message each ("A" or "D", the pattern, a NUL, the origin's name), "S" when they are in the SRT dialect
+ * (before any rule), then "G". From then on it only listens, and its end is ours: connections close, nothing opens.
+ * When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that
+ * it is in the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +25,10 @@
 
 #define FD_CONTROL   3
 #define FD_LISTENERS 4
+#define FD_NAMES     (FD_LISTENERS + CAPTURE_LISTENERS)
 #define MESSAGE_MAX  1024
 #define TICK_MS      500
+#define LAST_MS      500        /* for what waits when the sandbox ends; and for the supervisor to hear of it */
 
 static struct egress egress;
 static struct decide_rules rules = DECIDE_RULES_INIT;
@@ -77,8 +81,9 @@ on_control(struct watch *w, uint32_t events)
     struct egress *e = w->owner;
     char message[MESSAGE_MAX];
 
-    (void)events;
-    if (recv(w->fd, message, sizeof(message), MSG_DONTWAIT) == 0)
+    if (events & EPOLLOUT)
+        log_flush(e);
+    if ((events & (EPOLLIN | EPOLLHUP)) && recv(w->fd, message, sizeof(message), MSG_DONTWAIT) == 0)
         e->over = true;
 }
 
@@ -95,7 +100,10 @@ set_up(struct egress *e, struct err *err)
         return err_sys(err, errno, "egress.random", "getrandom");
     rules.own = own;
     e->rules = &rules;
-    e->fakes = fake_new(key, err);
+    e->waiting = (struct buf)BUF_INIT(LOG_WAITING_MAX);
+    e->conns_max = confine_limits();
+    e->fakes = fake_adopt(FD_NAMES, key, e->loop.now_ms, err);
+    close(FD_NAMES);
     e->resolver = e->fakes == NULL ? NULL : resolver_new(&e->loop, err);
     if (e->resolver == NULL)
         return -1;
@@ -131,6 +139,13 @@ serve(struct egress *e, struct err *err)
         conn_make_room(e);
     }
     conn_close_all(e);
+    loop_watch(&e->loop, &e->control, 0);
+    /* what was asked for in the sandbox's last moment */
+    for (uint64_t end = e->loop.now_ms + LAST_MS; e->loop.now_ms < end; conn_free_ended(e))
+        if (loop_round(&e->loop, 0, err) <= 0)
+            break;
+    conn_close_all(e);
+    log_finish(e, LAST_MS);
     return 0;
 }
 
@@ -147,6 +162,7 @@ main(void)
     resolver_free(egress.resolver);
     fake_free(egress.fakes);
     decide_rules_free(&rules);
+    buf_free(&egress.waiting);
     loop_close(&egress.loop);
     return r < 0 ? 1 : 0;
 }

@@ -8,25 +8,48 @@
 
 #include "base/cleanup.h"
 
+#define PAGE   4096
 #define ROUNDS 16       /* a fast stream gives way to others after that many fillings of its pipe */
+
+static struct { int in, out; size_t full; } store[RELAY_STORE];
+static size_t n_store, n_used;
 
 static int
 relay_open(struct relay *r)
 {
     int ends[2], size;
 
+    if (n_store > 0) {
+        n_store--;
+        r->in = store[n_store].in;
+        r->out = store[n_store].out;
+        r->full = store[n_store].full;
+        n_used++;
+        return 0;
+    }
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
     r->in = ends[1];
     r->out = ends[0];
+    if (n_used >= RELAY_MANY)
+        (void)fcntl(r->out, F_SETPIPE_SZ, PAGE);
     size = fcntl(r->out, F_GETPIPE_SZ);
     r->full = size > 0 ? (size_t)size : 65536;
+    n_used++;
     return 0;
 }
 
 void
 relay_close(struct relay *r)
 {
+    if (r->in >= 0)
+        n_used--;
+    /* one that may still hold bytes is nobody else's */
+    if (r->in >= 0 && r->held == 0 && n_store < RELAY_STORE && r->full > PAGE) {
+        store[n_store].in = take_fd(&r->in);
+        store[n_store].out = take_fd(&r->out);
+        store[n_store++].full = r->full;
+    }
     close_fd(&r->in);
     close_fd(&r->out);
 }
@@ -34,7 +57,7 @@ relay_close(struct relay *r)
 bool
 relay_wants_input(const struct relay *r)
 {
-    return !r->eof && !r->stuck && r->held < r->full;
+    return !r->eof && !r->stuck && !r->starved && (r->in < 0 || r->held < r->full);
 }
 
 bool
@@ -88,8 +111,11 @@ relay_pump(struct relay *r, int from, int to)
 {
     if (r->done)
         return 0;
-    if (r->in < 0 && relay_open(r) < 0)
-        return -1;
+    if (r->in < 0 && relay_open(r) < 0) {
+        r->starved = errno == EMFILE || errno == ENFILE;
+        return r->starved ? 0 : -1;
+    }
+    r->starved = false;
     for (int i = 0; i < ROUNDS; i++) {
         int got = fill(r, from), gave = got < 0 ? -1 : drain(r, to);
 
@@ -104,5 +130,7 @@ relay_pump(struct relay *r, int from, int to)
         if (shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN)
             return -1;
     }
+    if (r->held == 0)
+        relay_close(r);
     return 0;
 }

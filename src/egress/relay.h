@@ -1,7 +1,9 @@
 /* egress/relay.h: bytes from one socket to another without a copy through this process
  *
  * Each direction has a pipe that pages are spliced through (splice(2)): into it from one socket, out of it to the
- * other. The pipe is the buffer and its size the ceiling, so a reader that stops stops the writer.
+ * other. The pipe is the buffer and its size the ceiling, so a reader that stops stops the writer. A direction has a
+ * pipe only while bytes are in it; empty ones wait in a small store for whoever needs one next, and where many are in
+ * use each is small (RELAY_MANY). One thread.
  */
 #ifndef CLOCHE_EGRESS_RELAY_H
 #define CLOCHE_EGRESS_RELAY_H
@@ -10,11 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define RELAY_STORE 64          /* empty pipes that are kept */
+#define RELAY_MANY  512         /* pipes in use; further ones hold a page */
+
 struct relay {
-    int in, out;        /* the pipe; -1: not made yet */
+    int in, out;        /* the pipe; -1: none now */
     size_t held;        /* bytes in the pipe */
     size_t full;        /* its capacity */
     bool stuck;         /* full before its bytes are: small pieces take a whole slot each */
+    bool starved;       /* there was no pipe to be had: to be tried again after a while */
     bool eof;           /* nothing more comes */
     bool done;          /* and all of it has gone out: the target's writing side is shut */
     uint64_t moved;

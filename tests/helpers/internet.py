@@ -12,6 +12,7 @@ import hashlib
 import http.server
 import io
 import os
+import selectors
 import socket
 import ssl
 import struct
@@ -28,7 +29,7 @@ HOST6, SITE6 = "2606:2800:220:1::1", "2606:2800:220:1::34"
 FORBIDDEN4 = ("10.0.0.5", "172.16.0.9", "192.168.7.7", "100.64.0.5", "169.254.169.254", "169.254.170.2",
               "168.63.129.16", "100.100.100.200", "192.0.2.5", "198.51.100.5", "203.0.113.5", "192.0.0.192")
 FORBIDDEN6 = ("fd00:ec2::254", "fd12::5", "64:ff9b::a00:5", "2002:a00:5::1", "fec0::5")
-HTTP, HTTPS, ECHO, DOT = 80, 443, 7777, 853
+HTTP, HTTPS, ECHO, DOT, CROWD = 80, 443, 7777, 853, 7778
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -94,10 +95,10 @@ class Site(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def note(self, body=b""):
+    def note(self, body=0):
         self.server.net.requests.append({
             "tls": self.server.tls, "method": self.command, "path": self.path, "host": self.headers.get("Host"),
-            "headers": [(k.lower(), v) for k, v in self.headers.items()], "body": len(body),
+            "headers": [(k.lower(), v) for k, v in self.headers.items()], "body": body,
             "sni": getattr(self.connection, "sni", None), "to": self.connection.getsockname()[0]})
 
     def reply(self, body, status=200, more=()):
@@ -148,16 +149,24 @@ class Site(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_POST(self):
-        body = bytearray()
+        count, total = 0, hashlib.sha256()
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
+                count += self.take(size, total)
                 self.rfile.readline()
             self.rfile.readline()
         else:
-            body += self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.note(body)
-        self.reply(f"{len(body)} {hashlib.sha256(body).hexdigest()}\n".encode())
+            count = self.take(int(self.headers.get("Content-Length", 0)), total)
+        self.note(count)
+        self.reply(f"{count} {total.hexdigest()}\n".encode())
+
+    def take(self, size, total):
+        """@size bytes of the body into the checksum; how many there were."""
+        left = size
+        while left > 0 and (piece := self.rfile.read(min(left, 1 << 20))):
+            total.update(piece)
+            left -= len(piece)
+        return size - left
 
     do_PUT = do_PATCH = do_DELETE = do_POST
 
@@ -320,6 +329,7 @@ class Internet:
             self.thread(web.serve_forever, 0.05)
         self.thread(self.accept, self.listen(ECHO), self.echo)
         self.thread(self.accept, self.listen(22), self.banner)
+        self.thread(self.crowd, self.listen(CROWD))
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.bind((DNS4, 53))        # the answer has to come from there
         self.sockets.append(udp)
@@ -358,6 +368,31 @@ class Internet:
         while data := connection.recv(65536):
             kept += data
             connection.sendall(data)
+
+    def crowd(self, listener):
+        """Thousands of connections in one thread: what comes back is what was sent, in small pieces."""
+        selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        selector.register(listener, selectors.EVENT_READ)
+        while not self.stopping.is_set():
+            for key, _ in selector.select(0.2):
+                try:
+                    if key.fileobj is listener:
+                        new, _ = listener.accept()
+                        new.setblocking(False)
+                        selector.register(new, selectors.EVENT_READ)
+                    elif not (data := key.fileobj.recv(4096)) or key.fileobj.send(data) != len(data):
+                        raise OSError
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    if key.fileobj is listener:
+                        return
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+        for key in list(selector.get_map().values()):
+            key.fileobj.close()
+        selector.close()
 
     def banner(self, connection):
         self.echoed.append(bytearray(b"22"))

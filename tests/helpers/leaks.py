@@ -52,6 +52,12 @@ def descendants(root=None):
     return found
 
 
+def named(name):
+    """Our descendants of that name, living ones only."""
+    table = parents()
+    return [pid for pid in descendants() if pid in table and table[pid][2] == name and table[pid][1] not in "ZX"]
+
+
 def reap_adopted(known):
     """Collect zombies that were re-parented to us; @known are pids that somebody else waits for."""
     table = parents()

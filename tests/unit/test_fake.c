@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -425,6 +428,82 @@ a_random_walk_keeps_the_rules(void **state)
     assert_int_equal(fake_count(t), FAKE_NAMES_MAX);
 }
 
+/* --- a table that outlives its process ---------------------------------------------------------------------------- */
+
+static void
+an_adopted_table_keeps_its_names(void **state)
+{
+    int fd = memfd_create("names", MFD_CLOEXEC);
+    struct fake_table *t = fake_adopt(fd, key, 1000, NULL);
+    struct fake_pair one, two, other;
+    struct host host;
+
+    (void)state;
+    assert_non_null(t);
+    assert_true(assigned(t, 1, 1000, &one) && assigned(t, 2, 1000, &two));
+    assert_true(fake_hold(t, &one.v4, &host));
+    fake_free(t);
+
+    t = fake_adopt(fd, (const uint8_t[FAKE_KEY_SIZE]){ 9 }, 2000, NULL);
+    host = numbered(1);
+    assert_true(means(t, &one.v4, &host) && means(t, &one.v6, &host));
+    host = numbered(2);
+    assert_true(means(t, &two.v4, &host));
+    assert_int_equal(fake_count(t), 2);
+    assert_int_equal(fake_held(t), 0);
+    assert_true(assigned(t, 1, 2000, &other) && ip_eq(&other.v4, &one.v4));
+    assert_true(assigned(t, 3, 2000, &other) && !ip_eq(&other.v4, &one.v4) && !ip_eq(&other.v4, &two.v4));
+    fake_free(t);
+    close(fd);
+}
+
+/* Whatever lies in the file, what comes of it is a table: every address means a name that is one, or nothing. */
+static void
+a_broken_table_is_adopted_all_the_same(void **state)
+{
+    uint32_t seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        int fd = memfd_create("names", MFD_CLOEXEC);
+        struct fake_table *t = fake_adopt(fd, key, 0, NULL);
+        struct fake_pair pair;
+        struct host host, again;
+        struct stat st;
+        uint8_t *raw;
+
+        for (unsigned i = 0; i < 40; i++)
+            assert_true(assigned(t, i, 0, &pair));
+        fake_free(t);
+        assert_int_equal(fstat(fd, &st), 0);
+        raw = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        assert_true(raw != MAP_FAILED);
+        for (int i = 0; i < 20000; i++) {
+            seed = seed * 1664525 + 1013904223;
+            raw[(round < 25 ? seed % 20000 : seed % (uint32_t)st.st_size)] = (uint8_t)(seed >> 24);
+        }
+        munmap(raw, (size_t)st.st_size);
+        t = fake_adopt(fd, key, 1000, NULL);
+        assert_non_null(t);
+        assert_true(fake_count(t) <= FAKE_NAMES_MAX && fake_held(t) == 0);
+        for (uint32_t number = 0; number < 1 << 17; number++) {
+            struct ip ip = { .family = 4, .b = { 198, (uint8_t)(18 + (number >> 16)), (uint8_t)(number >> 8),
+                                                 (uint8_t)number } };
+            if (!fake_find(t, &ip, &host))
+                continue;
+            assert_int_equal(host_canonical((struct str){ host.name, host.n }, &again), HOST_OK);
+            assert_true(!again.is_ip && again.n == host.n && memcmp(again.name, host.name, host.n) == 0);
+        }
+        for (unsigned i = 0; i < 100; i++) {
+            assert_true(assigned(t, i, 1000 + FAKE_REUSE_S * 1000, &pair));
+            host = numbered(i);
+            assert_true(means(t, &pair.v4, &host));
+        }
+        fake_free(t);
+        close(fd);
+    }
+}
+
 int
 main(void)
 {
@@ -442,6 +521,8 @@ main(void)
         cmocka_unit_test(an_address_is_not_reused_while_it_is_fresh),
         cmocka_unit_test(the_end_of_time_is_no_way_round),
         cmocka_unit_test(a_random_walk_keeps_the_rules),
+        cmocka_unit_test(an_adopted_table_keeps_its_names),
+        cmocka_unit_test(a_broken_table_is_adopted_all_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,8 @@
 #include "wall/caps.h"
 #include "wall/cgroup.h"
 
+#define NET_MEMORY       (512UL * 1024 * 1024)
+#define NET_MEMORY_LEAST (64UL * 1024 * 1024)
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 /* The kernel counts tmpfs pages as memory of whoever writes them; a disk limit must not become an out-of-memory
@@ -49,6 +51,39 @@ cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
     if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
         __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
         out->memory = 0;
+}
+
+/* What carries a sandbox's connections works for it and counts against what it may have, beside it: the sandbox must
+ * not be able to have its own gatekeeper killed for want of memory that it used itself. */
+static void
+net_cgroup_find(struct sandbox *sb, const struct policy *p)
+{
+    uint64_t memory = p->limits.memory.v > 0 && p->limits.memory.v < NET_MEMORY ? p->limits.memory.v : NET_MEMORY;
+    char name[sizeof(sb->id) + 8];
+
+    if (p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_LIGHT)
+        return;
+    sb->net_limits = (struct cgroup_limits){ .memory = memory < NET_MEMORY_LEAST ? NET_MEMORY_LEAST : memory };
+    snprintf(name, sizeof(name), "%s-net", sb->id);
+    cgroup_find(&sb->net_cgroup, name, &sb->net_limits);
+}
+
+/* Without one it goes on: the process bounds its own memory (egress/confine.c). */
+static void
+net_cgroup_make(struct sandbox *sb)
+{
+    struct err err = ERR_INIT;
+
+    if (cgroup_make(&sb->net_cgroup, -1, &sb->net_limits, &err) < 0) {
+        plan_warn(&sb->plan, "what carries the network is in no cgroup: %s", err.msg);
+        return;
+    }
+    /* v2 counts the buffers of sockets anyway */
+    if (sb->net_cgroup.kind == CGROUP_V1) {
+        char text[32];
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)sb->net_limits.memory);
+        (void)io_write_file(sb->net_cgroup.dirs[0], "memory.kmem.tcp.limit_in_bytes", text);
+    }
 }
 
 static int
@@ -121,6 +156,7 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
     }
     if (check_limits(sb, p, err) < 0)
         return -1;
+    net_cgroup_make(sb);
     guest = launch_guest_image(err);
     if (guest < 0)
         return -1;
@@ -195,8 +231,9 @@ static bool
 tidy(void *ctx)
 {
     struct sandbox *sb = ctx;
-    bool gone = cgroup_remove(&sb->cgroup);
+    bool gone = cgroup_remove(&sb->net_cgroup);
 
+    gone = cgroup_remove(&sb->cgroup) && gone;
     return light_folder_remove(&sb->plan, NULL) == 0 && gone;
 }
 
@@ -210,10 +247,11 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     sb->memory_limit = p->limits.memory.v;
     cgroup_limits_of(p, &limits);
     cgroup_find(&sb->cgroup, sb->id, &limits);
+    net_cgroup_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
     /* before anything that it may have to remove, and while this process is small: it is a fork */
-    if ((sb->cgroup.kind != CGROUP_NONE || p->mode.v == MODE_LIGHT) &&
+    if ((sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || p->mode.v == MODE_LIGHT) &&
         janitor_start(&sb->janitor, tidy, sb, err) < 0)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
@@ -238,7 +276,7 @@ native_create(const struct policy *p, struct sandbox **out, struct err *err)
     sb->pidfd = sb->go = sb->status = sb->transport = -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         sb->listeners[i] = -1;
-    sb->cgroup = (struct cgroup)CGROUP_INIT;
+    sb->cgroup = sb->net_cgroup = (struct cgroup)CGROUP_INIT;
     sb->janitor = (struct janitor)JANITOR_INIT;
     if (build(sb, p, err) < 0) {
         native_abandon(sb);
@@ -383,6 +421,8 @@ native_kill(struct sandbox *sb)
 static int
 native_destroy(struct sandbox *sb, struct err *err)
 {
+    bool gone;
+
     (void)err;
     native_kill(sb);
     close_fd(&sb->transport);
@@ -391,7 +431,9 @@ native_destroy(struct sandbox *sb, struct err *err)
     close_fd(&sb->status);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&sb->listeners[i]);
-    janitor_dismiss(&sb->janitor, cgroup_destroy(&sb->cgroup) && light_folder_remove(&sb->plan, NULL) == 0);
+    gone = cgroup_destroy(&sb->net_cgroup);
+    gone = cgroup_destroy(&sb->cgroup) && gone;
+    janitor_dismiss(&sb->janitor, gone && light_folder_remove(&sb->plan, NULL) == 0);
     if (sb->abandoned && sb->plan.cow.id[0] != '\0')
         cow_discard(&sb->plan.cow, NULL);
     plan_free(&sb->plan);

@@ -17,6 +17,8 @@ struct sandbox {
     char id[33];                /* 128 random bits: not guessable */
     struct native_plan plan;
     struct cgroup cgroup;
+    struct cgroup net_cgroup;   /* beside it, for the process that carries its network; memory only, or none */
+    struct cgroup_limits net_limits;
     struct janitor janitor;
     pid_t pid;
     int pidfd;

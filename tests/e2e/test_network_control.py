@@ -1,0 +1,151 @@
+"""The network by name while it is open: cloche-egress dies and comes back."""
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from helpers import leaks, requirement
+from helpers.internet import ECHO, PRELUDE
+from helpers.runner import wait_for
+
+pytestmark = [requirement("R13", "R14"), pytest.mark.root]
+
+# Obeys lines of standard input, each one a Python expression, and prints what it gives.
+OBEY = PRELUDE + """
+held = []
+def tunnel():
+    s, got = connect('ok.example.org:%d'); s.sendall(b'one'); held.append(s); return s.recv(3)
+def broken():
+    try: held[-1].sendall(b'two'); return held[-1].recv(3) == b''
+    except OSError: return True
+def page(path='/'): return talk(P, get('ok.example.org', 'http://ok.example.org' + path)).split(b'\\r\\n\\r\\n')[-1]
+def direct(address, name='ok.example.org'): return talk((address, 80), get(name)).split(b'\\r\\n')[0]
+def code(what):
+    try: what(); return 'OPENED'
+    except OSError as e: return errno.errorcode.get(e.errno, e)
+print('up', flush=True)
+for line in sys.stdin: print(eval(line), flush=True)
+""" % ECHO
+
+
+class Obedient:
+    """A sandbox that does one thing after the other, as it is told."""
+
+    def __init__(self, online, allow=("ok.example.org", f"ok.example.org:{ECHO}"), flags=(), report=True):
+        self.report_file = online.net.root / "report.json"
+        more = ["--report", str(self.report_file)] if report else []
+        self.process = online.popen(["/usr/bin/python3", "-I", "-c", OBEY], allow=allow, flags=[*more, *flags],
+                                    stdin=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"up\n", self.process.communicate()
+
+    def do(self, expression):
+        self.start(expression)
+        return self.answer()
+
+    def start(self, expression):
+        self.process.stdin.write(expression.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return self.process.stdout.readline().decode().strip()
+
+    def end(self):
+        _, err = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, err
+        return err.decode(), json.loads(self.report_file.read_text(encoding="utf-8"))
+
+
+def kill_egress(known):
+    """Kill the one that lives; @known are those that were killed before."""
+    new = wait_for(lambda: [p for p in leaks.named("cloche-egress") if p not in known])
+    assert len(new) == 1, (new, known)
+    os.kill(new[0], signal.SIGKILL)
+    known.append(new[0])
+
+
+@requirement("R91")
+def test_egress_that_dies_is_started_again(online):
+    box, killed = Obedient(online), []
+    fake = box.do("socket.gethostbyname('ok.example.org')").strip("'\"")
+    assert box.do("tunnel()") == "b'one'"
+    kill_egress(killed)
+    # what was open is gone, what comes next waits for the new one and passes; an address keeps its name
+    assert box.do("broken()") == "True"
+    assert "hello ok.example.org /again" in box.do("page('/again')")
+    assert box.do(f"direct({fake!r})") == "b'HTTP/1.1 200 OK'"
+    assert box.do("socket.gethostbyname('ok.example.org')").strip("'\"") == fake
+    err, report = box.end()
+    assert "cloche-egress ended (signal 9)" in err and "started again" in err, err
+    assert report["network"]["egress_deaths"] == 1, report
+    assert any("cloche-egress ended" in w for w in report["warnings"]), report
+    # rules came back as they were: nothing but the two names that were allowed was asked for or reached
+    assert online.net.asked() == {"ok.example.org"}
+
+
+@requirement("R91")
+def test_denied_stays_denied_over_a_restart(online):
+    box, killed = Obedient(online), []
+    for _ in range(2):
+        kill_egress(killed)
+        assert "403" in box.do("talk(P, get('evil.example.org', 'http://evil.example.org/'))")
+    _, report = box.end()
+    assert not online.net.asked() and not online.net.reached()
+    assert {d["target"] for d in report["denied"]} >= {"evil.example.org:80"}, report
+
+
+@requirement("R91")
+def test_a_crash_loop_ends_in_closed(online):
+    box, killed = Obedient(online), []
+    for _ in range(5):
+        kill_egress(killed)
+    for where in ("P", "S", "('93.184.216.34', 80)", "('93.184.216.34', 443)", "('93.184.216.34', 53)"):
+        # the listeners close when the last death is known; until then a connection waits and is then reset
+        assert wait_for(lambda where=where: box.do(f"code(lambda: dial(*{where}))") == "ECONNREFUSED"), where
+    err, report = box.end()
+    assert "5 times within a minute: the network stays closed" in err, err
+    assert report["network"]["egress_deaths"] == 5, report
+    assert not leaks.named("cloche-egress")
+
+
+@requirement("R91")
+def test_kill_9_of_cloche_while_egress_is_down(online):
+    """Its listeners go with it: nobody is left who would answer."""
+    box = Obedient(online, report=False)
+    kill_egress([])
+    box.process.kill()
+    box.process.communicate()
+
+    def gone():
+        leaks.reap_adopted(set())
+        return not leaks.named("cloche-egress")
+    assert wait_for(gone), leaks.descendants()
+
+
+def test_denials_of_the_last_moment_are_in_the_report(online):
+    """More than one read of the log brings, said by a command that ends at once."""
+    code = """
+held = []
+for i in range(100):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.sendto(question('last%d.example.org' % i), ('8.8.8.8', 53))
+    s = dial(*P); s.sendall(get('tunnel%d.example.org' % i, 'http://tunnel%d.example.org/' % i)); held.append(s)
+os._exit(0)
+"""
+    result = online.python(code, flags=["--json"])
+    report = result.json
+    count = sum(d["count"] for d in report["denied"]) + report["denied_more"]
+    assert result.ok and count == 200, (count, report["denied"][-3:], result.err)
+
+
+def test_refused_in_the_words_of_srt(online):
+    settings = online.net.root / "srt.json"
+    settings.write_text(json.dumps({"network": {"allowedDomains": ["ok.example.org"], "deniedDomains": []},
+                                    "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}}))
+    result = online.cloche("srt", "-s", settings, "--", "curl", "-sSi", "http://evil.example.org/", "http://ok.example.org/x")
+    assert result.ok, result
+    head, body = result.out.replace("\r", "").split("\n\n", 1)
+    assert head.startswith("HTTP/1.1 403 Forbidden\n"), result
+    assert "\nX-Proxy-Error: blocked-by-sandbox-runtime\n" in head and "\nContent-Type: text/plain\n" in head, head
+    assert body.startswith("Connection blocked by network allowlistHTTP/1.1 200 OK"), body

@@ -1,0 +1,175 @@
+"""Many, slow and large connections: they work, and what carries them stays within bounds of its own."""
+import hashlib
+import os
+import resource
+import subprocess
+
+import pytest
+
+from helpers import leaks, requirement
+from helpers.internet import CROWD, ECHO, PRELUDE, SITE4, payload
+from helpers.runner import wait_for
+
+pytestmark = [requirement("R13", "R91"), pytest.mark.root]
+HARD = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+MANY = min(3000, HARD // 5)
+ROOMY = ["--nofile", str(4 * MANY), "--memory", "2g"]
+
+# Every tunnel is open at once before any byte passes; then each carries its own number and back.
+TUNNELS = PRELUDE + f"""
+import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+held = []
+for i in range({MANY}):
+    s, head = connect('{SITE4}:{CROWD}', seconds=60)
+    assert b' 200 ' in head, (i, head)
+    held.append(s)
+for i, s in enumerate(held): s.sendall(b'%08d' % i)
+good = 0
+for i, s in enumerate(held):
+    got = b''
+    while len(got) < 8 and (d := s.recv(8 - len(got))): got += d
+    good += got == b'%08d' % i
+print(good, flush=True)
+sys.stdin.readline()
+"""
+
+
+def memory_of(pid, what):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(what + ":")) << 10
+
+
+@pytest.fixture
+def many_files():
+    """The far end's sockets are this process's."""
+    was = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (HARD, HARD))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, was)
+
+
+@pytest.fixture
+def one(online):
+    """The only cloche-egress there is, for a process that was started."""
+    def find():
+        found = wait_for(lambda: leaks.named("cloche-egress"))
+        assert len(found) == 1, found
+        return found[0]
+    return find
+
+
+def finish(process):
+    out, err = process.communicate(b"\n", timeout=120)
+    assert process.returncode == 0, (out, err)
+    return out.decode()
+
+
+def test_thousands_of_tunnels_at_once(online, one, many_files):
+    process = online.popen(["/usr/bin/python3", "-I", "-c", TUNNELS], allow=[f"{SITE4}:{CROWD}"],
+                           flags=[*ROOMY, "--timeout", "300"], stdin=subprocess.PIPE)
+    assert process.stdout.readline().decode().strip() == str(MANY), process.communicate()
+    pid = one()
+    files = os.listdir(f"/proc/{pid}/fd")
+    pipes = sum(os.readlink(f"/proc/{pid}/fd/{n}").startswith("pipe:") for n in files)
+    assert len(files) > 2 * MANY and pipes <= 200, (len(files), pipes)      # an idle tunnel has none
+    assert memory_of(pid, "VmHWM") < (24 << 20) + MANY * 4096, memory_of(pid, "VmHWM")
+    assert memory_of(pid, "VmRSS") <= memory_of(pid, "VmHWM")
+    finish(process)
+
+
+def test_it_is_counted_beside_the_sandbox(online, one):
+    if not os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        pytest.skip("looks at cgroup v1")
+    process = online.popen(["/bin/cat"], flags=["--memory", "96m"], stdin=subprocess.PIPE)
+    pid = one()
+
+    def group():
+        with open(f"/proc/{pid}/cgroup", encoding="ascii") as f:
+            return next((line.split(":", 2)[2].strip() for line in f if line.split(":")[1] == "memory"), "")
+    assert wait_for(lambda: group().endswith("-net")), group()
+    base = f"/sys/fs/cgroup/memory{group()}"
+    with open(base + "/memory.limit_in_bytes", encoding="ascii") as f:
+        assert int(f.read()) == 96 << 20
+    with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+        assert any(line.startswith("Max data size") and str(256 << 20) in line for line in f) or "ASAN" in os.environ
+    finish(process)
+    assert not os.path.exists(base)
+
+
+SLOW = """
+import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+held = []
+def fill(n, where, data):
+    for i in range(n):
+        try:
+            s = dial(*where, 20); s.setblocking(False); held.append(s)
+            sent = 0
+            while sent < len(data): sent += s.send(data[sent:])
+        except OSError: pass        # refused or full: that is an answer too
+head = b'GET http://ok.example.org/ HTTP/1.1\\r\\nHost: ok.example.org\\r\\n'
+fill(600, P, head[:9])                                          # slow-loris: a beginning
+fill(600, P, head + b'X-Fill: ' + b'a' * 60000)                 # heads that nearly are too large, without an end
+fill(300, P, head + b'X-Fill: ' + b'a' * 200000)                # and such as are
+fill(300, P, b'\\5')                                            # half a SOCKS greeting
+fill(300, ('93.184.216.34', 443), b'\\x16\\3\\1\\x40\\0\\1' + b'a' * 9000)  # half a ClientHello
+fill(200, ('93.184.216.34', 53), b'\\xff\\xff' + b'a' * 60000)  # half a question
+print(len(held), flush=True)
+print('hello' in talk(P, get('ok.example.org', 'http://ok.example.org/after'), 20).decode(), flush=True)
+sys.stdin.readline()
+""".replace("\\\\", "\\")
+
+
+def test_slow_and_half_requests_hold_little(online, one):
+    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + SLOW], flags=["--nofile", "8192"],
+                           stdin=subprocess.PIPE)
+    assert process.stdout.readline().strip() == b"2300", process.communicate()
+    assert process.stdout.readline().strip() == b"True", process.communicate()
+    # 600 heads of 60 kB are the larger part of it
+    assert memory_of(one(), "VmHWM") < 160 << 20, memory_of(one(), "VmHWM")
+    finish(process)
+
+
+def test_half_open_tunnels_end_when_both_sides_have(online, one):
+    code = f"""
+held = []
+for i in range(200):
+    s, head = connect('ok.example.org:{ECHO}'); s.sendall(b'x' * 1000); s.shutdown(1); held.append(s)
+print(all(len(drain(s, 20)) == 1000 for s in held), flush=True)
+sys.stdin.readline()
+"""
+    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], allow=[f"ok.example.org:{ECHO}"],
+                           stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"True\n", process.communicate()
+    pid = one()
+    assert wait_for(lambda: sum(os.readlink(f"/proc/{pid}/fd/{n}").startswith("socket:")
+                                for n in os.listdir(f"/proc/{pid}/fd")) < 20)
+    finish(process)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_gigabyte(online, one, scheme):
+    """Up, in one body; the far end answers with what it counted."""
+    size = 1 << 30
+    chunk = payload(1 << 20)
+    whole = hashlib.sha256()
+    for _ in range(size >> 20):
+        whole.update(chunk)
+    code = f"""
+import hashlib, http.client
+h = hashlib.shake_128(b'{1 << 20}').digest(1 << 20)
+class Body:
+    left = {size >> 20}
+    def read(self, n):
+        self.left -= 1; return h if self.left >= 0 else b''
+if {scheme!r} == 'http': c = http.client.HTTPConnection('ok.example.org', blocksize=1 << 20)
+else: c = http.client.HTTPSConnection('ok.example.org', context=ssl.create_default_context(cafile=CA), blocksize=1 << 20)
+c.request('PUT', '/up', Body(), {{'Content-Length': '{size}'}})
+print(c.getresponse().read().decode(), flush=True)
+sys.stdin.readline()
+"""
+    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], flags=["--timeout", "300"],
+                           stdin=subprocess.PIPE)
+    said = process.stdout.readline().decode()
+    assert said == f"{size} {whole.hexdigest()}\n", (said, process.communicate())
+    assert memory_of(one(), "VmHWM") < 24 << 20, memory_of(one(), "VmHWM")
+    finish(process)
