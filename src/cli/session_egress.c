@@ -21,9 +21,9 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/session_priv.h"
+#include "egress/rule_wire.h"
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
-#define MESSAGE_MAX  1024
 #define ENTRY_MAX    4096
 
 /* Where the program is: beside cloche's folder in a build tree, in libexec when installed. */
@@ -80,16 +80,13 @@ say(int control, const void *message, size_t n, struct err *err)
 }
 
 static int
-say_list(int control, char kind, const struct policy_list *list, struct err *err)
+say_list(int control, bool deny, const struct policy_list *list, struct err *err)
 {
-    char message[MESSAGE_MAX], origin[POLICY_ORIGIN_TEXT_MAX];
+    char message[RULE_WIRE_MAX];
 
     for (size_t i = 0; i < list->n; i++) {
-        int n = snprintf(message, sizeof(message), "%c%s%c%s", kind, list->v[i].value, '\0',
-                         policy_origin_text(&list->v[i].from, origin));
-        if (n < 0 || (size_t)n >= sizeof(message))
-            return err_set(err, ERR_LIMIT, "egress.rules", "the rule \"%.60s...\" is too long", list->v[i].value);
-        if (say(control, message, (size_t)n, err) < 0)
+        int n = rule_write(&list->v[i], deny, message, err);
+        if (n < 0 || say(control, message, (size_t)n, err) < 0)
             return -1;
     }
     return 0;
@@ -117,8 +114,8 @@ egress_start(struct live *l, struct err *err)
     /* ours go: when egress ends, whoever connects is refused at once */
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&l->sb->listeners[i]);
-    if ((p->srt && say(l->egress, "S", 1, err) < 0) || say_list(l->egress, 'A', &p->allow_domains, err) < 0 ||
-        say_list(l->egress, 'D', &p->deny_domains, err) < 0)
+    if ((p->srt && say(l->egress, "S", 1, err) < 0) || say_list(l->egress, false, &p->allow_domains, err) < 0 ||
+        say_list(l->egress, true, &p->deny_domains, err) < 0)
         return -1;
     return say(l->egress, "G", 1, err);
 }

@@ -21,6 +21,7 @@
 #define POLICY_LIST_MAX   4096              /* entries of any one list */
 #define POLICY_PATH_MAX   4096
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
+#define POLICY_METHODS_MAX 16               /* of one rule about a host */
 
 /* Which defaults the limits take: docs/policy.md "Limits". */
 enum policy_verb { VERB_RUN, VERB_CODE, VERB_SHELL, VERB_SRT };
@@ -53,11 +54,19 @@ struct policy_string {              /* a scalar string; p == NULL means not set 
     struct origin from;
 };
 
+/* Narrows a rule about a host to some requests. */
+struct policy_scope {
+    char *methods[POLICY_METHODS_MAX];  /* "GET" */
+    size_t n_methods;                   /* 0: every method */
+    char *path;                         /* of url_path_pattern() (match/url_path.h); NULL: every path */
+};
+
 /* One entry of a list of strings (paths, domains, names). */
 struct policy_entry {
     char *value;        /* absolute, lexically normalised for path lists; a glob unless @literal */
     char *written;      /* as the user wrote it, for messages */
     bool literal;       /* no glob characters are special */
+    const struct policy_scope *scope;   /* of a host; NULL: every request */
     struct origin from;
 };
 
