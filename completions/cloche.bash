@@ -28,7 +28,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "private host" -- "$current")
             return ;;
         --network)
-            mapfile -t COMPREPLY < <(compgen -W "none host" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "none allowlist host" -- "$current")
             return ;;
         --engine)
             mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
@@ -80,10 +80,11 @@ _cloche() {
                 --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
                 --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         why)
-            flags="--path --op --host --json --mode --settings --engine --fallback --view --workspace --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+            flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)

@@ -66,7 +66,7 @@ check_policy(const struct policy *p)
             FUZZ_ASSERT(why.reason != NULL && why.text[0] != '\0');
         }
     }
-    FUZZ_ASSERT(egress_why_host(p, NULL, 0, "a.example.org:443", &why, &err) == 0);
+    FUZZ_ASSERT(egress_why_host(p, NULL, 0, "a.example.org:443", NULL, &why, &err) == 0);
     FUZZ_ASSERT(!why.allowed || p->network.v != NETWORK_NONE);
 }
 

@@ -64,6 +64,19 @@ json_origin(const struct origin *from)
     return out;
 }
 
+static void
+json_scope(json_t *out, const struct policy_scope *scope)
+{
+    json_t *methods = scope != NULL && scope->n_methods > 0 ? json_array() : NULL;
+
+    for (size_t i = 0; methods != NULL && i < scope->n_methods; i++)
+        json_array_append_new(methods, json_text(scope->methods[i]));
+    if (methods != NULL)
+        json_object_set_new(out, "methods", methods);
+    if (scope != NULL && scope->path != NULL)
+        json_object_set_new(out, "path", json_text(scope->path));
+}
+
 static json_t *
 json_row(const struct policy_row *row)
 {
@@ -78,6 +91,7 @@ json_row(const struct policy_row *row)
     if (row->type == ROW_ENTRY) {
         json_object_set_new(out, "written", json_text(row->written));
         json_object_set_new(out, "literal", json_boolean(row->literal));
+        json_scope(out, row->scope);
     }
     json_object_set_new(out, "from", json_origin(row->from));
     return out;
@@ -163,7 +177,10 @@ print_row(void *ctx, const struct policy_row *row)
     if (row->type == ROW_NO_ENTRIES)
         return 0;       /* an empty list says nothing to a reader; --json has it */
     snprintf(number, sizeof(number), "%" PRIu64, row->number);
-    print_line(row->key, row->text != NULL ? row->text : row->type == ROW_NUMBER ? number : "-", row->from);
+    if (row->scope != NULL)
+        print_line(row->key, row->written, row->from);
+    else
+        print_line(row->key, row->text != NULL ? row->text : row->type == ROW_NUMBER ? number : "-", row->from);
     return 0;
 }
 

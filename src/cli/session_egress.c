@@ -27,12 +27,12 @@
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/session_priv.h"
+#include "egress/rule_wire.h"
 #include "wall/cgroup.h"
 #include "wall/ns.h"
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
 #define FDS          (1 + CAPTURE_LISTENERS + 1)    /* the control socket, the listeners, the names */
-#define MESSAGE_MAX  1024
 #define ENTRY_MAX    4096
 #define FIRST_US     10000      /* until it is started again, doubled with each death */
 #define LAST_MS      3000       /* for it to say its last decisions */
@@ -76,7 +76,7 @@ child(const char *program, const struct net *n, int control)
     memcpy(fds + 1, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
     fds[1 + CAPTURE_LISTENERS] = n->names;
     for (size_t i = 0; i < FDS; i++)
-        fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH);
+        fds[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, FD_HIGH);
     for (int i = 0; i < FDS; i++)
         if (fds[i] < 0 || dup2(fds[i], 3 + i) < 0)
             _exit(1);
@@ -96,16 +96,13 @@ say(int control, const void *message, size_t n, struct err *err)
 }
 
 static int
-say_list(int control, char kind, const struct policy_list *list, struct err *err)
+say_list(int control, bool deny, const struct policy_list *list, struct err *err)
 {
-    char message[MESSAGE_MAX], origin[POLICY_ORIGIN_TEXT_MAX];
+    char message[RULE_WIRE_MAX];
 
     for (size_t i = 0; i < list->n; i++) {
-        int n = snprintf(message, sizeof(message), "%c%s%c%s", kind, list->v[i].value, '\0',
-                         policy_origin_text(&list->v[i].from, origin));
-        if (n < 0 || (size_t)n >= sizeof(message))
-            return err_set(err, ERR_LIMIT, "egress.rules", "the rule \"%.60s...\" is too long", list->v[i].value);
-        if (say(control, message, (size_t)n, err) < 0)
+        int n = rule_write(&list->v[i], deny, message, err);
+        if (n < 0 || say(control, message, (size_t)n, err) < 0)
             return -1;
     }
     return 0;
@@ -114,8 +111,8 @@ say_list(int control, char kind, const struct policy_list *list, struct err *err
 static int
 say_rules(int control, const struct policy *p, struct err *err)
 {
-    if ((p->srt && say(control, "S", 1, err) < 0) || say_list(control, 'A', &p->allow_domains, err) < 0 ||
-        say_list(control, 'D', &p->deny_domains, err) < 0)
+    if ((p->srt && say(control, "S", 1, err) < 0) || say_list(control, false, &p->allow_domains, err) < 0 ||
+        say_list(control, true, &p->deny_domains, err) < 0)
         return -1;
     return say(control, "G", 1, err);
 }

@@ -13,6 +13,7 @@
 
 struct options {
     const char *path, *host, *op;
+    struct why_request request;
     bool json, help;
 };
 
@@ -20,12 +21,14 @@ static int
 usage(FILE *to, int code)
 {
     fprintf(to, "usage: cloche why --path PATH [--op read|write|exec] [--json] [policy flags]\n"
-            "       cloche why --host HOST[:PORT] [--json] [policy flags]\n\n"
+            "       cloche why --host HOST[:PORT] [--method METHOD] [--url-path PATH] [--json] [policy flags]\n\n"
             "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's name\n"
             "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n\n"
             "  --path PATH     a file or directory\n"
             "  --op OP         read (default), write or exec\n"
             "  --host HOST     a host name or address; without a port 443 is asked about\n"
+            "  --method METHOD  of a request to that host, where rules look at it; GET with --url-path alone\n"
+            "  --url-path PATH  of that request; / with --method alone\n"
             "  --json          one JSON object\n\n"
             "policy flags: cloche policy --help\n");
     return code;
@@ -51,6 +54,10 @@ why_flag(void *ctx, const char *name, const char *value, struct err *err)
         slot = &o->host;
     else if (strcmp(name, "--op") == 0)
         slot = &o->op;
+    else if (strcmp(name, "--method") == 0)
+        slot = &o->request.method;
+    else if (strcmp(name, "--url-path") == 0)
+        slot = &o->request.path;
     if (slot == NULL)
         return 0;
     if (value == NULL)
@@ -90,6 +97,10 @@ print_json(const struct options *o, const char *op, const struct why *why)
         json_object_set_new(root, "op", json_text(op));
         json_object_set_new(root, "inside", why->inside[0] != '\0' ? json_text(why->inside) : json_null());
     }
+    if (o->request.method != NULL)
+        json_object_set_new(root, "method", json_text(o->request.method));
+    if (o->request.path != NULL)
+        json_object_set_new(root, "url_path", json_text(o->request.path));
     json_object_set_new(root, "text", json_text(why->text));
     json_object_set_new(root, "rule", why->rule[0] != '\0' ? json_text(why->rule) : json_null());
     json_object_set_new(source, "kind", json_text(kinds[why->source.kind]));
@@ -132,6 +143,10 @@ check_question(const struct options *o, enum why_op *op, struct err *err)
         err_set(err, ERR_USAGE, "cli.usage", "why needs one of --path and --host; --op goes with --path");
         return err_hint(err, "cloche why --path ~/.ssh --op read");
     }
+    if (o->host == NULL && (o->request.method != NULL || o->request.path != NULL)) {
+        err_set(err, ERR_USAGE, "cli.usage", "--method and --url-path go with --host");
+        return err_hint(err, "cloche why --host api.example.org --method POST --url-path /v1/items");
+    }
     *op = WHY_READ;
     if (o->op != NULL && !why_op_parse(o->op, op))
         return err_set(err, ERR_USAGE, "cli.usage", "--op takes read, write or exec, not \"%s\"", o->op);
@@ -147,12 +162,12 @@ exists(const char *path)
 }
 
 static int
-why_host(const struct policy *p, const char *target, struct why *out, struct err *err)
+why_host(const struct policy *p, const struct options *o, struct why *out, struct err *err)
 {
     struct ip own[ADDRESSES_MAX];
     size_t n;
 
-    return interface_addresses(own, &n, err) < 0 ? -1 : egress_why_host(p, own, n, target, out, err);
+    return interface_addresses(own, &n, err) < 0 ? -1 : egress_why_host(p, own, n, o->host, &o->request, out, err);
 }
 
 int
@@ -179,7 +194,7 @@ cmd_why(int argc, char **argv)
         r = check_question(&o, &op, &err);
     if (r >= 0)
         r = o.path != NULL ? policy_why_path(&p, o.path, op, exists, &why, &err)
-                           : why_host(&p, o.host, &why, &err);
+                           : why_host(&p, &o, &why, &err);
     if (r < 0)
         return cli_fail(&err, o.json);
     if (o.json)

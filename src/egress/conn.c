@@ -245,7 +245,7 @@ dialled(struct conn *c)
 {
     static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     uint8_t reply[SOCKS5_REPLY_MAX];
-    bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS;
+    bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS || c->came == CAPTURE_PORT;
 
     if (c->http) {
         http_dialled(c);
@@ -538,13 +538,16 @@ arrive(struct egress *e, enum capture_listener came, int fd)
     c->held = fake_hold(e->fakes, &c->meant, &c->host);
     c->port = came == CAPTURE_TLS ? 443 : 80;
     c->speech = came == CAPTURE_TLS ? SPEECH_TLS : came == CAPTURE_HTTP ? SPEECH_HTTP : SPEECH_NONE;
+    if (came == CAPTURE_PORT)
+        conn_port_arrived(c);
 }
 
 void
 conn_on_listener(struct watch *w, uint32_t events)
 {
     struct egress *e = w->owner;
-    enum capture_listener came = (enum capture_listener)(w - e->listeners);
+    size_t at = (size_t)(w - e->listeners);
+    enum capture_listener came = at < CAPTURE_PORT ? (enum capture_listener)at : CAPTURE_PORT;
 
     (void)events;
     for (int i = 0; i < 64; i++) {
@@ -570,5 +573,6 @@ conn_make_room(struct egress *e)
         return;
     e->full_ms = 0;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
-        loop_watch(&e->loop, &e->listeners[i], EPOLLIN);
+        if (e->listeners[i].fd >= 0)
+            loop_watch(&e->loop, &e->listeners[i], EPOLLIN);
 }

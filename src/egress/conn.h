@@ -1,6 +1,6 @@
 /* egress/conn.h: one connection out of the sandbox, from its first byte to its last
  *
- *   FIRST      its first bytes say where it wants to go         conn_first.c
+ *   FIRST      its first bytes say where it wants to go         conn_first.c, conn_port.c
  *   RESOLVING  the name is asked for, the answers are judged    conn.c
  *   DIALLING   one address after the other
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
@@ -83,6 +83,10 @@ void conn_inner(struct conn *c);
 void conn_linger(struct conn *c);
 /* Wait so long for what comes next. */
 void conn_patience(struct conn *c, uint64_t ms);
+
+/* conn_port.c: a connection to a port that a rule names has come; it says something, and a rule wants to look at it. */
+void conn_port_arrived(struct conn *c);
+void conn_port_first(struct conn *c);
 
 /* conn_http.c: the client speaks HTTP from c->in on; in a tunnel c->server is there already. */
 void http_first(struct conn *c);

@@ -262,6 +262,7 @@ conn_first(struct conn *c)
         else
             first_proxy(c);
         break;
+    case CAPTURE_PORT: conn_port_first(c); break;
     case CAPTURE_DNS_UDP:
     case CAPTURE_LISTENERS: conn_end(c); break;
     }

@@ -81,13 +81,27 @@ decide_rules_add(struct decide_rules *rules, bool deny, struct str text, const s
     return 0;
 }
 
+/* The policy's scope, borrowed. NULL stays NULL. */
+static const struct decide_scope *
+scope_of(const struct policy_scope *from, struct decide_scope *out)
+{
+    if (from == NULL)
+        return NULL;
+    *out = (struct decide_scope){ .n_methods = from->n_methods, .path = str_of(from->path != NULL ? from->path : "") };
+    for (size_t i = 0; i < from->n_methods; i++)
+        out->methods[i] = str_of(from->methods[i]);
+    return out;
+}
+
 static int
 compile_list(struct decide_rules *rules, bool deny, const struct policy_list *list, struct err *err)
 {
     struct decide_list *to = deny ? &rules->deny : &rules->allow;
 
     for (size_t i = 0; i < list->n; i++) {
-        if (decide_rules_add(rules, deny, str_of(list->v[i].value), &list->v[i].from, NULL, err) < 0)
+        struct decide_scope scope;
+        if (decide_rules_add(rules, deny, str_of(list->v[i].value), &list->v[i].from,
+                             scope_of(list->v[i].scope, &scope), err) < 0)
             return err_wrap(err, deny ? "network.deny" : "network.allow");
         to->v[to->n - 1].text = str_of(list->v[i].written);
     }

@@ -29,7 +29,7 @@
 #include "match/ip.h"
 #include "policy/policy.h"
 
-#define DECIDE_METHODS_MAX 16       /* of one rule */
+#define DECIDE_METHODS_MAX POLICY_METHODS_MAX
 #define DECIDE_ADDRESSES_MAX 64     /* answers for one name; more is refused */
 
 /* Narrows a rule to requests. All strings are borrowed. A rule that has a scope can be judged only on a request that
@@ -37,7 +37,7 @@
 struct decide_scope {
     struct str methods[DECIDE_METHODS_MAX];     /* exact, as in "GET" */
     size_t n_methods;                           /* 0: every method */
-    struct str path;            /* glob of match/path.h over the path without query; empty: every path */
+    struct str path;            /* of url_path_pattern(), over the path without query; empty: every path */
 };
 
 struct decide_rule {

@@ -1,11 +1,11 @@
 /* egress/main.c: cloche-egress starts: rules from the supervisor, rights away, then the loop
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
- * order of wall/capture.h, and after them the file in which names have their addresses (fake.h). The supervisor says
- * its rules, one message each ("A" or "D", the pattern, a NUL, the origin's name), "S" when they are in the SRT dialect
- * (before any rule), then "G". From then on it only listens, and its end is ours: connections close, nothing opens.
- * When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that
- * it is in the log, and not carried.
+ * order of wall/capture.h (/dev/null where there is none), and after them the file in which names have their addresses
+ * (fake.h). The supervisor says its rules, one message each (rule_wire.h), "S" when they are in the SRT dialect (before
+ * any rule), then "G". From then on it only listens, and its end is ours: connections close, nothing opens. When only
+ * its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that it is in
+ * the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,48 +16,33 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "egress/confine.h"
 #include "egress/egress.h"
+#include "egress/rule_wire.h"
 #include "wall/addresses.h"
 
 #define FD_CONTROL   3
 #define FD_LISTENERS 4
 #define FD_NAMES     (FD_LISTENERS + CAPTURE_LISTENERS)
-#define MESSAGE_MAX  1024
 #define TICK_MS      500
 #define LAST_MS      500        /* for what waits when the sandbox ends; and for the supervisor to hear of it */
 
 static struct egress egress;
 static struct decide_rules rules = DECIDE_RULES_INIT;
+static json_t *rule_texts;      /* what the rules borrow */
 static struct ip own[ADDRESSES_MAX];
-
-static int
-add_rule(const char *message, size_t n, struct err *err)
-{
-    const char *end = memchr(message + 1, '\0', n - 1);
-    struct origin from = { .kind = ORIGIN_FILE };
-    char *text, *name;
-
-    if (end == NULL)
-        return err_set(err, ERR_PROTOCOL, "egress.rules", "a rule without an origin");
-    /* rules borrow their text: these live as long as the process */
-    text = strndup(message + 1, (size_t)(end - message - 1));
-    name = strndup(end + 1, n - (size_t)(end + 1 - message));
-    if (text == NULL || name == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    from.name = name;
-    return decide_rules_add(&rules, message[0] == 'D', str_of(text), &from, NULL, err);
-}
 
 static int
 read_rules(struct err *err)
 {
-    char message[MESSAGE_MAX];
+    char message[RULE_WIRE_MAX];
 
     rules.closed = false;
+    rule_texts = json_array();
     for (;;) {
         ssize_t n = recv(FD_CONTROL, message, sizeof(message), 0);
         if (n < 0 && errno == EINTR)
@@ -68,9 +53,7 @@ read_rules(struct err *err)
             return 0;
         if (n == 1 && message[0] == 'S')
             rules.srt = true;
-        else if (n < 3 || (size_t)n == sizeof(message) || (message[0] != 'A' && message[0] != 'D'))
-            return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule");
-        else if (add_rule(message, (size_t)n, err) < 0)
+        else if (rule_read(message, (size_t)n, rule_texts, &rules, err) < 0)
             return -1;
     }
 }
@@ -79,7 +62,7 @@ static void
 on_control(struct watch *w, uint32_t events)
 {
     struct egress *e = w->owner;
-    char message[MESSAGE_MAX];
+    char message[64];
 
     if (events & EPOLLOUT)
         log_flush(e);
@@ -108,6 +91,12 @@ set_up(struct egress *e, struct err *err)
     if (e->resolver == NULL)
         return -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++) {
+        struct stat st;
+        e->listeners[i] = (struct watch)WATCH_INIT;
+        if (i >= CAPTURE_PORT && (fstat(FD_LISTENERS + (int)i, &st) < 0 || !S_ISSOCK(st.st_mode))) {
+            close(FD_LISTENERS + (int)i);       /* fewer ports than there is room for */
+            continue;
+        }
         e->listeners[i] = (struct watch){ .fd = FD_LISTENERS + (int)i, .owner = e,
                                           .ready = i == CAPTURE_DNS_UDP ? dns_on_udp : conn_on_listener };
         if (loop_watch(&e->loop, &e->listeners[i], EPOLLIN) < 0)
@@ -163,6 +152,7 @@ main(void)
     fake_free(egress.fakes);
     decide_rules_free(&rules);
     buf_free(&egress.waiting);
+    json_decref(rule_texts);
     loop_close(&egress.loop);
     return r < 0 ? 1 : 0;
 }

@@ -47,10 +47,16 @@ parse_target(const char *text, struct target *out, struct err *err)
 
 /* Both steps of a decision for an address; for a name the first, which is all that can be known of it. */
 static void
-judge(const struct decide_rules *rules, const struct target *t, struct decide_verdict *verdict)
+judge(const struct decide_rules *rules, const struct target *t, const struct why_request *asked,
+      struct decide_verdict *verdict)
 {
-    const struct decide_request request = { .via = DECIDE_CONNECT, .host = t->text, .port = t->port };
+    struct decide_request request = { .via = DECIDE_CONNECT, .host = t->text, .port = t->port };
 
+    if (asked != NULL && (asked->method != NULL || asked->path != NULL)) {
+        request.via = DECIDE_HTTP;
+        request.method = str_of(asked->method != NULL ? asked->method : "GET");
+        request.path = str_of(asked->path != NULL ? asked->path : "/");
+    }
     decide(rules, &request, verdict);
     if (verdict->kind == DECIDE_ALLOW && verdict->host.is_ip) {
         struct decide_verdict dialled;
@@ -97,7 +103,9 @@ explain(const struct target *t, const struct decide_verdict *v, struct why *out)
 {
     const char *at = t->port_given ? "" : " (asked about port 443)";
 
-    if (v->kind == DECIDE_ALLOW)
+    if (v->kind == DECIDE_ALLOW && v->inspect)
+        say(out, "rules for it look at method or path%s: ask about a request with --method and --url-path", at);
+    else if (v->kind == DECIDE_ALLOW)
         say(out, "the rule \"%s\" allows it%s", out->rule, at);
     else if (out->rule[0] != '\0')
         say(out, "the rule \"%s\" refuses it%s", out->rule, at);
@@ -105,6 +113,10 @@ explain(const struct target *t, const struct decide_verdict *v, struct why *out)
         say(out, "the sandbox has no network");
     else if (strcmp(v->reason, "port-no-rule") == 0)
         say(out, "a rule names %s, but none its port %u", t->host.name, t->port);
+    else if (strcmp(v->reason, "scope-no-rule") == 0)
+        say(out, "rules name %s, but none this method and path", t->host.name);
+    else if (strcmp(v->reason, "path-ambiguous") == 0)
+        say(out, "rules for %s look at paths, and servers read this one in different ways", t->host.name);
     else if (strcmp(v->reason, "address-no-rule") == 0)
         say(out, "%s is a %s address and no rule is that address%s", t->host.name,
             ip_class_name(ip_classify(t->host.ip)), at);
@@ -115,8 +127,8 @@ explain(const struct target *t, const struct decide_verdict *v, struct why *out)
 }
 
 int
-egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, const char *target, struct why *out,
-                struct err *err)
+egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, const char *target,
+                const struct why_request *request, struct why *out, struct err *err)
 {
     cleanup_decide_rules struct decide_rules rules = DECIDE_RULES_INIT;
     struct decide_verdict verdict;
@@ -136,7 +148,7 @@ egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, cons
         return -1;
     rules.own = own;
     rules.n_own = n_own;
-    judge(&rules, &t, &verdict);
+    judge(&rules, &t, request, &verdict);
     out->allowed = verdict.kind == DECIDE_ALLOW;
     out->reason = verdict.reason;
     out->source = verdict.from;

@@ -14,10 +14,15 @@
 
 #define WHY_HOST_PORT 443       /* what is asked about when the target names no port */
 
-/* @target: HOST or HOST:PORT, as a program would write it. @own (@n_own of them, may be none) are the addresses of the
- * host's interfaces. 0, or -1 with @err when @target is no host, or there is no memory for the rules. Call on a
- * validated policy. */
-int egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, const char *target, struct why *out,
-                    struct err *err);
+/* A request to ask about. One of the two may be NULL: GET, or /; both: about the connection. */
+struct why_request {
+    const char *method, *path;
+};
+
+/* @target: HOST or HOST:PORT, as a program would write it. @request may be NULL. @own (@n_own of them, may be none)
+ * are the addresses of the host's interfaces. 0, or -1 with @err when @target is no host, or there is no memory for the
+ * rules. Call on a validated policy. */
+int egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, const char *target,
+                    const struct why_request *request, struct why *out, struct err *err);
 
 #endif

@@ -91,7 +91,7 @@ list(struct describer *d, const char *key, const struct policy_list *l)
     for (size_t i = 0; i < l->n; i++) {
         const struct policy_entry *e = &l->v[i];
         emit(d, &(struct policy_row){ .key = key, .type = ROW_ENTRY, .text = e->value, .written = e->written,
-                                      .literal = e->literal, .from = &e->from });
+                                      .literal = e->literal, .scope = e->scope, .from = &e->from });
     }
 }
 

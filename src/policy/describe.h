@@ -14,6 +14,7 @@ struct policy_row {
     bool truth;
     const char *written;        /* of ROW_ENTRY: as the user wrote it */
     bool literal;
+    const struct policy_scope *scope;   /* of ROW_ENTRY; may be NULL */
     const struct origin *from;
 };
 

@@ -21,6 +21,8 @@
 #define POLICY_LIST_MAX   4096              /* entries of any one list */
 #define POLICY_PATH_MAX   4096
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
+#define POLICY_METHODS_MAX 16               /* of one rule about a host */
+#define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
 
 /* Which defaults the limits take: docs/policy.md "Limits". */
 enum policy_verb { VERB_RUN, VERB_CODE, VERB_SHELL, VERB_SRT };
@@ -53,11 +55,19 @@ struct policy_string {              /* a scalar string; p == NULL means not set 
     struct origin from;
 };
 
+/* Narrows a rule about a host to some requests. */
+struct policy_scope {
+    char *methods[POLICY_METHODS_MAX];  /* "GET" */
+    size_t n_methods;                   /* 0: every method */
+    char *path;                         /* of url_path_pattern() (match/url_path.h); NULL: every path */
+};
+
 /* One entry of a list of strings (paths, domains, names). */
 struct policy_entry {
     char *value;        /* absolute, lexically normalised for path lists; a glob unless @literal */
     char *written;      /* as the user wrote it, for messages */
     bool literal;       /* no glob characters are special */
+    const struct policy_scope *scope;   /* of a host; NULL: every request */
     struct origin from;
 };
 
@@ -215,6 +225,12 @@ int policy_validate(struct policy *p, struct err *err);
  * policy this can only be said of what links lead to: @workspace, the folder behind a workspace's name. A link is then
  * not enough to show a folder of the system; who means /etc names /etc. */
 const char *policy_source_unfit(const char *path, bool workspace);
+
+/* The ports that allow rules name and that nobody listens on inside anyway (53, 80, 443 and the proxy's 1080 and 3128),
+ * each once, in the order of the rules, into @out. False when there are more than POLICY_TCP_PORTS_MAX, which
+ * policy_validate refuses: @over (may be NULL) is the first rule too many. */
+bool policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX], size_t *n,
+                      const struct policy_entry **over);
 
 /* Where the value came from, for people: "settings.yaml:12", "--memory", "mode standard", "default", "built in". */
 #define POLICY_ORIGIN_TEXT_MAX 512

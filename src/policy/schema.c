@@ -231,6 +231,8 @@ apply_entry(struct loader *l, const struct node *v, struct policy_list *list, en
     struct where w = schema_where(l, v);
     const struct node *path = v, *literal = NULL;
 
+    if (v->type == NODE_MAP && kind == ENTRY_HOST)
+        return apply_host_rule(l, v, list);
     if (v->type == NODE_MAP && (kind == ENTRY_PATH || kind == ENTRY_SOCKET)) {
         path = node_member(v, "path");
         literal = node_member(v, "literal");

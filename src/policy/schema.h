@@ -62,6 +62,8 @@ int apply_string(struct loader *l, const struct node *v, const struct key_rule *
 int apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule);
 /* offset: of a policy_list; num: enum entry_kind. */
 int apply_list(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* host_rule.c: {host: ..., port: ..., methods: [...], path: ...} in a list of hosts. */
+int apply_host_rule(struct loader *l, const struct node *v, struct policy_list *list);
 /* arg: its table. */
 int apply_map(struct loader *l, const struct node *v, const struct key_rule *rule);
 

@@ -126,6 +126,9 @@ static int
 check_network(const struct policy *p, struct err *err)
 {
     const struct policy_list *named = p->allow_domains.n > 0 ? &p->allow_domains : &p->deny_domains;
+    const struct policy_entry *over = NULL;
+    uint16_t ports[POLICY_TCP_PORTS_MAX];
+    size_t n_ports;
 
     if (p->network.v == NETWORK_HOST && named->n > 0 && p->mode.v != MODE_OFF) {
         REFUSE(&named->v[0].from, NULL, "policy.network.both",
@@ -140,6 +143,11 @@ check_network(const struct policy *p, struct err *err)
     if (p->network.v == NETWORK_NONE && named->n > 0 && !p->srt) {
         REFUSE(&named->v[0].from, NULL, "policy.network.closed", "rules about names, but the network is closed");
         return err_hint(err, "leave them out, or say \"network: allowlist\"");
+    }
+    if (!policy_tcp_ports(p, ports, &n_ports, &over)) {
+        REFUSE(&over->from, NULL, "policy.network.ports", "the rule \"%s\" names one port too many: %d is the limit",
+               over->written, POLICY_TCP_PORTS_MAX);
+        return err_hint(err, "leave the port out of rules for 80 and 443, and join rules that share a port");
     }
     return 0;
 }

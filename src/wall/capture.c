@@ -146,7 +146,7 @@ listen_service(uint16_t port, struct err *err)
 }
 
 static int
-open_all(int fds[CAPTURE_LISTENERS], bool v6, struct err *err)
+open_all(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], bool v6, struct err *err)
 {
     fds[CAPTURE_DNS_UDP] = listen_everywhere(SOCK_DGRAM, 53, v6, err);
     fds[CAPTURE_DNS_TCP] = fds[CAPTURE_DNS_UDP] < 0 ? -1 : listen_everywhere(SOCK_STREAM, 53, v6, err);
@@ -154,7 +154,14 @@ open_all(int fds[CAPTURE_LISTENERS], bool v6, struct err *err)
     fds[CAPTURE_TLS] = fds[CAPTURE_HTTP] < 0 ? -1 : listen_everywhere(SOCK_STREAM, 443, v6, err);
     fds[CAPTURE_PROXY] = fds[CAPTURE_TLS] < 0 ? -1 : listen_service(CAPTURE_PROXY_PORT, err);
     fds[CAPTURE_SOCKS] = fds[CAPTURE_PROXY] < 0 ? -1 : listen_service(CAPTURE_SOCKS_PORT, err);
-    return fds[CAPTURE_SOCKS] < 0 ? -1 : 0;
+    if (fds[CAPTURE_SOCKS] < 0)
+        return -1;
+    for (size_t i = 0; i < n_ports; i++) {
+        fds[CAPTURE_PORT + i] = listen_everywhere(SOCK_STREAM, ports[i], v6, err);
+        if (fds[CAPTURE_PORT + i] < 0)
+            return err_wrap(err, "port %u", ports[i]);
+    }
+    return 0;
 }
 
 /* Whether this namespace has IPv6: compiled in, and not switched off for new interfaces (disable_ipv6). When it has, it
@@ -172,13 +179,15 @@ try_ipv6(int netlink, struct err *err)
 }
 
 int
-capture_open(int fds[CAPTURE_LISTENERS], struct err *err)
+capture_open(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], struct err *err)
 {
     cleanup_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     int six;
 
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         fds[i] = -1;
+    if (n_ports > CAPTURE_PORTS_MAX)
+        return err_set(err, ERR_LIMIT, "wall.capture", "%zu ports; the limit is %d", n_ports, CAPTURE_PORTS_MAX);
     if (netlink < 0)
         return fail(err, "netlink");
     if (route_everything_here(netlink, AF_INET, err) < 0 ||
@@ -187,7 +196,7 @@ capture_open(int fds[CAPTURE_LISTENERS], struct err *err)
     six = try_ipv6(netlink, err);
     if (six < 0 || (six > 0 && route_everything_here(netlink, AF_INET6, err) < 0))
         return -1;
-    if (open_all(fds, six > 0, err) == 0)
+    if (open_all(ports, n_ports, fds, six > 0, err) == 0)
         return 0;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&fds[i]);

@@ -9,6 +9,7 @@
 #ifndef CLOCHE_WALL_CAPTURE_H
 #define CLOCHE_WALL_CAPTURE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -19,6 +20,7 @@
 #define CAPTURE_SERVICE_ADDRESS_6 "fd63:6c6f:6368::1"   /* so that there is an address of each family */
 #define CAPTURE_PROXY_PORT 3128
 #define CAPTURE_SOCKS_PORT 1080
+#define CAPTURE_PORTS_MAX  32
 
 enum capture_listener {
     CAPTURE_DNS_UDP,        /* one socket for both families; the destination comes as packet information */
@@ -27,12 +29,14 @@ enum capture_listener {
     CAPTURE_TLS,            /* 443, any address */
     CAPTURE_PROXY,          /* CAPTURE_SERVICE_ADDRESS */
     CAPTURE_SOCKS,
-    CAPTURE_LISTENERS
+    CAPTURE_PORT,           /* the first of up to CAPTURE_PORTS_MAX further ports, any address */
+    CAPTURE_LISTENERS = CAPTURE_PORT + CAPTURE_PORTS_MAX
 };
 
-/* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking) into @fds. The
- * caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there. 0, or -1 with @err and every descriptor closed. Without IPv6
- * in the kernel there is IPv4 alone. */
-int capture_open(int fds[CAPTURE_LISTENERS], struct err *err);
+/* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking) into @fds, also for
+ * the @n_ports further @ports, none of which is one of the others'; -1 where there is none. A port that is listened on
+ * at any address is taken at 127.0.0.1 as well. The caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there. 0, or -1
+ * with @err and every descriptor closed. Without IPv6 in the kernel there is IPv4 alone. */
+int capture_open(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], struct err *err);
 
 #endif

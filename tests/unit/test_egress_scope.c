@@ -63,6 +63,10 @@ scopes(void **state)
         { "api.example", "GET", "/v1/a#b", false, "path-ambiguous" },
         { "api.example", "GET", "/v1/\xc3\xa4", false, "path-ambiguous" },
         { "api.example", "GET", "/v1/%c3%a4", true, "allow-domain" },
+        { "api.example", "GET", "/v1/%C3%A4", true, "allow-domain" },
+        { "api.example", "GET", "/v1/%3a%40", true, "allow-domain" },
+        { "api.example", "GET", "/v1/%3B", false, "path-ambiguous" },
+        { "api.example", "GET", "/v1/%3F", false, "path-ambiguous" },
         { "api.example", "GET", "/v1/..items", true, "allow-domain" },
         { "api.example", "GET", "/v1/...", true, "allow-domain" },
         { "api.example", "GET", "/v1/a.", true, "allow-domain" },
@@ -76,6 +80,10 @@ scopes(void **state)
         { "part.example", "GET", "/%61dmin", false, "path-ambiguous" },
         { "part.example", "GET", "/admin;x", false, "path-ambiguous" },
         { "part.example", "GET", "/administrator", true, "allow-domain" },
+        /* one path in several spellings */
+        { "part.example", "GET", "/a:b/%C3%A4", false, "deny-domain" },
+        { "part.example", "GET", "/a%3ab/%c3%a4", false, "deny-domain" },
+        { "part.example", "GET", "/a%3Ab/%c3%A4/", false, "deny-domain" },
         /* no rule there looks at paths */
         { "free.example", "GET", "/a/../b//%2f", true, "allow-domain" },
         /* one method, any path */
@@ -90,6 +98,7 @@ scopes(void **state)
     add(&rules, false, "api.example", "GET", "/v1/**");
     add(&rules, false, "part.example", NULL, "");
     add(&rules, true, "part.example", NULL, "/admin/**");
+    add(&rules, true, "part.example", NULL, "/a:b/%C3%A4");
     add(&rules, false, "free.example", NULL, "");
     add(&rules, false, "read.example", "GET", "");
     for (size_t i = 0; i < N(rows); i++) {

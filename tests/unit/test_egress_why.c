@@ -50,7 +50,7 @@ check(const struct policy *p, const struct ip *own, size_t n_own, const struct r
 
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &rows[i];
-        assert_int_equal(egress_why_host(p, own, n_own, r->target, &why, &err), 0);
+        assert_int_equal(egress_why_host(p, own, n_own, r->target, NULL, &why, &err), 0);
         if (why.allowed != r->allowed || strcmp(why.reason, r->reason) != 0 || strcmp(why.rule, r->rule) != 0 ||
             strcmp(why.flag, r->flag) != 0 || why.text[0] == '\0')
             fail_msg("%s: %d [%s] rule \"%s\" flag \"%s\" text \"%s\"", r->target, why.allowed, why.reason, why.rule,
@@ -170,14 +170,14 @@ suggestions_work(void **state)
         const char *more[] = { "--allow-domain", "example.org", "--allow-domain", NULL, NULL };
         char value[640];
         assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, flags, &err), 0);
-        assert_int_equal(egress_why_host(&p, NULL, 0, targets[i], &why, &err), 0);
+        assert_int_equal(egress_why_host(&p, NULL, 0, targets[i], NULL, &why, &err), 0);
         assert_false(why.allowed);
         assert_int_equal(strncmp(why.flag, "--allow-domain ", 15), 0);
         snprintf(value, sizeof(value), "%s", why.flag + 15);
         policy_free(&p);
         more[3] = value;
         assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, more, &err), 0);
-        assert_int_equal(egress_why_host(&p, NULL, 0, targets[i], &why, &err), 0);
+        assert_int_equal(egress_why_host(&p, NULL, 0, targets[i], NULL, &why, &err), 0);
         assert_true(why.allowed);
         policy_free(&p);
     }
@@ -199,9 +199,9 @@ without_a_list(void **state)
     (void)state;
     assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, NULL, &err), 0);
     check(&p, NULL, 0, closed, N(closed));
-    assert_int_equal(egress_why_host(&p, NULL, 0, "exa mple.org", &why, &err), -1);
-    assert_int_equal(egress_why_host(&p, NULL, 0, "", &why, &err), -1);
-    assert_int_equal(egress_why_host(&p, NULL, 0, "http://example.org", &why, &err), -1);
+    assert_int_equal(egress_why_host(&p, NULL, 0, "exa mple.org", NULL, &why, &err), -1);
+    assert_int_equal(egress_why_host(&p, NULL, 0, "", NULL, &why, &err), -1);
+    assert_int_equal(egress_why_host(&p, NULL, 0, "http://example.org", NULL, &why, &err), -1);
     assert_string_equal(err.code, "policy.host.url");
     policy_free(&p);
     assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, max, &err), 0);
@@ -214,7 +214,7 @@ without_a_list(void **state)
     check(&p, NULL, 0, in_light, N(in_light));
     policy_free(&p);
     assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, host_network, &err), 0);
-    assert_int_equal(egress_why_host(&p, NULL, 0, "::1", &why, &err), 0);
+    assert_int_equal(egress_why_host(&p, NULL, 0, "::1", NULL, &why, &err), 0);
     assert_true(why.allowed);
     assert_string_equal(why.reason, "network-host");
     assert_string_equal(why.source.name, "--network");

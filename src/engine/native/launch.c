@@ -184,7 +184,7 @@ light_user(const struct native_plan *plan, struct err *err)
 /* The network namespace is not made with the others, by clone: it alone costs half of that, and the root file system
  * is built meanwhile. Until then the child is in the host's network, and runs nothing but this file. */
 struct network {
-    bool capture;
+    const struct native_plan *plan;
     int ns;
     int listeners[CAPTURE_LISTENERS];
 };
@@ -197,14 +197,16 @@ network(void *ctx, struct err *err)
     net->ns = ns_network(err);
     if (net->ns < 0)
         return -1;
-    return net->capture ? capture_open(net->listeners, err) : 0;
+    return net->plan->capture ? capture_open(net->plan->ports, net->plan->n_ports, net->listeners, err) : 0;
 }
+
+_Static_assert(CAPTURE_PORTS_MAX == POLICY_TCP_PORTS_MAX && CAPTURE_LISTENERS <= GO_FDS_MAX, "room for every port");
 
 /* The listeners to the parent; none of them stays here. */
 static int
-hand_out(int go, int listeners[CAPTURE_LISTENERS], struct err *err)
+hand_out(int go, int listeners[CAPTURE_LISTENERS], size_t n_ports, struct err *err)
 {
-    int r = launch_say(go, GO_LISTENERS, listeners, CAPTURE_LISTENERS, err);
+    int r = launch_say(go, GO_LISTENERS, listeners, CAPTURE_PORT + n_ports, err);
 
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&listeners[i]);
@@ -223,7 +225,7 @@ static int
 namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
-    struct network net = { .capture = plan->capture, .ns = -1 };
+    struct network net = { .plan = plan, .ns = -1 };
 
     /* a uid change drops capabilities unless told otherwise */
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
@@ -243,7 +245,7 @@ namespaces(const struct launch *l, struct err *err)
     if (ns_enter_network(net.ns, err) < 0)
         return -1;
     close_fd(&net.ns);
-    return plan->capture ? hand_out(l->go, net.listeners, err) : 0;
+    return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
 }
 
 void

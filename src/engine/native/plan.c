@@ -271,6 +271,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     plan->light = p->mode.v == MODE_LIGHT;
     plan->own_net = !plan->light && p->network.v != NETWORK_HOST;
     plan->capture = plan->own_net && p->network.v == NETWORK_ALLOWLIST;
+    (void)policy_tcp_ports(p, plan->ports, &plan->n_ports, NULL);     /* policy_validate has counted them */
     plan->items = calloc(PLAN_ITEMS_MAX, sizeof(*plan->items));
     plan->rules = calloc(PLAN_RULES_MAX, sizeof(*plan->rules));
     if (plan->items == NULL || plan->rules == NULL)

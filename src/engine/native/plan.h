@@ -52,6 +52,8 @@ struct native_plan {
     bool light;             /* no namespaces */
     bool own_net;
     bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */
+    uint16_t ports[POLICY_TCP_PORTS_MAX];   /* ... also on these */
+    size_t n_ports;
     struct ns_ids ids;
     struct root_plan root;
     struct root_item *items;

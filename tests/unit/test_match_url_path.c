@@ -1,0 +1,82 @@
+/* match/url_path: one spelling for what is one path, none for what servers read in two ways (R13) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "match/url_path.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static void
+requests(void **state)
+{
+    static const struct { const char *path, *out; } rows[] = {
+        { "/", "/" },                   { "/a", "/a" },                 { "/a/", "/a" },
+        { "/a/b.c-d_e~f", "/a/b.c-d_e~f" },                             { "/a:b@c!$&'()*+,=", "/a:b@c!$&'()*+,=" },
+        { "/a%3Ab%40c%21", "/a:b@c!" }, { "/%c3%a4", "/%C3%A4" },       { "/[x]%5Bx%5d", "/[x][x]" },
+        { "/..a/a../...", "/..a/a../..." },
+        { "", NULL },                   { "a", NULL },                  { "*", NULL },
+        { "//", NULL },                 { "/a//b", NULL },              { "/a//", NULL },
+        { "/.", NULL },                 { "/..", NULL },                { "/a/./b", NULL },
+        { "/a/../b", NULL },            { "/%2e", NULL },               { "/%2E%2e/a", NULL },
+        { "/%61", NULL },               { "/a%2fb", NULL },             { "/a%5cb", NULL },
+        { "/a\\b", NULL },              { "/a;b", NULL },               { "/a%3bb", NULL },
+        { "/a?b", NULL },               { "/a%3Fb", NULL },             { "/a#b", NULL },
+        { "/a%23", NULL },              { "/%25", NULL },               { "/%2525", NULL },
+        { "/%00", NULL },               { "/%0a", NULL },               { "/%20", NULL },
+        { "/%7f", NULL },               { "/%", NULL },                 { "/%4", NULL },
+        { "/%4g", NULL },               { "/ ", NULL },                 { "/\xc3\xa4", NULL },
+    };
+    char out[PATH_TEXT_MAX + 1];
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        bool clear = url_path_canonical(str_of(rows[i].path), out, &n);
+        if (clear != (rows[i].out != NULL) || (clear && (strcmp(out, rows[i].out) != 0 || n != strlen(out))))
+            fail_msg("%s: %s", rows[i].path, clear ? out : "none");
+    }
+    assert_false(url_path_canonical((struct str){ "/a\0b", 4 }, out, &n));
+}
+
+static void
+rules(void **state)
+{
+    static const struct { const char *text, *path; bool match; } rows[] = {
+        { "/v1/**", "/v1", true },          { "/v1/**", "/v1/a/b", true },      { "/v1/**", "/v10", false },
+        { "/v1/*", "/v1/a", true },         { "/v1/*", "/v1/a/b", false },      { "/v1/", "/v1", true },
+        { "/v1", "/v1/a", false },          { "/", "/", true },                 { "/", "/a", false },
+        { "/**", "/", true },               { "/**", "/a/b", true },            { "/*/x", "/a/x", true },
+        { "/a%3Ab", "/a:b", true },         { "/a%2A", "/a*", true },           { "/a%2A", "/ab", false },
+        { "/a\\*", "/a*", true },           { "/a\\*", "/ab", false },          { "/%c3%a4", "/%C3%A4", true },
+        { "/%5Bx", "/[x", true },           { "/[ab]", "/b", true },            { "/[!ab]", "/b", false },
+    };
+    static const char *const bad[] = { "", "v1", "/a?b", "/a//b", "/a/../b", "/%2e", "/a;b", "/[", "/a\\", "/a\\b",
+                                       "/a b", "/%zz", "/a%2fb", "/\xc3\xa4" };
+    char out[PATH_TEXT_MAX + 1];
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        const char *fault = url_path_pattern(str_of(rows[i].text), out, &n);
+        if (fault != NULL || path_glob_match((struct str){ out, n }, str_of(rows[i].path)) != rows[i].match)
+            fail_msg("%s %s: %s", rows[i].text, rows[i].path, fault != NULL ? fault : out);
+    }
+    for (size_t i = 0; i < N(bad); i++)
+        if (url_path_pattern(str_of(bad[i]), out, &n) == NULL)
+            fail_msg("%s is taken as %s", bad[i], out);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests),
+        cmocka_unit_test(rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
