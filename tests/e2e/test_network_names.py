@@ -267,8 +267,8 @@ try: socket.getaddrinfo('evil.example.org', 443)
 except socket.gaierror as e: print(e.errno == socket.EAI_NONAME)
 print(talk(P, get('evil.example.org', 'http://evil.example.org/')).decode())
 s, head = connect('evil.example.org:443')
-print((head + drain(s)).decode())
-print(time.monotonic() - began < 2)
+print((head + until(s, b'--allow-domain\\n')).decode())
+print(time.monotonic() - began < 15)     # less than anything that waits for an answer in vain
 """
     result = online.python(code)
     assert result.out.startswith("True\n") and result.out.endswith("True\n"), result
