@@ -40,12 +40,13 @@ go(struct conn *c)
 {
     struct exchange *x = &c->x;
 
+    if (x->server.fd >= 0) {
+        exchange_go(x);
+        return;
+    }
     x->target = (struct exchange_target){ .scheme = HTTP1_SCHEME_HTTP, .host = { c->host.name, c->host.n },
                                           .port = c->port };
-    if (x->server.fd >= 0)
-        exchange_go(x);
-    else
-        conn_go(c, NULL);
+    conn_go(c, NULL);
 }
 
 static bool
@@ -226,6 +227,10 @@ http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
     c->x.server = (struct stream){ .fd = c->server.fd };
+    if (c->parent != NULL) {
+        c->x.target.absolute = true;
+        c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
+    }
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);
     http_event(c, false, false);

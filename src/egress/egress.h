@@ -15,6 +15,7 @@
 #include "egress/decide.h"
 #include "egress/fake.h"
 #include "egress/loop.h"
+#include "egress/parent.h"
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
@@ -39,6 +40,7 @@ struct egress {
     struct resolver *resolver;
     struct fake_table *fakes;
     struct decide_rules *rules;
+    struct parents parents;
     struct watch listeners[CAPTURE_LISTENERS];
     struct watch control;       /* the supervisor: its end is ours; decisions go there */
     struct conn *conns;         /* live */
