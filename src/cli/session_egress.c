@@ -108,11 +108,37 @@ say_list(int control, bool deny, const struct policy_list *list, struct err *err
     return 0;
 }
 
+/* In pieces: a list may be longer than a message. */
+static int
+say_parent(int control, char kind, const struct policy_string *text, struct err *err)
+{
+    char message[512];
+    size_t n = text->p != NULL ? strlen(text->p) : 0;
+
+    for (size_t at = 0, take; at < n; at += take) {
+        take = n - at < sizeof(message) / 2 ? n - at : sizeof(message) / 2;
+        message[0] = 'P';
+        message[1] = kind;
+        memcpy(message + 2, text->p + at, take);
+        if (say(control, message, take + 2, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+say_parents(int control, const struct policy *p, struct err *err)
+{
+    return say_parent(control, 'h', &p->parent_proxy.http, err) < 0 ||
+           say_parent(control, 's', &p->parent_proxy.https, err) < 0 ||
+           say_parent(control, 'n', &p->parent_proxy.no_proxy, err) < 0 ? -1 : 0;
+}
+
 static int
 say_rules(int control, const struct policy *p, struct err *err)
 {
     if ((p->srt && say(control, "S", 1, err) < 0) || say_list(control, false, &p->allow_domains, err) < 0 ||
-        say_list(control, true, &p->deny_domains, err) < 0)
+        say_list(control, true, &p->deny_domains, err) < 0 || say_parents(control, p, err) < 0)
         return -1;
     return say(control, "G", 1, err);
 }

@@ -3,6 +3,7 @@
  *   FIRST      its first bytes say where it wants to go         conn_first.c, conn_port.c
  *   RESOLVING  the name is asked for, the answers are judged    conn.c
  *   DIALLING   one address after the other
+ *   PARENT     a parent proxy was asked to dial                 conn_parent.c
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
  *   RELAY      bytes pass
  *   EXCHANGE   requests and answers pass, each request decided by itself; it may dial in between   conn_http.c
@@ -22,8 +23,8 @@
 
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
 
-enum conn_state { CONN_FIRST, CONN_RESOLVING, CONN_DIALLING, CONN_INNER, CONN_RELAY, CONN_EXCHANGE, CONN_LINGER,
-                  CONN_ENDED };
+enum conn_state { CONN_FIRST, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_RELAY, CONN_EXCHANGE,
+                  CONN_LINGER, CONN_ENDED };
 
 /* How success and failure are told to the client. */
 enum conn_speech { SPEECH_NONE, SPEECH_HTTP, SPEECH_CONNECT, SPEECH_SOCKS, SPEECH_TLS };
@@ -50,6 +51,8 @@ struct conn {
     struct exchange x;
     struct ip addresses[RESOLVE_MAX];
     size_t n_addresses, next_address;
+    struct parent *parent;      /* that is dialled instead; NULL: none */
+    struct buf reply;           /* its answer so far */
     struct relay up, down;
 };
 
@@ -69,6 +72,15 @@ void conn_up_broken(struct conn *c);
 ssize_t conn_read(struct conn *c);
 /* Let the bytes pass, first those that were read already. */
 void conn_relay(struct conn *c);
+
+/* The way to c->host is open. */
+void conn_established(struct conn *c);
+
+/* conn_parent.c: c->server leads to c->parent: ask it to dial; something came of it. */
+void parent_connect(struct conn *c);
+void parent_replied(struct conn *c);
+/* c->host is a parent proxy itself: refused. */
+bool parent_refuses(struct conn *c);
 
 /* conn_buffers.c: give a socket its share of the buffers; give all of them theirs, when the number of connections calls
  * for it. */

@@ -36,16 +36,18 @@ deny(struct conn *c, const struct decide_request *request, const char *reason, c
 
 /* Allowed: c->host and c->port say where to. */
 static void
-go(struct conn *c)
+go(struct conn *c, bool narrow)
 {
     struct exchange *x = &c->x;
 
-    x->target = (struct exchange_target){ .scheme = HTTP1_SCHEME_HTTP, .host = { c->host.name, c->host.n },
-                                          .port = c->port };
-    if (x->server.fd >= 0)
+    x->target.narrow = narrow;
+    if (x->server.fd >= 0) {
         exchange_go(x);
-    else
-        conn_go(c, NULL);
+        return;
+    }
+    x->target = (struct exchange_target){ .scheme = HTTP1_SCHEME_HTTP, .host = { c->host.name, c->host.n },
+                                          .port = c->port, .narrow = narrow };
+    conn_go(c, NULL);
 }
 
 static bool
@@ -91,15 +93,17 @@ plain_request(struct conn *c, const struct http1_head *head)
     log_decision(c->e, &request, &verdict);
     if (verdict.kind != DECIDE_ALLOW) {
         refuse(c, &request, &verdict);
-    } else if (same_place(c, &verdict.host, request.port)) {
-        go(c);
+        return;
+    }
+    if (same_place(c, &verdict.host, request.port)) {
+        go(c, verdict.narrow);
     } else if (c->one_host) {
         deny(c, &request, "http-name-mismatch", "the request names another host than the connection was made to");
     } else {
         exchange_hang_up(&c->x);
         c->host = verdict.host;
         c->port = request.port;
-        go(c);
+        go(c, verdict.narrow);
     }
 }
 
@@ -226,6 +230,10 @@ http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
     c->x.server = (struct stream){ .fd = c->server.fd };
+    if (c->parent != NULL) {
+        c->x.target.absolute = true;
+        c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
+    }
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);
     http_event(c, false, false);

@@ -16,6 +16,7 @@
 #include "egress/decide.h"
 #include "egress/fake.h"
 #include "egress/loop.h"
+#include "egress/parent.h"
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
@@ -24,11 +25,24 @@
 
 struct conn;
 
+#define LOG_SEEN 64         /* allowed ways that are counted instead of told again */
+
+/* A decision that was told. */
+struct log_seen {
+    enum decide_via via;
+    uint16_t port;
+    const char *reason;         /* NULL: none here */
+    char host[HOST_NAME_MAX_LEN], method[32], rule[HOST_TEXT_MAX];
+    size_t host_n, method_n, rule_n;
+    uint64_t more;              /* times since then */
+};
+
 struct egress {
     struct loop loop;
     struct resolver *resolver;
     struct fake_table *fakes;
     struct decide_rules *rules;
+    struct parents parents;
     struct watch listeners[CAPTURE_LISTENERS];
     struct watch control;       /* the supervisor: its end is ours; decisions go there */
     struct conn *conns;         /* live */
@@ -36,6 +50,7 @@ struct egress {
     size_t n_conns;
     size_t conns_max;           /* EGRESS_CONNS_MAX, or what the limit of open files lets be */
     int buffer;                 /* ceiling of a socket's buffers now */
+    struct log_seen seen[LOG_SEEN];
     struct buf waiting;         /* decisions that the supervisor has not taken yet (log.c) */
     uint64_t unsaid;            /* ... and those that found no room there */
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
@@ -59,6 +74,7 @@ void conn_close_all(struct egress *e);
  * LOG_WAITING_MAX; what does not fit there is counted, and the count is said. */
 #define LOG_WAITING_MAX (1024 * 1024)
 void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
+void log_tick(struct egress *e);        /* how often what was told has been repeated */
 struct json_t;
 void log_say(struct egress *e, struct json_t *o);      /* takes @o */
 void log_flush(struct egress *e);

@@ -3,7 +3,7 @@
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
  * order of wall/capture.h (/dev/null where there is none), and after them the file in which names have their addresses
  * (fake.h). The supervisor says its rules, one message each (rule_wire.h), "S" when they are in the SRT dialect (before
- * any rule), then "G". From then on it only listens, and its end is ours: connections close, nothing opens. When only
+ * any rule), "P" and a line of parent.h for a parent proxy, then "G". From then on it only listens, and its end is ours: connections close, nothing opens. When only
  * its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that it is in
  * the log, and not carried.
  */
@@ -53,7 +53,8 @@ read_rules(struct err *err)
             return 0;
         if (n == 1 && message[0] == 'S')
             rules.srt = true;
-        else if (rule_read(message, (size_t)n, rule_texts, &rules, err) < 0)
+        else if (message[0] == 'P' ? parents_add(&egress.parents, message + 1, (size_t)n - 1, err) < 0
+                                   : rule_read(message, (size_t)n, rule_texts, &rules, err) < 0)
             return -1;
     }
 }
@@ -123,6 +124,7 @@ serve(struct egress *e, struct err *err)
         if (e->loop.now_ms - ticked >= TICK_MS) {
             ticked = e->loop.now_ms;
             conn_tick(e);
+            log_tick(e);
         }
         conn_free_ended(e);
         conn_make_room(e);
@@ -134,6 +136,7 @@ serve(struct egress *e, struct err *err)
         if (loop_round(&e->loop, 0, err) <= 0)
             break;
     conn_close_all(e);
+    log_tick(e);
     log_finish(e, LAST_MS);
     return 0;
 }
@@ -149,6 +152,7 @@ main(void)
     if (r < 0)
         fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);
     resolver_free(egress.resolver);
+    buf_free(&egress.parents.no_proxy);
     fake_free(egress.fakes);
     decide_rules_free(&rules);
     buf_free(&egress.waiting);
