@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -85,6 +85,8 @@ _cloche() {
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile --help" ;;
+        net)
+            flags="--json --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
@@ -94,7 +96,7 @@ _cloche() {
                 --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then
         flags="check show $flags"

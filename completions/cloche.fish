@@ -9,6 +9,7 @@ complete -c cloche -n __fish_use_subcommand -a apply -d 'take over what a copy-o
 complete -c cloche -n __fish_use_subcommand -a discard -d 'throw it away'
 complete -c cloche -n __fish_use_subcommand -a policy -d 'check a settings file, show the effective policy'
 complete -c cloche -n __fish_use_subcommand -a why -d 'why a path or host is allowed or denied'
+complete -c cloche -n __fish_use_subcommand -a net -d 'what was decided about the network of a run'
 complete -c cloche -n __fish_use_subcommand -a doctor -d 'what this host can enforce, and what to do about the rest'
 complete -c cloche -n __fish_use_subcommand -a prove -d 'attack the wall from inside and report'
 complete -c cloche -n __fish_use_subcommand -a srt -d 'run a command as Anthropic\'s sandbox-runtime would'
@@ -216,6 +217,9 @@ complete -c cloche -n '__fish_seen_subcommand_from why' -l output -x -d 'bytes o
 complete -c cloche -n '__fish_seen_subcommand_from why' -l nofile -x -d 'open files of one process'
 complete -c cloche -n '__fish_seen_subcommand_from why' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from why' -F
+complete -c cloche -n '__fish_seen_subcommand_from net' -l json -d 'one JSON object'
+complete -c cloche -n '__fish_seen_subcommand_from net' -l help -d 'print the flags'
+complete -c cloche -n '__fish_seen_subcommand_from net' -F
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -l json -d 'one JSON object'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -F

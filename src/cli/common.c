@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/state.h"
 
 bool
 cli_colour(int fd)
@@ -93,7 +94,7 @@ memory_total(void)
 int
 cli_host(struct policy_host *host, struct err *err)
 {
-    static char cwd[PATH_MAX];
+    static char cwd[PATH_MAX], state[PATH_MAX];
     const char *home = getenv("HOME");
 
     if (getcwd(cwd, sizeof(cwd)) == NULL)
@@ -102,6 +103,7 @@ cli_host(struct policy_host *host, struct err *err)
         return err_set(err, ERR_SYSTEM, "cli.cwd", "the working directory is not reachable from the root");
     host->cwd = cwd;
     host->home = home != NULL && home[0] == '/' ? home : NULL;
+    host->state = state_dir_path(state, NULL) == 0 ? state : NULL;
     host->memory_total = memory_total();
     return 0;
 }

@@ -25,6 +25,7 @@ static const struct verb {
     { "discard", cmd_discard, "throw it away" },
     { "policy", cmd_policy, "check a settings file, show the effective policy" },
     { "why", cmd_why, "why a path or host is allowed or denied" },
+    { "net", cmd_net, "what was decided about the network of a run" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },

@@ -14,6 +14,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "cli/net_door.h"
+#include "cli/net_log.h"
 #include "cli/session.h"
 #include "engine/native/native.h"
 #include "policy/policy.h"
@@ -25,6 +27,9 @@
 struct net {
     const struct policy *policy;
     struct session_result *r;
+    int dir;                    /* of the state folder (net_state.h); -1: neither log nor socket */
+    struct net_log *log;
+    struct net_door *door;
     const struct cgroup *cgroup;        /* borrowed: where cloche-egress is counted; may be of kind NONE */
     int *listeners;             /* borrowed: CAPTURE_LISTENERS of them; closed (-1) when the network stays closed */
     int epoll;                  /* readable when net_turn has something to do */

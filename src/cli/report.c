@@ -135,23 +135,23 @@ workspace(const struct session *s, const struct session_result *r)
     return out;
 }
 
-static void
-started_at(const struct session_result *r, char out[48])
+struct report_time
+report_time(const struct timespec *when)
 {
+    struct report_time out;
     struct tm utc;
     char date[32];
 
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&r->started.tv_sec, &utc));
-    snprintf(out, 48, "%s.%03ldZ", date, r->started.tv_nsec / 1000000);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&when->tv_sec, &utc));
+    snprintf(out.text, sizeof(out.text), "%s.%03ldZ", date, when->tv_nsec / 1000000);
+    return out;
 }
 
 static json_t *
 report_object(const struct session *s, const struct session_result *r, bool captured)
 {
     json_t *o = json_object(), *warnings = json_array();
-    char when[48];
 
-    started_at(r, when);
     json_object_set_new(o, "version", json_integer(1));
     json_object_set_new(o, "id", json_string(r->id));
     json_object_set_new(o, "mode", json_string(policy_mode_name(s->policy->mode.v)));
@@ -164,7 +164,7 @@ report_object(const struct session *s, const struct session_result *r, bool capt
     json_object_set_new(o, "reason", json_string(report_reason(r->reason)));
     json_object_set_new(o, "timed_out", json_boolean(r->timed_out));
     json_object_set_new(o, "oom_killed", json_boolean(r->oom_killed));
-    json_object_set_new(o, "started_at", json_string(when));
+    json_object_set_new(o, "started_at", json_string(report_time(&r->started).text));
     json_object_set_new(o, "duration_ms", millis(r->duration_us));
     json_object_set_new(o, "setup_ms", millis(r->setup_us));
     json_object_set_new(o, "peak_memory_bytes", number_or_null(r->usage.peak_memory > 0, r->usage.peak_memory));

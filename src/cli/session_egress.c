@@ -26,6 +26,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/net.h"
+#include "cli/net_state.h"
 #include "cli/session_priv.h"
 #include "egress/rule_wire.h"
 #include "wall/cgroup.h"
@@ -178,6 +179,7 @@ int
 net_start(struct net **out, const struct policy *policy, struct sandbox *sb, struct session_result *r, struct err *err)
 {
     struct net *n = *out = calloc(1, sizeof(*n));
+    struct err said = ERR_INIT;
 
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -186,10 +188,16 @@ net_start(struct net **out, const struct policy *policy, struct sandbox *sb, str
                        .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
     r->network = true;
+    n->dir = net_state_open(&said);
+    if (n->dir >= 0 && (n->door = door_open(n, sb->id, &said)) != NULL)
+        n->log = net_log_new(n->dir, sb->id, r);
+    else
+        session_warn(r, true, "the log of the network is not kept: %s", said.msg);
     /* cut short under a process that has it mapped, it would kill that process */
     if (n->epoll < 0 || n->timer < 0 || n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0 ||
         watch(n, n->timer) < 0)
         return err_sys(err, errno, "egress.start", "descriptors");
+    net_arm(n);
     return start(n, err);
 }
 
@@ -202,9 +210,15 @@ net_fd(const struct net *n)
 void
 net_arm(struct net *n)
 {
-    struct itimerspec at = { .it_value = { .tv_sec = (time_t)(n->start_us / 1000000),
-                                           .tv_nsec = (long)(n->start_us % 1000000) * 1000 } };
+    const uint64_t all[] = { n->start_us, net_log_due(n->log) };
+    struct itimerspec at = { .it_value = { .tv_sec = 0 } };
+    uint64_t first = 0;
 
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i] > 0 && (first == 0 || all[i] < first))
+            first = all[i];
+    at.it_value.tv_sec = (time_t)(first / 1000000);
+    at.it_value.tv_nsec = (long)(first % 1000000) * 1000;
     timerfd_settime(n->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
@@ -235,10 +249,13 @@ net_heard(struct net *n, const char *message, size_t size)
     json_t *entry = json_loadb(message, size, JSON_REJECT_DUPLICATES, NULL);
     const char *event = json_string_value(json_object_get(entry, "event"));
 
-    if (event == NULL)
+    if (event == NULL) {
         note_decision(n, entry);
-    else if (strcmp(event, "unsaid") == 0)
+        net_log_add(n->log, entry);
+    } else if (strcmp(event, "unsaid") == 0) {
         n->r->denied_more += (uint64_t)json_integer_value(json_object_get(entry, "count"));
+        net_log_lost(n->log, (uint64_t)json_integer_value(json_object_get(entry, "count")));
+    }
     json_decref(entry);
 }
 
@@ -309,6 +326,13 @@ died(struct net *n)
 }
 
 static void
+hear_some(struct net *n)
+{
+    if (!hear(n, 64))
+        died(n);
+}
+
+static void
 on_timer(struct net *n)
 {
     struct err err = ERR_INIT;
@@ -322,6 +346,8 @@ on_timer(struct net *n)
             died(n);
         }
     }
+    if (net_log_due(n->log) > 0 && now >= net_log_due(n->log))
+        net_log_write(n->log, false);
     net_arm(n);
 }
 
@@ -334,9 +360,12 @@ net_turn(struct net *n)
     for (int i = 0; i < many; i++) {
         if (came[i].data.fd == n->timer)
             on_timer(n);
-        else if (came[i].data.fd == n->control && !hear(n, 64))
-            died(n);
+        else if (came[i].data.fd == n->control)
+            hear_some(n);
+        else
+            (void)door_event(n->door, came[i].data.fd);
     }
+    net_arm(n);
 }
 
 /* What was decided until now and in the sandbox's last moment, as far as it is said in time. */
@@ -364,6 +393,12 @@ net_stop(struct net *n)
     if (n->control >= 0)
         hear_the_rest(n);
     reap(n, &status);
+    door_close(n->door);
+    net_log_write(n->log, true);
+    net_log_free(n->log);
+    if (n->dir >= 0)
+        net_state_prune(n->dir);
+    close_fd(&n->dir);
     close_fd(&n->names);
     close_fd(&n->timer);
     close_fd(&n->epoll);

@@ -50,20 +50,29 @@ make_path(const char *path)
 }
 
 int
-state_dir_open(struct err *err)
+state_dir_path(char path[PATH_MAX], struct err *err)
 {
     const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+    if (xdg != NULL && xdg[0] == '/')
+        snprintf(path, PATH_MAX, "%s/cloche", xdg);
+    else if (geteuid() == 0)
+        snprintf(path, PATH_MAX, "/var/lib/cloche");
+    else if (home != NULL && home[0] == '/')
+        snprintf(path, PATH_MAX, "%s/.local/state/cloche", home);
+    else
+        return err_set(err, ERR_USAGE, "cli.state", "neither XDG_STATE_HOME nor HOME says where state may be kept");
+    return 0;
+}
+
+int
+state_dir_open(struct err *err)
+{
     char path[PATH_MAX];
     int fd;
 
-    if (xdg != NULL && xdg[0] == '/')
-        snprintf(path, sizeof(path), "%s/cloche", xdg);
-    else if (geteuid() == 0)
-        snprintf(path, sizeof(path), "/var/lib/cloche");
-    else if (home != NULL && home[0] == '/')
-        snprintf(path, sizeof(path), "%s/.local/state/cloche", home);
-    else
-        return err_set(err, ERR_USAGE, "cli.state", "neither XDG_STATE_HOME nor HOME says where state may be kept");
+    if (state_dir_path(path, err) < 0)
+        return -1;
     fd = make_path(path);
     if (fd < 0)
         return err_sys(err, errno, "cli.state", "%s", path);

@@ -2,8 +2,12 @@
 #ifndef CLOCHE_CLI_STATE_H
 #define CLOCHE_CLI_STATE_H
 
+#include <limits.h>
+
 #include "base/err.h"
 
+/* Its path: absolute, there or not. 0 or -1 with @err. */
+int state_dir_path(char out[PATH_MAX], struct err *err);
 /* Open (making it, 0700) $XDG_STATE_HOME/cloche, ~/.local/state/cloche by default, /var/lib/cloche as root.
  * Returns an O_CLOEXEC directory fd, or -1 with @err. */
 int state_dir_open(struct err *err);

@@ -29,11 +29,13 @@ set_authorization(struct parent *parent, const struct proxy_url *url)
 int
 parents_add(struct parents *p, const char *message, size_t n, struct err *err)
 {
-    struct str text = { message + 1, n - 1 };
+    struct str text = { message + 1, n > 0 ? n - 1 : 0 };
     struct parent *parent = message[0] == 'h' ? &p->http : &p->https;
     struct proxy_url url;
     enum proxy_fault fault;
 
+    if (n < 2)
+        return err_set(err, ERR_PROTOCOL, "egress.parent", "a parent proxy without an address");
     if (message[0] == 'n') {
         p->no_proxy.max = NO_PROXY_MAX;
         return buf_append(&p->no_proxy, text.p, text.n) == 0

@@ -4,6 +4,7 @@
  * sandbox would later run or obey (an agent that may write them has left the sandbox on the next `git status`).
  * docs/policy.md prints both lists; a test keeps the page and this file together.
  */
+#include "match/path.h"
 #include "policy/internal.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -88,14 +89,24 @@ static const char *const env_deny_names[] = {
 };
 
 int
-builtin_credentials(struct policy *p, struct err *err)
+builtin_credentials(struct policy *p, const char *state, struct err *err)
 {
+    char normal[PATH_TEXT_MAX + 1];
+    size_t n;
     static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "credential places" };
     struct str home = str_of(p->home);
     char *below;
 
     p->credentials.from = from;
     p->credentials.n = 0;
+    /* whoever reaches the sockets there answers for the owner; and what runs left there is the owner's */
+    if (state != NULL && path_normalise(str_of(state), STR_LIT(""), false, normal, sizeof(normal), &n) == PATH_OK) {
+        char *path = arena_copy(p->arena, (struct str){ normal, n });
+        if (path == NULL || list_reserve(p, &p->credentials, 1, err) < 0)
+            return policy_no_memory(err);
+        p->credentials.v[p->credentials.n++] =
+            (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
+    }
     if (home.n == 0)
         return 0;
     below = home.n == 1 ? p->home : arena_join(p->arena, home, STR_LIT("/"));

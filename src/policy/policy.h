@@ -185,6 +185,8 @@ struct policy {
 struct policy_host {
     const char *home;           /* absolute; NULL when unknown: `~` is then refused */
     const char *cwd;            /* absolute */
+    const char *state;          /* absolute: where cloche keeps its own state, closed like a place for credentials; or
+                                 * NULL */
     uint64_t memory_total;      /* bytes; 0 unknown */
 };
 

@@ -149,3 +149,74 @@ def test_refused_in_the_words_of_srt(online):
     assert head.startswith("HTTP/1.1 403 Forbidden\n"), result
     assert "\nX-Proxy-Error: blocked-by-sandbox-runtime\n" in head and "\nContent-Type: text/plain\n" in head, head
     assert body.startswith("Connection blocked by network allowlistHTTP/1.1 200 OK"), body
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+def log_of(online, run=()):
+    result = online.bare("net", "log", "--json", *run)
+    assert result.ok, result
+    return result.json
+
+
+def entry(log, **want):
+    found = [d for d in log["decisions"] if all(d.get(k) == v for k, v in want.items())]
+    assert len(found) == 1, (want, log)
+    return found[0]
+
+
+@requirement("R28")
+def test_log_after_the_end(online):
+    urls = ["http://ok.example.org/1", "http://ok.example.org/2", "https://ok.example.org/", "http://evil.example.org/"]
+    report = online.curl(*urls, flags=["--json"]).json
+    log = log_of(online, [report["id"][:9]])
+    assert log["id"] == report["id"] and log["ended"] and not log["alive"], log
+    assert entry(log, verdict="allow", host="ok.example.org", port=80, method="GET")["count"] == 2
+    assert entry(log, verdict="allow", host="ok.example.org", port=443, via="connect")["rule"] == "ok.example.org"
+    denied = entry(log, verdict="deny", host="evil.example.org", port=80)
+    assert denied["reason"] == "network-no-rule" and denied["first"] <= denied["last"]
+    text = online.bare("net", "log")
+    assert text.ok and "evil.example.org:80" in text.out and "network-no-rule" in text.out, text
+    assert report["id"] in online.bare("net", "ls").out
+    assert {r["id"]: r["alive"] for r in online.bare("net", "ls", "--json").json["runs"]} == {report["id"]: False}
+
+
+@requirement("R28")
+def test_log_of_a_run_that_goes_on(online):
+    box = Obedient(online)
+    box.do("page()")
+    log = log_of(online)
+    assert log["alive"] and entry(log, verdict="allow", host="ok.example.org", port=80)["count"] == 1, log
+    box.do("page()")
+    assert entry(log_of(online), verdict="allow", host="ok.example.org", port=80)["count"] == 2
+    box.process.kill()
+    box.process.communicate()
+    # what was written stays; nobody answers
+    log = log_of(online)
+    assert not log["alive"] and not log["ended"] and "killed" in online.bare("net", "log").out
+
+
+def test_the_log_is_bounded(online):
+    code = """
+for i in range(1500):
+    try: ask('n%d.example.org' % i)
+    except OSError: pass
+"""
+    report = online.python(code, flags=["--json"]).json
+    log = log_of(online, [report["id"]])
+    assert len(log["decisions"]) == 1024 and log["more"] == 1500 - 1024, (len(log["decisions"]), log["more"])
+
+
+def test_a_log_that_cannot_be_kept_stops_nothing(online):
+    (online.bare.state / "cloche").write_text("a file in the place of the folder")
+    result = online.curl("http://ok.example.org/x", flags=["--json"])
+    report = result.json
+    assert "hello" in report["stdout"] and len([w for w in report["warnings"] if "not kept" in w]) == 1, report
+    assert online.bare("net", "log").code == 125
+
+
+def test_errors_of_the_log(online):
+    for words, code in ((["log"], "cli.net.run"), (["log", "abc"], "cli.net.run"), (["what"], "cli.net.verb"),
+                        (["log", "--what"], "cli.unknown-flag"), ([], "cli.net.verb")):
+        result = online.bare("net", *words)
+        assert result.code == 125 and code in result.err, result

@@ -1,0 +1,178 @@
+/* cli/net_cmd.c: `cloche net`: what was decided about a run's network */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/net_state.h"
+
+#define LOG_FILE_MAX (8UL * 1024 * 1024)
+#define LISTED_MAX   1024
+
+static int
+usage(void)
+{
+    printf("usage: cloche net log [--json] [RUN]\n"
+           "       cloche net ls [--json]\n\n"
+           "log: what was decided about the connections of a run, with counts; RUN is an id or its beginning, or the\n"
+           "newest run. ls: the runs that had a network by name.\n\n"
+           "  %-32s %s\n  %-32s %s\n", "--json", "one JSON object", "--help", "print the flags");
+    return 0;
+}
+
+/* A string of the sandbox's, for a terminal. */
+static const char *
+shown(const json_t *entry, const char *field, char out[512])
+{
+    const char *s = json_string_value(json_object_get(entry, field));
+    size_t n = 0;
+
+    for (; s != NULL && *s != '\0' && n + 1 < 512; s++)
+        out[n++] = *s > 0x20 && *s < 0x7f ? *s : '?';
+    out[n] = '\0';
+    return out;
+}
+
+static json_t *
+read_log(int dir, const struct net_run *run, struct err *err)
+{
+    cleanup_buf struct buf text = BUF_INIT(LOG_FILE_MAX);
+    char name[NET_ID_LENGTH + 8];
+    json_t *log;
+
+    if (run->alive) {       /* what it has not written yet */
+        json_t *flush = json_pack("{s:s}", "do", "flush");
+        json_decref(net_request(dir, run->id, flush, NULL));
+        json_decref(flush);
+    }
+    snprintf(name, sizeof(name), "%s.json", run->id);
+    if (io_read_file(dir, name, &text) < 0) {
+        err_sys(err, errno, "cli.net.log", "the log of %.12s", run->id);
+        return NULL;
+    }
+    log = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(log)) {
+        json_decref(log);
+        err_set(err, ERR_PROTOCOL, "cli.net.log", "the log of %.12s is damaged", run->id);
+        return NULL;
+    }
+    return log;
+}
+
+static void
+print_log(const struct net_run *run, const json_t *log)
+{
+    const json_t *list = json_object_get(log, "decisions"), *entry;
+    long long more = json_integer_value(json_object_get(log, "more"));
+    long long deaths = json_integer_value(json_object_get(log, "egress_deaths"));
+    size_t i;
+
+    bool ended = json_is_true(json_object_get(log, "ended"));
+
+    printf("run %s%s\n", run->id, run->alive ? ", going on" : ended ? "" : ", killed");
+    json_array_foreach(list, i, entry) {
+        char a[512], b[512], c[512], d[512], e[512], f[512], g[512];
+        long long port = json_integer_value(json_object_get(entry, "port"));
+        char where[600];
+        if (port > 0)
+            snprintf(where, sizeof(where), "%s:%lld", shown(entry, "host", c), port);
+        else
+            snprintf(where, sizeof(where), "%s", shown(entry, "host", c));
+        printf("%-5s %6lld  %-7s %-40s %s%s%s %s%s%s\n", shown(entry, "verdict", a),
+               (long long)json_integer_value(json_object_get(entry, "count")), shown(entry, "via", b), where,
+               shown(entry, "method", d), d[0] != '\0' ? " " : "", shown(entry, "reason", e), shown(entry, "rule", f),
+               *shown(entry, "by", g) != '\0' ? " by " : "", g);
+    }
+    if (more > 0)
+        printf("and %lld more that had no room\n", more);
+    if (deaths > 0)
+        printf("cloche-egress died %lld times\n", deaths);
+}
+
+static int
+print_json(const json_t *o, struct err *err)
+{
+    cleanup_free char *text = json_dumps(o, JSON_COMPACT);
+
+    if (text == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    return puts(text) < 0 || fflush(stdout) != 0 ? err_sys(err, errno, "cli.output", "write the output") : 0;
+}
+
+static int
+log_verb(int dir, const char *which, bool json, struct err *err)
+{
+    struct net_run run;
+    json_t *log = net_run_find(dir, which, false, &run, err) == 0 ? read_log(dir, &run, err) : NULL;
+    int r = 0;
+
+    if (log == NULL)
+        return -1;
+    json_object_set_new(log, "alive", json_boolean(run.alive));
+    if (json)
+        r = print_json(log, err);
+    else
+        print_log(&run, log);
+    json_decref(log);
+    return r;
+}
+
+static int
+list_verb(int dir, bool json, struct err *err)
+{
+    cleanup_free struct net_run *runs = calloc(LISTED_MAX, sizeof(*runs));
+    int n = runs == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : net_runs(dir, runs, LISTED_MAX, err);
+    json_t *list = json_array(), *all;
+    int r = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (json)
+            json_array_append_new(list, json_pack("{s:s, s:b}", "id", runs[i].id, "alive", runs[i].alive));
+        else
+            printf("%s%s\n", runs[i].id, runs[i].alive ? " going on" : "");
+    }
+    all = json_pack("{s:i, s:o}", "version", 1, "runs", list);
+    if (n < 0 || (json && print_json(all, err) < 0))
+        r = -1;
+    json_decref(all);
+    return r;
+}
+
+int
+cmd_net(int argc, char **argv)
+{
+    const char *words[4] = { NULL };
+    cleanup_close int dir = -1;
+    struct err err = ERR_INIT;
+    bool json = false;
+    size_t n = 0;
+    int r;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            json = true;
+        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return usage();
+        else if (argv[i][0] != '-' && n < 4)
+            words[n++] = argv[i];
+        else {
+            err_set(&err, ERR_USAGE, "cli.unknown-flag", "unknown flag or operand %s", argv[i]);
+            return cli_fail(&err, json);
+        }
+    }
+    dir = net_state_open(&err);
+    if (dir < 0)
+        return cli_fail(&err, json);
+    if (n >= 1 && n <= 2 && strcmp(words[0], "log") == 0)
+        r = log_verb(dir, words[1], json, &err);
+    else if (n == 1 && strcmp(words[0], "ls") == 0)
+        r = list_verb(dir, json, &err);
+    else
+        r = err_set(&err, ERR_USAGE, "cli.net.verb", "cloche net log [RUN], or cloche net ls");
+    return r < 0 ? cli_fail(&err, json) : 0;
+}
