@@ -2,8 +2,8 @@
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET) and the listeners from 4 on, in
  * the order of wall/capture.h, /dev/null where there is none. The supervisor says its rules, one message each
- * (rule_wire.h), "S" when they are in the SRT dialect (before any rule), then "G". From then on it only listens, and its
- * end is ours: connections close, nothing opens.
+ * (rule_wire.h), "S" when they are in the SRT dialect (before any rule), then "G". From then on it only listens, and
+ * its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -84,6 +84,7 @@ enum entry_kind {
     ENTRY_HOST_SRT,
     ENTRY_HOST_SRT_DENY,
     ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
+    ENTRY_REGISTRY,     /* a client whose registry is meant: "npm" */
 };
 int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text,
              const struct where *w, struct err *err);

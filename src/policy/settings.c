@@ -268,7 +268,8 @@ static const struct excuse ports_excuse = {
 static const struct excuse languages_excuse = {
     "policy.languages.not-yet", "images and default packages per language are not in this release", "leave it out" };
 static const struct excuse registries_excuse = {
-    "policy.network.not-yet", "reaching registries by name is not in this release", "leave it out" };
+    "policy.network.not-yet", "hosts of registries are not listed here",
+    "write network.registries: [npm, pypi], which asks the installed clients for them, or network.allow" };
 static const struct excuse network_on_excuse = {
     "policy.network.not-yet", "reaching hosts by name is not in this release", "write enabled_by_default: false" };
 
@@ -320,6 +321,7 @@ static const struct key_rule network_rules[] = {
     { "mode", "network.mode", apply_text, SETTER(set_network), 0, 0 },
     { "allow", "network.allow", apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST },
     { "deny", "network.deny", apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST },
+    { "registries", "network.registries", apply_list, NULL, OFFSET(registries), ENTRY_REGISTRY },
     { "allow-local-binding", "network.allow-local-binding", apply_bool, NULL, OFFSET(allow_local_binding), 0 },
     { "enabled-by-default", "network.mode", apply_not_yet, &network_on_excuse, 0, 0 },
     { "allowed-registries", "network.allowed-registries", apply_not_yet, &registries_excuse, 0, 0 },
@@ -335,9 +337,9 @@ apply_network(struct loader *l, const struct node *v, const struct key_rule *rul
         return apply_text(l, v, rule);
     if (schema_walk(l, v, network_rules) < 0)
         return -1;
-    if (p->allow_domains.n > 0 && !origin_explicit(&p->network.from)) {
+    if (p->allow_domains.n + p->registries.n > 0 && !origin_explicit(&p->network.from)) {
         p->network.v = NETWORK_ALLOWLIST;
-        p->network.from = p->allow_domains.from;
+        p->network.from = p->allow_domains.n > 0 ? p->allow_domains.from : p->registries.from;
     }
     return 0;
 }

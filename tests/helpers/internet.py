@@ -110,7 +110,10 @@ class Site(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.note()
-        if self.path.startswith("/bytes/"):
+        if (self.headers.get("Host"), self.path) in self.server.net.pages:
+            kind, body = self.server.net.pages[self.headers.get("Host"), self.path]
+            self.reply(body, more=[("Content-Type", kind)])
+        elif self.path.startswith("/bytes/"):
             self.reply(payload(int(self.path[7:])))
         elif self.path.startswith("/git/"):
             file = (self.server.net.root / self.path.split("?")[0][1:]).resolve()
@@ -212,6 +215,7 @@ class Internet:
         self.requests, self.connections, self.queries, self.echoed = [], [], [], []
         self.hellos, self.host_hits = [], []
         self.names = {}
+        self.pages = {}         # (Host, path): (Content-Type, body)
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
     # --- the wires
@@ -401,6 +405,7 @@ class Internet:
                      self.sniffer.packets):
             seen.clear()
         self.names.clear()
+        self.pages.clear()
         self.default_names()
 
     @staticmethod
