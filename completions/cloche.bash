@@ -45,6 +45,9 @@ _cloche() {
         --allow-registry)
             mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian" -- "$current")
             return ;;
+        --preset)
+            mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
+            return ;;
         --allow-read | --allow-unix-socket | --allow-write | --bind | --deny-read | --deny-write | --path | --report | --settings | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -57,20 +60,20 @@ _cloche() {
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help" ;;
+                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
+                --pids --disk --timeout --grace --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help" ;;
+                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
+                --pids --disk --timeout --grace --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help" ;;
+                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
+                --pids --disk --timeout --grace --output --nofile --help" ;;
         diff)
             flags="--json --stat --name-only --list --help" ;;
         apply)
@@ -80,21 +83,21 @@ _cloche() {
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --allow-unix-socket
+                --network --allow-domain --deny-domain --allow-registry --preset --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile --help" ;;
         why)
             flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help" ;;
+                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
+                --pids --disk --timeout --grace --output --nofile --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --allow-unix-socket
+                --network --allow-domain --deny-domain --allow-registry --preset --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile --help" ;;
         srt)

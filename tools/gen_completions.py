@@ -16,7 +16,7 @@ WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags inst
 CHOICES = {
     '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host', '--network': 'none allowlist host',
     '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
-    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian',
+    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian', '--preset': 'ci',
 }
 FILES = {'--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
          '--allow-unix-socket', '-s'}

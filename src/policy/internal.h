@@ -59,6 +59,7 @@ int set_engine(struct policy *p, struct str text, const struct where *w, struct 
 int set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_network(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_preset(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_hostname(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_user(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err);

@@ -154,6 +154,7 @@ struct policy {
     } network;
     struct policy_list allow_domains;
     struct policy_list deny_domains;
+    struct policy_string preset;            /* "ci": as for @registries, from the CI server's variables */
     struct policy_list registries;          /* "npm" ...: hosts that whoever fills the policy asks clients for, and
                                              * adds with policy_allow_host before policy_validate */
     struct policy_bool allow_local_binding;

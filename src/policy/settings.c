@@ -394,6 +394,7 @@ static const struct key_rule top_rules[] = {
     { "filesystem", "filesystem", apply_map, filesystem_rules, 0, 0 },
     { "unix-sockets", "unix-sockets", apply_sockets, NULL, OFFSET(unix_sockets), ENTRY_SOCKET },
     { "network", "network", apply_network, SETTER(set_network), 0, 0 },
+    { "preset", "preset", apply_text, SETTER(set_preset), 0, 0 },
     { "limits", "limits", apply_map, limits_rules, 0, 0 },
     { "env", "env", apply_env, NULL, 0, 0 },
     { "user", "user", apply_text, SETTER(set_user), 0, 0 },
