@@ -14,9 +14,10 @@ VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'n
          'version')
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 CHOICES = {
-    '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host', '--network': 'none allowlist host',
+    '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host',
+    '--network': 'none allowlist host',
     '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
-    '--for': 'run code shell srt',
+    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian', '--preset': 'ci',
 }
 FILES = {'--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
          '--allow-unix-socket', '-s'}

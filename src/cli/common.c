@@ -13,6 +13,8 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/preset.h"
+#include "cli/registry.h"
 #include "cli/state.h"
 
 bool
@@ -281,5 +283,7 @@ cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, 
             policy_apply_flag(p, w.name, w.value, host, err) < 0)
             return -1;
     }
+    if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
+        return -1;
     return policy_validate(p, err) < 0 ? -1 : end;
 }

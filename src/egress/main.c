@@ -3,9 +3,9 @@
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
  * order of wall/capture.h (/dev/null where there is none), and after them the file in which names have their addresses
  * (fake.h). The supervisor says its rules, one message each (rule_wire.h), "S" when they are in the SRT dialect (before
- * any rule), "P" and a line of parent.h for a parent proxy, then "G". From then on it only listens, and its end is ours: connections close, nothing opens. When only
- * its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that it is in
- * the log, and not carried.
+ * any rule), "P" and a line of parent.h for a parent proxy, then "G". From then on it only listens, and its end is ours:
+ * connections close, nothing opens. When only its writing side ends, the sandbox has ended: what still waits in the
+ * listeners' queues is decided, so that it is in the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>

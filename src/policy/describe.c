@@ -170,9 +170,11 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     struct describer d = { .fn = fn, .ctx = ctx, .result = 0 };
 
     scalars(&d, p);
+    text(&d, "preset", p->preset.p, &p->preset.from);
     text(&d, "network.mode", networks[p->network.v], &p->network.from);
     list(&d, "network.allow", &p->allow_domains);
     list(&d, "network.deny", &p->deny_domains);
+    list(&d, "network.registries", &p->registries);
     truth(&d, "network.allow-local-binding", &p->allow_local_binding);
     parent(&d, "network.parent-proxy.http", &p->parent_proxy.http);
     parent(&d, "network.parent-proxy.https", &p->parent_proxy.https);

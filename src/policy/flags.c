@@ -27,6 +27,8 @@ const struct policy_flag policy_flags[] = {
     { "--network", "none|allowlist|host", "none (default), hosts by name, or the host's network" },
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
+    { "--allow-registry", "npm|pypi|go|debian", "hosts of the registry that the installed client is set up for" },
+    { "--preset", "ci", "open the hosts that a CI server's own variables name" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },
     { "--allow-all-unix-sockets", NULL, "connect to any unix socket that is visible" },
     { "--env", "NAME[=VALUE]", "set a variable, or pass the caller's" },
@@ -58,7 +60,7 @@ static const struct { const char *name; flag_setter *set; } scalars[] = {
     { "--mode", set_mode },           { "--engine", set_engine },   { "--fallback", set_fallback },
     { "--view", set_view },           { "--workdir", set_workdir }, { "--workspace", set_workspace },
     { "--bind", set_bind },           { "--user", set_user },       { "--hostname", set_hostname },
-    { "--network", set_network },
+    { "--network", set_network },     { "--preset", set_preset },
 };
 
 static const struct { const char *name; size_t offset; enum entry_kind kind; } lists[] = {
@@ -69,6 +71,7 @@ static const struct { const char *name; size_t offset; enum entry_kind kind; } l
     { "--allow-unix-socket", offsetof(struct policy, unix_sockets), ENTRY_SOCKET },
     { "--allow-domain", offsetof(struct policy, allow_domains), ENTRY_HOST },
     { "--deny-domain", offsetof(struct policy, deny_domains), ENTRY_HOST },
+    { "--allow-registry", offsetof(struct policy, registries), ENTRY_REGISTRY },
 };
 
 static const struct { const char *name; size_t offset; } switches[] = {
@@ -106,11 +109,43 @@ list_flag(struct policy *p, size_t row, struct str text, const struct where *w, 
         kind = list == &p->deny_domains ? ENTRY_HOST_SRT_DENY : ENTRY_HOST_SRT;
     if (list_add(p, list, kind, text, w, err) < 0)
         return -1;
-    if (list == &p->allow_domains && p->network.v == NETWORK_NONE && p->network.from.kind != ORIGIN_FLAG) {
+    if ((list == &p->allow_domains || list == &p->registries) && p->network.v == NETWORK_NONE &&
+        p->network.from.kind != ORIGIN_FLAG) {
         p->network.v = NETWORK_ALLOWLIST;
         p->network.from = w->from;
     }
     return 0;
+}
+
+/* @from with a name of the policy's own. */
+static int
+keep_origin(struct policy *p, const struct origin *from, struct where *out, struct err *err)
+{
+    *out = (struct where){ .from = *from };
+    out->from.name = from->name != NULL ? arena_copy(p->arena, str_of(from->name)) : NULL;
+    return from->name != NULL && out->from.name == NULL ? policy_no_memory(err) : 0;
+}
+
+int
+policy_give_env(struct policy *p, const char *name, const char *value, const struct origin *from, struct err *err)
+{
+    struct str text = str_of(value);
+    struct where w;
+
+    for (size_t i = 0; i < p->n_env; i++)
+        if (strcmp(p->env[i].name, name) == 0)
+            return 0;
+    return keep_origin(p, from, &w, err) < 0 ? -1 : set_env(p, str_of(name), &text, &w, err);
+}
+
+int
+policy_allow_host(struct policy *p, const char *host, const struct origin *from, struct err *err)
+{
+    struct where w;
+
+    if (keep_origin(p, from, &w, err) < 0)
+        return -1;
+    return list_add(p, &p->allow_domains, p->srt ? ENTRY_HOST_SRT : ENTRY_HOST, str_of(host), &w, err);
 }
 
 int

@@ -62,6 +62,7 @@ int set_network(struct policy *p, struct str text, const struct where *w, struct
 int set_parent_http(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_parent_https(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_no_proxy(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_preset(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_hostname(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_user(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err);
@@ -87,6 +88,7 @@ enum entry_kind {
     ENTRY_HOST_SRT,
     ENTRY_HOST_SRT_DENY,
     ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
+    ENTRY_REGISTRY,     /* a client whose registry is meant: "npm" */
 };
 int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text,
              const struct where *w, struct err *err);

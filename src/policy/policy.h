@@ -154,6 +154,9 @@ struct policy {
     } network;
     struct policy_list allow_domains;
     struct policy_list deny_domains;
+    struct policy_string preset;            /* "ci": as for @registries, from the CI server's variables */
+    struct policy_list registries;          /* "npm" ...: hosts that whoever fills the policy asks clients for, and
+                                             * adds with policy_allow_host before policy_validate */
     struct policy_bool allow_local_binding;
     struct {                                /* asked for everything that leaves; URLs as match/proxy.h reads them */
         struct policy_string http;          /* plain HTTP */
@@ -219,6 +222,12 @@ extern const size_t policy_n_flags;
 const struct policy_flag *policy_flag_lookup(const char *name);
 int policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                       struct err *err);
+
+/* Add @host (HOST or HOST:PORT, no pattern) to the allowed ones. @from and its name are copied. */
+int policy_allow_host(struct policy *p, const char *host, const struct origin *from, struct err *err);
+
+/* Set the variable @name inside, unless a file or flag has said something about it. @from as above. */
+int policy_give_env(struct policy *p, const char *name, const char *value, const struct origin *from, struct err *err);
 
 /* Refuse impossible combinations, then settle what follows from the rest. Call once, after the last layer. After it:
  * rules' paths are host paths (the sandbox's names below /workspace and binds are translated); under a private root

@@ -262,6 +262,22 @@ set_network(struct policy *p, struct str text, const struct where *w, struct err
 }
 
 int
+set_preset(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    static const struct word words[] = { { "ci", 1 } };
+
+    if (choose(words, N(words), text, "policy.preset", w, err) < 0)
+        return -1;
+    if (p->network.v == NETWORK_NONE && !origin_explicit(&p->network.from)) {
+        p->network.v = NETWORK_ALLOWLIST;
+        p->network.from = w->from;
+    }
+    p->preset.p = arena_copy(p->arena, text);
+    p->preset.from = w->from;
+    return p->preset.p != NULL ? 0 : policy_no_memory(err);
+}
+
+int
 set_engine(struct policy *p, struct str text, const struct where *w, struct err *err)
 {
     static const struct word words[] = {

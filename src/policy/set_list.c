@@ -184,6 +184,22 @@ bad_env_name(struct str name, const struct where *w, struct err *err)
     return err_hint(err, "up to 255 letters, digits and \"_\", not beginning with a digit");
 }
 
+static int
+entry_registry(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
+{
+    static const char *const known[] = { "npm", "pypi", "go", "debian" };
+    char shown[SHOW_MAX];
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (!str_eq_c(text, known[i]))
+            continue;
+        entry->value = arena_copy(p->arena, text);
+        return entry->value != NULL ? 0 : policy_no_memory(err);
+    }
+    where_fail(w, err, "policy.registry.unknown", "%s is no registry that is known here", show(text, shown));
+    return err_hint(err, "one of npm, pypi, go, debian; others by host: --allow-domain HOST");
+}
+
 int
 list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text, const struct where *w,
          struct err *err)
@@ -216,6 +232,9 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
         if (!env_name_is_valid(text))
             return bad_env_name(text, w, err);
         entry.value = arena_copy(p->arena, text);
+        break;
+    case ENTRY_REGISTRY:
+        r = entry_registry(p, text, &entry, w, err);
         break;
     }
     if (r < 0)

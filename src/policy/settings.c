@@ -268,7 +268,8 @@ static const struct excuse ports_excuse = {
 static const struct excuse languages_excuse = {
     "policy.languages.not-yet", "images and default packages per language are not in this release", "leave it out" };
 static const struct excuse registries_excuse = {
-    "policy.network.not-yet", "reaching registries by name is not in this release", "leave it out" };
+    "policy.network.not-yet", "hosts of registries are not listed here",
+    "write network.registries: [npm, pypi], which asks the installed clients for them, or network.allow" };
 static const struct excuse network_on_excuse = {
     "policy.network.not-yet", "reaching hosts by name is not in this release", "write enabled_by_default: false" };
 
@@ -327,6 +328,7 @@ static const struct key_rule network_rules[] = {
     { "mode", "network.mode", apply_text, SETTER(set_network), 0, 0 },
     { "allow", "network.allow", apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST },
     { "deny", "network.deny", apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST },
+    { "registries", "network.registries", apply_list, NULL, OFFSET(registries), ENTRY_REGISTRY },
     { "allow-local-binding", "network.allow-local-binding", apply_bool, NULL, OFFSET(allow_local_binding), 0 },
     { "parent-proxy", "network.parent-proxy", apply_map, parent_rules, 0, 0 },
     { "enabled-by-default", "network.mode", apply_not_yet, &network_on_excuse, 0, 0 },
@@ -343,9 +345,9 @@ apply_network(struct loader *l, const struct node *v, const struct key_rule *rul
         return apply_text(l, v, rule);
     if (schema_walk(l, v, network_rules) < 0)
         return -1;
-    if (p->allow_domains.n > 0 && !origin_explicit(&p->network.from)) {
+    if (p->allow_domains.n + p->registries.n > 0 && !origin_explicit(&p->network.from)) {
         p->network.v = NETWORK_ALLOWLIST;
-        p->network.from = p->allow_domains.from;
+        p->network.from = p->allow_domains.n > 0 ? p->allow_domains.from : p->registries.from;
     }
     return 0;
 }
@@ -400,6 +402,7 @@ static const struct key_rule top_rules[] = {
     { "filesystem", "filesystem", apply_map, filesystem_rules, 0, 0 },
     { "unix-sockets", "unix-sockets", apply_sockets, NULL, OFFSET(unix_sockets), ENTRY_SOCKET },
     { "network", "network", apply_network, SETTER(set_network), 0, 0 },
+    { "preset", "preset", apply_text, SETTER(set_preset), 0, 0 },
     { "limits", "limits", apply_map, limits_rules, 0, 0 },
     { "env", "env", apply_env, NULL, 0, 0 },
     { "user", "user", apply_text, SETTER(set_user), 0, 0 },

@@ -48,6 +48,8 @@ check_off(const struct policy *p, struct err *err)
         { "read-only-root", &p->read_only_root.from, p->read_only_root.v },
         { "network", &p->network.from, p->network.v != NETWORK_HOST },
         { "network.allow", &p->allow_domains.from, p->allow_domains.n > 0 },
+        { "network.registries", &p->registries.from, p->registries.n > 0 },
+        { "preset", &p->preset.from, p->preset.p != NULL },
         { "network.deny", &p->deny_domains.from, p->deny_domains.n > 0 },
         { "unix-sockets", &p->unix_sockets.from, p->unix_sockets.n > 0 },
         { "user", &p->user.from, true },
@@ -125,7 +127,8 @@ check_max(const struct policy *p, struct err *err)
 static int
 check_network(const struct policy *p, struct err *err)
 {
-    const struct policy_list *named = p->allow_domains.n > 0 ? &p->allow_domains : &p->deny_domains;
+    const struct policy_list *named = p->allow_domains.n > 0 ? &p->allow_domains
+                                      : p->registries.n > 0 ? &p->registries : &p->deny_domains;
     const struct policy_entry *over = NULL;
     uint16_t ports[POLICY_TCP_PORTS_MAX];
     size_t n_ports;
@@ -143,6 +146,11 @@ check_network(const struct policy *p, struct err *err)
     if (p->network.v == NETWORK_NONE && named->n > 0 && !p->srt) {
         REFUSE(&named->v[0].from, NULL, "policy.network.closed", "rules about names, but the network is closed");
         return err_hint(err, "leave them out, or say \"network: allowlist\"");
+    }
+    if (p->preset.p != NULL && p->network.v != NETWORK_ALLOWLIST && p->mode.v != MODE_OFF) {
+        REFUSE(&p->preset.from, NULL, "policy.network.closed",
+               "preset %s opens hosts by name, and the network is not open that way", p->preset.p);
+        return err_hint(err, "leave it out, or say \"network: allowlist\"");
     }
     if (!policy_tcp_ports(p, ports, &n_ports, &over)) {
         REFUSE(&over->from, NULL, "policy.network.ports", "the rule \"%s\" names one port too many: %d is the limit",

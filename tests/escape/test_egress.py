@@ -706,7 +706,7 @@ for host in ('127.0.0.1', '0.0.0.0', '198.18.0.1', {fake!r}, '::1', {HOST4!r}):
         for where in (P, S):
             try: print(talk(where, b'CONNECT %s:%d HTTP/1.1\\r\\n\\r\\n' % (host.encode(), port), 1)[:40])
             except OSError as e: print(e)
-        try: dial(host, port, 1); print('REACHED')
+        try: print('closed' if drain(dial(host, port, 1), 1)[:1] in (b'', b'<') else 'REACHED')
         except OSError as e: print(e)
 every_way({fake!r}, 80)
 s = socket.socket(socket.AF_UNIX)

@@ -133,6 +133,9 @@ class Site(http.server.BaseHTTPRequestHandler):
         self.note()
         if self.path == "/ws" and self.headers.get("Upgrade") == "websocket":
             self.websocket()
+        elif (self.headers.get("Host"), self.path) in self.server.net.pages:
+            kind, body = self.server.net.pages[self.headers.get("Host"), self.path]
+            self.reply(body, more=[("Content-Type", kind)])
         elif self.path.startswith("/bytes/"):
             self.reply(payload(int(self.path[7:])))
         elif self.path.startswith("/git/"):
@@ -243,6 +246,7 @@ class Internet:
         self.requests, self.connections, self.queries, self.echoed = [], [], [], []
         self.hellos, self.host_hits = [], []
         self.names = {}
+        self.pages = {}         # (Host, path): (Content-Type, body)
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
     # --- the wires
@@ -458,6 +462,7 @@ class Internet:
                      self.sniffer.packets):
             seen.clear()
         self.names.clear()
+        self.pages.clear()
         self.default_names()
 
     @staticmethod

@@ -1,4 +1,4 @@
-/* match/url_path: one spelling for what is one path, none for what servers read in two ways (R13) */
+/* match/url_path and match/url_host: one spelling for what is one path, none for what servers read in two ways (R13) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "match/url_host.h"
 #include "match/url_path.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -71,12 +72,43 @@ rules(void **state)
             fail_msg("%s is taken as %s", bad[i], out);
 }
 
+static void
+hosts(void **state)
+{
+    static const struct { const char *url, *out; } rows[] = {
+        { "https://a.example.org/simple/", "a.example.org:443" },
+        { "http://a.example.org", "a.example.org:80" },
+        { "HTTPS://A.Example.ORG./", "a.example.org:443" },
+        { "https://a.example.org:8443/x?y#z", "a.example.org:8443" },
+        { "https://user:p%40ss@a.example.org/", "a.example.org:443" },
+        { "https://a.example.org?x@b.example.org", "a.example.org:443" },
+        { "https://a.example.org#@b.example.org", "a.example.org:443" },
+        { "https://[2001:DB8::1]/", "[2001:db8::1]:443" },
+        { "https://[2001:db8::1]:8443/", "[2001:db8::1]:8443" },
+        { "http://10.1.2.3:8080/", "10.1.2.3:8080" },
+        { "", NULL }, { "a.example.org", NULL }, { "//a.example.org", NULL }, { "ftp://a.example.org/", NULL },
+        { "file:///opt/wheels", NULL }, { "https://", NULL }, { "https:///x", NULL }, { "https://:443/", NULL },
+        { "https://a.example.org:0/", NULL }, { "https://a.example.org:x/", NULL }, { "https://a b/", NULL },
+        { "https://*.example.org/", NULL }, { "https://a.example.org\\@b.example.org/", NULL },
+        { "https://u@v@a.example.org/", NULL }, { "https://a_b\n.example.org/", NULL }, { "https://[::1/", NULL },
+    };
+    char out[URL_HOST_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        bool good = url_host(str_of(rows[i].url), out);
+        if (good != (rows[i].out != NULL) || (good && strcmp(out, rows[i].out) != 0))
+            fail_msg("%s: %s", rows[i].url, good ? out : "none");
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests),
         cmocka_unit_test(rules),
+        cmocka_unit_test(hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,35 @@
+/* cli/ask.h: ask a program of the host's for its configuration
+ *
+ * What it answers becomes policy, so nothing that a sandbox can write may have a say in it: the program is not taken
+ * from a folder that is writable inside, it starts in "/", and what its environment holds of a project is left out.
+ */
+#ifndef CLOCHE_CLI_ASK_H
+#define CLOCHE_CLI_ASK_H
+
+#include <limits.h>
+
+#include "base/buf.h"
+#include "policy/policy.h"
+
+#define ASK_OUT_MAX (8 * 1024 * 1024)
+
+struct ask {
+    char path[PATH_MAX];    /* of the program */
+    struct buf out;         /* what it said, NUL-terminated */
+    char last[200];         /* the last line of its stderr, for messages */
+    int status;             /* its exit code; -1: killed, or not done in time */
+};
+
+#define ASK_INIT { .out = BUF_INIT(ASK_OUT_MAX), .status = -1 }
+void ask_free(struct ask *a);
+#define cleanup_ask __attribute__((cleanup(ask_free)))
+
+/* Whether @path, or what it leads to, can be written from inside under @p (which need not be validated). */
+bool ask_writable(const struct policy *p, const char *path);
+
+/* Find argv[0] in PATH, run it and wait, at most a minute. @set: "NAME=value" for its environment, "NAME" to leave a
+ * variable out, ended by NULL; may be NULL. 0 when it ran, whatever it said; -1 with @err when there is none, or it
+ * cannot be started. */
+int ask_run(const struct policy *p, const char *const *argv, const char *const *set, struct ask *a, struct err *err);
+
+#endif

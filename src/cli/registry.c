@@ -1,0 +1,394 @@
+/* cli/registry.c: see registry.h */
+#include "cli/registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/str.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "match/url_host.h"
+
+#define HOSTS_MAX 64
+#define URL_MAX   2048
+
+/* What is being asked for one entry. */
+struct registry {
+    struct policy *p;
+    const struct policy_entry *entry;
+    char origin[64];
+    struct origin from;         /* of what is found */
+    char hosts[HOSTS_MAX][URL_HOST_MAX];
+    size_t n;
+    struct err *err;
+};
+
+static int
+refuse(struct registry *r, const char *code, const char *what, const char *found)
+{
+    err_set(r->err, ERR_POLICY, code, "%s: %s%s%.200s", r->origin, what, found[0] != '\0' ? ": " : "", found);
+    return err_hint(r->err, "set the client up, or name the hosts: --allow-domain HOST");
+}
+
+/* False: @url is none that a rule can name. */
+static bool
+add_url(struct registry *r, struct str url)
+{
+    char host[URL_HOST_MAX];
+
+    if (!url_host(url, host))
+        return false;
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->hosts[i], host) == 0)
+            return true;
+    if (r->n == HOSTS_MAX)
+        return false;
+    memcpy(r->hosts[r->n++], host, sizeof(host));
+    return true;
+}
+
+/* The next word of @text up to a byte of @ends; false at its end. */
+static bool
+next_word(const char **text, const char *ends, struct str *word)
+{
+    *text += strspn(*text, ends);
+    *word = (struct str){ *text, strcspn(*text, ends) };
+    *text += word->n;
+    return word->n > 0;
+}
+
+/* A configuration that the sandbox can write is not the owner's. */
+static int
+check_config(struct registry *r, const char *file)
+{
+    char what[300];
+
+    if (file == NULL || file[0] != '/' || !ask_writable(r->p, file))
+        return 0;
+    snprintf(what, sizeof(what), "its configuration %.200s can be written from inside", file);
+    return refuse(r, "policy.registry.config", what, "");
+}
+
+/* 0 when the client answered with success. */
+static int
+run(struct registry *r, const char *const *argv, const char *const *set, struct ask *a)
+{
+    char what[200];
+    size_t n = (size_t)snprintf(what, sizeof(what), "asked");
+
+    for (size_t i = 0; argv[i] != NULL && n < sizeof(what); i++)
+        n += (size_t)snprintf(what + n, sizeof(what) - n, " %s", argv[i]);
+    if (ask_run(r->p, argv, set, a, r->err) < 0)
+        return err_wrap(r->err, "%s", r->origin);
+    return a->status == 0 ? 0 : refuse(r, "policy.registry.answer", what, a->last);
+}
+
+/* The same where an answer can be done without. */
+static bool
+answers(struct registry *r, const char *const *argv, const char *const *set, struct ask *a)
+{
+    struct err ignored = ERR_INIT, *err = r->err;
+    int result;
+
+    r->err = &ignored;
+    result = run(r, argv, set, a);
+    r->err = err;
+    return result == 0;
+}
+
+/* The index is known and its files' place is not: what can be opened is opened, and the rest is said. */
+static void
+files_unknown(const struct registry *r, const char *asked, const char *url, const struct ask *a)
+{
+    char host[URL_HOST_MAX];
+
+    cli_warn("%s: asked %s at %s where its files lie, and got no answer%s%s; only that host is open", r->origin, asked,
+             url_host(str_of(url), host) ? host : "its index", a->last[0] != '\0' ? ": " : "", a->last);
+}
+
+/* Tell the client inside. Several URLs in @urls are separated by blanks; credentials stay out. */
+static int
+give(struct registry *r, const char *name, const char *urls)
+{
+    cleanup_buf struct buf value = BUF_INIT(POLICY_STRING_MAX);
+    struct str word;
+
+    while (next_word(&urls, " ", &word)) {
+        const char *slashes = memmem(word.p, word.n, "://", 3);
+        size_t scheme = slashes != NULL ? (size_t)(slashes + 3 - word.p) : 0;
+        size_t end = scheme + strcspn(word.p + scheme, "/?# ");
+        const char *at = scheme > 0 && end <= word.n ? memrchr(word.p + scheme, '@', end - scheme) : NULL;
+        size_t skip = at != NULL ? (size_t)(at + 1 - word.p) : scheme;
+        buf_printf(&value, "%s%.*s%.*s", value.n > 0 ? " " : "", (int)scheme, word.p, (int)(word.n - skip),
+                   word.p + skip);
+    }
+    if (buf_nul(&value) < 0)
+        return refuse(r, "policy.registry.answer", "too much for the variable", name);
+    return value.n > 0 ? policy_give_env(r->p, name, (const char *)value.p, &r->from, r->err) : 0;
+}
+
+/* --- npm -------------------------------------------------------------------------------------------------------- */
+
+static void
+npm_files(struct registry *r, const char *url)
+{
+    static const char *const argv[] = { "npm", "view", "is-number", "dist.tarball", "--no-update-notifier", NULL };
+    char set_url[URL_MAX + 32];
+    const char *const set[] = { set_url, "NPM_CONFIG_REGISTRY", NULL };
+    cleanup_ask struct ask a = ASK_INIT;
+    const char *text;
+    struct str word;
+
+    snprintf(set_url, sizeof(set_url), "npm_config_registry=%s", url);
+    if (!answers(r, argv, set, &a) || (text = (const char *)a.out.p) == NULL || !next_word(&text, " \t\r\n", &word) ||
+        !add_url(r, word))
+        files_unknown(r, "\"npm view is-number\"", url, &a);
+}
+
+static int
+npm(struct registry *r)
+{
+    static const char *const argv[] = { "npm", "config", "list", "--json", "--no-update-notifier", NULL };
+    cleanup_ask struct ask a = ASK_INIT;
+    const char *key, *registry = NULL;
+    json_t *root, *value;
+    int result = 0;
+
+    if (run(r, argv, NULL, &a) < 0)
+        return -1;
+    root = json_loadb((const char *)a.out.p, a.out.n, JSON_REJECT_DUPLICATES, NULL);
+    if (check_config(r, json_string_value(json_object_get(root, "userconfig"))) < 0 ||
+        check_config(r, json_string_value(json_object_get(root, "globalconfig"))) < 0)
+        result = -1;
+    json_object_foreach(root, key, value) {
+        bool own = strcmp(key, "registry") == 0, scope = key[0] == '@' && str_ends(str_of(key), STR_LIT(":registry"));
+        const char *url = json_string_value(value);
+        if (result == 0 && (own || scope) && (url == NULL || strlen(url) >= URL_MAX || !add_url(r, str_of(url))))
+            result = refuse(r, "policy.registry.answer", "npm is set up for a registry without a host", key);
+        if (own)
+            registry = url;
+    }
+    if (result == 0 && registry == NULL)
+        result = refuse(r, "policy.registry.answer", "asked npm config list", "it names no registry");
+    if (result == 0) {
+        npm_files(r, registry);
+        result = give(r, "npm_config_registry", registry);
+    }
+    json_decref(root);
+    return result;
+}
+
+/* --- pypi ------------------------------------------------------------------------------------------------------- */
+
+static void
+pypi_files(struct registry *r, const char *url)
+{
+    static const char *const argv[] = { "python3", "-E", "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps",
+                                        "--ignore-installed", "--report", "-", "six", NULL };
+    char set_url[URL_MAX + 32];
+    const char *const set[] = { set_url, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1", "PIP_EXTRA_INDEX_URL",
+                                "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", NULL };
+    cleanup_ask struct ask a = ASK_INIT;
+    json_t *root = NULL;
+    const char *file = NULL;
+
+    snprintf(set_url, sizeof(set_url), "PIP_INDEX_URL=%s", url);
+    if (answers(r, argv, set, &a)) {
+        root = json_loadb((const char *)a.out.p, a.out.n, 0, NULL);
+        file = json_string_value(json_object_get(
+            json_object_get(json_array_get(json_object_get(root, "install"), 0), "download_info"), "url"));
+    }
+    if (file == NULL || !add_url(r, str_of(file)))
+        files_unknown(r, "\"pip install six\"", url, &a);
+    json_decref(root);
+}
+
+/* "  /etc/pip.conf, exists: True" */
+static int
+pypi_configs(struct registry *r)
+{
+    static const char *const argv[] = { "python3", "-E", "-m", "pip", "config", "debug", NULL };
+    static const char exists[] = ", exists: True";
+    cleanup_ask struct ask a = ASK_INIT;
+    struct str line;
+
+    if (run(r, argv, NULL, &a) < 0)
+        return -1;
+    for (const char *text = (const char *)a.out.p; next_word(&text, "\r\n", &line);) {
+        char file[PATH_MAX];
+        while (line.n > 0 && *line.p == ' ')
+            line = (struct str){ line.p + 1, line.n - 1 };
+        if (!str_ends(line, str_of(exists)) || line.n - strlen(exists) >= sizeof(file))
+            continue;
+        snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists)), line.p);
+        if (check_config(r, file) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct indexes {
+    struct buf main, more;      /* URLs, each with a blank behind it */
+    int rank;                   /* of the one in @main */
+};
+
+/* Which of several index-url pip itself takes for an install. */
+static int
+rank_of(struct str key)
+{
+    return str_starts(key, STR_LIT(":env:")) ? 3 : str_starts(key, STR_LIT("install.")) ? 2
+           : str_starts(key, STR_LIT("global.")) ? 1 : 0;
+}
+
+/* "global.index-url='https://...'": every URL of one key. */
+static void
+pypi_line(struct registry *r, struct str line, struct indexes *found)
+{
+    const char *equals = memchr(line.p, '=', line.n);
+    struct str key = { line.p, equals != NULL ? (size_t)(equals - line.p) : 0 }, word;
+    bool index = str_ends(key, STR_LIT(".index-url")), more = str_ends(key, STR_LIT(".extra-index-url"));
+    char value[URL_MAX];
+    const char *text = value;
+
+    if ((!index && !more && !str_ends(key, STR_LIT(".find-links"))) || line.n - key.n >= sizeof(value))
+        return;
+    snprintf(value, sizeof(value), "%.*s", (int)(line.n - key.n - 1), equals + 1);
+    for (char *escaped; (escaped = strstr(value, "\\n")) != NULL;)      /* several, as repr() writes them */
+        escaped[0] = escaped[1] = ' ';
+    while (next_word(&text, " '\"", &word)) {
+        char url[URL_MAX];
+        snprintf(url, sizeof(url), "%.*s", (int)word.n, word.p);
+        if (!add_url(r, word) || (!index && !more))
+            continue;
+        if (more || rank_of(key) > found->rank) {
+            if (index)
+                buf_reset(&found->main);
+            found->rank = index ? rank_of(key) : found->rank;
+            buf_printf(index ? &found->main : &found->more, "%s ", url);
+        }
+        pypi_files(r, url);
+    }
+}
+
+static int
+pypi(struct registry *r)
+{
+    static const char *const list[] = { "python3", "-E", "-m", "pip", "config", "list", NULL };
+    static const char *const standard[] = {
+        "python3", "-E", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)", NULL };
+    cleanup_ask struct ask a = ASK_INIT, b = ASK_INIT;
+    struct indexes found = { BUF_INIT(POLICY_STRING_MAX), BUF_INIT(POLICY_STRING_MAX), 0 };
+    struct str line;
+    const char *text;
+    int result;
+
+    if (pypi_configs(r) < 0 || run(r, list, NULL, &a) < 0)
+        return -1;
+    for (text = (const char *)a.out.p; next_word(&text, "\r\n", &line);)
+        pypi_line(r, line, &found);
+    result = buf_nul(&found.main) < 0 || buf_nul(&found.more) < 0
+                 ? refuse(r, "policy.registry.answer", "asked pip config list", "it names too many indexes") : 0;
+    if (result == 0)
+        result = give(r, "PIP_INDEX_URL", (const char *)found.main.p);
+    if (result == 0)
+        result = give(r, "PIP_EXTRA_INDEX_URL", (const char *)found.more.p);
+    buf_free(&found.main);
+    buf_free(&found.more);
+    if (result < 0 || found.rank > 0)
+        return result;
+    if (run(r, standard, NULL, &b) < 0)
+        return -1;
+    text = (const char *)b.out.p;
+    if (!next_word(&text, " \r\n", &line) || line.n >= URL_MAX || !add_url(r, line))
+        return refuse(r, "policy.registry.answer", "asked pip for its default index", "it names none");
+    ((char *)(uintptr_t)line.p)[line.n] = '\0';
+    pypi_files(r, line.p);
+    return 0;
+}
+
+/* --- go, debian ------------------------------------------------------------------------------------------------- */
+
+static int
+go(struct registry *r)
+{
+    static const char *const argv[] = { "go", "env", "-json", "GOPROXY", "GOSUMDB", "GOENV", NULL };
+    cleanup_ask struct ask a = ASK_INIT;
+    const char *proxies, *sums;
+    char url[URL_MAX];
+    struct str word;
+    json_t *root;
+    int result;
+
+    if (run(r, argv, NULL, &a) < 0)
+        return -1;
+    root = json_loadb((const char *)a.out.p, a.out.n, JSON_REJECT_DUPLICATES, NULL);
+    result = check_config(r, json_string_value(json_object_get(root, "GOENV")));
+    proxies = json_string_value(json_object_get(root, "GOPROXY"));
+    sums = json_string_value(json_object_get(root, "GOSUMDB"));
+    while (result == 0 && proxies != NULL && next_word(&proxies, ",| ", &word))
+        (void)add_url(r, word);         /* "direct" and "off" are no hosts */
+    if (result == 0 && r->n == 0)
+        result = refuse(r, "policy.registry.answer", "asked go env GOPROXY", "it names no proxy");
+    /* "NAME", "NAME+KEY" or "NAME+KEY URL" (go help environment) */
+    if (result == 0 && sums != NULL && next_word(&sums, " ", &word) && !str_eq_c(word, "off")) {
+        size_t n = word.n < URL_MAX / 2 ? word.n : 0;
+        const char *plus = n > 0 ? memchr(word.p, '+', n) : NULL;
+        snprintf(url, sizeof(url), "https://%.*s", (int)(plus != NULL ? plus - word.p : (ptrdiff_t)n), word.p);
+        (void)add_url(r, next_word(&sums, " ", &word) ? word : str_of(url));
+    }
+    if (result == 0 && proxies != NULL && strchr(json_string_value(json_object_get(root, "GOPROXY")), '@') == NULL)
+        result = give(r, "GOPROXY", json_string_value(json_object_get(root, "GOPROXY")));
+    json_decref(root);
+    return result;
+}
+
+static int
+debian(struct registry *r)
+{
+    static const char *const argv[] = { "apt-get", "indextargets", "--format", "$(REPO_URI)", NULL };
+    cleanup_ask struct ask a = ASK_INIT;
+    struct str word;
+
+    if (run(r, argv, NULL, &a) < 0)
+        return -1;
+    for (const char *text = (const char *)a.out.p; next_word(&text, " \r\n", &word);)
+        (void)add_url(r, word);         /* a disk or a folder is no host */
+    return r->n > 0 ? 0 : refuse(r, "policy.registry.answer", "asked apt-get indextargets", "it names no repository");
+}
+
+static int
+open_one(struct registry *r)
+{
+    static const struct { const char *name; int (*ask)(struct registry *r); } known[] = {
+        { "npm", npm }, { "pypi", pypi }, { "go", go }, { "debian", debian } };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i].name, r->entry->value) != 0)
+            continue;
+        if (known[i].ask(r) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < r->n; i++)
+        if (policy_allow_host(r->p, r->hosts[i], &r->from, r->err) < 0)
+            return -1;
+    return 0;
+}
+
+int
+registry_open(struct policy *p, struct err *err)
+{
+    if (p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT)
+        return 0;       /* policy_validate has something to say */
+    for (size_t i = 0; i < p->registries.n; i++) {
+        struct registry r = { .p = p, .entry = &p->registries.v[i], .err = err };
+        snprintf(r.origin, sizeof(r.origin), "--allow-registry %s", r.entry->value);
+        r.from = r.entry->from;
+        if (r.from.kind == ORIGIN_FLAG)
+            r.from.name = r.origin;
+        if (open_one(&r) < 0)
+            return -1;
+    }
+    return 0;
+}

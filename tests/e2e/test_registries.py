@@ -1,0 +1,228 @@
+"""--allow-registry: the hosts that the installed clients are set up for, and no others; real installs through it."""
+import hashlib
+import io
+import json
+import socket
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+
+from helpers import requirement
+
+pytestmark = requirement("R66")
+INDEX, FILES = "ok.example.org:8080", "second.example.org:8080"
+
+
+@pytest.fixture
+def has_clients(has):
+    has("npm", "node", "pip3")
+
+
+def allowed(cloche, *flags, **kw):
+    """{host: origin} of what is open, and the whole policy."""
+    result = cloche("policy", "show", "--json", *flags, **kw)
+    assert result.ok, result
+    return {row["value"]: row["from"]["name"] for row in result.json["network"]["allow"]}, result
+
+
+# --- an own registry --------------------------------------------------------------------------------------------------
+
+def wheel(name):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as z:
+        info = f"{name}-1.0.dist-info"
+        z.writestr(f"{name}.py", "answer = 42\n")
+        z.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(f"{info}/RECORD", "")
+    return data.getvalue()
+
+
+def archive(name):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as t:
+        for file, text in (("package.json", json.dumps({"name": name, "version": "1.0.0", "main": "index.js"})),
+                           ("index.js", "module.exports = 42\n")):
+            entry = tarfile.TarInfo(f"package/{file}")
+            entry.size, entry.mode = len(text), 0o644
+            t.addfile(entry, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+@pytest.fixture
+def pypi(online, has_clients):
+    """An index at one host, whose files lie at another."""
+    for name in ("six", "mine"):
+        file = f"/files/{name}-1.0-py3-none-any.whl"
+        online.net.pages[FILES, file] = ("application/octet-stream", wheel(name))
+        online.net.pages[INDEX, f"/simple/{name}/"] = (
+            "text/html", f'<html><body><a href="http://{FILES}{file}">{file[7:]}</a></body></html>'.encode())
+    online.cloche.env |= {"PIP_INDEX_URL": f"http://user:secret@{INDEX}/simple/", "PIP_TRUSTED_HOST": "ok.example.org",
+                          "PIP_NO_CACHE_DIR": "1"}
+    return online
+
+
+@pytest.fixture
+def npm(online, has_clients):
+    for name in ("is-number", "mine"):
+        file, body = f"/files/{name}-1.0.0.tgz", archive(name)
+        online.net.pages[FILES, file] = ("application/octet-stream", body)
+        version = {"name": name, "version": "1.0.0", "dist": {
+            "tarball": f"http://{FILES}{file}", "shasum": hashlib.sha1(body).hexdigest()}}
+        online.net.pages[INDEX, f"/npm/{name}"] = ("application/json", json.dumps(
+            {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}).encode())
+    (online.bare.home / ".npmrc").write_text(f"registry=http://{INDEX}/npm/\n", encoding="utf-8")
+    return online
+
+
+@pytest.mark.root
+def test_pip_installs_from_a_private_index(pypi):
+    hosts, shown = allowed(pypi.cloche, "--allow-registry", "pypi")
+    assert hosts == {INDEX: "--allow-registry pypi", FILES: "--allow-registry pypi"}, shown
+    assert "secret" not in shown.out
+    pypi.net.requests.clear()
+    code = ("env | grep PIP_; python3 -m venv /tmp/v && /tmp/v/bin/pip install --disable-pip-version-check "
+            "--trusted-host ok.example.org --trusted-host second.example.org mine && "
+            "/tmp/v/bin/python -c 'import mine; print(mine.answer)'")
+    result = pypi.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "pypi"])
+    assert result.ok and result.out.endswith("42\n") and "secret" not in result.out, result
+    assert {r["host"] for r in pypi.net.requests} == {INDEX, FILES}
+
+
+@pytest.mark.root
+def test_npm_installs_from_a_private_registry(npm):
+    hosts, shown = allowed(npm.cloche, "--allow-registry", "npm")
+    assert set(hosts) == {INDEX, FILES}, shown
+    code = "cd /tmp && npm install --no-audit mine && node -p 'require(\"mine\")'"
+    result = npm.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "npm"])
+    assert result.ok and result.out.endswith("42\n"), result
+
+
+@pytest.mark.root
+def test_scopes_have_registries_of_their_own(npm):
+    (npm.bare.home / ".npmrc").write_text(f"registry=http://{INDEX}/npm/\n@acme:registry=https://npm.acme.example/x/\n"
+                                            "//npm.acme.example/x/:_authToken=hidden\n", encoding="utf-8")
+    hosts, shown = allowed(npm.cloche, "--allow-registry", "npm")
+    assert set(hosts) == {INDEX, FILES, "npm.acme.example:443"} and "hidden" not in shown.out, shown
+
+
+@pytest.mark.root
+def test_settings_name_registries(npm, project):
+    path = project / "s.yaml"
+    path.write_text("network:\n  registries: [npm]\n", encoding="utf-8")
+    hosts, shown = allowed(npm.cloche, "--settings", path)
+    assert set(hosts) == {INDEX, FILES}, shown
+    assert {row["from"]["line"] for row in shown.json["network"]["allow"]} == {2}
+    assert npm.cloche("policy", "check", path).ok
+
+
+@pytest.mark.root
+def test_where_files_lie_is_not_known(npm):
+    """The index does not have the package that is asked about: its own host is open, and a warning says the rest."""
+    npm.net.pages.clear()
+    hosts, shown = allowed(npm.cloche, "--allow-registry", "npm")
+    assert set(hosts) == {INDEX} and "npm view is-number" in shown.err and INDEX in shown.err, shown
+
+
+@requirement("R02")
+@pytest.mark.root
+@pytest.mark.parametrize("where", ["cwd", "path", "userconfig", "lifecycle", "pip"])
+def test_a_project_does_not_choose_the_registry(npm, project, where):
+    """What the agent can write has no say: configuration in the project, clients in the project."""
+    evil = "http://evil.example.org:8080/npm/"
+    (project / "package.json").write_text("{}", encoding="utf-8")
+    (project / ".npmrc").write_text(f"registry={evil}\n", encoding="utf-8")
+    (project / "pip.conf").write_text(f"[global]\nindex-url = {evil}\n", encoding="utf-8")
+    (project / "bin").mkdir()
+    fake = project / "bin" / "npm"
+    fake.write_text(f"#!/bin/sh\necho '{{\"registry\": \"{evil}\"}}'\n", encoding="utf-8")
+    fake.chmod(0o755)
+    env = {"path": {"PATH": f"{project}/bin:bin:.:/usr/bin:/bin"},
+           "userconfig": {"NPM_CONFIG_USERCONFIG": str(project / ".npmrc")},
+           "lifecycle": {"npm_lifecycle_event": "agent", "npm_config_registry": evil},
+           "pip": {"PIP_CONFIG_FILE": str(project / "pip.conf")}}.get(where, {})
+    flags = ["--workspace", str(project), "--allow-registry", "pypi" if where == "pip" else "npm"]
+    result = npm.cloche("policy", "show", "--json", *flags, env=env, cwd=project)
+    if where in ("userconfig", "pip"):
+        assert result.code == 125 and "[policy.registry.config]" in result.err and str(project) in result.err, result
+    else:
+        assert {row["value"] for row in result.json["network"]["allow"]} == {INDEX, FILES}, result
+
+
+@pytest.mark.parametrize("flags,code", [
+    (["--allow-registry", "nuget"], "policy.registry.unknown"),
+    (["--allow-registry", "npm", "--network", "none"], "policy.network.closed"),
+    (["--allow-registry", "npm", "--network", "host"], "policy.network.both"),
+    (["--allow-registry", "npm", "--mode", "light"], "policy.network.light"),
+], ids=" ".join)
+def test_refused(cloche, flags, code):
+    result = cloche("policy", "show", *flags)
+    assert result.code == 125 and f"[{code}]" in result.err, result
+
+
+def test_no_client(cloche):
+    result = cloche("policy", "show", "--allow-registry", "npm", env={"PATH": "/nowhere"})
+    assert result.code == 125 and "[cli.client]" in result.err and "npm" in result.err, result
+
+
+def test_a_client_that_answers_nonsense(cloche, has):
+    has("npm")
+    result = cloche("policy", "show", "--allow-registry", "npm", env={"NPM_CONFIG_REGISTRY": "file:///opt/packages"})
+    assert result.code == 125 and "[policy.registry.answer]" in result.err, result
+
+
+# --- real ones --------------------------------------------------------------------------------------------------------
+
+def real(cloche, registry):
+    """The flags for a run with a real registry, or skip. Some hosts resolve it to an address that a name does not open
+    (a mirror in a private or special range): a rule that is that address does."""
+    hosts, shown = allowed(cloche, "--allow-registry", registry)
+    flags = ["--allow-registry", registry]
+    for host in hosts:
+        name, port = host.rsplit(":", 1)
+        try:
+            addresses = {a[4][0] for a in socket.getaddrinfo(name, int(port), type=socket.SOCK_STREAM)}
+            socket.create_connection((name, int(port)), 10).close()
+        except OSError as e:
+            pytest.skip(f"the registry's host does not answer from here: {e}")
+        flags += [w for a in addresses for w in ("--allow-domain", f"[{a}]" if ":" in a else a)]
+    if "where its files lie" in shown.err:
+        pytest.skip(f"the registry does not answer from here: {shown.err}")
+    return flags
+
+
+@pytest.fixture
+def certificates(cloche):
+    """What this host's clients need to trust, in the sandbox too: some networks have a CA of their own."""
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    cloche.env |= {"PIP_CERT": bundle, "NODE_EXTRA_CA_CERTS": bundle}
+    return ["--env", f"PIP_CERT={bundle}", "--env", f"NODE_EXTRA_CA_CERTS={bundle}"]
+
+
+def test_real_pip_install(cloche, has, certificates):
+    has("pip3")
+    flags = real(cloche, "pypi")
+    code = "python3 -m venv /tmp/v && /tmp/v/bin/pip install six && /tmp/v/bin/python -c 'import six; print(six.__name__)'"
+    result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code)
+    assert result.ok and result.out.endswith("six\n"), result
+
+
+def test_real_npm_install(cloche, has, certificates):
+    has("npm", "node")
+    flags = real(cloche, "npm")
+    code = "cd /tmp && npm install is-number && node -p 'require(\"is-number\")(7)'"
+    result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code)
+    assert result.ok and result.out.endswith("true\n"), result
+
+
+def test_real_apt_update(cloche, has):
+    has("apt-get")
+    if not subprocess.run(["/usr/bin/apt-get", "indextargets"], capture_output=True, check=False).stdout:
+        pytest.skip("this host has no package sources")
+    flags = real(cloche, "debian")
+    apt = ("mkdir -p /tmp/l/partial /tmp/c/partial && apt-get -o Dir::State::lists=/tmp/l -o Dir::Cache=/tmp/c "
+           "-o APT::Sandbox::User= update")
+    result = cloche("run", *flags, "--bind", "/etc/apt:/etc/apt", "--", "/bin/sh", "-c", f"{apt} && ls /tmp/l")
+    assert result.ok and "Release" in result.out, result
