@@ -27,6 +27,7 @@ static const struct verb {
     { "why", cmd_why, "why a path or host is allowed or denied" },
     { "net", cmd_net, "what was decided about the network of a run" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
+    { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },
     { "help", cmd_help, "this text" },

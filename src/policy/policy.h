@@ -91,6 +91,14 @@ struct policy_env {
     struct origin from;
 };
 
+/* A secret of the vault that the sandbox may use (docs/secrets.md); never a value. */
+struct policy_secret {
+    char *name;
+    char *binding;      /* built-in binding; NULL: as it is stored */
+    char *env;          /* variable for the placeholder; NULL: as it is stored */
+    struct origin from;
+};
+
 struct policy_u64 {
     uint64_t v;         /* 0 means "no limit" for limits */
     struct origin from;
@@ -163,6 +171,10 @@ struct policy {
         struct policy_string https;         /* everything else; not set: @http does that too */
         struct policy_string no_proxy;      /* hosts that are reached directly */
     } parent_proxy;
+    struct policy_secret *secrets;
+    size_t n_secrets;
+    const char *run_ca;                     /* the certificate (PEM) of the CA that TLS is opened with in this run;
+                                             * NULL: none is. Set after validation by who starts the vault; borrowed */
 
     struct policy_limits limits;
 
