@@ -14,7 +14,8 @@ B1_RATIO, B1_MS, B8_TAX = 0.8, 3.0, 3.0
 OPENING = '''# Performance
 
 Written by `bench/run`; do not edit by hand. To repeat it: `make bench` (installs the peers that Debian and npm have,
-takes about 40 minutes on two cores; B9 to B11 need root). Machines differ and this one is virtual: read the ratios, not the milliseconds.
+takes about 40 minutes on two cores; B9 to B11 need root). Machines differ and this one is virtual: read the ratios, not
+the milliseconds.
 '''
 
 HOW = '''
