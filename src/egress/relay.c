@@ -8,7 +8,13 @@
 
 #include "base/cleanup.h"
 
-#define ROUNDS 16       /* a fast stream gives way to others after that many fillings of its pipe */
+/* A fast stream gives way to others after that many fillings of its pipe, or that many bytes. */
+#define ROUNDS 16
+#define TURN   ((uint64_t)1 << 20)
+#define SMALL  (64 * 1024)
+#define LARGE  (1024 * 1024)    /* what /proc/sys/fs/pipe-max-size lets everybody have */
+
+static unsigned n_large;
 
 static int
 relay_open(struct relay *r)
@@ -20,13 +26,47 @@ relay_open(struct relay *r)
     r->in = ends[1];
     r->out = ends[0];
     size = fcntl(r->out, F_GETPIPE_SZ);
-    r->full = size > 0 ? (size_t)size : 65536;
+    r->full = size > 0 ? (size_t)size : SMALL;
     return 0;
+}
+
+/* Every piece that goes out wakes its reader, which costs more than moving it: a fast stream goes in large pieces. */
+static void
+grow(struct relay *r)
+{
+    int size;
+
+    if (r->large || n_large == RELAY_LARGE_MAX)
+        return;
+    size = fcntl(r->out, F_SETPIPE_SZ, LARGE);
+    if (size < 0)
+        return;         /* the user's pipes have no room for it */
+    r->full = (size_t)size;
+    r->large = true;
+    n_large++;
+}
+
+static void
+shrink(struct relay *r)
+{
+    int size;
+
+    if (!r->large)
+        return;
+    size = fcntl(r->out, F_SETPIPE_SZ, SMALL);
+    if (size < 0)
+        return;
+    r->full = (size_t)size;
+    r->large = false;
+    n_large--;
 }
 
 void
 relay_close(struct relay *r)
 {
+    if (r->large)
+        n_large--;
+    r->large = false;
     close_fd(&r->in);
     close_fd(&r->out);
 }
@@ -86,11 +126,14 @@ drain(struct relay *r, int to)
 int
 relay_pump(struct relay *r, int from, int to)
 {
+    uint64_t before = r->moved;
+    int i;
+
     if (r->done)
         return 0;
     if (r->in < 0 && relay_open(r) < 0)
         return -1;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (i = 0; i < ROUNDS && r->moved - before < TURN; i++) {
         int got = fill(r, from), gave = got < 0 ? -1 : drain(r, to);
 
         if (gave < 0)
@@ -98,6 +141,10 @@ relay_pump(struct relay *r, int from, int to)
         if (got == 0 && gave == 0)
             break;
     }
+    if (i == ROUNDS || r->moved - before >= TURN)
+        grow(r);
+    else if (r->held == 0 && r->moved - before < SMALL)
+        shrink(r);
     if (r->eof && r->held == 0) {
         r->done = true;
         /* half-close: the other direction goes on */

@@ -1,7 +1,9 @@
 /* egress/relay.h: bytes from one socket to another without a copy through this process
  *
  * Each direction has a pipe that pages are spliced through (splice(2)): into it from one socket, out of it to the
- * other. The pipe is the buffer and its size the ceiling, so a reader that stops stops the writer.
+ * other. The pipe is the buffer and its size the ceiling, so a reader that stops stops the writer. It has the usual
+ * size (64 KiB), and 1 MiB while the stream fills it again and again; at most RELAY_LARGE_MAX of this process have that
+ * at a time, since all pipes of a user together are limited too (pipe(7)).
  */
 #ifndef CLOCHE_EGRESS_RELAY_H
 #define CLOCHE_EGRESS_RELAY_H
@@ -10,10 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define RELAY_LARGE_MAX 8
+
 struct relay {
     int in, out;        /* the pipe; -1: not made yet */
     size_t held;        /* bytes in the pipe */
     size_t full;        /* its capacity */
+    bool large;         /* it has grown */
     bool stuck;         /* full before its bytes are: small pieces take a whole slot each */
     bool eof;           /* nothing more comes */
     bool done;          /* and all of it has gone out: the target's writing side is shut */
