@@ -26,7 +26,7 @@ help:
 	@echo 'make quick      unit and end-to-end tests as you are; nothing else'
 	@echo 'make lint       checksrc, clang -Werror, cppcheck, shellcheck, man pages, Python'
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
-	@echo 'make bench      measure cloche beside bubblewrap, crun, runc, firejail and srt; writes docs/performance.md'
+	@echo 'make bench      measure cloche beside other sandboxes and proxies; writes docs/performance.md'
 	@echo 'make install    to PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make clean      remove build directories'
 

@@ -7,13 +7,15 @@ import statistics
 import subprocess
 
 import inside
+import report_egress
 
 B1_RATIO, B1_MS, B8_TAX = 0.8, 3.0, 3.0
 
 OPENING = '''# Performance
 
 Written by `bench/run`; do not edit by hand. To repeat it: `make bench` (installs the peers that Debian and npm have,
-takes about half an hour on two cores). Machines differ and this one is virtual: read the ratios, not the milliseconds.
+takes about 40 minutes on two cores; B9 to B11 need root). Machines differ and this one is virtual: read the ratios, not
+the milliseconds.
 '''
 
 HOW = '''
@@ -176,5 +178,29 @@ def page(facts):
         parts.append('## B8: what work inside costs\n\nMedian of ' + str(facts['rounds'])
                      + ' interleaved rounds; in brackets, against the same work bare.\n')
         parts.append(steady_table(facts['steady']) + '\n')
+    if 'egress' in facts:
+        made = f"`{facts['command']}`, {date}, load when it began {facts['load']:.1f}"
+        parts.append(report_egress.section(facts['egress'], made))
     parts.append(HOW.lstrip('\n'))
+    parts.append(report_egress.HOW.lstrip('\n'))
     return '\n'.join(parts)
+
+
+def chunks(text):
+    """[opening, "## ..." section, ...]"""
+    first, *rest = text.split('\n## ')
+    return [first, *('## ' + part for part in rest)]
+
+
+def put_into(page_text, part_text):
+    """The sections of @part_text in place of those of the same title in @page_text; new ones before how it is
+    measured. The opening stays: it tells about the whole page."""
+    def title(chunk):
+        return chunk.split('\n', 1)[0]
+    opening, *old = [chunk.rstrip('\n') for chunk in chunks(page_text)]
+    new = {title(chunk): chunk.rstrip('\n') for chunk in chunks(part_text)[1:]}
+    out = [new.pop(title(chunk), chunk) for chunk in old]
+    at = next((i for i, chunk in enumerate(out) if title(chunk) == '## How it is measured'), len(out))
+    ahead = [chunk for name, chunk in new.items() if name.startswith('## B')]
+    after = [chunk for name, chunk in new.items() if not name.startswith('## B')]
+    return '\n\n'.join([opening, *out[:at], *ahead, *out[at:], *after]) + '\n'

@@ -9,7 +9,13 @@
 #include "base/cleanup.h"
 
 #define PAGE   4096
-#define ROUNDS 16       /* a fast stream gives way to others after that many fillings of its pipe */
+/* A fast stream gives way to others after that many fillings of its pipe, or that many bytes. */
+#define ROUNDS 16
+#define TURN   ((uint64_t)1 << 20)
+#define SMALL  (64 * 1024)
+#define LARGE  (1024 * 1024)    /* what /proc/sys/fs/pipe-max-size lets everybody have */
+
+static unsigned n_large;
 
 static struct { int in, out; size_t full; } store[RELAY_STORE];
 static size_t n_store, n_used;
@@ -34,14 +40,49 @@ relay_open(struct relay *r)
     if (n_used >= RELAY_MANY)
         (void)fcntl(r->out, F_SETPIPE_SZ, PAGE);
     size = fcntl(r->out, F_GETPIPE_SZ);
-    r->full = size > 0 ? (size_t)size : 65536;
+    r->full = size > 0 ? (size_t)size : SMALL;
     n_used++;
     return 0;
+}
+
+/* Every piece that goes out wakes its reader, which costs more than moving it: a fast stream goes in large pieces. */
+static void
+grow(struct relay *r)
+{
+    int size;
+
+    if (r->large || n_large == RELAY_LARGE_MAX)
+        return;
+    size = fcntl(r->out, F_SETPIPE_SZ, LARGE);
+    if (size < 0)
+        return;         /* the user's pipes have no room for it */
+    r->full = (size_t)size;
+    r->large = true;
+    n_large++;
+}
+
+static void
+shrink(struct relay *r)
+{
+    int size;
+
+    if (!r->large)
+        return;
+    size = fcntl(r->out, F_SETPIPE_SZ, SMALL);
+    if (size < 0)
+        return;
+    r->full = (size_t)size;
+    r->large = false;
+    n_large--;
 }
 
 void
 relay_close(struct relay *r)
 {
+    shrink(r);
+    if (r->large)
+        n_large--;
+    r->large = false;
     if (r->in >= 0)
         n_used--;
     /* one that may still hold bytes is nobody else's */
@@ -109,6 +150,9 @@ drain(struct relay *r, int to)
 int
 relay_pump(struct relay *r, int from, int to)
 {
+    uint64_t before = r->moved;
+    int i;
+
     if (r->done)
         return 0;
     if (r->in < 0 && relay_open(r) < 0) {
@@ -116,7 +160,7 @@ relay_pump(struct relay *r, int from, int to)
         return r->starved ? 0 : -1;
     }
     r->starved = false;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (i = 0; i < ROUNDS && r->moved - before < TURN; i++) {
         int got = fill(r, from), gave = got < 0 ? -1 : drain(r, to);
 
         if (gave < 0)
@@ -124,13 +168,17 @@ relay_pump(struct relay *r, int from, int to)
         if (got == 0 && gave == 0)
             break;
     }
+    if (i == ROUNDS || r->moved - before >= TURN)
+        grow(r);
+    else if (r->held == 0 && r->moved - before < SMALL)
+        shrink(r);
     if (r->eof && r->held == 0) {
         r->done = true;
         /* half-close: the other direction goes on */
         if (shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN)
             return -1;
     }
-    if (r->held == 0)
+    if (r->held == 0 && !r->large)      /* a fast stream would have to grow the next one again */
         relay_close(r);
     return 0;
 }

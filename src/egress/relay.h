@@ -2,8 +2,9 @@
  *
  * Each direction has a pipe that pages are spliced through (splice(2)): into it from one socket, out of it to the
  * other. The pipe is the buffer and its size the ceiling, so a reader that stops stops the writer. A direction has a
- * pipe only while bytes are in it; empty ones wait in a small store for whoever needs one next, and where many are in
- * use each is small (RELAY_MANY). One thread.
+ * pipe only while bytes are in it; empty ones wait in a small store for whoever needs one next. A pipe has the usual
+ * size (64 KiB), a page where many are in use (RELAY_MANY), and 1 MiB while a stream fills it again and again; at most
+ * RELAY_LARGE_MAX have that at a time, since all pipes of a user together are limited too (pipe(7)). One thread.
  */
 #ifndef CLOCHE_EGRESS_RELAY_H
 #define CLOCHE_EGRESS_RELAY_H
@@ -14,11 +15,13 @@
 
 #define RELAY_STORE 64          /* empty pipes that are kept */
 #define RELAY_MANY  512         /* pipes in use; further ones hold a page */
+#define RELAY_LARGE_MAX 8
 
 struct relay {
     int in, out;        /* the pipe; -1: none now */
     size_t held;        /* bytes in the pipe */
     size_t full;        /* its capacity */
+    bool large;         /* it has grown */
     bool stuck;         /* full before its bytes are: small pieces take a whole slot each */
     bool starved;       /* there was no pipe to be had: to be tried again after a while */
     bool eof;           /* nothing more comes */

@@ -388,6 +388,26 @@ print(back == b'\\x01\\x02' + data)
     assert (6, SITE4, ECHO) in online.net.reached()
 
 
+def test_tunnel_that_is_fast_then_slow_then_fast(online):
+    """Its pipes grow and shrink on the way; a reader in small steps fills them to the brim."""
+    code = f"""
+import hashlib, threading
+s, got = connect('ok.example.org:{ECHO}')
+parts = [b'\\x01\\x02', os.urandom(24 << 20), *(os.urandom(100) for _ in range(2000)), os.urandom(24 << 20)]
+def send():
+    for part in parts: s.sendall(part)
+    s.shutdown(1)
+threading.Thread(target=send).start()
+back, n, step = hashlib.sha256(), 0, 64
+while d := s.recv(step):
+    back.update(d); n += len(d)
+    step = 64 if n % (8 << 20) < 1 << 16 else 1 << 18
+print(n, back.hexdigest() == hashlib.sha256(b''.join(parts)).hexdigest())
+"""
+    result = online.python(code, allow=[f"ok.example.org:{ECHO}"])
+    assert result.out == f"{(48 << 20) + 200002} True\n", result
+
+
 def test_tunnel_in_which_the_server_speaks_first(online):
     result = online.python("s, got = connect('ok.example.org:22'); print(got, s.recv(100))",
                            allow=["ok.example.org:22"])
