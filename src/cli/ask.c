@@ -37,7 +37,7 @@ below(const char *path, const char *dir)
 static bool
 writable_text(const struct policy *p, const char *path)
 {
-    if (p->workspace.kind != WORKSPACE_RO && below(path, p->workspace.dir))
+    if (below(path, p->workspace.dir))       /* read-only or a copy: still the project's */
         return true;
     for (size_t i = 0; i < p->n_binds; i++)
         if (p->binds[i].writable && below(path, p->binds[i].source))
@@ -58,22 +58,35 @@ ask_writable(const struct policy *p, const char *path)
 
 /* --- finding ---------------------------------------------------------------------------------------------------- */
 
+/* "PATH=...": the caller's, without what is relative or writable inside. A program starts others by it (env, say). */
 static int
-find(const struct policy *p, const char *name, char out[PATH_MAX], struct err *err)
+safe_path(const struct policy *p, struct buf *out)
 {
-    const char *path = getenv("PATH"), *passed_over = NULL;
+    const char *path = getenv("PATH");
 
+    buf_puts(out, "PATH=");
     for (const char *at = path != NULL ? path : PATH_FALLBACK; *at != '\0';) {
         size_t n = strcspn(at, ":");
-        if (at[0] == '/' && snprintf(out, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX && access(out, X_OK) == 0) {
-            if (!ask_writable(p, out))
-                return 0;
-            passed_over = " that the sandbox cannot write";
-        }
+        char folder[PATH_MAX];
+        if (at[0] == '/' && snprintf(folder, sizeof(folder), "%.*s", (int)n, at) < PATH_MAX && !ask_writable(p, folder))
+            buf_printf(out, "%s%s", out->n > strlen("PATH=") ? ":" : "", folder);
         at += n + (at[n] == ':');
     }
-    err_set(err, ERR_UNSUPPORTED, "cli.client", "there is no %s in PATH%s", name,
-            passed_over != NULL ? passed_over : "");
+    return buf_nul(out);
+}
+
+static int
+find(const struct policy *p, const char *path, const char *name, char out[PATH_MAX], struct err *err)
+{
+    for (const char *at = path; *at != '\0';) {
+        size_t n = strcspn(at, ":");
+        if (snprintf(out, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX && access(out, X_OK) == 0 &&
+            !ask_writable(p, out))
+            return 0;
+        at += n + (at[n] == ':');
+    }
+    err_set(err, ERR_UNSUPPORTED, "cli.client", "there is no %s in a folder of PATH that the sandbox cannot write",
+            name);
     return err_hint(err, "install it, or name the hosts: --allow-domain HOST");
 }
 
@@ -93,7 +106,7 @@ named(const char *entry, const char *rule)
 static bool
 left_out(const struct policy *p, const char *entry, const char *const *set)
 {
-    static const char *const projects[] = { "PWD", "OLDPWD", "INIT_CWD", "PYTHONPATH" };
+    static const char *const projects[] = { "PATH", "PWD", "OLDPWD", "INIT_CWD", "PYTHONPATH" };
 
     for (size_t i = 0; i < sizeof(projects) / sizeof(projects[0]); i++)
         if (named(entry, projects[i]))
@@ -110,10 +123,12 @@ left_out(const struct policy *p, const char *entry, const char *const *set)
 }
 
 static char **
-environment(const struct policy *p, const char *const *set)
+environment(const struct policy *p, const char *path, const char *const *set)
 {
-    static char *env[ENV_MAX + 1];      /* one question at a time */
+    static char *env[ENV_MAX + 2];      /* one question at a time */
     size_t n = 0;
+
+    env[n++] = (char *)(uintptr_t)path;
 
     for (char **e = environ; *e != NULL && n < ENV_MAX; e++)
         if (!left_out(p, *e, set))
@@ -207,13 +222,16 @@ int
 ask_run(const struct policy *p, const char *const *argv, const char *const *set, struct ask *a, struct err *err)
 {
     cleanup_close int out = -1, said = -1, out_end = -1, said_end = -1;
+    cleanup_buf struct buf path = BUF_INIT(ASK_OUT_MAX);
     uint64_t end = session_now_us() + ASK_US;
     int pair[2];
     pid_t pid;
 
     buf_reset(&a->out);
     a->status = -1;
-    if (find(p, argv[0], a->path, err) < 0)
+    if (safe_path(p, &path) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (find(p, (const char *)path.p + strlen("PATH="), argv[0], a->path, err) < 0)
         return -1;
     if (pipe2(pair, O_CLOEXEC) < 0)
         return err_sys(err, errno, "cli.client", "pipe");
@@ -227,7 +245,7 @@ ask_run(const struct policy *p, const char *const *argv, const char *const *set,
     if (pid < 0)
         return err_sys(err, errno, "cli.client", "fork");
     if (pid == 0)
-        child(a->path, argv, environment(p, set), out_end, said_end);
+        child(a->path, argv, environment(p, (const char *)path.p, set), out_end, said_end);
     (void)setpgid(pid, pid);
     close_fd(&out_end);
     close_fd(&said_end);

@@ -1,7 +1,8 @@
 /* cli/ask.h: ask a program of the host's for its configuration
  *
- * What it answers becomes policy, so nothing that a sandbox can write may have a say in it: the program is not taken
- * from a folder that is writable inside, it starts in "/", and what its environment holds of a project is left out.
+ * What it answers becomes policy, so nothing that a sandbox can write may have a say in it: the program, and what it
+ * starts by PATH, is not taken from a folder that is writable inside or the workspace's, it starts in "/", and what its
+ * environment holds of a project is left out.
  */
 #ifndef CLOCHE_CLI_ASK_H
 #define CLOCHE_CLI_ASK_H
@@ -24,7 +25,8 @@ struct ask {
 void ask_free(struct ask *a);
 #define cleanup_ask __attribute__((cleanup(ask_free)))
 
-/* Whether @path, or what it leads to, can be written from inside under @p (which need not be validated). */
+/* Whether @path, or what it leads to, can be written from inside under @p (which need not be validated), or is part of
+ * its workspace. */
 bool ask_writable(const struct policy *p, const char *path);
 
 /* Find argv[0] in PATH, run it and wait, at most a minute. @set: "NAME=value" for its environment, "NAME" to leave a

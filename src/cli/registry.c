@@ -50,6 +50,22 @@ add_url(struct registry *r, struct str url)
     return true;
 }
 
+/* The same for what an index says: no address but its own, since a rule that is an address opens also what no name
+ * opens. */
+static bool
+add_learned(struct registry *r, struct str url)
+{
+    char host[URL_HOST_MAX];
+    struct host_pattern pattern;
+
+    if (!url_host(url, host) || host_pattern_cloche(str_of(host), &pattern) != HOST_OK)
+        return false;
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->hosts[i], host) == 0)
+            return true;
+    return !pattern.host.is_ip && add_url(r, url);
+}
+
 /* The next word of @text up to a byte of @ends; false at its end. */
 static bool
 next_word(const char **text, const char *ends, struct str *word)
@@ -144,7 +160,7 @@ npm_files(struct registry *r, const char *url)
 
     snprintf(set_url, sizeof(set_url), "npm_config_registry=%s", url);
     if (!answers(r, argv, set, &a) || (text = (const char *)a.out.p) == NULL || !next_word(&text, " \t\r\n", &word) ||
-        !add_url(r, word))
+        !add_learned(r, word))
         files_unknown(r, "\"npm view is-number\"", url, &a);
 }
 
@@ -201,7 +217,7 @@ pypi_files(struct registry *r, const char *url)
         file = json_string_value(json_object_get(
             json_object_get(json_array_get(json_object_get(root, "install"), 0), "download_info"), "url"));
     }
-    if (file == NULL || !add_url(r, str_of(file)))
+    if (file == NULL || !add_learned(r, str_of(file)))
         files_unknown(r, "\"pip install six\"", url, &a);
     json_decref(root);
 }
@@ -381,6 +397,12 @@ registry_open(struct policy *p, struct err *err)
 {
     if (p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT)
         return 0;       /* policy_validate has something to say */
+    if (p->registries.n > 0 && p->home != NULL && ask_writable(p, p->home)) {
+        err_set(err, ERR_POLICY, "policy.registry.config",
+                "--allow-registry %s: the home directory %s, where clients have their configuration, is open inside",
+                p->registries.v[0].value, p->home);
+        return err_hint(err, "name the project's directory only, or the hosts: --allow-domain HOST");
+    }
     for (size_t i = 0; i < p->registries.n; i++) {
         struct registry r = { .p = p, .entry = &p->registries.v[i], .err = err };
         snprintf(r.origin, sizeof(r.origin), "--allow-registry %s", r.entry->value);

@@ -34,7 +34,7 @@ rule_write(const struct policy_entry *entry, bool deny, char out[RULE_WIRE_MAX],
     json_decref(methods);
     n = o != NULL ? json_dumpb(o, out, RULE_WIRE_MAX, JSON_COMPACT) : 0;
     json_decref(o);
-    if (n == 0 || n > RULE_WIRE_MAX)
+    if (n == 0 || n >= RULE_WIRE_MAX)
         return err_set(err, ERR_LIMIT, "egress.rules", "the rule \"%.60s\" is too long", entry->written);
     return (int)n;
 }

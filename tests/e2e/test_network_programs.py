@@ -30,7 +30,8 @@ func main() {
     }
 }
 """
-JAVA = """import java.io.*; import java.net.*; import java.security.*; import java.security.cert.*; import javax.net.ssl.*;
+JAVA = """import java.io.*; import java.net.*; import java.security.*; import java.security.cert.*;
+import javax.net.ssl.*;
 public class Fetch {
     public static void main(String[] a) throws Exception {
         KeyStore store = KeyStore.getInstance("PKCS12"); store.load(null, null);

@@ -136,9 +136,10 @@ def test_a_project_does_not_choose_the_registry(npm, project, where):
     (project / ".npmrc").write_text(f"registry={evil}\n", encoding="utf-8")
     (project / "pip.conf").write_text(f"[global]\nindex-url = {evil}\n", encoding="utf-8")
     (project / "bin").mkdir()
-    fake = project / "bin" / "npm"
-    fake.write_text(f"#!/bin/sh\necho '{{\"registry\": \"{evil}\"}}'\n", encoding="utf-8")
-    fake.chmod(0o755)
+    for name in ("npm", "node", "env", "python3"):      # and what npm itself is started with
+        fake = project / "bin" / name
+        fake.write_text(f"#!/bin/sh\necho ran > {project}/ran\necho '{{\"registry\": \"{evil}\"}}'\n", encoding="utf-8")
+        fake.chmod(0o755)
     env = {"path": {"PATH": f"{project}/bin:bin:.:/usr/bin:/bin"},
            "userconfig": {"NPM_CONFIG_USERCONFIG": str(project / ".npmrc")},
            "lifecycle": {"npm_lifecycle_event": "agent", "npm_config_registry": evil},
@@ -149,6 +150,23 @@ def test_a_project_does_not_choose_the_registry(npm, project, where):
         assert result.code == 125 and "[policy.registry.config]" in result.err and str(project) in result.err, result
     else:
         assert {row["value"] for row in result.json["network"]["allow"]} == {INDEX, FILES}, result
+    assert not (project / "ran").exists()
+
+
+@requirement("R02", "R44")
+@pytest.mark.root
+def test_an_index_does_not_open_addresses(npm):
+    """A rule that is an address opens also what no name opens, so an index may not name one."""
+    packument = json.loads(npm.net.pages[INDEX, "/npm/is-number"][1])
+    packument["versions"]["1.0.0"]["dist"]["tarball"] = "http://10.0.0.5/x.tgz"
+    npm.net.pages[INDEX, "/npm/is-number"] = ("application/json", json.dumps(packument).encode())
+    hosts, shown = allowed(npm.cloche, "--allow-registry", "npm")
+    assert set(hosts) == {INDEX} and "warning" in shown.err, shown
+
+
+def test_a_home_that_is_open_inside(cloche):
+    result = cloche("policy", "show", "--allow-registry", "npm", "--workspace", f"{cloche.home}:rw")
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
 
 
 @pytest.mark.parametrize("flags,code", [
@@ -204,7 +222,8 @@ def certificates(cloche):
 def test_real_pip_install(cloche, has, certificates):
     has("pip3")
     flags = real(cloche, "pypi")
-    code = "python3 -m venv /tmp/v && /tmp/v/bin/pip install six && /tmp/v/bin/python -c 'import six; print(six.__name__)'"
+    code = ("python3 -m venv /tmp/v && /tmp/v/bin/pip install six && "
+            "/tmp/v/bin/python -c 'import six; print(six.__name__)'")
     result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code)
     assert result.ok and result.out.endswith("six\n"), result
 

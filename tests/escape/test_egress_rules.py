@@ -115,7 +115,7 @@ print('done')
     assert result.out.endswith("done\n") and not online.net.requests, result
 
 
-# --- ports --------------------------------------------------------------------------------------------------------------
+# --- ports ------------------------------------------------------------------------------------------------------------
 
 def test_a_port_of_one_name_is_no_way_to_another(online):
     """Through the listener for ok.example.org's ports: another name's address, another name inside, any address."""
@@ -130,7 +130,7 @@ for port in (7777, 22, 8080, 8443):
                     '255.255.255.255', '224.0.0.1', '93.184.216.1'):
         for data in (b'stolen', get('ok.example.org'), get('other.example.org:%d' % port)): send((address, port), data)
 for port in (8080, 8443, 7777):
-    for host in ('other.example.org', 'other.example.org:%d' % port, 'evil.example.org', '10.0.0.5', 'ok.example.org.x'):
+    for host in ('other.example.org', f'other.example.org:{port}', 'evil.example.org', '10.0.0.5', 'ok.example.org.x'):
         send((ok, port), get(host, '/stolen'))
         send((ok, port), get('ok.example.org', f'http://{host}/stolen'))
         send((ok, port), b'\\r\\n' + get(host, '/stolen'))
