@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'doctor', 'prove', 'srt', 'help',
+VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'doctor', 'prove', 'srt', 'help',
          'version')
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 CHOICES = {

@@ -1,6 +1,7 @@
 /* egress/conn.h: one connection out of the sandbox, from its first byte to its last
  *
  *   FIRST      its first bytes say where it wants to go         conn_first.c, conn_http.c
+ *   ASKING     nothing but a rule is missing: somebody is asked        conn_ask.c
  *   RESOLVING  the name is asked for, the answers are judged    conn.c
  *   DIALLING   one address after the other
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
@@ -19,12 +20,18 @@
 #include "egress/relay.h"
 #include "egress/socks5.h"
 
+#define CONN_FIRST_MS  15000                        /* to say where it wants to go */
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
 
-enum conn_state { CONN_FIRST, CONN_RESOLVING, CONN_DIALLING, CONN_INNER, CONN_RELAY, CONN_LINGER, CONN_ENDED };
+enum conn_state {
+    CONN_FIRST, CONN_ASKING, CONN_RESOLVING, CONN_DIALLING, CONN_INNER, CONN_RELAY, CONN_LINGER, CONN_ENDED
+};
 
 /* How success and failure are told to the client. */
 enum conn_speech { SPEECH_NONE, SPEECH_HTTP, SPEECH_CONNECT, SPEECH_SOCKS, SPEECH_TLS };
+
+/* Decide again, from what is kept of the connection's beginning. */
+typedef void conn_again(struct conn *c);
 
 struct conn {
     struct egress *e;
@@ -41,6 +48,13 @@ struct conn {
     bool held;                  /* ... and it is a fake address whose name is counted as live */
     struct host host;           /* who is asked for, when that is known */
     uint16_t port;
+    conn_again *again;          /* ASKING: when there is an answer to */
+    uint32_t question;          /* that one */
+    enum decide_via asked_via;
+    struct ip asked_ip;         /* family 0: a name */
+    bool approved;              /* that host and port, by somebody who was asked */
+    struct host approved_host;
+    uint16_t approved_port;
     bool socks_greeted;
     bool up_broken;             /* the server takes nothing more; what it still says counts */
     bool is_head;               /* an answer of ours has no body */
@@ -78,6 +92,10 @@ void conn_share_buffers(struct egress *e);
 /* conn_first.c: more first bytes are here, or the client is done. Inner: in the tunnel. */
 void conn_first(struct conn *c);
 void conn_inner(struct conn *c);
+
+/* conn_ask.c: decide() and its entry in the log. False: the connection waits now, and @again is called when there is an
+ * answer, with everything as it is now. */
+bool conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again);
 
 /* conn_http.c */
 void http_first(struct conn *c);

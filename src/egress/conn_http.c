@@ -75,8 +75,8 @@ connect_request(struct conn *c, const struct http1_head *head)
 
     c->speech = SPEECH_CONNECT;
     c->port = head->authority.port;
-    decide(c->e->rules, &request, &verdict);
-    log_decision(c->e, &request, &verdict);
+    if (!conn_decide(c, &request, &verdict, http_first))
+        return;
     c->host = verdict.host;
     literal = verdict.host.is_ip;
     ip = verdict.host.ip;
@@ -99,8 +99,8 @@ plain_request(struct conn *c, const struct http1_head *head, bool dialled)
 
     if (request.port == 0)
         request.port = 80;
-    decide(c->e->rules, &request, &verdict);
-    log_decision(c->e, &request, &verdict);
+    if (!conn_decide(c, &request, &verdict, http_first))
+        return;
     c->host = verdict.host;
     if (!dialled)
         c->port = request.port;

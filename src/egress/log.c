@@ -19,6 +19,12 @@ static const char *const via_names[] = {
     [DECIDE_SOCKS] = "socks", [DECIDE_TCP] = "tcp",
 };
 
+const char *
+decide_via_name(enum decide_via via)
+{
+    return via_names[via];
+}
+
 static const char *const kind_names[] = { [DECIDE_DENY] = "deny", [DECIDE_ALLOW] = "allow", [DECIDE_ASK] = "ask" };
 
 /* What the sandbox said may be any bytes; what is no text is left out. */
@@ -107,15 +113,24 @@ log_finish(struct egress *e, unsigned ms)
 void
 log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict)
 {
+    log_decided(e, request, verdict, NULL);
+}
+
+void
+log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+            const char *by)
+{
     json_t *o = json_object();
 
     json_object_set_new(o, "verdict", json_string(kind_names[verdict->kind]));
-    json_object_set_new(o, "via", json_string(via_names[request->via]));
+    json_object_set_new(o, "via", json_string(decide_via_name(request->via)));
     put_text(o, "host", verdict->host.n > 0 ? (struct str){ verdict->host.name, verdict->host.n } : request->host);
     json_object_set_new(o, "port", json_integer(request->port));
     put_text(o, "method", request->method);
     put_text(o, "rule", verdict->rule);
     if (verdict->reason != NULL)
         json_object_set_new(o, "reason", json_string(verdict->reason));
+    if (by != NULL)
+        json_object_set_new(o, "by", json_string(by));
     log_say(e, o);
 }

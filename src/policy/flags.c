@@ -27,6 +27,8 @@ const struct policy_flag policy_flags[] = {
     { "--network", "none|allowlist|host", "none (default), hosts by name, or the host's network" },
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
+    { "--ask", NULL, "ask about hosts that no rule names (cloche approvals) instead of refusing them" },
+    { "--ask-timeout", "TIME", "how long to wait for the answer; 60s by default, then it is no" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },
     { "--allow-all-unix-sockets", NULL, "connect to any unix socket that is visible" },
     { "--env", "NAME[=VALUE]", "set a variable, or pass the caller's" },
@@ -58,7 +60,7 @@ static const struct { const char *name; flag_setter *set; } scalars[] = {
     { "--mode", set_mode },           { "--engine", set_engine },   { "--fallback", set_fallback },
     { "--view", set_view },           { "--workdir", set_workdir }, { "--workspace", set_workspace },
     { "--bind", set_bind },           { "--user", set_user },       { "--hostname", set_hostname },
-    { "--network", set_network },
+    { "--network", set_network },     { "--ask-timeout", set_ask_timeout },
 };
 
 static const struct { const char *name; size_t offset; enum entry_kind kind; } lists[] = {
@@ -129,6 +131,8 @@ policy_apply_flag(struct policy *p, const char *name, const char *value, const s
         return err_set(err, ERR_USAGE, value != NULL ? "policy.flag.no-value" : "policy.flag.value",
                        value != NULL ? "%s takes no value" : "%s needs a value", name);
     }
+    if (strcmp(name, "--ask") == 0)
+        return set_ask(p, true, &w);
     for (size_t i = 0; i < n_limit_specs; i++)
         if (strcmp(limit_specs[i].flag, name) == 0)
             return set_limit(p, &limit_specs[i], text, &w, err);
