@@ -21,12 +21,13 @@ import glob, threading
 threading.Thread(target=lambda: talk(P, get('ok.example.org', 'http://ok.example.org/forged'), 20), daemon=True).start()
 def tries(path):
     for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM, socket.SOCK_DGRAM):
-        with socket.socket(socket.AF_UNIX, kind) as s:
-            try:
-                s.settimeout(2); s.connect(path)
-                for n in range(1, 4): s.send(json.dumps({'do': 'answer', 'id': n, 'allow': True, 'scope': 'sandbox'}).encode())
-                print('ANSWERED' if s.recv(4096) else 'CONNECTED', path)
-            except OSError as e: pass
+        try:
+            s = socket.socket(socket.AF_UNIX, kind)
+            s.settimeout(2); s.connect(path); print('CONNECTED', path)
+            for n in range(1, 4):
+                s.send(json.dumps({'do': 'answer', 'id': n, 'allow': True, 'scope': 'sandbox'}).encode())
+            print('ANSWERED' if s.recv(4096) else 'CLOSED', path)
+        except OSError: pass
 seen = 0
 for top in sys.argv[1:]:
     for base, dirs, files in os.walk(top, onerror=lambda e: None):
@@ -50,16 +51,17 @@ print('done', seen)
 def state_flags(online, how):
     """The state folder where a sandbox is shown its surroundings."""
     state = online.bare.state
-    return {"plain": [], "bound": ["--bind", f"{state}:/mnt/state:rw"], "parent": ["--bind", f"{state.parent}:/mnt/home:rw"],
-            "host": ["--view", "host", "--allow-write", str(state)], "cow": ["--workspace", f"{state}:cow"],
+    return {"plain": [], "bound": ["--bind", f"{state}:/mnt/state:rw"],
+            "parent": ["--bind", f"{state.parent}:/mnt/home:rw"],
+            "host": ["--view", "host", "--allow-write", str(state)],
             "workspace": ["--workspace", f"{state}:rw"]}[how]
 
 
 @pytest.mark.parametrize("how", ["plain", "bound", "parent", "host", "workspace"])
 def test_a_sandbox_cannot_answer_for_its_owner(online, how):
     tops = [str(online.bare.state), "/mnt", "/workspace", "/var/lib", "/home"]
-    result = online.run(["/usr/bin/python3", "-I", "-c", FORGE, *tops], allow=(),
-                        flags=["--ask", "--ask-timeout", "3s", *state_flags(online, how)])
+    result = online.cloche("run", "--ask", "--ask-timeout", "3s", "--allow-all-unix-sockets", "--timeout", "60",
+                           *state_flags(online, how), "--", "/usr/bin/python3", "-I", "-c", FORGE, *tops)
     assert result.ok and "done" in result.out, result
     assert "ANSWERED" not in result.out and "CONNECTED" not in result.out and "SEEN" not in result.out, result
     assert not online.net.reached() and not online.net.asked() and not online.net.requests
