@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals secret doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -60,20 +60,20 @@ _cloche() {
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         diff)
             flags="--json --stat --name-only --list --help" ;;
         apply)
@@ -83,28 +83,32 @@ _cloche() {
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --allow-registry --preset --secret --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help" ;;
         why)
             flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         net)
             flags="--json --help" ;;
+        approvals)
+            flags="--once --sandbox --always --json --help" ;;
+        secret)
+            flags="--help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --allow-registry --preset --secret --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals secret doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then
         flags="check show $flags"

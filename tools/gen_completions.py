@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'doctor', 'prove', 'srt', 'help',
-         'version')
+VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'secret', 'doctor', 'prove',
+         'srt', 'help', 'version')
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 CHOICES = {
     '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host',

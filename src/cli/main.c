@@ -25,7 +25,8 @@ static const struct verb {
     { "discard", cmd_discard, "throw it away" },
     { "policy", cmd_policy, "check a settings file, show the effective policy" },
     { "why", cmd_why, "why a path or host is allowed or denied" },
-    { "net", cmd_net, "what was decided about the network of a run" },
+    { "net", cmd_net, "what is decided about the network of a run, and change it" },
+    { "approvals", cmd_approvals, "connections that wait for your decision" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
@@ -50,7 +51,7 @@ cmd_help(int argc, char **argv)
     printf("cloche " CLOCHE_VERSION ": a bell jar for software agents\n\n"
            "usage: cloche VERB [flags] ...\n\n");
     for (size_t i = 0; i < N_VERBS; i++)
-        printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
+        printf("  %-10s  %s\n", verbs[i].name, verbs[i].help);
     printf("\n"
            "  cloche run -- python3 untrusted.py               nothing of the host but its programs\n"
            "  cloche run --workspace . -- npm test             with this folder at /workspace\n"

@@ -9,10 +9,12 @@
 #ifndef CLOCHE_CLI_NET_H
 #define CLOCHE_CLI_NET_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "cli/net_door.h"
 #include "cli/net_log.h"
@@ -24,8 +26,27 @@
 #define NET_DEATHS_MAX 5            /* of cloche-egress within NET_DEATHS_US: then the network stays closed */
 #define NET_DEATHS_US  60000000UL
 
+#define NET_UPDATES_MAX   32        /* changes of rules that cloche-egress has not confirmed */
+#define NET_QUESTIONS_MAX 32        /* as many as cloche-egress asks at a time */
+#define NET_LINE_MAX      POLICY_FILE_MAX
+
+struct net_question {
+    json_t *event;              /* as cloche-egress said it; NULL: none */
+    uint64_t until_us;
+};
+
 struct net {
-    const struct policy *policy;
+    const struct policy *policy;        /* borrowed, or @replaced */
+    struct policy *replaced;            /* by SRT's control descriptor; owned */
+    struct policy added;                /* of it the lists of hosts: rules that came while the run went on */
+    size_t kept_allow, kept_deny;       /* how many of them cloche-egress has taken */
+    uint64_t updates[NET_UPDATES_MAX];  /* whoever waits for its word about a change; 0: nobody */
+    size_t n_updates;
+    struct net_question questions[NET_QUESTIONS_MAX];
+    bool told;                          /* that there are questions */
+    int control_in;                     /* SRT's control descriptor; -1 */
+    struct buf control_text;
+    bool control_skip;                  /* the rest of a line that is too long */
     struct session_result *r;
     int dir;                    /* of the state folder (net_state.h); -1: neither log nor socket */
     struct net_log *log;
@@ -44,12 +65,28 @@ struct net {
 
 /* session_egress.c. All that fails leaves @n to net_stop. Of @sb the id, the
  * listeners and the cgroup are borrowed. */
-int net_start(struct net **out, const struct policy *policy, struct sandbox *sb, struct session_result *r,
+int net_start(struct net **out, const struct session *s, struct sandbox *sb, struct session_result *r,
               struct err *err);
 int net_fd(const struct net *n);        /* -1 for NULL */
 void net_turn(struct net *n);
 /* The sandbox has ended: hear the last decisions, end cloche-egress, free @n (may be NULL). */
 void net_stop(struct net *n);
+
+/* To cloche-egress: one message; all rules, @again while it has others. 0 or -1 with @err. */
+int net_say(struct net *n, const void *message, size_t size, struct err *err);
+int net_say_rules(struct net *n, bool again, struct err *err);
+
+/* net_rules.c: one more rule, whose fate is told to @caller (0: nobody) by door_answer; cloche-egress's word about a
+ * change; it has died; more on the control descriptor (false: its end). */
+int net_rules_add(struct net *n, bool deny, const char *rule, uint64_t caller, struct err *err);
+void net_rules_heard(struct net *n, const json_t *event);
+void net_rules_lost(struct net *n);
+bool net_control_read(struct net *n);
+
+/* net_ask.c: a question; one is over; all are, because cloche-egress has died. */
+void net_ask_heard(struct net *n, const json_t *event);
+void net_ask_over(struct net *n, const json_t *event);
+void net_ask_lost(struct net *n);
 
 /* One message of cloche-egress's, of @size bytes. */
 void net_heard(struct net *n, const char *message, size_t size);

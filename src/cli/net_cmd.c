@@ -1,4 +1,4 @@
-/* cli/net_cmd.c: `cloche net`: what was decided about a run's network */
+/* cli/net_cmd.c: `cloche net`: what is decided about a run's network */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,11 @@ static int
 usage(void)
 {
     printf("usage: cloche net log [--json] [RUN]\n"
-           "       cloche net ls [--json]\n\n"
+           "       cloche net ls [--json]\n"
+           "       cloche net allow|deny [--json] RUN HOST[:PORT]\n\n"
            "log: what was decided about the connections of a run, with counts; RUN is an id or its beginning, or the\n"
-           "newest run. ls: the runs that had a network by name.\n\n"
+           "newest run. ls: the runs that had a network by name. allow, deny: one more rule for a run that goes on;\n"
+           "deny closes the connections that it concerns.\n\n"
            "  %-32s %s\n  %-32s %s\n", "--json", "one JSON object", "--help", "print the flags");
     return 0;
 }
@@ -143,6 +145,24 @@ list_verb(int dir, bool json, struct err *err)
     return r;
 }
 
+static int
+rule_verb(int dir, bool deny, const char *which, const char *rule, bool json, struct err *err)
+{
+    json_t *request = json_pack("{s:s, s:b, s:s}", "do", "rule", "deny", deny, "rule", rule), *answer = NULL;
+    struct net_run run;
+    int r = -1;
+
+    if (request == NULL)
+        err_set(err, ERR_USAGE, "cli.net.rule", "the rule is no text");
+    else if (net_run_find(dir, which, true, &run, err) == 0)
+        answer = net_request(dir, run.id, request, err);
+    if (answer != NULL)
+        r = json ? print_json(answer, err) : 0;
+    json_decref(request);
+    json_decref(answer);
+    return r;
+}
+
 int
 cmd_net(int argc, char **argv)
 {
@@ -172,7 +192,9 @@ cmd_net(int argc, char **argv)
         r = log_verb(dir, words[1], json, &err);
     else if (n == 1 && strcmp(words[0], "ls") == 0)
         r = list_verb(dir, json, &err);
+    else if (n == 3 && (strcmp(words[0], "allow") == 0 || strcmp(words[0], "deny") == 0))
+        r = rule_verb(dir, words[0][0] == 'd', words[1], words[2], json, &err);
     else
-        r = err_set(&err, ERR_USAGE, "cli.net.verb", "cloche net log [RUN], or cloche net ls");
+        r = err_set(&err, ERR_USAGE, "cli.net.verb", "`cloche net --help` shows how it is called");
     return r < 0 ? cli_fail(&err, json) : 0;
 }

@@ -41,6 +41,7 @@ struct session {
     enum session_io io;
     bool capture;               /* output into the result's buffers instead of the caller's streams (not with PASS) */
     const struct session_file *file;    /* or NULL */
+    int control_fd;             /* SRT's control descriptor, from 3 on; 0: none */
     bool quiet;                 /* no warnings but those about a missing wall */
     bool no_stdin;              /* stdin is /dev/null */
 };

@@ -36,6 +36,7 @@
 #define FDS          (1 + CAPTURE_LISTENERS + 1)    /* the control socket, the listeners, the names */
 #define ENTRY_MAX    4096
 #define FIRST_US     10000      /* until it is started again, doubled with each death */
+#define SAY_S        5          /* for it to take a message */
 #define LAST_MS      3000       /* for it to say its last decisions */
 
 static _Noreturn void
@@ -114,13 +115,26 @@ say_parents(int control, const struct policy *p, struct err *err)
            say_parent(control, 'n', &p->parent_proxy.no_proxy, err) < 0 ? -1 : 0;
 }
 
-static int
-say_rules(int control, const struct policy *p, struct err *err)
+int
+net_say(struct net *n, const void *message, size_t size, struct err *err)
 {
-    if ((p->srt && say(control, "S", 1, err) < 0) || say_list(control, false, &p->allow_domains, err) < 0 ||
-        say_list(control, true, &p->deny_domains, err) < 0 || say_parents(control, p, err) < 0)
+    return say(n->control, message, size, err);
+}
+
+int
+net_say_rules(struct net *n, bool again, struct err *err)
+{
+    const struct policy *p = n->policy;
+    char ask[32];
+    int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
+
+    if ((again && say(n->control, "R", 1, err) < 0) || (p->srt && say(n->control, "S", 1, err) < 0) ||
+        say_list(n->control, false, &p->allow_domains, err) < 0 || say_list(n->control, true, &p->deny_domains, err) < 0 ||
+        say_list(n->control, false, &n->added.allow_domains, err) < 0 ||
+        say_list(n->control, true, &n->added.deny_domains, err) < 0 ||
+        (!again && say_parents(n->control, p, err) < 0) || (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
         return -1;
-    return say(control, "G", 1, err);
+    return say(n->control, "G", 1, err);
 }
 
 static int
@@ -134,6 +148,8 @@ watch(const struct net *n, int fd)
 static int
 start(struct net *n, struct err *err)
 {
+    /* one that stands still must not make us stand still */
+    const struct timeval patience = { .tv_sec = SAY_S };
     cleanup_close int theirs = -1, pidfd = -1;
     char program[PATH_MAX];
     int pair[2];
@@ -151,18 +167,21 @@ start(struct net *n, struct err *err)
         return err_wrap(err, "start cloche-egress");
     if (watch(n, n->control) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
-    return say_rules(n->control, n->policy, err);
+    (void)setsockopt(n->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    return net_say_rules(n, false, err);
 }
 
 int
-net_start(struct net **out, const struct policy *policy, struct sandbox *sb, struct session_result *r, struct err *err)
+net_start(struct net **out, const struct session *s, struct sandbox *sb, struct session_result *r, struct err *err)
 {
     struct net *n = *out = calloc(1, sizeof(*n));
     struct err said = ERR_INIT;
 
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *n = (struct net){ .policy = policy, .r = r, .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
+    *n = (struct net){ .policy = s->policy, .r = r, .dir = -1, .control_in = s->control_fd > 0 ? s->control_fd : -1,
+                       .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
+                       .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
                        .epoll = epoll_create1(EPOLL_CLOEXEC),
                        .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
@@ -177,7 +196,13 @@ net_start(struct net **out, const struct policy *policy, struct sandbox *sb, str
         watch(n, n->timer) < 0)
         return err_sys(err, errno, "egress.start", "descriptors");
     net_arm(n);
-    return start(n, err);
+    if (start(n, err) < 0)
+        return -1;
+    /* a file cannot be waited for, and need not be */
+    if (n->control_in >= 0 && watch(n, n->control_in) < 0)
+        while (net_control_read(n))
+            ;
+    return 0;
 }
 
 int
@@ -234,6 +259,12 @@ net_heard(struct net *n, const char *message, size_t size)
     } else if (strcmp(event, "unsaid") == 0) {
         n->r->denied_more += (uint64_t)json_integer_value(json_object_get(entry, "count"));
         net_log_lost(n->log, (uint64_t)json_integer_value(json_object_get(entry, "count")));
+    } else if (strcmp(event, "ask") == 0) {
+        net_ask_heard(n, entry);
+    } else if (strcmp(event, "asked") == 0) {
+        net_ask_over(n, entry);
+    } else if (strcmp(event, "rules") == 0) {
+        net_rules_heard(n, entry);
     }
     json_decref(entry);
 }
@@ -287,6 +318,8 @@ died(struct net *n)
     int status;
 
     reap(n, &status);
+    net_ask_lost(n);
+    net_rules_lost(n);
     if (WIFSIGNALED(status))
         snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
     else
@@ -309,6 +342,13 @@ hear_some(struct net *n)
 {
     if (!hear(n, 64))
         died(n);
+}
+
+static void
+on_control_in(struct net *n)
+{
+    if (!net_control_read(n))
+        epoll_ctl(n->epoll, EPOLL_CTL_DEL, n->control_in, NULL);
 }
 
 static void
@@ -341,6 +381,8 @@ net_turn(struct net *n)
             on_timer(n);
         else if (came[i].data.fd == n->control)
             hear_some(n);
+        else if (came[i].data.fd == n->control_in)
+            on_control_in(n);
         else
             (void)door_event(n->door, came[i].data.fd);
     }
@@ -377,6 +419,13 @@ net_stop(struct net *n)
     net_log_free(n->log);
     if (n->dir >= 0)
         net_state_prune(n->dir);
+    net_ask_lost(n);
+    if (n->added.arena != NULL)
+        policy_free(&n->added);
+    if (n->replaced != NULL)
+        policy_free(n->replaced);
+    free(n->replaced);
+    buf_free(&n->control_text);
     close_fd(&n->dir);
     close_fd(&n->names);
     close_fd(&n->timer);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/session.h"
@@ -168,10 +169,9 @@ load(struct policy *p, const struct srt_args *a, const struct policy_host *host)
     return -1;
 }
 
-/* Rules are fixed when a run starts. A caller that asks for the channel gets an error, not a run whose updates go
- * nowhere. */
+/* The descriptor of --control-fd into *@out (0: none). It is ours alone: the command has 0 to 2. */
 static int
-check_control_fd(const struct srt_args *a)
+check_control_fd(const struct srt_args *a, int *out)
 {
     uint64_t fd;
 
@@ -184,9 +184,13 @@ check_control_fd(const struct srt_args *a)
                 a->control_fd);
         return -1;
     }
-    fprintf(stderr, "Error: --control-fd %s is not usable: in this release the rules of a running command are fixed. "
-            "Refusing to run the command without the control channel it asks for.\n", a->control_fd);
-    return -1;
+    if (io_set_cloexec((int)fd, true) < 0) {
+        fprintf(stderr, "Error: --control-fd %s is not an open descriptor: %s. Refusing to run the command without the "
+                "control channel it asks for.\n", a->control_fd, strerror(errno));
+        return -1;
+    }
+    *out = (int)fd;
+    return 0;
 }
 
 static void
@@ -240,10 +244,10 @@ exit_code(const struct session_result *r)
 }
 
 static int
-run(struct policy *p, const struct srt_args *a)
+run(struct policy *p, const struct srt_args *a, int control_fd)
 {
     const char *const shell[] = { "bash", "-c", a->command, NULL };
-    struct session s = { .policy = p, .argv = a->command != NULL ? shell : a->words };
+    struct session s = { .policy = p, .argv = a->command != NULL ? shell : a->words, .control_fd = control_fd };
     struct session_result *r = calloc(1, sizeof(*r));
     struct err err = ERR_INIT;
     int code = 1;
@@ -268,7 +272,7 @@ cmd_srt(int argc, char **argv)
     struct policy_host host;
     struct policy p = { 0 };
     struct err err = ERR_INIT;
-    int code = 1;
+    int code = 1, control_fd = 0;
 
     if (words == NULL || cli_host(&host, &err) < 0 || parse(&a, argc, argv) < 0)
         return 1;
@@ -282,7 +286,7 @@ cmd_srt(int argc, char **argv)
         fprintf(stderr, "Error: %s\n", err.msg);
         return 1;
     }
-    if (load(&p, &a, &host) < 0 || check_control_fd(&a) < 0) {
+    if (load(&p, &a, &host) < 0 || check_control_fd(&a, &control_fd) < 0) {
         policy_free(&p);
         return 1;
     }
@@ -294,12 +298,15 @@ cmd_srt(int argc, char **argv)
         fprintf(stderr, "Error: No command specified. Use -c <command> or provide command arguments.\n");
     } else {
         temporary_folder(&p, &host);
+        /* what is closed now may be opened over it */
+        if (control_fd > 0 && p.network.v == NETWORK_NONE)
+            p.network.v = NETWORK_ALLOWLIST;
         if (p.network.v == NETWORK_ALLOWLIST)
             proxies(&p, &host);
         if (policy_validate(&p, &err) < 0)
             fprintf(stderr, "Error: %s\n%s [%s]\n", err.msg, err.hint, err.code);
         else
-            code = run(&p, &a);
+            code = run(&p, &a, control_fd);
     }
     policy_free(&p);
     return code;

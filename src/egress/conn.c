@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 
-#define FIRST_MS   15000        /* to say where it wants to go */
 #define DIAL_MS    10000        /* for each address */
 #define IDLE_MS    600000       /* neither direction moves */
 #define LINGER_MS  2000
@@ -36,6 +35,8 @@ conn_end(struct conn *c)
         return;
     if (c->state == CONN_RESOLVING)
         resolver_forget(e->resolver, c);
+    if (c->state == CONN_ASKING)
+        e->n_waiting--;
     c->state = CONN_ENDED;
     loop_drop(&e->loop, &c->client);
     loop_drop(&e->loop, &c->server);
@@ -318,7 +319,7 @@ find_parent(struct conn *c)
         return;
     }
     c->state = CONN_RESOLVING;
-    conn_patience(c, FIRST_MS);
+    conn_patience(c, CONN_FIRST_MS);
     resolver_ask(c->e->resolver, host->name, on_parent_resolved, c);
 }
 
@@ -335,7 +336,9 @@ judge_and_dial(struct conn *c)
             verdict.reason = "parent-proxy";
             verdict.detail = "its address is that of the proxy that everything goes through";
         }
-    if (verdict.kind != DECIDE_ALLOW) {
+    /* an address that somebody was asked about by itself needs no rule that is it */
+    if (verdict.kind != DECIDE_ALLOW &&
+        !(c->approved && c->host.is_ip && strcmp(verdict.reason, "address-no-rule") == 0)) {
         log_decision(c->e, &request, &verdict);
         conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
         return;
@@ -383,7 +386,7 @@ conn_go(struct conn *c, const struct ip *literal)
         return;
     }
     c->state = CONN_RESOLVING;
-    conn_patience(c, FIRST_MS);
+    conn_patience(c, CONN_FIRST_MS);
     resolver_ask(c->e->resolver, c->host.name, on_resolved, c);
 }
 
@@ -489,6 +492,7 @@ on_client(struct watch *w, uint32_t events)
         break;
     case CONN_RELAY: relay_step(c); break;
     case CONN_EXCHANGE: http_event(c, true, false); break;
+    case CONN_ASKING: conn_end(c); break;       /* it has given up */
     case CONN_LINGER:
         n = recv(c->client.fd, away, sizeof(away), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -598,7 +602,7 @@ arrive(struct egress *e, enum capture_listener came, int fd)
     e->conns = c;
     e->n_conns++;
     conn_share_buffers(e);
-    conn_patience(c, FIRST_MS);
+    conn_patience(c, CONN_FIRST_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     conn_limit_buffers(e, fd);
     if (!meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {

@@ -1,6 +1,7 @@
 /* egress/conn.h: one connection out of the sandbox, from its first byte to its last
  *
  *   FIRST      its first bytes say where it wants to go         conn_first.c, conn_port.c
+ *   ASKING     nothing but a rule is missing: somebody is asked        conn_ask.c
  *   RESOLVING  the name is asked for, the answers are judged    conn.c
  *   DIALLING   one address after the other
  *   PARENT     a parent proxy was asked to dial                 conn_parent.c
@@ -21,13 +22,17 @@
 #include "egress/relay.h"
 #include "egress/socks5.h"
 
+#define CONN_FIRST_MS  15000                        /* to say where it wants to go */
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
 
-enum conn_state { CONN_FIRST, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_RELAY, CONN_EXCHANGE,
-                  CONN_LINGER, CONN_ENDED };
+enum conn_state { CONN_FIRST, CONN_ASKING, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_RELAY,
+                  CONN_EXCHANGE, CONN_LINGER, CONN_ENDED };
 
 /* How success and failure are told to the client. */
 enum conn_speech { SPEECH_NONE, SPEECH_HTTP, SPEECH_CONNECT, SPEECH_SOCKS, SPEECH_TLS };
+
+/* Decide again, from what is kept of the connection's beginning. */
+typedef void conn_again(struct conn *c);
 
 struct conn {
     struct egress *e;
@@ -44,6 +49,13 @@ struct conn {
     bool held;                  /* ... and it is a fake address whose name is counted as live */
     struct host host;           /* who is asked for, when that is known */
     uint16_t port;
+    conn_again *again;          /* ASKING: when there is an answer to */
+    uint32_t question;          /* that one */
+    enum decide_via asked_via;
+    struct ip asked_ip;         /* family 0: a name */
+    bool approved;              /* that host and port, by somebody who was asked */
+    struct host approved_host;
+    uint16_t approved_port;
     bool socks_greeted;
     bool up_broken;             /* the server takes nothing more; what it still says counts */
     bool http;                  /* x lives: what is to be said to the client goes through it */
@@ -100,6 +112,10 @@ void conn_patience(struct conn *c, uint64_t ms);
 void conn_port_arrived(struct conn *c);
 void conn_port_first(struct conn *c);
 
+/* conn_ask.c: decide() and its entry in the log. False: the connection waits now, and @again is called when there is an
+ * answer, with everything as it is now. */
+bool conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again);
+
 /* conn_http.c: the client speaks HTTP from c->in on; in a tunnel c->server is there already. */
 void http_first(struct conn *c);
 void http_dialled(struct conn *c);
@@ -107,5 +123,8 @@ void http_dialled(struct conn *c);
 void http_failed(struct conn *c, const struct answer *answer);
 void http_event(struct conn *c, bool client, bool server);
 void http_timeout(struct conn *c);
+/* A request waited for somebody's decision (conn_ask.c): it is decided on again; or refused. */
+void http_again(struct conn *c);
+void http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict);
 
 #endif

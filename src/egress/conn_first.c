@@ -24,16 +24,19 @@ may_wait(struct conn *c)
 }
 
 /* Decide about c->host (or @ip) at c->port, and go or refuse. */
+static void decide_again(struct conn *c);
+
 static void
 decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
 {
     struct decide_request request = { .via = via, .port = c->port, .ip = ip };
     struct decide_verdict verdict;
 
+    c->asked_ip = ip != NULL ? *ip : (struct ip){ .family = 0 };
     if (ip == NULL)
         request.host = (struct str){ c->host.name, c->host.n };
-    decide(c->e->rules, &request, &verdict);
-    log_decision(c->e, &request, &verdict);
+    if (!conn_decide(c, &request, &verdict, decide_again))
+        return;
     c->host = verdict.host;
     if (verdict.kind == DECIDE_ALLOW && !verdict.inspect)
         conn_go(c, ip);
@@ -41,6 +44,14 @@ decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
         conn_refuse(c, "cannot-inspect", "a rule asks for more than can be seen in this connection", verdict.rule);
     else
         conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
+}
+
+static void
+decide_again(struct conn *c)
+{
+    const struct ip ip = c->asked_ip;
+
+    decide_and_go(c, c->asked_via, ip.family != 0 ? &ip : NULL);
 }
 
 static void

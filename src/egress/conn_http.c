@@ -63,8 +63,8 @@ connect_request(struct conn *c, const struct http1_head *head)
                                       .port = head->authority.port };
     struct decide_verdict verdict;
 
-    decide(c->e->rules, &request, &verdict);
-    log_decision(c->e, &request, &verdict);
+    if (!conn_decide(c, &request, &verdict, http_again))
+        return;
     if (verdict.kind == DECIDE_ALLOW && verdict.inspect) {
         verdict.reason = "cannot-inspect";
         verdict.detail = "a rule asks for more than can be seen in a tunnel";
@@ -89,8 +89,8 @@ plain_request(struct conn *c, const struct http1_head *head)
 
     if (request.port == 0)
         request.port = 80;
-    decide(c->e->rules, &request, &verdict);
-    log_decision(c->e, &request, &verdict);
+    if (!conn_decide(c, &request, &verdict, http_again))
+        return;
     if (verdict.kind != DECIDE_ALLOW) {
         refuse(c, &request, &verdict);
         return;
@@ -252,5 +252,19 @@ void
 http_timeout(struct conn *c)
 {
     exchange_timeout(&c->x);
+    http_event(c, false, false);
+}
+
+void
+http_again(struct conn *c)
+{
+    exchange_ask_again(&c->x);
+    http_event(c, false, false);
+}
+
+void
+http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
+{
+    refuse(c, request, verdict);
     http_event(c, false, false);
 }

@@ -23,6 +23,10 @@
 #define EGRESS_CONNS_MAX 12288      /* more wait in the listeners' queues */
 #define EGRESS_MEMORY    (256UL * 1024 * 1024)  /* of this process: what finds no more ends its connection */
 
+#define ASK_QUESTIONS_MAX 32        /* open at a time */
+#define ASK_WAITING_MAX   256       /* connections that wait for an answer */
+#define ASK_ALL_MAX       1000      /* questions of one life of the process; then nothing is asked any more */
+
 struct conn;
 
 #define LOG_SEEN 64         /* allowed ways that are counted instead of told again */
@@ -35,6 +39,14 @@ struct log_seen {
     char host[HOST_NAME_MAX_LEN], method[32], rule[HOST_TEXT_MAX];
     size_t host_n, method_n, rule_n;
     uint64_t more;              /* times since then */
+};
+
+/* What somebody is asked: may this sandbox reach that host at that port? */
+struct question {
+    uint32_t id;                /* 0: none */
+    struct host host;
+    uint16_t port;
+    uint64_t deadline_ms;
 };
 
 struct egress {
@@ -55,6 +67,11 @@ struct egress {
     uint64_t unsaid;            /* ... and those that found no room there */
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
     size_t full_at;             /* connections at that time */
+    struct question questions[ASK_QUESTIONS_MAX];
+    uint32_t n_asked;
+    size_t n_waiting;           /* connections that wait for an answer */
+    uint64_t ask_ms;            /* how long */
+    const char *by;             /* who gave the answer that is being carried out; NULL: nobody */
     bool over;                  /* the sandbox has ended: nothing is carried any more, what waits is only decided */
 };
 
@@ -70,14 +87,24 @@ void conn_make_room(struct egress *e);  /* accept again, when that had stopped *
 void conn_free_ended(struct egress *e);
 void conn_close_all(struct egress *e);
 
+/* conn_ask.c: the answer to question @id, given @by somebody; those that nobody answered in time; all connections anew
+ * under rules that have changed: how many had to be closed. */
+void ask_answer(struct egress *e, uint32_t id, bool allow, const char *by);
+void ask_tick(struct egress *e);
+size_t conn_judge_again(struct egress *e);
+
 /* log.c: tell the supervisor what was decided. Never blocks: what the supervisor does not take now waits for it, up to
  * LOG_WAITING_MAX; what does not fit there is counted, and the count is said. */
 #define LOG_WAITING_MAX (1024 * 1024)
 void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
 void log_tick(struct egress *e);        /* how often what was told has been repeated */
+/* The same, @by somebody who was asked (NULL: nobody). */
+void log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+                 const char *by);
 struct json_t;
 void log_say(struct egress *e, struct json_t *o);      /* takes @o */
 void log_flush(struct egress *e);
+const char *decide_via_name(enum decide_via via);       /* "connect" */
 /* All that waits, in at most @ms, before this process ends. */
 void log_finish(struct egress *e, unsigned ms);
 

@@ -90,6 +90,16 @@ exchange_go(struct exchange *x)
 }
 
 void
+exchange_ask_again(struct exchange *x)
+{
+    if (x->request != REQUEST_ASKED)
+        return;
+    x->request = REQUEST_HEAD;
+    x->seen = 0;
+    x->deadline_ms = *x->now_ms + EXCHANGE_HEAD_MS;
+}
+
+void
 exchange_leave(struct exchange *x)
 {
     if (x->request == REQUEST_ASKED)

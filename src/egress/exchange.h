@@ -185,6 +185,8 @@ void exchange_free(struct exchange *x);     /* also in a callback: the step that
  * outside of owner.request, exchange_step() has to be called. */
 void exchange_go(struct exchange *x);
 void exchange_refuse(struct exchange *x, const struct answer *answer);
+/* The owner put its word off: owner.request is called with that request once more, in exchange_step(). */
+void exchange_ask_again(struct exchange *x);
 /* It is no request of an exchange (CONNECT): its head is dropped and what came behind it stays in x->up.in. */
 void exchange_leave(struct exchange *x);
 /* Close the server connection, which leads to another place than the next request, say. */

@@ -22,6 +22,12 @@ static const char *const via_names[] = {
     [DECIDE_SOCKS] = "socks", [DECIDE_TCP] = "tcp",
 };
 
+const char *
+decide_via_name(enum decide_via via)
+{
+    return via_names[via];
+}
+
 static const char *const kind_names[] = { [DECIDE_DENY] = "deny", [DECIDE_ALLOW] = "allow", [DECIDE_ASK] = "ask" };
 
 /* What the sandbox said may be any bytes; what is no text is left out. */
@@ -108,12 +114,13 @@ log_finish(struct egress *e, unsigned ms)
 }
 
 static void
-tell(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict, uint64_t count)
+tell(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict, const char *by,
+     uint64_t count)
 {
     json_t *o = json_object();
 
     json_object_set_new(o, "verdict", json_string(kind_names[verdict->kind]));
-    json_object_set_new(o, "via", json_string(via_names[request->via]));
+    json_object_set_new(o, "via", json_string(decide_via_name(request->via)));
     put_text(o, "host", verdict->host.n > 0 ? (struct str){ verdict->host.name, verdict->host.n } : request->host);
     json_object_set_new(o, "port", json_integer(request->port));
     put_text(o, "method", request->method);
@@ -122,7 +129,19 @@ tell(struct egress *e, const struct decide_request *request, const struct decide
         json_object_set_new(o, "reason", json_string(verdict->reason));
     if (count > 1)
         json_object_set_new(o, "count", json_integer((json_int_t)count));
+    if (by != NULL)
+        json_object_set_new(o, "by", json_string(by));
     log_say(e, o);
+}
+
+void
+log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+            const char *by)
+{
+    if (by != NULL)
+        tell(e, request, verdict, by, 1);
+    else
+        log_decision(e, request, verdict);
 }
 
 /* --- the same again ---------------------------------------------------------------------------------------------- */
@@ -136,7 +155,7 @@ tell_repeats(struct egress *e, struct log_seen *seen)
                                             .rule = { seen->rule, seen->rule_n } };
 
     if (seen->more > 0)
-        tell(e, &request, &verdict, seen->more);
+        tell(e, &request, &verdict, NULL, seen->more);
     seen->more = 0;
 }
 
@@ -168,7 +187,7 @@ log_decision(struct egress *e, const struct decide_request *request, const struc
 
     if (v->kind != DECIDE_ALLOW || v->host.n == 0 || request->method.n > sizeof(seen->method) ||
         v->rule.n > sizeof(seen->rule)) {
-        tell(e, request, v, 1);
+        tell(e, request, v, NULL, 1);
         return;
     }
     if (is_same(seen, request, v)) {
@@ -183,7 +202,7 @@ log_decision(struct egress *e, const struct decide_request *request, const struc
         memcpy(seen->method, request->method.p, request->method.n);
     if (v->rule.n > 0)
         memcpy(seen->rule, v->rule.p, v->rule.n);
-    tell(e, request, v, 1);
+    tell(e, request, v, NULL, 1);
 }
 
 void

@@ -2,10 +2,12 @@
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
  * order of wall/capture.h (/dev/null where there is none), and after them the file in which names have their addresses
- * (fake.h). The supervisor says its rules, one message each (rule_wire.h), "S" when they are in the SRT dialect (before
- * any rule), "P" and a line of parent.h for a parent proxy, then "G". From then on it only listens, and its end is ours:
- * connections close, nothing opens. When only its writing side ends, the sandbox has ended: what still waits in the
- * listeners' queues is decided, so that it is in the log, and not carried.
+ * (fake.h). The supervisor says "S" when its rules are in the SRT dialect, the rules, one message each (rule_wire.h),
+ * "P" and a line of parent.h for a parent proxy, "Q" and the milliseconds when what no rule names is to be asked about,
+ * then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when one of them is
+ * none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing opens. When
+ * only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that it
+ * is in the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "egress/confine.h"
 #include "egress/egress.h"
 #include "egress/rule_wire.h"
@@ -32,43 +37,139 @@
 #define LAST_MS      500        /* for what waits when the sandbox ends; and for the supervisor to hear of it */
 
 static struct egress egress;
-static struct decide_rules rules = DECIDE_RULES_INIT;
-static json_t *rule_texts;      /* what the rules borrow */
+static struct decide_rules rules = DECIDE_RULES_INIT;       /* being said */
+static json_t *texts;                                       /* what they borrow */
+static struct decide_rules live = DECIDE_RULES_INIT;        /* in force */
+static json_t *live_texts;
+static struct err refused = ERR_INIT;                       /* why the set that is being said is none */
 static struct ip own[ADDRESSES_MAX];
+static size_t n_own;
+
+static void
+begin_rules(void)
+{
+    decide_rules_free(&rules);
+    json_decref(texts);
+    texts = json_array();
+    rules = (struct decide_rules){ .closed = false };
+    refused = (struct err)ERR_INIT;
+}
+
+/* All of them or, when one was refused, none: then those of before stay in force. */
+static int
+commit_rules(struct egress *e)
+{
+    if (refused.kind != ERR_NONE)
+        return -1;
+    decide_rules_free(&live);
+    json_decref(live_texts);
+    live = rules;
+    live.own = own;
+    live.n_own = n_own;
+    live_texts = texts;
+    e->rules = &live;
+    rules = (struct decide_rules)DECIDE_RULES_INIT;
+    texts = NULL;
+    return 0;
+}
+
+static void
+commit_and_say(struct egress *e)
+{
+    int r = commit_rules(e);
+
+    log_say(e, r < 0 ? json_pack("{s:s, s:b, s:s, s:s}", "event", "rules", "ok", 0, "error", refused.msg, "code",
+                                 refused.code)
+                     : json_pack("{s:s, s:b, s:I}", "event", "rules", "ok", 1, "closed",
+                                 (json_int_t)conn_judge_again(e)));
+}
+
+/* "Y" or "N", the question's number, a NUL, who answered. */
+static int
+take_answer(struct egress *e, const char *message, size_t n, struct err *err)
+{
+    const char *end = memchr(message, '\0', n);
+    char by[128];
+    uint64_t id;
+
+    if (end == NULL || !str_parse_u64((struct str){ message + 1, (size_t)(end - message) - 1 }, UINT32_MAX, &id))
+        return err_set(err, ERR_PROTOCOL, "egress.answer", "an answer to no question");
+    snprintf(by, sizeof(by), "%.*s", (int)(n - (size_t)(end + 1 - message)), end + 1);
+    ask_answer(e, (uint32_t)id, message[0] == 'Y', by);
+    return 0;
+}
+
+/* One message of the supervisor's. 1: the rules are complete; 0; or -1 with @err: it is none. */
+static int
+take(struct egress *e, const char *message, size_t n, struct err *err)
+{
+    uint64_t ms;
+
+    if (n == 0 || n >= RULE_WIRE_MAX)
+        return err_set(err, ERR_PROTOCOL, "egress.rules", "a message of no length, or too long");
+    switch (message[0]) {
+    case 'R': begin_rules(); return 0;
+    case 'S': rules.srt = true; return 0;
+    case '{':
+        if (refused.kind == ERR_NONE)
+            (void)rule_read(message, n, texts, &rules, &refused);
+        return 0;
+    case 'P': return parents_add(&e->parents, message + 1, n - 1, err);
+    case 'Q':
+        if (!str_parse_u64((struct str){ message + 1, n - 1 }, UINT32_MAX, &ms))
+            return err_set(err, ERR_PROTOCOL, "egress.rules", "a time that is none");
+        rules.ask = ms > 0;
+        e->ask_ms = ms;
+        return 0;
+    case 'G': return 1;
+    case 'Y':
+    case 'N': return take_answer(e, message, n, err);
+    default: return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule");
+    }
+}
 
 static int
-read_rules(struct err *err)
+read_rules(struct egress *e, struct err *err)
 {
     char message[RULE_WIRE_MAX];
+    int r = 0;
 
-    rules.closed = false;
-    rule_texts = json_array();
-    for (;;) {
+    begin_rules();
+    while (r == 0) {
         ssize_t n = recv(FD_CONTROL, message, sizeof(message), 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return err_set(err, ERR_PROTOCOL, "egress.rules", "the supervisor ended before its rules did");
-        if (n == 1 && message[0] == 'G')
-            return 0;
-        if (n == 1 && message[0] == 'S')
-            rules.srt = true;
-        else if (message[0] == 'P' ? parents_add(&egress.parents, message + 1, (size_t)n - 1, err) < 0
-                                   : rule_read(message, (size_t)n, rule_texts, &rules, err) < 0)
-            return -1;
+        r = take(e, message, (size_t)n, err);
     }
+    if (r > 0 && commit_rules(e) < 0) {
+        *err = refused;
+        return -1;
+    }
+    return r < 0 ? -1 : 0;
 }
 
 static void
 on_control(struct watch *w, uint32_t events)
 {
     struct egress *e = w->owner;
-    char message[64];
+    struct err err = ERR_INIT;
+    char message[RULE_WIRE_MAX];
 
     if (events & EPOLLOUT)
         log_flush(e);
-    if ((events & (EPOLLIN | EPOLLHUP)) && recv(w->fd, message, sizeof(message), MSG_DONTWAIT) == 0)
-        e->over = true;
+    for (int i = 0; (events & (EPOLLIN | EPOLLHUP)) && i < 64 && !e->over; i++) {
+        ssize_t n = recv(w->fd, message, sizeof(message), MSG_DONTWAIT);
+        int r;
+        if (n < 0)
+            return;
+        /* its end, or something that is not its language: nobody is there to decide any more */
+        r = n == 0 ? -1 : take(e, message, (size_t)n, &err);
+        if (r > 0)
+            commit_and_say(e);
+        e->over = r < 0;
+    }
 }
 
 static int
@@ -78,12 +179,10 @@ set_up(struct egress *e, struct err *err)
     cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     /* the host's own addresses are never dialled: its services would take the sandbox for a neighbour */
-    if (read_rules(err) < 0 || interface_addresses(own, &rules.n_own, err) < 0 || loop_init(&e->loop, err) < 0)
+    if (interface_addresses(own, &n_own, err) < 0 || read_rules(e, err) < 0 || loop_init(&e->loop, err) < 0)
         return -1;
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return err_sys(err, errno, "egress.random", "getrandom");
-    rules.own = own;
-    e->rules = &rules;
     e->waiting = (struct buf)BUF_INIT(LOG_WAITING_MAX);
     e->conns_max = confine_limits();
     e->fakes = fake_adopt(FD_NAMES, key, e->loop.now_ms, err);
@@ -124,6 +223,7 @@ serve(struct egress *e, struct err *err)
         if (e->loop.now_ms - ticked >= TICK_MS) {
             ticked = e->loop.now_ms;
             conn_tick(e);
+            ask_tick(e);
             log_tick(e);
         }
         conn_free_ended(e);
@@ -155,8 +255,10 @@ main(void)
     buf_free(&egress.parents.no_proxy);
     fake_free(egress.fakes);
     decide_rules_free(&rules);
+    json_decref(texts);
+    decide_rules_free(&live);
+    json_decref(live_texts);
     buf_free(&egress.waiting);
-    json_decref(rule_texts);
     loop_close(&egress.loop);
     return r < 0 ? 1 : 0;
 }

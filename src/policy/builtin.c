@@ -91,33 +91,32 @@ static const char *const env_deny_names[] = {
 int
 builtin_credentials(struct policy *p, const char *state, struct err *err)
 {
-    char normal[PATH_TEXT_MAX + 1];
-    size_t n;
     static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "credential places" };
+    struct policy_list *list = &p->credentials;
     struct str home = str_of(p->home);
-    char *below;
+    char normal[PATH_TEXT_MAX + 1], *below;
+    size_t n;
 
-    p->credentials.from = from;
-    p->credentials.n = 0;
+    list->from = from;
+    if (list_reserve(p, list, N(credential_places) + 1, err) < 0)
+        return -1;
     /* whoever reaches the sockets there answers for the owner; and what runs left there is the owner's */
     if (state != NULL && path_normalise(str_of(state), STR_LIT(""), false, normal, sizeof(normal), &n) == PATH_OK) {
         char *path = arena_copy(p->arena, (struct str){ normal, n });
-        if (path == NULL || list_reserve(p, &p->credentials, 1, err) < 0)
+        if (path == NULL)
             return policy_no_memory(err);
-        p->credentials.v[p->credentials.n++] =
-            (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
+        list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
     }
     if (home.n == 0)
         return 0;
     below = home.n == 1 ? p->home : arena_join(p->arena, home, STR_LIT("/"));
-    if (below == NULL || list_reserve(p, &p->credentials, N(credential_places), err) < 0)
+    if (below == NULL)
         return policy_no_memory(err);
     for (size_t i = 0; i < N(credential_places); i++) {
         char *path = arena_join(p->arena, str_of(below), str_of(credential_places[i]));
         if (path == NULL)
             return policy_no_memory(err);
-        p->credentials.v[p->credentials.n++] =
-            (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
+        list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
     }
     return 0;
 }

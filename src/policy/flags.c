@@ -30,6 +30,8 @@ const struct policy_flag policy_flags[] = {
     { "--allow-registry", "npm|pypi|go|debian", "hosts of the registry that the installed client is set up for" },
     { "--preset", "ci", "open the hosts that a CI server's own variables name" },
     { "--secret", "NAME[=BINDING]", "let it use a secret without seeing it (man cloche-secret)" },
+    { "--ask", NULL, "ask about hosts that no rule names (cloche approvals) instead of refusing them" },
+    { "--ask-timeout", "TIME", "how long to wait for the answer; 60s by default, then it is no" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },
     { "--allow-all-unix-sockets", NULL, "connect to any unix socket that is visible" },
     { "--env", "NAME[=VALUE]", "set a variable, or pass the caller's" },
@@ -62,6 +64,7 @@ static const struct { const char *name; flag_setter *set; } scalars[] = {
     { "--view", set_view },           { "--workdir", set_workdir }, { "--workspace", set_workspace },
     { "--bind", set_bind },           { "--user", set_user },       { "--hostname", set_hostname },
     { "--network", set_network },     { "--preset", set_preset },   { "--secret", set_secret },
+    { "--ask-timeout", set_ask_timeout },
 };
 
 static const struct { const char *name; size_t offset; enum entry_kind kind; } lists[] = {
@@ -165,6 +168,8 @@ policy_apply_flag(struct policy *p, const char *name, const char *value, const s
         return err_set(err, ERR_USAGE, value != NULL ? "policy.flag.no-value" : "policy.flag.value",
                        value != NULL ? "%s takes no value" : "%s needs a value", name);
     }
+    if (strcmp(name, "--ask") == 0)
+        return set_ask(p, true, &w);
     for (size_t i = 0; i < n_limit_specs; i++)
         if (strcmp(limit_specs[i].flag, name) == 0)
             return set_limit(p, &limit_specs[i], text, &w, err);

@@ -58,6 +58,8 @@ int set_mode(struct policy *p, struct str text, const struct where *w, struct er
 int set_engine(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_ask(struct policy *p, bool v, const struct where *w);
+int set_ask_timeout(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_network(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_parent_http(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_parent_https(struct policy *p, struct str text, const struct where *w, struct err *err);

@@ -129,6 +129,7 @@ protect_settings(struct policy *p, const char *path, int fd, struct err *err)
             continue;
         if (resolve_path(p, text, str_of(p->cwd), false, &w, &entry.value, err) < 0)
             return -1;
+        p->settings = (struct policy_string){ .p = entry.value, .from = w.from };
         if (p->deny_write.n > 0 && strcmp(p->deny_write.v[p->deny_write.n - 1].value, entry.value) == 0)
             continue;
         entry.written = entry.value;

@@ -20,6 +20,7 @@
 #define POLICY_FILE_MAX   (1024 * 1024)     /* bytes of a settings file; larger is refused */
 #define POLICY_LIST_MAX   4096              /* entries of any one list */
 #define POLICY_PATH_MAX   4096
+#define POLICY_ASK_MS     60000             /* of ask_ms by default */
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
 #define POLICY_METHODS_MAX 16               /* of one rule about a host */
 #define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
@@ -134,6 +135,7 @@ struct policy {
         bool kind_given;                    /* the kind was written, not taken by default (rw) */
         struct origin from;
     } workspace;
+    struct policy_string settings;          /* the settings file as it was named, absolute; NULL: none */
     struct policy_string workdir;           /* cwd inside; default /workspace (private), the caller's cwd (host view) */
     struct policy_bind *binds;
     size_t n_binds;
@@ -165,6 +167,8 @@ struct policy {
     struct policy_string preset;            /* "ci": as for @registries, from the CI server's variables */
     struct policy_list registries;          /* "npm" ...: hosts that whoever fills the policy asks clients for, and
                                              * adds with policy_allow_host before policy_validate */
+    struct policy_bool ask;                 /* what no rule names is asked about instead of refused */
+    struct policy_u64 ask_ms;               /* how long a connection waits for the answer; then it is refused */
     struct policy_bool allow_local_binding;
     struct {                                /* asked for everything that leaves; URLs as match/proxy.h reads them */
         struct policy_string http;          /* plain HTTP */

@@ -112,6 +112,9 @@ preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_
         p->user.uid = p->user.gid = 1000;
         p->user.from = from;
     }
+    if (!origin_explicit(&p->ask_ms.from))
+        p->ask_ms = (struct policy_u64){ .v = POLICY_ASK_MS, .from = from };
+    put_bool(&p->ask, false, &from);
     put_bool(&p->read_only_root, mode == MODE_MAX, &from);
     put_bool(&p->allow_git_config, false, &from);
     put_bool(&p->all_unix_sockets, mode == MODE_OFF, &from);

@@ -15,6 +15,8 @@
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define TIB ((uint64_t)1 << 40)
+#define ASK_MS_MIN 1000
+#define ASK_MS_MAX 3600000
 #define YEAR_MS ((uint64_t)366 * 24 * 3600 * 1000)
 
 const struct limit_spec limit_specs[] = {
@@ -258,6 +260,32 @@ set_network(struct policy *p, struct str text, const struct where *w, struct err
         return -1;
     p->network.v = (enum network_kind)network;
     p->network.from = w->from;
+    return 0;
+}
+
+/* To be asked about, names have to be found: the network is open by name, unless it was closed on purpose. */
+int
+set_ask(struct policy *p, bool v, const struct where *w)
+{
+    set_bool(&p->ask, v, w);
+    if (v && p->network.v == NETWORK_NONE && !origin_explicit(&p->network.from)) {
+        p->network.v = NETWORK_ALLOWLIST;
+        p->network.from = w->from;
+    }
+    return 0;
+}
+
+int
+set_ask_timeout(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+    uint64_t v;
+
+    if (!str_parse_duration_ms(text, ASK_MS_MAX, &v) || v < ASK_MS_MIN) {
+        where_fail(w, err, "policy.network.ask", "%s is not a time between 1s and 1h", show(text, shown));
+        return err_hint(err, "write it like \"30s\" or \"5m\"; clients give up by themselves after a while too");
+    }
+    p->ask_ms = (struct policy_u64){ .v = v, .from = w->from };
     return 0;
 }
 

@@ -368,11 +368,22 @@ static const struct key_rule parent_rules[] = {
     { NULL },
 };
 
+static int
+apply_ask(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct where w = schema_where(l, v);
+
+    (void)rule;
+    return schema_expect(l, v, NODE_BOOL) < 0 ? -1 : set_ask(l->p, v->truth, &w);
+}
+
 static const struct key_rule network_rules[] = {
     { "mode", "network.mode", apply_text, SETTER(set_network), 0, 0 },
     { "allow", "network.allow", apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST },
     { "deny", "network.deny", apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST },
     { "registries", "network.registries", apply_list, NULL, OFFSET(registries), ENTRY_REGISTRY },
+    { "ask", "network.ask", apply_ask, NULL, 0, 0 },
+    { "ask-timeout", "network.ask-timeout", apply_text, SETTER(set_ask_timeout), 0, 0 },
     { "allow-local-binding", "network.allow-local-binding", apply_bool, NULL, OFFSET(allow_local_binding), 0 },
     { "parent-proxy", "network.parent-proxy", apply_map, parent_rules, 0, 0 },
     { "enabled-by-default", "network.mode", apply_not_yet, &network_on_excuse, 0, 0 },

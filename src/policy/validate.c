@@ -140,6 +140,10 @@ check_network(const struct policy *p, struct err *err)
                "rules about names cannot hold on the host's own network");
         return err_hint(err, "leave out the names, or \"network: host\"");
     }
+    if (p->ask.v && p->network.v != NETWORK_ALLOWLIST) {
+        REFUSE(&p->ask.from, NULL, "policy.network.ask", "to ask about hosts, the network has to be open by name");
+        return err_hint(err, "leave out ask, or say \"network: allowlist\"");
+    }
     if (p->network.v == NETWORK_ALLOWLIST && p->mode.v == MODE_LIGHT) {
         const struct origin *from = named->n > 0 ? &named->v[0].from : &p->network.from;
         REFUSE(from, NULL, "policy.network.light", "light mode has no network of its own to open by name");

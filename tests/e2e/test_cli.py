@@ -3,7 +3,7 @@ import pytest
 
 from helpers import requirement
 
-VERBS = ["run", "code", "shell", "policy", "why", "net", "diff", "apply", "discard", "doctor", "prove", "srt"]
+VERBS = ["run", "code", "shell", "policy", "why", "net", "approvals", "diff", "apply", "discard", "doctor", "prove", "srt"]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["help"], ["-h"]])

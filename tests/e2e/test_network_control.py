@@ -1,69 +1,13 @@
 """The network by name while it is open: cloche-egress dies and comes back."""
 import json
-import os
-import signal
-import subprocess
 
 import pytest
 
 from helpers import leaks, requirement
-from helpers.internet import ECHO, PRELUDE
+from helpers.obedient import Obedient, kill_egress
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
-
-# Obeys lines of standard input, each one a Python expression, and prints what it gives.
-OBEY = PRELUDE + """
-held = []
-def tunnel():
-    s, got = connect('ok.example.org:%d'); s.sendall(b'one'); held.append(s); return s.recv(3)
-def broken():
-    try: held[-1].sendall(b'two'); return held[-1].recv(3) == b''
-    except OSError: return True
-def page(path='/'): return talk(P, get('ok.example.org', 'http://ok.example.org' + path)).split(b'\\r\\n\\r\\n')[-1]
-def direct(address, name='ok.example.org'): return talk((address, 80), get(name)).split(b'\\r\\n')[0]
-def code(what):
-    try: what(); return 'OPENED'
-    except OSError as e: return errno.errorcode.get(e.errno, e)
-print('up', flush=True)
-for line in sys.stdin: print(eval(line), flush=True)
-""" % ECHO
-
-
-class Obedient:
-    """A sandbox that does one thing after the other, as it is told."""
-
-    def __init__(self, online, allow=("ok.example.org", f"ok.example.org:{ECHO}"), flags=(), report=True):
-        self.report_file = online.net.root / "report.json"
-        more = ["--report", str(self.report_file)] if report else []
-        self.process = online.popen(["/usr/bin/python3", "-I", "-c", OBEY], allow=allow, flags=[*more, *flags],
-                                    stdin=subprocess.PIPE)
-        assert self.process.stdout.readline() == b"up\n", self.process.communicate()
-
-    def do(self, expression):
-        self.start(expression)
-        return self.answer()
-
-    def start(self, expression):
-        self.process.stdin.write(expression.encode() + b"\n")
-        self.process.stdin.flush()
-
-    def answer(self):
-        return self.process.stdout.readline().decode().strip()
-
-    def end(self):
-        _, err = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, err
-        return err.decode(), json.loads(self.report_file.read_text(encoding="utf-8"))
-
-
-def kill_egress(known):
-    """Kill the one that lives; @known are those that were killed before."""
-    new = wait_for(lambda: [p for p in leaks.named("cloche-egress") if p not in known])
-    assert len(new) == 1, (new, known)
-    os.kill(new[0], signal.SIGKILL)
-    known.append(new[0])
-
 
 @requirement("R91")
 def test_egress_that_dies_is_started_again(online):

@@ -1,0 +1,251 @@
+/* egress/conn_ask.c: connections that wait for somebody's decision
+ *
+ * Where nothing but the want of a rule stands against a connection, its owner may be asked. Equal ones are one
+ * question. The connection waits, unread, until the answer or the deadline, and is then decided on as if it had only
+ * now come.
+ */
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <jansson.h>
+
+#include "egress/conn.h"
+
+static bool
+same_host(const struct host *a, const struct host *b)
+{
+    return a->n == b->n && memcmp(a->name, b->name, a->n) == 0;
+}
+
+static void
+refuse(struct decide_verdict *v, const char *reason, const char *detail)
+{
+    v->kind = DECIDE_DENY;
+    v->reason = reason;
+    v->detail = detail;
+}
+
+static void
+say_question(struct egress *e, const struct question *q, const struct decide_request *request, const char *reason)
+{
+    json_t *o = json_pack("{s:s, s:I, s:s#, s:i, s:s, s:s, s:I}", "event", "ask", "id", (json_int_t)q->id, "host",
+                          q->host.name, (int)q->host.n, "port", q->port, "via", decide_via_name(request->via), "reason",
+                          reason, "ms", (json_int_t)(q->deadline_ms - e->loop.now_ms));
+
+    if (request->method.n > 0)
+        json_object_set_new(o, "method", json_stringn(request->method.p, request->method.n));
+    log_say(e, o);
+}
+
+/* The question about that host and port: the one that is open, or a new one. NULL: too many. */
+static struct question *
+question_for(struct egress *e, const struct decide_request *request, const struct decide_verdict *v)
+{
+    struct question *unused = NULL;
+
+    for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
+        struct question *q = &e->questions[i];
+        if (q->id != 0 && q->port == request->port && same_host(&q->host, &v->host))
+            return q;
+        if (q->id == 0 && unused == NULL)
+            unused = q;
+    }
+    if (unused == NULL || e->n_asked >= ASK_ALL_MAX)
+        return NULL;
+    *unused = (struct question){ .id = ++e->n_asked, .host = v->host, .port = request->port,
+                                 .deadline_ms = e->loop.now_ms + e->ask_ms };
+    say_question(e, unused, request, v->reason);
+    return unused;
+}
+
+/* 1: it waits; 0: it is refused, and @v says why. */
+static int
+ask(struct conn *c, const struct decide_request *request, struct decide_verdict *v, conn_again *again)
+{
+    struct egress *e = c->e;
+    const struct question *q;
+
+    if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE))
+        return refuse(v, v->reason, v->detail), 0;
+    q = e->n_waiting < ASK_WAITING_MAX ? question_for(e, request, v) : NULL;
+    if (q == NULL || loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 || loop_watch(&e->loop, &c->server, 0) < 0) {
+        refuse(v, "ask-too-many", "too many connections wait for a decision");
+        return 0;
+    }
+    c->state = CONN_ASKING;
+    c->deadline_ms = UINT64_MAX;
+    c->question = q->id;
+    c->asked_via = request->via;
+    c->again = again;
+    e->n_waiting++;
+    return 1;
+}
+
+bool
+conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again)
+{
+    const char *by = NULL;
+
+    decide(c->e->rules, request, out);
+    if (out->kind == DECIDE_ASK && c->approved && c->approved_port == request->port &&
+        same_host(&c->approved_host, &out->host)) {
+        out->kind = DECIDE_ALLOW;
+        out->reason = "asked";
+        out->detail = "";
+        by = c->e->by;
+    }
+    if (out->kind == DECIDE_ASK && ask(c, request, out, again) == 1)
+        return false;
+    log_decided(c->e, request, out, by);
+    return true;
+}
+
+/* It goes on from where it waited. */
+static void
+wake(struct conn *c)
+{
+    c->e->n_waiting--;
+    c->state = c->http ? CONN_EXCHANGE : CONN_FIRST;
+    c->seen = 0;
+    c->deadline_ms = c->e->loop.now_ms + CONN_FIRST_MS;
+    c->again(c);
+}
+
+static void
+deny(struct conn *c, const struct question *q, const char *reason, const char *detail)
+{
+    const struct decide_request request = { .via = c->asked_via, .port = q->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail, .host = q->host };
+
+    c->e->n_waiting--;
+    log_decided(c->e, &request, &verdict, c->e->by);
+    if (c->http) {
+        c->state = CONN_EXCHANGE;
+        http_refused(c, &request, &verdict);
+        return;
+    }
+    c->state = CONN_FIRST;
+    c->host = q->host;
+    c->port = q->port;
+    conn_refuse(c, reason, detail, (struct str){ "", 0 });
+}
+
+static void
+settle(struct egress *e, struct question *q, bool allow, const char *reason, const char *detail)
+{
+    const struct question was = *q;
+
+    q->id = 0;
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->state != CONN_ASKING || c->question != was.id)
+            continue;
+        if (!allow) {
+            deny(c, &was, reason, detail);
+            continue;
+        }
+        c->approved = true;
+        c->approved_host = was.host;
+        c->approved_port = was.port;
+        wake(c);
+    }
+}
+
+void
+ask_answer(struct egress *e, uint32_t id, bool allow, const char *by)
+{
+    e->by = by;
+    for (size_t i = 0; id != 0 && i < ASK_QUESTIONS_MAX; i++)
+        if (e->questions[i].id == id)
+            settle(e, &e->questions[i], allow, "ask-denied", "it was asked about, and refused");
+    e->by = NULL;
+}
+
+static void
+say_over(struct egress *e, const struct question *q)
+{
+    log_say(e, json_pack("{s:s, s:I}", "event", "asked", "id", (json_int_t)q->id));
+}
+
+void
+ask_tick(struct egress *e)
+{
+    for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
+        struct question *q = &e->questions[i];
+        if (q->id == 0 || e->loop.now_ms < q->deadline_ms)
+            continue;
+        say_over(e, q);
+        settle(e, q, false, "ask-timeout", "it was asked about, and nobody answered in time");
+    }
+}
+
+/* --- after the rules have changed --------------------------------------------------------------------------------- */
+
+/* Whether the rules of now still carry @c. */
+static bool
+still_good(const struct conn *c, struct decide_verdict *out)
+{
+    struct decide_request request = { .via = DECIDE_CONNECT, .host = { c->host.name, c->host.n }, .port = c->port };
+
+    if (c->host.is_ip)
+        request = (struct decide_request){ .via = DECIDE_TCP, .ip = &c->host.ip, .port = c->port };
+    decide(c->e->rules, &request, out);
+    if (out->kind == DECIDE_DENY && !(c->approved && out->rule.n == 0))
+        return false;
+    if (c->next_address == 0)
+        return true;
+    decide_address(c->e->rules, &c->addresses[c->next_address - 1], 1, c->port, out);
+    return out->kind == DECIDE_ALLOW || (c->approved && out->rule.n == 0);
+}
+
+static bool
+leads_out(const struct conn *c)
+{
+    switch (c->state) {
+    case CONN_RESOLVING:
+    case CONN_DIALLING:
+    case CONN_PARENT:
+    case CONN_INNER:
+    case CONN_RELAY: return true;
+    case CONN_EXCHANGE: return c->server.fd >= 0;
+    default: return false;
+    }
+}
+
+size_t
+conn_judge_again(struct egress *e)
+{
+    size_t closed = 0;
+
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        struct decide_request request = { .via = DECIDE_TCP, .port = c->port };
+        struct decide_verdict verdict;
+        next = c->next;
+        if (c->state == CONN_ASKING) {
+            wake(c);
+            continue;
+        }
+        if (!leads_out(c) || still_good(c, &verdict))
+            continue;
+        request.host = (struct str){ c->host.name, c->host.n };
+        verdict.host = (struct host){ .n = 0 };
+        log_decision(e, &request, &verdict);
+        conn_end(c);
+        closed++;
+    }
+    /* what is settled by a rule now is no question any more; those who waited are gone on already */
+    for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
+        struct question *q = &e->questions[i];
+        const struct decide_request request = { .via = DECIDE_CONNECT, .host = { q->host.name, q->host.n },
+                                                .port = q->port };
+        struct decide_verdict verdict;
+        if (q->id == 0)
+            continue;
+        decide(e->rules, &request, &verdict);
+        if (verdict.kind == DECIDE_ASK)
+            continue;
+        say_over(e, q);
+        q->id = 0;
+    }
+    return closed;
+}
