@@ -40,14 +40,14 @@ go(struct conn *c, bool narrow)
 {
     struct exchange *x = &c->x;
 
+    x->target.scheme = HTTP1_SCHEME_HTTP;
+    x->target.host = (struct str){ c->host.name, c->host.n };
+    x->target.port = c->port;
     x->target.narrow = narrow;
-    if (x->server.fd >= 0) {
+    if (x->server.fd >= 0)
         exchange_go(x);
-        return;
-    }
-    x->target = (struct exchange_target){ .scheme = HTTP1_SCHEME_HTTP, .host = { c->host.name, c->host.n },
-                                          .port = c->port, .narrow = narrow };
-    conn_go(c, NULL);
+    else
+        conn_go(c, NULL);
 }
 
 static bool
@@ -230,10 +230,10 @@ http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
     c->x.server = (struct stream){ .fd = c->server.fd };
-    if (c->parent != NULL) {
-        c->x.target.absolute = true;
+    c->x.target.absolute = c->parent != NULL;
+    c->x.target.proxy_authorization = (struct str){ "", 0 };
+    if (c->parent != NULL)
         c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
-    }
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);
     http_event(c, false, false);
