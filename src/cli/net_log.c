@@ -80,6 +80,9 @@ changed(struct net_log *log)
 void
 net_log_add(struct net_log *log, const json_t *decision)
 {
+    /* cloche-egress counts what it has told once */
+    const json_t *said = json_object_get(decision, "count");
+    json_int_t times = json_is_integer(said) && json_integer_value(said) > 0 ? json_integer_value(said) : 1;
     char key[KEY_MAX];
     json_t *entry;
 
@@ -87,12 +90,12 @@ net_log_add(struct net_log *log, const json_t *decision)
         return;
     changed(log);
     if (!key_of(decision, key)) {
-        log->more++;
+        log->more += (uint64_t)times;
         return;
     }
     entry = json_object_get(log->entries, key);
     if (entry == NULL && json_object_size(log->entries) >= NET_LOG_MAX) {
-        log->more++;
+        log->more += (uint64_t)times;
         return;
     }
     if (entry == NULL) {
@@ -104,7 +107,7 @@ net_log_add(struct net_log *log, const json_t *decision)
         json_object_set_new(entry, "first", now_text());
         json_object_set_new(log->entries, key, entry);
     }
-    json_object_set_new(entry, "count", json_integer(json_integer_value(json_object_get(entry, "count")) + 1));
+    json_object_set_new(entry, "count", json_integer(json_integer_value(json_object_get(entry, "count")) + times));
     json_object_set_new(entry, "last", now_text());
 }
 

@@ -34,7 +34,7 @@
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
 #define FDS          (1 + CAPTURE_LISTENERS + 1)    /* the control socket, the listeners, the names */
-#define ENTRY_MAX    4096
+#define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
 #define FIRST_US     10000      /* until it is started again, doubled with each death */
 #define SAY_S        5          /* for it to take a message */
 #define LAST_MS      3000       /* for it to say its last decisions */

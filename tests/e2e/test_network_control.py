@@ -132,7 +132,8 @@ def test_log_of_a_run_that_goes_on(online):
     log = log_of(online)
     assert log["alive"] and entry(log, verdict="allow", host="ok.example.org", port=80)["count"] == 1, log
     box.do("page()")
-    assert entry(log_of(online), verdict="allow", host="ok.example.org", port=80)["count"] == 2
+    # what is repeated is counted, and told now and then
+    assert wait_for(lambda: entry(log_of(online), verdict="allow", host="ok.example.org", port=80)["count"] == 2)
     box.process.kill()
     box.process.communicate()
     # what was written stays; nobody answers
