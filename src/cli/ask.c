@@ -18,7 +18,7 @@
 #include "cli/session_priv.h"
 #include "match/path.h"
 
-#define ASK_US   60000000
+#define ASK_US   120000000
 #define ENV_MAX  4096
 #define PATH_FALLBACK "/usr/local/bin:/usr/bin:/bin"
 

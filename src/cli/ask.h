@@ -29,7 +29,7 @@ void ask_free(struct ask *a);
  * its workspace. */
 bool ask_writable(const struct policy *p, const char *path);
 
-/* Find argv[0] in PATH, run it and wait, at most a minute. @set: "NAME=value" for its environment, "NAME" to leave a
+/* Find argv[0] in PATH, run it and wait, at most two minutes. @set: "NAME=value" for its environment, "NAME" to leave a
  * variable out, ended by NULL; may be NULL. 0 when it ran, whatever it said; -1 with @err when there is none, or it
  * cannot be started. */
 int ask_run(const struct policy *p, const char *const *argv, const char *const *set, struct ask *a, struct err *err);

@@ -135,7 +135,7 @@ def test_redis(online, far, has, command):
     far("redis-server", "--port", "6379", "--bind", "0.0.0.0", "--save", "", "--protected-mode", "no", "--dir",
         str(online.net.root))
     near = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{online.net.near}", "redis-cli", "-h", SITE4, "ping"]
-    wait_for(lambda: command(near, check=False).out == "PONG\n")
+    wait_for(lambda: command(near, check=False).out == "PONG\n", 120)
     words = ["/usr/bin/env", *NO_PROXY_VARIABLES, "/usr/bin/redis-cli", "-h", "ok.example.org"]
     script = f"{' '.join(words)} set key value && {' '.join(words)} get key"
     result = online.run(["/bin/sh", "-c", script], allow=["ok.example.org:6379"])

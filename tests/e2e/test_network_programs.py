@@ -78,7 +78,7 @@ def built(internet):
         subprocess.run(["/usr/bin/javac", source], check=True, timeout=600, stdout=subprocess.DEVNULL)
         settings = [w for p in Path("/etc").glob("java-*-openjdk") for w in ("--bind", str(p))]
         return (["/usr/bin/java", "-cp", "/mnt/java", "Fetch"],
-                ["--bind", f"{internet.root}/java:/mnt/java", "--memory", "2g", *settings])
+                ["--bind", f"{internet.root}/java:/mnt/java", "--memory", "2g", "--timeout", "5m", *settings])
 
     def build(language):
         if language not in done:
@@ -91,7 +91,7 @@ def built(internet):
 def test_compiled_programs(online, built, language):
     words, flags = built(language)
     straight = ["/usr/bin/env", *NO_PROXY_VARIABLES]
-    result = online.run([*straight, *words, CA_INSIDE, *URLS.values(), EVIL], flags=flags)
+    result = online.run([*straight, *words, CA_INSIDE, *URLS.values(), EVIL], flags=flags, timeout=600)
     lines = [line for line in result.out.splitlines() if line]
     assert lines[:2] == ["200 hello ok.example.org /x"] * 2 and lines[2].startswith("error:"), result
     assert [(r["host"], r["tls"]) for r in online.net.requests] == [("ok.example.org", False), ("ok.example.org", True)]
@@ -159,7 +159,8 @@ def postgres(online, command):
     data.mkdir(mode=0o700)
     os.chown(data, person.pw_uid, person.pw_gid)
     as_nobody = ["setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}", "--clear-groups", "--"]
-    command([*as_nobody, programs[-1] / "initdb", "-A", "trust", "-U", "tester", "-D", data, "--no-sync"], cwd="/")
+    command([*as_nobody, programs[-1] / "initdb", "-A", "trust", "-U", "tester", "-D", data, "--no-sync"], cwd="/",
+            timeout=600)
     with (data / "pg_hba.conf").open("a", encoding="ascii") as f:
         f.write("host all all 0.0.0.0/0 trust\n")
     words = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{online.net.far}", "--", *as_nobody, programs[-1] / "postgres",
@@ -168,7 +169,7 @@ def postgres(online, command):
     near = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{online.net.near}", programs[-1] / "psql", "-h", SITE4, "-U",
             "tester", "-c", "select 1", "postgres"]
     try:
-        wait_for(lambda: command(near, check=False).ok, 60)
+        wait_for(lambda: command(near, check=False).ok, 300)
         yield str(programs[-1] / "psql")
     finally:
         server.terminate()

@@ -12,6 +12,7 @@ import pytest
 from helpers import requirement
 
 pytestmark = requirement("R66")
+PATIENCE = 600         # clients start slowly on a busy machine
 INDEX, FILES = "ok.example.org:8080", "second.example.org:8080"
 
 
@@ -22,7 +23,7 @@ def has_clients(has):
 
 def allowed(cloche, *flags, **kw):
     """{host: origin} of what is open, and the whole policy."""
-    result = cloche("policy", "show", "--json", *flags, **kw)
+    result = cloche("policy", "show", "--json", *flags, timeout=PATIENCE, **kw)
     assert result.ok, result
     return {row["value"]: row["from"]["name"] for row in result.json["network"]["allow"]}, result
 
@@ -83,10 +84,11 @@ def test_pip_installs_from_a_private_index(pypi):
     assert hosts == {INDEX: "--allow-registry pypi", FILES: "--allow-registry pypi"}, shown
     assert "secret" not in shown.out
     pypi.net.requests.clear()
-    code = ("env | grep PIP_; python3 -m venv /tmp/v && /tmp/v/bin/pip install --disable-pip-version-check "
+    code = ("env | grep PIP_; pip3 install --disable-pip-version-check --target /tmp/t "
             "--trusted-host ok.example.org --trusted-host second.example.org mine && "
-            "/tmp/v/bin/python -c 'import mine; print(mine.answer)'")
-    result = pypi.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "pypi"])
+            "PYTHONPATH=/tmp/t python3 -c 'import mine; print(mine.answer)'")
+    result = pypi.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "pypi", "--timeout", "5m"],
+                      timeout=PATIENCE)
     assert result.ok and result.out.endswith("42\n") and "secret" not in result.out, result
     assert {r["host"] for r in pypi.net.requests} == {INDEX, FILES}
 
@@ -96,7 +98,8 @@ def test_npm_installs_from_a_private_registry(npm):
     hosts, shown = allowed(npm.cloche, "--allow-registry", "npm")
     assert set(hosts) == {INDEX, FILES}, shown
     code = "cd /tmp && npm install --no-audit mine && node -p 'require(\"mine\")'"
-    result = npm.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "npm"])
+    result = npm.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "npm", "--timeout", "5m"],
+                     timeout=PATIENCE)
     assert result.ok and result.out.endswith("42\n"), result
 
 
@@ -145,7 +148,7 @@ def test_a_project_does_not_choose_the_registry(npm, project, where):
            "lifecycle": {"npm_lifecycle_event": "agent", "npm_config_registry": evil},
            "pip": {"PIP_CONFIG_FILE": str(project / "pip.conf")}}.get(where, {})
     flags = ["--workspace", str(project), "--allow-registry", "pypi" if where == "pip" else "npm"]
-    result = npm.cloche("policy", "show", "--json", *flags, env=env, cwd=project)
+    result = npm.cloche("policy", "show", "--json", *flags, env=env, cwd=project, timeout=PATIENCE)
     if where in ("userconfig", "pip"):
         assert result.code == 125 and "[policy.registry.config]" in result.err and str(project) in result.err, result
     else:
@@ -224,7 +227,7 @@ def test_real_pip_install(cloche, has, certificates):
     flags = real(cloche, "pypi")
     code = ("python3 -m venv /tmp/v && /tmp/v/bin/pip install six && "
             "/tmp/v/bin/python -c 'import six; print(six.__name__)'")
-    result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code)
+    result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code, timeout=PATIENCE)
     assert result.ok and result.out.endswith("six\n"), result
 
 
@@ -232,7 +235,7 @@ def test_real_npm_install(cloche, has, certificates):
     has("npm", "node")
     flags = real(cloche, "npm")
     code = "cd /tmp && npm install is-number && node -p 'require(\"is-number\")(7)'"
-    result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code)
+    result = cloche("run", *flags, *certificates, "--", "/bin/sh", "-c", code, timeout=PATIENCE)
     assert result.ok and result.out.endswith("true\n"), result
 
 
@@ -243,5 +246,6 @@ def test_real_apt_update(cloche, has):
     flags = real(cloche, "debian")
     apt = ("mkdir -p /tmp/l/partial /tmp/c/partial && apt-get -o Dir::State::lists=/tmp/l -o Dir::Cache=/tmp/c "
            "-o APT::Sandbox::User= update")
-    result = cloche("run", *flags, "--bind", "/etc/apt:/etc/apt", "--", "/bin/sh", "-c", f"{apt} && ls /tmp/l")
+    result = cloche("run", *flags, "--bind", "/etc/apt:/etc/apt", "--", "/bin/sh", "-c", f"{apt} && ls /tmp/l",
+                    timeout=PATIENCE)
     assert result.ok and "Release" in result.out, result
