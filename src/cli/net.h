@@ -31,7 +31,8 @@
 #define NET_LINE_MAX      POLICY_FILE_MAX
 
 struct net_question {
-    json_t *event;              /* as cloche-egress said it; NULL: none */
+    json_t *event;              /* as cloche-egress said it, but with an id of ours; NULL: none */
+    json_int_t number;          /* its id there, where ids begin anew with each process */
     uint64_t until_us;
 };
 
@@ -43,6 +44,7 @@ struct net {
     uint64_t updates[NET_UPDATES_MAX];  /* whoever waits for its word about a change; 0: nobody */
     size_t n_updates;
     struct net_question questions[NET_QUESTIONS_MAX];
+    json_int_t n_questions;             /* that there were: an id is never another question's */
     bool told;                          /* that there are questions */
     int control_in;                     /* SRT's control descriptor; -1 */
     struct buf control_text;

@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/session_priv.h"
+#include "match/path.h"
 #include "policy/append.h"
 
 /* --- what is asked ------------------------------------------------------------------------------------------------ */
@@ -28,7 +29,9 @@ net_ask_heard(struct net *n, const json_t *event)
     for (size_t i = 0; i < NET_QUESTIONS_MAX; i++) {
         if (n->questions[i].event != NULL)
             continue;
+        n->questions[i].number = json_integer_value(json_object_get(event, "id"));
         n->questions[i].event = json_deep_copy(event);
+        json_object_set_new(n->questions[i].event, "id", json_integer(++n->n_questions));
         n->questions[i].until_us = session_now_us() + ms * 1000;
         break;
     }
@@ -58,7 +61,11 @@ forget(struct net_question *q)
 void
 net_ask_over(struct net *n, const json_t *event)
 {
-    forget(question(n, json_integer_value(json_object_get(event, "id"))));
+    json_int_t number = json_integer_value(json_object_get(event, "id"));
+
+    for (size_t i = 0; i < NET_QUESTIONS_MAX; i++)
+        if (n->questions[i].event != NULL && n->questions[i].number == number)
+            forget(&n->questions[i]);
 }
 
 void
@@ -134,6 +141,36 @@ write_beside(const char *real, const struct stat *st, const struct buf *text, st
     return -1;
 }
 
+/* Whether what is inside may write at @path or below: then it could put its own file in the place of ours while we
+ * write. */
+static bool
+is_inside(const char *path, const char *place)
+{
+    cleanup_free char *real = place != NULL ? realpath(place, NULL) : NULL;
+
+    return real != NULL && path_within(str_of(path), str_of(real));
+}
+
+static bool
+sandbox_may_write(const struct policy *p, const char *path)
+{
+    char place[PATH_TEXT_MAX + 1];
+
+    if (p->workspace.kind == WORKSPACE_RW && is_inside(path, p->workspace.dir))
+        return true;
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable && is_inside(path, p->binds[i].source))
+            return true;
+    for (size_t i = 0; i < p->allow_write.n; i++) {
+        const struct policy_entry *e = &p->allow_write.v[i];
+        snprintf(place, sizeof(place), "%.*s",
+                 (int)(e->literal ? strlen(e->value) : path_glob_prefix(str_of(e->value))), e->value);
+        if (is_inside(path, place[0] != '\0' ? place : "/"))
+            return true;
+    }
+    return false;
+}
+
 /* @rule at the end of network.allow in the settings file that the run was started with. */
 static int
 always(const struct net *n, const char *rule, struct err *err)
@@ -151,6 +188,10 @@ always(const struct net *n, const char *rule, struct err *err)
     real = realpath(path, NULL);
     if (real == NULL || stat(real, &st) < 0 || !S_ISREG(st.st_mode) || io_read_file(AT_FDCWD, real, &old) < 0)
         return err_sys(err, real == NULL ? errno : EINVAL, "policy.append", "read %s", path);
+    if (sandbox_may_write(n->policy, real)) {
+        err_set(err, ERR_POLICY, "policy.append", "%s lies where the sandbox may write", path);
+        return err_hint(err, "approve it with --sandbox, and add \"%s\" to the file when the run has ended", rule);
+    }
     if (policy_append_allow((struct str){ (const char *)old.p, old.n }, str_of(rule), &new, err) < 0 ||
         check_new(real, (struct str){ (const char *)old.p, old.n }, &new, rule, err) < 0)
         return err_wrap(err, "%s", path);
@@ -166,10 +207,10 @@ failed(const struct err *err)
 }
 
 static int
-pass_answer(struct net *n, json_int_t id, bool allow, uid_t uid, struct err *err)
+pass_answer(struct net *n, json_int_t number, bool allow, uid_t uid, struct err *err)
 {
     char message[64];
-    int size = snprintf(message, sizeof(message), "%c%lld%cuid %u", allow ? 'Y' : 'N', (long long)id, '\0',
+    int size = snprintf(message, sizeof(message), "%c%lld%cuid %u", allow ? 'Y' : 'N', (long long)number, '\0',
                         (unsigned)uid);
 
     return n->control < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
@@ -194,7 +235,7 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
     if (strcmp(scope, "always") == 0 && !allow)
         return json_pack("{s:s, s:s}", "error", "only what is allowed is written into a settings file", "code",
                          "net.always");
-    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, id, allow, uid, &err) < 0)
+    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, allow, uid, &err) < 0)
         return failed(&err);
     forget(q);
     if (strcmp(scope, "once") == 0)

@@ -173,7 +173,7 @@ serve(struct net_door *door, struct caller *c)
 void
 door_answer(struct net_door *door, uint64_t caller, json_t *answer)
 {
-    if (door != NULL)
+    if (door != NULL && caller != 0)
         for (size_t i = 0; i < DOOR_CALLERS_MAX; i++) {
             if (door->callers[i].number != caller)
                 continue;

@@ -3,6 +3,7 @@
  * A change is the whole set said anew, which cloche-egress takes over at once or not at all; its word about it is the
  * answer to whoever asked. A cloche-egress that dies meanwhile is started again with the new rules.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,12 @@ push(struct net *n, uint64_t caller, struct err *err)
         door_answer(n->door, caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
         return 0;
     }
-    if (net_say_rules(n, true, err) < 0)
-        return -1;
+    /* one that does not take them may not go on with the old ones: it is ended, and started again with these */
+    if (net_say_rules(n, true, err) < 0) {
+        if (err->kind == ERR_LIMIT)
+            return -1;          /* ours: a rule that cannot be said at all */
+        kill(n->pid, SIGKILL);
+    }
     n->updates[n->n_updates++] = caller;
     return 0;
 }
@@ -46,17 +51,22 @@ net_rules_add(struct net *n, bool deny, const char *rule, uint64_t caller, struc
 {
     static const struct policy_host host = { .cwd = "/" };
     struct policy_list *list;
+    size_t before;
 
     if (n->added.arena == NULL && policy_init(&n->added, MODE_STANDARD, VERB_RUN, &host, err) < 0)
         return -1;
     n->added.srt = n->policy->srt;
     list = deny ? &n->added.deny_domains : &n->added.allow_domains;
+    before = list->n;
     if (!has_rule(list, rule)) {
         if (policy_apply_flag(&n->added, deny ? "--deny-domain" : "--allow-domain", rule, &host, err) < 0)
             return -1;
         list->v[list->n - 1].from.name = deny ? "cloche net deny" : "cloche net allow";
     }
-    return push(n, caller, err);
+    if (push(n, caller, err) == 0)
+        return 0;
+    list->n = before;
+    return -1;
 }
 
 void

@@ -205,5 +205,7 @@ net_state_prune(int dir)
         unlinkat(dir, name, 0);
         snprintf(name, sizeof(name), "%.*s.sock", NET_ID_LENGTH, runs[i].id);
         unlinkat(dir, name, 0);
+        snprintf(name, sizeof(name), "%.*s.new", NET_ID_LENGTH, runs[i].id);
+        unlinkat(dir, name, 0);
     }
 }

@@ -65,8 +65,10 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
     struct egress *e = c->e;
     const struct question *q;
 
-    if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE))
-        return refuse(v, v->reason, v->detail), 0;
+    if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE)) {
+        refuse(v, v->reason, v->detail);
+        return 0;
+    }
     q = e->n_waiting < ASK_WAITING_MAX ? question_for(e, request, v) : NULL;
     if (q == NULL || loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 || loop_watch(&e->loop, &c->server, 0) < 0) {
         refuse(v, "ask-too-many", "too many connections wait for a decision");

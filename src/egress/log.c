@@ -30,11 +30,13 @@ decide_via_name(enum decide_via via)
 
 static const char *const kind_names[] = { [DECIDE_DENY] = "deny", [DECIDE_ALLOW] = "allow", [DECIDE_ASK] = "ask" };
 
+#define TEXT_MAX HOST_NAME_MAX_LEN      /* of what a client said in the place of a host or method: the rest is cut */
+
 /* What the sandbox said may be any bytes; what is no text is left out. */
 static void
 put_text(json_t *o, const char *key, struct str s)
 {
-    json_t *text = s.n > 0 ? json_stringn(s.p, s.n) : NULL;
+    json_t *text = s.n > 0 ? json_stringn(s.p, s.n < TEXT_MAX ? s.n : TEXT_MAX) : NULL;
 
     if (text != NULL)
         json_object_set_new(o, key, text);

@@ -58,27 +58,22 @@ is_flow(const yaml_node_t *node)
                                            : node->data.sequence.style == YAML_FLOW_SEQUENCE_STYLE;
 }
 
-/* The byte behind @node. What libyaml calls the end of a block collection is where the next thing begins. */
+/* The byte behind @node. What libyaml calls the end of a block collection is where the next thing begins, so it is that
+ * of its last member. */
 static size_t
-end_of(const struct edit *e, const yaml_node_t *node, int depth)
+end_of(const struct edit *e, const yaml_node_t *node)
 {
-    size_t end = byte_of(e, node->start_mark.index), at;
-
-    if (depth > DEPTH_MAX)
-        return e->text.n;
-    if (node->type == YAML_SCALAR_NODE || is_flow(node))
-        return byte_of(e, node->end_mark.index);
-    if (node->type == YAML_SEQUENCE_NODE)
-        for (const int *i = node->data.sequence.items.start; i < node->data.sequence.items.top; i++) {
-            at = end_of(e, yaml_document_get_node(e->doc, *i), depth + 1);
-            end = at > end ? at : end;
-        }
-    else
-        for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++) {
-            at = end_of(e, yaml_document_get_node(e->doc, p->value), depth + 1);
-            end = at > end ? at : end;
-        }
-    return end;
+    for (int i = 0; i < DEPTH_MAX && node != NULL && node->type != YAML_SCALAR_NODE && !is_flow(node); i++) {
+        const yaml_node_t *last = NULL;
+        if (node->type == YAML_SEQUENCE_NODE && node->data.sequence.items.top > node->data.sequence.items.start)
+            last = yaml_document_get_node(e->doc, node->data.sequence.items.top[-1]);
+        if (node->type == YAML_MAPPING_NODE && node->data.mapping.pairs.top > node->data.mapping.pairs.start)
+            last = yaml_document_get_node(e->doc, node->data.mapping.pairs.top[-1].value);
+        if (last == NULL)
+            return byte_of(e, node->start_mark.index);
+        node = last;
+    }
+    return node != NULL ? byte_of(e, node->end_mark.index) : e->text.n;
 }
 
 /* The file with @a, the rule in quotes, and @b put in at byte @at. */
@@ -120,10 +115,10 @@ into_list(struct edit *e, const yaml_node_t *list)
     bool empty = last == list->data.sequence.items.start;
 
     if (!is_flow(list))
-        return put_line(e, end_of(e, list, 0), list->start_mark.column, "- ");
+        return put_line(e, end_of(e, list), list->start_mark.column, "- ");
     if (empty)
         return put(e, byte_of(e, list->start_mark.index) + 1, "", "");
-    return put(e, end_of(e, yaml_document_get_node(e->doc, last[-1]), 0), ", ", "");
+    return put(e, end_of(e, yaml_document_get_node(e->doc, last[-1])), ", ", "");
 }
 
 /* @network without a list: one is put in front of its members. */

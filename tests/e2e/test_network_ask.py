@@ -195,9 +195,13 @@ def test_always_is_written_down(online, obedient, kind):
     assert "hello" in again.do("page()")
 
 
-@pytest.mark.parametrize("kind", ["none", "word"])
+@pytest.mark.parametrize("kind", ["none", "word", "writable"])
 def test_always_that_has_no_place(online, obedient, kind):
     flags = ["--ask"]
+    if kind == "writable":      # the sandbox could put its own file in the place of ours
+        settings = online.bare.project / "settings.yaml"
+        settings.write_text("network: {allow: [], ask: true}\n", encoding="utf-8")
+        flags += ["--settings", str(settings), "--workspace", str(online.bare.project)]
     if kind == "word":
         settings = online.net.root / "settings.yaml"
         settings.write_text("network: allowlist\n", encoding="utf-8")

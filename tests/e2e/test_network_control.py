@@ -165,3 +165,14 @@ def test_errors_of_the_log(online):
                         (["log", "--what"], "cli.unknown-flag"), ([], "cli.net.verb")):
         result = online.bare("net", *words)
         assert result.code == 125 and code in result.err, result
+
+
+def test_a_host_that_is_none_is_logged_however_long(online):
+    code = """
+for n in (300, 3000, 30000):
+    talk(P, b'GET http://' + b'%' * n + b'/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
+    talk(P, b'CONNECT ' + b'a' * n + b':443 HTTP/1.1\\r\\nHost: ' + b'a' * n + b':443\\r\\n\\r\\n')
+"""
+    assert online.python(code).ok
+    log = log_of(online)
+    assert sum(d["count"] for d in log["decisions"] if d["verdict"] == "deny") == 6, log
