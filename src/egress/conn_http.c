@@ -162,6 +162,7 @@ leave(struct conn *c)
     buf_free(&c->in);
     c->in = c->x.up.in;
     c->x.up.in = (struct buf)BUF_INIT(0);
+    c->client_eof = c->x.up.eof;
     exchange_free(&c->x);
     c->http = false;
     c->speech = SPEECH_CONNECT;
@@ -193,7 +194,10 @@ http_event(struct conn *c, bool client, bool server)
             loop_watch(loop, &c->server, exchange_server_events(&c->x)) < 0)
             conn_end(c);
         break;
-    case EXCHANGE_DONE: conn_linger(c); break;
+    case EXCHANGE_DONE:
+        c->client_eof = c->x.up.eof;
+        conn_linger(c);
+        break;
     case EXCHANGE_BROKEN: reset(c); break;
     case EXCHANGE_LEFT: leave(c); break;
     case EXCHANGE_FREED: break;

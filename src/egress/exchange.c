@@ -111,7 +111,11 @@ exchange_refuse(struct exchange *x, const struct answer *answer)
 {
     bool fault = x->request == REQUEST_HEAD, keep, open_body;
 
-    if (x->response == RESPONSE_BODY || x->response == RESPONSE_RAW || x->response == RESPONSE_DONE) {
+    if (x->response == RESPONSE_DONE) {     /* another answer is on its way: that was it */
+        x->closing = true;
+        return;
+    }
+    if (x->response == RESPONSE_BODY || x->response == RESPONSE_RAW) {
         exchange_break(x);
         return;
     }
@@ -226,6 +230,7 @@ fill(struct exchange *x, struct exchange_way *w)
         exchange_client_ended(x);
         return false;
     }
+    w->moved += (uint64_t)n;
     if (w->in.n > 0) {
         if (buf_append(&w->in, scratch, (size_t)n) < 0)
             exchange_break(x);

@@ -133,7 +133,7 @@ struct exchange_way {
     bool held_last;             /* ... and what is held is the end of it */
     bool broken;                /* the other end takes nothing more: what comes is dropped */
     bool finished;              /* the other end was told that nothing follows */
-    uint64_t moved;
+    uint64_t moved;             /* bytes that came or went */
 };
 
 enum exchange_result {
