@@ -42,7 +42,7 @@ _cloche() {
         --for)
             mapfile -t COMPREPLY < <(compgen -W "run code shell srt" -- "$current")
             return ;;
-        --allow-read | --allow-unix-socket | --allow-write | --bind | --deny-read | --deny-write | --path | --report | --settings | -s)
+        --allow-read | --allow-unix-socket | --allow-write | --bind | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         --workdir | --workspace)
@@ -53,21 +53,21 @@ _cloche() {
         run)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help" ;;
         diff)
             flags="--json --stat --name-only --list --help" ;;
         apply)
@@ -77,20 +77,20 @@ _cloche() {
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         why)
             flags="--path --op --host --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
         help) flags="$(compgen -W "run code shell diff apply discard policy why doctor prove srt help version")" ;;

@@ -9,6 +9,7 @@
 #include <openssl/x509v3.h>
 
 #include "egress/tls_priv.h"
+#include "wall/trust.h"
 
 #define SUITES_12 "ECDHE+AESGCM:ECDHE+CHACHA20"     /* TLS 1.3 has no others than such */
 #define GROUPS    "X25519:P-256:P-384:P-521"
@@ -108,9 +109,9 @@ tls_trust_file(struct tls_ctx *x, const char *path, struct err *err)
 
     if (stat(path, &st) < 0)
         return err_sys(err, errno, "egress.trust", "%s", path);
-    if (!S_ISREG(st.st_mode) || st.st_size > TLS_TRUST_MAX)
-        return err_set(err, ERR_LIMIT, "egress.trust", "%s: not a file of certificates of at most %d MiB", path,
-                       TLS_TRUST_MAX >> 20);
+    if (!S_ISREG(st.st_mode) || st.st_size > TRUST_MAX)
+        return err_set(err, ERR_LIMIT, "egress.trust", "%s: not a file of certificates of at most %u MiB", path,
+                       TRUST_MAX >> 20);
     ERR_clear_error();
     if (files == NULL || X509_load_cert_file(files, path, X509_FILETYPE_PEM) <= 0) {
         ERR_clear_error();
@@ -121,19 +122,13 @@ tls_trust_file(struct tls_ctx *x, const char *path, struct err *err)
 }
 
 int
-tls_trust_system(struct tls_ctx *x, const char **used, struct err *err)
+tls_trust_system(struct tls_ctx *x, struct err *err)
 {
-    /* Debian and most others, Fedora and RHEL, SUSE, Alpine and BSDs */
-    static const char *const places[] = { "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
-                                          "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
-    struct stat st;
+    const char *bundle = trust_bundle();
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (stat(places[i], &st) == 0) {
-            *used = places[i];
-            return tls_trust_file(x, places[i], err);
-        }
-    err_set(err, ERR_UNSUPPORTED, "egress.trust", "this host has no bundle of trusted certificates (%s)", places[0]);
+    if (bundle != NULL)
+        return tls_trust_file(x, bundle, err);
+    err_set(err, ERR_UNSUPPORTED, "egress.trust", "this host has no bundle of trusted certificates");
     return err_hint(err, "install the package ca-certificates");
 }
 

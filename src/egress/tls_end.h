@@ -1,15 +1,16 @@
 /* egress/tls_end.h: TLS on a socket that does not block, as the server towards the sandbox and as the client outwards
  *
- * OpenSSL 3.0 or later. TLS 1.2 and 1.3 only, forward-secret AEAD suites only, no renegotiation, no compression, no early
- * data. All that is read from files is read while the context is made, so that a process without files can go on.
+ * OpenSSL 3.0 or later. TLS 1.2 and 1.3 only, forward-secret AEAD suites only, no renegotiation, no compression, no
+ * early data. All that is read from files is read while the context is made, so that a process without files can go
+ * on.
  *
  *   - Towards the sandbox: a certificate for one name, made by the vault; its key is the only private key here, and it is
  *     good for that name only.
  *   - Outwards: the server's chain is verified against the context's store, and its name (or address) against what was
  *     decided on: subjectAltName only, a wildcard only as a whole label, never the subject's common name.
  *
- * A handshake is driven by whoever has the socket: tls_handshake() whenever the socket is ready for tls_events(). After it
- * the end is a stream (stream.h).
+ * A handshake is driven by whoever has the socket: tls_handshake() whenever the socket is ready for tls_events(). After
+ * it the end is a stream (stream.h).
  */
 #ifndef CLOCHE_EGRESS_TLS_END_H
 #define CLOCHE_EGRESS_TLS_END_H
@@ -24,7 +25,6 @@
 
 #define TLS_LEAVES_MAX   256            /* certificates that are kept; the longest unused gives way */
 #define TLS_SESSIONS_MAX 128            /* of servers, to resume; likewise */
-#define TLS_TRUST_MAX    (4 << 20)      /* bytes of one file of certificates */
 
 struct tls_ctx;
 struct tls_end;
@@ -32,21 +32,20 @@ struct tls_end;
 /* Before anything else of this file, and before the process gives its rights away. No configuration file is read. */
 struct tls_ctx *tls_ctx_new(struct err *err);
 void tls_ctx_free(struct tls_ctx *x);
-/* Trust the certificates of the host's own bundle. The path that was found is @used (static). -1: there is none. */
-int tls_trust_system(struct tls_ctx *x, const char **used, struct err *err);
-/* Trust the certificates in the PEM file @path too. */
+/* Trust the certificates of the host's own bundle (wall/trust.h), and those in the PEM file @path. */
+int tls_trust_system(struct tls_ctx *x, struct err *err);
 int tls_trust_file(struct tls_ctx *x, const char *path, struct err *err);
 
-/* Keep a certificate for @host: DER, with its key as PKCS#8, to be used until @until_ms (CLOCK_MONOTONIC). An earlier one
- * for the name is replaced. */
+/* Keep a certificate for @host: DER, with its key as PKCS#8, to be used until @until_ms (CLOCK_MONOTONIC). An earlier
+ * one for the name is replaced. */
 int tls_leaf_put(struct tls_ctx *x, const struct host *host, const uint8_t *certificate, size_t certificate_n,
                  const uint8_t *key, size_t key_n, uint64_t until_ms, struct err *err);
 bool tls_leaf_have(struct tls_ctx *x, const struct host *host, uint64_t now_ms);
 
 enum tls_alpn { TLS_ALPN_NONE = 0, TLS_ALPN_HTTP11 = 1, TLS_ALPN_H2 = 2 };      /* as offers: or-ed */
 
-/* The server's end on @fd (borrowed) for a client that asks for @host; a leaf must be there. @first: what was read from
- * the socket already, at most TLS_FIRST_MAX bytes; copied. @alpn: the one protocol that is chosen when the client offers
+/* The server's end on @fd (borrowed) for a client that asks for @host; a leaf must be there. @first: what was read
+ * from the socket already, at most TLS_FIRST_MAX bytes; copied. @alpn: the one protocol that is chosen when the client offers
  * it; a client that offers others only is refused (no_application_protocol), one that offers none gets none. */
 #define TLS_FIRST_MAX (128 * 1024)
 struct tls_end *tls_server_new(struct tls_ctx *x, int fd, const struct host *host, const void *first, size_t n,

@@ -156,6 +156,7 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     text(&d, "network.mode", networks[p->network.v], &p->network.from);
     list(&d, "network.allow", &p->allow_domains);
     list(&d, "network.deny", &p->deny_domains);
+    list(&d, "network.extra-ca", &p->extra_ca);
     truth(&d, "network.allow-local-binding", &p->allow_local_binding);
     list(&d, "unix-sockets.allow", &p->unix_sockets);
     truth(&d, "unix-sockets.all", &p->all_unix_sockets);

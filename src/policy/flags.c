@@ -27,6 +27,7 @@ const struct policy_flag policy_flags[] = {
     { "--network", "none|allowlist|host", "none (default), hosts by name, or the host's network" },
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
+    { "--extra-ca", "FILE", "certificates to trust beside the host's" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },
     { "--allow-all-unix-sockets", NULL, "connect to any unix socket that is visible" },
     { "--env", "NAME[=VALUE]", "set a variable, or pass the caller's" },
@@ -69,6 +70,7 @@ static const struct { const char *name; size_t offset; enum entry_kind kind; } l
     { "--allow-unix-socket", offsetof(struct policy, unix_sockets), ENTRY_SOCKET },
     { "--allow-domain", offsetof(struct policy, allow_domains), ENTRY_HOST },
     { "--deny-domain", offsetof(struct policy, deny_domains), ENTRY_HOST },
+    { "--extra-ca", offsetof(struct policy, extra_ca), ENTRY_LITERAL },
 };
 
 static const struct { const char *name; size_t offset; } switches[] = {

@@ -145,6 +145,10 @@ struct policy {
     struct policy_list allow_domains;
     struct policy_list deny_domains;
     struct policy_bool allow_local_binding;
+    struct policy_list extra_ca;            /* files of certificates (PEM) that are trusted beside the host's own: by
+                                             * cloche-egress where it opens TLS, and by programs inside */
+    const char *run_ca;                     /* the certificate (PEM) of the CA that TLS is opened with in this run;
+                                             * NULL: none is. Set after validation by who starts the vault; borrowed */
 
     struct policy_limits limits;
 

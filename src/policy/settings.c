@@ -321,6 +321,7 @@ static const struct key_rule network_rules[] = {
     { "allow", "network.allow", apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST },
     { "deny", "network.deny", apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST },
     { "allow-local-binding", "network.allow-local-binding", apply_bool, NULL, OFFSET(allow_local_binding), 0 },
+    { "extra-ca", "network.extra-ca", apply_list, NULL, OFFSET(extra_ca), ENTRY_LITERAL },
     { "enabled-by-default", "network.mode", apply_not_yet, &network_on_excuse, 0, 0 },
     { "allowed-registries", "network.allowed-registries", apply_not_yet, &registries_excuse, 0, 0 },
     { NULL },
