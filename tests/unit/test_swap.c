@@ -1,0 +1,175 @@
+/* egress/swap: every cut of the stream, overlapping patterns, forms */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "egress/swap.h"
+
+static struct swap *
+make(const char *const (*pairs)[2], size_t n, unsigned forms)
+{
+    struct swap *s = swap_new();
+
+    assert_non_null(s);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(swap_add(s, (unsigned)i, pairs[i][0], pairs[i][1], strlen(pairs[i][0]), forms), 0);
+    return s;
+}
+
+/* Every way to cut @in into three reads gives @want. */
+static void
+check_cuts(struct swap *s, const char *in, const char *want)
+{
+    size_t n = strlen(in);
+
+    for (size_t a = 0; a <= n; a++)
+        for (size_t b = a; b <= n; b++) {
+            struct buf out = BUF_INIT(4096);
+            assert_int_equal(swap_feed(s, in, a, false, &out), 0);
+            assert_int_equal(swap_feed(s, in + a, b - a, false, &out), 0);
+            assert_int_equal(out.n + swap_held(s), b);
+            assert_int_equal(swap_feed(s, in + b, n - b, true, &out), 0);
+            assert_int_equal(swap_held(s), 0);
+            assert_int_equal(out.n, strlen(want));
+            assert_memory_equal(out.p, want, out.n);
+            buf_free(&out);
+        }
+}
+
+static void
+test_cuts(void **state)
+{
+    static const char *const pairs[][2] = { { "ghp_AAAAbbbb", "ghp_ZZZZyyyy" }, { "sk-1234", "sk-9876" } };
+    struct swap *s = make(pairs, 2, SWAP_RAW);
+
+    (void)state;
+    check_cuts(s, "", "");
+    check_cuts(s, "nothing here", "nothing here");
+    check_cuts(s, "ghp_AAAAbbbb", "ghp_ZZZZyyyy");
+    check_cuts(s, "x ghp_AAAAbbbbsk-1234 sk-123", "x ghp_ZZZZyyyysk-9876 sk-123");
+    check_cuts(s, "ghp_AAAAghp_AAAAbbbb", "ghp_AAAAghp_ZZZZyyyy");
+    check_cuts(s, "sk-sk-1234ssk-1234", "sk-sk-9876ssk-9876");
+    swap_free(s);
+}
+
+static void
+test_overlaps(void **state)
+{
+    /* one is the other's beginning, one its end, one repeats itself */
+    static const char *const pairs[][2] = { { "abcd", "ABCD" }, { "abcdefgh", "12345678" }, { "efgh", "EFGH" },
+                                            { "aaaa", "bbbb" } };
+    struct swap *s = make(pairs, 4, SWAP_RAW);
+
+    (void)state;
+    check_cuts(s, "abcdefgh", "12345678");
+    check_cuts(s, "abcdefgX", "ABCDefgX");
+    check_cuts(s, "abcdefg", "ABCDefg");
+    check_cuts(s, "xefghabc", "xEFGHabc");
+    check_cuts(s, "aaaaaaabcd", "bbbbaaABCD");
+    swap_free(s);
+}
+
+/* What is put in is not looked at again. */
+static void
+test_not_twice(void **state)
+{
+    static const char *const pairs[][2] = { { "aaaa", "bbbb" }, { "bbbb", "cccc" } };
+    struct swap *s = make(pairs, 2, SWAP_RAW);
+
+    (void)state;
+    check_cuts(s, "aaaabbbb", "bbbbcccc");
+    swap_free(s);
+}
+
+static void
+test_byte_by_byte_and_seen(void **state)
+{
+    static const char *const pairs[][2] = { { "placeholder-1", "real-value--1" }, { "placeholder-2", "real-value--2" } };
+    static const char in[] = "a=placeholder-2&b=placeholder-3";
+    struct swap *s = make(pairs, 2, SWAP_RAW);
+    struct buf out = BUF_INIT(256);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(in) - 1; i++)
+        assert_int_equal(swap_feed(s, in + i, 1, false, &out), 0);
+    assert_int_equal(swap_feed(s, "", 0, true, &out), 0);
+    assert_memory_equal(out.p, "a=real-value--2&b=placeholder-3", sizeof(in) - 1);
+    assert_int_equal(swap_seen(s), 2);
+    assert_int_equal(swap_seen(s), 0);
+    buf_free(&out);
+    swap_free(s);
+}
+
+static void
+test_forms(void **state)
+{
+    static const char *const pairs[][2] = { { "Ab1/+\"cdefghij", "Zy9/+\"xwvutsrq" } };
+    struct swap *s = make(pairs, 1, SWAP_ALL);
+
+    (void)state;
+    check_cuts(s, "v=Ab1%2F%2B%22cdefghij;", "v=Zy9%2F%2B%22xwvutsrq;");
+    check_cuts(s, "v=Ab1%2f%2b%22cdefghij;", "v=Zy9%2f%2b%22xwvutsrq;");
+    check_cuts(s, "\"Ab1/+\\\"cdefghij\"", "\"Zy9/+\\\"xwvutsrq\"");
+    check_cuts(s, "\"Ab1\\/+\\\"cdefghij\"", "\"Zy9\\/+\\\"xwvutsrq\"");
+    /* base64 of "u:..." and "us:..."; the last character has bits of its own */
+    check_cuts(s, "dTpBYjEvKyJjZGVmZ2hpag==", "dTpaeTkvKyJ4d3Z1dHNycg==");
+    check_cuts(s, "dXM6QWIxLysiY2RlZmdoaWo=", "dXM6Wnk5LysieHd2dXRzcno=");
+    swap_free(s);
+}
+
+/* The characters that the string alone decides are replaced; those at the edges, which a neighbour has part of, stay. */
+static void
+test_base64_edges(void **state)
+{
+    static const char *const pairs[][2] = { { "AAAAAAAAAAAA", "zzzzzzzzzzzz" } };
+    struct swap *s = make(pairs, 1, SWAP_BASE64);
+
+    (void)state;
+    check_cuts(s, "QUFBQUFBQUFBQUFB", "enp6enp6enp6enp6");
+    /* of "x", twelve times "A", "x" */
+    check_cuts(s, "eEFBQUFBQUFBQUFBQXg=", "eEp6enp6enp6enp6eXg=");
+    swap_free(s);
+}
+
+static void
+test_refusals(void **state)
+{
+    struct swap *s = swap_new();
+    static uint8_t big[SWAP_PATTERN_MAX];
+
+    (void)state;
+    assert_non_null(s);
+    assert_int_equal(swap_add(s, 0, "abc", "xyz", 3, SWAP_RAW), -1);
+    assert_int_equal(swap_add(s, 32, "abcd", "wxyz", 4, SWAP_RAW), -1);
+    assert_int_equal(swap_add(s, 0, big, big, sizeof(big), SWAP_RAW), -1);
+    assert_int_equal(swap_add(s, 0, "ab/d", "wxyz", 4, SWAP_PERCENT), -1);   /* not of one length */
+    swap_free(s);
+}
+
+static void
+test_ceiling(void **state)
+{
+    static const char *const pairs[][2] = { { "abcd", "wxyz" } };
+    struct swap *s = make(pairs, 1, SWAP_RAW);
+    struct buf out = BUF_INIT(6);
+
+    (void)state;
+    assert_int_equal(swap_feed(s, "abcdabcd", 8, true, &out), -1);
+    buf_free(&out);
+    swap_free(s);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuts), cmocka_unit_test(test_overlaps), cmocka_unit_test(test_not_twice),
+        cmocka_unit_test(test_byte_by_byte_and_seen), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_base64_edges), cmocka_unit_test(test_refusals), cmocka_unit_test(test_ceiling),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
