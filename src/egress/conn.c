@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "egress/tls_end.h"
 
 #define FIRST_MS   15000        /* to say where it wants to go */
 #define DIAL_MS    10000        /* for each address */
@@ -22,8 +23,8 @@
 static void on_client(struct watch *w, uint32_t events);
 static void on_server(struct watch *w, uint32_t events);
 
-static void
-patience(struct conn *c, uint64_t ms)
+void
+conn_patience(struct conn *c, uint64_t ms)
 {
     c->deadline_ms = c->e->loop.now_ms + ms;
 }
@@ -42,6 +43,9 @@ conn_end(struct conn *c)
     loop_drop(&e->loop, &c->server);
     relay_close(&c->up);
     relay_close(&c->down);
+    exchange_free(&c->x);
+    inject_free(&c->inject);
+    tls_free(c);
     buf_free(&c->in);
     if (c->held)
         fake_release(e->fakes, &c->meant);
@@ -83,39 +87,29 @@ conn_say(struct conn *c, const void *p, size_t n)
 
 /* --- what the client is told ------------------------------------------------------------------------------------ */
 
-static void
-linger(struct conn *c)
+void
+conn_linger(struct conn *c)
 {
     c->state = CONN_LINGER;
+    c->http = false;
     loop_drop(&c->e->loop, &c->server);
+    exchange_free(&c->x);
+    if (c->client_tls != NULL)
+        (void)tls_finish(c->client_tls);    /* its close message; the shutdown below would come without */
+    inject_free(&c->inject);
+    tls_free(c);
     buf_free(&c->in);
-    patience(c, LINGER_MS);
+    conn_patience(c, LINGER_MS);
     if (c->client_eof || shutdown(c->client.fd, SHUT_WR) < 0 || loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
         conn_end(c);
 }
 
 static int
-say_http(struct conn *c, unsigned status, const char *phrase, const char *reason, const char *detail, struct str rule)
+say_http(struct conn *c, const struct answer *answer)
 {
-    cleanup_buf struct buf out = BUF_INIT(8192), body = BUF_INIT(4096);
-    const struct http1_add add[] = {
-        { STR_LIT("Content-Type"), STR_LIT("text/plain; charset=utf-8") },
-        { STR_LIT("X-Cloche-Denied"), str_of(reason) },
-    };
-    struct http1_response_out r = { .status = status, .reason = str_of(phrase),
-                                    .method = c->is_head ? STR_LIT("HEAD") : STR_LIT("GET") };
+    cleanup_buf struct buf out = BUF_INIT(ANSWER_MAX);
 
-    buf_printf(&body, "cloche: %.*s:%u: %s%s%s", (int)c->host.n, c->host.name, c->port, reason,
-               detail[0] != '\0' ? ": " : "", detail);
-    if (rule.n > 0)
-        buf_printf(&body, " (rule %.*s)", (int)rule.n, rule.p);
-    buf_puts(&body, strstr(reason, "-no-rule") != NULL
-                        ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
-    r.out = (struct http1_out){ .add = add, .n_add = 2, .framing = HTTP1_BODY_LENGTH, .body_length = body.n,
-                                .connection = HTTP1_CONN_CLOSE };
-    if (http1_write_response(&out, &r) < 0 || (!c->is_head && buf_append(&out, body.p, body.n) < 0))
-        return -1;
-    return conn_say(c, out.p, out.n);
+    return answer_write(&out, answer, false, false) < 0 ? -1 : conn_say(c, out.p, out.n);
 }
 
 static void
@@ -124,20 +118,30 @@ say_failure(struct conn *c, unsigned status, const char *phrase, enum socks5_cod
 {
     /* fatal, access_denied (RFC 8446 §6.2) */
     static const uint8_t alert[] = { 21, 3, 1, 0, 2, 2, 49 };
+    const struct answer answer = { .status = status, .phrase = phrase, .reason = reason, .detail = detail,
+                                   .rule = rule, .host = { c->host.name, c->host.n }, .port = c->port };
     uint8_t reply[SOCKS5_REPLY_MAX];
     int r = 0;
 
+    if (c->http) {
+        http_failed(c, &answer);
+        return;
+    }
+    if (c->tls) {
+        tls_failed(c, &answer);
+        return;
+    }
     switch (c->speech) {
     case SPEECH_NONE: break;
     case SPEECH_HTTP:
-    case SPEECH_CONNECT: r = say_http(c, status, phrase, reason, detail, rule); break;
+    case SPEECH_CONNECT: r = say_http(c, &answer); break;
     case SPEECH_SOCKS: r = conn_say(c, reply, socks5_reply(code, NULL, 0, reply)); break;
     case SPEECH_TLS: r = conn_say(c, alert, sizeof(alert)); break;
     }
     if (r < 0)
         conn_end(c);
     else
-        linger(c);
+        conn_linger(c);
 }
 
 void
@@ -245,7 +249,7 @@ dial_next(struct conn *c, int saved_errno)
 {
     while (c->next_address < c->n_addresses) {
         loop_drop(&c->e->loop, &c->server);
-        patience(c, DIAL_MS);
+        conn_patience(c, DIAL_MS);
         if (dial(c, &c->addresses[c->next_address++]) == 0)
             return;
         saved_errno = errno;
@@ -264,12 +268,20 @@ dialled(struct conn *c)
     uint8_t reply[SOCKS5_REPLY_MAX];
     bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS;
 
+    if (c->tls) {
+        tls_dialled(c);
+        return;
+    }
+    if (c->http) {
+        http_dialled(c);
+        return;
+    }
     if ((c->speech == SPEECH_CONNECT && conn_say(c, established, sizeof(established) - 1) < 0) ||
         (c->speech == SPEECH_SOCKS && conn_say(c, reply, socks5_reply(SOCKS5_SUCCEEDED, NULL, 0, reply)) < 0)) {
         conn_end(c);
         return;
     }
-    patience(c, IDLE_MS);
+    conn_patience(c, IDLE_MS);
     if (!tunnel) {
         conn_relay(c);
         return;
@@ -331,7 +343,7 @@ conn_go(struct conn *c, const struct ip *literal)
         return;
     }
     c->state = CONN_RESOLVING;
-    patience(c, FIRST_MS);
+    conn_patience(c, FIRST_MS);
     resolver_ask(c->e->resolver, c->host.name, on_resolved, c);
 }
 
@@ -342,8 +354,6 @@ conn_up_broken(struct conn *c)
 {
     c->up_broken = true;
     c->up.done = true;
-    c->body_done = true;
-    c->may_go = 0;
     buf_reset(&c->in);
 }
 
@@ -367,30 +377,29 @@ static void
 relay_step(struct conn *c)
 {
     uint64_t moved = c->up.moved + c->down.moved;
-    int flushed = c->plain_http ? http_pass_body(c) : flush_in(c);
-    bool up_open = flushed == 1 && !c->plain_http;
+    bool flushed = flush_in(c) == 1;
     uint32_t client = 0, server = 0;
 
-    /* an early answer (413, 401 ...) reaches the client although the server takes no more of its request */
-    if (up_open && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
+    /* an early answer reaches the client although the server takes no more of what it said */
+    if (flushed && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
         conn_up_broken(c);
-    if (flushed < 0 || relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
+    if (relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
         conn_end(c);
         return;
     }
-    if (c->down.done && (c->plain_http || c->up.done)) {
-        linger(c);
+    if (c->down.done && c->up.done) {
+        conn_linger(c);
         return;
     }
     if (c->up.moved + c->down.moved != moved || c->in.n > 0)
-        patience(c, IDLE_MS);
-    if (up_open ? !c->up_broken && relay_wants_input(&c->up) : c->plain_http && !c->client_eof && c->in.n == 0)
+        conn_patience(c, IDLE_MS);
+    if (flushed && !c->up_broken && relay_wants_input(&c->up))
         client |= EPOLLIN;
     if (relay_wants_output(&c->down))
         client |= EPOLLOUT;
     if (relay_wants_input(&c->down))
         server |= EPOLLIN;
-    if (flushed == 0 || (!c->up_broken && relay_wants_output(&c->up)))
+    if (!flushed || (!c->up_broken && relay_wants_output(&c->up)))
         server |= EPOLLOUT;
     if (loop_watch(&c->e->loop, &c->client, client) < 0 || loop_watch(&c->e->loop, &c->server, server) < 0)
         conn_end(c);
@@ -401,7 +410,7 @@ conn_relay(struct conn *c)
 {
     c->state = CONN_RELAY;
     c->speech = SPEECH_NONE;
-    patience(c, IDLE_MS);
+    conn_patience(c, IDLE_MS);
     relay_step(c);
 }
 
@@ -438,6 +447,8 @@ on_client(struct watch *w, uint32_t events)
             conn_inner(c);
         break;
     case CONN_RELAY: relay_step(c); break;
+    case CONN_EXCHANGE: http_event(c, true, false); break;
+    case CONN_TLS_DOWN: tls_event(c); break;
     case CONN_LINGER:
         n = recv(c->client.fd, away, sizeof(away), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -445,6 +456,8 @@ on_client(struct watch *w, uint32_t events)
         break;
     case CONN_RESOLVING:
     case CONN_DIALLING:
+    case CONN_LEAF:
+    case CONN_TLS_UP:
     case CONN_ENDED:
         if (events & (EPOLLERR | EPOLLHUP))
             conn_end(c);
@@ -468,11 +481,25 @@ on_server(struct watch *w, uint32_t events)
     } else if (c->state == CONN_INNER) {
         /* The server speaks first: no protocol that names a host does that. A client that has begun is heard out. */
         if (c->in.n == 0)
-            conn_relay(c);
+            conn_opaque(c);
         else
             loop_watch(&c->e->loop, &c->server, 0);
     } else if (c->state == CONN_RELAY) {
         relay_step(c);
+    } else if (c->state == CONN_EXCHANGE) {
+        http_event(c, false, true);
+    } else if (c->state == CONN_TLS_UP) {
+        tls_event(c);
+    }
+}
+
+void
+conn_revoked(struct egress *e, uint32_t mask)
+{
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->inject.used & mask)
+            conn_end(c);
     }
 }
 
@@ -487,6 +514,10 @@ conn_tick(struct egress *e)
             dial_next(c, ETIMEDOUT);
         else if (c->state == CONN_RESOLVING)
             resolver_forget(e->resolver, c), conn_unreachable(c, ETIMEDOUT, "the name was not answered for");
+        else if (c->state == CONN_EXCHANGE)
+            http_timeout(c);
+        else if (c->state == CONN_LEAF || c->state == CONN_TLS_UP || c->state == CONN_TLS_DOWN)
+            tls_timeout(c);
         else
             conn_end(c);
     }
@@ -533,7 +564,7 @@ arrive(struct egress *e, enum capture_listener came, int fd)
         e->conns->prev = c;
     e->conns = c;
     e->n_conns++;
-    patience(c, FIRST_MS);
+    conn_patience(c, FIRST_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     limit_buffers(fd);
     if (!meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {

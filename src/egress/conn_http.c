@@ -1,67 +1,110 @@
-/* egress/conn_http.c: plain HTTP, one request to a connection
+/* egress/conn_http.c: HTTP, plain or in TLS that is opened (conn_tls.c): the owner of an exchange (exchange.h)
  *
- * The request is written again from its parsed pieces, with Host from the target and `Connection: close`, so that what
- * follows its body reaches nobody: a second request has to come on a connection of its own and is decided anew.
+ * Each request is decided by itself. On the proxy's port the next one may be for another host: the old connection
+ * upstream ends, and the new one is resolved, judged and dialled like the first. A connection that was made to one
+ * host (by its address, or through a tunnel) stays there.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "egress/conn.h"
 
-#define BODY_MAX ((uint64_t)1 << 40)
-#define ROUNDS   16
-
 static const struct str no_rule = { "", 0 };
+
+static void
+refuse(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
+{
+    const struct host *host = &verdict->host;
+    const struct answer answer = {
+        .status = 403, .phrase = "Forbidden", .reason = verdict->reason, .detail = verdict->detail,
+        .rule = verdict->rule, .port = request->port,
+        .host = host->n > 0 ? (struct str){ host->name, host->n } : request->host,
+    };
+
+    exchange_refuse(&c->x, &answer);
+}
 
 static void
 deny(struct conn *c, const struct decide_request *request, const char *reason, const char *detail)
 {
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail, .rule = no_rule };
 
     log_decision(c->e, request, &verdict);
-    conn_refuse(c, reason, detail, no_rule);
+    refuse(c, request, &verdict);
+}
+
+/* Allowed: c->host and c->port say where to. */
+static void
+go(struct conn *c)
+{
+    struct exchange *x = &c->x;
+
+    x->target = (struct exchange_target){ .scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP,
+                                          .host = { c->host.name, c->host.n }, .port = c->port };
+    if (x->server.fd >= 0)
+        exchange_go(x);
+    else
+        conn_go(c, NULL);
+}
+
+/* --- secrets ----------------------------------------------------------------------------------------------------- */
+
+static void
+refuse_secret(struct conn *c)
+{
+    const char *detail, *reason = inject_refused(&c->inject, &detail);
+    const struct answer answer = { .status = 403, .phrase = "Forbidden", .reason = reason, .detail = detail,
+                                   .rule = no_rule, .host = { c->host.name, c->host.n }, .port = c->port };
+
+    exchange_refuse(&c->x, &answer);
+}
+
+/* The vault has answered what on_request() asked it. */
+static void
+on_lease(void *ctx)
+{
+    struct conn *c = ctx;
+    const char *detail;
+
+    if (inject_refused(&c->inject, &detail) != NULL)
+        refuse_secret(c);
+    else
+        go(c);
+    if (c->state == CONN_EXCHANGE)
+        http_event(c, false, false);
 }
 
 static void
-bad_request(struct conn *c, enum http1_result result)
+on_secret(void *ctx, const char *reason, const char *name, bool critical)
 {
+    struct conn *c = ctx;
     const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = "" };
 
-    deny(c, &request, http1_word(result), "the request is not plain HTTP/1.1");
+    log_secret(c->e, &request, &verdict, name, critical);
 }
 
-/* Put the rewritten head in front of the body's bytes that are here. */
-static int
-rewrite(struct conn *c, const struct http1_head *head)
-{
-    cleanup_buf struct buf out = BUF_INIT(2 * CONN_FIRST_MAX);
-    static const struct str drop[] = { { "Proxy-Connection", 16 }, { "Proxy-Authorization", 19 } };
-    const struct http1_request_out r = {
-        .out = { .from = head, .drop = drop, .n_drop = 2, .framing = head->framing, .body_length = head->body_length,
-                 .connection = HTTP1_CONN_CLOSE },
-        .method = head->method,
-        .form = head->form == HTTP1_ASTERISK ? HTTP1_ASTERISK : HTTP1_ORIGIN,
-        .scheme = HTTP1_SCHEME_HTTP,
-        .host = { c->host.name, c->host.n },
-        .port = c->port,
-        .path = head->path.n > 0 ? head->path : (struct str){ "/", 1 },
-        .query = head->query,
-    };
-    size_t rest = c->in.n - head->length;
+static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret };
 
-    if (http1_body_begin(&c->body, head, BODY_MAX) != HTTP1_OK || http1_write_request(&out, &r) < 0)
-        return -1;
-    c->may_go = out.n;
-    if (buf_append(&out, c->in.p + head->length, rest) < 0)
-        return -1;
-    buf_free(&c->in);
-    c->in = out;
-    out = (struct buf)BUF_INIT(0);
-    c->plain_http = true;
-    c->body_done = false;
-    return 0;
+/* The request may go to c->host: what of secrets? */
+static void
+go_with_secrets(struct conn *c, const struct http1_head *head)
+{
+    const struct binding_request r = { .tls = c->tls, .host = c->host, .port = c->port, .method = head->method,
+                                       .path = head->path };
+
+    switch (inject_request(&c->inject, head, &r)) {
+    case INJECT_GO: go(c); break;
+    case INJECT_WAIT: break;
+    case INJECT_REFUSE: refuse_secret(c); break;
+    }
+}
+
+static bool
+same_place(const struct conn *c, const struct host *host, uint16_t port)
+{
+    return c->port == port && c->host.n == host->n && memcmp(c->host.name, host->name, host->n) == 0;
 }
 
 static void
@@ -70,133 +113,215 @@ connect_request(struct conn *c, const struct http1_head *head)
     struct decide_request request = { .via = DECIDE_CONNECT, .host = head->authority.host,
                                       .port = head->authority.port };
     struct decide_verdict verdict;
-    struct ip ip;
-    bool literal;
 
-    c->speech = SPEECH_CONNECT;
-    c->port = head->authority.port;
     decide(c->e->rules, &request, &verdict);
     log_decision(c->e, &request, &verdict);
+    if (verdict.kind != DECIDE_ALLOW) {
+        refuse(c, &request, &verdict);
+        return;
+    }
+    exchange_hang_up(&c->x);
     c->host = verdict.host;
-    literal = verdict.host.is_ip;
-    ip = verdict.host.ip;
-    buf_consume(&c->in, head->length);
-    if (verdict.kind != DECIDE_ALLOW)
-        conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
-    else if (verdict.inspect)
-        conn_refuse(c, "cannot-inspect", "a rule asks for more than can be seen in a tunnel", verdict.rule);
-    else
-        conn_go(c, literal ? &ip : NULL);
+    c->port = request.port;
+    c->inspect = verdict.inspect;
+    exchange_leave(&c->x);
 }
 
 static void
-plain_request(struct conn *c, const struct http1_head *head, bool dialled)
+plain_request(struct conn *c, const struct http1_head *head)
 {
     struct decide_request request = { .via = DECIDE_HTTP, .host = head->authority.host, .port = head->authority.port,
                                       .method = head->method, .path = head->path };
     struct decide_verdict verdict;
-    struct host meant = c->host;
 
     if (request.port == 0)
-        request.port = 80;
+        request.port = c->tls ? 443 : 80;
     decide(c->e->rules, &request, &verdict);
     log_decision(c->e, &request, &verdict);
-    c->host = verdict.host;
-    if (!dialled)
-        c->port = request.port;
     if (verdict.kind != DECIDE_ALLOW) {
-        conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
-    } else if ((dialled || c->came == CAPTURE_HTTP) &&
-               (meant.n != c->host.n || memcmp(meant.name, c->host.name, meant.n) != 0 || request.port != c->port)) {
+        refuse(c, &request, &verdict);
+    } else if (same_place(c, &verdict.host, request.port)) {
+        go_with_secrets(c, head);
+    } else if (c->one_host) {
         deny(c, &request, "http-name-mismatch", "the request names another host than the connection was made to");
-    } else if (rewrite(c, head) < 0) {
-        deny(c, &request, "http-rewrite", "the request cannot be passed on");
-    } else if (dialled) {
-        conn_relay(c);
     } else {
-        conn_go(c, verdict.host.is_ip ? &verdict.host.ip : NULL);
+        exchange_hang_up(&c->x);
+        c->host = verdict.host;
+        c->port = request.port;
+        go_with_secrets(c, head);
     }
+}
+
+/* --- the exchange's owner ---------------------------------------------------------------------------------------- */
+
+static void
+on_fault(struct exchange *x, enum http1_result result)
+{
+    struct conn *c = x->ctx;
+    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = http1_word(result), .detail = "" };
+
+    log_decision(c->e, &request, &verdict);
+}
+
+static void
+on_request(struct exchange *x, const struct http1_head *head)
+{
+    struct conn *c = x->ctx;
+    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    enum http1_scheme scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP;
+
+    c->any_request = true;
+    if (c->failed) {
+        c->failed = false;      /* the next request tries again */
+        exchange_refuse(x, &c->failure);
+    } else if (head->form == HTTP1_AUTHORITY && !c->one_host)
+        connect_request(c, head);
+    else if (head->form == HTTP1_AUTHORITY || (head->form == HTTP1_ABSOLUTE && head->scheme != scheme) ||
+             (!c->one_host && head->form != HTTP1_ABSOLUTE) || head->authority.kind == HTTP1_HOST_NONE)
+        deny(c, &request, http1_word(HTTP1_TARGET_FORM), "this is not how a request is put here");
+    else
+        plain_request(c, head);
+}
+
+static void
+on_hang_up(struct exchange *x)
+{
+    struct conn *c = x->ctx;
+
+    tls_drop_server(c);
+    x->server = (struct stream){ .fd = -1 };
+}
+
+static void
+on_dial(struct exchange *x)
+{
+    conn_go(x->ctx, NULL);
+}
+
+static const struct exchange_owner owner = {
+    .request = on_request, .fault = on_fault, .hang_up = on_hang_up, .dial = on_dial,
+};
+
+/* --- the connection ---------------------------------------------------------------------------------------------- */
+
+/* It was a CONNECT, and allowed. */
+static void
+leave(struct conn *c)
+{
+    buf_free(&c->in);
+    c->in = c->x.up.in;
+    c->x.up.in = (struct buf)BUF_INIT(0);
+    exchange_free(&c->x);
+    c->http = false;
+    c->speech = SPEECH_CONNECT;
+    conn_go(c, NULL);
+}
+
+/* The client must see that something is missing. */
+static void
+reset(struct conn *c)
+{
+    const struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
+
+    if (c->client.fd >= 0)
+        (void)setsockopt(c->client.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    conn_end(c);
+}
+
+void
+http_event(struct conn *c, bool client, bool server)
+{
+    struct loop *loop = &c->e->loop;
+
+    switch (exchange_step(&c->x, client, server)) {
+    case EXCHANGE_LIVE:
+        if (c->state != CONN_EXCHANGE)
+            return;         /* it dials, and there is nothing to do before that has ended */
+        c->deadline_ms = c->x.deadline_ms;
+        if (loop_watch(loop, &c->client, exchange_client_events(&c->x)) < 0 ||
+            loop_watch(loop, &c->server, exchange_server_events(&c->x)) < 0)
+            conn_end(c);
+        break;
+    case EXCHANGE_DONE:
+        if (c->tls && !c->any_request)
+            tls_left(c);
+        conn_linger(c);
+        break;
+    case EXCHANGE_BROKEN: reset(c); break;
+    case EXCHANGE_LEFT: leave(c); break;
+    case EXCHANGE_FREED: break;
+    }
+}
+
+static void
+begin(struct conn *c)
+{
+    exchange_init(&c->x, &owner, c, c->client.fd, &c->e->loop.now_ms);
+    inject_init(&c->inject, c->e->vault, &secrets, c);
+    if (c->e->vault != NULL) {
+        c->x.filter = &inject_filter;
+        c->x.filter_ctx = &c->inject;
+    }
+    c->http = true;
+    c->state = CONN_EXCHANGE;
+}
+
+void
+http_intercepted(struct conn *c)
+{
+    begin(c);
+    c->one_host = true;
+    c->x.client.tls = c->client_tls;
+    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    http_event(c, true, false);
 }
 
 void
 http_first(struct conn *c)
 {
-    struct http1_head head;
-    enum http1_result result;
-    bool transparent = c->came == CAPTURE_HTTP, dialled = c->state == CONN_INNER;
+    struct exchange *x = &c->x;
+    bool tunnel = c->state == CONN_INNER;
 
-    if (!http1_worth_parsing(c->in.p, c->in.n, c->seen, HTTP1_HEAD_MAX) && !c->client_eof)
-        return;
-    c->seen = c->in.n;
-    result = http1_parse_request(c->in.p, c->in.n, &head);
-    if (result == HTTP1_MORE) {
-        if (c->client_eof)
-            conn_end(c);
-        return;
-    }
-    if (transparent && !c->held) {
+    if (c->came == CAPTURE_HTTP && !c->held) {
         c->host = (struct host){ .is_ip = true, .ip = c->meant };
         c->host.n = ip_format(&c->meant, c->host.name);
     }
-    c->is_head = result == HTTP1_OK && str_eq_c(head.method, "HEAD");
-    if (result != HTTP1_OK)
-        bad_request(c, result);
-    else if (head.form == HTTP1_AUTHORITY && !transparent && !dialled)
-        connect_request(c, &head);
-    else if (head.form == HTTP1_AUTHORITY || (head.form == HTTP1_ABSOLUTE && head.scheme != HTTP1_SCHEME_HTTP) ||
-             (!transparent && !dialled && head.form != HTTP1_ABSOLUTE) || head.authority.kind == HTTP1_HOST_NONE)
-        bad_request(c, HTTP1_TARGET_FORM);
-    else
-        plain_request(c, &head, dialled);
+    begin(c);
+    c->one_host = tunnel || c->came == CAPTURE_HTTP;
+    if (tunnel)
+        x->server.fd = c->server.fd;
+    x->up.eof = c->client_eof;
+    if (buf_append(&x->up.in, c->in.p, c->in.n) < 0) {
+        conn_end(c);
+        return;
+    }
+    buf_free(&c->in);
+    http_event(c, false, false);
 }
 
-int
-http_pass_body(struct conn *c)
+void
+http_dialled(struct conn *c)
 {
-    /* what may go out: the head, and as much after it as is body */
-    /* a fast pair of peers gives way to the others after so many rounds */
-    for (int round = 0; round < ROUNDS; round++) {
-        struct str data;
-        size_t used = 0;
-        ssize_t n = 0;
+    c->state = CONN_EXCHANGE;
+    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
+    exchange_go(&c->x);
+    http_event(c, false, false);
+}
 
-        while (!c->body_done) {
-            enum http1_result result =
-                http1_body_next(&c->body, c->in.p + c->may_go, c->in.n - c->may_go, &data, &used);
-            c->may_go += used;
-            c->body_done = result == HTTP1_OK;
-            if (result != HTTP1_OK && result != HTTP1_MORE)
-                return -1;
-            if (c->may_go == c->in.n)
-                break;
-        }
-        if (c->may_go > 0) {
-            n = send(c->server.fd, c->in.p, c->may_go, MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return 0;
-            if (n < 0) {
-                conn_up_broken(c);
-                continue;
-            }
-            buf_consume(&c->in, (size_t)n);
-            c->may_go -= (size_t)n;
-            c->up.moved += (uint64_t)n;
-            continue;
-        }
-        if (c->body_done) {
-            /* a second request behind it is nobody's; it is read away, since bytes that nobody took would turn our end
-             * into a reset, which could cost the client the answer */
-            buf_reset(&c->in);
-            if (!c->client_eof)
-                n = conn_read(c);
-            buf_reset(&c->in);
-            return n < 0 ? -1 : 1;
-        }
-        n = conn_read(c);
-        if (n < 0 || c->client_eof)
-            return -1;
-        if (n == 0)
-            return 1;
-    }
-    return c->in.n > 0 ? 0 : 1;
+void
+http_failed(struct conn *c, const struct answer *answer)
+{
+    c->state = CONN_EXCHANGE;
+    exchange_refuse(&c->x, answer);
+    if (!c->x.asking)
+        http_event(c, false, false);
+}
+
+void
+http_timeout(struct conn *c)
+{
+    exchange_timeout(&c->x);
+    http_event(c, false, false);
 }

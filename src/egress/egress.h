@@ -21,6 +21,8 @@
 #define EGRESS_CONNS_MAX 1024       /* more wait in the listeners' queues; each may hold some 3 MiB of kernel memory */
 
 struct conn;
+struct tls_ctx;
+struct vault_client;
 
 struct egress {
     struct loop loop;
@@ -28,6 +30,9 @@ struct egress {
     struct fake_table *fakes;
     struct decide_rules *rules;
     struct watch listeners[CAPTURE_LISTENERS];
+    struct vault_client *vault; /* NULL: this run has no secrets, and no TLS is opened */
+    struct watch vault_watch;
+    struct tls_ctx *tls;
     struct watch control;       /* the supervisor: its end is ours; decisions go there */
     struct conn *conns;         /* live */
     struct conn *ended;         /* to be freed after this round */
@@ -49,8 +54,13 @@ void conn_tick(struct egress *e);       /* deadlines */
 void conn_make_room(struct egress *e);  /* accept again, when that had stopped */
 void conn_free_ended(struct egress *e);
 void conn_close_all(struct egress *e);
+/* Those secrets (vault/client.h) were revoked: what used one ends. */
+void conn_revoked(struct egress *e, uint32_t mask);
 
 /* log.c: tell the supervisor what was decided. Never blocks; what does not fit is counted. */
 void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
+/* ... that the secret @name was the cause of; @critical: it was on its way to where it must not go. */
+void log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+                const char *name, bool critical);
 
 #endif

@@ -15,7 +15,7 @@
  *                              body ─────────────────────► filter.request_body ──────────────► server
  *      client ◄── filter.response_head, filter.response_body ◄── bytes of the server
  *
- * Responses: 1xx pass (not to HTTP/1.0), 101 only when an upgrade to WebSocket was passed on, and then the rest is raw
+ * Responses: 1xx pass (not to HTTP/1.0; without their fields where there is a filter), 101 only when an upgrade to WebSocket was passed on, and then the rest is raw
  * bytes in both directions. A final answer that comes before the request's body has ended ends the connection behind
  * it: whether the client still sends that body is not known. A kept server connection that turns out to have ended is
  * replaced once, for a request without body whose method may be repeated and of whose answer no byte has come.
@@ -48,6 +48,7 @@ struct exchange;
 
 enum exchange_body {
     EXCHANGE_BODY_PASS,         /* as it comes, with the framing it came with */
+    EXCHANGE_BODY_SAME,         /* through the filter, which keeps its length, so that it goes out as it was announced */
     EXCHANGE_BODY_STREAM,       /* through the filter as it comes; its length may change, so it goes out chunked */
     EXCHANGE_BODY_WHOLE,        /* requests only: collected first, filtered in one piece, sent with its new length */
 };
@@ -124,11 +125,20 @@ struct exchange_way {
     struct http1_body body;
     enum http1_framing framing; /* that it goes out with */
     bool filtered, raw;         /* raw: framing bytes pass with it */
-    bool body_done;             /* the last of it is in @held or has passed */
+    bool body_done;             /* the last of it has come */
     bool eof;                   /* nothing more comes */
+    bool held_last;             /* ... and what is held is the end of it */
     bool broken;                /* the other end takes nothing more: what comes is dropped */
     bool finished;              /* the other end was told that nothing follows */
     uint64_t moved;
+};
+
+enum exchange_result {
+    EXCHANGE_LIVE,
+    EXCHANGE_DONE,              /* over, in order: all is said, close the client connection behind it */
+    EXCHANGE_BROKEN,            /* over, and the client must not take what it got for whole: reset */
+    EXCHANGE_LEFT,              /* exchange_leave() was called */
+    EXCHANGE_FREED,             /* a callback freed it: touch nothing */
 };
 
 /* Fields are the exchange's, but for the two streams, which the owner sets: fd -1 when there is no server. */
@@ -144,7 +154,7 @@ struct exchange {
     enum exchange_response response;
     struct exchange_way up, down;
     struct buf whole;           /* a request body that is being collected */
-    struct buf again;           /* a request that may have to be sent a second time */
+    struct buf again;           /* a request's head that may have to be sent, or written, a second time */
     size_t seen;                /* bytes of up.in, and */
     size_t seen_down;           /* of down.in that were parsed in vain */
     size_t head_length;         /* of the request that is asked about */
@@ -156,7 +166,9 @@ struct exchange {
     bool server_keeps;
     bool answered;              /* bytes of the answer came */
     bool closing;               /* the client connection ends behind this answer */
-    bool asking, over;
+    bool asking;                /* in owner.request or owner.dial: the step goes on afterwards */
+    bool ready;                 /* the step ended although the next request is here */
+    enum exchange_result result;
 };
 
 /* --- its life ---------------------------------------------------------------------------------------------------- */
@@ -172,16 +184,10 @@ void exchange_go(struct exchange *x);
 void exchange_refuse(struct exchange *x, const struct answer *answer);
 /* It is no request of an exchange (CONNECT): its head is dropped and what came behind it stays in x->up.in. */
 void exchange_leave(struct exchange *x);
+/* Close the server connection, which leads to another place than the next request, say. */
+void exchange_hang_up(struct exchange *x);
 /* A request waits for the owner's word. */
 bool exchange_asks(const struct exchange *x);
-
-enum exchange_result {
-    EXCHANGE_LIVE,
-    EXCHANGE_DONE,              /* over, in order: all is said, close the client connection behind it */
-    EXCHANGE_BROKEN,            /* over, and the client must not take what it got for whole: reset */
-    EXCHANGE_LEFT,              /* exchange_leave() was called */
-    EXCHANGE_FREED,             /* a callback freed it: touch nothing */
-};
 
 /* Do what can be done now. @client, @server: an event came for that socket (else it is not read from). */
 enum exchange_result exchange_step(struct exchange *x, bool client, bool server);

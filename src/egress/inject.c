@@ -397,7 +397,7 @@ static int
 response_head(void *ctx, const struct http1_head *head, struct exchange_edit *edit)
 {
     struct inject *j = ctx;
-    bool body = head->framing != HTTP1_BODY_NONE;
+    bool body = head->framing != HTTP1_BODY_NONE && !(head->framing == HTTP1_BODY_LENGTH && head->body_length == 0);
     enum unpack_kind kind = body ? packing(head) : UNPACK_PLAIN;
 
     if (j->down == NULL)

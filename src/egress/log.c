@@ -25,15 +25,23 @@ put_text(json_t *o, const char *key, struct str s)
         json_object_set_new(o, key, text);
 }
 
-void
-log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict)
+static void
+tell(struct egress *e, json_t *o)
 {
-    json_t *o;
-    char *text;
+    char *text = json_dumps(o, JSON_COMPACT);
 
-    if (e->control.fd < 0)
-        return;
-    o = json_object();
+    json_decref(o);
+    /* a supervisor that does not read loses entries, and learns how many */
+    if (text != NULL && send(e->control.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        e->unsaid++;
+    free(text);
+}
+
+static json_t *
+entry(const struct decide_request *request, const struct decide_verdict *verdict)
+{
+    json_t *o = json_object();
+
     json_object_set_new(o, "verdict", json_string(kind_names[verdict->kind]));
     json_object_set_new(o, "via", json_string(via_names[request->via]));
     put_text(o, "host", verdict->host.n > 0 ? (struct str){ verdict->host.name, verdict->host.n } : request->host);
@@ -42,10 +50,27 @@ log_decision(struct egress *e, const struct decide_request *request, const struc
     put_text(o, "rule", verdict->rule);
     if (verdict->reason != NULL)
         json_object_set_new(o, "reason", json_string(verdict->reason));
-    text = json_dumps(o, JSON_COMPACT);
-    json_decref(o);
-    /* a supervisor that does not read loses entries, and learns how many */
-    if (text != NULL && send(e->control.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        e->unsaid++;
-    free(text);
+    return o;
+}
+
+void
+log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict)
+{
+    if (e->control.fd >= 0)
+        tell(e, entry(request, verdict));
+}
+
+void
+log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+           const char *name, bool critical)
+{
+    json_t *o;
+
+    if (e->control.fd < 0)
+        return;
+    o = entry(request, verdict);
+    put_text(o, "secret", str_of(name));
+    if (critical)
+        json_object_set_new(o, "level", json_string("critical"));
+    tell(e, o);
 }

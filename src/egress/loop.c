@@ -43,6 +43,8 @@ loop_watch(struct loop *l, struct watch *w, uint32_t events)
         return 0;
     if (epoll_ctl(l->epoll, how, w->fd, &e) < 0)
         return -1;
+    if (how == EPOLL_CTL_ADD)
+        w->since = l->round;
     w->events = events;
     return 0;
 }
@@ -65,12 +67,14 @@ loop_round(struct loop *l, int ms, struct err *err)
     int n = epoll_wait(l->epoll, came, BATCH, ms);
 
     l->now_ms = loop_clock_ms();
+    l->round++;
     if (n < 0)
         return errno == EINTR ? 0 : err_sys(err, errno, "egress.loop", "epoll_wait");
     for (int i = 0; i < n; i++) {
         struct watch *w = came[i].data.ptr;
-        /* an earlier callback of this round may have ended it */
-        if (w->fd >= 0 && w->events != 0)
+        /* an earlier callback of this round may have ended it; one that was added since has another descriptor, and
+         * what came is not about that */
+        if (w->fd >= 0 && w->events != 0 && w->since != l->round)
             w->ready(w, came[i].events);
     }
     return 0;

@@ -14,6 +14,7 @@ typedef void watch_fn(struct watch *w, uint32_t events);    /* EPOLLIN ... */
 struct watch {
     int fd;             /* -1: none */
     uint32_t events;    /* what epoll was told; 0: not watched now */
+    uint64_t since;     /* the round in which epoll was told of it */
     watch_fn *ready;
     void *owner;
 };
@@ -23,6 +24,7 @@ struct watch {
 struct loop {
     int epoll;
     uint64_t now_ms;    /* of this round */
+    uint64_t round;
 };
 
 int loop_init(struct loop *l, struct err *err);
