@@ -72,14 +72,15 @@ LAYERS = {
     'base': set(),
     'match': {'base'},
     'policy': {'base', 'match'},
-    'egress': {'base', 'match', 'policy', 'wall'},
+    'vault': {'base', 'match', 'wire', 'wall'},
+    'egress': {'base', 'match', 'policy', 'wall', 'vault'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},
     'workspace': {'base', 'match', 'policy', 'wall'},
     'engine': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace'},
     'probe': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'engine'},
-    'cli': {'base', 'match', 'policy', 'egress', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
+    'cli': {'base', 'match', 'policy', 'vault', 'egress', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
 }
 
 EXCEPTIONS = ('file-length', 'function-length', 'banned')

@@ -23,7 +23,7 @@
 #include "cli/session_priv.h"
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
-#define MESSAGE_MAX  1024
+#define MESSAGE_MAX  8192
 #define ENTRY_MAX    4096
 
 /* Where the program is: beside cloche's folder in a build tree, in libexec when installed. */
@@ -48,9 +48,9 @@ find_program(char out[PATH_MAX], struct err *err)
 }
 
 static _Noreturn void
-child(const char *program, int control, const int listeners[CAPTURE_LISTENERS])
+child(const char *program, int control, const int listeners[CAPTURE_LISTENERS], int vault)
 {
-    int high[1 + CAPTURE_LISTENERS], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int high[2 + CAPTURE_LISTENERS], n = 1 + CAPTURE_LISTENERS + (vault >= 0), null = open("/dev/null", O_RDWR | O_CLOEXEC);
     char name[] = "cloche-egress";
     char *const argv[] = { name, NULL }, *const env[] = { NULL };
     sigset_t none;
@@ -61,10 +61,11 @@ child(const char *program, int control, const int listeners[CAPTURE_LISTENERS])
     high[0] = fcntl(control, F_DUPFD_CLOEXEC, FD_HIGH);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         high[1 + i] = fcntl(listeners[i], F_DUPFD_CLOEXEC, FD_HIGH);
-    for (int i = 0; i < 1 + CAPTURE_LISTENERS; i++)
+    high[1 + CAPTURE_LISTENERS] = vault >= 0 ? fcntl(vault, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
+    for (int i = 0; i < n; i++)
         if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
             _exit(1);
-    (void)io_close_from(4 + CAPTURE_LISTENERS);
+    (void)io_close_from(3 + n);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
@@ -95,6 +96,22 @@ say_list(int control, char kind, const struct policy_list *list, struct err *err
     return 0;
 }
 
+/* It gets the vault, and what it trusts beside the host's certificates in connections that it opens. */
+static int
+say_vault(struct live *l, struct err *err)
+{
+    const struct policy_list *files = &l->s->policy->extra_ca;
+    char message[MESSAGE_MAX];
+
+    close_fd(&l->vault_for_egress);
+    for (size_t i = 0; i < files->n; i++) {
+        int n = snprintf(message, sizeof(message), "C%s", files->v[i].value);
+        if (say(l->egress, message, (size_t)n, err) < 0)
+            return -1;
+    }
+    return say(l->egress, "V", 1, err);
+}
+
 int
 egress_start(struct live *l, struct err *err)
 {
@@ -113,10 +130,12 @@ egress_start(struct live *l, struct err *err)
     if (l->egress_pid < 0)
         return err_sys(err, errno, "egress.start", "fork");
     if (l->egress_pid == 0)
-        child(program, theirs, l->sb->listeners);
+        child(program, theirs, l->sb->listeners, l->vault_for_egress);
     /* ours go: when egress ends, whoever connects is refused at once */
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&l->sb->listeners[i]);
+    if (l->vault_for_egress >= 0 && say_vault(l, err) < 0)
+        return -1;
     if ((p->srt && say(l->egress, "S", 1, err) < 0) || say_list(l->egress, 'A', &p->allow_domains, err) < 0 ||
         say_list(l->egress, 'D', &p->deny_domains, err) < 0)
         return -1;

@@ -33,6 +33,7 @@ struct live {
     struct copy copies[2];      /* stdout, stderr */
     int egress;                 /* control socket of cloche-egress; -1: no network by name */
     pid_t egress_pid;
+    int vault_for_egress;       /* the end of the vault's socket that cloche-egress gets; -1: no vault in this run */
     int feed;                   /* non-blocking write end of the pipe that stands for a file as stdin; -1 */
     struct buf waiting[2];      /* relayed output that its reader did not take yet; nothing more is asked for then */
     bool sent;                  /* EXEC is with the guest: what the command did is the user's */

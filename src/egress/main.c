@@ -2,7 +2,8 @@
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET) and the listeners from 4 on, in
  * the order of wall/capture.h. The supervisor says its rules, one message each ("A" or "D", the pattern, a NUL, the
- * origin's name), "S" when they are in the SRT dialect (before any rule), then "G". From then on it only listens, and
+ * origin's name), "S" when they are in the SRT dialect (before any rule), "V" when the vault's socket follows the
+ * listeners, with "C" a file of certificates to trust beside the host's, then "G". From then on it only listens, and
  * its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
@@ -19,16 +20,22 @@
 #include "base/cleanup.h"
 #include "egress/confine.h"
 #include "egress/egress.h"
+#include "egress/vault_end.h"
 #include "wall/addresses.h"
 
 #define FD_CONTROL   3
 #define FD_LISTENERS 4
-#define MESSAGE_MAX  1024
+#define FD_VAULT     (FD_LISTENERS + CAPTURE_LISTENERS)
+#define MESSAGE_MAX  8192
+#define EXTRA_MAX    64
 #define TICK_MS      500
 
 static struct egress egress;
 static struct decide_rules rules = DECIDE_RULES_INIT;
 static struct ip own[ADDRESSES_MAX];
+static const char *extra[EXTRA_MAX];        /* files of certificates */
+static size_t n_extra;
+static bool with_vault;
 
 static int
 add_rule(const char *message, size_t n, struct err *err)
@@ -49,6 +56,15 @@ add_rule(const char *message, size_t n, struct err *err)
 }
 
 static int
+add_extra(const char *message, size_t n, struct err *err)
+{
+    if (n_extra == EXTRA_MAX)
+        return err_set(err, ERR_LIMIT, "egress.trust", "more than %d files of certificates to trust", EXTRA_MAX);
+    extra[n_extra] = strndup(message + 1, n - 1);
+    return extra[n_extra++] != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
+}
+
+static int
 read_rules(struct err *err)
 {
     char message[MESSAGE_MAX];
@@ -64,6 +80,12 @@ read_rules(struct err *err)
             return 0;
         if (n == 1 && message[0] == 'S')
             rules.srt = true;
+        else if (n == 1 && message[0] == 'V')
+            with_vault = true;
+        else if (n > 1 && (size_t)n < sizeof(message) && message[0] == 'C') {
+            if (add_extra(message, (size_t)n, err) < 0)
+                return -1;
+        }
         else if (n < 3 || (size_t)n == sizeof(message) || (message[0] != 'A' && message[0] != 'D'))
             return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule");
         else if (add_rule(message, (size_t)n, err) < 0)
@@ -108,6 +130,8 @@ set_up(struct egress *e, struct err *err)
     e->control = (struct watch){ .fd = FD_CONTROL, .owner = e, .ready = on_control };
     if (loop_watch(&e->loop, &e->control, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.control", "descriptor %d", FD_CONTROL);
+    if (with_vault && vault_end_open(e, FD_VAULT, extra, n_extra, err) < 0)
+        return -1;
     if (confine(err) < 0)
         return -1;
     /* from here on there is nothing to say that the supervisor does not hear over the control socket */
@@ -144,6 +168,7 @@ main(void)
     r = set_up(&egress, &err) < 0 ? -1 : serve(&egress, &err);
     if (r < 0)
         fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);
+    vault_end_close(&egress);
     resolver_free(egress.resolver);
     fake_free(egress.fakes);
     decide_rules_free(&rules);

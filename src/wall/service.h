@@ -1,0 +1,30 @@
+/* wall/service.h: what cloche's own helper processes give up before they touch anything untrusted
+ *
+ * The opposite of the sandbox's filter (wall/seccomp.h): a short list for one program of ours, and whatever is not on it
+ * ends the process, for it can only be an attacker's.
+ */
+#ifndef CLOCHE_WALL_SERVICE_H
+#define CLOCHE_WALL_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "wall/landlock.h"
+
+#define SERVICE_CALLS_MAX 120
+
+struct service_plan {
+    const unsigned *calls;                  /* system calls that stay (SYS_*), at most SERVICE_CALLS_MAX */
+    size_t n_calls;
+    bool inet_sockets;                      /* socket(2) stays, for AF_INET and AF_INET6; otherwise it goes */
+    const struct landlock_rule *files;      /* what can still be opened, where the kernel has Landlock */
+    size_t n_files;
+};
+
+/* As root become nobody; not dumpable, no core; no capability, no_new_privs; Landlock; then the filter (not under
+ * AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights, service.filter ...). One
+ * thread. */
+int service_confine(const struct service_plan *plan, struct err *err);
+
+#endif
