@@ -270,8 +270,8 @@ supervise(struct live *l, struct err *err)
 int
 session_run(const struct session *s, struct session_result *r, struct err *err)
 {
-    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .egress = -1, .vault_for_egress = -1,
-                      .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
+    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .egress = -1,
+                      .vault_for_egress = -1, .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     sigset_t old;
     int result;
 
