@@ -6,7 +6,7 @@
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
  *   LEAF, TLS_UP, TLS_DOWN   its TLS is opened: certificate, server's handshake, client's         conn_tls.c
  *   RELAY      bytes pass
- *   EXCHANGE   requests and answers pass, each request decided by itself; it resolves and dials in between   conn_http.c
+ *   EXCHANGE   requests and answers pass, each request decided by itself; it may dial in between   conn_http.c
  *   LINGER     refused: the answer is out, what the client still sends is read away, so that it can read the answer
  *   ENDED      to be freed after this round
  */

@@ -24,6 +24,18 @@ struct conn;
 struct tls_ctx;
 struct vault_client;
 
+#define LOG_SEEN 64         /* allowed ways that are counted instead of told again */
+
+/* A decision that was told. */
+struct log_seen {
+    enum decide_via via;
+    uint16_t port;
+    const char *reason;         /* NULL: none here */
+    char host[HOST_NAME_MAX_LEN], method[32], rule[HOST_TEXT_MAX];
+    size_t host_n, method_n, rule_n;
+    uint64_t more;              /* times since then */
+};
+
 struct egress {
     struct loop loop;
     struct resolver *resolver;
@@ -37,6 +49,7 @@ struct egress {
     struct conn *conns;         /* live */
     struct conn *ended;         /* to be freed after this round */
     size_t n_conns;
+    struct log_seen seen[LOG_SEEN];
     uint64_t unsaid;            /* decisions that the supervisor did not take */
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
     size_t full_at;             /* connections at that time */
@@ -62,5 +75,6 @@ void log_decision(struct egress *e, const struct decide_request *request, const 
 /* ... that the secret @name was the cause of; @critical: it was on its way to where it must not go. */
 void log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
                 const char *name, bool critical);
+void log_tick(struct egress *e);        /* how often what was told has been repeated */
 
 #endif

@@ -150,11 +150,13 @@ serve(struct egress *e, struct err *err)
         if (e->loop.now_ms - ticked >= TICK_MS) {
             ticked = e->loop.now_ms;
             conn_tick(e);
+            log_tick(e);
         }
         conn_free_ended(e);
         conn_make_room(e);
     }
     conn_close_all(e);
+    log_tick(e);
     return 0;
 }
 

@@ -5,6 +5,7 @@ at public and at forbidden addresses. The servers are threads of the test proces
 namespace, where a socket stays. A packet socket there writes down all that arrives, so a test can say what did not.
 Nothing outlives the process: namespaces go with their last descriptor. Needs root.
 """
+import base64
 import contextlib
 import ctypes
 import hashlib
@@ -108,9 +109,30 @@ class Site(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def websocket(self):
+        """Every frame back to who sent it, without its mask, until one says close (RFC 6455)."""
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.end_headers()
+        self.close_connection = True
+        while len(head := self.rfile.read(2)) == 2:
+            wide = {126: 2, 127: 8}.get(head[1] & 127, 0)
+            length = self.rfile.read(wide)
+            size = int.from_bytes(length, "big") if wide else head[1] & 127
+            mask, data = self.rfile.read(4), self.rfile.read(size)
+            self.wfile.write(bytes([head[0], head[1] & 127]) + length +
+                             bytes(b ^ mask[i & 3] for i, b in enumerate(data)))
+            if head[0] & 15 == 8:
+                return
+
     def do_GET(self):
         self.note()
-        if self.path.startswith("/bytes/"):
+        if self.path == "/ws" and self.headers.get("Upgrade") == "websocket":
+            self.websocket()
+        elif self.path.startswith("/bytes/"):
             self.reply(payload(int(self.path[7:])))
         elif self.path.startswith("/git/"):
             file = (self.server.net.root / self.path.split("?")[0][1:]).resolve()
