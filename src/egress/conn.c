@@ -494,16 +494,6 @@ on_server(struct watch *w, uint32_t events)
 }
 
 void
-conn_revoked(struct egress *e, uint32_t mask)
-{
-    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
-        next = c->next;
-        if (c->inject.used & mask)
-            conn_end(c);
-    }
-}
-
-void
 conn_tick(struct egress *e)
 {
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {

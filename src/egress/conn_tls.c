@@ -243,6 +243,16 @@ tls_timeout(struct conn *c)
 }
 
 void
+conn_revoked(struct egress *e, uint32_t mask)
+{
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->inject.used & mask)
+            conn_end(c);
+    }
+}
+
+void
 tls_free(struct conn *c)
 {
     if (c->ticket != 0)

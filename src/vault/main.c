@@ -1,0 +1,53 @@
+/* vault/main.c: cloche-vault: the process that holds secrets
+ *
+ * Started by cloche run with the supervisor's socket at descriptor 3 and nothing else, or by `cloche secret`, whose words
+ * it gets. Either way nobody can read its memory, and it leaves no core.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "vault/cmd.h"
+#include "vault/serve.h"
+
+#define FD_SUPERVISOR 3
+
+static int
+harden(void)
+{
+    const struct rlimit none = { 0, 0 };
+    struct rlimit lock = { RLIM_INFINITY, RLIM_INFINITY };
+
+    /* root's: everything is locked, also what a library copies somewhere; others have the locked heap of seal.c */
+    if (setrlimit(RLIMIT_MEMLOCK, &lock) == 0)
+        (void)mlockall(MCL_CURRENT | MCL_FUTURE);
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ? -1 : 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+
+    if (harden() < 0) {
+        perror("cloche-vault");
+        return 1;
+    }
+    if (argc > 1 && strcmp(argv[1], "secret") == 0)
+        return vault_cmd(argc - 1, argv + 1);
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    if (argc > 1 || fcntl(FD_SUPERVISOR, F_GETFD) < 0) {
+        fprintf(stderr, "cloche-vault is started by cloche; see `cloche secret --help`\n");
+        return 1;
+    }
+    if (vault_serve(FD_SUPERVISOR, &err) == 0)
+        return 0;
+    fprintf(stderr, "cloche: %s\n        %s%s[%s]\n", err.msg, err.hint, err.hint[0] != '\0' ? "  " : "", err.code);
+    return 1;
+}
