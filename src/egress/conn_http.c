@@ -272,6 +272,7 @@ http_intercepted(struct conn *c)
 {
     begin(c);
     c->one_host = true;
+    c->any_request = false;     /* CONNECT was one */
     c->x.client.tls = c->client_tls;
     c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
     http_event(c, true, false);

@@ -137,10 +137,11 @@ one_field(struct buf *text, const struct http1_field *field, struct str v, const
     return v;
 }
 
+/* Among those from @first on. */
 static bool
-is_dropped(const struct exchange_edit *edit, struct str name)
+is_dropped(const struct exchange_edit *edit, size_t first, struct str name)
 {
-    for (size_t i = 0; i < edit->n_drop; i++)
+    for (size_t i = first; i < edit->n_drop; i++)
         if (http1_equal(edit->drop[i], name))
             return true;
     return false;
@@ -161,16 +162,16 @@ fields(const struct http1_head *head, const struct inject_pair *pairs, size_t n,
             if (values[i].p == NULL)
                 return -1;
         }
-        if (values[i].p == field->value.p || is_dropped(edit, field->name))
+        if (values[i].p == field->value.p || is_dropped(edit, before, field->name))
             continue;
         if (edit->n_drop == EXCHANGE_EDITS_MAX)
             return -1;
         edit->drop[edit->n_drop++] = field->name;
     }
     /* dropping takes every field of the name: those that did not change come back too */
-    for (size_t i = 0; edit->n_drop > before && i < head->n_fields; i++) {
+    for (size_t i = 0; i < head->n_fields; i++) {
         const struct http1_field *field = &head->fields[i];
-        if (field->hop || !is_dropped(edit, field->name))
+        if (field->hop || !is_dropped(edit, before, field->name))
             continue;
         if (edit->n_add == EXCHANGE_EDITS_MAX)
             return -1;

@@ -1,8 +1,8 @@
 """TLS that is opened: secrets go in and do not come out, bad servers are told of, and nothing else is touched."""
 import base64
-import gzip
 import json
 import os
+import re
 
 import pytest
 
@@ -124,7 +124,9 @@ def test_git_with_basic(vaulted, has):
 
 
 def test_host_view(vaulted):
-    result = vaulted.secret().sh(CURL, flags=["--view", "host"])
+    v = vaulted.secret()
+    result = v.online.cloche("run", "--view", "host", "--allow-domain", OK, *v.flags, "--", "/bin/sh", "-c", CURL,
+                             env=v.env)
     assert result.ok and VALUE not in result.out, result
     assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
 
@@ -212,11 +214,12 @@ def test_an_echo_is_scrubbed(vaulted, how):
     script = f'curl -sS -i --raw -H "Authorization: Bearer $TOK" "https://ok.example.org/mirror/{how}"; echo; echo $TOK'
     result = vaulted.secret().sh(script)
     assert result.ok and fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"], result
-    assert VALUE not in result.out and VALUE.encode() not in base64.b64decode(
-        "".join(c for c in result.out if c.isalnum() or c in "+/") + "=" * 3, validate=False)
-    text = result.out
-    for unframed in (text, text.replace("\r\n", "\n")):
-        assert VALUE not in "".join(line for line in unframed.split("\n") if len(line) > 2)
+    assert VALUE not in result.out
+    # without the sizes of chunks, and as what base64 it may be
+    assert VALUE not in "".join(line for line in result.out.replace("\r\n", "\n").split("\n") if len(line) > 2)
+    for line in result.out.split():
+        whole = line[:len(line) // 4 * 4]
+        assert not re.fullmatch("[A-Za-z0-9+/=]+", whole) or VALUE[2:-2].encode() not in base64.b64decode(whole)
     assert fields(only_request(vaulted.net), "accept-encoding") == ["identity"]
     if how in ("plain", "gzip", "deflate", "header"):
         placeholder = result.out.strip().rsplit("\n", 1)[-1]
