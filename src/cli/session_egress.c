@@ -112,6 +112,32 @@ say_vault(struct live *l, struct err *err)
     return say(l->egress, "V", 1, err);
 }
 
+/* In pieces: a list may be longer than a message. */
+static int
+say_parent(int control, char kind, const struct policy_string *text, struct err *err)
+{
+    char message[MESSAGE_MAX];
+    size_t n = text->p != NULL ? strlen(text->p) : 0;
+
+    for (size_t at = 0, take; at < n; at += take) {
+        take = n - at < sizeof(message) / 2 ? n - at : sizeof(message) / 2;
+        message[0] = 'P';
+        message[1] = kind;
+        memcpy(message + 2, text->p + at, take);
+        if (say(control, message, take + 2, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+say_parents(int control, const struct policy *p, struct err *err)
+{
+    return say_parent(control, 'h', &p->parent_proxy.http, err) < 0 ||
+           say_parent(control, 's', &p->parent_proxy.https, err) < 0 ||
+           say_parent(control, 'n', &p->parent_proxy.no_proxy, err) < 0 ? -1 : 0;
+}
+
 int
 egress_start(struct live *l, struct err *err)
 {
@@ -137,7 +163,7 @@ egress_start(struct live *l, struct err *err)
     if (l->vault_for_egress >= 0 && say_vault(l, err) < 0)
         return -1;
     if ((p->srt && say(l->egress, "S", 1, err) < 0) || say_list(l->egress, 'A', &p->allow_domains, err) < 0 ||
-        say_list(l->egress, 'D', &p->deny_domains, err) < 0)
+        say_list(l->egress, 'D', &p->deny_domains, err) < 0 || say_parents(l->egress, p, err) < 0)
         return -1;
     return say(l->egress, "G", 1, err);
 }

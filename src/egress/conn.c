@@ -47,6 +47,7 @@ conn_end(struct conn *c)
     inject_free(&c->inject);
     tls_free(c);
     buf_free(&c->in);
+    buf_free(&c->reply);
     if (c->held)
         fake_release(e->fakes, &c->meant);
     if (c->prev != NULL)
@@ -213,10 +214,10 @@ static int
 dial(struct conn *c, const struct ip *ip)
 {
     union address to;
-    socklen_t n = address_of(ip, c->port, &to);
+    socklen_t n = address_of(ip, c->parent != NULL ? c->parent->port : c->port, &to);
     const int on = 1;
 
-    if (is_hosts_own(&to, n)) {
+    if (c->parent == NULL && is_hosts_own(&to, n)) {
         errno = EACCES;
         return -1;
     }
@@ -264,6 +265,15 @@ dial_next(struct conn *c, int saved_errno)
 static void
 dialled(struct conn *c)
 {
+    if (c->parent != NULL && (!c->http || c->tls))
+        parent_connect(c);
+    else
+        conn_established(c);
+}
+
+void
+conn_established(struct conn *c)
+{
     static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     uint8_t reply[SOCKS5_REPLY_MAX];
     bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS;
@@ -297,20 +307,68 @@ dialled(struct conn *c)
 }
 
 static void
+start_dialling(struct conn *c)
+{
+    c->state = CONN_DIALLING;
+    c->next_address = 0;
+    dial_next(c, 0);
+}
+
+static void
+on_parent_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
+{
+    struct conn *c = ctx;
+    size_t keep = n < PARENT_ADDRESSES_MAX ? n : PARENT_ADDRESSES_MAX;
+
+    c->state = CONN_DIALLING;
+    if (n == 0) {
+        conn_unreachable(c, 0, why);
+        return;
+    }
+    memcpy(c->addresses, addresses, n * sizeof(*addresses));
+    c->n_addresses = n;
+    memcpy(c->parent->known, addresses, keep * sizeof(*addresses));
+    c->parent->n_known = keep;
+    start_dialling(c);
+}
+
+/* Its address is the user's word: nothing is judged. */
+static void
+find_parent(struct conn *c)
+{
+    const struct host *host = &c->parent->host;
+
+    if (host->is_ip) {
+        on_parent_resolved(c, &host->ip, 1, "");
+        return;
+    }
+    c->state = CONN_RESOLVING;
+    conn_patience(c, FIRST_MS);
+    resolver_ask(c->e->resolver, host->name, on_parent_resolved, c);
+}
+
+static void
 judge_and_dial(struct conn *c)
 {
     const struct decide_request request = { .via = DECIDE_TCP, .host = { c->host.name, c->host.n }, .port = c->port };
     struct decide_verdict verdict;
 
     decide_address(c->e->rules, c->addresses, c->n_addresses, c->port, &verdict);
+    for (size_t i = 0; i < c->n_addresses && verdict.kind == DECIDE_ALLOW; i++)
+        if (parents_at(&c->e->parents, &c->addresses[i], c->port)) {
+            verdict.kind = DECIDE_DENY;
+            verdict.reason = "parent-proxy";
+            verdict.detail = "its address is that of the proxy that everything goes through";
+        }
     if (verdict.kind != DECIDE_ALLOW) {
         log_decision(c->e, &request, &verdict);
         conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
         return;
     }
-    c->state = CONN_DIALLING;
-    c->next_address = 0;
-    dial_next(c, 0);
+    if (c->parent != NULL)
+        find_parent(c);
+    else
+        start_dialling(c);
 }
 
 static void
@@ -336,10 +394,17 @@ conn_go(struct conn *c, const struct ip *literal)
         conn_end(c);
         return;
     }
+    if (parent_refuses(c))
+        return;
+    c->parent = parents_for(&c->e->parents, c->http && !c->tls, &c->host, c->port);
     if (literal != NULL || c->host.is_ip) {
         c->addresses[0] = literal != NULL ? *literal : c->host.ip;
         c->n_addresses = 1;
         judge_and_dial(c);
+        return;
+    }
+    if (c->parent != NULL) {
+        find_parent(c);
         return;
     }
     c->state = CONN_RESOLVING;
@@ -458,6 +523,7 @@ on_client(struct watch *w, uint32_t events)
     case CONN_DIALLING:
     case CONN_LEAF:
     case CONN_TLS_UP:
+    case CONN_PARENT:
     case CONN_ENDED:
         if (events & (EPOLLERR | EPOLLHUP))
             conn_end(c);
@@ -478,6 +544,8 @@ on_server(struct watch *w, uint32_t events)
             dial_next(c, saved_errno);
         else
             dialled(c);
+    } else if (c->state == CONN_PARENT) {
+        parent_replied(c);
     } else if (c->state == CONN_INNER) {
         /* The server speaks first: no protocol that names a host does that. A client that has begun is heard out. */
         if (c->in.n == 0)
@@ -504,6 +572,8 @@ conn_tick(struct egress *e)
             dial_next(c, ETIMEDOUT);
         else if (c->state == CONN_RESOLVING)
             resolver_forget(e->resolver, c), conn_unreachable(c, ETIMEDOUT, "the name was not answered for");
+        else if (c->state == CONN_PARENT)
+            conn_unreachable(c, ETIMEDOUT, "the parent proxy has not answered");
         else if (c->state == CONN_EXCHANGE)
             http_timeout(c);
         else if (c->state == CONN_LEAF || c->state == CONN_TLS_UP || c->state == CONN_TLS_DOWN)

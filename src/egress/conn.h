@@ -3,6 +3,7 @@
  *   FIRST      its first bytes say where it wants to go         conn_first.c
  *   RESOLVING  the name is asked for, the answers are judged    conn.c
  *   DIALLING   one address after the other
+ *   PARENT     a parent proxy was asked to dial                 conn_parent.c
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
  *   LEAF, TLS_UP, TLS_DOWN   its TLS is opened: certificate, server's handshake, client's         conn_tls.c
  *   RELAY      bytes pass
@@ -24,8 +25,8 @@
 
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
 
-enum conn_state { CONN_FIRST, CONN_RESOLVING, CONN_DIALLING, CONN_INNER, CONN_LEAF, CONN_TLS_UP, CONN_TLS_DOWN,
-                  CONN_RELAY, CONN_EXCHANGE, CONN_LINGER, CONN_ENDED };
+enum conn_state { CONN_FIRST, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_LEAF, CONN_TLS_UP,
+                  CONN_TLS_DOWN, CONN_RELAY, CONN_EXCHANGE, CONN_LINGER, CONN_ENDED };
 
 /* How success and failure are told to the client. */
 enum conn_speech { SPEECH_NONE, SPEECH_HTTP, SPEECH_CONNECT, SPEECH_SOCKS, SPEECH_TLS };
@@ -56,11 +57,14 @@ struct conn {
     struct answer failure;      /* the answer to the first request */
     char failure_detail[256];
     struct inject inject;
+    bool narrow;                /* of the request that waits for its secrets (exchange.h) */
     bool http;                  /* x lives: what is to be said to the client goes through it */
     bool one_host;              /* ... and no request may leave c->host and c->port */
     struct exchange x;
     struct ip addresses[RESOLVE_MAX];
     size_t n_addresses, next_address;
+    struct parent *parent;      /* that is dialled instead; NULL: none */
+    struct buf reply;           /* its answer so far */
     struct relay up, down;
 };
 
@@ -80,6 +84,15 @@ void conn_up_broken(struct conn *c);
 ssize_t conn_read(struct conn *c);
 /* Let the bytes pass, first those that were read already. */
 void conn_relay(struct conn *c);
+
+/* The way to c->host is open. */
+void conn_established(struct conn *c);
+
+/* conn_parent.c: c->server leads to c->parent: ask it to dial; something came of it. */
+void parent_connect(struct conn *c);
+void parent_replied(struct conn *c);
+/* c->host is a parent proxy itself: refused. */
+bool parent_refuses(struct conn *c);
 
 /* conn_first.c: more first bytes are here, or the client is done. Inner: in the tunnel. */
 void conn_first(struct conn *c);

@@ -34,18 +34,26 @@ deny(struct conn *c, const struct decide_request *request, const char *reason, c
     refuse(c, request, &verdict);
 }
 
+static void
+set_target(struct conn *c, bool narrow)
+{
+    c->x.target = (struct exchange_target){ .scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP,
+                                            .host = { c->host.name, c->host.n }, .port = c->port, .narrow = narrow };
+}
+
 /* Allowed: c->host and c->port say where to. */
 static void
-go(struct conn *c)
+go(struct conn *c, bool narrow)
 {
     struct exchange *x = &c->x;
 
-    x->target = (struct exchange_target){ .scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP,
-                                          .host = { c->host.name, c->host.n }, .port = c->port };
-    if (x->server.fd >= 0)
+    x->target.narrow = narrow;
+    if (x->server.fd >= 0) {
         exchange_go(x);
-    else
-        conn_go(c, NULL);
+        return;
+    }
+    set_target(c, narrow);
+    conn_go(c, NULL);
 }
 
 /* --- secrets ----------------------------------------------------------------------------------------------------- */
@@ -70,7 +78,7 @@ on_lease(void *ctx)
     if (inject_refused(&c->inject, &detail) != NULL)
         refuse_secret(c);
     else
-        go(c);
+        go(c, c->narrow);
     if (c->state == CONN_EXCHANGE)
         http_event(c, false, false);
 }
@@ -89,13 +97,14 @@ static const struct inject_owner secrets = { .ready = on_lease, .note = on_secre
 
 /* The request may go to c->host: what of secrets? */
 static void
-go_with_secrets(struct conn *c, const struct http1_head *head)
+go_with_secrets(struct conn *c, const struct http1_head *head, bool narrow)
 {
     const struct binding_request r = { .tls = c->tls, .host = c->host, .port = c->port, .method = head->method,
                                        .path = head->path };
 
+    c->narrow = narrow;
     switch (inject_request(&c->inject, head, &r)) {
-    case INJECT_GO: go(c); break;
+    case INJECT_GO: go(c, narrow); break;
     case INJECT_WAIT: break;
     case INJECT_REFUSE: refuse_secret(c); break;
     }
@@ -140,15 +149,17 @@ plain_request(struct conn *c, const struct http1_head *head)
     log_decision(c->e, &request, &verdict);
     if (verdict.kind != DECIDE_ALLOW) {
         refuse(c, &request, &verdict);
-    } else if (same_place(c, &verdict.host, request.port)) {
-        go_with_secrets(c, head);
+        return;
+    }
+    if (same_place(c, &verdict.host, request.port)) {
+        go_with_secrets(c, head, verdict.narrow);
     } else if (c->one_host) {
         deny(c, &request, "http-name-mismatch", "the request names another host than the connection was made to");
     } else {
         exchange_hang_up(&c->x);
         c->host = verdict.host;
         c->port = request.port;
-        go_with_secrets(c, head);
+        go_with_secrets(c, head, verdict.narrow);
     }
 }
 
@@ -275,6 +286,7 @@ http_intercepted(struct conn *c)
     c->any_request = false;     /* CONNECT was one */
     c->x.client.tls = c->client_tls;
     c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    set_target(c, false);
     http_event(c, true, false);
 }
 
@@ -306,6 +318,10 @@ http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
     c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    if (c->parent != NULL && !c->tls) {
+        c->x.target.absolute = true;
+        c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
+    }
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);
     http_event(c, false, false);

@@ -317,6 +317,7 @@ try_deny(const struct decide_rules *rules, const struct decide_request *request,
             out->inspect = true;
             break;
         case SCOPE_NO:
+            out->narrow = true;
             break;
         }
     }
@@ -398,6 +399,7 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
         return;
     }
     by_rule(out, DECIDE_ALLOW, "allow-domain", rule);
+    out->narrow = out->narrow || rule->has_scope;
     out->inspect = inspect && request->via != DECIDE_DNS;
 }
 

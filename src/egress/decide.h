@@ -93,6 +93,8 @@ struct decide_verdict {
     bool inspect;               /* ALLOW only: a rule with a scope may concern it, so every request must be read and
                                  * decided again with DECIDE_HTTP. Whoever cannot do that refuses the connection. Not
                                  * set for DNS and HTTP */
+    bool narrow;                /* HTTP: for this host the rules look at more than the host: another request may be
+                                 * decided otherwise */
     const char *reason;         /* stable word, static: see decide.c */
     const char *detail;         /* for people, static; may be "" */
     struct str rule;            /* the rule that decided, as written; empty when none did. Borrowed from the rules */

@@ -15,6 +15,7 @@
 #include "egress/decide.h"
 #include "egress/fake.h"
 #include "egress/loop.h"
+#include "egress/parent.h"
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
@@ -41,6 +42,7 @@ struct egress {
     struct resolver *resolver;
     struct fake_table *fakes;
     struct decide_rules *rules;
+    struct parents parents;
     struct watch listeners[CAPTURE_LISTENERS];
     struct vault_client *vault; /* NULL: this run has no secrets, and no TLS is opened */
     struct watch vault_watch;

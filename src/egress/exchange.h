@@ -17,7 +17,8 @@
  *
  * Responses: 1xx pass (not to HTTP/1.0; without their fields where there is a filter), 101 only when an upgrade to WebSocket was passed on, and then the rest is raw
  * bytes in both directions. A final answer that comes before the request's body has ended ends the connection behind
- * it: whether the client still sends that body is not known. A kept server connection that turns out to have ended is
+ * it: whether the client still sends that body is not known. Behind a body that servers are known to overlook (GET's,
+ * say) the server connection ends, for such a server would take it for the next request. A kept server connection that turns out to have ended is
  * replaced once, for a request without body whose method may be repeated and of whose answer no byte has come.
  */
 #ifndef CLOCHE_EGRESS_EXCHANGE_H
@@ -107,6 +108,8 @@ struct exchange_target {
     enum http1_scheme scheme;
     struct str host;            /* without brackets */
     uint16_t port;
+    bool narrow;                /* not every request may go there: a server that takes a body for a request is not
+                                 * to be given the time */
     bool absolute;              /* to a parent proxy: absolute form */
     struct str proxy_authorization;     /* for that; may be empty */
 };
@@ -162,6 +165,7 @@ struct exchange {
     size_t method_n;
     unsigned interim;
     bool client_10, client_keeps, has_body, upgrade, expects;
+    bool last;                  /* the server connection ends behind it */
     bool server_used;           /* the connection has carried an answer before */
     bool server_keeps;
     bool answered;              /* bytes of the answer came */

@@ -85,7 +85,7 @@ answer_ends(struct exchange *x)
 {
     x->response = RESPONSE_DONE;
     x->server_used = true;
-    if (!x->server_keeps || x->closing || x->up.broken)
+    if (!x->server_keeps || x->closing || x->last || x->up.broken)
         exchange_hang_up(x);
 }
 

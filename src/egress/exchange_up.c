@@ -28,6 +28,21 @@ remember(struct exchange *x, const struct http1_head *head)
     x->upgrade = x->upgrade && !x->has_body && str_eq_c(head->method, "GET");
 }
 
+/* A body that the server may overlook, and take for a request of its own. */
+static bool
+may_be_overlooked(const struct exchange *x)
+{
+    static const char *const methods[] = { "POST", "PUT", "PATCH" };
+    struct str method = { x->method, x->method_n };
+
+    if (!x->has_body || x->target.narrow)
+        return x->has_body;
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (str_eq_c(method, methods[i]))
+            return false;
+    return true;
+}
+
 /* RFC 9110 §9.2.2; a body is gone once it was sent. */
 static bool
 is_repeatable(const struct exchange *x)
@@ -81,9 +96,10 @@ write_head(struct exchange *x, const struct http1_head *head, const struct excha
     if (r.path.n == 0 && r.form != HTTP1_ASTERISK)
         r.path = STR_LIT("/");
     x->upgrade = upgrade;
+    x->last = !x->client_keeps || may_be_overlooked(x);
     r.out = (struct http1_out){ .from = head, .drop = drop, .n_drop = n_drop, .add = add, .n_add = n_add,
                                 .framing = framing, .body_length = length,
-                                .connection = x->client_keeps || upgrade ? HTTP1_CONN_DEFAULT : HTTP1_CONN_CLOSE };
+                                .connection = x->last && !upgrade ? HTTP1_CONN_CLOSE : HTTP1_CONN_DEFAULT };
     if (upgrade)
         r.out.upgrade = websocket;
     return http1_write_request(&x->up.out, &r);

@@ -2,8 +2,9 @@
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET) and the listeners from 4 on, in
  * the order of wall/capture.h. The supervisor says its rules, one message each ("A" or "D", the pattern, a NUL, the
- * origin's name), "S" when they are in the SRT dialect (before any rule), "V" when the vault's socket follows the
- * listeners, with "C" a file of certificates to trust beside the host's, then "G". From then on it only listens, and
+ * origin's name), "S" when they are in the SRT dialect (before any rule), "P" and a line of parent.h for a parent proxy,
+ * "V" when the vault's socket follows the listeners, with "C" a file of certificates to trust beside the host's, then
+ * "G". From then on it only listens, and
  * its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
@@ -85,8 +86,10 @@ read_rules(struct err *err)
         else if (n > 1 && (size_t)n < sizeof(message) && message[0] == 'C') {
             if (add_extra(message, (size_t)n, err) < 0)
                 return -1;
-        }
-        else if (n < 3 || (size_t)n == sizeof(message) || (message[0] != 'A' && message[0] != 'D'))
+        } else if (n > 2 && message[0] == 'P') {
+            if (parents_add(&egress.parents, message + 1, (size_t)n - 1, err) < 0)
+                return -1;
+        } else if (n < 3 || (size_t)n == sizeof(message) || (message[0] != 'A' && message[0] != 'D'))
             return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule");
         else if (add_rule(message, (size_t)n, err) < 0)
             return -1;
@@ -172,6 +175,7 @@ main(void)
         fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);
     vault_end_close(&egress);
     resolver_free(egress.resolver);
+    buf_free(&egress.parents.no_proxy);
     fake_free(egress.fakes);
     decide_rules_free(&rules);
     loop_close(&egress.loop);

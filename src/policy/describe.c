@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "match/proxy.h"
 #include "policy/internal.h"
 
 struct describer {
@@ -145,6 +147,21 @@ scalars(struct describer *d, const struct policy *p)
     text(d, "hostname", p->hostname.p, &p->hostname.from);
 }
 
+/* Without what is to be kept secret in it. */
+static void
+parent(struct describer *d, const char *key, const struct policy_string *url)
+{
+    char shown[PROXY_URL_MAX + 32];
+    struct proxy_url parsed;
+
+    if (url->p == NULL || proxy_parse(str_of(url->p), &parsed) != PROXY_OK)
+        return;
+    snprintf(shown, sizeof(shown), "http://%s%s%s%s:%u", parsed.user_n > 0 ? "***@" : "",
+             strchr(parsed.host.name, ':') != NULL ? "[" : "", parsed.host.name,
+             strchr(parsed.host.name, ':') != NULL ? "]" : "", parsed.port);
+    text(d, key, shown, &url->from);
+}
+
 int
 policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
 {
@@ -158,6 +175,10 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     list(&d, "network.deny", &p->deny_domains);
     list(&d, "network.extra-ca", &p->extra_ca);
     truth(&d, "network.allow-local-binding", &p->allow_local_binding);
+    parent(&d, "network.parent-proxy.http", &p->parent_proxy.http);
+    parent(&d, "network.parent-proxy.https", &p->parent_proxy.https);
+    if (p->parent_proxy.no_proxy.p != NULL)
+        text(&d, "network.parent-proxy.no-proxy", p->parent_proxy.no_proxy.p, &p->parent_proxy.no_proxy.from);
     list(&d, "unix-sockets.allow", &p->unix_sockets);
     truth(&d, "unix-sockets.all", &p->all_unix_sockets);
     limits(&d, p);

@@ -59,6 +59,9 @@ int set_engine(struct policy *p, struct str text, const struct where *w, struct 
 int set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_network(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_parent_http(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_parent_https(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_no_proxy(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_hostname(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_user(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err);

@@ -11,6 +11,7 @@
 #include "policy/schema.h"
 
 #define OFFSET(field) offsetof(struct policy, field)
+#define SETTER(fn) (&(const struct setter){ fn })
 
 static int
 not_yet(struct loader *l, const struct node *v, const char *what)
@@ -162,6 +163,13 @@ apply_search_depth(struct loader *l, const struct node *v, const struct key_rule
     return 0;
 }
 
+static const struct key_rule parent_rules[] = {
+    { "http", NULL, apply_text, SETTER(set_parent_http), 0, 0 },
+    { "https", NULL, apply_text, SETTER(set_parent_https), 0, 0 },
+    { "noProxy", NULL, apply_text, SETTER(set_no_proxy), 0, 0 },
+    { NULL },
+};
+
 static const struct key_rule network_rules[] = {
     { "allowedDomains", NULL, apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST_SRT },
     { "deniedDomains", NULL, apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST_SRT_DENY },
@@ -175,7 +183,7 @@ static const struct key_rule network_rules[] = {
     { "httpProxyPort", NULL, value_not_yet, "an HTTP proxy of one's own", 0, NODE_NUMBER },
     { "socksProxyPort", NULL, value_not_yet, "a SOCKS proxy of one's own", 0, NODE_NUMBER },
     { "mitmProxy", NULL, value_not_yet, "an intercepting proxy", 0, NODE_MAP },
-    { "parentProxy", NULL, value_not_yet, "a parent proxy", 0, NODE_MAP },
+    { "parentProxy", NULL, apply_map, parent_rules, 0, 0 },
     { "tlsTerminate", NULL, value_not_yet, "TLS interception", 0, NODE_MAP },
     { "allowPlaintextHeaderSet", NULL, bool_not_yet, "setting headers", 0, 0 },
     { "stripResponseHeaders", NULL, check_strings, NULL, 0, 0 },

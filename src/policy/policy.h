@@ -145,6 +145,11 @@ struct policy {
     struct policy_list allow_domains;
     struct policy_list deny_domains;
     struct policy_bool allow_local_binding;
+    struct {                                /* asked for everything that leaves; URLs as match/proxy.h reads them */
+        struct policy_string http;          /* plain HTTP */
+        struct policy_string https;         /* everything else; not set: @http does that too */
+        struct policy_string no_proxy;      /* hosts that are reached directly */
+    } parent_proxy;
     struct policy_list extra_ca;            /* files of certificates (PEM) that are trusted beside the host's own: by
                                              * cloche-egress where it opens TLS, and by programs inside */
     const char *run_ca;                     /* the certificate (PEM) of the CA that TLS is opened with in this run;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "match/path.h"
+#include "match/proxy.h"
 #include "policy/internal.h"
 
 #define KIB ((uint64_t)1 << 10)
@@ -305,6 +306,44 @@ set_hostname(struct policy *p, struct str text, const struct where *w, struct er
     p->hostname.p = arena_copy(p->arena, text);
     p->hostname.from = w->from;
     return p->hostname.p != NULL ? 0 : policy_no_memory(err);
+}
+
+static int
+set_parent(struct policy *p, struct policy_string *field, struct str text, const struct where *w, struct err *err)
+{
+    struct proxy_url url;
+    enum proxy_fault fault = text.n > 0 ? proxy_parse(text, &url) : PROXY_OK;
+
+    if (fault != PROXY_OK) {
+        /* not shown: it may hold a password */
+        where_fail(w, err, "policy.network.parent", "the parent proxy %s", proxy_fault_text(fault));
+        return err_hint(err, "\"http://HOST:PORT\" or \"http://USER:PASSWORD@HOST:PORT\"");
+    }
+    field->p = text.n > 0 ? arena_copy(p->arena, text) : NULL;
+    field->from = w->from;
+    return text.n == 0 || field->p != NULL ? 0 : policy_no_memory(err);
+}
+
+int
+set_parent_http(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    return set_parent(p, &p->parent_proxy.http, text, w, err);
+}
+
+int
+set_parent_https(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    return set_parent(p, &p->parent_proxy.https, text, w, err);
+}
+
+int
+set_no_proxy(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    if (text.n > NO_PROXY_MAX)
+        return where_fail(w, err, "policy.network.parent", "more than %d bytes of hosts without a proxy", NO_PROXY_MAX);
+    p->parent_proxy.no_proxy.p = arena_copy(p->arena, text);
+    p->parent_proxy.no_proxy.from = w->from;
+    return p->parent_proxy.no_proxy.p != NULL ? 0 : policy_no_memory(err);
 }
 
 int

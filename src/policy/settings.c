@@ -316,12 +316,20 @@ static const struct key_rule filesystem_rules[] = {
     { NULL },
 };
 
+static const struct key_rule parent_rules[] = {
+    { "http", "network.parent-proxy.http", apply_text, SETTER(set_parent_http), 0, 0 },
+    { "https", "network.parent-proxy.https", apply_text, SETTER(set_parent_https), 0, 0 },
+    { "no-proxy", "network.parent-proxy.no-proxy", apply_text, SETTER(set_no_proxy), 0, 0 },
+    { NULL },
+};
+
 static const struct key_rule network_rules[] = {
     { "mode", "network.mode", apply_text, SETTER(set_network), 0, 0 },
     { "allow", "network.allow", apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST },
     { "deny", "network.deny", apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST },
     { "allow-local-binding", "network.allow-local-binding", apply_bool, NULL, OFFSET(allow_local_binding), 0 },
     { "extra-ca", "network.extra-ca", apply_list, NULL, OFFSET(extra_ca), ENTRY_LITERAL },
+    { "parent-proxy", "network.parent-proxy", apply_map, parent_rules, 0, 0 },
     { "enabled-by-default", "network.mode", apply_not_yet, &network_on_excuse, 0, 0 },
     { "allowed-registries", "network.allowed-registries", apply_not_yet, &registries_excuse, 0, 0 },
     { NULL },

@@ -119,7 +119,8 @@ every_key_is_known(void **state)
          "\"srtWin\": \"e\"}"),
     };
     static const char *const network[] = {
-        "\"allowAllUnixSockets\": true", "\"allowMachLookup\": [\"x\"]", "\"mitmProxy\": {}", "\"parentProxy\": {}",
+        "\"allowAllUnixSockets\": true", "\"allowMachLookup\": [\"x\"]", "\"mitmProxy\": {}",
+        "\"parentProxy\": {\"http\": \"http://u:p@proxy.x:3128\", \"https\": \"\", \"noProxy\": \"localhost,.x.org\"}",
         "\"tlsTerminate\": {}", "\"allowPlaintextHeaderSet\": false", "\"stripResponseHeaders\": [\"X\"]",
         "\"refuseOpaqueTunnels\": true", "\"requireHostMatch\": true", "\"ambiguousRequestTarget\": \"normalize\"",
     };
@@ -188,8 +189,8 @@ refusals(void **state)
           "policy.srt.not-yet", 1, "mitmProxy" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"tlsTerminate\": {\"maxTunnels\": 5}}, " FS "}",
           "policy.srt.not-yet", 1, "tlsTerminate" },
-        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"parentProxy\": {\"http\": \"x\"}}, " FS "}",
-          "policy.srt.not-yet", 1, "parentProxy" },
+        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"parentProxy\": {\"http\": \"https://x\"}}, " FS "}",
+          "policy.network.parent", 1, "parentProxy.http" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"ambiguousRequestTarget\": \"x\"}, " FS "}",
           "policy.srt.word", 1, "asSpelled" },
         /* what narrows an open network and cannot be kept: not dropped (the closed network keeps it, see above) */
