@@ -29,6 +29,7 @@ int cmd_apply(int argc, char **argv);
 int cmd_discard(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_prove(int argc, char **argv);
+int cmd_secret(int argc, char **argv);
 int cmd_srt(int argc, char **argv);
 
 /* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */

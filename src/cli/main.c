@@ -25,6 +25,7 @@ static const struct verb {
     { "policy", cmd_policy, "check a settings file, show the effective policy" },
     { "why", cmd_why, "why a path or host is allowed or denied" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
+    { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },
     { "help", cmd_help, "this text" },

@@ -100,6 +100,7 @@ on_time(struct live *l, struct err *err)
     }
     if (!l->closed && now >= l->sample_us) {
         l->sample_us = now + MEMORY_SAMPLE_US;
+        vault_look(l);
         l->memory = l->memory || native_over_memory(l->sb);
     }
     if (l->memory && !l->closed) {
@@ -118,7 +119,7 @@ poll_timeout(const struct live *l)
         next = l->deadline_us;
     if (l->kill_us > 0 && l->kill_us < next)
         next = l->kill_us;
-    if (l->sb->memory_limit > 0 && l->sb->cgroup.memory && l->sample_us < next)
+    if (((l->sb->memory_limit > 0 && l->sb->cgroup.memory) || vault_fd(l) >= 0) && l->sample_us < next)
         next = l->sample_us;
     if (next == UINT64_MAX)
         return -1;
@@ -131,7 +132,7 @@ static int
 step(struct live *l, struct err *err)
 {
     /* while a reader does not take what is there, the guest is not asked for more; everything else goes on */
-    struct pollfd fds[9] = {
+    struct pollfd fds[10] = {
         { .fd = session_output_waits(l) ? -1 : l->sb->transport, .events = guest_client_poll_events(l->client) },
         { .fd = l->signals, .events = POLLIN },
         { .fd = -1, .events = POLLIN },
@@ -141,11 +142,12 @@ step(struct live *l, struct err *err)
         { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
         { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
         { .fd = l->egress, .events = POLLIN },
+        { .fd = vault_fd(l), .events = POLLIN },
     };
 
     if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
         fds[2].fd = STDIN_FILENO;
-    if (poll(fds, 9, poll_timeout(l)) < 0 && errno != EINTR)
+    if (poll(fds, 10, poll_timeout(l)) < 0 && errno != EINTR)
         return err_sys(err, errno, "cli.poll", "poll");
     if ((fds[1].revents & POLLIN) && on_signal(l, err) < 0)
         return -1;
@@ -155,6 +157,8 @@ step(struct live *l, struct err *err)
         return -1;
     if (fds[8].revents != 0)
         egress_read(l);
+    if (fds[9].revents != 0)
+        vault_look(l);
     if (fds[2].revents != 0) {
         ssize_t n;
         if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
@@ -251,7 +255,7 @@ supervise(struct live *l, struct err *err)
     uint64_t begin = session_now_us();
     int r;
 
-    if (session_open(l, err) < 0)
+    if (vault_start(l, err) < 0 || session_open(l, err) < 0)
         return -1;
     l->r->setup_us = session_now_us() - begin;
     l->sample_us = session_now_us() + MEMORY_SAMPLE_US;
@@ -298,6 +302,7 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
         native_abandon(l.sb);
     if (l.sb != NULL)
         engine_native.destroy(l.sb, NULL);
+    vault_stop(&l);
     close(l.signals);
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (result < 0 && err->kind == ERR_UNSUPPORTED && s->policy->fallback.v == FALLBACK_WARN)

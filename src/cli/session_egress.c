@@ -26,27 +26,6 @@
 #define MESSAGE_MAX  8192
 #define ENTRY_MAX    4096
 
-/* Where the program is: beside cloche's folder in a build tree, in libexec when installed. */
-static int
-find_program(char out[PATH_MAX], struct err *err)
-{
-    static const char *const places[] = { "../egress/cloche-egress", "../libexec/cloche/cloche-egress" };
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
-
-    if (n <= 0)
-        return err_sys(err, errno, "egress.program", "/proc/self/exe");
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    *slash = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (snprintf(out, PATH_MAX, "%s/%s", self, places[i]) < PATH_MAX && access(out, X_OK) == 0)
-            return 0;
-    err_set(err, ERR_UNSUPPORTED, "egress.program", "cloche-egress is not beside %s, nor in ../libexec/cloche", self);
-    return err_hint(err, "reaching hosts by name needs it; install cloche whole");
-}
-
 static _Noreturn void
 child(const char *program, int control, const int listeners[CAPTURE_LISTENERS], int vault)
 {
@@ -146,7 +125,7 @@ egress_start(struct live *l, struct err *err)
     char program[PATH_MAX];
     int pair[2];
 
-    if (find_program(program, err) < 0)
+    if (helper_find("egress", "cloche-egress", program, err) < 0)
         return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "egress.control", "socketpair");

@@ -34,6 +34,7 @@ struct live {
     int egress;                 /* control socket of cloche-egress; -1: no network by name */
     pid_t egress_pid;
     int vault_for_egress;       /* the end of the vault's socket that cloche-egress gets; -1: no vault in this run */
+    struct vault_link *vault;   /* session_vault.c; NULL: no vault in this run */
     int feed;                   /* non-blocking write end of the pipe that stands for a file as stdin; -1 */
     struct buf waiting[2];      /* relayed output that its reader did not take yet; nothing more is asked for then */
     bool sent;                  /* EXEC is with the guest: what the command did is the user's */
@@ -65,6 +66,21 @@ int pass_drain(struct live *l, struct err *err);
 int egress_start(struct live *l, struct err *err);
 void egress_read(struct live *l);
 void egress_stop(struct live *l);
+
+/* session_vault.c: start it when the policy names secrets, and put their placeholders and the CA's certificate into the
+ * run's policy; before the sandbox is made. 0, also when there is nothing to do, or -1 with @err. */
+int vault_start(struct live *l, struct err *err);
+/* A new egress edge in l->vault_for_egress, for a cloche-egress that is started anew; the former one is closed. */
+int vault_new_edge(struct live *l, struct err *err);
+/* To be watched for reading; -1 none. */
+int vault_fd(const struct live *l);
+/* Its end is noticed, revocations on disk are passed on. Call when it is readable, and now and then. */
+void vault_look(struct live *l);
+void vault_stop(struct live *l);
+
+/* helper.c: where the program @name of cloche's own is: beside cloche's folder in a build tree (below @folder), in libexec
+ * when installed. 0 or -1 with @err. */
+int helper_find(const char *folder, const char *name, char out[4096], struct err *err);
 
 /* session_tty.c */
 struct tty_state {

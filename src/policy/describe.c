@@ -128,6 +128,22 @@ env(struct describer *d, const struct policy *p)
 }
 
 static void
+secrets(struct describer *d, const struct policy *p)
+{
+    char line[256];
+
+    if (p->n_secrets == 0)
+        emit(d, &(struct policy_row){ .key = "secrets", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
+    for (size_t i = 0; i < p->n_secrets; i++) {
+        const struct policy_secret *s = &p->secrets[i];
+        snprintf(line, sizeof(line), "%s%s%s%s%s", s->name, s->binding != NULL ? "=" : "",
+                 s->binding != NULL ? s->binding : "", s->env != NULL ? " in " : "", s->env != NULL ? s->env : "");
+        emit(d, &(struct policy_row){ .key = "secrets", .type = ROW_ENTRY, .text = line, .written = line,
+                                      .literal = true, .from = &s->from });
+    }
+}
+
+static void
 scalars(struct describer *d, const struct policy *p)
 {
     static const char *const workspaces[] = {
@@ -193,6 +209,7 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     list(&d, "filesystem.protect", &p->protect);
     list(&d, "credentials", &p->credentials);
     env(&d, p);
+    secrets(&d, p);
     list(&d, "env-deny", &p->env_deny);
     truth(&d, "env-inherit", &p->env_inherit);
     truth(&d, "allow-nested-user-namespaces", &p->nested_userns);

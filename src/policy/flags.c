@@ -28,6 +28,7 @@ const struct policy_flag policy_flags[] = {
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
     { "--extra-ca", "FILE", "certificates to trust beside the host's" },
+    { "--secret", "NAME[=BINDING]", "let it use a secret without seeing it (man cloche-secret)" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },
     { "--allow-all-unix-sockets", NULL, "connect to any unix socket that is visible" },
     { "--env", "NAME[=VALUE]", "set a variable, or pass the caller's" },
@@ -59,7 +60,7 @@ static const struct { const char *name; flag_setter *set; } scalars[] = {
     { "--mode", set_mode },           { "--engine", set_engine },   { "--fallback", set_fallback },
     { "--view", set_view },           { "--workdir", set_workdir }, { "--workspace", set_workspace },
     { "--bind", set_bind },           { "--user", set_user },       { "--hostname", set_hostname },
-    { "--network", set_network },
+    { "--network", set_network },     { "--secret", set_secret },
 };
 
 static const struct { const char *name; size_t offset; enum entry_kind kind; } lists[] = {

@@ -78,6 +78,12 @@ int set_bind_parts(struct policy *p, struct str source, struct str dest, bool wr
 /* @value NULL: pass the host's. */
 int set_env(struct policy *p, struct str name, const struct str *value, const struct where *w, struct err *err);
 
+/* "NAME" or "NAME=BINDING". */
+int set_secret(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* @binding and @env may be empty: as they are stored. */
+int set_secret_parts(struct policy *p, struct str name, struct str binding, struct str env, const struct where *w,
+                     struct err *err);
+
 enum entry_kind {
     ENTRY_PATH,         /* glob: absolute, `~` and relative paths resolved */
     ENTRY_LITERAL,      /* the same, no character is special */

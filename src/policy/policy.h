@@ -81,6 +81,14 @@ struct policy_env {
     struct origin from;
 };
 
+/* A secret of the vault that the sandbox may use (docs/secrets.md); never a value. */
+struct policy_secret {
+    char *name;
+    char *binding;      /* built-in binding; NULL: as it is stored */
+    char *env;          /* variable for the placeholder; NULL: as it is stored */
+    struct origin from;
+};
+
 struct policy_u64 {
     uint64_t v;         /* 0 means "no limit" for limits */
     struct origin from;
@@ -152,6 +160,8 @@ struct policy {
     } parent_proxy;
     struct policy_list extra_ca;            /* files of certificates (PEM) that are trusted beside the host's own: by
                                              * cloche-egress where it opens TLS, and by programs inside */
+    struct policy_secret *secrets;
+    size_t n_secrets;
     const char *run_ca;                     /* the certificate (PEM) of the CA that TLS is opened with in this run;
                                              * NULL: none is. Set after validation by who starts the vault; borrowed */
 

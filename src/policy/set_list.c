@@ -8,6 +8,8 @@
 #define LIST_FIRST 8
 #define BINDS_MAX 256
 #define ENV_MAX 1024
+#define SECRETS_MAX 16     /* as the vault has of one run (vault/client.h) */
+#define SECRET_NAME_MAX 64
 
 /* Entries that a list of @n has room for: a power of two, so that no capacity needs to be stored. */
 static size_t
@@ -390,4 +392,67 @@ set_env(struct policy *p, struct str name, const struct str *value, const struct
     }
     p->env[at] = env;
     return 0;
+}
+
+/* As the vault judges it (vault/store_file.h): what is not a name is said here, with its line or flag. */
+static bool
+secret_name_is_valid(struct str name)
+{
+    if (name.n == 0 || name.n > SECRET_NAME_MAX || name.p[0] == '-' || name.p[0] == '.')
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+              c == '.'))
+            return false;
+    }
+    return true;
+}
+
+int
+set_secret_parts(struct policy *p, struct str name, struct str binding, struct str env, const struct where *w,
+                 struct err *err)
+{
+    struct policy_secret secret = { .from = w->from }, *v;
+
+    /* the text may be a value by mistake: it is not shown */
+    if (!secret_name_is_valid(name) || (binding.n > 0 && !secret_name_is_valid(binding))) {
+        where_fail(w, err, "policy.secret.name", "not the name of a secret, or of a binding");
+        return err_hint(err, "up to %d letters, digits, \"-\", \"_\" and \".\": NAME or NAME=BINDING; `cloche secret ls` "
+                        "lists them", SECRET_NAME_MAX);
+    }
+    if (env.n > 0 && (!env_name_is_valid(env) || env.n > SECRET_NAME_MAX))
+        return bad_env_name(env, w, err);
+    for (size_t i = 0; i < p->n_secrets; i++)
+        if (str_eq_c(name, p->secrets[i].name)) {
+            where_fail(w, err, "policy.secret.twice", "the secret %s is named twice", p->secrets[i].name);
+            return err_hint(err, "name it once");
+        }
+    if (p->n_secrets >= SECRETS_MAX)
+        return where_fail(w, err, "policy.secret.too-many", "more than %d secrets", SECRETS_MAX);
+    secret.name = arena_copy(p->arena, name);
+    secret.binding = binding.n > 0 ? arena_copy(p->arena, binding) : NULL;
+    secret.env = env.n > 0 ? arena_copy(p->arena, env) : NULL;
+    v = grow(p, p->secrets, p->n_secrets, sizeof(*v));
+    if (v == NULL || secret.name == NULL || (binding.n > 0 && secret.binding == NULL) ||
+        (env.n > 0 && secret.env == NULL))
+        return policy_no_memory(err);
+    p->secrets = v;
+    p->secrets[p->n_secrets++] = secret;
+    return 0;
+}
+
+int
+set_secret(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    const char *equals = text.n > 0 ? memchr(text.p, '=', text.n) : NULL;
+    struct str name = text, binding = { NULL, 0 };
+
+    if (equals != NULL) {
+        name.n = (size_t)(equals - text.p);
+        binding = (struct str){ equals + 1, text.n - name.n - 1 };
+        if (binding.n == 0)
+            binding = STR_LIT("-");     /* refused: an empty one is not "as stored" */
+    }
+    return set_secret_parts(p, name, binding, (struct str){ NULL, 0 }, w, err);
 }

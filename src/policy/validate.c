@@ -36,8 +36,10 @@ check_off(const struct policy *p, struct err *err)
 {
     const struct policy_limits *l = &p->limits;
     const struct origin *bind = p->n_binds > 0 ? &p->binds[0].from : &p->mode.from;
+    const struct origin *secret = p->n_secrets > 0 ? &p->secrets[0].from : &p->mode.from;
     const struct asked rows[] = {
         { "view", &p->view.from, p->view.v == VIEW_PRIVATE },
+        { "secrets", secret, p->n_secrets > 0 },
         { "binds", bind, p->n_binds > 0 },
         { "workspace", &p->workspace.from, p->workspace.kind != WORKSPACE_RW },
         { "filesystem.deny-read", &p->deny_read.from, p->deny_read.n > 0 },
@@ -141,6 +143,11 @@ check_network(const struct policy *p, struct err *err)
         REFUSE(&p->extra_ca.v[0].from, NULL, "policy.network.extra-ca",
                "certificates to trust, but no network by name for them");
         return err_hint(err, "leave them out, or allow hosts by name");
+    }
+    if (p->network.v != NETWORK_ALLOWLIST && p->n_secrets > 0) {
+        REFUSE(&p->secrets[0].from, p->secrets[0].from.kind == ORIGIN_FILE ? "secrets" : NULL, "policy.secret.network",
+               "the secret %s needs the network by name: only there is a placeholder exchanged", p->secrets[0].name);
+        return err_hint(err, "add --allow-domain HOST for the hosts that it is for, and mode standard or max");
     }
     if (p->network.v == NETWORK_NONE && named->n > 0 && !p->srt) {
         REFUSE(&named->v[0].from, NULL, "policy.network.closed", "rules about names, but the network is closed");

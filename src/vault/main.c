@@ -46,8 +46,6 @@ main(int argc, char **argv)
         fprintf(stderr, "cloche-vault is started by cloche; see `cloche secret --help`\n");
         return 1;
     }
-    if (vault_serve(FD_SUPERVISOR, &err) == 0)
-        return 0;
-    fprintf(stderr, "cloche: %s\n        %s%s[%s]\n", err.msg, err.hint, err.hint[0] != '\0' ? "  " : "", err.code);
-    return 1;
+    /* what went wrong was said to the supervisor */
+    return vault_serve(FD_SUPERVISOR, &err) == 0 ? 0 : 1;
 }

@@ -246,6 +246,15 @@ announce(struct vault *v)
 /* --- the supervisor's edge ---------------------------------------------------------------------------------------- */
 
 static int
+say_no(struct vault *v, const struct err *err)
+{
+    size_t at;
+
+    vault_put_err(begin(v, VAULT_NO, &at), err);
+    return to_supervisor(v, at);
+}
+
+static int
 on_bind(void *ctx, const struct frame *f)
 {
     struct vault *v = ctx;
@@ -259,14 +268,8 @@ on_bind(void *ctx, const struct frame *f)
 
     if (!wire_done(&in))
         return -1;
-    if (bound_add(&v->set, &v->store, name, builtin, env, &first, &count, &err) < 0) {
-        b = begin(v, VAULT_NO, &at);
-        buf_put_u8(b, (uint8_t)err.kind);
-        wire_put_cstr(b, err.code, 64);
-        wire_put_cstr(b, err.msg, ERR_MSG_MAX);
-        wire_put_cstr(b, err.hint, ERR_HINT_MAX);
-        return to_supervisor(v, at);
-    }
+    if (bound_add(&v->set, &v->store, name, builtin, env, &first, &count, &err) < 0)
+        return say_no(v, &err);
     b = begin(v, VAULT_BOUND, &at);
     wire_put_cstr(b, v->set.v[first].id, VAULT_ID_TEXT);
     buf_put_u8(b, (uint8_t)count);
@@ -376,12 +379,13 @@ serve(struct vault *v, struct err *err)
     }
 }
 
+/* Everything from the disk, then away from it. */
 static int
-open_ca(struct vault *v, struct err *err)
+prepare(struct vault *v, struct err *err)
 {
     cleanup_secret struct secret packed = { NULL, 0 };
     cleanup_buf struct buf pem = BUF_INIT(VAULT_CA_PEM_MAX);
-    int r = store_ca(&v->store, &packed, err);
+    int r = store_open(&v->store, false, err) < 0 ? -1 : store_ca(&v->store, &packed, err);
     size_t at;
 
     if (r == 0) {
@@ -399,7 +403,11 @@ open_ca(struct vault *v, struct err *err)
         return -1;
     close_fd(&v->store.lock);
     close_fd(&v->store.dir);
+    /* said only when nothing can be reached any more */
+    if (vault_confine(err) < 0)
+        return -1;
     wire_put_cstr(begin(v, VAULT_CA, &at), (const char *)pem.p, VAULT_CA_PEM_MAX);
+    wire_put_cstr(&v->out, v->store.path, sizeof(v->store.path));
     return to_supervisor(v, at) < 0 ? err_sys(err, errno, "vault.protocol", "answer the supervisor") : 0;
 }
 
@@ -416,8 +424,10 @@ vault_serve(int supervisor, struct err *err)
     v->store = (struct store)STORE_INIT;
     v->to_supervisor = (struct msg_gate){ .rules = supervisor_rules, .state = ST_FRESH,
                                           .n_rules = sizeof(supervisor_rules) / sizeof(supervisor_rules[0]) };
-    if (store_open(&v->store, false, err) == 0 && open_ca(v, err) == 0 && vault_confine(err) == 0)
+    if (prepare(v, err) == 0)
         r = serve(v, err);
+    else
+        (void)say_no(v, err);
     end_egress(v);
     bound_free(&v->set);
     ca_free(v->ca);

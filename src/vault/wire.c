@@ -135,6 +135,33 @@ vault_receive(int socket, uint8_t *p, struct frame *f, int *fd, int flags)
     return 1;
 }
 
+int
+vault_put_err(struct buf *b, const struct err *err)
+{
+    buf_put_u8(b, (uint8_t)err->kind);
+    buf_put_be32(b, (uint32_t)err->sys_errno);
+    wire_put_cstr(b, err->code, 64);
+    wire_put_cstr(b, err->msg, ERR_MSG_MAX);
+    return wire_put_cstr(b, err->hint, ERR_HINT_MAX);
+}
+
+bool
+vault_get_err(struct wire_in *in, struct err *err)
+{
+    uint8_t kind = wire_u8(in);
+    uint32_t number = wire_be32(in);
+    const char *code = wire_cstr(in, 64, NULL), *msg = wire_cstr(in, ERR_MSG_MAX, NULL);
+    const char *hint = wire_cstr(in, ERR_HINT_MAX, NULL);
+
+    if (!wire_done(in) || kind == ERR_NONE || kind > ERR_DENIED || number > 4095)
+        return false;
+    err_set(err, (enum err_kind)kind, vault_code(code), "%s", msg);
+    if (err != NULL)
+        err->sys_errno = (int)number;
+    err_hint(err, "%s", hint);
+    return true;
+}
+
 const char *
 vault_code(const char *text)
 {
@@ -142,6 +169,9 @@ vault_code(const char *text)
         "vault.ended", "vault.revoked", "vault.expired", "vault.not-bound", "vault.date", "vault.name", "vault.unknown",
         "vault.unbound", "vault.bound-already", "vault.too-many", "vault.memory", "vault.crypto", "vault.store.corrupt",
         "vault.binding.unknown", "vault.binding.other", "vault.binding.no-host", "vault.env", "vault.value",
+        "vault.store.version", "vault.store.where", "vault.store.owner", "vault.store.mode", "vault.store.file",
+        "vault.store.lock", "vault.store.write", "vault.store.full", "vault.key.missing", "vault.key.damaged",
+        "vault.ca.damaged", "vault.ca.expired", "vault.random", "service.rights", "service.filter", "memory",
     };
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)

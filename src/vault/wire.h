@@ -22,10 +22,10 @@ enum vault_message {
     VAULT_EGRESS,           /* with one descriptor: the vault's end of a new egress edge; the one before is closed */
     VAULT_REVOKE,           /* id text */
     /* vault to supervisor */
-    VAULT_CA,               /* certificate, PEM: the first message */
+    VAULT_CA,               /* certificate, PEM; the store's folder: the first message, or VAULT_NO when there is none */
     VAULT_BOUND,            /* id text, parts u8, each: role u8, variable, placeholder; then binding text */
     VAULT_STARTED,
-    VAULT_NO,               /* kind u8, code, message, hint: the answer to BIND */
+    VAULT_NO,               /* kind u8, errno be32, code, message, hint: the answer to BIND, or instead of CA */
     /* vault to egress */
     VAULT_ANNOUNCE = 32,    /* id u8, role u8, revoked u8, name, placeholder, binding text */
     VAULT_ANNOUNCED,
@@ -57,6 +57,10 @@ int vault_send(int socket, const struct buf *frame, int fd);
  * closed by the caller, -1 when there is none); NULL: descriptors are refused. */
 int vault_receive(int socket, uint8_t *p, struct frame *f, int *fd, int flags);
 #define VAULT_RECEIVE_ROOM (VAULT_MESSAGE_MAX + FRAME_HEADER + 1)
+
+/* An error, as VAULT_NO has it. */
+int vault_put_err(struct buf *b, const struct err *err);
+bool vault_get_err(struct wire_in *in, struct err *err);
 
 /* The error codes that cross the wire, as static strings; an unknown one is "vault.refused". */
 const char *vault_code(const char *text);
