@@ -34,26 +34,20 @@ deny(struct conn *c, const struct decide_request *request, const char *reason, c
     refuse(c, request, &verdict);
 }
 
-static void
-set_target(struct conn *c, bool narrow)
-{
-    c->x.target = (struct exchange_target){ .scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP,
-                                            .host = { c->host.name, c->host.n }, .port = c->port, .narrow = narrow };
-}
-
 /* Allowed: c->host and c->port say where to. */
 static void
 go(struct conn *c, bool narrow)
 {
     struct exchange *x = &c->x;
 
+    x->target.scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP;
+    x->target.host = (struct str){ c->host.name, c->host.n };
+    x->target.port = c->port;
     x->target.narrow = narrow;
-    if (x->server.fd >= 0) {
+    if (x->server.fd >= 0)
         exchange_go(x);
-        return;
-    }
-    set_target(c, narrow);
-    conn_go(c, NULL);
+    else
+        conn_go(c, NULL);
 }
 
 /* --- secrets ----------------------------------------------------------------------------------------------------- */
@@ -286,7 +280,6 @@ http_intercepted(struct conn *c)
     c->any_request = false;     /* CONNECT was one */
     c->x.client.tls = c->client_tls;
     c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
-    set_target(c, false);
     http_event(c, true, false);
 }
 
@@ -318,10 +311,10 @@ http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
     c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
-    if (c->parent != NULL && !c->tls) {
-        c->x.target.absolute = true;
+    c->x.target.absolute = c->parent != NULL && !c->tls;
+    c->x.target.proxy_authorization = (struct str){ "", 0 };
+    if (c->x.target.absolute)
         c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
-    }
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);
     http_event(c, false, false);

@@ -62,7 +62,7 @@ put_filtered(struct exchange *x, struct exchange_way *w, struct str data, bool l
     } else {
         put_data(x, w, (struct str){ (const char *)made.p, made.n });
         w->held_last = used < data.n && last;
-        if (buf_append(&w->held, data.p + used, data.n - used) < 0)
+        if (used < data.n && buf_append(&w->held, data.p + used, data.n - used) < 0)
             exchange_break(x);
     }
     buf_free(&made);

@@ -179,6 +179,7 @@ static void
 send_whole(struct exchange *x)
 {
     cleanup_buf struct buf made = BUF_INIT(EXCHANGE_WHOLE_MAX);
+    const char *all = x->whole.n > 0 ? (const char *)x->whole.p : "";
     struct exchange_edit edit;
     struct http1_head head;
     size_t at = 0, used;
@@ -186,7 +187,7 @@ send_whole(struct exchange *x)
     do {
         size_t before = made.n;
         used = 0;
-        if (x->filter->request_body(x->filter_ctx, (struct str){ (const char *)x->whole.p + at, x->whole.n - at }, true,
+        if (x->filter->request_body(x->filter_ctx, (struct str){ all + at, x->whole.n - at }, true,
                                     &made, &used) < 0 || !buf_ok(&made) || used > x->whole.n - at ||
             (used == 0 && at < x->whole.n && made.n == before)) {
             exchange_fail(x, 403, "Forbidden", "filter", "the body cannot be passed on");

@@ -9,6 +9,7 @@ import pytest
 
 from helpers import requirement
 from helpers.internet import ECHO, HOST4, NO_PROXY_VARIABLES, SITE4, in_namespace
+from helpers.scripted import read_head
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
 OK = "ok.example.org"
@@ -22,16 +23,6 @@ def pump(source, target):
         target.shutdown(socket.SHUT_WR)
     except OSError:
         pass
-
-
-def read_head(connection):
-    head = b""
-    while not head.endswith(b"\r\n\r\n"):
-        byte = connection.recv(1)
-        if not byte:
-            return b""
-        head += byte
-    return head
 
 
 class Parent:
