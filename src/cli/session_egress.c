@@ -29,7 +29,8 @@
 static _Noreturn void
 child(const char *program, int control, const int listeners[CAPTURE_LISTENERS], int vault)
 {
-    int high[2 + CAPTURE_LISTENERS], n = 1 + CAPTURE_LISTENERS + (vault >= 0), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int high[2 + CAPTURE_LISTENERS], n = 1 + CAPTURE_LISTENERS + (vault >= 0);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     char name[] = "cloche-egress";
     char *const argv[] = { name, NULL }, *const env[] = { NULL };
     sigset_t none;

@@ -263,7 +263,7 @@ static void
 begin(struct conn *c)
 {
     exchange_init(&c->x, &owner, c, c->client.fd, &c->e->loop.now_ms);
-    inject_init(&c->inject, c->e->vault, &secrets, c);
+    inject_init(&c->inject, c->e->vault, &secrets, c, &c->e->loop.now_ms);
     if (c->e->vault != NULL) {
         c->x.filter = &inject_filter;
         c->x.filter_ctx = &c->inject;

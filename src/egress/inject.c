@@ -45,9 +45,10 @@ forget(struct inject *j)
 }
 
 void
-inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx)
+inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
+            const uint64_t *now_ms)
 {
-    *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .detail = "",
+    *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .detail = "",
                           .text = BUF_INIT(INJECT_TEXT_MAX) };
 }
 
@@ -279,6 +280,9 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
     if (j->lease == NULL)
         return 0;
+    /* dialling may have taken longer than the vault allows */
+    if (*j->now_ms >= j->lease->expires_ms)
+        return refuse_edit(edit, "secret-late", "the server took longer to reach than the secret was given out for");
     if (head->upgrade.n > 0 && leased_for_bodies(j))
         return refuse_edit(edit, "secret-upgrade", "secrets in what follows an upgrade cannot be replaced");
     if (make_down(j) < 0)

@@ -2,8 +2,8 @@
  *
  * The sandbox knows placeholders. What the vault leases for a request takes their place where the binding says: in the
  * head (inject_place.h), in the body; and the answer is searched for the values, in every form of swap.h, which become
- * placeholders again. So that they can be found, the answer is asked for uncompressed and whole, and unpacked when it is
- * compressed all the same.
+ * placeholders again. So that they can be found, the answer is asked for uncompressed and whole, and unpacked when it
+ * is compressed all the same.
  *
  * A placeholder in a request to a host that its secret is not bound to is refused: nobody sends one there by accident.
  *
@@ -37,6 +37,7 @@ struct inject {
     struct vault_client *vault;             /* NULL: this run has no secrets, and nothing is done */
     const struct inject_owner *owner;
     void *ctx;
+    const uint64_t *now_ms;
     uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
     uint32_t seen;                          /* ... whose placeholder is in its head */
     uint32_t used;                          /* ids of values that any request of the connection has had */
@@ -49,8 +50,9 @@ struct inject {
     const char *refuse, *detail;
 };
 
-/* @vault may be NULL. */
-void inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx);
+/* @vault may be NULL. @now_ms: the loop's clock, borrowed. */
+void inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
+                 const uint64_t *now_ms);
 /* Wipes what it has. */
 void inject_free(struct inject *j);
 

@@ -185,7 +185,10 @@ fields(const struct http1_head *head, const struct inject_pair *pairs, size_t n,
 static int
 digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)((at - digits) % 16) : -1;
 }
 
 static struct str
@@ -198,7 +201,10 @@ percent_decode(struct buf *text, struct str v)
         return (struct str){ NULL, 0 };
     for (size_t i = 0; i < v.n; i++) {
         bool coded = v.p[i] == '%' && v.n - i > 2 && digit(v.p[i + 1]) >= 0 && digit(v.p[i + 2]) >= 0;
-        out[n++] = coded ? (char)(digit(v.p[i + 1]) << 4 | digit(v.p[i + 2])) : v.p[i];
+        if (coded)
+            out[n++] = (char)((unsigned)digit(v.p[i + 1]) << 4 | (unsigned)digit(v.p[i + 2]));
+        else
+            out[n++] = v.p[i];
         i += coded ? 2 : 0;
     }
     return (struct str){ out, n };

@@ -12,7 +12,6 @@
 #include "wall/trust.h"
 
 #define SUITES_12 "ECDHE+AESGCM:ECDHE+CHACHA20"     /* TLS 1.3 has no others than such */
-#define GROUPS    "X25519:P-256:P-384:P-521"
 #define TICKETS   1
 #define LEAF_MAX  4096
 
@@ -30,6 +29,7 @@ static SSL_CTX *
 settings(const SSL_METHOD *method)
 {
     SSL_CTX *x = SSL_CTX_new(method);
+    char groups[] = "X25519:P-256:P-384:P-521";
 
     if (x == NULL)
         return NULL;
@@ -37,7 +37,7 @@ settings(const SSL_METHOD *method)
     SSL_CTX_set_options(x, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(x, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     if (SSL_CTX_set_min_proto_version(x, TLS1_2_VERSION) != 1 || SSL_CTX_set_cipher_list(x, SUITES_12) != 1 ||
-        SSL_CTX_set1_groups_list(x, GROUPS) != 1) {
+        SSL_CTX_set1_groups_list(x, groups) != 1) {
         SSL_CTX_free(x);
         return NULL;
     }

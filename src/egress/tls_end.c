@@ -163,9 +163,9 @@ tls_server_new(struct tls_ctx *x, int fd, const struct host *host, const void *f
 }
 
 static int
-expect_host(SSL *ssl, const struct host *host)
+expect_host(struct tls_end *t, const struct host *host)
 {
-    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+    X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);
 
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     /* what the user handed over as trusted is, a root or not */
@@ -173,7 +173,7 @@ expect_host(SSL *ssl, const struct host *host)
     if (host->is_ip)
         return X509_VERIFY_PARAM_set1_ip(param, host->ip.b, host->ip.family == 4 ? 4 : 16) == 1 ? 0 : -1;
     return X509_VERIFY_PARAM_set1_host(param, host->name, host->n) == 1 &&
-           SSL_set_tlsext_host_name(ssl, host->name) == 1 ? 0 : -1;
+           SSL_set_tlsext_host_name(t->ssl, t->name) == 1 ? 0 : -1;
 }
 
 struct tls_end *
@@ -196,7 +196,7 @@ tls_client_new(struct tls_ctx *x, int fd, const struct host *host, uint16_t port
         n += sizeof(proto_http11);
     }
     again = tls_session_find(x, t->name, port);
-    if (expect_host(t->ssl, host) < 0 || (n > 0 && SSL_set_alpn_protos(t->ssl, offer, n) != 0) ||
+    if (expect_host(t, host) < 0 || (n > 0 && SSL_set_alpn_protos(t->ssl, offer, n) != 0) ||
         (again != NULL && SSL_set_session(t->ssl, again) != 1)) {
         tls_end_free(t);
         return NULL;

@@ -4,8 +4,8 @@
  * early data. All that is read from files is read while the context is made, so that a process without files can go
  * on.
  *
- *   - Towards the sandbox: a certificate for one name, made by the vault; its key is the only private key here, and it is
- *     good for that name only.
+ *   - Towards the sandbox: a certificate for one name, made by the vault; its key is the only private key here, and it
+ *     is good for that name only.
  *   - Outwards: the server's chain is verified against the context's store, and its name (or address) against what was
  *     decided on: subjectAltName only, a wildcard only as a whole label, never the subject's common name.
  *
@@ -45,8 +45,8 @@ bool tls_leaf_have(struct tls_ctx *x, const struct host *host, uint64_t now_ms);
 enum tls_alpn { TLS_ALPN_NONE = 0, TLS_ALPN_HTTP11 = 1, TLS_ALPN_H2 = 2 };      /* as offers: or-ed */
 
 /* The server's end on @fd (borrowed) for a client that asks for @host; a leaf must be there. @first: what was read
- * from the socket already, at most TLS_FIRST_MAX bytes; copied. @alpn: the one protocol that is chosen when the client offers
- * it; a client that offers others only is refused (no_application_protocol), one that offers none gets none. */
+ * from the socket already, at most TLS_FIRST_MAX bytes; copied. @alpn: the one protocol that is chosen when the client
+ * offers it; a client that offers others only is refused (no_application_protocol), one that offers none gets none. */
 #define TLS_FIRST_MAX (128 * 1024)
 struct tls_end *tls_server_new(struct tls_ctx *x, int fd, const struct host *host, const void *first, size_t n,
                                enum tls_alpn alpn);

@@ -29,8 +29,8 @@ struct unpack;
 struct unpack *unpack_new(enum unpack_kind kind);       /* GZIP or DEFLATE. NULL: no memory */
 void unpack_free(struct unpack *u);                     /* NULL is fine */
 
-/* Take *@used of the @n bytes and append what they are to @out. What was not taken has to be offered again. @end: nothing
- * follows. 0, or -1: not what was announced, bytes behind its end, cut short, or @out cannot take it. */
+/* Take *@used of the @n bytes and append what they are to @out. What was not taken has to be offered again. @end:
+ * nothing follows. 0, or -1: not what was announced, bytes behind its end, cut short, or @out cannot take it. */
 int unpack_feed(struct unpack *u, const void *p, size_t n, bool end, struct buf *out, size_t *used);
 /* The whole of it has come out. */
 bool unpack_done(const struct unpack *u);

@@ -325,7 +325,8 @@ def test_a_server_that_is_not_who_it_should_be(vaulted, tmp_path, name, reason, 
 
 
 def test_an_untrusted_ca(vaulted):
-    vaulted.secret().flags = vaulted.flags[2:]
+    v = vaulted.secret()
+    v.flags = v.flags[2:]           # without --extra-ca
     result = vaulted.sh("curl -sS -i https://ok.example.org/")
     assert "X-Cloche-Denied: upstream-cert-untrusted" in result.out, result
 
