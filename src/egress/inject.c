@@ -170,6 +170,9 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
                       name_of(j, j->seen & ~j->concerned), true);
     if (revoked(j, j->seen) != 0)
         return refuse(j, "secret-revoked", "the secret was revoked", name_of(j, revoked(j, j->seen)), false);
+    if (j->seen & ~can_be_leased(j, j->seen))
+        return refuse(j, "secret-sigv4", "requests are not signed anew in this release",
+                      name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
     want = can_be_leased(j, j->concerned);
     if (want == 0)
         return INJECT_GO;
