@@ -78,8 +78,8 @@ int vault_fd(const struct live *l);
 void vault_look(struct live *l);
 void vault_stop(struct live *l);
 
-/* helper.c: where the program @name of cloche's own is: beside cloche's folder in a build tree (below @folder), in libexec
- * when installed. 0 or -1 with @err. */
+/* helper.c: where the program @name of cloche's own is: beside cloche's folder in a build tree (below @folder), in
+ * libexec when installed. 0 or -1 with @err. */
 int helper_find(const char *folder, const char *name, char out[4096], struct err *err);
 
 /* session_tty.c */

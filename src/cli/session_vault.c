@@ -1,8 +1,8 @@
 /* cli/session_vault.c: cloche-vault for one run
  *
  * A program of its own, started before the sandbox is made: it says which placeholders stand for the secrets that the
- * policy names, and they go into the run's own copy of the policy. No value ever comes here. What the sandbox may do with
- * them is between the vault and cloche-egress, which get a socket to each other.
+ * policy names, and they go into the run's own copy of the policy. No value ever comes here. What the sandbox may do
+ * with them is between the vault and cloche-egress, which get a socket to each other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,8 @@ struct vault_link {
     uint8_t in[VAULT_RECEIVE_ROOM];
 };
 
-/* --- starting ------------------------------------------------------------------------------------------------------ */
+/* --- starting
+ * ------------------------------------------------------------------------------------------------------ */
 
 static _Noreturn void
 child(const char *program, int ours)
@@ -145,7 +146,8 @@ read_ca(struct vault_link *v, struct err *err)
     return v->ca_pem != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
-/* --- is there any use in it? --------------------------------------------------------------------------------------- */
+/* --- is there any use in it?
+ * --------------------------------------------------------------------------------------- */
 
 static bool
 below(const struct host *name, const struct host *suffix)
@@ -194,7 +196,7 @@ check_hosts(const struct policy *p, const struct policy_secret *s, struct wire_i
     if (binding == NULL || !wire_done(in) || binding_parse(text, binding, NULL) < 0) {
         r = malformed(err);
     } else if (!any_host_allowed(p, binding)) {
-        err_set(err, ERR_POLICY, "policy.secret.hosts", "%s: the secret %s is for hosts that this policy does not allow",
+        err_set(err, ERR_POLICY, "policy.secret.hosts", "%s: this policy allows no host that the secret %s is for",
                 policy_origin_text(&s->from, origin), s->name);
         r = err_hint(err, "add --allow-domain %s%s", binding->host_text[0],
                      binding->n_hosts > 1 ? ", or another of its hosts (`cloche secret ls`)" : "");
@@ -203,7 +205,8 @@ check_hosts(const struct policy *p, const struct policy_secret *s, struct wire_i
     return r;
 }
 
-/* --- placeholders -------------------------------------------------------------------------------------------------- */
+/* --- placeholders
+ * -------------------------------------------------------------------------------------------------- */
 
 static int
 add_env(struct vault_link *v, const struct origin *from, const char *name, const uint8_t *placeholder, size_t n,
@@ -329,7 +332,8 @@ vault_start(struct live *l, struct err *err)
     return start_all(l, err);
 }
 
-/* --- while it runs ------------------------------------------------------------------------------------------------- */
+/* --- while it runs
+ * ------------------------------------------------------------------------------------------------- */
 
 int
 vault_fd(const struct live *l)

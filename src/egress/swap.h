@@ -36,8 +36,8 @@ struct swap *swap_new(void);                /* NULL: no memory */
 void swap_free(struct swap *s);             /* NULL is fine */
 
 /* Replace @from by @to, both of @n bytes (copied), in every form of @forms; to only find it, give @from twice. Two
- * strings whose bytes are of the same classes (letters and digits for each other, anything else unchanged) have forms of
- * equal length; a form in which they have not is refused. @id (0 to 31) is what swap_seen() says. Before the first
+ * strings whose bytes are of the same classes (letters and digits for each other, anything else unchanged) have forms
+ * of equal length; a form in which they have not is refused. @id (0 to 31) is what swap_seen() says. Before the first
  * swap_feed(). 0, or -1: not so, too many, too long, no memory. */
 int swap_add(struct swap *s, unsigned id, const void *from, const void *to, size_t n, unsigned forms);
 

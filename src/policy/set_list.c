@@ -418,8 +418,8 @@ set_secret_parts(struct policy *p, struct str name, struct str binding, struct s
     /* the text may be a value by mistake: it is not shown */
     if (!secret_name_is_valid(name) || (binding.n > 0 && !secret_name_is_valid(binding))) {
         where_fail(w, err, "policy.secret.name", "not the name of a secret, or of a binding");
-        return err_hint(err, "up to %d letters, digits, \"-\", \"_\" and \".\": NAME or NAME=BINDING; `cloche secret ls` "
-                        "lists them", SECRET_NAME_MAX);
+        return err_hint(err, "up to %d letters, digits, \"-\", \"_\" and \".\": NAME or NAME=BINDING; `cloche secret "
+                        "ls` lists them", SECRET_NAME_MAX);
     }
     if (env.n > 0 && (!env_name_is_valid(env) || env.n > SECRET_NAME_MAX))
         return bad_env_name(env, w, err);

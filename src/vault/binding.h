@@ -1,7 +1,7 @@
 /* vault/binding.h: where one secret may go, and in which place of a request
  *
- * A binding is written once, with the secret, and judged in two processes: cloche-egress asks which hosts concern it, the
- * vault alone decides what is handed out. Pure: text in, verdict out.
+ * A binding is written once, with the secret, and judged in two processes: cloche-egress asks which hosts concern it,
+ * the vault alone decides what is handed out. Pure: text in, verdict out.
  *
  * As text it is lines of "KEY VALUE\n", one value a line, any order, keys repeated for lists:
  *

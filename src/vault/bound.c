@@ -60,7 +60,8 @@ make_placeholder(const struct bound_set *set, struct bound *b, struct err *err)
             return 0;
         }
     }
-    return err_set(err, ERR_POLICY, "vault.value", "no placeholder can be made for %s: too little of it varies", b->name);
+    return err_set(err, ERR_POLICY, "vault.value", "no placeholder can be made for %s: too little of it varies",
+                   b->name);
 }
 
 /* --- which binding ------------------------------------------------------------------------------------------------ */

@@ -32,8 +32,9 @@ struct bound_set {
     size_t n;
 };
 
-/* Bind the stored secret @name for this run: its stored binding, or the built-in one called @builtin ("" as stored), with
- * the variable @env ("" as stored). 0 with @first and @count, the entries it became, or -1 with @err and @set as it was. */
+/* Bind the stored secret @name for this run: its stored binding, or the built-in one called @builtin ("" as stored),
+ * with the variable @env ("" as stored). 0 with @first and @count, the entries it became, or -1 with @err and @set as
+ * it was. */
 int bound_add(struct bound_set *set, const struct store *store, const char *name, const char *builtin, const char *env,
               size_t *first, size_t *count, struct err *err);
 

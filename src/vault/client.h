@@ -5,8 +5,8 @@
  * signature. Every question is answered, in any order; the answer comes to the callback from vault_client_ready().
  * Nothing here blocks but vault_client_new(). One thread.
  *
- * Values live in struct vault_lease only, which the receiver frees (and so wipes) when the request's response is through
- * or the lease's time is over, whichever is first.
+ * Values live in struct vault_lease only, which the receiver frees (and so wipes) when the request's response is
+ * through or the lease's time is over, whichever is first.
  */
 #ifndef CLOCHE_VAULT_CLIENT_H
 #define CLOCHE_VAULT_CLIENT_H
@@ -73,8 +73,9 @@ typedef void vault_signature_fn(void *ctx, const char *authorization, const stru
 
 struct vault_client_events {
     void *ctx;
-    /* Those secrets are no longer: @mask is of ids. Leases that hold one are to be dropped and connections that used one
-     * closed, now. vault_client_secrets() has @revoked set already. May be called from vault_client_ready() only. */
+    /* Those secrets are no longer: @mask is of ids. Leases that hold one are to be dropped and connections that used
+     * one closed, now. vault_client_secrets() has @revoked set already. May be called from vault_client_ready()
+     * only. */
     void (*revoked)(void *ctx, uint32_t mask);
 };
 

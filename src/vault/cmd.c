@@ -33,7 +33,8 @@ static const struct flag {
 } flags[] = {
     { "--binding", "NAME", 'b', "anthropic, openai, github, gitlab, npm, pypi, aws", NULL },
     { "--host", "HOST", 'B', "where it may go; may be repeated, as those below", "host" },
-    { "--place", "PLACE", 'B', "bearer, basic, body, sigv4, \"header NAME\", \"query NAME\", \"cookie NAME\"", "place" },
+    { "--place", "PLACE", 'B', "bearer, basic, body, sigv4, \"header NAME\", \"query NAME\", \"cookie NAME\"",
+      "place" },
     { "--port", "PORT", 'B', "443 by default", "port" },
     { "--scheme", "SCHEME", 'B', "https by default", "scheme" },
     { "--method", "METHOD", 'B', "GET, HEAD, POST, PUT, PATCH and DELETE by default", "method" },
@@ -76,8 +77,8 @@ usage(const struct verb *only)
         printf("usage: cloche secret VERB ...\n\n");
         for (size_t i = 0; i < N_VERBS; i++)
             printf("  %-8s %-17s %s\n", verbs[i].name, verbs[i].usage, verbs[i].help);
-        printf("\nA value comes from the terminal, standard input, --from-env, --from-file or --from-command, never from\n"
-               "the command line. docs/secrets.md says how secrets are kept and used.\n");
+        printf("\nA value comes from the terminal, standard input, --from-env, --from-file or --from-command, never\n"
+               "from the command line. docs/secrets.md says how secrets are kept and used.\n");
         return 0;
     }
     printf("usage: cloche secret %s [flags] %s\n\n%s\n\n", only->name, only->usage, only->help);
@@ -143,8 +144,8 @@ flag(struct cmd_options *o, const struct verb *v, int argc, char **argv, struct 
         return f->value != NULL && equals == NULL ? 2 : 1;
     }
     /* what stands behind "=" may be a value that somebody tried to give */
-    err_set(err, ERR_USAGE, "vault.flag", "`cloche secret %s` has no flag %.*s", v->name, length > 20 ? 20 : (int)length,
-            argv[0]);
+    err_set(err, ERR_USAGE, "vault.flag", "`cloche secret %s` has no flag %.*s", v->name,
+            length > 20 ? 20 : (int)length, argv[0]);
     return err_hint(err, "`cloche secret %s --help` lists them; a value is never given on the command line", v->name);
 }
 
@@ -161,7 +162,7 @@ parse(struct cmd_options *o, const struct verb *v, int argc, char **argv, struct
             /* it may well be a value that somebody tried to give: it is not repeated */
             err_set(err, ERR_USAGE, "vault.operand", "`cloche secret %s` takes %s", v->name,
                     v->operand == OPERAND_NONE ? "no operand" : "one operand");
-            return err_hint(err, "a value is never given on the command line, where every user of the host can read it");
+            return err_hint(err, "a value is never given on the command line: every user of the host could read it");
         } else {
             o->name = argv[i];
         }

@@ -11,7 +11,8 @@
 #include "vault/cmd.h"
 #include "vault/wire.h"
 
-/* --- ls ------------------------------------------------------------------------------------------------------------ */
+/* --- ls
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static const char *
 state_of(const struct store_meta *m)
@@ -92,8 +93,8 @@ cmd_ls(struct cmd_options *o, struct err *err)
         r = list(&s, m, array, err);
     free(m);
     if (r == 0 && !o->json) {
-        printf("\nstore: %s/secrets\nkey:   %s/secrets.key (a file that only you can read; no keyring is used)\n", s.path,
-               s.path);
+        printf("\nstore: %s/secrets\nkey:   %s/secrets.key (a file that only you can read; no keyring is used)\n",
+               s.path, s.path);
     } else if (r == 0) {
         all = json_pack("{s:s, s:s, s:s, s:O}", "store", s.path, "key", "file", "key_file", "secrets.key", "secrets",
                         array);
@@ -106,7 +107,8 @@ cmd_ls(struct cmd_options *o, struct err *err)
     return r;
 }
 
-/* --- rm, revoke ---------------------------------------------------------------------------------------------------- */
+/* --- rm, revoke
+ * ---------------------------------------------------------------------------------------------------- */
 
 int
 cmd_rm(struct cmd_options *o, struct err *err)
@@ -151,7 +153,8 @@ cmd_revoke(struct cmd_options *o, struct err *err)
     return r;
 }
 
-/* --- ca ------------------------------------------------------------------------------------------------------------ */
+/* --- ca
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static int
 make_ca(struct store *s, struct secret *packed, struct err *err)

@@ -16,7 +16,8 @@
 
 /* --- the binding that the flags say ------------------------------------------------------------------------------- */
 
-/* Whether @lines has one of the key that @line begins with: the user's own lines replace the built-in ones of a kind. */
+/* Whether @lines has one of the key that @line begins with: the user's own lines replace the built-in ones of a
+ * kind. */
 static bool
 overridden(const struct buf *lines, struct str line)
 {
@@ -43,7 +44,7 @@ add_builtin(const struct cmd_options *o, struct buf *text, struct err *err)
 
     if (b == NULL) {
         err_set(err, ERR_USAGE, "vault.binding.unknown", "there is no binding \"%.40s\"", o->builtin);
-        return err_hint(err, "anthropic, openai, github, gitlab, npm, pypi, aws; or --host and --place for one of your own");
+        return err_hint(err, "anthropic, openai, github, gitlab, npm, pypi, aws; or --host and --place for your own");
     }
     for (rest = str_of(b->text); rest.n > 0;) {
         const char *end = memchr(rest.p, '\n', rest.n);
@@ -103,7 +104,8 @@ set_expiry(const struct cmd_options *o, struct store_meta *meta, struct err *err
     return 0;
 }
 
-/* --- one value into the store -------------------------------------------------------------------------------------- */
+/* --- one value into the store
+ * -------------------------------------------------------------------------------------- */
 
 /* What the parts of a value have to be like; those of an AWS credential are judged when they are bound. */
 static int
@@ -123,7 +125,7 @@ keep(const struct cmd_options *o, const char *name, const struct secret *value, 
      struct err *err)
 {
     cleanup_store struct store s = STORE_INIT;
-    struct store_meta *m = calloc(1, sizeof(*m));
+    cleanup_free struct store_meta *m = calloc(1, sizeof(*m));
     struct err unknown = ERR_INIT;
     size_t index;
     int r = -1;
@@ -131,13 +133,14 @@ keep(const struct cmd_options *o, const char *name, const struct secret *value, 
     old_id[0] = '\0';
     if (m == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    /* the lock is taken only now: whoever types a value slowly keeps nobody waiting */
     if (store_open(&s, true, err) < 0)
-        goto out;   /* the lock is taken only now: whoever types a value slowly keeps nobody waiting */
+        return -1;
     if (store_find(&s, name, m, &index, &unknown) == 0) {
         memcpy(old_id, m->id, sizeof(m->id));
     } else if (!fresh || strcmp(unknown.code, "vault.unknown") != 0) {
         *err = unknown;
-        goto out;
+        return -1;
     } else {
         memset(m, 0, sizeof(*m));
         memcpy(m->name, name, strlen(name) + 1);
@@ -151,11 +154,10 @@ keep(const struct cmd_options *o, const char *name, const struct secret *value, 
     if (r == 0 && o->revoke && old_id[0] != '\0')
         r = store_revoke(&s, old_id, err);
     if (r == 0 && !m->bound)
-        printf("%s is kept; it is bound to no host yet: `--secret %s=BINDING`, or set it again with --host\n", name, name);
+        printf("%s is kept; it is bound to no host yet: `--secret %s=BINDING`, or set it again with --host\n", name,
+               name);
     else if (r == 0)
         printf("%s is kept\n", name);
-out:
-    free(m);
     return r;
 }
 
@@ -181,7 +183,8 @@ cmd_rotate(struct cmd_options *o, struct err *err)
     return keep(o, o->name, &value, false, old_id, err);
 }
 
-/* --- import -------------------------------------------------------------------------------------------------------- */
+/* --- import
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* NAME=VALUE, as .env files have it: "export " in front, quotes around the value, "#" begins a comment line. False when
  * it is none. */

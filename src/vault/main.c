@@ -1,7 +1,7 @@
 /* vault/main.c: cloche-vault: the process that holds secrets
  *
- * Started by cloche run with the supervisor's socket at descriptor 3 and nothing else, or by `cloche secret`, whose words
- * it gets. Either way nobody can read its memory, and it leaves no core.
+ * Started by cloche run with the supervisor's socket at descriptor 3 and nothing else, or by `cloche secret`, whose
+ * words it gets. Either way nobody can read its memory, and it leaves no core.
  */
 #include <fcntl.h>
 #include <signal.h>

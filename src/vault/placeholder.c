@@ -8,8 +8,8 @@
 /* Beginnings that tell what a key is, not which; the longest that fits is kept. */
 static const char *const prefixes[] = {
     "sk-ant-api03-", "sk-ant-admin01-", "sk-ant-oat01-", "sk-ant-", "sk-proj-", "sk-svcacct-", "sk-", "github_pat_",
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "gldt-", "glcbt-", "npm_", "pypi-", "AKIA", "ASIA", "xoxb-", "xoxp-",
-    "hf_", "AIza",
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "gldt-", "glcbt-", "npm_", "pypi-", "AKIA", "ASIA", "xoxb-",
+    "xoxp-", "hf_", "AIza",
 };
 
 static bool is_upper(uint8_t c) { return c >= 'A' && c <= 'Z'; }

@@ -16,8 +16,8 @@
 
 #define PLACEHOLDER_FRESH_MIN 8     /* characters that are made anew: fewer could be guessed, or met by chance */
 
-/* Whether @value can be a secret here: its length, printable ASCII only, and enough letters and digits beyond its prefix.
- * 0, or -1 with @err (vault.value), which never has the value in it. */
+/* Whether @value can be a secret here: its length, printable ASCII only, and enough letters and digits beyond its
+ * prefix. 0, or -1 with @err (vault.value), which never has the value in it. */
 int placeholder_fit(const uint8_t *value, size_t n, struct err *err);
 
 /* @out (n bytes) becomes a placeholder for @value, from @n * 2 bytes @random. False when by chance it resembles the

@@ -116,8 +116,8 @@ derive(const struct secret *key, const void *salt, size_t salt_n, const char *pu
 }
 
 int
-seal(const struct secret *key, const uint8_t salt[SEAL_SALT], const void *extra, size_t extra_n, const uint8_t *plain,
-     size_t n, uint8_t *out, struct err *err)
+seal(const struct secret *key, const uint8_t salt[SEAL_SALT], const void *extra, size_t extra_n,
+     const uint8_t *plain, size_t n, uint8_t *out, struct err *err)
 {
     static const uint8_t nonce[NONCE];
     cleanup_secret struct secret own = { NULL, 0 };

@@ -37,10 +37,10 @@ int secret_copy(struct secret *s, const void *p, size_t n, struct err *err);
 int seal_random(void *p, size_t n, struct err *err);
 
 /* @out has room for @n + SEAL_TAG bytes. 0 or -1 with @err. */
-int seal(const struct secret *key, const uint8_t salt[SEAL_SALT], const void *extra, size_t extra_n, const uint8_t *plain,
-         size_t n, uint8_t *out, struct err *err);
-/* @out becomes the plaintext (@n - SEAL_TAG bytes). -1 with @err vault.store.corrupt when it is not what was sealed with
- * this key, salt and extra. */
+int seal(const struct secret *key, const uint8_t salt[SEAL_SALT], const void *extra, size_t extra_n,
+         const uint8_t *plain, size_t n, uint8_t *out, struct err *err);
+/* @out becomes the plaintext (@n - SEAL_TAG bytes). -1 with @err vault.store.corrupt when it is not what was sealed
+ * with this key, salt and extra. */
 int unseal(const struct secret *key, const uint8_t salt[SEAL_SALT], const void *extra, size_t extra_n,
            const uint8_t *sealed, size_t n, struct secret *out, struct err *err);
 

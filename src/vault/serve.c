@@ -215,7 +215,7 @@ static const struct msg_rule egress_rules[] = {
     /* type                 once   flags states   min  max length                                     handler */
     { VAULT_ASK_LEASE,      false, 0, ST_OPEN,    23,  VAULT_PATH_MAX + 512,                          on_ask_lease },
     { VAULT_ASK_LEAF,       false, 0, ST_OPEN,    9,   HOST_NAME_MAX_LEN + 8,                         on_ask_leaf },
-    { VAULT_ASK_SIGNATURE,  false, 0, ST_OPEN,    68,  VAULT_PATH_MAX + VAULT_AUTHORIZATION_MAX + 1024, on_ask_signature },
+    { VAULT_ASK_SIGNATURE,  false, 0, ST_OPEN,    68,  VAULT_PATH_MAX + 2048,                        on_ask_signature },
 };
 
 /* Say what there is, without a value. The socket is empty yet and takes it all, or the edge is not opened. */

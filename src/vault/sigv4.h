@@ -2,7 +2,7 @@
  *
  * cloche-egress makes the canonical request of what it is about to send and hashes it; the vault, which alone has the
  * secret access key, signs the hash for one date, region and service. So what leaves the vault is a signature: no key,
- * and none derived from it. (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html)
+ * and none derived from it. ("Create a signed AWS API request", IAM User Guide.)
  *
  * Only the header form (Authorization) is signed anew; presigned URLs and bodies signed chunk by chunk
  * (STREAMING-AWS4-HMAC-SHA256-PAYLOAD) are not. Pure.
@@ -54,8 +54,8 @@ void sigv4_hex(const uint8_t hash[SIGV4_HASH], char out[SIGV4_HEX + 1]);
 /* Whether @date is "YYYYMMDDThhmmssZ" and within @slack_s of @now (seconds since 1970). */
 bool sigv4_date_near(struct str date, uint64_t now, uint64_t slack_s);
 
-/* The value of the Authorization header, NUL-terminated, for the canonical request whose hash is @canonical. The vault's
- * half: @id and @key are secret. False: no room, or no memory. */
+/* The value of the Authorization header, NUL-terminated, for the canonical request whose hash is @canonical. The
+ * vault's half: @id and @key are secret. False: no room, or no memory. */
 bool sigv4_sign(const struct secret *id, const struct secret *key, struct str date, struct str region,
                 struct str service, struct str signed_headers, const uint8_t canonical[SIGV4_HASH], struct buf *out);
 

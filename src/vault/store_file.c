@@ -57,10 +57,11 @@ store_file_parse(const uint8_t *p, size_t n, struct store_file *out, struct err 
     uint32_t records;
     bool zeros = three_zeros(&in);
 
-    if (magic == NULL || memcmp(magic, MAGIC, MAGIC_N) != 0)
+    if (magic == NULL || in.bad || memcmp(magic, MAGIC, MAGIC_N) != 0)
         return corrupt(err, "it does not begin as a store");
     if (version != VERSION) {
-        err_set(err, ERR_UNSUPPORTED, "vault.store.version", "its version is %u, this cloche reads %d", version, VERSION);
+        err_set(err, ERR_UNSUPPORTED, "vault.store.version", "its version is %u, this cloche reads %d", version,
+                VERSION);
         return err_hint(err, "a newer cloche wrote it; use that one");
     }
     out->generation = wire_be64(&in);
@@ -112,7 +113,8 @@ store_file_record(struct buf *out, const struct store_record *r)
     return buf_append(out, r->sealed, r->sealed_n);
 }
 
-/* --- a secret's metadata ------------------------------------------------------------------------------------------- */
+/* --- a secret's metadata
+ * ------------------------------------------------------------------------------------------- */
 
 static bool
 is_alnum(char c)

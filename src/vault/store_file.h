@@ -4,10 +4,10 @@
  *     records: kind u8 | 3 zero bytes | meta be32 + bytes | salt 32 | sealed be32 + bytes (with the tag)
  *     HMAC-SHA256 of everything before it
  *
- * A record's metadata lies in clear; it is authenticated with the record, and so are its kind, its place in the file and
- * the file's generation, which grows by one with every write: a record of an older file does not open in a newer one.
- * The MAC at the end covers number, order and header. (An older file as a whole is not told from the newest one: nothing
- * outside the file remembers.)
+ * A record's metadata lies in clear; it is authenticated with the record, and so are its kind, its place in the file
+ * and the file's generation, which grows by one with every write: a record of an older file does not open in a newer
+ * one. The MAC at the end covers number, order and header. (An older file as a whole is not told from the newest one:
+ * nothing outside the file remembers.)
  *
  * Pure: views into the caller's bytes, no key, no allocation.
  */

@@ -1,5 +1,5 @@
-/* vault/value.c: where a value comes from: the terminal, stdin, a variable, a file or a program; never the command line,
- * which every user of the host can read in /proc */
+/* vault/value.c: where a value comes from: the terminal, stdin, a variable, a file or a program; never the command
+ * line, which every user of the host can read in /proc */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -94,7 +94,8 @@ ask_terminal(const char *name, struct secret *out, struct err *err)
     return r;
 }
 
-/* --- variable, file, program ---------------------------------------------------------------------------------------- */
+/* --- variable, file, program
+ * ---------------------------------------------------------------------------------------- */
 
 static int
 from_variable(const char *name, struct secret *out, struct err *err)

@@ -1,7 +1,7 @@
 /* vault/wire.h: what is said over the vault's two sockets
  *
- * One SOCK_SEQPACKET message is one frame (wire/frame.h). Who may say what, when and how long is in the tables of serve.c
- * and client.c. The supervisor is cloche run, the egress edge is cloche-egress.
+ * One SOCK_SEQPACKET message is one frame (wire/frame.h). Who may say what, when and how long is in the tables of
+ * serve.c and client.c. The supervisor is cloche run, the egress edge is cloche-egress.
  */
 #ifndef CLOCHE_VAULT_WIRE_H
 #define CLOCHE_VAULT_WIRE_H
@@ -22,7 +22,7 @@ enum vault_message {
     VAULT_EGRESS,           /* with one descriptor: the vault's end of a new egress edge; the one before is closed */
     VAULT_REVOKE,           /* id text */
     /* vault to supervisor */
-    VAULT_CA,               /* certificate, PEM; the store's folder: the first message, or VAULT_NO when there is none */
+    VAULT_CA,               /* certificate, PEM; the store's folder: the first message, unless it is VAULT_NO */
     VAULT_BOUND,            /* id text, parts u8, each: role u8, variable, placeholder; then binding text */
     VAULT_STARTED,
     VAULT_NO,               /* kind u8, errno be32, code, message, hint: the answer to BIND, or instead of CA */
@@ -52,9 +52,9 @@ bool vault_get_request(struct wire_in *in, struct binding_request *out);
 /* Send one frame. 0; -1 with errno (EAGAIN on a non-blocking socket). @fd to pass along, or -1. */
 int vault_send(int socket, const struct buf *frame, int fd);
 
-/* Receive one message into @p, which has room for VAULT_MESSAGE_MAX + FRAME_HEADER + 1 bytes. 1 with @f filled, 0 at the
- * end, -1 with errno: EAGAIN, EPROTO for a message that is no single whole frame. A passed descriptor comes in @fd (to be
- * closed by the caller, -1 when there is none); NULL: descriptors are refused. */
+/* Receive one message into @p, which has room for VAULT_MESSAGE_MAX + FRAME_HEADER + 1 bytes. 1 with @f filled, 0 at
+ * the end, -1 with errno: EAGAIN, EPROTO for a message that is no single whole frame. A passed descriptor comes in @fd
+ * (to be closed by the caller, -1 when there is none); NULL: descriptors are refused. */
 int vault_receive(int socket, uint8_t *p, struct frame *f, int *fd, int flags);
 #define VAULT_RECEIVE_ROOM (VAULT_MESSAGE_MAX + FRAME_HEADER + 1)
 

@@ -1,7 +1,7 @@
 /* wall/service.h: what cloche's own helper processes give up before they touch anything untrusted
  *
- * The opposite of the sandbox's filter (wall/seccomp.h): a short list for one program of ours, and whatever is not on it
- * ends the process, for it can only be an attacker's.
+ * The opposite of the sandbox's filter (wall/seccomp.h): a short list for one program of ours, and whatever is not on
+ * it ends the process, for it can only be an attacker's.
  */
 #ifndef CLOCHE_WALL_SERVICE_H
 #define CLOCHE_WALL_SERVICE_H

@@ -1,0 +1,213 @@
+/* vault/binding and vault/placeholder: where a secret may go, and what stands in its place (R12, R16) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "vault/binding.h"
+#include "vault/placeholder.h"
+#include "vault/seal.h"
+#include "vault/store_file.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static void
+binding_rows(void **state)
+{
+    static const struct { const char *text, *code; } rows[] = {
+        { "host api.example.org\nplace bearer\n", NULL },
+        { "host **.example.org\nplace header X-Key\nplace query key\nplace cookie sid\nport 8443\nmethod GET\n", NULL },
+        { "host 10.1.2.3\nscheme http\nplace basic\npath /v1/**\n", NULL },
+        { "host [2001:db8::1]\nplace body\n", NULL },
+        { "host a.example\nplace sigv4\nregion eu-west-1\nservice s3\n", NULL },
+        { "", "vault.binding.no-host" },
+        { "place bearer\n", "vault.binding.no-host" },
+        { "host a.example\n", "vault.binding.no-place" },
+        { "host *\nplace bearer\n", "vault.binding.host" },
+        { "host *.com\nplace bearer\n", "vault.binding.host" },
+        { "host a.example:443\nplace bearer\n", "vault.binding.host" },
+        { "host https://a.example\nplace bearer\n", "vault.binding.host" },
+        { "host a.example\nplace bearer\nport 0\n", "vault.binding.port" },
+        { "host a.example\nplace bearer\nport 65536\n", "vault.binding.port" },
+        { "host a.example\nplace bearer\nscheme ftp\n", "vault.binding.scheme" },
+        { "host a.example\nplace bearer\nmethod G T\n", "vault.binding.words" },
+        { "host a.example\nplace bearer\npath v1\n", "vault.binding.path" },
+        { "host a.example\nplace bearer\npath /v1/[a\n", "vault.binding.path" },
+        { "host a.example\nplace bearer\npath /a b\n", "vault.binding.path" },
+        { "host a.example\nplace header\n", "vault.binding.place" },
+        { "host a.example\nplace header X Y\n", "vault.binding.place" },
+        { "host a.example\nplace header X:\n", "vault.binding.place" },
+        { "host a.example\nplace bearer x\n", "vault.binding.place" },
+        { "host a.example\nplace bearer\nplace bearer\n", "vault.binding.place" },
+        { "host a.example\nplace url\n", "vault.binding.place" },
+        { "host a.example\nplace sigv4\nplace bearer\n", "vault.binding.place" },
+        { "host a.example\nplace bearer", "vault.binding.syntax" },
+        { "host a.example\nplace bearer\n\n", "vault.binding.syntax" },
+        { "Host a.example\nplace bearer\n", "vault.binding.key" },
+    };
+    static struct binding b, again;
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        cleanup_buf struct buf text = BUF_INIT(BINDING_TEXT_MAX);
+        struct err err = ERR_INIT;
+        int r = binding_parse(str_of(rows[i].text), &b, &err);
+        if ((r == 0) != (rows[i].code == NULL) || (r < 0 && strcmp(err.code, rows[i].code) != 0))
+            fail_msg("%s: %s (%s)", rows[i].text, err.code, err.msg);
+        if (r < 0)
+            continue;
+        assert_int_equal(binding_text(&b, &text), 0);
+        assert_int_equal(binding_parse((struct str){ (const char *)text.p, text.n }, &again, &err), 0);
+        assert_memory_equal(&b, &again, sizeof(b));
+    }
+}
+
+static void
+permits(void **state)
+{
+    static const char text[] = "host api.example.org\nhost *.data.example.org\nplace bearer\nmethod GET\nmethod POST\n"
+                               "path /v1/**\npath /me\n";
+    static const struct { bool tls; const char *host; uint16_t port; const char *method, *path; bool ok; } rows[] = {
+        { true, "api.example.org", 443, "GET", "/v1/x", true },
+        { true, "API.example.org.", 443, "POST", "/v1/x/y", true },
+        { true, "a.data.example.org", 443, "GET", "/me", true },
+        { true, "a.b.data.example.org", 443, "GET", "/me", false },
+        { true, "data.example.org", 443, "GET", "/me", false },
+        { false, "api.example.org", 443, "GET", "/v1/x", false },
+        { false, "api.example.org", 80, "GET", "/v1/x", false },
+        { true, "api.example.org", 8443, "GET", "/v1/x", false },
+        { true, "api.example.org", 443, "DELETE", "/v1/x", false },
+        { true, "api.example.org", 443, "get", "/v1/x", false },
+        { true, "api.example.org", 443, "GET", "/v2/x", false },
+        { true, "api.example.org", 443, "GET", "/me/", false },
+        { true, "api.example.org", 443, "GET", "/v1/../v2", false },
+        { true, "api.example.org", 443, "GET", "/v1/..", false },
+        { true, "api.example.org", 443, "GET", "/v1/./x", false },
+        { true, "api.example.org", 443, "GET", "/v1//x", false },
+        { true, "api.example.org", 443, "GET", "/v1/%2e%2e/x", false },
+        { true, "api.example.org", 443, "GET", "/v1/%2Fx", false },
+        { true, "api.example.org", 443, "GET", "/v1/%5cx", false },
+        { true, "api.example.org", 443, "GET", "/v1/%252e", false },
+        { true, "api.example.org", 443, "GET", "/v1/\\x", false },
+        { true, "api.example.org", 443, "GET", "/v1;a/x", false },
+        { true, "api.example.org", 443, "GET", "v1/x", false },
+        { true, "api.example.org", 443, "GET", "", false },
+        { true, "evilapi.example.org", 443, "GET", "/v1/x", false },
+        { true, "api.example.org.evil", 443, "GET", "/v1/x", false },
+    };
+    static struct binding b;
+
+    (void)state;
+    assert_int_equal(binding_parse(STR_LIT(text), &b, NULL), 0);
+    for (size_t i = 0; i < N(rows); i++) {
+        struct binding_request r = { .tls = rows[i].tls, .port = rows[i].port, .method = str_of(rows[i].method),
+                                     .path = str_of(rows[i].path) };
+        assert_int_equal(host_canonical(str_of(rows[i].host), &r.host), HOST_OK);
+        if (binding_permits(&b, &r) != rows[i].ok)
+            fail_msg("%s %s %s", rows[i].method, rows[i].host, rows[i].path);
+    }
+}
+
+static void
+builtins(void **state)
+{
+    static struct binding b;
+
+    (void)state;
+    for (size_t i = 0; i < binding_n_builtins; i++) {
+        const struct binding_builtin *known = &binding_builtins[i];
+        struct err err = ERR_INIT;
+        bool hosts = strncmp(known->text, "host ", 5) == 0;
+        assert_ptr_equal(binding_builtin(known->name), known);
+        assert_true(store_env_valid(str_of(known->env)) && store_name_valid(str_of(known->name)));
+        assert_int_equal(binding_parse(str_of(known->text), &b, &err), hosts ? 0 : -1);
+        assert_string_equal(err.code, hosts ? "" : "vault.binding.no-host");
+        /* a package registry is named by its user, never by us */
+        assert_int_equal(hosts, strcmp(known->name, "npm") != 0 && strcmp(known->name, "pypi") != 0);
+    }
+    assert_null(binding_builtin("nothing"));
+}
+
+static char
+class_of(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? 'A' : c >= 'a' && c <= 'z' ? 'a' : c >= '0' && c <= '9' ? '0' : (char)c;
+}
+
+static void
+placeholders(void **state)
+{
+    static const struct { const char *value; size_t prefix; } rows[] = {
+        { "sk-ant-api03-AbCdEfGh_1234-xyzXYZ", 13 }, { "sk-proj-abcdefgh12345678", 8 }, { "sk-abcdefgh12345678", 3 },
+        { "ghp_abcdefghijklmnopqrstuvwxyz0123456789", 4 }, { "github_pat_11AAAAAAA0abcdefgh", 11 },
+        { "glpat-abcdefgh12345678", 6 }, { "npm_abcdefgh12345678", 4 }, { "pypi-AgEIcHlwaS5vcmcCJGFi", 5 },
+        { "AKIAIOSFODNN7EXAMPLE", 4 }, { "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", 0 }, { "deadbeef00112233", 0 },
+        { "12345678", 0 }, { "a b c d e f g h", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        const uint8_t *value = (const uint8_t *)rows[i].value;
+        size_t n = strlen(rows[i].value);
+        struct err err = ERR_INIT;
+        if (placeholder_fit(value, n, &err) < 0)
+            fail_msg("%s: %s", rows[i].value, err.msg);
+        assert_int_equal(placeholder_prefix(value, n), rows[i].prefix);
+        for (int k = 0; k < 200; k++) {
+            uint8_t random[256], out[128];
+            assert_int_equal(seal_random(random, 2 * n, NULL), 0);
+            if (!placeholder_make(value, n, random, out))
+                continue;
+            assert_memory_equal(out, value, rows[i].prefix);
+            assert_memory_not_equal(out, value, n);
+            for (size_t c = 0; c < n; c++)
+                assert_int_equal(class_of(out[c]), class_of(value[c]));
+        }
+    }
+}
+
+/* Random bytes that would give back the value, or eight characters of it, are refused. */
+static void
+placeholder_never_the_value(void **state)
+{
+    uint8_t random[64] = { 0 }, out[32];
+
+    (void)state;
+    assert_false(placeholder_make((const uint8_t *)"aaaaaaaaaaaa", 12, random, out));
+    assert_false(placeholder_make((const uint8_t *)"zzzzaaaa0000", 12, random, out));
+    assert_true(placeholder_make((const uint8_t *)"zzzzaaaa9999", 12, random, out));
+    assert_memory_equal(out, "aaaaaaaa0000", 12);
+}
+
+static void
+values_refused(void **state)
+{
+    static const struct { const char *value; size_t n; } rows[] = {
+        { "short", 5 }, { "", 0 }, { "with\nnewline1234", 16 }, { "with\0nul12345678", 16 }, { "\xc3\xa4" "bcdefghijkl", 13 },
+        { "--------------------", 20 }, { "ghp_abc", 7 }, { "sk-ant-api03-abc-def", 20 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        struct err err = ERR_INIT;
+        assert_int_equal(placeholder_fit((const uint8_t *)rows[i].value, rows[i].n, &err), -1);
+        assert_string_equal(err.code, "vault.value");
+        /* whoever reads the message does not read the value */
+        assert_true(rows[i].n < 5 || strstr(err.msg, rows[i].value) == NULL);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(binding_rows), cmocka_unit_test(permits), cmocka_unit_test(builtins),
+        cmocka_unit_test(placeholders), cmocka_unit_test(placeholder_never_the_value), cmocka_unit_test(values_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
