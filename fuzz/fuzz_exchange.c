@@ -1,8 +1,8 @@
 /* The HTTP exchange over two streams in memory: whatever client and server say, a server connection carries exactly the
  * requests that were let out, each whole and of known length, and the client gets one answer to each request, in order
  *
- * Input: one byte (bit 0: a filter; bit 1: the owner takes his time; bits 2-4: how much is read at once; bit 5: a parent
- * proxy), two bytes of length, that many bytes of the client, then those of the server. A client that asks for another
+ * Input: one byte (bit 0: a filter; bit 1: the owner takes its time; bits 2-4: how much is read at once; bit 5: a
+ * parent proxy), two bytes of length, that many bytes of the client, then those of the server. Who asks for another
  * host than "ok" is refused. */
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
-/* The address of a parent proxy and no_proxy: what is taken is a host and a port; a list says the same however it is cut
- *
+/* The address of a parent proxy, and no_proxy: what is taken is a host and a port; what a list says, one of its pieces
+ * says
  * Input: a URL, a NUL, a list. */
 #include "fuzz.h"
 

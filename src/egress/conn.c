@@ -306,45 +306,12 @@ conn_established(struct conn *c)
         conn_inner(c);
 }
 
-static void
-start_dialling(struct conn *c)
+void
+conn_dial(struct conn *c)
 {
     c->state = CONN_DIALLING;
     c->next_address = 0;
     dial_next(c, 0);
-}
-
-static void
-on_parent_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
-{
-    struct conn *c = ctx;
-    size_t keep = n < PARENT_ADDRESSES_MAX ? n : PARENT_ADDRESSES_MAX;
-
-    c->state = CONN_DIALLING;
-    if (n == 0) {
-        conn_unreachable(c, 0, why);
-        return;
-    }
-    memcpy(c->addresses, addresses, n * sizeof(*addresses));
-    c->n_addresses = n;
-    memcpy(c->parent->known, addresses, keep * sizeof(*addresses));
-    c->parent->n_known = keep;
-    start_dialling(c);
-}
-
-/* Its address is the user's word: nothing is judged. */
-static void
-find_parent(struct conn *c)
-{
-    const struct host *host = &c->parent->host;
-
-    if (host->is_ip) {
-        on_parent_resolved(c, &host->ip, 1, "");
-        return;
-    }
-    c->state = CONN_RESOLVING;
-    conn_patience(c, FIRST_MS);
-    resolver_ask(c->e->resolver, host->name, on_parent_resolved, c);
 }
 
 static void
@@ -354,21 +321,16 @@ judge_and_dial(struct conn *c)
     struct decide_verdict verdict;
 
     decide_address(c->e->rules, c->addresses, c->n_addresses, c->port, &verdict);
-    for (size_t i = 0; i < c->n_addresses && verdict.kind == DECIDE_ALLOW; i++)
-        if (parents_at(&c->e->parents, &c->addresses[i], c->port)) {
-            verdict.kind = DECIDE_DENY;
-            verdict.reason = "parent-proxy";
-            verdict.detail = "its address is that of the proxy that everything goes through";
-        }
+    parent_judge(c, &verdict);
     if (verdict.kind != DECIDE_ALLOW) {
         log_decision(c->e, &request, &verdict);
         conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
         return;
     }
     if (c->parent != NULL)
-        find_parent(c);
+        parent_find(c);
     else
-        start_dialling(c);
+        conn_dial(c);
 }
 
 static void
@@ -404,7 +366,7 @@ conn_go(struct conn *c, const struct ip *literal)
         return;
     }
     if (c->parent != NULL) {
-        find_parent(c);
+        parent_find(c);
         return;
     }
     c->state = CONN_RESOLVING;
@@ -585,28 +547,6 @@ conn_tick(struct egress *e)
 
 /* --- arrival ----------------------------------------------------------------------------------------------------- */
 
-/* The address that the client connected to. */
-static bool
-meant(int fd, struct ip *out)
-{
-    const struct in6_addr *six;
-    struct sockaddr_storage a;
-    socklen_t n = sizeof(a);
-
-    memset(out, 0, sizeof(*out));
-    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
-        return false;
-    if (a.ss_family == AF_INET) {
-        out->family = 4;
-        memcpy(out->b, &((const struct sockaddr_in *)&a)->sin_addr, 4);
-        return true;
-    }
-    six = &((const struct sockaddr_in6 *)&a)->sin6_addr;
-    out->family = IN6_IS_ADDR_V4MAPPED(six) ? 4 : 6;
-    memcpy(out->b, six->s6_addr + (out->family == 4 ? 12 : 0), out->family == 4 ? 4 : 16);
-    return a.ss_family == AF_INET6;
-}
-
 static void
 arrive(struct egress *e, enum capture_listener came, int fd)
 {
@@ -627,7 +567,7 @@ arrive(struct egress *e, enum capture_listener came, int fd)
     conn_patience(c, FIRST_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     limit_buffers(fd);
-    if (!meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
+    if (!conn_meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
         conn_end(c);
         return;
     }

@@ -85,6 +85,8 @@ ssize_t conn_read(struct conn *c);
 /* Let the bytes pass, first those that were read already. */
 void conn_relay(struct conn *c);
 
+/* Dial c->addresses, one after the other. */
+void conn_dial(struct conn *c);
 /* The way to c->host is open. */
 void conn_established(struct conn *c);
 
@@ -93,8 +95,14 @@ void parent_connect(struct conn *c);
 void parent_replied(struct conn *c);
 /* c->host is a parent proxy itself: refused. */
 bool parent_refuses(struct conn *c);
+/* One of c->addresses is a parent's: @verdict becomes a denial. */
+void parent_judge(struct conn *c, struct decide_verdict *verdict);
+/* Look up where c->parent is, and dial it. */
+void parent_find(struct conn *c);
 
-/* conn_first.c: more first bytes are here, or the client is done. Inner: in the tunnel. */
+/* conn_first.c: the address that the client connected to. */
+bool conn_meant(int fd, struct ip *out);
+/* More first bytes are here, or the client is done. Inner: in the tunnel. */
 void conn_first(struct conn *c);
 void conn_inner(struct conn *c);
 /* A protocol that cannot be read: passed on, unless a rule wants to see requests. */

@@ -217,6 +217,7 @@ leave(struct conn *c)
     buf_free(&c->in);
     c->in = c->x.up.in;
     c->x.up.in = (struct buf)BUF_INIT(0);
+    c->client_eof = c->x.up.eof;
     exchange_free(&c->x);
     c->http = false;
     c->speech = SPEECH_CONNECT;
@@ -251,6 +252,7 @@ http_event(struct conn *c, bool client, bool server)
     case EXCHANGE_DONE:
         if (c->tls && !c->any_request)
             tls_left(c);
+        c->client_eof = c->x.up.eof;
         conn_linger(c);
         break;
     case EXCHANGE_BROKEN: reset(c); break;

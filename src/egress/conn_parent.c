@@ -31,6 +31,50 @@ parent_refuses(struct conn *c)
 }
 
 void
+parent_judge(struct conn *c, struct decide_verdict *verdict)
+{
+    for (size_t i = 0; i < c->n_addresses && verdict->kind == DECIDE_ALLOW; i++)
+        if (parents_at(&c->e->parents, &c->addresses[i], c->port)) {
+            verdict->kind = DECIDE_DENY;
+            verdict->reason = "parent-proxy";
+            verdict->detail = "its address is that of the proxy that everything goes through";
+        }
+}
+
+static void
+on_parent_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
+{
+    struct conn *c = ctx;
+    size_t keep = n < PARENT_ADDRESSES_MAX ? n : PARENT_ADDRESSES_MAX;
+
+    c->state = CONN_DIALLING;
+    if (n == 0) {
+        conn_unreachable(c, 0, why);
+        return;
+    }
+    memcpy(c->addresses, addresses, n * sizeof(*addresses));
+    c->n_addresses = n;
+    memcpy(c->parent->known, addresses, keep * sizeof(*addresses));
+    c->parent->n_known = keep;
+    conn_dial(c);
+}
+
+/* Its address is the user's word: nothing is judged. */
+void
+parent_find(struct conn *c)
+{
+    const struct host *host = &c->parent->host;
+
+    if (host->is_ip) {
+        on_parent_resolved(c, &host->ip, 1, "");
+        return;
+    }
+    c->state = CONN_RESOLVING;
+    conn_patience(c, REPLY_MS);
+    resolver_ask(c->e->resolver, host->name, on_parent_resolved, c);
+}
+
+void
 parent_connect(struct conn *c)
 {
     cleanup_buf struct buf out = BUF_INIT(4096);

@@ -216,6 +216,7 @@ fill(struct exchange *x, struct exchange_way *w)
         exchange_client_ended(x);
         return false;
     }
+    w->moved += (uint64_t)n;
     if (w->in.n > 0) {
         if (buf_append(&w->in, scratch, (size_t)n) < 0)
             exchange_break(x);

@@ -18,8 +18,9 @@
  * Responses: 1xx pass (not to HTTP/1.0; without their fields where there is a filter), 101 only when an upgrade to WebSocket was passed on, and then the rest is raw
  * bytes in both directions. A final answer that comes before the request's body has ended ends the connection behind
  * it: whether the client still sends that body is not known. Behind a body that servers are known to overlook (GET's,
- * say) the server connection ends, for such a server would take it for the next request. A kept server connection that turns out to have ended is
- * replaced once, for a request without body whose method may be repeated and of whose answer no byte has come.
+ * say) the server connection ends, for such a server would take it for the next request. A kept server connection that
+ * turns out to have ended is replaced once, for a request without body whose method may be repeated and of whose answer
+ * no byte has come.
  */
 #ifndef CLOCHE_EGRESS_EXCHANGE_H
 #define CLOCHE_EGRESS_EXCHANGE_H
@@ -133,7 +134,7 @@ struct exchange_way {
     bool held_last;             /* ... and what is held is the end of it */
     bool broken;                /* the other end takes nothing more: what comes is dropped */
     bool finished;              /* the other end was told that nothing follows */
-    uint64_t moved;
+    uint64_t moved;             /* bytes that came or went */
 };
 
 enum exchange_result {

@@ -58,6 +58,8 @@ class Parent:
             far = far or self.far(host, int(port or 80))
             far.sendall(re.sub(rb" http://[^/]+", b" ", head, count=1))
             reply = read_head(far)
+            if not reply:
+                return
             size = int(re.search(rb"content-length: (\d+)", reply.lower())[1])
             client.sendall(reply + b"".join(far.recv(1) for _ in range(size)))
 
@@ -147,6 +149,20 @@ print('done')
 """
     assert online.python(code, allow=[], flags=settings(online, [OK], http=f"http://127.0.0.1:{parent.port}")).out == "done\n"
     assert parent.asked() == [f"GET http://{OK}/{i}" for i in range(5)] and len(online.net.connections) == 1
+
+
+def test_requests_in_a_tunnel_go_as_to_a_server(online, parent):
+    """What is inside is for the host, not for the parent: origin form, and no word of who asks."""
+    code = f"""
+s, got = connect('{OK}:80'); assert b' 200 ' in got
+for i in range(3): s.sendall(get('{OK}', '/%d' % i)); assert b' 200 ' in until(s); print(until(s, b'\\n'))
+print('done')
+"""
+    result = online.python(code, allow=[], flags=settings(online, [OK], http=f"http://me:secret@127.0.0.1:{parent.port}"))
+    assert result.out.endswith("done\n"), result
+    assert parent.asked() == [f"CONNECT {OK}:80"]
+    assert [r["path"] for r in online.net.requests] == ["/0", "/1", "/2"]
+    assert not [k for r in online.net.requests for k, _ in r["headers"] if k == "proxy-authorization"]
 
 
 def test_a_tunnel_in_which_the_server_speaks_first(online, parent):
