@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "egress/tls_end.h"
 
 #define FIRST_MS   15000        /* to say where it wants to go */
 #define DIAL_MS    10000        /* for each address */
@@ -44,7 +43,6 @@ conn_end(struct conn *c)
     relay_close(&c->up);
     relay_close(&c->down);
     exchange_free(&c->x);
-    inject_free(&c->inject);
     tls_free(c);
     buf_free(&c->in);
     buf_free(&c->reply);
@@ -95,10 +93,7 @@ conn_linger(struct conn *c)
     c->http = false;
     loop_drop(&c->e->loop, &c->server);
     exchange_free(&c->x);
-    if (c->client_tls != NULL)
-        (void)tls_finish(c->client_tls);    /* its close message; the shutdown below would come without */
-    inject_free(&c->inject);
-    tls_free(c);
+    tls_close(c);
     buf_free(&c->in);
     conn_patience(c, LINGER_MS);
     if (c->client_eof || shutdown(c->client.fd, SHUT_WR) < 0 || loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
@@ -124,12 +119,8 @@ say_failure(struct conn *c, unsigned status, const char *phrase, enum socks5_cod
     uint8_t reply[SOCKS5_REPLY_MAX];
     int r = 0;
 
-    if (c->http) {
-        http_failed(c, &answer);
-        return;
-    }
-    if (c->tls) {
-        tls_failed(c, &answer);
+    if (c->http || c->tls) {
+        (c->http ? http_failed : tls_failed)(c, &answer);
         return;
     }
     switch (c->speech) {
@@ -278,12 +269,8 @@ conn_established(struct conn *c)
     uint8_t reply[SOCKS5_REPLY_MAX];
     bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS;
 
-    if (c->tls) {
-        tls_dialled(c);
-        return;
-    }
-    if (c->http) {
-        http_dialled(c);
+    if (c->http || c->tls) {
+        (c->tls ? tls_dialled : http_dialled)(c);
         return;
     }
     if ((c->speech == SPEECH_CONNECT && conn_say(c, established, sizeof(established) - 1) < 0) ||

@@ -137,6 +137,8 @@ void tls_event(struct conn *c);
 void tls_timeout(struct conn *c);
 /* The client left without a request. */
 void tls_left(struct conn *c);
+/* What it holds of TLS and secrets; close: says so to the client first, where there is TLS. */
 void tls_free(struct conn *c);
+void tls_close(struct conn *c);
 
 #endif

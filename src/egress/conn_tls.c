@@ -258,7 +258,17 @@ tls_free(struct conn *c)
     if (c->ticket != 0)
         vault_forget(c->e->vault, c->ticket);
     c->ticket = 0;
+    inject_free(&c->inject);
     tls_end_free(c->client_tls);
     tls_end_free(c->server_tls);
     c->client_tls = c->server_tls = NULL;
+}
+
+void
+tls_close(struct conn *c)
+{
+    /* the end of the socket alone would look cut off */
+    if (c->client_tls != NULL)
+        (void)tls_finish(c->client_tls);
+    tls_free(c);
 }

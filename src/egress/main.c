@@ -3,9 +3,8 @@
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET) and the listeners from 4 on, in
  * the order of wall/capture.h. The supervisor says its rules, one message each ("A" or "D", the pattern, a NUL, the
  * origin's name), "S" when they are in the SRT dialect (before any rule), "P" and a line of parent.h for a parent
- * proxy, "V" when the vault's socket follows the listeners, with "C" a file of certificates to trust beside the host's, then
- * "G". From then on it only listens, and
- * its end is ours: connections close, nothing opens.
+ * proxy, "V" when the vault's socket follows the listeners, with "C" a file of certificates to trust beside the host's,
+ * then "G". From then on it only listens, and its end is ours: connections close, nothing opens.
  */
 #include <errno.h>
 #include <fcntl.h>
