@@ -20,7 +20,7 @@ CHOICES = {
     '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian', '--preset': 'ci',
 }
 FILES = {'--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
-         '--allow-unix-socket', '-s'}
+         '--allow-unix-socket', '--extra-ca', '-s'}
 FOLDERS = {'--workspace', '--workdir'}
 # These are followed by a command; the others by files.
 COMMANDS = {'run', 'srt'}

@@ -37,6 +37,7 @@ struct net_question {
 };
 
 struct net {
+    struct live *live;                  /* borrowed: the vault's edge is made there */
     const struct policy *policy;        /* borrowed, or @replaced */
     struct policy *replaced;            /* by SRT's control descriptor; owned */
     struct policy added;                /* of it the lists of hosts: rules that came while the run went on */
@@ -65,10 +66,11 @@ struct net {
     uint64_t start_us;          /* it is started again at that time; 0: not to be */
 };
 
-/* session_egress.c. All that fails leaves @n to net_stop. Of @sb the id, the
- * listeners and the cgroup are borrowed. */
-int net_start(struct net **out, const struct session *s, struct sandbox *sb, struct session_result *r,
-              struct err *err);
+struct live;
+
+/* session_egress.c: into l->net. All that fails leaves it to net_stop. Of l->sb the id, the listeners and the cgroup
+ * are borrowed. */
+int net_start(struct live *l, struct err *err);
 int net_fd(const struct net *n);        /* -1 for NULL */
 void net_turn(struct net *n);
 /* The sandbox has ended: hear the last decisions, end cloche-egress, free @n (may be NULL). */

@@ -33,7 +33,7 @@
 #include "wall/ns.h"
 
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
-#define FDS          (1 + CAPTURE_LISTENERS + 1)    /* the control socket, the listeners, the names */
+#define FDS          (1 + CAPTURE_LISTENERS + 2)    /* the control socket, the listeners, the names, the vault's edge */
 #define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
 #define FIRST_US     10000      /* until it is started again, doubled with each death */
 #define SAY_S        5          /* for it to take a message */
@@ -56,6 +56,7 @@ child(const char *program, const struct net *n, int control)
     fds[0] = control;
     memcpy(fds + 1, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
     fds[1 + CAPTURE_LISTENERS] = n->names;
+    fds[2 + CAPTURE_LISTENERS] = n->live->vault_for_egress;
     for (size_t i = 0; i < FDS; i++)
         fds[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, FD_HIGH);
     for (int i = 0; i < FDS; i++)
@@ -87,6 +88,21 @@ say_list(int control, bool deny, const struct policy_list *list, struct err *err
             return -1;
     }
     return 0;
+}
+
+/* It gets the vault, and what it trusts beside the host's certificates in connections that it opens. */
+static int
+say_vault(const struct net *n, struct err *err)
+{
+    const struct policy_list *files = &n->policy->extra_ca;
+    char message[2 + PATH_MAX];
+
+    for (size_t i = 0; i < files->n; i++) {
+        int size = snprintf(message, sizeof(message), "C%s", files->v[i].value);
+        if (say(n->control, message, (size_t)size, err) < 0)
+            return -1;
+    }
+    return say(n->control, "V", 1, err);
 }
 
 /* In pieces: a list may be longer than a message. */
@@ -132,7 +148,7 @@ net_say_rules(struct net *n, bool again, struct err *err)
         say_list(n->control, false, &p->allow_domains, err) < 0 || say_list(n->control, true, &p->deny_domains, err) < 0 ||
         say_list(n->control, false, &n->added.allow_domains, err) < 0 ||
         say_list(n->control, true, &n->added.deny_domains, err) < 0 ||
-        (!again && say_parents(n->control, p, err) < 0) || (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
+        (!again && say_parents(n->control, p, err) < 0) || (!again && n->live->vault != NULL && say_vault(n, err) < 0) || (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
         return -1;
     return say(n->control, "G", 1, err);
 }
@@ -160,11 +176,14 @@ start(struct net *n, struct err *err)
         return err_sys(err, errno, "egress.control", "socketpair");
     n->control = pair[0];
     theirs = pair[1];
+    if (n->live->vault_for_egress < 0 && vault_new_edge(n->live, err) < 0)
+        return -1;
     n->pid = ns_clone(0, n->cgroup->kind == CGROUP_V2 ? n->cgroup->dirs[0] : -1, &pidfd, err);
     if (n->pid == 0)
         child(program, n, theirs);
     if (n->pid < 0)
         return err_wrap(err, "start cloche-egress");
+    close_fd(&n->live->vault_for_egress);       /* each one that is started gets its own */
     if (watch(n, n->control) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
     (void)setsockopt(n->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -172,14 +191,17 @@ start(struct net *n, struct err *err)
 }
 
 int
-net_start(struct net **out, const struct session *s, struct sandbox *sb, struct session_result *r, struct err *err)
+net_start(struct live *l, struct err *err)
 {
-    struct net *n = *out = calloc(1, sizeof(*n));
+    struct net *n = l->net = calloc(1, sizeof(*n));
+    const struct session *s = l->s;
+    struct sandbox *sb = l->sb;
+    struct session_result *r = l->r;
     struct err said = ERR_INIT;
 
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *n = (struct net){ .policy = s->policy, .r = r, .dir = -1, .control_in = s->control_fd > 0 ? s->control_fd : -1,
+    *n = (struct net){ .live = l, .policy = s->policy, .r = r, .dir = -1, .control_in = s->control_fd > 0 ? s->control_fd : -1,
                        .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
                        .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
                        .epoll = epoll_create1(EPOLL_CLOEXEC),

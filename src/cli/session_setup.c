@@ -163,7 +163,7 @@ session_open(struct live *l, struct err *err)
     if (engine_native.connect(l->sb, &fd, err) < 0 || guest_client_new(fd, &l->client, err) < 0 ||
         send_setup(l, err) < 0)
         return -1;
-    if (l->sb->plan.capture && net_start(&l->net, l->s, l->sb, l->r, err) < 0)
+    if (l->sb->plan.capture && net_start(l, err) < 0)
         return -1;
     if (l->s->file != NULL && send_file(l, err) < 0)
         return -1;

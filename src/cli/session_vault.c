@@ -320,10 +320,21 @@ start_all(struct live *l, struct err *err)
     return 0;
 }
 
+static bool
+has_scope(const struct policy_list *hosts)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        if (hosts->v[i].scope != NULL)
+            return true;
+    return false;
+}
+
 int
 vault_start(struct live *l, struct err *err)
 {
-    if (l->s->policy->n_secrets == 0)
+    const struct policy *p = l->s->policy;
+
+    if (p->n_secrets == 0 && !has_scope(&p->allow_domains) && !has_scope(&p->deny_domains))
         return 0;
     l->vault = calloc(1, sizeof(*l->vault));
     if (l->vault == NULL)

@@ -43,6 +43,7 @@ conn_end(struct conn *c)
     relay_close(&c->up);
     relay_close(&c->down);
     exchange_free(&c->x);
+    tls_free(c);
     buf_free(&c->in);
     buf_free(&c->reply);
     if (c->held)
@@ -92,6 +93,7 @@ conn_linger(struct conn *c)
     c->http = false;
     loop_drop(&c->e->loop, &c->server);
     exchange_free(&c->x);
+    tls_close(c);
     buf_free(&c->in);
     conn_patience(c, LINGER_MS);
     if (c->client_eof || shutdown(c->client.fd, SHUT_WR) < 0 || loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
@@ -118,8 +120,8 @@ say_failure(struct conn *c, unsigned status, const char *phrase, enum socks5_cod
     uint8_t reply[SOCKS5_REPLY_MAX];
     int r = 0;
 
-    if (c->http) {
-        http_failed(c, &answer);
+    if (c->http || c->tls) {
+        (c->http ? http_failed : tls_failed)(c, &answer);
         return;
     }
     switch (c->speech) {
@@ -245,7 +247,7 @@ dial_next(struct conn *c, int saved_errno)
 static void
 dialled(struct conn *c)
 {
-    if (c->parent != NULL && !c->http)
+    if (c->parent != NULL && (!c->http || c->tls))
         parent_connect(c);
     else
         conn_established(c);
@@ -258,8 +260,8 @@ conn_established(struct conn *c)
     uint8_t reply[SOCKS5_REPLY_MAX];
     bool tunnel = c->speech == SPEECH_CONNECT || c->speech == SPEECH_SOCKS || c->came == CAPTURE_PORT;
 
-    if (c->http) {
-        http_dialled(c);
+    if (c->http || c->tls) {
+        (c->tls ? tls_dialled : http_dialled)(c);
         return;
     }
     if ((c->speech == SPEECH_CONNECT && conn_say(c, established, sizeof(established) - 1) < 0) ||
@@ -336,7 +338,7 @@ conn_go(struct conn *c, const struct ip *literal)
     }
     if (parent_refuses(c))
         return;
-    c->parent = parents_for(&c->e->parents, c->http, &c->host, c->port);
+    c->parent = parents_for(&c->e->parents, c->http && !c->tls, &c->host, c->port);
     if (literal != NULL || c->host.is_ip) {
         c->addresses[0] = literal != NULL ? *literal : c->host.ip;
         c->n_addresses = 1;
@@ -455,6 +457,7 @@ on_client(struct watch *w, uint32_t events)
     case CONN_RELAY: relay_step(c); break;
     case CONN_EXCHANGE: http_event(c, true, false); break;
     case CONN_ASKING: conn_end(c); break;       /* it has given up */
+    case CONN_TLS_DOWN: tls_event(c); break;
     case CONN_LINGER:
         n = recv(c->client.fd, away, sizeof(away), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -462,6 +465,8 @@ on_client(struct watch *w, uint32_t events)
         break;
     case CONN_RESOLVING:
     case CONN_DIALLING:
+    case CONN_LEAF:
+    case CONN_TLS_UP:
     case CONN_PARENT:
     case CONN_ENDED:
         if (events & (EPOLLERR | EPOLLHUP))
@@ -488,13 +493,15 @@ on_server(struct watch *w, uint32_t events)
     } else if (c->state == CONN_INNER) {
         /* The server speaks first: no protocol that names a host does that. A client that has begun is heard out. */
         if (c->in.n == 0)
-            conn_relay(c);
+            conn_opaque(c);
         else
             loop_watch(&c->e->loop, &c->server, 0);
     } else if (c->state == CONN_RELAY) {
         relay_step(c);
     } else if (c->state == CONN_EXCHANGE) {
         http_event(c, false, true);
+    } else if (c->state == CONN_TLS_UP) {
+        tls_event(c);
     }
 }
 
@@ -517,6 +524,8 @@ conn_tick(struct egress *e)
             conn_unreachable(c, ETIMEDOUT, "the parent proxy has not answered");
         else if (c->state == CONN_EXCHANGE)
             http_timeout(c);
+        else if (c->state == CONN_LEAF || c->state == CONN_TLS_UP || c->state == CONN_TLS_DOWN)
+            tls_timeout(c);
         else
             conn_end(c);
     }

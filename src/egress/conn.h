@@ -6,6 +6,7 @@
  *   DIALLING   one address after the other
  *   PARENT     a parent proxy was asked to dial                 conn_parent.c
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
+ *   LEAF, TLS_UP, TLS_DOWN   its TLS is opened: certificate, server's handshake, client's         conn_tls.c
  *   RELAY      bytes pass
  *   EXCHANGE   requests and answers pass, each request decided by itself; it may dial in between   conn_http.c
  *   LINGER     refused: the answer is out, what the client still sends is read away, so that it can read the answer
@@ -19,14 +20,15 @@
 #include "base/buf.h"
 #include "egress/egress.h"
 #include "egress/exchange.h"
+#include "egress/inject.h"
 #include "egress/relay.h"
 #include "egress/socks5.h"
 
 #define CONN_FIRST_MS  15000                        /* to say where it wants to go */
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
 
-enum conn_state { CONN_FIRST, CONN_ASKING, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_RELAY,
-                  CONN_EXCHANGE, CONN_LINGER, CONN_ENDED };
+enum conn_state { CONN_FIRST, CONN_ASKING, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_LEAF,
+                  CONN_TLS_UP, CONN_TLS_DOWN, CONN_RELAY, CONN_EXCHANGE, CONN_LINGER, CONN_ENDED };
 
 /* How success and failure are told to the client. */
 enum conn_speech { SPEECH_NONE, SPEECH_HTTP, SPEECH_CONNECT, SPEECH_SOCKS, SPEECH_TLS };
@@ -58,6 +60,16 @@ struct conn {
     uint16_t approved_port;
     bool socks_greeted;
     bool up_broken;             /* the server takes nothing more; what it still says counts */
+    bool inspect;               /* a rule has to see every request */
+    bool tls;                   /* TLS is opened: c->server is to be under it, and so is the client */
+    uint32_t ticket;            /* for the certificate, at the vault */
+    struct tls_end *client_tls, *server_tls;
+    bool any_request;           /* one came */
+    bool failed;                /* ... and the server was not to be had: */
+    struct answer failure;      /* the answer to the first request */
+    char failure_detail[256];
+    struct inject inject;
+    bool narrow;                /* of the request that waits for its secrets (exchange.h) */
     bool http;                  /* x lives: what is to be said to the client goes through it */
     bool one_host;              /* ... and no request may leave c->host and c->port */
     struct exchange x;
@@ -110,6 +122,8 @@ bool conn_meant(int fd, struct ip *out);
 /* More first bytes are here, or the client is done. Inner: in the tunnel. */
 void conn_first(struct conn *c);
 void conn_inner(struct conn *c);
+/* A protocol that cannot be read: passed on, unless a rule wants to see requests. */
+void conn_opaque(struct conn *c);
 
 /* Nothing more is said: read away what still comes, then end. */
 void conn_linger(struct conn *c);
@@ -127,6 +141,8 @@ bool conn_decide(struct conn *c, const struct decide_request *request, struct de
 /* conn_http.c: the client speaks HTTP from c->in on; in a tunnel c->server is there already. */
 void http_first(struct conn *c);
 void http_dialled(struct conn *c);
+/* Both ends of an opened TLS connection are ready, or c->failed. */
+void http_intercepted(struct conn *c);
 /* What the sandbox asked for goes nowhere. */
 void http_failed(struct conn *c, const struct answer *answer);
 void http_event(struct conn *c, bool client, bool server);
@@ -134,5 +150,23 @@ void http_timeout(struct conn *c);
 /* A request waited for somebody's decision (conn_ask.c): it is decided on again; or refused. */
 void http_again(struct conn *c);
 void http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict);
+
+/* conn_tls.c */
+/* Whether TLS to c->host and c->port has to be opened. */
+bool tls_wanted(const struct conn *c);
+/* c->in begins with a proper ClientHello for c->host; in a tunnel c->server is there already. */
+void tls_begin(struct conn *c);
+/* c->server is connected: now TLS with it. */
+void tls_dialled(struct conn *c);
+/* It goes nowhere: the client is told when its handshake is done. */
+void tls_failed(struct conn *c, const struct answer *answer);
+void tls_drop_server(struct conn *c);
+void tls_event(struct conn *c);
+void tls_timeout(struct conn *c);
+/* The client left without a request. */
+void tls_left(struct conn *c);
+/* What it holds of TLS and secrets; close: says so to the client first, where there is TLS. */
+void tls_free(struct conn *c);
+void tls_close(struct conn *c);
 
 #endif

@@ -61,12 +61,13 @@ decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
     if (!conn_decide(c, &request, &verdict, decide_again))
         return;
     c->host = verdict.host;
-    if (verdict.kind == DECIDE_ALLOW && !verdict.inspect)
-        conn_go(c, ip);
-    else if (verdict.kind == DECIDE_ALLOW)
-        conn_refuse(c, "cannot-inspect", "a rule asks for more than can be seen in this connection", verdict.rule);
-    else
+    c->inspect = verdict.inspect;
+    if (verdict.kind != DECIDE_ALLOW)
         conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
+    else if (c->came == CAPTURE_TLS && tls_wanted(c))
+        tls_begin(c);
+    else
+        conn_go(c, ip);
 }
 
 static void
@@ -314,6 +315,10 @@ inner_tls(struct conn *c)
     if (status == TLS_HELLO_MORE && may_wait(c))
         return;
     fault = status != TLS_HELLO_OK ? tls_hello_word(status) : hello_fault(c, &hello, &detail);
+    if (fault == NULL && tls_wanted(c)) {
+        tls_begin(c);
+        return;
+    }
     if (fault == NULL) {
         conn_relay(c);
         return;
@@ -338,6 +343,15 @@ inner_http(struct conn *c)
         deny(c, "http-name-mismatch", "the request in the tunnel names another host");
     else
         http_first(c);
+}
+
+void
+conn_opaque(struct conn *c)
+{
+    if (c->inspect)
+        deny(c, "cannot-inspect", "a rule asks for more than can be seen in this protocol");
+    else
+        conn_relay(c);
 }
 
 /* The tunnel is open. What names a host at its beginning must name the one that was asked for; other protocols pass. On
@@ -367,7 +381,7 @@ conn_inner(struct conn *c)
     else if (known)
         deny(c, "tunnel-protocol", "neither TLS nor HTTP in a tunnel to 80 or 443");
     else
-        conn_relay(c);
+        conn_opaque(c);
     if (c->state == CONN_INNER && loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
         conn_end(c);
 }

@@ -1,4 +1,4 @@
-/* egress/conn_http.c: plain HTTP: the owner of an exchange (exchange.h)
+/* egress/conn_http.c: HTTP, plain or in TLS that is opened (conn_tls.c): the owner of an exchange (exchange.h)
  *
  * Each request is decided by itself. On the proxy's port the next one may be for another host: the old connection
  * upstream ends, and the new one is resolved, judged and dialled like the first. A connection that was made to one
@@ -40,7 +40,7 @@ go(struct conn *c, bool narrow)
 {
     struct exchange *x = &c->x;
 
-    x->target.scheme = HTTP1_SCHEME_HTTP;
+    x->target.scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP;
     x->target.host = (struct str){ c->host.name, c->host.n };
     x->target.port = c->port;
     x->target.narrow = narrow;
@@ -48,6 +48,60 @@ go(struct conn *c, bool narrow)
         exchange_go(x);
     else
         conn_go(c, NULL);
+}
+
+/* --- secrets ----------------------------------------------------------------------------------------------------- */
+
+static void
+refuse_secret(struct conn *c)
+{
+    const char *detail, *reason = inject_refused(&c->inject, &detail);
+    const struct answer answer = { .status = 403, .phrase = "Forbidden", .reason = reason, .detail = detail,
+                                   .rule = no_rule, .host = { c->host.name, c->host.n }, .port = c->port };
+
+    exchange_refuse(&c->x, &answer);
+}
+
+/* The vault has answered what on_request() asked it. */
+static void
+on_lease(void *ctx)
+{
+    struct conn *c = ctx;
+    const char *detail;
+
+    if (inject_refused(&c->inject, &detail) != NULL)
+        refuse_secret(c);
+    else
+        go(c, c->narrow);
+    if (c->state == CONN_EXCHANGE)
+        http_event(c, false, false);
+}
+
+static void
+on_secret(void *ctx, const char *reason, const char *name, bool critical)
+{
+    struct conn *c = ctx;
+    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = "" };
+
+    log_secret(c->e, &request, &verdict, name, critical);
+}
+
+static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret };
+
+/* The request may go to c->host: what of secrets? */
+static void
+go_with_secrets(struct conn *c, const struct http1_head *head, bool narrow)
+{
+    const struct binding_request r = { .tls = c->tls, .host = c->host, .port = c->port, .method = head->method,
+                                       .path = head->path };
+
+    c->narrow = narrow;
+    switch (inject_request(&c->inject, head, &r)) {
+    case INJECT_GO: go(c, narrow); break;
+    case INJECT_WAIT: break;
+    case INJECT_REFUSE: refuse_secret(c); break;
+    }
 }
 
 static bool
@@ -65,11 +119,6 @@ connect_request(struct conn *c, const struct http1_head *head)
 
     if (!conn_decide(c, &request, &verdict, http_again))
         return;
-    if (verdict.kind == DECIDE_ALLOW && verdict.inspect) {
-        verdict.reason = "cannot-inspect";
-        verdict.detail = "a rule asks for more than can be seen in a tunnel";
-        verdict.kind = DECIDE_DENY;
-    }
     if (verdict.kind != DECIDE_ALLOW) {
         refuse(c, &request, &verdict);
         return;
@@ -77,6 +126,7 @@ connect_request(struct conn *c, const struct http1_head *head)
     exchange_hang_up(&c->x);
     c->host = verdict.host;
     c->port = request.port;
+    c->inspect = verdict.inspect;
     exchange_leave(&c->x);
 }
 
@@ -88,7 +138,7 @@ plain_request(struct conn *c, const struct http1_head *head)
     struct decide_verdict verdict;
 
     if (request.port == 0)
-        request.port = 80;
+        request.port = c->tls ? 443 : 80;
     if (!conn_decide(c, &request, &verdict, http_again))
         return;
     if (verdict.kind != DECIDE_ALLOW) {
@@ -96,14 +146,14 @@ plain_request(struct conn *c, const struct http1_head *head)
         return;
     }
     if (same_place(c, &verdict.host, request.port)) {
-        go(c, verdict.narrow);
+        go_with_secrets(c, head, verdict.narrow);
     } else if (c->one_host) {
         deny(c, &request, "http-name-mismatch", "the request names another host than the connection was made to");
     } else {
         exchange_hang_up(&c->x);
         c->host = verdict.host;
         c->port = request.port;
-        go(c, verdict.narrow);
+        go_with_secrets(c, head, verdict.narrow);
     }
 }
 
@@ -124,10 +174,15 @@ on_request(struct exchange *x, const struct http1_head *head)
 {
     struct conn *c = x->ctx;
     const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    enum http1_scheme scheme = c->tls ? HTTP1_SCHEME_HTTPS : HTTP1_SCHEME_HTTP;
 
-    if (head->form == HTTP1_AUTHORITY && !c->one_host)
+    c->any_request = true;
+    if (c->failed) {
+        c->failed = false;      /* the next request tries again */
+        exchange_refuse(x, &c->failure);
+    } else if (head->form == HTTP1_AUTHORITY && !c->one_host)
         connect_request(c, head);
-    else if (head->form == HTTP1_AUTHORITY || (head->form == HTTP1_ABSOLUTE && head->scheme != HTTP1_SCHEME_HTTP) ||
+    else if (head->form == HTTP1_AUTHORITY || (head->form == HTTP1_ABSOLUTE && head->scheme != scheme) ||
              (!c->one_host && head->form != HTTP1_ABSOLUTE) || head->authority.kind == HTTP1_HOST_NONE)
         deny(c, &request, http1_word(HTTP1_TARGET_FORM), "this is not how a request is put here");
     else
@@ -139,8 +194,8 @@ on_hang_up(struct exchange *x)
 {
     struct conn *c = x->ctx;
 
-    loop_drop(&c->e->loop, &c->server);
-    x->server.fd = -1;
+    tls_drop_server(c);
+    x->server = (struct stream){ .fd = -1 };
 }
 
 static void
@@ -195,6 +250,8 @@ http_event(struct conn *c, bool client, bool server)
             conn_end(c);
         break;
     case EXCHANGE_DONE:
+        if (c->tls && !c->any_request)
+            tls_left(c);
         c->client_eof = c->x.up.eof;
         conn_linger(c);
         break;
@@ -202,6 +259,30 @@ http_event(struct conn *c, bool client, bool server)
     case EXCHANGE_LEFT: leave(c); break;
     case EXCHANGE_FREED: break;
     }
+}
+
+static void
+begin(struct conn *c)
+{
+    exchange_init(&c->x, &owner, c, c->client.fd, &c->e->loop.now_ms);
+    inject_init(&c->inject, c->e->vault, &secrets, c, &c->e->loop.now_ms);
+    if (c->e->vault != NULL) {
+        c->x.filter = &inject_filter;
+        c->x.filter_ctx = &c->inject;
+    }
+    c->http = true;
+    c->state = CONN_EXCHANGE;
+}
+
+void
+http_intercepted(struct conn *c)
+{
+    begin(c);
+    c->one_host = true;
+    c->any_request = false;     /* CONNECT was one */
+    c->x.client.tls = c->client_tls;
+    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    http_event(c, true, false);
 }
 
 void
@@ -214,10 +295,8 @@ http_first(struct conn *c)
         c->host = (struct host){ .is_ip = true, .ip = c->meant };
         c->host.n = ip_format(&c->meant, c->host.name);
     }
-    exchange_init(x, &owner, c, c->client.fd, &c->e->loop.now_ms);
+    begin(c);
     c->one_host = tunnel || c->came == CAPTURE_HTTP;
-    c->http = true;
-    c->state = CONN_EXCHANGE;
     if (tunnel)
         x->server.fd = c->server.fd;
     x->up.eof = c->client_eof;
@@ -233,10 +312,10 @@ void
 http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
-    c->x.server = (struct stream){ .fd = c->server.fd };
-    c->x.target.absolute = c->parent != NULL;
+    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    c->x.target.absolute = c->parent != NULL && !c->tls;
     c->x.target.proxy_authorization = (struct str){ "", 0 };
-    if (c->parent != NULL)
+    if (c->x.target.absolute)
         c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);

@@ -28,6 +28,8 @@
 #define ASK_ALL_MAX       1000      /* questions of one life of the process; then nothing is asked any more */
 
 struct conn;
+struct tls_ctx;
+struct vault_client;
 
 #define LOG_SEEN 64         /* allowed ways that are counted instead of told again */
 
@@ -56,6 +58,9 @@ struct egress {
     struct decide_rules *rules;
     struct parents parents;
     struct watch listeners[CAPTURE_LISTENERS];
+    struct vault_client *vault; /* NULL: this run has no secrets, and no TLS is opened */
+    struct watch vault_watch;
+    struct tls_ctx *tls;
     struct watch control;       /* the supervisor: its end is ours; decisions go there */
     struct conn *conns;         /* live */
     struct conn *ended;         /* to be freed after this round */
@@ -86,6 +91,8 @@ void conn_tick(struct egress *e);       /* deadlines */
 void conn_make_room(struct egress *e);  /* accept again, when that had stopped */
 void conn_free_ended(struct egress *e);
 void conn_close_all(struct egress *e);
+/* Those secrets (vault/client.h) were revoked: what used one ends. */
+void conn_revoked(struct egress *e, uint32_t mask);
 
 /* conn_ask.c: the answer to question @id, given @by somebody; those that nobody answered in time; all connections anew
  * under rules that have changed: how many had to be closed. */
@@ -97,6 +104,9 @@ size_t conn_judge_again(struct egress *e);
  * LOG_WAITING_MAX; what does not fit there is counted, and the count is said. */
 #define LOG_WAITING_MAX (1024 * 1024)
 void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
+/* ... that the secret @name was the cause of; @critical: it was on its way to where it must not go. */
+void log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+                const char *name, bool critical);
 void log_tick(struct egress *e);        /* how often what was told has been repeated */
 /* The same, @by somebody who was asked (NULL: nobody). */
 void log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,

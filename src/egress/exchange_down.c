@@ -51,9 +51,12 @@ ask_filter(struct exchange *x, const struct http1_head *head, struct exchange_ed
 static void
 interim(struct exchange *x, const struct http1_head *head)
 {
+    /* what nobody looks into does not pass */
+    const struct http1_head bare = { .status = head->status, .minor = head->minor };
+
     if (++x->interim > EXCHANGE_INTERIM_MAX)
         bad_answer(x, "too many 1xx answers");
-    else if (!x->client_10 && write_head(x, head, NULL, HTTP1_BODY_NONE, 0) < 0)
+    else if (!x->client_10 && write_head(x, x->filter != NULL ? &bare : head, NULL, HTTP1_BODY_NONE, 0) < 0)
         bad_answer(x, "an answer that cannot be passed on");
 }
 
@@ -86,13 +89,13 @@ answer_ends(struct exchange *x)
         exchange_hang_up(x);
 }
 
-/* How the body goes out: as it came, unless the filter changes it or the client is too old for chunks. */
+/* How the body goes out: as it came, unless the filter changes its length or the client is too old for chunks. */
 static enum http1_framing
-framing_out(const struct exchange *x, const struct http1_head *head, bool filtered)
+framing_out(const struct exchange *x, const struct http1_head *head, bool longer)
 {
     if (head->framing == HTTP1_BODY_NONE)
         return HTTP1_BODY_NONE;
-    if (head->framing == HTTP1_BODY_CHUNKED || (filtered && head->framing == HTTP1_BODY_LENGTH))
+    if (head->framing == HTTP1_BODY_CHUNKED || (longer && head->framing == HTTP1_BODY_LENGTH))
         return x->client_10 ? HTTP1_BODY_UNTIL_CLOSE : HTTP1_BODY_CHUNKED;
     return head->framing;
 }
@@ -109,7 +112,7 @@ final(struct exchange *x, const struct http1_head *head)
         return;
     filtered = filter && head->framing != HTTP1_BODY_NONE && edit.body != EXCHANGE_BODY_PASS &&
                x->filter->response_body != NULL;
-    framing = framing_out(x, head, filtered);
+    framing = framing_out(x, head, filtered && edit.body != EXCHANGE_BODY_SAME);
     if (exchange_body_begin(&x->down, head, framing, filtered) != HTTP1_OK) {
         bad_answer(x, http1_word(HTTP1_BODY_TOO_LARGE));
         return;

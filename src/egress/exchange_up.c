@@ -153,7 +153,7 @@ begin(struct exchange *x, const struct http1_head *head, const uint8_t *p)
     if (filter && !ask_filter(x, head, NULL, &edit))
         return;
     filtered = filter && x->has_body && edit.body != EXCHANGE_BODY_PASS && x->filter->request_body != NULL;
-    if (filtered)
+    if (filtered && edit.body != EXCHANGE_BODY_SAME)
         framing = edit.body == EXCHANGE_BODY_STREAM ? HTTP1_BODY_CHUNKED : HTTP1_BODY_LENGTH;
     if (exchange_body_begin(&x->up, head, framing, filtered) != HTTP1_OK) {
         exchange_fail(x, 413, "Content Too Large", http1_word(HTTP1_BODY_TOO_LARGE), "");

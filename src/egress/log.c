@@ -115,9 +115,8 @@ log_finish(struct egress *e, unsigned ms)
     }
 }
 
-static void
-tell(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict, const char *by,
-     uint64_t count)
+static json_t *
+entry(const struct decide_request *request, const struct decide_verdict *verdict)
 {
     json_t *o = json_object();
 
@@ -129,6 +128,15 @@ tell(struct egress *e, const struct decide_request *request, const struct decide
     put_text(o, "rule", verdict->rule);
     if (verdict->reason != NULL)
         json_object_set_new(o, "reason", json_string(verdict->reason));
+    return o;
+}
+
+static void
+tell(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict, const char *by,
+     uint64_t count)
+{
+    json_t *o = entry(request, verdict);
+
     if (count > 1)
         json_object_set_new(o, "count", json_integer((json_int_t)count));
     if (by != NULL)
@@ -144,6 +152,18 @@ log_decided(struct egress *e, const struct decide_request *request, const struct
         tell(e, request, verdict, by, 1);
     else
         log_decision(e, request, verdict);
+}
+
+void
+log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
+           const char *name, bool critical)
+{
+    json_t *o = entry(request, verdict);
+
+    put_text(o, "secret", str_of(name));
+    if (critical)
+        json_object_set_new(o, "level", json_string("critical"));
+    log_say(e, o);
 }
 
 /* --- the same again ---------------------------------------------------------------------------------------------- */

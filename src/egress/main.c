@@ -1,13 +1,14 @@
 /* egress/main.c: cloche-egress starts: rules from the supervisor, rights away, then the loop
  *
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
- * order of wall/capture.h (/dev/null where there is none), and after them the file in which names have their addresses
- * (fake.h). The supervisor says "S" when its rules are in the SRT dialect, the rules, one message each (rule_wire.h),
- * "P" and a line of parent.h for a parent proxy, "Q" and the milliseconds when what no rule names is to be asked about,
- * then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when one of them is
- * none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing opens. When
- * only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that it
- * is in the log, and not carried.
+ * order of wall/capture.h (/dev/null where there is none), after them the file in which names have their addresses
+ * (fake.h), and the vault's socket or /dev/null. The supervisor says "S" when its rules are in the SRT dialect, the
+ * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault, with
+ * "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to be asked
+ * about, then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when one of
+ * them is none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing opens.
+ * When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that
+ * it is in the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,11 +29,14 @@
 #include "egress/confine.h"
 #include "egress/egress.h"
 #include "egress/rule_wire.h"
+#include "egress/vault_end.h"
 #include "wall/addresses.h"
 
 #define FD_CONTROL   3
 #define FD_LISTENERS 4
 #define FD_NAMES     (FD_LISTENERS + CAPTURE_LISTENERS)
+#define FD_VAULT     (FD_NAMES + 1)
+#define EXTRA_MAX    64
 #define TICK_MS      500
 #define LAST_MS      500        /* for what waits when the sandbox ends; and for the supervisor to hear of it */
 
@@ -44,6 +48,9 @@ static json_t *live_texts;
 static struct err refused = ERR_INIT;                       /* why the set that is being said is none */
 static struct ip own[ADDRESSES_MAX];
 static size_t n_own;
+static const char *extra[EXTRA_MAX];        /* files of certificates */
+static size_t n_extra;
+static bool with_vault;
 
 static void
 begin_rules(void)
@@ -99,6 +106,15 @@ take_answer(struct egress *e, const char *message, size_t n, struct err *err)
     return 0;
 }
 
+static int
+add_extra(const char *message, size_t n, struct err *err)
+{
+    if (n_extra == EXTRA_MAX)
+        return err_set(err, ERR_LIMIT, "egress.trust", "more than %d files of certificates to trust", EXTRA_MAX);
+    extra[n_extra] = strndup(message + 1, n - 1);
+    return extra[n_extra++] != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
+}
+
 /* One message of the supervisor's. 1: the rules are complete; 0; or -1 with @err: it is none. */
 static int
 take(struct egress *e, const char *message, size_t n, struct err *err)
@@ -114,6 +130,8 @@ take(struct egress *e, const char *message, size_t n, struct err *err)
         if (refused.kind == ERR_NONE)
             (void)rule_read(message, n, texts, &rules, &refused);
         return 0;
+    case 'V': with_vault = true; return 0;
+    case 'C': return add_extra(message, n, err);
     case 'P': return parents_add(&e->parents, message + 1, n - 1, err);
     case 'Q':
         if (!str_parse_u64((struct str){ message + 1, n - 1 }, UINT32_MAX, &ms))
@@ -205,6 +223,10 @@ set_up(struct egress *e, struct err *err)
     e->control = (struct watch){ .fd = FD_CONTROL, .owner = e, .ready = on_control };
     if (loop_watch(&e->loop, &e->control, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.control", "descriptor %d", FD_CONTROL);
+    if (!with_vault)
+        close(FD_VAULT);
+    else if (vault_end_open(e, FD_VAULT, extra, n_extra, err) < 0)
+        return -1;
     if (confine(err) < 0)
         return -1;
     /* from here on there is nothing to say that the supervisor does not hear over the control socket */
@@ -251,6 +273,7 @@ main(void)
     r = set_up(&egress, &err) < 0 ? -1 : serve(&egress, &err);
     if (r < 0)
         fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);
+    vault_end_close(&egress);
     resolver_free(egress.resolver);
     buf_free(&egress.parents.no_proxy);
     fake_free(egress.fakes);

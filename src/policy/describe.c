@@ -192,6 +192,7 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     list(&d, "network.deny", &p->deny_domains);
     list(&d, "network.registries", &p->registries);
     truth(&d, "network.ask", &p->ask);
+    list(&d, "network.extra-ca", &p->extra_ca);
     truth(&d, "network.allow-local-binding", &p->allow_local_binding);
     parent(&d, "network.parent-proxy.http", &p->parent_proxy.http);
     parent(&d, "network.parent-proxy.https", &p->parent_proxy.https);

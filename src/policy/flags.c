@@ -29,6 +29,7 @@ const struct policy_flag policy_flags[] = {
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
     { "--allow-registry", "npm|pypi|go|debian", "hosts of the registry that the installed client is set up for" },
     { "--preset", "ci", "open the hosts that a CI server's own variables name" },
+    { "--extra-ca", "FILE", "certificates to trust beside the host's" },
     { "--secret", "NAME[=BINDING]", "let it use a secret without seeing it (man cloche-secret)" },
     { "--ask", NULL, "ask about hosts that no rule names (cloche approvals) instead of refusing them" },
     { "--ask-timeout", "TIME", "how long to wait for the answer; 60s by default, then it is no" },
@@ -76,6 +77,7 @@ static const struct { const char *name; size_t offset; enum entry_kind kind; } l
     { "--allow-domain", offsetof(struct policy, allow_domains), ENTRY_HOST },
     { "--deny-domain", offsetof(struct policy, deny_domains), ENTRY_HOST },
     { "--allow-registry", offsetof(struct policy, registries), ENTRY_REGISTRY },
+    { "--extra-ca", offsetof(struct policy, extra_ca), ENTRY_LITERAL },
 };
 
 static const struct { const char *name; size_t offset; } switches[] = {

@@ -175,6 +175,8 @@ struct policy {
         struct policy_string https;         /* everything else; not set: @http does that too */
         struct policy_string no_proxy;      /* hosts that are reached directly */
     } parent_proxy;
+    struct policy_list extra_ca;            /* files of certificates (PEM) that are trusted beside the host's own: by
+                                             * cloche-egress where it opens TLS, and by programs inside */
     struct policy_secret *secrets;
     size_t n_secrets;
     const char *run_ca;                     /* the certificate (PEM) of the CA that TLS is opened with in this run;

@@ -385,6 +385,7 @@ static const struct key_rule network_rules[] = {
     { "ask", "network.ask", apply_ask, NULL, 0, 0 },
     { "ask-timeout", "network.ask-timeout", apply_text, SETTER(set_ask_timeout), 0, 0 },
     { "allow-local-binding", "network.allow-local-binding", apply_bool, NULL, OFFSET(allow_local_binding), 0 },
+    { "extra-ca", "network.extra-ca", apply_list, NULL, OFFSET(extra_ca), ENTRY_LITERAL },
     { "parent-proxy", "network.parent-proxy", apply_map, parent_rules, 0, 0 },
     { "enabled-by-default", "network.mode", apply_not_yet, &network_on_excuse, 0, 0 },
     { "allowed-registries", "network.allowed-registries", apply_not_yet, &registries_excuse, 0, 0 },

@@ -149,6 +149,11 @@ check_network(const struct policy *p, struct err *err)
         REFUSE(from, NULL, "policy.network.light", "light mode has no network of its own to open by name");
         return err_hint(err, "use mode standard, or leave it out (no network)");
     }
+    if (p->network.v != NETWORK_ALLOWLIST && p->extra_ca.n > 0) {
+        REFUSE(&p->extra_ca.v[0].from, NULL, "policy.network.extra-ca",
+               "certificates to trust, but no network by name for them");
+        return err_hint(err, "leave them out, or allow hosts by name");
+    }
     if (p->network.v != NETWORK_ALLOWLIST && p->n_secrets > 0) {
         REFUSE(&p->secrets[0].from, p->secrets[0].from.kind == ORIGIN_FILE ? "secrets" : NULL, "policy.secret.network",
                "the secret %s needs the network by name: only there is a placeholder exchanged", p->secrets[0].name);

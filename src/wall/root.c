@@ -166,12 +166,20 @@ do_bind(struct builder *b, const struct root_item *item, struct err *err)
     return attach_at_dest(b, tree, item, st.st_mode, err);
 }
 
+/* Attach @of again at @at, which is @item's destination. */
+static int
+attach_again(int of, unsigned flags, int at, const struct root_item *item, struct err *err)
+{
+    cleanup_close int tree = mnt_clone(of, "", flags, -1, err);
+
+    return tree < 0 || mnt_attach(tree, at, err) < 0 ? err_wrap(err, "%s", item->dest) : 0;
+}
+
 /* Attach an existing object of the new root on itself, read-only: it can be neither changed nor replaced. */
 static int
 do_pin(struct builder *b, const struct root_item *item, struct err *err)
 {
     cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
-    cleanup_close int tree = -1;
     struct stat st;
 
     if (at < 0)
@@ -180,27 +188,28 @@ do_pin(struct builder *b, const struct root_item *item, struct err *err)
         return fail(err, item->dest);
     if (S_ISLNK(st.st_mode))
         return 0;       /* nothing can be attached to a link: what it leads to is pinned where it lies */
-    tree = mnt_clone(at, "", MNT_RECURSIVE | (item->writable ? 0 : MNT_RO), -1, err);
-    if (tree < 0 || mnt_attach(tree, at, err) < 0)
-        return err_wrap(err, "%s", item->dest);
-    return 0;
+    return attach_again(at, MNT_RECURSIVE | (item->writable ? 0 : MNT_RO), at, item, err);
+}
+
+/* Attach what was made as @name in the scratch folder at @at, which is @item's destination. */
+static int
+attach_made(struct builder *b, const char *name, unsigned flags, int at, const struct root_item *item, struct err *err)
+{
+    cleanup_close int made = openat(b->scratch, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+    return made < 0 ? fail(err, item->dest) : attach_again(made, flags, at, item, err);
 }
 
 /* A folder of its own that can be passed through but not listed; the places to open are mounted in it afterwards. */
 static int
 mask_with_holes(struct builder *b, const struct root_item *item, int at, struct err *err)
 {
-    cleanup_close int dir = -1, tree = -1;
     char name[32];
 
     snprintf(name, sizeof(name), "m%u", b->n_masks++);
     if (mkdirat(b->scratch, name, 0111) < 0)
         return fail(err, item->dest);
-    dir = openat(b->scratch, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return fail(err, item->dest);
-    tree = mnt_clone(dir, "", 0, -1, err);
-    return tree < 0 || mnt_attach(tree, at, err) < 0 ? err_wrap(err, "%s", item->dest) : 0;
+    return attach_made(b, name, 0, at, item, err);
 }
 
 static int
@@ -215,7 +224,6 @@ static int
 do_mask(struct builder *b, const struct root_item *item, struct err *err)
 {
     cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
-    cleanup_close int tree = -1;
     struct stat st;
 
     if (at < 0)
@@ -226,10 +234,7 @@ do_mask(struct builder *b, const struct root_item *item, struct err *err)
         return 0;       /* what it points to is masked where it is */
     if (item->holes && S_ISDIR(st.st_mode))
         return mask_with_holes(b, item, at, err);
-    tree = mnt_clone(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, "", MNT_RO, -1, err);
-    if (tree < 0 || mnt_attach(tree, at, err) < 0)
-        return err_wrap(err, "%s", item->dest);
-    return 0;
+    return attach_again(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, MNT_RO, at, item, err);
 }
 
 static int
@@ -274,14 +279,8 @@ static int
 do_writable(struct builder *b, const struct root_item *item, struct err *err)
 {
     cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
-    cleanup_close int tree = -1;
 
-    if (at < 0)
-        return fail(err, item->dest);
-    tree = mnt_clone(at, "", 0, -1, err);
-    if (tree < 0 || mnt_attach(tree, at, err) < 0)
-        return err_wrap(err, "%s", item->dest);
-    return 0;
+    return at < 0 ? fail(err, item->dest) : attach_again(at, 0, at, item, err);
 }
 
 /* Host view: cover a directory of the host by a fresh directory of our tmpfs. */
@@ -289,7 +288,6 @@ static int
 do_tmpfs(struct builder *b, const struct root_item *item, struct err *err)
 {
     cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_DIRECTORY, false);
-    cleanup_close int dir = -1, tree = -1;
     char name[64];
 
     if (at < 0)
@@ -297,13 +295,23 @@ do_tmpfs(struct builder *b, const struct root_item *item, struct err *err)
     snprintf(name, sizeof(name), "d%td", item - b->plan->items);
     if (mkdirat(b->scratch, name, item->mode) < 0)
         return fail(err, item->dest);
-    dir = openat(b->scratch, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
+    return attach_made(b, name, 0, at, item, err);
+}
+
+static int
+do_cover(struct builder *b, const struct root_item *item, struct err *err)
+{
+    cleanup_close int at = mnt_open_beneath(b->root, item->dest, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int fd = -1;
+    char name[64];
+
+    if (at < 0)
         return fail(err, item->dest);
-    tree = mnt_clone(dir, "", 0, -1, err);
-    if (tree < 0 || mnt_attach(tree, at, err) < 0)
-        return err_wrap(err, "%s", item->dest);
-    return 0;
+    snprintf(name, sizeof(name), "c%td", item - b->plan->items);
+    fd = openat(b->scratch, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, item->mode);
+    if (fd < 0 || io_write_full(fd, item->source, item->size) < 0)
+        return fail(err, item->dest);
+    return attach_made(b, name, MNT_RO, at, item, err);
 }
 
 static int
@@ -329,6 +337,7 @@ do_item(struct builder *b, const struct root_item *item, struct err *err)
     case ROOT_PIN:      return do_pin(b, item, err);
     case ROOT_WRITABLE: return do_writable(b, item, err);
     case ROOT_TMPFS:    return do_tmpfs(b, item, err);
+    case ROOT_COVER:    return do_cover(b, item, err);
     case ROOT_OVERLAY:  return do_overlay(b, item, err);
     }
     return err_set(err, ERR_SYSTEM, "wall.root", "root file system: unknown item %d", (int)item->op);

@@ -28,6 +28,7 @@ enum root_op {
     ROOT_PIN,           /* @dest, if it exists, is attached on itself read-only */
     ROOT_WRITABLE,      /* @dest, a directory of the tmpfs, stays writable under a read-only root */
     ROOT_TMPFS,         /* the tmpfs again at @dest: a fresh empty directory of it covers what is there */
+    ROOT_COVER,         /* a small file of the tmpfs with @source as its content lies over the file @dest, read-only */
     ROOT_OVERLAY,       /* copy-on-write: the child mounts overlay layers at @dest */
 };
 
@@ -44,7 +45,7 @@ struct root_item {
     bool optional;              /* absent source: skip */
     bool holes;                 /* ROOT_MASK of a folder: places in it will be opened again */
     mode_t mode;
-    size_t size;                /* ROOT_FILE: bytes of @source */
+    size_t size;                /* ROOT_FILE, ROOT_COVER: bytes of @source */
 };
 
 struct root_plan {

@@ -8,6 +8,7 @@ Nothing outlives the process: namespaces go with their last descriptor. Needs ro
 import base64
 import contextlib
 import ctypes
+import gzip
 import hashlib
 import http.server
 import io
@@ -20,7 +21,9 @@ import subprocess
 import threading
 import time
 import uuid
+import zlib
 from pathlib import Path
+from urllib.parse import quote
 
 CLONE_NEWNET = 0x40000000
 HOST4, SITE4, OTHER4, DNS4 = "93.184.216.1", "93.184.216.34", "93.184.216.35", "93.184.216.53"
@@ -31,6 +34,7 @@ FORBIDDEN4 = ("10.0.0.5", "172.16.0.9", "192.168.7.7", "100.64.0.5", "169.254.16
 FORBIDDEN6 = ("fd00:ec2::254", "fd12::5", "64:ff9b::a00:5", "2002:a00:5::1", "fec0::5")
 HTTP, HTTPS, ECHO, DOT, CROWD = 80, 443, 7777, 853, 7778
 LIBC = ctypes.CDLL(None, use_errno=True)
+KEPT = 65536        # bytes of a request's body
 
 
 def in_namespace(fd, work):
@@ -95,10 +99,10 @@ class Site(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def note(self, body=0):
+    def note(self, body=0, data=b""):
         self.server.net.requests.append({
             "tls": self.server.tls, "method": self.command, "path": self.path, "host": self.headers.get("Host"),
-            "headers": [(k.lower(), v) for k, v in self.headers.items()], "body": body,
+            "headers": [(k.lower(), v) for k, v in self.headers.items()], "body": body, "data": bytes(data),
             "sni": getattr(self.connection, "sni", None), "to": self.connection.getsockname()[0]})
 
     def reply(self, body, status=200, more=()):
@@ -109,6 +113,46 @@ class Site(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def mirror(self, body=b""):
+        """/mirror/HOW: what was asked, given back in all the ways in which a server may say it."""
+        how = self.path.split("?")[0].split("/")[2]
+        said = f"{self.requestline}\n{self.headers}".encode() + body
+        token = self.headers.get("Authorization", "none").split()[-1]
+        more, status, reason = [], 200, None
+        if how in ("gzip", "lying"):
+            said, more = gzip.compress(said), [("Content-Encoding", "gzip" if how == "gzip" else "br")]
+        elif how == "deflate":
+            said, more = zlib.compress(said), [("Content-Encoding", "deflate")]
+        elif how == "base64":
+            said = base64.b64encode(b"x" * int(self.path.split("?")[1]) + said)
+        elif how == "percent":
+            said = quote(said).encode()
+        elif how == "header":
+            more = [("X-Echo", f"is {token}!"), ("X-Echo", "other"), ("Set-Cookie", f"t={token}")]
+        elif how == "reason":
+            reason = token
+        elif how == "part":
+            status = 206
+        elif how == "early":
+            self.wfile.write(f"HTTP/1.1 103 Early Hints\r\nLink: <{token}>\r\n\r\n".encode())
+        if how in ("chunks", "bytes", "trailer"):
+            self.send_response(status)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            step = 1 if how == "bytes" else 5
+            for at in range(0, len(said), step):
+                piece = said[at:at + step]
+                self.wfile.write(b"%x\r\n" % len(piece) + piece + b"\r\n")
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n" + (f"X-Token: {token}\r\n".encode() if how == "trailer" else b"") + b"\r\n")
+        else:
+            self.send_response(status, reason)
+            self.send_header("Content-Length", str(len(said)))
+            for name, value in more:
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(said)
 
     def websocket(self):
         """Every frame back to who sent it, without its mask, until one says close (RFC 6455)."""
@@ -136,6 +180,8 @@ class Site(http.server.BaseHTTPRequestHandler):
         elif (self.headers.get("Host"), self.path) in self.server.net.pages:
             kind, body = self.server.net.pages[self.headers.get("Host"), self.path]
             self.reply(body, more=[("Content-Type", kind)])
+        elif self.path.startswith("/mirror/"):
+            self.mirror()
         elif self.path.startswith("/bytes/"):
             self.reply(payload(int(self.path[7:])))
         elif self.path.startswith("/git/"):
@@ -152,22 +198,26 @@ class Site(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_POST(self):
-        count, total = 0, hashlib.sha256()
+        count, total, data = 0, hashlib.sha256(), bytearray()
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             while size := int(self.rfile.readline(), 16):
-                count += self.take(size, total)
+                count += self.take(size, total, data)
                 self.rfile.readline()
             self.rfile.readline()
         else:
-            count = self.take(int(self.headers.get("Content-Length", 0)), total)
-        self.note(count)
+            count = self.take(int(self.headers.get("Content-Length", 0)), total, data)
+        self.note(count, data)
+        if self.path.startswith("/mirror/"):
+            self.mirror(bytes(data))
+            return
         self.reply(f"{count} {total.hexdigest()}\n".encode())
 
-    def take(self, size, total):
-        """@size bytes of the body into the checksum; how many there were."""
+    def take(self, size, total, data):
+        """@size bytes of the body into the checksum, the first of them kept; how many there were."""
         left = size
         while left > 0 and (piece := self.rfile.read(min(left, 1 << 20))):
             total.update(piece)
+            data += piece[:max(0, KEPT - len(data))]
             left -= len(piece)
         return size - left
 
@@ -299,9 +349,28 @@ class Internet:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.root / "site.pem", self.root / "site.key")
 
+        self.odd_certificates(openssl, key)
+
         def keep_name(sock, name, _):
             sock.sni = name
+            if name in self.odd:
+                sock.context = self.odd[name]
         self.context.sni_callback = keep_name
+
+    def odd_certificates(self, openssl, key):
+        """Servers that nobody should believe, by name."""
+        (self.root / "odd").write_text("subjectAltName=DNS:else.example.net\n", encoding="ascii")
+        signed = ("x509", "-req", "-in", "site.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
+        openssl(*signed, "-out", "wrong.pem", "-days", "2", "-extfile", "odd")
+        openssl(*signed, "-out", "expired.pem", "-days", "-1", "-extfile", "san")
+        openssl("req", "-x509", *key, "-keyout", "self.key", "-out", "self.pem", "-days", "2", "-subj",
+                "/CN=self.example.org", "-addext", "subjectAltName=DNS:self.example.org")
+        self.odd = {}
+        for name in ("wrong", "expired", "self"):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.root / f"{name}.pem",
+                                    self.root / ("self.key" if name == "self" else "site.key"))
+            self.odd[f"{name}.example.org"] = context
 
     # --- the servers
 
@@ -410,7 +479,7 @@ class Internet:
     # --- names
 
     def default_names(self):
-        for name in ("ok", "evil", "a", "b", "deep.a", "denied", "slow", "second"):
+        for name in ("ok", "evil", "a", "b", "deep.a", "denied", "slow", "second", "wrong", "expired", "self"):
             self.names[f"{name}.example.org"] = [("A", SITE4)]
         self.names["example.org"] = [("A", SITE4)]
         self.names["six.example.org"] = [("AAAA", SITE6)]

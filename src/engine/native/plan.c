@@ -293,8 +293,8 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
         (p->read_only_root.v || plan->landlock_support.abi == 0) && p->view.v == VIEW_PRIVATE;
     if (plan->light && plan_rule(plan, plan->light_folder, LANDLOCK_FULL, false, err) < 0)
         return -1;
-    if (plan_system(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 || plan_protect(plan, p, err) < 0 ||
-        plan_env(plan, p, id, err) < 0)
+    if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
+        plan_protect(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
     if (p->network.v == NETWORK_HOST && !plan->light)

@@ -76,6 +76,7 @@ struct native_plan {
     const char *hostname;
     const char *light_folder, *light_home, *light_tmp;  /* light mode: a private home and temporary folder */
     const char **env;                   /* NULL-terminated */
+    const char *trust;                  /* bundle of certificates that is ours, at its path inside; NULL: the host's */
     struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];
     size_t n_idmaps;
     struct policy_list denied_reads, denied_writes;     /* with what links in them lead to (plan_real.h) */
@@ -115,6 +116,8 @@ int plan_env(struct native_plan *plan, const struct policy *p, const char *id, s
  * rules of the engine's own, appended to @out. */
 int plan_host(struct native_plan *plan, struct err *err);
 int plan_host_secrets(struct native_plan *plan, const struct policy *p, struct policy_list *out, struct err *err);
+/* plan_trust.c: certificates; after plan_system(). */
+int plan_trust(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 /* plan_protect.c, plan_closed.c, plan_light.c */

@@ -311,6 +311,21 @@ env_proxies(struct env_builder *b, struct err *err)
                ? -1 : 0;
 }
 
+/* Programs that do not read the system's bundle, or not only that. */
+static int
+env_trust(struct env_builder *b, struct err *err)
+{
+    static const char *const names[] = {
+        "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
+        "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT", "NIX_SSL_CERT_FILE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (env_put(b, names[i], b->plan->trust, err) < 0)
+            return -1;
+    return 0;
+}
+
 int
 plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
@@ -344,7 +359,8 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
         if (own_home && env_put(&b, "TMPDIR", "/tmp", err) < 0)
             return -1;
     }
-    if (env_put(&b, "CLOCHE_SANDBOX", id, err) < 0 || (plan->capture && env_proxies(&b, err) < 0))
+    if (env_put(&b, "CLOCHE_SANDBOX", id, err) < 0 || (plan->capture && env_proxies(&b, err) < 0) ||
+        (plan->trust != NULL && env_trust(&b, err) < 0))
         return -1;
     for (size_t i = 0; i < p->n_env; i++) {
         if (p->env[i].value == NULL ? env_pass(&b, p->env[i].name, err) < 0

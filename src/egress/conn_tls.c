@@ -1,0 +1,274 @@
+/* egress/conn_tls.c: a connection whose TLS is opened, because a rule about requests or a secret concerns its host
+ *
+ *      ClientHello ─► LEAF: a certificate for the name ─► (resolve, dial) ─► TLS_UP: the server proves who it is
+ *                  ─► TLS_DOWN: the client is answered ─► EXCHANGE over both (conn_http.c)
+ *
+ * The server comes first: when it cannot be reached or is not who it should be, the client still gets a handshake, and
+ * then an answer in HTTP that says why. Bytes are never passed on unread here.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "egress/conn.h"
+#include "egress/tls_end.h"
+#include "vault/client.h"
+
+#define HANDSHAKE_MS 15000
+
+static const struct str no_rule = { "", 0 };
+
+static void
+note(struct conn *c, const char *reason, const char *detail)
+{
+    const struct decide_request request = { .via = DECIDE_TLS_SNI, .host = { c->host.name, c->host.n },
+                                            .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
+
+    log_decision(c->e, &request, &verdict);
+}
+
+bool
+tls_wanted(const struct conn *c)
+{
+    const struct egress *e = c->e;
+
+    return c->inspect || (e->vault != NULL && vault_client_concerned(e->vault, true, &c->host, c->port) != 0);
+}
+
+/* Before there is a handshake: the alert that says no. */
+static void
+refuse_hello(struct conn *c, const char *reason, const char *detail)
+{
+    c->tls = false;
+    c->speech = SPEECH_TLS;
+    note(c, reason, detail);
+    conn_refuse(c, reason, detail, no_rule);
+}
+
+/* --- the client's end --------------------------------------------------------------------------------------------- */
+
+static void
+accept_step(struct conn *c)
+{
+    switch (tls_handshake(c->client_tls)) {
+    case TLS_DONE:
+        http_intercepted(c);
+        break;
+    case TLS_AGAIN:
+        if (loop_watch(&c->e->loop, &c->client, tls_events(c->client_tls, true, true)) < 0)
+            conn_end(c);
+        break;
+    case TLS_FAILED:
+        note(c, tls_reason(c->client_tls), tls_detail(c->client_tls));
+        conn_end(c);
+        break;
+    }
+}
+
+static void
+accept_client(struct conn *c)
+{
+    c->state = CONN_TLS_DOWN;
+    conn_patience(c, HANDSHAKE_MS);
+    c->client_tls = tls_server_new(c->e->tls, c->client.fd, &c->host, c->in.p, c->in.n, TLS_ALPN_HTTP11);
+    if (c->client_tls == NULL || loop_watch(&c->e->loop, &c->server, 0) < 0) {
+        conn_end(c);
+        return;
+    }
+    buf_free(&c->in);
+    accept_step(c);
+}
+
+void
+tls_failed(struct conn *c, const struct answer *answer)
+{
+    if (c->state == CONN_TLS_DOWN || c->client_tls != NULL) {
+        conn_end(c);
+        return;
+    }
+    c->failure = *answer;
+    snprintf(c->failure_detail, sizeof(c->failure_detail), "%s", answer->detail);
+    c->failure.detail = c->failure_detail;
+    c->failed = true;
+    loop_drop(&c->e->loop, &c->server);
+    accept_client(c);
+}
+
+/* --- the server's end --------------------------------------------------------------------------------------------- */
+
+/* The server is not who it should be, or speaks no TLS that we do. */
+static void
+bad_server(struct conn *c, bool slow)
+{
+    const char *reason = slow ? "upstream-tls" : tls_reason(c->server_tls);
+    struct answer answer = { .status = slow ? 504 : 502, .phrase = slow ? "Gateway Timeout" : "Bad Gateway",
+                             .reason = reason, .detail = slow ? "TLS with the server took too long"
+                                                              : tls_detail(c->server_tls),
+                             .host = { c->host.name, c->host.n }, .port = c->port };
+
+    note(c, reason, answer.detail);
+    snprintf(c->failure_detail, sizeof(c->failure_detail), "%s", answer.detail);
+    answer.detail = c->failure_detail;
+    tls_drop_server(c);
+    if (c->http)
+        http_failed(c, &answer);
+    else
+        tls_failed(c, &answer);
+}
+
+static void
+connect_step(struct conn *c)
+{
+    switch (tls_handshake(c->server_tls)) {
+    case TLS_DONE:
+        if (c->http)
+            http_dialled(c);
+        else
+            accept_client(c);
+        break;
+    case TLS_AGAIN:
+        if (loop_watch(&c->e->loop, &c->server, tls_events(c->server_tls, true, true)) < 0)
+            conn_end(c);
+        break;
+    case TLS_FAILED: bad_server(c, false); break;
+    }
+}
+
+void
+tls_dialled(struct conn *c)
+{
+    c->state = CONN_TLS_UP;
+    conn_patience(c, HANDSHAKE_MS);
+    tls_end_free(c->server_tls);
+    c->server_tls = tls_client_new(c->e->tls, c->server.fd, &c->host, c->port, TLS_ALPN_HTTP11);
+    if (c->server_tls == NULL || loop_watch(&c->e->loop, &c->client, 0) < 0)
+        conn_end(c);
+    else
+        connect_step(c);
+}
+
+void
+tls_drop_server(struct conn *c)
+{
+    tls_end_free(c->server_tls);
+    c->server_tls = NULL;
+    loop_drop(&c->e->loop, &c->server);
+}
+
+/* --- the certificate ---------------------------------------------------------------------------------------------- */
+
+/* In a tunnel the server is there already. */
+static void
+leaf_is_there(struct conn *c)
+{
+    if (c->server.fd >= 0)
+        tls_dialled(c);
+    else
+        conn_go(c, NULL);
+}
+
+static void
+on_leaf(void *ctx, const struct vault_leaf *leaf, const struct err *why)
+{
+    struct conn *c = ctx;
+    struct err err = ERR_INIT;
+
+    c->ticket = 0;
+    if (leaf == NULL)
+        refuse_hello(c, "vault-leaf", why->msg);
+    else if (tls_leaf_put(c->e->tls, &c->host, leaf->certificate, leaf->certificate_n, leaf->key, leaf->key_n,
+                          leaf->renew_ms, &err) < 0)
+        refuse_hello(c, "vault-leaf", err.msg);
+    else
+        leaf_is_there(c);
+}
+
+void
+tls_begin(struct conn *c)
+{
+    struct err err = ERR_INIT;
+
+    if (c->e->vault == NULL || c->e->tls == NULL) {
+        refuse_hello(c, "cannot-inspect", "a rule asks for more than can be seen in this connection");
+        return;
+    }
+    c->tls = true;
+    c->speech = SPEECH_NONE;
+    if (tls_leaf_have(c->e->tls, &c->host, c->e->loop.now_ms)) {
+        leaf_is_there(c);
+        return;
+    }
+    c->state = CONN_LEAF;
+    conn_patience(c, HANDSHAKE_MS);
+    c->ticket = vault_ask_leaf(c->e->vault, &c->host, on_leaf, c, &err);
+    if (c->ticket == 0)
+        refuse_hello(c, "vault-leaf", err.msg);
+    else if (loop_watch(&c->e->loop, &c->client, 0) < 0 || loop_watch(&c->e->loop, &c->server, 0) < 0)
+        conn_end(c);
+}
+
+/* --- the connection ----------------------------------------------------------------------------------------------- */
+
+void
+tls_event(struct conn *c)
+{
+    if (c->state == CONN_TLS_UP)
+        connect_step(c);
+    else
+        accept_step(c);
+}
+
+void
+tls_left(struct conn *c)
+{
+    note(c, "tls-client-refused", "the client left without a request: it may accept certain certificates only");
+}
+
+void
+tls_timeout(struct conn *c)
+{
+    switch (c->state) {
+    case CONN_LEAF:
+        vault_forget(c->e->vault, c->ticket);
+        c->ticket = 0;
+        refuse_hello(c, "vault-leaf", "the vault does not answer");
+        break;
+    case CONN_TLS_UP: bad_server(c, true); break;
+    default:
+        note(c, "tls-client-handshake", "TLS with the client took too long");
+        conn_end(c);
+        break;
+    }
+}
+
+void
+conn_revoked(struct egress *e, uint32_t mask)
+{
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->inject.used & mask)
+            conn_end(c);
+    }
+}
+
+void
+tls_free(struct conn *c)
+{
+    if (c->ticket != 0)
+        vault_forget(c->e->vault, c->ticket);
+    c->ticket = 0;
+    inject_free(&c->inject);
+    tls_end_free(c->client_tls);
+    tls_end_free(c->server_tls);
+    c->client_tls = c->server_tls = NULL;
+}
+
+void
+tls_close(struct conn *c)
+{
+    /* the end of the socket alone would look cut off */
+    if (c->client_tls != NULL)
+        (void)tls_finish(c->client_tls);
+    tls_free(c);
+}

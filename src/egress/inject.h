@@ -1,0 +1,67 @@
+/* egress/inject.h: secrets into the requests of one client connection, and out of the answers
+ *
+ * The sandbox knows placeholders. What the vault leases for a request takes their place where the binding says: in the
+ * head (inject_place.h), in the body; and the answer is searched for the values, in every form of swap.h, which become
+ * placeholders again. So that they can be found, the answer is asked for uncompressed and whole, and unpacked when it
+ * is compressed all the same.
+ *
+ * A placeholder in a request to a host that its secret is not bound to is refused: nobody sends one there by accident.
+ *
+ * It is the filter (exchange.h) of one exchange, one request at a time:
+ *
+ *      inject_request ─► INJECT_GO | INJECT_REFUSE | INJECT_WAIT ─► ready() ─► inject_refused() or go
+ *      then the exchange calls inject_filter, with the struct inject as its context
+ */
+#ifndef CLOCHE_EGRESS_INJECT_H
+#define CLOCHE_EGRESS_INJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "egress/exchange.h"
+#include "vault/client.h"
+
+struct swap;
+struct unpack;
+
+struct inject_owner {
+    /* The vault has answered. */
+    void (*ready)(void *ctx);
+    /* For the log: the secret @name (may be empty) was on its way to where it must not go (@critical), or is not to be
+     * had. @reason is a stable word. */
+    void (*note)(void *ctx, const char *reason, const char *name, bool critical);
+};
+
+/* Fields are inject's. */
+struct inject {
+    struct vault_client *vault;             /* NULL: this run has no secrets, and nothing is done */
+    const struct inject_owner *owner;
+    void *ctx;
+    const uint64_t *now_ms;
+    uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
+    uint32_t seen;                          /* ... whose placeholder is in its head */
+    uint32_t used;                          /* ids of values that any request of the connection has had */
+    uint32_t ticket;                        /* a question to the vault is open */
+    struct vault_lease *lease;
+    struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
+    uint32_t forbidden;                     /* ids that may not be in the body */
+    struct unpack *unpack;
+    struct buf text;                        /* what the edit under way points to */
+    const char *refuse, *detail;
+};
+
+/* @vault may be NULL. @now_ms: the loop's clock, borrowed. */
+void inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
+                 const uint64_t *now_ms);
+/* Wipes what it has. */
+void inject_free(struct inject *j);
+
+enum inject_result { INJECT_GO, INJECT_WAIT, INJECT_REFUSE };
+/* The next request, whose head was read and allowed. @r says where it goes. */
+enum inject_result inject_request(struct inject *j, const struct http1_head *head, const struct binding_request *r);
+/* Stable word of why not, with text in *@detail; NULL: it may go. After INJECT_REFUSE, or in ready(). */
+const char *inject_refused(const struct inject *j, const char **detail);
+
+extern const struct exchange_filter inject_filter;
+
+#endif

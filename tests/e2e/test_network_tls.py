@@ -1,0 +1,378 @@
+"""TLS that is opened: secrets go in and do not come out, bad servers are told of, and nothing else is touched."""
+import base64
+import json
+import os
+import re
+
+import pytest
+
+from helpers import requirement
+from helpers.internet import NO_PROXY_VARIABLES, PRELUDE, SITE4
+
+pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
+OK = "ok.example.org"
+VALUE = "tk_Live-9f8E7d6C5b4A39281706zQ"
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+way = pytest.mark.parametrize("transparent", [False, True], ids=["proxy", "transparent"])
+
+
+class Vaulted:
+    """Runs with secrets: v.secret("TOK", ...), then v.curl(...), v.python(...)."""
+
+    def __init__(self, online, store):
+        self.online, self.net = online, online.net
+        self.env = {**os.environ, "XDG_DATA_HOME": str(store), "CT_VALUE": VALUE}
+        self.flags = ["--extra-ca", str(self.net.ca)]
+
+    def secret(self, name="TOK", *words, value=VALUE, host=OK, place="bearer"):
+        env = {**self.env, "CT_VALUE": value}
+        places = [w for p in ([place] if isinstance(place, str) else place) for w in ("--place", p)]
+        done = self.online.bare("secret", "set", name, "--host", host, *places, "--env", name, "--from-env", "CT_VALUE",
+                                *words, env=env)
+        assert done.ok, done
+        self.flags += ["--secret", name]
+        return self
+
+    def run(self, argv, allow=(OK,), flags=(), **kw):
+        return self.online.run(argv, allow, [*self.flags, *flags], env=self.env, **kw)
+
+    def sh(self, script, transparent=False, **kw):
+        straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
+        return self.run([*straight, "/bin/sh", "-c", script], **kw)
+
+    def python(self, code, **kw):
+        return self.run(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + code], **kw)
+
+
+@pytest.fixture
+def vaulted(online, tmp_path):
+    return Vaulted(online, tmp_path)
+
+
+def only_request(net):
+    assert len(net.requests) == 1, net.requests
+    return net.requests[0]
+
+
+def fields(request, name):
+    return [v for k, v in request["headers"] if k == name]
+
+
+def report(result):
+    return json.loads(result.err[result.err.index("{"):])
+
+
+def denied(tmp_path):
+    return json.loads((tmp_path / "report.json").read_text())["denied"]
+
+
+# --- clients: the value arrives, the sandbox has only its placeholder ---------------------------------------------------
+
+CURL = "curl -sS --max-time 40 -H \"Authorization: Bearer $TOK\" https://ok.example.org/mirror/plain; echo; echo $TOK"
+
+
+@way
+def test_curl(vaulted, transparent):
+    result = vaulted.secret().sh(CURL, transparent)
+    placeholder = result.out.strip().rsplit("\n", 1)[-1]
+    assert result.ok and len(placeholder) == len(VALUE) and placeholder != VALUE, result
+    assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
+    assert VALUE not in result.out and f"Authorization: Bearer {placeholder}" in result.out
+
+
+def test_python_urllib(vaulted):
+    result = vaulted.secret().python("""
+import urllib.request as u
+r = u.Request('https://ok.example.org/x', headers={'Authorization': 'token ' + os.environ['TOK']})
+print(u.urlopen(r).read().decode())""")
+    assert result.ok and "hello ok.example.org /x" in result.out, result
+    assert fields(only_request(vaulted.net), "authorization") == [f"token {VALUE}"]
+
+
+def test_python_default_trust(vaulted):
+    """The library's own idea of what to trust, by the variables."""
+    result = vaulted.secret().run(["/usr/bin/python3", "-c", """
+import urllib.request as u
+print(u.urlopen('https://ok.example.org/y').read().decode())"""])
+    assert result.ok and "hello ok.example.org /y" in result.out, result
+
+
+def test_node_fetch(vaulted, has):
+    has("node")
+    result = vaulted.secret().run(["/usr/bin/node", "-e", """
+fetch('https://ok.example.org/n', {headers: {authorization: 'Bearer ' + process.env.TOK}})
+  .then(r => r.text()).then(t => console.log(t), e => console.log(e))"""])
+    assert result.ok and "hello ok.example.org /n" in result.out, result
+    assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
+
+
+def test_wget_reads_the_systems_bundle(vaulted, has):
+    has("wget")
+    result = vaulted.secret().sh("wget -nv -O - --header \"Authorization: Bearer $TOK\" https://ok.example.org/w")
+    assert result.ok and result.out == "hello ok.example.org /w\n", result
+    assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
+
+
+def test_git_with_basic(vaulted, has):
+    has("git")
+    result = vaulted.secret(place="basic").sh("git ls-remote https://user:$TOK@ok.example.org/git/none.git")
+    assert not result.ok
+    want = "Basic " + base64.b64encode(f"user:{VALUE}".encode()).decode()
+    # git asks without credentials first; curl adds them when it is told to
+    assert vaulted.net.requests and all(f in ([], [want]) for f in
+                                        (fields(r, "authorization") for r in vaulted.net.requests))
+
+
+def test_host_view(vaulted):
+    v = vaulted.secret()
+    result = v.online.cloche("run", "--view", "host", "--allow-domain", OK, *v.flags, "--", "/bin/sh", "-c", CURL,
+                             env=v.env)
+    assert result.ok and VALUE not in result.out, result
+    assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
+
+
+@way
+def test_many_requests_on_a_connection(vaulted, transparent):
+    urls = " ".join(f"https://ok.example.org/r{i}" for i in range(20))
+    result = vaulted.secret().sh(f"curl -sS -v -H \"Authorization: Bearer $TOK\" {urls}", transparent)
+    assert result.ok and result.err.count("SSL connection using") == 1, result
+    assert [r["path"] for r in vaulted.net.requests] == [f"/r{i}" for i in range(20)]
+    assert all(fields(r, "authorization") == [f"Bearer {VALUE}"] for r in vaulted.net.requests)
+
+
+def test_big_bodies_pass(vaulted):
+    result = vaulted.secret(place="body").python("""
+import hashlib, urllib.request as u
+body = b'0123456789abcdef' * (1 << 18)
+r = u.urlopen(u.Request('https://ok.example.org/up', data=body, method='POST'))
+print(r.read().decode().split()[1] == hashlib.sha256(body).hexdigest())
+r = u.urlopen('https://ok.example.org/bytes/3000000')
+print(hashlib.sha256(r.read()).hexdigest() == hashlib.sha256(hashlib.shake_128(b'3000000').digest(3000000)).hexdigest())
+""")
+    assert result.ok and result.out == "True\nTrue\n", result
+
+
+# --- what is not opened --------------------------------------------------------------------------------------------------
+
+def test_other_hosts_are_not_opened(vaulted):
+    result = vaulted.secret().sh("curl -sS -v https://a.example.org/x 2>&1", allow=(OK, "a.example.org"))
+    assert result.ok and "issuer: CN=test CA" in result.out, result
+
+
+def test_no_secret_no_ca(online):
+    result = online.run(["/bin/sh", "-c", "echo $SSL_CERT_FILE; cmp -s /etc/ssl/certs/ca-certificates.crt /dev/null; echo $?"])
+    assert result.out == "\n1\n"
+
+
+# --- places --------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("place,words,where", [
+    ("header X-Api-Key", '-H "X-Api-Key: $TOK"', lambda r: fields(r, "x-api-key") == [VALUE]),
+    ("query key", '"https://ok.example.org/p?a=1&key=$TOK"', lambda r: r["path"] == f"/p?a=1&key={VALUE}"),
+    ("cookie sid", '-H "Cookie: a=b; sid=$TOK"', lambda r: fields(r, "cookie") == [f"a=b; sid={VALUE}"]),
+    ("basic", '-u "$TOK:x"', lambda r: fields(r, "authorization") ==
+     ["Basic " + base64.b64encode(f"{VALUE}:x".encode()).decode()]),
+    ("body", "-d \"{\\\"k\\\": \\\"$TOK\\\"}\"", lambda r: r["data"] == f'{{"k": "{VALUE}"}}'.encode()),
+    ("body", "-H 'Transfer-Encoding: chunked' -d \"k=$TOK\"", lambda r: r["data"] == f"k={VALUE}".encode()),
+])
+def test_places(vaulted, place, words, where):
+    url = "" if "https:" in words else "https://ok.example.org/p"
+    result = vaulted.secret(place=place).sh(f"curl -sS {words} {url}")
+    assert result.ok and where(only_request(vaulted.net)), (result, vaulted.net.requests)
+
+
+def test_elsewhere_the_placeholder_stays(vaulted):
+    result = vaulted.secret(place="header X-Api-Key").sh(
+        'curl -sS -H "X-Other: $TOK" -H "Authorization: Bearer $TOK" "https://ok.example.org/?q=$TOK" -d "$TOK"; echo $TOK')
+    placeholder, request = result.out.strip().rsplit("\n", 1)[-1], only_request(vaulted.net)
+    assert VALUE not in str(request) and fields(request, "x-other") == [placeholder], (result, request)
+
+
+def test_a_body_in_small_writes(vaulted):
+    """The placeholder cut by every boundary: writes, TLS records, chunks."""
+    result = vaulted.secret(place="body").python("""
+t = os.environ['TOK']
+c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
+                                                      server_hostname='ok.example.org')
+body = ('a' * 7 + t + t[:-1] + t + 'z').encode()
+c.sendall(b'POST /x HTTP/1.1\\r\\nHost: ok.example.org\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(body))
+for b in body: c.sendall(bytes([b]))
+print(c.recv(1) == b'H')
+""")
+    request = only_request(vaulted.net)
+    assert result.ok, result
+    data = request["data"].decode()
+    assert data[:7] == "a" * 7 and data[7:7 + len(VALUE)] == VALUE and data.endswith(VALUE + "z"), data
+    assert data.count(VALUE) == 2
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("how", ["plain", "gzip", "deflate", "chunks", "bytes", "header", "trailer", "early",
+                                 "base64/?0", "base64/?1", "base64/?2", "percent"])
+def test_an_echo_is_scrubbed(vaulted, how):
+    script = f'curl -sS -i --raw -H "Authorization: Bearer $TOK" "https://ok.example.org/mirror/{how}"; echo; echo $TOK'
+    result = vaulted.secret().sh(script)
+    assert result.ok and fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"], result
+    assert VALUE not in result.out
+    # without the sizes of chunks, and as what base64 it may be
+    assert VALUE not in "".join(line for line in result.out.replace("\r\n", "\n").split("\n") if len(line) > 2)
+    for line in result.out.split():
+        whole = line[:len(line) // 4 * 4]
+        assert not re.fullmatch("[A-Za-z0-9+/=]+", whole) or VALUE[2:-2].encode() not in base64.b64decode(whole)
+    assert fields(only_request(vaulted.net), "accept-encoding") == ["identity"]
+    if how in ("plain", "gzip", "deflate", "header"):
+        placeholder = result.out.strip().rsplit("\n", 1)[-1]
+        assert result.out.count(placeholder) >= 2, result
+
+
+def test_base64_of_basic_is_scrubbed(vaulted):
+    """What a server gives back of Basic credentials does not say the value when it is decoded."""
+    result = vaulted.secret(place="basic").sh('curl -sS -u "user:$TOK" https://ok.example.org/mirror/plain; echo; echo $TOK')
+    coded = [line for line in result.out.split("\n") if line.startswith("Authorization: Basic")][0].split()[-1]
+    placeholder = result.out.strip().rsplit("\n", 1)[-1]
+    assert VALUE[2:-2].encode() not in base64.b64decode(coded), result
+    assert placeholder[2:-2].encode() in base64.b64decode(coded), result
+
+
+@pytest.mark.parametrize("how,reason", [("lying", "answer-encoding"), ("part", "answer-partial"),
+                                        ("reason", "secret-in-answer")])
+def test_what_cannot_be_searched_is_refused(vaulted, how, reason):
+    result = vaulted.secret().sh(
+        f'curl -sS -i -r 3-9 -H "Authorization: Bearer $TOK" https://ok.example.org/mirror/{how}')
+    assert "502 Bad Gateway" in result.out and f"X-Cloche-Denied: {reason}" in result.out, result
+    assert VALUE not in result.out and not fields(only_request(vaulted.net), "range")
+
+
+# --- wrong hosts -----------------------------------------------------------------------------------------------------------
+
+WRONG = {"header": '-H "X-Any: $TOK"', "bearer": '-H "Authorization: Bearer $TOK"', "basic": '-u "x:$TOK"',
+         "query": '"{url}/?k=$TOK"', "path": '"{url}/$TOK"', "body": '-d "k=$TOK"',
+         "json": "-d \"{{\\\"k\\\": \\\"$TOK\\\"}}\"",
+         "chunked": "-H 'Transfer-Encoding: chunked' -d \"k=$TOK\""}
+
+
+@pytest.mark.parametrize("url", ["https://second.example.org", "http://second.example.org"])
+@pytest.mark.parametrize("where", WRONG)
+def test_a_placeholder_on_its_way_to_a_wrong_host(vaulted, tmp_path, where, url):
+    words = WRONG[where].format(url=url)
+    words = words if url in words else f"{words} {url}/"
+    # another secret makes sure that the second host is looked into
+    vaulted.secret().secret("OTHER", host="second.example.org", value="another-secret-0123456789")
+    result = vaulted.sh(f"curl -sS -i --max-time 20 {words}; echo $TOK", allow=(OK, "second.example.org"),
+                        flags=["--report", str(tmp_path / "report.json")])
+    placeholder = result.out.strip().rsplit("\n", 1)[-1]
+    assert placeholder not in str(vaulted.net.requests), vaulted.net.requests
+    assert all(placeholder.encode() not in kept for _, kept in vaulted.net.connections)
+    assert any(d["target"].startswith("second.example.org:") and d["rule"] == "secret-wrong-host"
+               for d in denied(tmp_path)), (result, denied(tmp_path))
+
+
+def test_never_on_plain_http(vaulted):
+    result = vaulted.secret().sh('curl -sS -i -H "Authorization: Bearer $TOK" http://ok.example.org/; echo $TOK')
+    assert "403 Forbidden" in result.out and "X-Cloche-Denied: secret-wrong-host" in result.out, result
+    assert not vaulted.net.requests
+
+
+def test_another_host_in_a_later_request(vaulted):
+    result = vaulted.secret().python("""
+t = os.environ['TOK']
+c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
+                                                      server_hostname='ok.example.org')
+def ask(host):
+    c.sendall(b'GET / HTTP/1.1\\r\\nHost: %s\\r\\nAuthorization: Bearer %s\\r\\n\\r\\n' % (host.encode(), t.encode()))
+    head = b''
+    while not head.endswith(b'\\r\\n\\r\\n'): head += c.recv(1)
+    n = int([l.split(b':')[1] for l in head.split(b'\\r\\n') if l.lower().startswith(b'content-length')][0])
+    while n: n -= len(c.recv(n))
+    return head.split(b'\\r\\n')[0].decode()
+print(ask('ok.example.org')); print(ask('second.example.org')); print(ask('evil.example.org')); print(ask('ok.example.org'))
+""", allow=(OK, "second.example.org"))
+    lines = result.out.split("\n")
+    assert "200" in lines[0] and "403" in lines[1] and "403" in lines[2] and "200" in lines[3], result
+    assert {r["host"] for r in vaulted.net.requests} == {OK}
+
+
+def test_smuggling_inside_tls(vaulted):
+    result = vaulted.secret().python("""
+def raw(data):
+    c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
+                                                          server_hostname='ok.example.org')
+    c.sendall(data)
+    return drain(c).split(b'\\r\\n')[0].decode()
+h = 'POST / HTTP/1.1\\r\\nHost: ok.example.org\\r\\n'
+for more in ('Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\n\\r\\n',
+             'Content-Length: 5\\r\\nContent-Length: 6\\r\\n\\r\\nhello!', 'Transfer-Encoding : chunked\\r\\n\\r\\n0\\r\\n\\r\\n',
+             'Host: evil.example.org\\r\\n\\r\\n', 'X: a\\nTransfer-Encoding: chunked\\r\\n\\r\\n'):
+    print(raw((h + more).encode()))
+""")
+    assert result.out.count("400 Bad Request") == 5, result
+    assert not vaulted.net.requests
+
+
+# --- bad servers, bad clients ----------------------------------------------------------------------------------------------
+
+@way
+@pytest.mark.parametrize("name,reason", [("wrong", "upstream-cert-name"), ("expired", "upstream-cert-expired"),
+                                         ("self", "upstream-cert-untrusted")])
+def test_a_server_that_is_not_who_it_should_be(vaulted, tmp_path, name, reason, transparent):
+    host = f"{name}.example.org"
+    result = vaulted.secret(host=host).sh(f'curl -sS -i -H "Authorization: Bearer $TOK" https://{host}/', transparent,
+                                          allow=(host,), flags=["--report", str(tmp_path / "report.json")])
+    assert "502 Bad Gateway" in result.out and f"X-Cloche-Denied: {reason}" in result.out, result
+    assert not vaulted.net.requests
+    assert {"target": f"{host}:443", "rule": reason}.items() <= denied(tmp_path)[0].items()
+
+
+def test_an_untrusted_ca(vaulted):
+    v = vaulted.secret()
+    v.flags = v.flags[2:]           # without --extra-ca
+    result = vaulted.sh("curl -sS -i https://ok.example.org/")
+    assert "X-Cloche-Denied: upstream-cert-untrusted" in result.out, result
+
+
+@way
+def test_a_client_that_pins(vaulted, tmp_path, transparent):
+    result = vaulted.secret().sh("curl -sS --pinnedpubkey 'sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=' "
+                                 "https://ok.example.org/; echo $?", transparent,
+                                 flags=["--report", str(tmp_path / "report.json")])
+    assert result.out == "90\n", result
+    assert any(d["rule"] == "tls-client-refused" for d in denied(tmp_path)), denied(tmp_path)
+    assert not vaulted.net.requests
+
+
+def test_a_client_that_does_not_trust_the_ca(vaulted, tmp_path):
+    result = vaulted.secret().sh("curl -sS --cacert /mnt/ca.pem https://ok.example.org/; echo $?",
+                                 flags=["--report", str(tmp_path / "report.json")])
+    assert result.out == "60\n", result
+    assert any(d["rule"] == "tls-client-refused" for d in denied(tmp_path)), denied(tmp_path)
+
+
+def test_an_unreachable_server_is_said_inside_tls(vaulted):
+    vaulted.net.names["gone.example.org"] = [("A", "93.184.216.99")]
+    result = vaulted.secret(host="gone.example.org").sh("curl -sS -i https://gone.example.org/", True,
+                                                        allow=("gone.example.org",))
+    assert "HTTP/1.1 502" in result.out and "X-Cloche-Denied: unreachable" in result.out, result
+
+
+def test_websocket_passes(vaulted):
+    result = vaulted.secret().python("""
+c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
+                                                      server_hostname='ok.example.org')
+c.sendall(('GET /ws HTTP/1.1\\r\\nHost: ok.example.org\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'
+           'Authorization: Bearer %s\\r\\nSec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\\r\\n\\r\\n'
+           % os.environ['TOK']).encode())
+head = b''
+while not head.endswith(b'\\r\\n\\r\\n'): head += c.recv(1)
+print(head.split(b'\\r\\n')[0].decode())
+c.sendall(b'\\x81\\x85\\0\\0\\0\\0hello'); print(c.recv(7)[2:].decode())
+""")
+    assert result.out == "HTTP/1.1 101 Switching Protocols\nhello\n", result
+    assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
+
+
+def test_websocket_where_bodies_hold_secrets_is_refused(vaulted):
+    result = vaulted.secret(place="body").sh(
+        "curl -sS -i --http1.1 -H 'Upgrade: websocket' -H 'Connection: Upgrade' -H 'Sec-WebSocket-Version: 13' "
+        "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://ok.example.org/ws")
+    assert "X-Cloche-Denied: secret-upgrade" in result.out and not vaulted.net.requests, result
