@@ -65,7 +65,7 @@ class Session:
     """One row at work: its proxy, and the client that talks to it."""
 
     def __init__(self, row, wires, log):
-        self.row, self.wires, self.log = row, wires, log
+        self.row, self.log = row, log
         self.failures = {}      # aim -> why it is not measured any more
         self.values = {name: [] for name in MEASURES}
         env = {**os.environ, **row.env}
@@ -149,7 +149,6 @@ def measure(here, place, cloche, options, say):
         rows, missing = proxies.rows(wires, load, cloche, place, options.srt)
         sessions = []
         for number, row in enumerate(rows):
-            # pylint: disable=consider-using-with -- lives as long as the session
             log = open(os.path.join(place, f'log-{number}'), 'w+', encoding='utf-8', errors='replace')
             sessions.append(Session(row, wires, log))
         for session in sessions:
