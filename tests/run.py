@@ -31,6 +31,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MESON, NINJA, PYTHON = '/usr/bin/meson', '/usr/bin/ninja', '/usr/bin/python3'
 SUITES = ('tests/e2e', 'tests/escape', 'tests/conformance')
 LOGS = os.path.join(REPO, 'build-check-logs')
+SECOND_TRIES = 3        # more failures at once are no accident
 JOBS = max(1, min(4, os.cpu_count() or 1))
 
 # name -> (compiler, meson options). `release` is also what `make` builds.
@@ -51,6 +52,7 @@ class Tally:
         self.passed, self.failed, self.skipped = passed, failed, skipped
         self.reasons = collections.Counter()
         self.details = []
+        self.names = []         # of what failed, as pytest is asked for it
 
     def add(self, other):
         self.passed += other.passed
@@ -186,6 +188,7 @@ def junit(path, out, code):
         skips = case.findall('skipped')
         if bad:
             tally.fail(f"{name}\n{tail(bad[0].get('message') or bad[0].text or '', 12)}")
+            tally.names.append(f"{case.get('classname').replace('.', '/')}.py::{case.get('name')}")
         elif skips:
             tally.skip(skips[0].get('message') or 'no reason')
         else:
@@ -202,15 +205,26 @@ def pytest(name, cloche, *, root=REPO, before=(), env=None, suites=SUITES, loops
         return Tally().fail('no test files')
     full = dict(env or clean_environment(), CLOCHE=cloche, CLOCHE_TEST_LOOPS=os.environ.get('CLOCHE_TEST_LOOPS', loops),
                 PYTHONDONTWRITEBYTECODE='1')
-    # The results file is made by whoever the tests run as, in a place of its own.
-    with tempfile.TemporaryDirectory(prefix='ct-junit-') as place:
-        os.chmod(place, 0o777)
-        results = os.path.join(place, 'results.xml')
-        words = [f'{key}={value}' for key, value in full.items()]
-        argv = [*before, 'env', '-i', *words, PYTHON, '-B', '-m', 'pytest', '-q', '--tb=short', '--color=no',
-                f'--junitxml={results}', '-o', 'junit_logging=no', *present]
-        code, out = run(name, argv, full, root, timeout=3600)
-        return junit(results, out, code)
+
+    def once(log, tests):
+        # The results file is made by whoever the tests run as, in a place of its own.
+        with tempfile.TemporaryDirectory(prefix='ct-junit-') as place:
+            os.chmod(place, 0o777)
+            results = os.path.join(place, 'results.xml')
+            words = [f'{key}={value}' for key, value in full.items()]
+            argv = [*before, 'env', '-i', *words, PYTHON, '-B', '-m', 'pytest', '-q', '--tb=short', '--color=no',
+                    f'--junitxml={results}', '-o', 'junit_logging=no', *tests]
+            code, out = run(log, argv, full, root, timeout=3600)
+            return junit(results, out, code)
+
+    tally = once(name, present)
+    if 0 < tally.failed == len(tally.names) <= SECOND_TRIES \
+            and all(test.startswith('tests/e2e/') for test in tally.names):
+        second = once(f'{name}-second-try', tally.names)
+        if second.passed == tally.failed and not second.failed:
+            tally.details = [f'only the second time: {text}' for text in tally.details]
+            tally.passed, tally.failed = tally.passed + second.passed, 0
+    return tally
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
 /* cli/main.c: the verbs of `cloche`, and the entry under the name `srt` */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,12 +100,11 @@ standard_descriptors(void)
     return close(fd);
 }
 
-int
-main(int argc, char **argv)
+static int
+dispatch(int argc, char **argv)
 {
     const char *name = argc > 0 && argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
-    if (standard_descriptors() < 0)
-        return EXIT_REFUSED;
+
     name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
     if (strcmp(name, "srt") == 0)
         return cmd_srt(argc, argv);
@@ -120,4 +120,20 @@ main(int argc, char **argv)
         if (strcmp(verbs[i].name, argv[1]) == 0)
             return verbs[i].run(argc - 1, argv + 1);
     return unknown_verb(argv[1]);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    int code;
+
+    if (standard_descriptors() < 0)
+        return EXIT_REFUSED;
+    code = dispatch(argc, argv);
+    /* an answer that did not reach its reader is no answer; whoever refused has said so already */
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code == EXIT_REFUSED)
+        return code;
+    err_sys(&err, errno, "cli.output", "cannot write to standard output");
+    return cli_fail(&err, false);
 }

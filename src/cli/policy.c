@@ -172,7 +172,7 @@ check(int argc, char **argv)
 {
     const char *file = NULL;
     struct policy_host host;
-    struct policy p = { 0 };
+    cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
     bool json = false;
     int r;
@@ -199,16 +199,13 @@ check(int argc, char **argv)
     r = policy_load_file(&p, file, POLICY_AUTO, &host, &err);
     if (r == 0)
         r = policy_validate(&p, &err);
-    if (r < 0) {
-        policy_free(&p);
+    if (r < 0)
         return cli_fail(&err, json);
-    }
     if (json)
         print_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", json_text(file), "format",
                              p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)));
     else
         printf("%s: good (%s settings, mode %s)\n", file, p.srt ? "SRT" : "cloche", policy_mode_name(p.mode.v));
-    policy_free(&p);
     return 0;
 }
 
@@ -266,7 +263,7 @@ show(int argc, char **argv)
     struct show_options o = { false, false, false };
     struct printer printer = { 0 };
     struct policy_host host;
-    struct policy p = { 0 };
+    cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
     enum policy_verb verb;
     int end;
@@ -280,10 +277,8 @@ show(int argc, char **argv)
         return usage(stdout, 0);
     if (end >= 0 && end < argc)
         end = err_set(&err, ERR_USAGE, "cli.usage", "policy show takes flags only, not \"%s\"", argv[end]);
-    if (end < 0) {
-        policy_free(&p);
+    if (end < 0)
         return cli_fail(&err, o.json);
-    }
     if (o.json) {
         json_t *root = json_pack("{s:i}", "version", 1);
         policy_describe(&p, add_row, root);
@@ -293,7 +288,6 @@ show(int argc, char **argv)
         policy_describe(&p, print_row, &printer);
         print_folded(&printer);
     }
-    policy_free(&p);
     return 0;
 }
 

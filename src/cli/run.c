@@ -151,9 +151,8 @@ default_capture(struct policy *p, const struct options *o)
 }
 
 static int
-finish(struct policy *p, int code, const struct err *err, bool json)
+finish(int code, const struct err *err, bool json)
 {
-    policy_free(p);
     return code < 0 ? cli_fail(err, json) : code;
 }
 
@@ -162,7 +161,7 @@ cmd_run(int argc, char **argv)
 {
     struct options o = { .pty = -1 };
     struct policy_host host;
-    struct policy p = { 0 };
+    cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
     struct session s = { .policy = &p };
     int first;
@@ -170,20 +169,18 @@ cmd_run(int argc, char **argv)
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, false);
     first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, run_flag, &o, &err);
-    if (o.help) {
-        policy_free(&p);
+    if (o.help)
         return usage("run", "[--] COMMAND [ARG...]", "Run COMMAND in a sandbox of its own.");
-    }
     if (first < 0)
-        return finish(&p, -1, &err, o.json);
+        return finish(-1, &err, o.json);
     if (first >= argc) {
         err_set(&err, ERR_USAGE, "cli.no-command", "no command was given");
         err_hint(&err, "cloche run [flags] -- COMMAND [ARG...]");
-        return finish(&p, -1, &err, o.json);
+        return finish(-1, &err, o.json);
     }
     default_capture(&p, &o);
     s.argv = (const char *const *)(argv + first);
-    return finish(&p, execute(&s, &o, &err), &err, o.json);
+    return finish(execute(&s, &o, &err), &err, o.json);
 }
 
 int
@@ -192,7 +189,7 @@ cmd_shell(int argc, char **argv)
     static const char *const bash[] = { "/bin/bash", NULL };
     struct options o = { .pty = -1 };
     struct policy_host host;
-    struct policy p = { 0 };
+    cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
     struct session s = { .policy = &p, .argv = bash };
     int first;
@@ -200,16 +197,14 @@ cmd_shell(int argc, char **argv)
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, false);
     first = cli_policy_args(&p, VERB_SHELL, argc, argv, &host, run_flag, &o, &err);
-    if (o.help) {
-        policy_free(&p);
+    if (o.help)
         return usage("shell", "", "An interactive shell in a sandbox of its own.");
-    }
     if (first >= 0 && first < argc)
         first =
             err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
     if (first < 0)
-        return finish(&p, -1, &err, o.json);
-    return finish(&p, execute(&s, &o, &err), &err, o.json);
+        return finish(-1, &err, o.json);
+    return finish(execute(&s, &o, &err), &err, o.json);
 }
 
 /* --- code ------------------------------------------------------------------------------------------------------- */
@@ -271,7 +266,7 @@ cmd_code(int argc, char **argv)
 {
     struct options o = { .pty = 0 };
     struct policy_host host;
-    struct policy p = { 0 };
+    cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
     struct session s = { .policy = &p };
     struct session_file file = { 0 };
@@ -284,12 +279,10 @@ cmd_code(int argc, char **argv)
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, false);
     first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, run_flag, &o, &err);
-    if (o.help) {
-        policy_free(&p);
+    if (o.help)
         return usage("code", "--language LANG FILE|-", "Run FILE (or standard input) in a sandbox of its own.");
-    }
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
-        return finish(&p, -1, &err, o.json);
+        return finish(-1, &err, o.json);
     language = language_of(o.language);
     /* never into a folder of the user's */
     file = (struct session_file){ .folder = p.workspace.kind == WORKSPACE_TMPFS ? "/workspace" : "/home/agent",
@@ -299,5 +292,5 @@ cmd_code(int argc, char **argv)
     s.argv = words;
     s.file = &file;
     s.no_stdin = strcmp(argv[first], "-") == 0;
-    return finish(&p, execute(&s, &o, &err), &err, o.json);
+    return finish(execute(&s, &o, &err), &err, o.json);
 }

@@ -160,7 +160,7 @@ cmd_why(int argc, char **argv)
 {
     struct options o = { 0 };
     struct policy_host host;
-    struct policy p = { 0 };
+    cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
     struct why why;
     enum why_op op = WHY_READ;
@@ -171,10 +171,8 @@ cmd_why(int argc, char **argv)
     r = cli_host(&host, &err);
     if (r == 0)
         r = cli_policy_args(&p, VERB_RUN, argc, argv, &host, why_flag, &o, &err);
-    if (o.help) {
-        policy_free(&p);
+    if (o.help)
         return usage(stdout, 0);
-    }
     if (r >= 0 && r < argc)
         r = err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
     if (r >= 0)
@@ -182,14 +180,11 @@ cmd_why(int argc, char **argv)
     if (r >= 0)
         r = o.path != NULL ? policy_why_path(&p, o.path, op, exists, &why, &err)
                            : why_host(&p, o.host, &why, &err);
-    if (r < 0) {
-        policy_free(&p);
+    if (r < 0)
         return cli_fail(&err, o.json);
-    }
     if (o.json)
         print_json(&o, o.op != NULL ? o.op : "read", &why);
     else
         print_text(&o, o.op != NULL ? o.op : "read", &why);
-    policy_free(&p);
     return why.allowed ? 0 : 1;
 }

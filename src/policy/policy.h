@@ -182,7 +182,8 @@ struct policy_host {
 /* @p becomes the preset of @mode for @verb. 0 or -1 with @err (out of memory). Free with policy_free. */
 int policy_init(struct policy *p, enum policy_mode mode, enum policy_verb verb, const struct policy_host *host,
                 struct err *err);
-void policy_free(struct policy *p);
+void policy_free(struct policy *p);      /* harmless on one that is all zero, and twice */
+#define cleanup_policy __attribute__((cleanup(policy_free)))
 
 /* Which language a settings file is written in; AUTO decides by name and content (see docs/policy.md). */
 enum policy_format { POLICY_AUTO, POLICY_YAML, POLICY_JSON, POLICY_SRT };

@@ -108,9 +108,11 @@ def test_help_into_a_closed_pipe(cloche):
     assert result.ok, result
 
 
-def test_full_stdout_is_an_error(cloche):
+@pytest.mark.parametrize("words", [["run", "--json", "--", "true"], ["policy", "show"], ["policy", "show", "--json"],
+                                   ["why", "--path", "/etc", "--op", "read"], ["version"], ["help"]], ids=" ".join)
+def test_full_stdout_is_an_error(cloche, words):
     with open("/dev/full", "wb") as full:
-        process = cloche.start(cloche.argv("run", "--json", "--", "true"), stdout=full)
+        process = cloche.start(cloche.argv(*words), stdout=full)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 125 and err, (process.returncode, err)
 
