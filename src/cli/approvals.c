@@ -83,8 +83,9 @@ for_each(int dir, each_question *fn, void *ctx, struct err *err)
     for (int i = 0; i < n; i++) {
         json_t *answer = runs[i].alive ? net_request(dir, runs[i].id, request, NULL) : NULL, *q;
         size_t k;
-        json_array_foreach(json_object_get(answer, "questions"), k, q)
+        json_array_foreach(json_object_get(answer, "questions"), k, q) {
             fn(ctx, runs[i].id, q);
+        }
         json_decref(answer);
     }
     json_decref(request);

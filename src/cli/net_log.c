@@ -136,8 +136,9 @@ as_text(const struct net_log *log, bool ended)
     const char *key;
     char *text;
 
-    json_object_foreach(log->entries, key, entry)
+    json_object_foreach(log->entries, key, entry) {
         json_array_append(list, entry);
+    }
     json_object_set_new(o, "decisions", list);
     text = json_dumps(o, JSON_COMPACT);
     json_decref(o);

@@ -35,7 +35,7 @@
 #define FD_HIGH      64         /* above everything that gets a fixed number in the child */
 #define FDS          (1 + CAPTURE_LISTENERS + 2)    /* the control socket, the listeners, the names, the vault's edge */
 #define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
-#define FIRST_US     10000      /* until it is started again, doubled with each death */
+#define FIRST_US     10000UL    /* until it is started again, doubled with each death */
 #define SAY_S        5          /* for it to take a message */
 #define LAST_MS      3000       /* for it to say its last decisions */
 
@@ -335,7 +335,7 @@ close_network(struct net *n, const char *how)
 static void
 died(struct net *n)
 {
-    uint64_t now = session_now_us(), recent = 1;
+    uint64_t now = session_now_us(), recent = 0;
     char how[64];
     int status;
 
@@ -346,9 +346,10 @@ died(struct net *n)
         snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof(how), "status %d", WEXITSTATUS(status));
-    for (size_t i = 0; i < NET_DEATHS_MAX; i++)
-        recent += n->deaths[i] > 0 && now - n->deaths[i] < NET_DEATHS_US && i != n->n_deaths % NET_DEATHS_MAX;
     n->deaths[n->n_deaths++ % NET_DEATHS_MAX] = now;
+    for (size_t i = 0; i < NET_DEATHS_MAX; i++)
+        if (n->deaths[i] > 0 && now - n->deaths[i] < NET_DEATHS_US)
+            recent++;
     n->r->egress_deaths = n->n_deaths;
     if (recent >= NET_DEATHS_MAX) {
         close_network(n, how);

@@ -3,7 +3,6 @@ import hashlib
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 
