@@ -173,3 +173,22 @@ def test_the_vault_ends_with_its_run(vault):
         leaks.reap_adopted(set())
         return not os.path.exists(f"/proc/{pid}")
     assert wait_for(gone, seconds=60)
+
+
+@pytest.mark.parametrize("view", ["private", "host"])
+def test_the_store_is_closed_wherever_it_lies(vault, view):
+    """In a folder that is shown inside; without the rule it would be readable."""
+    where = vault.home / "shown"
+    where.mkdir(mode=0o755)
+    if vault.person is not None:
+        os.chown(where, vault.person.pw_uid, vault.person.pw_gid)
+    vault.env["XDG_DATA_HOME"] = str(where)
+    assert vault("secret", "set", "token", "--binding", "github", stdin=VALUE).ok
+    inside = where if view == "host" else "/mnt/shown"
+    flags = ["--view", "host"] if view == "host" else ["--bind", f"{where}:{inside}:ro"]
+    code = (f"import os\nfor n in ('secrets', 'secrets.key'):\n"
+            f"    try: print(len(open('{inside}/cloche/' + n, 'rb').read()))\n    except OSError as e: print('closed')\n")
+    result = vault("run", *flags, "--", places.PYTHON, "-I", "-c", code)
+    assert result.ok and result.out.split() in (["closed", "closed"], ["0", "0"]), result
+    opened = vault("run", *flags, "--allow-read", f"{where}/cloche/secrets", "--", places.PYTHON, "-I", "-c", code)
+    assert opened.ok and opened.out.split()[0] not in ("closed", "0"), opened
