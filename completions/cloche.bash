@@ -97,7 +97,8 @@ _cloche() {
         approvals)
             flags="--once --sandbox --always --json --help" ;;
         secret)
-            flags="--help" ;;
+            flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
+                --from-env --from-file --from-command --revoke --json --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
@@ -110,13 +111,12 @@ _cloche() {
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
         help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals secret doctor prove srt help version")" ;;
     esac
-    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then
-        flags="check show $flags"
-    fi
+    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
+    if [ "$verb" = secret ] && [ "$COMP_CWORD" -eq 2 ]; then flags="set ls rm import rotate revoke ca $flags"; fi
     case $current in
         -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current")
-            if [ "$verb" = policy ] || [ "$verb" = help ]; then
+            if [ "$verb" = policy ] || [ "$verb" = secret ] || [ "$verb" = help ]; then
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$flags" -- "$current")
             fi ;;
     esac

@@ -12,9 +12,9 @@
 static const char *const credential_places[] = {
     /* keys and logins */
     ".ssh", ".gnupg", ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
-    ".config/glab-cli", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".pki", ".config/op",
-    ".op", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc", ".config/sops",
-    ".config/age", ".age", ".vault-token", ".env", ".envrc",
+    ".config/glab-cli", ".password-store", ".local/share/cloche", ".local/share/keyrings", ".local/share/kwalletd",
+    ".pki", ".config/op", ".op", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI",
+    ".config/keepassxc", ".config/sops", ".config/age", ".age", ".vault-token", ".env", ".envrc",
     /* clouds and clusters */
     ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".oci",
     ".bluemix", ".config/doctl", ".config/hcloud", ".config/linode-cli", ".fly", ".config/heroku", ".config/rclone",
@@ -88,6 +88,9 @@ static const char *const env_deny_names[] = {
     "RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "OP_SERVICE_ACCOUNT_TOKEN", "OP_SESSION_*",
 };
 
+/* Of the vault's store, when it is not the folder above. */
+static const char *const store_files[] = { "/secrets", "/secrets.key" };
+
 int
 builtin_credentials(struct policy *p, const char *state, struct err *err)
 {
@@ -98,7 +101,7 @@ builtin_credentials(struct policy *p, const char *state, struct err *err)
     size_t n;
 
     list->from = from;
-    if (list_reserve(p, list, N(credential_places) + 1, err) < 0)
+    if (list_reserve(p, list, N(credential_places) + N(store_files) + 1, err) < 0)
         return -1;
     /* whoever reaches the sockets there answers for the owner; and what runs left there is the owner's */
     if (state != NULL && path_normalise(str_of(state), STR_LIT(""), false, normal, sizeof(normal), &n) == PATH_OK) {
@@ -114,6 +117,12 @@ builtin_credentials(struct policy *p, const char *state, struct err *err)
         return policy_no_memory(err);
     for (size_t i = 0; i < N(credential_places); i++) {
         char *path = arena_join(p->arena, str_of(below), str_of(credential_places[i]));
+        if (path == NULL)
+            return policy_no_memory(err);
+        list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
+    }
+    for (size_t i = 0; p->store != NULL && i < N(store_files); i++) {
+        char *path = arena_join(p->arena, str_of(p->store), str_of(store_files[i]));
         if (path == NULL)
             return policy_no_memory(err);
         list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };

@@ -198,6 +198,7 @@ struct policy {
     enum policy_verb verb;                  /* as given to policy_init */
     char *home;                             /* the facts of struct policy_host that validation and `why` need */
     char *cwd;
+    char *store;
     uint64_t memory_total;
     void *arena;                            /* owns every string above */
 };
@@ -208,6 +209,7 @@ struct policy_host {
     const char *cwd;            /* absolute */
     const char *state;          /* absolute: where cloche keeps its own state, closed like a place for credentials; or
                                  * NULL */
+    const char *store;          /* the vault's folder, when it is not below home as usual; absolute, or NULL */
     uint64_t memory_total;      /* bytes; 0 unknown */
 };
 
