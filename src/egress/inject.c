@@ -274,11 +274,12 @@ static int
 request_head(void *ctx, const struct http1_head *head, const struct buf *whole, struct exchange_edit *edit)
 {
     struct inject *j = ctx;
+    bool body = head->framing == HTTP1_BODY_CHUNKED || head->body_length > 0;
 
     (void)whole;
     if (j->vault == NULL)
         return 0;
-    if (make_up(j) < 0)
+    if (body && make_up(j) < 0)
         return refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
     if (j->lease == NULL)

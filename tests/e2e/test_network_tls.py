@@ -3,11 +3,12 @@ import base64
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
 from helpers import requirement
-from helpers.internet import NO_PROXY_VARIABLES, PRELUDE, SITE4
+from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
 OK = "ok.example.org"
@@ -56,10 +57,6 @@ def only_request(net):
 
 def fields(request, name):
     return [v for k, v in request["headers"] if k == name]
-
-
-def report(result):
-    return json.loads(result.err[result.err.index("{"):])
 
 
 def denied(tmp_path):
@@ -162,6 +159,20 @@ def test_other_hosts_are_not_opened(vaulted):
 def test_no_secret_no_ca(online):
     result = online.run(["/bin/sh", "-c", "echo $SSL_CERT_FILE; cmp -s /etc/ssl/certs/ca-certificates.crt /dev/null; echo $?"])
     assert result.out == "\n1\n"
+
+
+def test_extra_ca_alone_is_for_programs_inside(online):
+    """No secret: TLS is not opened, and the far CA is trusted without another word."""
+    words = ["/usr/bin/curl", "-sS", "-v", "https://ok.example.org/e"]
+    result = online.run(words, flags=["--extra-ca", str(online.net.ca)])
+    assert result.ok and result.out == "hello ok.example.org /e\n" and "issuer: CN=test CA" in result.err, result
+    assert not online.run(words).ok
+
+
+def test_extra_ca_that_is_none(online, tmp_path):
+    (tmp_path / "empty.pem").write_text("")
+    result = online.run(["/bin/true"], flags=["--extra-ca", str(tmp_path / "empty.pem")])
+    assert not result.ok and "engine.trust" in result.err, result
 
 
 # --- places --------------------------------------------------------------------------------------------------------------
@@ -308,6 +319,31 @@ for more in ('Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\
 """)
     assert result.out.count("400 Bad Request") == 5, result
     assert not vaulted.net.requests
+
+
+# --- the end of a secret ------------------------------------------------------------------------------------------------
+
+@way
+def test_revoking_ends_the_connection(vaulted, transparent):
+    v = vaulted.secret()
+    straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
+    process = v.online.popen([*straight, "/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + """
+c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
+                                                      server_hostname='ok.example.org')
+ask = 'GET /r HTTP/1.1\\r\\nHost: ok.example.org\\r\\nAuthorization: Bearer %s\\r\\n\\r\\n' % os.environ['TOK']
+c.sendall(ask.encode())
+got = b''
+while not got.endswith(b'/r\\n'): got += c.recv(1)
+print('held', flush=True)
+c.settimeout(50)
+try: print('ended', c.recv(1) == b'', flush=True)
+except OSError as e: print('ended', not isinstance(e, TimeoutError), flush=True)
+"""], flags=v.flags, env=v.env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    assert v.online.bare("secret", "revoke", "TOK", env=v.env).ok
+    assert process.stdout.readline() == "ended True\n"
+    process.communicate()
+    assert len(v.net.requests) == 1
 
 
 # --- bad servers, bad clients ----------------------------------------------------------------------------------------------
