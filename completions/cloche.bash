@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why doctor prove secret srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -54,18 +54,21 @@ _cloche() {
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --secret
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --secret
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --secret
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help" ;;
         diff)
@@ -78,11 +81,13 @@ _cloche() {
             flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
                 --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
+                --network --allow-domain --deny-domain --secret --allow-unix-socket --allow-all-unix-sockets
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         why)
             flags="--path --op --host --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
                 --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
+                --network --allow-domain --deny-domain --secret --allow-unix-socket --allow-all-unix-sockets
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         doctor)
             flags="--json --help" ;;
@@ -91,17 +96,21 @@ _cloche() {
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
                 --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --secret --allow-unix-socket --allow-all-unix-sockets
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+        secret)
+            flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
+                --from-env --from-file --from-command --revoke --json --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why doctor prove secret srt help version")" ;;
     esac
-    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then
-        flags="check show $flags"
-    fi
+    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
+    if [ "$verb" = secret ] && [ "$COMP_CWORD" -eq 2 ]; then flags="set ls rm import rotate revoke ca $flags"; fi
     case $current in
         -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current")
-            if [ "$verb" = policy ] || [ "$verb" = help ]; then
+            if [ "$verb" = policy ] || [ "$verb" = secret ] || [ "$verb" = help ]; then
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$flags" -- "$current")
             fi ;;
     esac

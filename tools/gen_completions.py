@@ -10,8 +10,9 @@ import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'doctor', 'prove', 'srt', 'help',
-         'version')
+VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'doctor', 'prove', 'secret',
+         'srt', 'help', 'version')
+SUBVERBS = {'policy': 'check show', 'secret': 'set ls rm import rotate revoke ca'}
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 CHOICES = {
     '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host', '--network': 'none host',
@@ -96,12 +97,12 @@ def bash(verbs, table):
                 line += flag + ' '
             out.append(line.rstrip() + '" ;;')
     out += ['        help) flags="$(compgen -W "' + ' '.join(verbs) + '")" ;;', '    esac',
-            '    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then', '        flags="check show $flags"',
-            '    fi',
+            *[f'    if [ "$verb" = {verb} ] && [ "$COMP_CWORD" -eq 2 ]; then flags="{words} $flags"; fi'
+              for verb, words in SUBVERBS.items()],
             '    case $current in',
             '        -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;',
             '        *) mapfile -t COMPREPLY < <(compgen -f -- "$current")',
-            '            if [ "$verb" = policy ] || [ "$verb" = help ]; then',
+            '            if [ "$verb" = policy ] || [ "$verb" = secret ] || [ "$verb" = help ]; then',
             '                mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$flags" -- "$current")',
             '            fi ;;', '    esac', '}',
             'complete -o filenames -o bashdefault -F _cloche cloche', '']
@@ -134,8 +135,8 @@ def zsh(verbs, table):
                     '_files -/' if flag in FOLDERS else ''
                 action = f':{name}:{what}'
             out.append(f"                '*{flag}[{quoted(text or 'see the manual page', '[]')}]{action}' \\")
-        if verb == 'policy':
-            out += ["                '1:what:(check show)' \\", "                '*:file:_files' ;;"]
+        if verb in SUBVERBS:
+            out += [f"                '1:what:({SUBVERBS[verb]})' \\", "                '*:file:_files' ;;"]
         elif verb in COMMANDS:
             out.append("                '*::command:_normal' ;;")
         else:
@@ -160,8 +161,8 @@ def fish(verbs, table):
             out.append(f"complete -c cloche {seen} {name}{argument} -d '{quoted(text or 'see the manual page')}'")
         if verb in COMMANDS:
             out.append(f"complete -c cloche {seen} -a '(__fish_complete_subcommand)'")
-        elif verb == 'policy':
-            out.append(f"complete -c cloche {seen} -F -a 'check show'")
+        elif verb in SUBVERBS:
+            out.append(f"complete -c cloche {seen} -F -a '{SUBVERBS[verb]}'")
         elif flags:
             out.append(f'complete -c cloche {seen} -F')
     return '\n'.join([*out, ''])

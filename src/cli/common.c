@@ -90,6 +90,18 @@ memory_total(void)
     return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
 }
 
+/* Where the vault keeps its store (vault/store_disk.c) when that is not ~/.local/share/cloche. */
+static const char *
+store_folder(void)
+{
+    static char folder[PATH_MAX];
+    const char *data = getenv("XDG_DATA_HOME");
+
+    if (data != NULL && data[0] == '/')
+        return snprintf(folder, sizeof(folder), "%s/cloche", data) < (int)sizeof(folder) ? folder : NULL;
+    return geteuid() == 0 ? "/var/lib/cloche" : NULL;
+}
+
 int
 cli_host(struct policy_host *host, struct err *err)
 {
@@ -102,6 +114,7 @@ cli_host(struct policy_host *host, struct err *err)
         return err_set(err, ERR_SYSTEM, "cli.cwd", "the working directory is not reachable from the root");
     host->cwd = cwd;
     host->home = home != NULL && home[0] == '/' ? home : NULL;
+    host->store = store_folder();
     host->memory_total = memory_total();
     return 0;
 }

@@ -50,7 +50,7 @@ struct exchange;
 
 enum exchange_body {
     EXCHANGE_BODY_PASS,         /* as it comes, with the framing it came with */
-    EXCHANGE_BODY_SAME,         /* through the filter, which keeps its length, so that it goes out as it was announced */
+    EXCHANGE_BODY_SAME,         /* through the filter, which keeps its length: it goes out as it was announced */
     EXCHANGE_BODY_STREAM,       /* through the filter as it comes; its length may change, so it goes out chunked */
     EXCHANGE_BODY_WHOLE,        /* requests only: collected first, filtered in one piece, sent with its new length */
 };

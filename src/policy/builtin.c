@@ -11,8 +11,8 @@
 static const char *const credential_places[] = {
     /* keys and logins */
     ".ssh", ".gnupg", ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
-    ".config/glab-cli", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".pki", ".config/op",
-    ".op", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc", ".config/sops",
+    ".config/glab-cli", ".password-store", ".local/share/cloche", ".local/share/keyrings", ".local/share/kwalletd",
+    ".pki", ".config/op", ".op", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc", ".config/sops",
     ".config/age", ".age", ".vault-token", ".env", ".envrc",
     /* clouds and clusters */
     ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".oci",
@@ -87,6 +87,9 @@ static const char *const env_deny_names[] = {
     "RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "OP_SERVICE_ACCOUNT_TOKEN", "OP_SESSION_*",
 };
 
+/* Of the vault's store, when it is not the folder above. */
+static const char *const store_files[] = { "/secrets", "/secrets.key" };
+
 int
 builtin_credentials(struct policy *p, struct err *err)
 {
@@ -99,10 +102,17 @@ builtin_credentials(struct policy *p, struct err *err)
     if (home.n == 0)
         return 0;
     below = home.n == 1 ? p->home : arena_join(p->arena, home, STR_LIT("/"));
-    if (below == NULL || list_reserve(p, &p->credentials, N(credential_places), err) < 0)
+    if (below == NULL || list_reserve(p, &p->credentials, N(credential_places) + N(store_files), err) < 0)
         return policy_no_memory(err);
     for (size_t i = 0; i < N(credential_places); i++) {
         char *path = arena_join(p->arena, str_of(below), str_of(credential_places[i]));
+        if (path == NULL)
+            return policy_no_memory(err);
+        p->credentials.v[p->credentials.n++] =
+            (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
+    }
+    for (size_t i = 0; p->store != NULL && i < N(store_files); i++) {
+        char *path = arena_join(p->arena, str_of(p->store), str_of(store_files[i]));
         if (path == NULL)
             return policy_no_memory(err);
         p->credentials.v[p->credentials.n++] =

@@ -181,6 +181,7 @@ struct policy {
     enum policy_verb verb;                  /* as given to policy_init */
     char *home;                             /* the facts of struct policy_host that validation and `why` need */
     char *cwd;
+    char *store;
     uint64_t memory_total;
     void *arena;                            /* owns every string above */
 };
@@ -189,6 +190,7 @@ struct policy {
 struct policy_host {
     const char *home;           /* absolute; NULL when unknown: `~` is then refused */
     const char *cwd;            /* absolute */
+    const char *store;          /* the vault's folder, when it is not below home as usual; absolute, or NULL */
     uint64_t memory_total;      /* bytes; 0 unknown */
 };
 

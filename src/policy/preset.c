@@ -169,6 +169,10 @@ keep_facts(struct policy *p, const struct policy_host *host, struct err *err)
     p->cwd = arena_copy(p->arena, (struct str){ normal, n });
     if (p->cwd == NULL)
         return policy_no_memory(err);
+    /* one that cannot be named cannot be used by the vault either */
+    if (host->store != NULL && path_normalise(str_of(host->store), STR_LIT(""), false, normal, sizeof(normal), &n) ==
+                                   PATH_OK && (p->store = arena_copy(p->arena, (struct str){ normal, n })) == NULL)
+        return policy_no_memory(err);
     if (host->home == NULL)
         return 0;
     if (path_normalise(str_of(host->home), STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK) {

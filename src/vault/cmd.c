@@ -70,6 +70,20 @@ fail(const struct err *err)
     return EXIT_REFUSED;
 }
 
+/* Those with one of the letters @which; all of them when it is empty. */
+static void
+print_flags(const char *which)
+{
+    for (size_t i = 0; i < N_FLAGS; i++) {
+        char left[48];
+        if (which[0] != '\0' && strchr(which, flags[i].letter) == NULL)
+            continue;
+        snprintf(left, sizeof(left), "%s%s%s", flags[i].name, flags[i].value != NULL ? " " : "",
+                 flags[i].value != NULL ? flags[i].value : "");
+        printf("  %-24s %s\n", left, flags[i].help);
+    }
+}
+
 static int
 usage(const struct verb *only)
 {
@@ -77,19 +91,15 @@ usage(const struct verb *only)
         printf("usage: cloche secret VERB ...\n\n");
         for (size_t i = 0; i < N_VERBS; i++)
             printf("  %-8s %-17s %s\n", verbs[i].name, verbs[i].usage, verbs[i].help);
+        printf("\n");
+        print_flags("");
         printf("\nA value comes from the terminal, standard input, --from-env, --from-file or --from-command, never\n"
                "from the command line. docs/secrets.md says how secrets are kept and used.\n");
         return 0;
     }
     printf("usage: cloche secret %s [flags] %s\n\n%s\n\n", only->name, only->usage, only->help);
-    for (size_t i = 0; i < N_FLAGS; i++) {
-        char left[48];
-        if (strchr(only->flags, flags[i].letter) == NULL)
-            continue;
-        snprintf(left, sizeof(left), "%s%s%s", flags[i].name, flags[i].value != NULL ? " " : "",
-                 flags[i].value != NULL ? flags[i].value : "");
-        printf("  %-24s %s\n", left, flags[i].help);
-    }
+    if (only->flags[0] != '\0')
+        print_flags(only->flags);
     return 0;
 }
 

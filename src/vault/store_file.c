@@ -166,13 +166,14 @@ meta_line(struct store_meta *m, struct str key, struct str value)
 {
     uint64_t flag;
 
-    if (str_eq_c(key, "name") && store_name_valid(value)) {
+    /* each once */
+    if (str_eq_c(key, "name") && m->name[0] == '\0' && store_name_valid(value)) {
         take(m->name, value);
-    } else if (str_eq_c(key, "id") && id_valid(value)) {
+    } else if (str_eq_c(key, "id") && m->id[0] == '\0' && id_valid(value)) {
         take(m->id, value);
-    } else if (str_eq_c(key, "builtin") && store_name_valid(value)) {
+    } else if (str_eq_c(key, "builtin") && m->builtin[0] == '\0' && store_name_valid(value)) {
         take(m->builtin, value);
-    } else if (str_eq_c(key, "env") && store_env_valid(value)) {
+    } else if (str_eq_c(key, "env") && m->env[0] == '\0' && store_env_valid(value)) {
         take(m->env, value);
     } else if (str_eq_c(key, "created")) {
         return str_parse_u64(value, INT64_MAX, &m->created);
