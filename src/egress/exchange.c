@@ -101,7 +101,11 @@ exchange_refuse(struct exchange *x, const struct answer *answer)
 {
     bool fault = x->request == REQUEST_HEAD, keep, open_body;
 
-    if (x->response == RESPONSE_BODY || x->response == RESPONSE_RAW || x->response == RESPONSE_DONE) {
+    if (x->response == RESPONSE_DONE) {     /* another answer is on its way: that was it */
+        x->closing = true;
+        return;
+    }
+    if (x->response == RESPONSE_BODY || x->response == RESPONSE_RAW) {
         exchange_break(x);
         return;
     }

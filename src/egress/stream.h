@@ -21,8 +21,8 @@ struct stream {
 /* At most @n bytes into @p. How many came; 0: the peer has ended properly; -1 with errno: EAGAIN when none are there
  * now, ECONNABORTED for a TLS stream that was cut off without its close, or what recv(2) says. */
 ssize_t stream_recv(struct stream *s, void *p, size_t n);
-/* How many of the @n bytes were taken, or -1 with errno (EAGAIN: none now). With TLS, bytes that were not taken have to be
- * offered again, the same ones first. */
+/* How many of the @n bytes were taken, or -1 with errno (EAGAIN: none now). With TLS, bytes that were not taken have to
+ * be offered again, the same ones first. */
 ssize_t stream_send(struct stream *s, const void *p, size_t n);
 /* Nothing more is sent from here (TLS: its close message, then the socket's). 0, or -1 with errno EAGAIN. */
 int stream_finish(struct stream *s);
