@@ -53,22 +53,19 @@ _cloche() {
         run)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --secret
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca --secret
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --secret
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca --secret
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --secret
+                --allow-git-config --read-only-root --network --allow-domain --deny-domain --extra-ca --secret
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help" ;;
         diff)
@@ -80,24 +77,23 @@ _cloche() {
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
-                --network --allow-domain --deny-domain --secret --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --extra-ca --secret --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         why)
             flags="--path --op --host --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
-                --network --allow-domain --deny-domain --secret --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --extra-ca --secret --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --extra-ca --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
-                --network --allow-domain --deny-domain --secret --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --extra-ca --secret --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         secret)
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
                 --from-env --from-file --from-command --revoke --json --help" ;;
