@@ -19,8 +19,9 @@ struct inject_sign {
 /* Whether @head has an Authorization of that kind; @out->claim says what is in it. */
 bool inject_sign_claim(const struct http1_head *head, struct inject_sign *out);
 
-/* The rest of @out. @host: the Host field as it is sent. @token, when it has bytes, is what x-amz-security-token is sent
- * with. @plainly: fields that ask for compressed or partial answers are not sent. NULL, or why it cannot be signed. */
+/* The rest of @out. @host: the Host field as it is sent. @token, when it has bytes, is what x-amz-security-token is
+ * sent with. @plainly: fields that ask for compressed or partial answers are not sent. NULL, or why it cannot be
+ * signed. */
 const char *inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
                                 struct inject_sign *out);
 
