@@ -12,8 +12,8 @@ static const char *const credential_places[] = {
     /* keys and logins */
     ".ssh", ".gnupg", ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
     ".config/glab-cli", ".password-store", ".local/share/cloche", ".local/share/keyrings", ".local/share/kwalletd",
-    ".pki", ".config/op", ".op", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc", ".config/sops",
-    ".config/age", ".age", ".vault-token", ".env", ".envrc",
+    ".pki", ".config/op", ".op", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI",
+    ".config/keepassxc", ".config/sops", ".config/age", ".age", ".vault-token", ".env", ".envrc",
     /* clouds and clusters */
     ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".oci",
     ".bluemix", ".config/doctl", ".config/hcloud", ".config/linode-cli", ".fly", ".config/heroku", ".config/rclone",
