@@ -99,6 +99,7 @@ exchange_leave(struct exchange *x)
 void
 exchange_refuse(struct exchange *x, const struct answer *answer)
 {
+    struct str method = { x->method, x->method_n };
     bool fault = x->request == REQUEST_HEAD, keep, open_body;
 
     if (x->response == RESPONSE_DONE) {     /* another answer is on its way: that was it */
@@ -110,8 +111,9 @@ exchange_refuse(struct exchange *x, const struct answer *answer)
         return;
     }
     open_body = x->has_body && x->request != REQUEST_DONE && x->request != REQUEST_AGAIN;
-    keep = !fault && x->client_keeps && !x->client_10 && !open_body;
-    if (answer_write(&x->down.out, answer, x->method_n == 4 && memcmp(x->method, "HEAD", 4) == 0, keep) < 0) {
+    /* who asked for a tunnel may have begun to speak in it */
+    keep = !fault && x->client_keeps && !x->client_10 && !open_body && !str_eq_c(method, "CONNECT");
+    if (answer_write(&x->down.out, answer, str_eq_c(method, "HEAD"), keep) < 0) {
         exchange_break(x);
         return;
     }

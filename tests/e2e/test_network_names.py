@@ -265,7 +265,7 @@ def test_denied_is_quick_and_says_why(online):
 began = time.monotonic()
 try: socket.getaddrinfo('evil.example.org', 443)
 except socket.gaierror as e: print(e.errno == socket.EAI_NONAME)
-print(talk(P, get('evil.example.org', 'http://evil.example.org/')).decode())
+print(talk(P, get('evil.example.org', 'http://evil.example.org/', 'Connection: close\\r\\n')).decode())
 s, head = connect('evil.example.org:443')
 print((head + drain(s)).decode())
 print(time.monotonic() - began < 2)
