@@ -219,6 +219,7 @@ leave(struct conn *c)
     c->x.up.in = (struct buf)BUF_INIT(0);
     c->client_eof = c->x.up.eof;
     exchange_free(&c->x);
+    inject_free(&c->inject);
     c->http = false;
     c->speech = SPEECH_CONNECT;
     conn_go(c, NULL);

@@ -15,12 +15,12 @@
  *                              body ─────────────────────► filter.request_body ──────────────► server
  *      client ◄── filter.response_head, filter.response_body ◄── bytes of the server
  *
- * Responses: 1xx pass (not to HTTP/1.0; without their fields where there is a filter), 101 only when an upgrade to WebSocket was passed on, and then the rest is raw
- * bytes in both directions. A final answer that comes before the request's body has ended ends the connection behind
- * it: whether the client still sends that body is not known. Behind a body that servers are known to overlook (GET's,
- * say) the server connection ends, for such a server would take it for the next request. A kept server connection that
- * turns out to have ended is replaced once, for a request without body whose method may be repeated and of whose answer
- * no byte has come.
+ * Responses: 1xx pass (not to HTTP/1.0; without their fields where there is a filter), 101 only when an upgrade to
+ * WebSocket was passed on, and then the rest is raw bytes in both directions. A final answer that comes before the
+ * request's body has ended ends the connection behind it: whether the client still sends that body is not known.
+ * Behind a body that servers are known to overlook (GET's, say) the server connection ends, for such a server would
+ * take it for the next request. A kept server connection that turns out to have ended is replaced once, for a request
+ * without body whose method may be repeated and of whose answer no byte has come.
  */
 #ifndef CLOCHE_EGRESS_EXCHANGE_H
 #define CLOCHE_EGRESS_EXCHANGE_H
@@ -50,7 +50,7 @@ struct exchange;
 
 enum exchange_body {
     EXCHANGE_BODY_PASS,         /* as it comes, with the framing it came with */
-    EXCHANGE_BODY_SAME,         /* through the filter, which keeps its length, so that it goes out as it was announced */
+    EXCHANGE_BODY_SAME,         /* through the filter, which keeps its length: it goes out as it was announced */
     EXCHANGE_BODY_STREAM,       /* through the filter as it comes; its length may change, so it goes out chunked */
     EXCHANGE_BODY_WHOLE,        /* requests only: collected first, filtered in one piece, sent with its new length */
 };

@@ -1,9 +1,11 @@
 /* egress/inject.c: see inject.h */
 #include "egress/inject.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "egress/inject_place.h"
+#include "egress/inject_sign.h"
 #include "egress/swap.h"
 #include "egress/unpack.h"
 
@@ -37,6 +39,10 @@ forget(struct inject *j)
     swap_drop(&j->down);
     unpack_free(j->unpack);
     wipe_text(j);
+    buf_free(&j->head);
+    j->head = (struct buf)BUF_INIT(HTTP1_HEAD_MAX);
+    explicit_bzero(j->authorization, sizeof(j->authorization));
+    j->sign = false;
     j->lease = NULL;
     j->unpack = NULL;
     j->ticket = j->seen = j->forbidden = j->concerned = 0;
@@ -49,7 +55,7 @@ inject_init(struct inject *j, struct vault_client *vault, const struct inject_ow
             const uint64_t *now_ms)
 {
     *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .detail = "",
-                          .text = BUF_INIT(INJECT_TEXT_MAX) };
+                          .text = BUF_INIT(INJECT_TEXT_MAX), .head = BUF_INIT(HTTP1_HEAD_MAX) };
 }
 
 void
@@ -134,6 +140,78 @@ revoked(const struct inject *j, uint32_t mask)
     return mask;
 }
 
+/* --- AWS's signature ---------------------------------------------------------------------------------------------- */
+
+static void
+on_signature(void *ctx, const char *authorization, const struct err *why)
+{
+    struct inject *j = ctx;
+
+    j->ticket = 0;
+    if (authorization == NULL)
+        refuse(j, "secret-sigv4", strcmp(why->code, "vault.ended") == 0 ? "the vault has ended"
+                                  : "the vault does not sign such a request", name_of(j, BIT(j->sign_id)), false);
+    else
+        memcpy(j->authorization, authorization, strnlen(authorization, VAULT_AUTHORIZATION_MAX));
+    j->owner->ready(j->ctx);
+}
+
+/* Ask for it, over what will be sent. False: refused. */
+static bool
+ask_signature(struct inject *j)
+{
+    size_t n;
+    const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct inject_sign sign;
+    struct http1_head head;
+    struct vault_to_sign what;
+    struct err err = ERR_INIT;
+    struct str token = { "", 0 };
+    const char *why = "its head";
+    char host[HOST_NAME_MAX_LEN + 16];
+
+    for (size_t i = 0; i < n; i++)
+        if (secrets[i].role == VAULT_ROLE_AWS_TOKEN && j->lease != NULL && j->lease->value[i] != NULL &&
+            strcmp(secrets[i].name, secrets[j->sign_id].name) == 0)
+            token = (struct str){ (const char *)j->lease->value[i], secrets[i].n };
+    snprintf(host, sizeof(host), j->place.port == (j->place.tls ? 443 : 80) ? "%s" : "%s:%u", j->place.host.name,
+             j->place.port);
+    if (http1_parse_request(j->head.p, j->head.n, &head) == HTTP1_OK && inject_sign_claim(&head, &sign))
+        why = inject_sign_prepare(&head, str_of(host), token, j->lease != NULL, &sign);
+    if (why != NULL) {
+        refuse(j, "secret-sigv4", why, name_of(j, BIT(j->sign_id)), false);
+        return false;
+    }
+    what = (struct vault_to_sign){ .date = sign.date, .region = sign.claim.region, .service = sign.claim.service,
+                                   .signed_headers = str_of(sign.signed_headers), .canonical = sign.canonical };
+    j->place.method = head.method;
+    j->place.path = head.path;
+    j->ticket = vault_ask_signature(j->vault, &j->place, j->sign_id, &what, on_signature, j, &err);
+    if (j->ticket == 0)
+        refuse(j, "vault-ended", "the vault does not answer", "", false);
+    return j->ticket != 0;
+}
+
+/* Whether the request bears a signature by a placeholder; keeps what is needed to make it anew. -1: no memory. */
+static int
+find_signature(struct inject *j, const struct http1_head *head, const struct binding_request *r)
+{
+    size_t n;
+    const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct inject_sign sign;
+
+    if (!inject_sign_claim(head, &sign))
+        return 0;
+    for (size_t i = 0; i < n && !j->sign; i++)
+        if (secrets[i].role == VAULT_ROLE_AWS_ID && sign.claim.id.n == secrets[i].n &&
+            memcmp(sign.claim.id.p, secrets[i].placeholder, secrets[i].n) == 0) {
+            j->sign = true;
+            j->sign_id = secrets[i].id;
+        }
+    j->place = *r;
+    return j->sign ? buf_append(&j->head, head->method.p, head->length) : 0;
+}
+
 static void
 on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
 {
@@ -150,6 +228,8 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
         refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
     else if (lease != NULL)
         j->used |= lease->mask;
+    if (j->refuse == NULL && j->sign && ask_signature(j))
+        return;
     j->owner->ready(j->ctx);
 }
 
@@ -170,10 +250,16 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
                       name_of(j, j->seen & ~j->concerned), true);
     if (revoked(j, j->seen) != 0)
         return refuse(j, "secret-revoked", "the secret was revoked", name_of(j, revoked(j, j->seen)), false);
-    if (j->seen & ~can_be_leased(j, j->seen))
-        return refuse(j, "secret-sigv4", "requests are not signed anew in this release",
+    if (find_signature(j, head, r) < 0)
+        return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
+    if (!j->sign && (j->seen & ~can_be_leased(j, j->seen)))
+        return refuse(j, "secret-sigv4", "an AWS credential is for the Authorization field alone",
                       name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
+    if (j->sign)
+        j->used |= BIT(j->sign_id);
     want = can_be_leased(j, j->concerned);
+    if (want == 0 && j->sign)
+        return ask_signature(j) ? INJECT_WAIT : INJECT_REFUSE;
     if (want == 0)
         return INJECT_GO;
     j->ticket = vault_ask_lease(j->vault, r, want, on_lease, j, &err);
@@ -274,13 +360,18 @@ static int
 request_head(void *ctx, const struct http1_head *head, const struct buf *whole, struct exchange_edit *edit)
 {
     struct inject *j = ctx;
+    bool body = head->framing == HTTP1_BODY_CHUNKED || head->body_length > 0;
 
     (void)whole;
     if (j->vault == NULL)
         return 0;
-    if (make_up(j) < 0)
+    if (body && make_up(j) < 0)
         return refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
+    if (j->sign) {
+        edit->drop[edit->n_drop++] = STR_LIT("Authorization");
+        edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Authorization"), str_of(j->authorization) };
+    }
     if (j->lease == NULL)
         return 0;
     /* dialling may have taken longer than the vault allows */

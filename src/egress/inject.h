@@ -46,6 +46,11 @@ struct inject {
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
+    bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
+    uint32_t sign_id;                       /* of the access key */
+    struct binding_request place;           /* where it goes; its strings are in @head */
+    struct buf head;                        /* of the request that is to be signed */
+    char authorization[VAULT_AUTHORIZATION_MAX + 1];    /* the new one */
     struct buf text;                        /* what the edit under way points to */
     const char *refuse, *detail;
 };

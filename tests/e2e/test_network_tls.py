@@ -3,11 +3,12 @@ import base64
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
 from helpers import requirement
-from helpers.internet import NO_PROXY_VARIABLES, PRELUDE, SITE4
+from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
 OK = "ok.example.org"
@@ -24,10 +25,10 @@ class Vaulted:
         self.env = {**os.environ, "XDG_DATA_HOME": str(store), "CT_VALUE": VALUE}
         self.flags = ["--extra-ca", str(self.net.ca)]
 
-    def secret(self, name="TOK", *words, value=VALUE, host=OK, place="bearer"):
-        env = {**self.env, "CT_VALUE": value}
+    def secret(self, name="TOK", *words, value=VALUE, host=OK, place="bearer", env=None):
+        variable, env = env or name, {**self.env, "CT_VALUE": value}
         places = [w for p in ([place] if isinstance(place, str) else place) for w in ("--place", p)]
-        done = self.online.bare("secret", "set", name, "--host", host, *places, "--env", name, "--from-env", "CT_VALUE",
+        done = self.online.bare("secret", "set", name, "--host", host, *places, "--env", variable, "--from-env", "CT_VALUE",
                                 *words, env=env)
         assert done.ok, done
         self.flags += ["--secret", name]
@@ -56,10 +57,6 @@ def only_request(net):
 
 def fields(request, name):
     return [v for k, v in request["headers"] if k == name]
-
-
-def report(result):
-    return json.loads(result.err[result.err.index("{"):])
 
 
 def denied(tmp_path):
@@ -162,6 +159,20 @@ def test_other_hosts_are_not_opened(vaulted):
 def test_no_secret_no_ca(online):
     result = online.run(["/bin/sh", "-c", "echo $SSL_CERT_FILE; cmp -s /etc/ssl/certs/ca-certificates.crt /dev/null; echo $?"])
     assert result.out == "\n1\n"
+
+
+def test_extra_ca_alone_is_for_programs_inside(online):
+    """No secret: TLS is not opened, and the far CA is trusted without another word."""
+    words = ["/usr/bin/curl", "-sS", "-v", "https://ok.example.org/e"]
+    result = online.run(words, flags=["--extra-ca", str(online.net.ca)])
+    assert result.ok and result.out == "hello ok.example.org /e\n" and "issuer: CN=test CA" in result.err, result
+    assert not online.run(words).ok
+
+
+def test_extra_ca_that_is_none(online, tmp_path):
+    (tmp_path / "empty.pem").write_text("")
+    result = online.run(["/bin/true"], flags=["--extra-ca", str(tmp_path / "empty.pem")])
+    assert not result.ok and "engine.trust" in result.err, result
 
 
 # --- places --------------------------------------------------------------------------------------------------------------
@@ -308,6 +319,75 @@ for more in ('Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\
 """)
     assert result.out.count("400 Bad Request") == 5, result
     assert not vaulted.net.requests
+
+
+# --- AWS -----------------------------------------------------------------------------------------------------------------
+
+AWS_ID, AWS_KEY, AWS_TOKEN = "AKIA2E4R6T8Y0U2I4O6P", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYZ1LEKEY99", "IQoJb3JpZ2luX2VjEXAMPLEt0kenZ9"
+SIGN = """
+import hashlib, hmac, time
+def sign(ident, key, method, target, headers, payload, day, region='eu-west-1', service='s3'):
+    names = ';'.join(sorted(headers))
+    path, _, query = target.partition('?')
+    canonical = '\\n'.join([method, path, query, *('%s:%s' % (k, headers[k]) for k in sorted(headers)), '', names, payload])
+    scope = '%s/%s/%s/aws4_request' % (day[:8], region, service)
+    text = '\\n'.join(['AWS4-HMAC-SHA256', day, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    k = ('AWS4' + key).encode()
+    for part in (day[:8], region, service, 'aws4_request', text): k = hmac.new(k, part.encode(), hashlib.sha256).digest()
+    return 'AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s' % (ident, scope, names, k.hex())
+"""
+
+
+@pytest.mark.parametrize("token", [False, True])
+@pytest.mark.parametrize("body", [b"", b"some bytes"])
+def test_an_aws_request_is_signed_anew(vaulted, body, token):
+    value = f"{AWS_ID}:{AWS_KEY}" + (f":{AWS_TOKEN}" if token else "")
+    vaulted.secret("aws", "--service", "s3", value=value, place="sigv4", env="AWS_ACCESS_KEY_ID")
+    result = vaulted.python(SIGN + f"""
+body, e = {body!r}, os.environ
+h = {{'host': 'ok.example.org', 'x-amz-date': time.strftime('%Y%m%dT%H%M%SZ', time.gmtime()),
+     'x-amz-content-sha256': hashlib.sha256(body).hexdigest(), 'range': 'bytes=0-3'}}
+if {token}: h['x-amz-security-token'] = e['AWS_SESSION_TOKEN']
+h['authorization'] = sign(e['AWS_ACCESS_KEY_ID'], e['AWS_SECRET_ACCESS_KEY'], 'PUT', '/b/k?a=1', h,
+                          h['x-amz-content-sha256'], h['x-amz-date'])
+import urllib.request as u
+print(u.urlopen(u.Request('https://ok.example.org/b/k?a=1', method='PUT', data=body, headers=h)).status)
+print(e['AWS_ACCESS_KEY_ID'])""")
+    assert result.ok and result.out.startswith("200\n"), result
+    request, scope = only_request(vaulted.net), {}
+    exec(SIGN, scope)       # noqa: S102 -- the same function, out here with the true key
+    sent = dict(request["headers"])
+    names = re.search("SignedHeaders=([^,]*)", sent["authorization"]).group(1).split(";")
+    want = scope["sign"](AWS_ID, AWS_KEY, "PUT", "/b/k?a=1", {n: sent[n] for n in names}, sent["x-amz-content-sha256"],
+                         sent["x-amz-date"])
+    assert sent["authorization"] == want and ("range" in names) != token, sent
+    assert not token or sent["x-amz-security-token"] == AWS_TOKEN
+    assert AWS_ID not in result.out
+
+
+# --- the end of a secret ------------------------------------------------------------------------------------------------
+
+@way
+def test_revoking_ends_the_connection(vaulted, transparent):
+    v = vaulted.secret()
+    straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
+    process = v.online.popen([*straight, "/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + """
+c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
+                                                      server_hostname='ok.example.org')
+ask = 'GET /r HTTP/1.1\\r\\nHost: ok.example.org\\r\\nAuthorization: Bearer %s\\r\\n\\r\\n' % os.environ['TOK']
+c.sendall(ask.encode())
+got = b''
+while not got.endswith(b'/r\\n'): got += c.recv(1)
+print('held', flush=True)
+c.settimeout(50)
+try: print('ended', c.recv(1) == b'', flush=True)
+except OSError as e: print('ended', not isinstance(e, TimeoutError), flush=True)
+"""], flags=v.flags, env=v.env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    assert v.online.bare("secret", "revoke", "TOK", env=v.env).ok
+    assert process.stdout.readline() == "ended True\n"
+    process.communicate()
+    assert len(v.net.requests) == 1
 
 
 # --- bad servers, bad clients ----------------------------------------------------------------------------------------------

@@ -192,6 +192,8 @@ refusals(void **state)
         { "policy.network.closed", { "--network", "none", "--allow-domain", "example.org" } },
         { "policy.network.both", { "--network", "host", "--deny-domain", "example.org" } },
         { "policy.network.both", { "--network", "host", "--allow-domain", "example.org" } },
+        { "policy.network.extra-ca", { "--extra-ca", "/etc/ca.pem" } },
+        { "policy.network.extra-ca", { "--network", "host", "--extra-ca", "/etc/ca.pem" } },
         { "policy.host.too-wide", { "--allow-domain", "*.com" } },
         { "policy.host.any", { "--allow-domain", "*" } },
         { "policy.host.any", { "--deny-domain", "*" } },

@@ -1,0 +1,112 @@
+/* egress/inject_sign.c: see inject_sign.h */
+#include "egress/inject_sign.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define CANONICAL_MAX (2 * HTTP1_HEAD_MAX)
+
+static const struct http1_field *
+field_of(const struct http1_head *head, struct str name)
+{
+    for (size_t i = 0; i < head->n_fields; i++)
+        if (http1_equal(head->fields[i].name, name))
+            return &head->fields[i];
+    return NULL;
+}
+
+bool
+inject_sign_claim(const struct http1_head *head, struct inject_sign *out)
+{
+    const struct http1_field *field = field_of(head, STR_LIT("Authorization"));
+
+    memset(out, 0, sizeof(*out));
+    return field != NULL && sigv4_parse(field->value, &out->claim);
+}
+
+static bool
+is_asked_plainly(struct str name)
+{
+    return http1_equal(name, STR_LIT("accept-encoding")) || http1_equal(name, STR_LIT("range")) ||
+           http1_equal(name, STR_LIT("if-range"));
+}
+
+/* The client's list without what is not sent. */
+static bool
+copy_names(const struct str list, bool plainly, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; at < list.n;) {
+        const char *end = memchr(list.p + at, ';', list.n - at);
+        struct str name = { list.p + at, end == NULL ? list.n - at : (size_t)(end - list.p) - at };
+        at += name.n + 1;
+        if (plainly && is_asked_plainly(name))
+            continue;
+        if (n + name.n + 2 > size)
+            return false;
+        if (n > 0)
+            out[n++] = ';';
+        memcpy(out + n, name.p, name.n);
+        n += name.n;
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+/* The hash of the body as the client says it, or of no body. */
+static const char *
+payload_of(const struct http1_head *head, char empty[SIGV4_HEX + 1], struct str *out)
+{
+    const struct http1_field *said = field_of(head, STR_LIT("x-amz-content-sha256"));
+    uint8_t hash[SIGV4_HASH];
+
+    if (said != NULL) {
+        *out = said->value;
+        return str_starts(said->value, STR_LIT("STREAMING-")) ? "a body that is signed in pieces" : NULL;
+    }
+    if (head->framing == HTTP1_BODY_CHUNKED || head->body_length > 0)
+        return "the request has a body and no x-amz-content-sha256";
+    if (!sigv4_hash("", 0, hash))
+        return "no hash";
+    sigv4_hex(hash, empty);
+    *out = str_of(empty);
+    return NULL;
+}
+
+const char *
+inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
+                    struct inject_sign *out)
+{
+    struct sigv4_header headers[HTTP1_FIELDS_MAX];
+    cleanup_buf struct buf text = BUF_INIT(CANONICAL_MAX);
+    const struct http1_field *date = field_of(head, STR_LIT("x-amz-date"));
+    char empty[SIGV4_HEX + 1];
+    struct sigv4_request r = { .method = head->method, .target = head->target, .headers = headers };
+    const char *why;
+
+    if (date == NULL || head->form != HTTP1_ORIGIN)
+        return "no x-amz-date";
+    why = payload_of(head, empty, &r.payload);
+    if (why != NULL)
+        return why;
+    if (!copy_names(out->claim.signed_headers, plainly, out->signed_headers, sizeof(out->signed_headers)))
+        return "its signed headers";
+    for (size_t i = 0; i < head->n_fields; i++) {
+        struct sigv4_header h = { head->fields[i].name, head->fields[i].value };
+        if (head->fields[i].hop || (plainly && is_asked_plainly(h.name)))
+            continue;
+        if (http1_equal(h.name, STR_LIT("host")))
+            h.value = host;
+        else if (token.n > 0 && http1_equal(h.name, STR_LIT("x-amz-security-token")))
+            h.value = token;
+        headers[r.n_headers++] = h;
+    }
+    r.signed_headers = str_of(out->signed_headers);
+    r.s3 = str_starts(out->claim.service, STR_LIT("s3"));
+    out->date = date->value;
+    if (!sigv4_canonical(&r, &text) || !sigv4_hash(text.p, text.n, out->canonical))
+        return "what it signs";
+    return NULL;
+}

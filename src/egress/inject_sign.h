@@ -1,0 +1,28 @@
+/* egress/inject_sign.h: what of a request AWS Signature Version 4 is made over, as it will be sent (vault/sigv4.h)
+ *
+ * Pure. The signature itself is the vault's.
+ */
+#ifndef CLOCHE_EGRESS_INJECT_SIGN_H
+#define CLOCHE_EGRESS_INJECT_SIGN_H
+
+#include "base/buf.h"
+#include "egress/http1.h"
+#include "vault/sigv4.h"
+
+struct inject_sign {
+    struct sigv4_authorization claim;       /* of the client's Authorization field */
+    struct str date;                        /* x-amz-date */
+    uint8_t canonical[SIGV4_HASH];
+    char signed_headers[1024];
+};
+
+/* Whether @head has an Authorization of that kind; @out->claim says what is in it. */
+bool inject_sign_claim(const struct http1_head *head, struct inject_sign *out);
+
+/* The rest of @out. @host: the Host field as it is sent. @token, when it has bytes, is what x-amz-security-token is
+ * sent with. @plainly: fields that ask for compressed or partial answers are not sent. NULL, or why it cannot be
+ * signed. */
+const char *inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
+                                struct inject_sign *out);
+
+#endif
