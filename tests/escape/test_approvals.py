@@ -18,7 +18,7 @@ pytestmark = [requirement("R13", "R28", "R44"), pytest.mark.root]
 # Asks for a host, and tries to answer for the owner by every socket that it can find or name.
 FORGE = PRELUDE + """
 import glob, threading
-threading.Thread(target=lambda: talk(P, get('ok.example.org', 'http://ok.example.org/forged'), 20), daemon=True).start()
+threading.Thread(target=lambda: talk(P, get('ok.example.org', 'http://ok.example.org/forged', CLOSE), 20), daemon=True).start()
 def tries(path):
     for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM, socket.SOCK_DGRAM):
         try:
@@ -123,12 +123,12 @@ def test_a_flood_of_questions_is_bounded(online):
     code = PRELUDE + """
 held = []
 for i in range(400):
-    s = dial(*P); s.sendall(get('f%d.example.org' % i, 'http://f%d.example.org/' % i)); held.append(s)
+    s = dial(*P); s.sendall(get('f%d.example.org' % i, 'http://f%d.example.org/' % i, CLOSE)); held.append(s)
 for i in range(400):
-    s = dial(*P); s.sendall(get('f1.example.org', 'http://f1.example.org/')); held.append(s)
+    s = dial(*P); s.sendall(get('f1.example.org', 'http://f1.example.org/', CLOSE)); held.append(s)
 refused = [b'ask-too-many' in drain(s, 20) for s in held[32:400]]
 print(all(refused), flush=True)
-print('hello' in talk(P, get('a.example.org', 'http://a.example.org/'), 20).decode(), flush=True)
+print('hello' in talk(P, get('a.example.org', 'http://a.example.org/', CLOSE), 20).decode(), flush=True)
 sys.stdin.readline()
 """
     process = online.popen(["/usr/bin/python3", "-I", "-c", code], allow=("a.example.org",),

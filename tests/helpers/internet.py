@@ -568,7 +568,7 @@ NO_PROXY_VARIABLES = [w for n in ("http_proxy", "https_proxy", "HTTP_PROXY", "HT
 # What attacks and clients written in Python share. P and S are the proxy's ports.
 PRELUDE = """
 import errno, json, os, socket, ssl, struct, sys, time
-P, S, CA = ('198.18.0.1', 3128), ('198.18.0.1', 1080), '/mnt/ca.pem'
+P, S, CA, CLOSE = ('198.18.0.1', 3128), ('198.18.0.1', 1080), '/mnt/ca.pem', 'Connection: close\\r\\n'
 def family(host): return socket.AF_INET6 if ':' in host else socket.AF_INET
 def dial(host, port, seconds=5):
     s = socket.socket(family(host)); s.settimeout(seconds); s.connect((host, port)); return s

@@ -11,7 +11,8 @@ from helpers.runner import wait_for
 # Obeys lines of standard input, each one a Python expression, and prints what it gives.
 OBEY = PRELUDE + """
 import threading
-held, later, CLOSE = [], {}, 'Connection: close\\r\\n'
+held, later, kept = [], {}, get
+def get(host, path='/'): return kept(host, path, CLOSE)
 def tunnel(host='ok.example.org'):
     s, got = connect('%%s:%d' %% host, seconds=60)
     if b' 200 ' not in got: return got.split(b'\\r\\n')[0]
@@ -20,8 +21,8 @@ def broken():
     try: held[-1].sendall(b'two'); return held[-1].recv(3) == b''
     except OSError: return True
 def page(path='/', host='ok.example.org', seconds=60):
-    return talk(P, get(host, 'http://' + host + path, CLOSE), seconds).split(b'\\r\\n\\r\\n')[-1]
-def direct(address, name='ok.example.org'): return talk((address, 80), get(name, more=CLOSE)).split(b'\\r\\n')[0]
+    return talk(P, get(host, 'http://' + host + path), seconds).split(b'\\r\\n\\r\\n')[-1]
+def direct(address, name='ok.example.org'): return talk((address, 80), get(name)).split(b'\\r\\n')[0]
 def code(what):
     try: what(); return 'OPENED'
     except OSError as e: return errno.errorcode.get(e.errno, e)
