@@ -94,7 +94,7 @@ say_list(int control, bool deny, const struct policy_list *list, struct err *err
 static int
 say_vault(const struct net *n, struct err *err)
 {
-    const struct policy_list *files = &n->policy->extra_ca;
+    const struct policy_list *files = &n->live->s->policy->extra_ca;
     char message[2 + PATH_MAX];
 
     for (size_t i = 0; i < files->n; i++) {
@@ -145,10 +145,13 @@ net_say_rules(struct net *n, bool again, struct err *err)
     int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
 
     if ((again && say(n->control, "R", 1, err) < 0) || (p->srt && say(n->control, "S", 1, err) < 0) ||
-        say_list(n->control, false, &p->allow_domains, err) < 0 || say_list(n->control, true, &p->deny_domains, err) < 0 ||
+        say_list(n->control, false, &p->allow_domains, err) < 0 ||
+        say_list(n->control, true, &p->deny_domains, err) < 0 ||
         say_list(n->control, false, &n->added.allow_domains, err) < 0 ||
         say_list(n->control, true, &n->added.deny_domains, err) < 0 ||
-        (!again && say_parents(n->control, p, err) < 0) || (!again && n->live->vault != NULL && say_vault(n, err) < 0) || (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
+        (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
+        return -1;
+    if (!again && (say_parents(n->control, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
     return say(n->control, "G", 1, err);
 }
@@ -201,7 +204,8 @@ net_start(struct live *l, struct err *err)
 
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *n = (struct net){ .live = l, .policy = s->policy, .r = r, .dir = -1, .control_in = s->control_fd > 0 ? s->control_fd : -1,
+    *n = (struct net){ .live = l, .policy = s->policy, .r = r, .dir = -1,
+                       .control_in = s->control_fd > 0 ? s->control_fd : -1,
                        .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
                        .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
                        .epoll = epoll_create1(EPOLL_CLOEXEC),

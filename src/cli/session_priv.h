@@ -64,8 +64,9 @@ int pass_copy(struct copy *c, struct err *err);
 int pass_feed(struct live *l);
 int pass_drain(struct live *l, struct err *err);
 
-/* session_vault.c: start it when the policy names secrets or looks at requests, and put their placeholders and the CA's certificate into the
- * run's policy; before the sandbox is made. 0, also when there is nothing to do, or -1 with @err. */
+/* session_vault.c: start it when the policy names secrets or looks at requests, and put their placeholders and the CA's
+ * certificate into the run's policy; before the sandbox is made. 0, also when there is nothing to do, or -1 with
+ * @err. */
 int vault_start(struct live *l, struct err *err);
 /* A new egress edge in l->vault_for_egress, for a cloche-egress that is started anew; the former one is closed. */
 int vault_new_edge(struct live *l, struct err *err);

@@ -43,8 +43,7 @@ struct vault_link {
     uint8_t in[VAULT_RECEIVE_ROOM];
 };
 
-/* --- starting
- * ------------------------------------------------------------------------------------------------------ */
+/* --- starting ----------------------------------------------------------------------------------------------------- */
 
 static _Noreturn void
 child(const char *program, int ours)
@@ -146,8 +145,7 @@ read_ca(struct vault_link *v, struct err *err)
     return v->ca_pem != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
-/* --- is there any use in it?
- * --------------------------------------------------------------------------------------- */
+/* --- is there any use in it? -------------------------------------------------------------------------------------- */
 
 static bool
 below(const struct host *name, const struct host *suffix)
@@ -205,8 +203,7 @@ check_hosts(const struct policy *p, const struct policy_secret *s, struct wire_i
     return r;
 }
 
-/* --- placeholders
- * -------------------------------------------------------------------------------------------------- */
+/* --- placeholders ------------------------------------------------------------------------------------------------- */
 
 static int
 add_env(struct vault_link *v, const struct origin *from, const char *name, const uint8_t *placeholder, size_t n,
@@ -343,8 +340,7 @@ vault_start(struct live *l, struct err *err)
     return start_all(l, err);
 }
 
-/* --- while it runs
- * ------------------------------------------------------------------------------------------------- */
+/* --- while it runs ------------------------------------------------------------------------------------------------ */
 
 int
 vault_fd(const struct live *l)

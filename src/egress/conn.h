@@ -1,8 +1,8 @@
 /* egress/conn.h: one connection out of the sandbox, from its first byte to its last
  *
  *   FIRST      its first bytes say where it wants to go         conn_first.c, conn_port.c
- *   ASKING     nothing but a rule is missing: somebody is asked        conn_ask.c
- *   RESOLVING  the name is asked for, the answers are judged    conn.c
+ *   ASKING     nothing but a rule is missing: somebody is asked   conn_ask.c
+ *   RESOLVING  the name is asked for, the answers are judged    conn_dial.c
  *   DIALLING   one address after the other
  *   PARENT     a parent proxy was asked to dial                 conn_parent.c
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
@@ -82,8 +82,6 @@ struct conn {
 
 /* conn.c */
 void conn_end(struct conn *c);
-/* The decision was yes: find addresses and dial. @literal: the one address, instead of a name to resolve. */
-void conn_go(struct conn *c, const struct ip *literal);
 /* No, for the stable @reason: answered as the client's protocol can. */
 void conn_refuse(struct conn *c, const char *reason, const char *detail, struct str rule);
 /* The far end did not work out: @saved_errno says how. */
@@ -97,10 +95,16 @@ ssize_t conn_read(struct conn *c);
 /* Let the bytes pass, first those that were read already. */
 void conn_relay(struct conn *c);
 
-/* Dial c->addresses, one after the other. */
-void conn_dial(struct conn *c);
 /* The way to c->host is open. */
 void conn_established(struct conn *c);
+void conn_on_server(struct watch *w, uint32_t events);
+
+/* conn_dial.c */
+/* The decision was yes: find addresses and dial. @literal: the one address, instead of a name to resolve. */
+void conn_go(struct conn *c, const struct ip *literal);
+/* Dial c->addresses, one after the other; the next one, for the last did not answer. */
+void conn_dial(struct conn *c);
+void conn_dial_next(struct conn *c, int saved_errno);
 
 /* conn_parent.c: c->server leads to c->parent: ask it to dial; something came of it. */
 void parent_connect(struct conn *c);
@@ -137,6 +141,8 @@ void conn_port_first(struct conn *c);
 /* conn_ask.c: decide() and its entry in the log. False: the connection waits now, and @again is called when there is an
  * answer, with everything as it is now. */
 bool conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again);
+/* Somebody who was asked said yes to that host and port for this connection. */
+bool conn_approved(const struct conn *c, const struct host *host, uint16_t port);
 
 /* conn_http.c: the client speaks HTTP from c->in on; in a tunnel c->server is there already. */
 void http_first(struct conn *c);

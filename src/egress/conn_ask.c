@@ -84,13 +84,18 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
 }
 
 bool
+conn_approved(const struct conn *c, const struct host *host, uint16_t port)
+{
+    return c->approved && c->approved_port == port && same_host(&c->approved_host, host);
+}
+
+bool
 conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again)
 {
     const char *by = NULL;
 
     decide(c->e->rules, request, out);
-    if (out->kind == DECIDE_ASK && c->approved && c->approved_port == request->port &&
-        same_host(&c->approved_host, &out->host)) {
+    if (out->kind == DECIDE_ASK && conn_approved(c, &out->host, request->port)) {
         out->kind = DECIDE_ALLOW;
         out->reason = "asked";
         out->detail = "";
@@ -192,12 +197,12 @@ still_good(const struct conn *c, struct decide_verdict *out)
     if (c->host.is_ip)
         request = (struct decide_request){ .via = DECIDE_TCP, .ip = &c->host.ip, .port = c->port };
     decide(c->e->rules, &request, out);
-    if (out->kind == DECIDE_DENY && !(c->approved && out->rule.n == 0))
+    if (out->kind == DECIDE_DENY && !(conn_approved(c, &c->host, c->port) && out->rule.n == 0))
         return false;
     if (c->next_address == 0)
         return true;
     decide_address(c->e->rules, &c->addresses[c->next_address - 1], 1, c->port, out);
-    return out->kind == DECIDE_ALLOW || (c->approved && out->rule.n == 0);
+    return out->kind == DECIDE_ALLOW || (conn_approved(c, &c->host, c->port) && out->rule.n == 0);
 }
 
 static bool
@@ -208,6 +213,9 @@ leads_out(const struct conn *c)
     case CONN_DIALLING:
     case CONN_PARENT:
     case CONN_INNER:
+    case CONN_LEAF:
+    case CONN_TLS_UP:
+    case CONN_TLS_DOWN:
     case CONN_RELAY: return true;
     case CONN_EXCHANGE: return c->server.fd >= 0;
     default: return false;

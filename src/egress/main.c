@@ -4,11 +4,11 @@
  * order of wall/capture.h (/dev/null where there is none), after them the file in which names have their addresses
  * (fake.h), and the vault's socket or /dev/null. The supervisor says "S" when its rules are in the SRT dialect, the
  * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault, with
- * "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to be asked
- * about, then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when one of
- * them is none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing opens.
- * When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that
- * it is in the log, and not carried.
+ * "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to be
+ * asked about, then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when
+ * one of them is none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing
+ * opens. When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided,
+ * so that it is in the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -104,8 +104,7 @@ set_expiry(const struct cmd_options *o, struct store_meta *meta, struct err *err
     return 0;
 }
 
-/* --- one value into the store
- * -------------------------------------------------------------------------------------- */
+/* --- one value into the store ------------------------------------------------------------------------------------- */
 
 /* What the parts of a value have to be like; those of an AWS credential are judged when they are bound. */
 static int
@@ -183,8 +182,7 @@ cmd_rotate(struct cmd_options *o, struct err *err)
     return keep(o, o->name, &value, false, old_id, err);
 }
 
-/* --- import
- * -------------------------------------------------------------------------------------------------------- */
+/* --- import ------------------------------------------------------------------------------------------------------- */
 
 /* NAME=VALUE, as .env files have it: "export " in front, quotes around the value, "#" begins a comment line. False when
  * it is none. */

@@ -113,8 +113,7 @@ store_file_record(struct buf *out, const struct store_record *r)
     return buf_append(out, r->sealed, r->sealed_n);
 }
 
-/* --- a secret's metadata
- * ------------------------------------------------------------------------------------------- */
+/* --- a secret's metadata ------------------------------------------------------------------------------------------ */
 
 static bool
 is_alnum(char c)

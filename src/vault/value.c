@@ -94,8 +94,7 @@ ask_terminal(const char *name, struct secret *out, struct err *err)
     return r;
 }
 
-/* --- variable, file, program
- * ---------------------------------------------------------------------------------------- */
+/* --- variable, file, program -------------------------------------------------------------------------------------- */
 
 static int
 from_variable(const char *name, struct secret *out, struct err *err)
