@@ -93,5 +93,7 @@ int direct_run(const struct session *s, const char *why, struct session_result *
 struct json_t;
 int report_write(const struct session *s, const struct session_result *r, bool captured, int fd, struct err *err);
 const char *report_reason(enum session_reason reason);
+/* "KILL" for SIGKILL; "?" for a number without a name (a real-time signal). */
+const char *report_signal(int number);
 
 #endif

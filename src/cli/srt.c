@@ -232,8 +232,7 @@ exit_code(const struct session_result *r)
     if (r->signal == 2 || r->signal == 15)
         return 0;
     if (r->signal != 0) {
-        fprintf(stderr, "Process killed by signal: SIG%s\n",
-                sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?");
+        fprintf(stderr, "Process killed by signal: SIG%s\n", report_signal(r->signal));
         return 1;
     }
     return r->exit_code;
