@@ -1,7 +1,10 @@
 /* cli/main.c: the verbs of `cloche`, and the entry under the name `srt` */
 #include <fcntl.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -61,7 +64,11 @@ cmd_version(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    printf("cloche " CLOCHE_VERSION "\n");
+#ifdef __GLIBC__
+    printf("cloche " CLOCHE_VERSION " (glibc)\n");
+#else
+    printf("cloche " CLOCHE_VERSION " (musl)\n");
+#endif
     return 0;
 }
 
@@ -97,11 +104,31 @@ standard_descriptors(void)
     return close(fd);
 }
 
+/* What -z relro asks for: after relocation read-only. glibc does it at the start, musl in dynamic programs only. */
+static int
+protect_relocated(void)
+{
+#ifndef __GLIBC__
+    extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+    const ElfW(Ehdr) *header = (const void *)__ehdr_start;
+    const ElfW(Phdr) *segments = (const void *)(__ehdr_start + header->e_phoff);
+
+    for (size_t i = 0; i < header->e_phnum; i++) {
+        uintptr_t mask = ~((uintptr_t)getpagesize() - 1), begin = (uintptr_t)__ehdr_start + segments[i].p_vaddr;
+        uintptr_t from = begin & mask, end = (begin + segments[i].p_memsz) & mask;
+
+        if (segments[i].p_type == PT_GNU_RELRO && mprotect((void *)from, end - from, PROT_READ) < 0)
+            return -1;
+    }
+#endif
+    return 0;
+}
+
 int
 main(int argc, char **argv)
 {
     const char *name = argc > 0 && argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
-    if (standard_descriptors() < 0)
+    if (protect_relocated() < 0 || standard_descriptors() < 0)
         return EXIT_REFUSED;
     name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
     if (strcmp(name, "srt") == 0)
