@@ -2,7 +2,7 @@
  *
  * cloche is built against glibc and against musl (docs/development.md); musl 1.2.3 knows their numbers only. Each
  * function is the call itself: -1 with errno, arguments as in its man page. The constants and structures are the
- * kernel's own (linux/mount.h, linux/stat.h, linux/fs.h), unless the library has brought its copies already.
+ * kernel's own, unless the library has brought its copies already.
  */
 #ifndef CLOCHE_BASE_KERNEL_H
 #define CLOCHE_BASE_KERNEL_H
