@@ -18,7 +18,7 @@ export CC
 all: build
 
 help:
-	@echo 'make            build $(B)/src/cli/cloche (release, gcc); installs nothing'
+	@echo 'make            build $(B)/src/cli/cloche (release, gcc); installs nothing, fetches two source packages once'
 	@echo 'make deps       install the Debian packages that building needs'
 	@echo 'make demo       install what is missing, build, and watch a dozen attacks being stopped'
 	@echo 'make check      everything: unit, end-to-end and escape tests as root and as an ordinary user,'
@@ -28,12 +28,13 @@ help:
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make bench      measure cloche beside other sandboxes and proxies; writes docs/performance.md'
 	@echo 'make install    to PREFIX ($(PREFIX)); DESTDIR is honoured'
-	@echo 'make clean      remove build directories'
+	@echo 'make clean      remove build directories (build-musl, fetched sources, stays)'
 
 deps:
 	@tools/deps build
 
 $(B)/build.ninja:
+	@tools/musl-libs || true
 	$(MESON) setup $(B) --buildtype=release -Doptimization=2 --prefix=$(PREFIX) || \
 	    { echo '`make deps` installs what building needs' >&2; exit 1; }
 
@@ -42,7 +43,7 @@ build: $(B)/build.ninja
 
 demo:
 	@tools/deps demo
-	@test -f $(B)/build.ninja || $(MESON) setup $(B) --buildtype=release -Doptimization=2 --prefix=$(PREFIX) >/dev/null
+	@test -f $(B)/build.ninja || $(MAKE) --no-print-directory $(B)/build.ninja >/dev/null
 	@$(NINJA) -C $(B) --quiet src/cli/cloche
 	@demo/run $(B)/src/cli/cloche
 

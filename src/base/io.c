@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/kernel.h"
 
 #define CLOSE_FALLBACK_MAX 65536
 
@@ -99,12 +100,20 @@ io_write_file(int dirfd, const char *path, const char *cstr)
     }
 }
 
+bool
+io_present(int dirfd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int
 io_close_from(int first)
 {
     int why;
 
-    if (close_range((unsigned)first, ~0U, 0) == 0)
+    if (kernel_close_range((unsigned)first, ~0U, 0) == 0)
         return 0;
     why = errno;
     for (int fd = first; fd < CLOSE_FALLBACK_MAX; fd++)

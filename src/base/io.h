@@ -20,6 +20,9 @@ int io_read_all(int fd, struct buf *b);
 int io_read_file(int dirfd, const char *path, struct buf *b);
 /* Write @cstr to an existing file (a /proc or cgroup control file) in one write(2). 0 or -1 with errno. */
 int io_write_file(int dirfd, const char *path, const char *cstr);
+/* Whether @name is there, a symbolic link itself included; false with errno. It works on every kernel, faccessat with
+ * AT_SYMLINK_NOFOLLOW in musl only from Linux 5.8 on. */
+bool io_present(int dirfd, const char *name);
 /* Close every descriptor from @first on; where the kernel has no close_range(2) or refuses it, those below 65536 one by
  * one. 0, or -1 with errno when it failed for another reason than being absent (ENOSYS) or filtered (EPERM). */
 int io_close_from(int first);

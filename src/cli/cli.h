@@ -40,6 +40,8 @@ int cli_fail(const struct err *err, bool json);
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Whether colours may be used on @fd: a terminal, TERM not "dumb", NO_COLOR unset. */
 bool cli_colour(int fd);
+/* Whether LC_ALL, LC_CTYPE or LANG, the first of them that is set, names UTF-8. */
+bool cli_utf8(void);
 
 /* The word of @known that @word was probably meant to be, or NULL. */
 const char *cli_nearest(const char *word, const char *const *known, size_t n);

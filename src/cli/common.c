@@ -25,6 +25,20 @@ cli_colour(int fd)
     return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0 && (no == NULL || *no == '\0');
 }
 
+bool
+cli_utf8(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *locale = getenv(names[i]);
+
+        if (locale != NULL && *locale != '\0')
+            return strcasestr(locale, "utf-8") != NULL || strcasestr(locale, "utf8") != NULL;
+    }
+    return false;
+}
+
 static void
 fail_json(const struct err *err)
 {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
 #include "workspace/apply.h"
@@ -14,7 +15,7 @@
 static int
 give_back(const struct cow_state *state, struct err *err)
 {
-    if (faccessat(state->state_fd, JOURNAL_FILE, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!io_present(state->state_fd, JOURNAL_FILE))
         return 0;
     cleanup_close int project = state->project != NULL ? cow_project_open(state, err) : -1;
     if (state->project == NULL)

@@ -1,10 +1,10 @@
 /* cli/doctor_json.c: the report for programs (see doctor.h, docs/doctor.md) */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <jansson.h>
 
+#include "base/kernel.h"
 #include "cli/doctor.h"
 
 /* A string that may hold anything: what is not UTF-8 becomes null rather than breaking the object. */
@@ -27,7 +27,7 @@ hard_limit(int which)
 {
     struct rlimit r;
 
-    if (getrlimit((__rlimit_resource_t)which, &r) < 0 || r.rlim_max == RLIM_INFINITY)
+    if (kernel_prlimit(which, NULL, &r) < 0 || r.rlim_max == RLIM_INFINITY)
         return json_null();
     return json_integer((json_int_t)r.rlim_max);
 }

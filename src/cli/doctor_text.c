@@ -1,11 +1,9 @@
 /* cli/doctor_text.c: the report for people (see doctor.h) */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/kernel.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
 
@@ -78,7 +76,7 @@ print_limit(const char *name, int which)
 {
     struct rlimit r;
 
-    if (getrlimit((__rlimit_resource_t)which, &r) < 0)
+    if (kernel_prlimit(which, NULL, &r) < 0)
         return;
     if (r.rlim_max == RLIM_INFINITY)
         printf("  %s unlimited", name);
@@ -154,10 +152,8 @@ print_verdict(const struct look *look, const struct doctor *d)
 int
 doctor_print_text(const struct doctor *d)
 {
-    struct look look = { .utf8 = false, .colour = cli_colour(STDOUT_FILENO) };
+    struct look look = { .utf8 = cli_utf8(), .colour = cli_colour(STDOUT_FILENO) };
 
-    setlocale(LC_CTYPE, "");
-    look.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     print_host(&look, d);
     print_features(&look, d);
     print_programs(&look, d);

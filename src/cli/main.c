@@ -1,8 +1,11 @@
 /* cli/main.c: the verbs of `cloche`, and the entry under the name `srt` */
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -65,7 +68,11 @@ cmd_version(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    printf("cloche " CLOCHE_VERSION "\n");
+#ifdef __GLIBC__
+    printf("cloche " CLOCHE_VERSION " (glibc)\n");
+#else
+    printf("cloche " CLOCHE_VERSION " (musl)\n");
+#endif
     return 0;
 }
 
@@ -101,6 +108,26 @@ standard_descriptors(void)
     return close(fd);
 }
 
+/* What -z relro asks for: after relocation read-only. glibc does it at the start, musl in dynamic programs only. */
+static int
+protect_relocated(void)
+{
+#ifndef __GLIBC__
+    extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+    const ElfW(Ehdr) *header = (const void *)__ehdr_start;
+    const ElfW(Phdr) *segments = (const void *)(__ehdr_start + header->e_phoff);
+
+    for (size_t i = 0; i < header->e_phnum; i++) {
+        uintptr_t mask = ~((uintptr_t)getpagesize() - 1), begin = (uintptr_t)__ehdr_start + segments[i].p_vaddr;
+        uintptr_t from = begin & mask, end = (begin + segments[i].p_memsz) & mask;
+
+        if (segments[i].p_type == PT_GNU_RELRO && mprotect((void *)from, end - from, PROT_READ) < 0)
+            return -1;
+    }
+#endif
+    return 0;
+}
+
 static int
 dispatch(int argc, char **argv)
 {
@@ -129,7 +156,7 @@ main(int argc, char **argv)
     struct err err = ERR_INIT;
     int code;
 
-    if (standard_descriptors() < 0)
+    if (protect_relocated() < 0 || standard_descriptors() < 0)
         return EXIT_REFUSED;
     code = dispatch(argc, argv);
     /* an answer that did not reach its reader is no answer; whoever refused has said so already */

@@ -36,7 +36,7 @@ remove_files(void *ctx)
     cleanup_close int at = open(BAIT_PARENT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     /* attacks without a wall (--bare) have their scratch directories in it too */
-    return at >= 0 && (tree_remove(at, b->name, NULL) == 0 || faccessat(at, b->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+    return at >= 0 && (tree_remove(at, b->name, NULL) == 0 || !io_present(at, b->name));
 }
 
 static int

@@ -1,6 +1,4 @@
 /* cli/prove_report.c: the proof for people (see prove.h) */
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,11 +98,9 @@ print_bare(const struct look *look, const struct proof *p)
 void
 prove_print(const struct proofs *all)
 {
-    struct look look = { .utf8 = false, .colour = cli_colour(STDOUT_FILENO) };
+    struct look look = { .utf8 = cli_utf8(), .colour = cli_colour(STDOUT_FILENO) };
     size_t checks = 0, surprises = 0;
 
-    setlocale(LC_CTYPE, "");
-    look.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     for (size_t i = 0; i < all->n; i++) {
         checks += all->v[i]->n;
         surprises += proof_count(all->v[i], CHECK_SURPRISE);

@@ -15,6 +15,23 @@
 #define REPORT_MAX (400UL * 1024 * 1024)
 
 const char *
+report_signal(int number)
+{
+    static const char *const names[] = {
+        [SIGHUP] = "HUP", [SIGINT] = "INT", [SIGQUIT] = "QUIT", [SIGILL] = "ILL", [SIGTRAP] = "TRAP",
+        [SIGABRT] = "ABRT", [SIGBUS] = "BUS", [SIGFPE] = "FPE", [SIGKILL] = "KILL", [SIGUSR1] = "USR1",
+        [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2", [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM",
+        [SIGSTKFLT] = "STKFLT", [SIGCHLD] = "CHLD", [SIGCONT] = "CONT", [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP",
+        [SIGTTIN] = "TTIN", [SIGTTOU] = "TTOU", [SIGURG] = "URG", [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ",
+        [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH", [SIGPOLL] = "POLL", [SIGPWR] = "PWR",
+        [SIGSYS] = "SYS",
+    };
+    bool named = number > 0 && (size_t)number < sizeof(names) / sizeof(names[0]) && names[number] != NULL;
+
+    return named ? names[number] : "?";
+}
+
+const char *
 report_reason(enum session_reason reason)
 {
     static const char *const names[] = { "exited", "signaled", "timeout", "memory", "cancelled", "refused" };
@@ -158,9 +175,7 @@ report_object(const struct session *s, const struct session_result *r, bool capt
     json_object_set_new(o, "engine", json_string(r->engine));
     json_object_set_new(o, "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null());
     json_object_set_new(o, "signal",
-                        r->signal != 0
-                            ? json_sprintf("SIG%s", sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?")
-                            : json_null());
+                        r->signal != 0 ? json_sprintf("SIG%s", report_signal(r->signal)) : json_null());
     json_object_set_new(o, "reason", json_string(report_reason(r->reason)));
     json_object_set_new(o, "timed_out", json_boolean(r->timed_out));
     json_object_set_new(o, "oom_killed", json_boolean(r->oom_killed));

@@ -116,12 +116,11 @@ open_report(const struct options *o, int *fd, struct err *err)
 static int
 execute(struct session *s, const struct options *o, struct err *err)
 {
-    struct session_result *r = calloc(1, sizeof(*r));
+    static struct session_result result;    /* large, and there is one */
+    struct session_result *r = &result;
     cleanup_close int report = -1;
     int code = -1;
 
-    if (r == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     s->io = choose_io(o);
     s->capture = o->json;
     s->quiet = o->quiet || o->json;
@@ -138,7 +137,6 @@ execute(struct session *s, const struct options *o, struct err *err)
     if ((code >= 0 || r->ran) && r->cow_id[0] != '\0' && !o->quiet && !o->json)
         fprintf(stderr, "cloche: changes are kept apart: `cloche diff %.12s`, then apply or discard\n", r->cow_id);
     session_result_free(r);
-    free(r);
     return code;
 }
 

@@ -103,5 +103,7 @@ const char *report_reason(enum session_reason reason);
 /* "2026-11-21T09:05:00.123Z" */
 struct report_time { char text[48]; };
 struct report_time report_time(const struct timespec *when);
+/* "KILL" for SIGKILL; "?" for a number without a name (a real-time signal). */
+const char *report_signal(int number);
 
 #endif

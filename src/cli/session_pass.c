@@ -140,7 +140,7 @@ pass_sent(const int fds[3])
 int
 pass_copy(struct copy *c, struct err *err)
 {
-    char chunk[65536];
+    static char chunk[65536];   /* not on the stack: only what is read costs memory */
 
     while (c->from >= 0) {
         ssize_t n = read(c->from, chunk, sizeof(chunk));

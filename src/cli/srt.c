@@ -236,8 +236,7 @@ exit_code(const struct session_result *r)
     if (r->signal == 2 || r->signal == 15)
         return 0;
     if (r->signal != 0) {
-        fprintf(stderr, "Process killed by signal: SIG%s\n",
-                sigabbrev_np(r->signal) != NULL ? sigabbrev_np(r->signal) : "?");
+        fprintf(stderr, "Process killed by signal: SIG%s\n", report_signal(r->signal));
         return 1;
     }
     return r->exit_code;
@@ -248,19 +247,17 @@ run(struct policy *p, const struct srt_args *a, int control_fd)
 {
     const char *const shell[] = { "bash", "-c", a->command, NULL };
     struct session s = { .policy = p, .argv = a->command != NULL ? shell : a->words, .control_fd = control_fd };
-    struct session_result *r = calloc(1, sizeof(*r));
+    static struct session_result result;    /* large, and there is one */
+    struct session_result *r = &result;
     struct err err = ERR_INIT;
     int code = 1;
 
-    if (r == NULL)
-        return 1;
     s.io = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? SESSION_PTY : SESSION_PASS;
     if (session_run(&s, r, &err) == 0)
         code = exit_code(r);
     else
         fprintf(stderr, "Error: %s\n%s%s[%s]\n", err.msg, err.hint, err.hint[0] != '\0' ? " " : "", err.code);
     session_result_free(r);
-    free(r);
     return code;
 }
 

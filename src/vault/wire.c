@@ -79,7 +79,9 @@ vault_send(int socket, const struct buf *frame, int fd)
     return n == (ssize_t)frame->n ? 0 : -1;
 }
 
-/* The one descriptor of @m, if it has one and only one; all others are closed. */
+/* The one descriptor of @m, if it has one and only one; all others are closed. musl's CMSG_NXTHDR mixes signs. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 static int
 passed(struct msghdr *m, bool *more)
 {
@@ -102,6 +104,7 @@ passed(struct msghdr *m, bool *more)
     }
     return found;
 }
+#pragma GCC diagnostic pop
 
 int
 vault_receive(int socket, uint8_t *p, struct frame *f, int *fd, int flags)

@@ -69,7 +69,8 @@ is_fs(const char *path, long magic)
 static uint64_t
 read_value(int dir, const char *file, const char *key)
 {
-    cleanup_buf struct buf text = BUF_INIT(16384);
+    uint8_t room[1024];
+    cleanup_buf struct buf text = BUF_INIT_IN(room, 16384);
     const char *at;
     uint64_t value;
     size_t n = 0;
@@ -368,7 +369,8 @@ void
 cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limits)
 {
     const struct cgroup_limits only_memory = { .memory = limits->memory };
-    cleanup_buf struct buf self = BUF_INIT(16384);
+    uint8_t room[1024];
+    cleanup_buf struct buf self = BUF_INIT_IN(room, 16384);
 
     if (limits->memory == 0 && limits->cpu_milli == 0 && (limits->pids == 0 || limits->pids_counted))
         return;

@@ -6,16 +6,12 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-#ifndef MOUNT_ATTR_NOSYMFOLLOW
-#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
-#endif
+#include "base/kernel.h"
 
 static int
 missing_or(struct err *err, const char *call, const char *kernel, const char *what)
@@ -48,19 +44,19 @@ attr_bits(unsigned flags)
 int
 mnt_new(const char *fstype, const struct mnt_option *options, size_t n, unsigned flags, struct err *err)
 {
-    cleanup_close int fs = (int)syscall(SYS_fsopen, fstype, FSOPEN_CLOEXEC);
+    cleanup_close int fs = kernel_fsopen(fstype);
     int fd;
 
     if (fs < 0)
         return missing_or(err, "fsopen", "5.2", fstype);
     for (size_t i = 0; i < n; i++) {
         unsigned cmd = options[i].value != NULL ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
-        if (syscall(SYS_fsconfig, fs, cmd, options[i].key, options[i].value, 0) < 0)
+        if (kernel_fsconfig(fs, cmd, options[i].key, options[i].value, 0) < 0)
             return err_sys(err, errno, "wall.mount", "%s: option %s", fstype, options[i].key);
     }
-    if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+    if (kernel_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(err, errno, "wall.mount", "%s: create", fstype);
-    fd = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, (unsigned)attr_bits(flags));
+    fd = kernel_fsmount(fs, (unsigned)attr_bits(flags));
     if (fd < 0)
         return err_sys(err, errno, "wall.mount", "%s: fsmount", fstype);
     return fd;
@@ -74,14 +70,14 @@ mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct err *e
     struct mount_attr attr = { .attr_set = attr_bits(flags), .propagation = MS_PRIVATE };
     cleanup_close int fd = -1;
 
-    fd = (int)syscall(SYS_open_tree, dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive | empty);
+    fd = kernel_open_tree(dirfd, path, OPEN_TREE_CLONE | recursive | empty);
     if (fd < 0)
         return missing_or(err, "open_tree", "5.2", "bind mount");
-    if (!(flags & MNT_AS_IS) && syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
+    if (!(flags & MNT_AS_IS) && kernel_mount_setattr(fd, "", AT_EMPTY_PATH | recursive, &attr) < 0)
         return missing_or(err, "mount_setattr", "5.12", "bind mount");
     if (userns >= 0) {
         struct mount_attr idmap = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)userns };
-        if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | recursive, &idmap, sizeof(idmap)) < 0)
+        if (kernel_mount_setattr(fd, "", AT_EMPTY_PATH | recursive, &idmap) < 0)
             return err_sys(err, errno, "wall.idmap", "the file system cannot be mounted with another owner");
     }
     return take_fd(&fd);
@@ -90,7 +86,7 @@ mnt_clone(int dirfd, const char *path, unsigned flags, int userns, struct err *e
 int
 mnt_attach(int tree, int target, struct err *err)
 {
-    if (syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+    if (kernel_move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
         return missing_or(err, "move_mount", "5.2", "attach");
     return 0;
 }
@@ -99,7 +95,7 @@ int
 mnt_attach_at(int tree, int dir, const char *name, struct err *err)
 {
     /* without MOVE_MOUNT_T_SYMLINKS a link in the place of @name is not followed */
-    if (syscall(SYS_move_mount, tree, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    if (kernel_move_mount(tree, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return missing_or(err, "move_mount", "5.2", "attach");
     return 0;
 }
@@ -110,7 +106,7 @@ mnt_protect(int mount_fd, unsigned flags, struct err *err)
     unsigned recursive = flags & MNT_RECURSIVE ? (unsigned)AT_RECURSIVE : 0;
     struct mount_attr attr = { .attr_set = attr_bits(flags) };
 
-    if (syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
+    if (kernel_mount_setattr(mount_fd, "", AT_EMPTY_PATH | recursive, &attr) < 0)
         return missing_or(err, "mount_setattr", "5.12", "mount attributes");
     return 0;
 }

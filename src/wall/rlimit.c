@@ -2,19 +2,19 @@
 #include "wall/rlimit.h"
 
 #include <errno.h>
-#include <sys/resource.h>
+
+#include "base/kernel.h"
 
 static int
 set_one(int resource, const char *name, uint64_t value, struct err *err)
 {
     struct rlimit now, want = { value, value };
 
-    /* glibc types the first argument as an enum in C; the cast keeps one helper for all of them */
-    if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+    if (kernel_prlimit(resource, NULL, &now) < 0)
         return err_sys(err, errno, "wall.rlimit", "read %s", name);
     if (now.rlim_max != RLIM_INFINITY && want.rlim_max > now.rlim_max)
         want.rlim_cur = want.rlim_max = now.rlim_max;
-    if (setrlimit((__rlimit_resource_t)resource, &want) < 0)
+    if (kernel_prlimit(resource, &want, NULL) < 0)
         return err_sys(err, errno, "wall.rlimit", "set %s", name);
     return 0;
 }

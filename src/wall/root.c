@@ -393,7 +393,7 @@ proc_pin(int proc, const char *const *names, size_t n, struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
         cleanup_close int tree = -1;
-        if (faccessat(proc, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        if (!io_present(proc, names[i]) && errno == ENOENT)
             continue;
         tree = mnt_clone(proc, names[i], MNT_RECURSIVE | MNT_RO, -1, err);
         if (tree < 0 || mnt_attach_at(tree, proc, names[i], err) < 0)

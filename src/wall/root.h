@@ -44,8 +44,10 @@ struct root_item {
     bool recursive;
     bool optional;              /* absent source: skip */
     bool holes;                 /* ROOT_MASK of a folder: places in it will be opened again */
+    bool mapped;                /* ROOT_FILE: @source is a mapping of the host's file, which the plan ends */
     mode_t mode;
     size_t size;                /* ROOT_FILE, ROOT_COVER: bytes of @source */
+    size_t turn;                /* its place in the order in which the plan was made */
 };
 
 struct root_plan {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/kernel.h"
 #include "workspace/apply_priv.h"
 #include "workspace/tree.h"
 
@@ -102,11 +103,10 @@ same_mount(int a, int b)
 {
     struct statx sa, sb;
 
-    return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, &sa) == 0 &&
-           statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, &sb) == 0 && (sa.stx_mask & STATX_MNT_ID) != 0 &&
-           (sb.stx_mask & STATX_MNT_ID) != 0 && sa.stx_mnt_id == sb.stx_mnt_id &&
-           sa.stx_dev_major == sb.stx_dev_major &&
-           sa.stx_dev_minor == sb.stx_dev_minor;
+    return kernel_statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, &sa) == 0 &&
+           kernel_statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, &sb) == 0 &&
+           (sa.stx_mask & STATX_MNT_ID) != 0 && (sb.stx_mask & STATX_MNT_ID) != 0 && sa.stx_mnt_id == sb.stx_mnt_id &&
+           sa.stx_dev_major == sb.stx_dev_major && sa.stx_dev_minor == sb.stx_dev_minor;
 }
 
 static int

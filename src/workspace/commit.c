@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/kernel.h"
 #include "workspace/apply_priv.h"
 #include "workspace/quote.h"
 #include "workspace/tree.h"
@@ -21,7 +22,7 @@ move_new(int from_dir, const char *from, int to_dir, const char *to)
 {
     struct stat st;
 
-    if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+    if (kernel_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
@@ -41,7 +42,7 @@ swap(int stage, uint32_t slot, int dir, const char *name)
 
     slot_name(fresh, 'n', slot);
     slot_name(old, 'o', slot);
-    if (renameat2(stage, fresh, dir, name, RENAME_EXCHANGE) == 0)
+    if (kernel_renameat2(stage, fresh, dir, name, RENAME_EXCHANGE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
@@ -214,7 +215,7 @@ undo_over(const struct step *s, int stage, int dir, const char *name)
         /* what came out goes back, even where it is not what was expected there */
         if (S_ISDIR(s->new_mode) && (s->new_mode & S_IRWXU) != S_IRWXU)
             (void)set_mode(dir, name, s->new_ino, (s->new_mode & 0777) | S_IRWXU);
-        r = renameat2(stage, fresh, dir, name, RENAME_EXCHANGE);
+        r = kernel_renameat2(stage, fresh, dir, name, RENAME_EXCHANGE);
     } else if (in_old != 0) {
         if (now == s->new_ino)
             r = move_new(dir, name, stage, fresh);

@@ -123,7 +123,7 @@ lock_take(struct cow_state *state, bool create, struct err *err)
 static bool
 lock_missing(struct cow_state *state, struct err *err)
 {
-    if (faccessat(state->state_fd, "lock", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+    if (io_present(state->state_fd, "lock") || errno != ENOENT)
         return false;
     return lock_take(state, true, err) == 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "workspace/store.h"
 #include "workspace/tree.h"
 
@@ -36,7 +37,7 @@ info_fill(int store, const char *id, struct cow_info *info)
     if (state.state_fd < 0 || fstat(state.state_fd, &st) < 0)
         return -1;
     info->busy = cow_busy(&state);
-    info->interrupted = !info->busy && faccessat(state.state_fd, "journal", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    info->interrupted = !info->busy && io_present(state.state_fd, "journal");
     info->created = st.st_ctim;
     if (meta_read(state.state_fd, &state, NULL) == 0) {
         info->created = state.created;

@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/kernel.h"
 
 #define KERNEL_NEEDED "Linux 5.11 (5.19 as root) with CONFIG_OVERLAY_FS"
 
@@ -18,7 +16,7 @@ static const char *const staging_places[] = { "/usr", "/var", "/tmp", "/etc" };
 int
 overlay_clone_idmapped(int fd, int idmap_userns, bool read_only, struct err *err)
 {
-    cleanup_close int tree = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    cleanup_close int tree = kernel_open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE);
     if (tree < 0)
         return err_sys(err, errno, "wall.overlay.clone", "cannot clone the mount of a copy-on-write layer");
 
@@ -29,7 +27,7 @@ overlay_clone_idmapped(int fd, int idmap_userns, bool read_only, struct err *err
         attr.attr_set |= MOUNT_ATTR_IDMAP;
         attr.userns_fd = (unsigned)idmap_userns;
     }
-    if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0) {
+    if (kernel_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0) {
         int saved = errno;
         if (idmap_userns < 0 || (saved != EINVAL && saved != EOPNOTSUPP && saved != ENOSYS))
             return err_sys(err, saved, "wall.overlay.clone", "cannot set the attributes of a copy-on-write layer");
@@ -84,18 +82,18 @@ dir_open(const struct overlay_dir *dir, const char *what, struct err *err)
 static int
 stage(const struct overlay_plan *plan, struct err *err)
 {
-    cleanup_close int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
-    if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
-        fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+    cleanup_close int context = kernel_fsopen("tmpfs");
+    if (context < 0 || kernel_fsconfig(context, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
+        kernel_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(err, errno, "wall.overlay.stage", "cannot make a staging tmpfs");
 
-    cleanup_close int stage_fd = fsmount(context, FSMOUNT_CLOEXEC, 0);
+    cleanup_close int stage_fd = kernel_fsmount(context, 0);
     if (stage_fd < 0)
         return err_sys(err, errno, "wall.overlay.stage", "cannot make a staging tmpfs");
 
     size_t i = 0;
     while (i < sizeof(staging_places) / sizeof(staging_places[0]) &&
-           move_mount(stage_fd, "", AT_FDCWD, staging_places[i], MOVE_MOUNT_F_EMPTY_PATH) < 0)
+           kernel_move_mount(stage_fd, "", AT_FDCWD, staging_places[i], MOVE_MOUNT_F_EMPTY_PATH) < 0)
         i++;
     if (i == sizeof(staging_places) / sizeof(staging_places[0]))
         return err_sys(err, errno, "wall.overlay.stage", "cannot attach a staging tmpfs");
@@ -106,7 +104,7 @@ stage(const struct overlay_plan *plan, struct err *err)
         if (trees[k] < 0)
             continue;
         if (mkdirat(stage_fd, names[k], 0700) < 0 ||
-            move_mount(trees[k], "", stage_fd, names[k], MOVE_MOUNT_F_EMPTY_PATH) < 0)
+            kernel_move_mount(trees[k], "", stage_fd, names[k], MOVE_MOUNT_F_EMPTY_PATH) < 0)
             return err_sys(err, errno, "wall.overlay.stage", "cannot attach the %s", names[k]);
     }
     return take_fd(&stage_fd);
@@ -137,8 +135,8 @@ set_layers(int context, const struct option *options, size_t n, bool by_fd)
         char path[32];
 
         snprintf(path, sizeof(path), "/proc/self/fd/%d", options[i].fd);
-        if (by_fd ? fsconfig(context, FSCONFIG_SET_FD, options[i].fd_key, NULL, options[i].fd) < 0
-                  : fsconfig(context, FSCONFIG_SET_STRING, options[i].path_key, path, 0) < 0)
+        if (by_fd ? kernel_fsconfig(context, FSCONFIG_SET_FD, options[i].fd_key, NULL, options[i].fd) < 0
+                  : kernel_fsconfig(context, FSCONFIG_SET_STRING, options[i].path_key, path, 0) < 0)
             return -1;
     }
     return 0;
@@ -150,21 +148,21 @@ mount_with(const struct option *layers, size_t n, bool by_fd, struct err *err)
     static const char *const settings[][2] = {
         { "redirect_dir", "nofollow" }, { "index", "off" }, { "metacopy", "off" },
     };
-    cleanup_close int context = fsopen("overlay", FSOPEN_CLOEXEC);
+    cleanup_close int context = kernel_fsopen("overlay");
 
     if (context < 0)
         return refuse(-1, errno, "fsopen overlay", err);
-    if (fsconfig(context, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0)
+    if (kernel_fsconfig(context, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0)
         return refuse(context, errno, "option userxattr", err);
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-        if (fsconfig(context, FSCONFIG_SET_STRING, settings[i][0], settings[i][1], 0) < 0)
+        if (kernel_fsconfig(context, FSCONFIG_SET_STRING, settings[i][0], settings[i][1], 0) < 0)
             return refuse(context, errno, settings[i][0], err);
     if (set_layers(context, layers, n, by_fd) < 0)
         return refuse(context, errno, "layers", err);
-    if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+    if (kernel_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return refuse(context, errno, "create", err);
 
-    int mount = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int mount = kernel_fsmount(context, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (mount < 0)
         return refuse(context, errno, "fsmount", err);
     return mount;

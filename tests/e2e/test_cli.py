@@ -1,4 +1,8 @@
 """The command line itself: help, version, and errors that name the value, the rule and the way out."""
+import re
+import struct
+import subprocess
+
 import pytest
 
 from helpers import requirement
@@ -25,7 +29,39 @@ def test_help_of_each_verb(cloche, verb):
 @pytest.mark.parametrize("words", [["version"], ["--version"]])
 def test_version(cloche, words):
     result = cloche(*words)
-    assert result.ok and any(c.isdigit() for c in result.out), result
+    assert result.ok and re.fullmatch(r"cloche \d+\.\d+\.\d+ \((musl|glibc)\)\n", result.out), result
+
+
+ET_DYN, PT_GNU_STACK, PT_GNU_RELRO, PF_X, PAGE = 3, 0x6474e551, 0x6474e552, 1, 4096
+
+
+def segments(program):
+    """(type of the ELF file, {segment type: (flags, address, size)}) of a 64-bit program."""
+    data = program.read_bytes()
+    (kind,), (table,), (count,) = (struct.unpack_from(form, data, at) for form, at in (("<H", 16), ("<Q", 32), ("<H", 56)))
+    rows = [struct.unpack_from("<IIQQQQQQ", data, table + 56 * i) for i in range(count)]
+    return kind, {row[0]: (row[1], row[3], row[6]) for row in rows}
+
+
+def test_the_running_program_is_hardened(cloche):
+    """Whatever library it is linked with: addresses are random, the stack is not code, relocated data is read-only."""
+    kind, table = segments(cloche.binary)
+    assert kind == ET_DYN and not table[PT_GNU_STACK][0] & PF_X, table
+    _, address, size = table[PT_GNU_RELRO]
+    running = cloche.popen("run", "--", "/bin/cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        running.stdin.write(b"x")
+        running.stdin.flush()
+        assert running.stdout.read(1) == b"x"
+        with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
+            mapped = [line.split() for line in maps]
+    finally:
+        running.communicate()
+    ranges = [(*(int(end, 16) for end in row[0].split("-")), row[1], row[-1]) for row in mapped]
+    base = min(begin for begin, _, _, name in ranges if name == str(cloche.binary))
+    begin, end = (base + address) // PAGE * PAGE, (base + address + size) // PAGE * PAGE
+    inside = [row for row in ranges if row[0] < end and row[1] > begin]
+    assert inside and not any("w" in rights for _, _, rights, _ in inside), inside
 
 
 def test_nothing_at_all_shows_help_and_fails(cloche):

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kernel.h"
 #include "base/str.h"
 
 #define FACT_FILE_MAX (1024 * 1024)
@@ -115,7 +115,7 @@ read_self(struct host_facts *out)
     out->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
     if (read_text("/proc/self/uid_map", text, sizeof(text)))
         out->init_userns = strstr(text, "4294967295") != NULL;
-    if (statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &sx) == 0)
+    if (kernel_statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &sx) == 0)
         out->chrooted = (sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0 &&
                         (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0;
 }

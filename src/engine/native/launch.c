@@ -62,13 +62,13 @@ launch_say(int go, char what, const int *fds, size_t n, struct err *err)
     if (n > 0) {
         struct cmsghdr *c;
         m.msg_control = control.bytes;
-        m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        m.msg_controllen = (socklen_t)CMSG_SPACE(n * sizeof(int));
         c = CMSG_FIRSTHDR(&m);
         if (c == NULL || n > GO_FDS_MAX)
             return err_set(err, ERR_LIMIT, "wall.go", "%zu descriptors for the child", n);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n * sizeof(int));
+        c->cmsg_len = (socklen_t)CMSG_LEN(n * sizeof(int));
         memcpy(CMSG_DATA(c), fds, n * sizeof(int));
     }
     return sendmsg(go, &m, MSG_NOSIGNAL) == 1 ? 0 : err_sys(err, errno, "wall.go", "tell the child");

@@ -102,7 +102,8 @@ random_id(char out[33], struct err *err)
 static bool
 is_hosts_root(void)
 {
-    cleanup_buf struct buf text = BUF_INIT(4096);
+    uint8_t room[512];
+    cleanup_buf struct buf text = BUF_INIT_IN(room, 4096);
     const char *p;
 
     if (io_read_file(AT_FDCWD, "/proc/self/uid_map", &text) < 0 || buf_nul(&text) < 0)

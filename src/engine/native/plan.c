@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@
 #include "wall/caps.h"
 
 /* --- arena: blocks that live as long as the plan ------------------------------------------------------------- */
+
+/* As a rule one is enough: a mapping of its own, of which only what is used costs memory. */
+#define BLOCK_SIZE ((size_t)256 * 1024)
 
 struct block {
     struct block *next;
@@ -31,7 +35,7 @@ arena_get(struct native_plan *plan, size_t n)
 
     n = (n + 15) & ~(size_t)15;
     if (b == NULL || b->size - b->used < n) {
-        size_t size = n > 32768 ? n : 32768;
+        size_t size = n > BLOCK_SIZE ? n : BLOCK_SIZE;
         b = malloc(sizeof(*b) + size);
         if (b == NULL)
             return NULL;
@@ -81,8 +85,9 @@ plan_item(struct native_plan *plan, enum root_op op, const char *source, const c
         err_hint(err, "use fewer or wider rules (a folder instead of its files)");
         return NULL;
     }
-    item = &plan->items[plan->n_items++];
-    *item = (struct root_item){ .op = op, .source = source, .dest = dest, .tree = -1, .mode = 0755 };
+    item = &plan->items[plan->n_items];
+    *item = (struct root_item){ .op = op, .source = source, .dest = dest, .tree = -1, .mode = 0755,
+                                .turn = plan->n_items++ };
     return item;
 }
 
@@ -118,7 +123,8 @@ plan_warn(struct native_plan *plan, const char *fmt, ...)
 static int
 own_host_id(uint32_t *out, struct err *err)
 {
-    cleanup_buf struct buf text = BUF_INIT(4096);
+    uint8_t room[512];
+    cleanup_buf struct buf text = BUF_INIT_IN(room, 4096);
     uint64_t inside, count;
     uint32_t random;
     struct str rest, word[3];
@@ -272,8 +278,8 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     plan->own_net = !plan->light && p->network.v != NETWORK_HOST;
     plan->capture = plan->own_net && p->network.v == NETWORK_ALLOWLIST;
     (void)policy_tcp_ports(p, plan->ports, &plan->n_ports, NULL);     /* policy_validate has counted them */
-    plan->items = calloc(PLAN_ITEMS_MAX, sizeof(*plan->items));
-    plan->rules = calloc(PLAN_RULES_MAX, sizeof(*plan->rules));
+    plan->items = arena_get(plan, PLAN_ITEMS_MAX * sizeof(*plan->items));
+    plan->rules = arena_get(plan, PLAN_RULES_MAX * sizeof(*plan->rules));
     if (plan->items == NULL || plan->rules == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     landlock_probe(&plan->landlock_support);
@@ -309,8 +315,12 @@ plan_free(struct native_plan *plan)
 {
     for (size_t i = 0; i < plan->n_trees; i++)
         close_fd(&plan->trees[i].fd);
-    for (size_t i = 0; i < plan->n_items; i++)
-        close_fd(&plan->items[i].tree);
+    for (size_t i = 0; i < plan->n_items; i++) {
+        struct root_item *item = &plan->items[i];
+        close_fd(&item->tree);
+        if (item->mapped)
+            munmap((void *)(uintptr_t)item->source, item->size);
+    }
     close_fd(&plan->root.host_tree);
     close_fd(&plan->overlay.lower.tree);
     close_fd(&plan->overlay.layers.tree);
@@ -320,8 +330,6 @@ plan_free(struct native_plan *plan)
     free(plan->denied_writes.v);
     free(plan->root_secrets.v);
     cow_close(&plan->cow);
-    free(plan->items);
-    free(plan->rules);
     free(plan->absent);
     free(plan->sockets);
     free(plan->env);

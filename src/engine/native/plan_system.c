@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "wall/capture.h"
 
 #define COPY_MAX    (64 * 1024)     /* bytes of a file that is copied instead of bound */
+#define MAP_MIN     (16 * 1024)     /* from here on mapping costs less than reading */
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static int
@@ -65,21 +67,29 @@ etc_file(struct native_plan *plan, const char *path, char *content, struct err *
     return 0;
 }
 
-/* A small file is copied: that is cheaper than one mount more, which costs when it is made and when it goes. */
+/* A small file is copied: that is cheaper than one mount more, which costs when it is made and when it goes. A larger
+ * one is only mapped here, for the child's write, which fails if the file is cut meanwhile; nothing else reads it. */
 static int
 etc_copy(struct native_plan *plan, const char *path, size_t size, struct err *err)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    char *text = fd >= 0 ? plan_room(plan, size + 1) : NULL;
+    bool large = fd >= 0 && size >= MAP_MIN;
+    void *map = large ? mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0) : MAP_FAILED;
+    bool mapped = map != MAP_FAILED;
+    char *text = mapped ? map : fd >= 0 ? plan_room(plan, size + 1) : NULL;
     struct root_item *item;
 
-    if (fd < 0 || (text != NULL && size > 0 && io_read_full(fd, text, size) < 0))
+    if (fd < 0 || (text != NULL && !mapped && size > 0 && io_read_full(fd, text, size) < 0))
         return 0;       /* not readable for us: not for the sandbox either */
     item = plan_item(plan, ROOT_FILE, text, text != NULL ? path : NULL, err);
-    if (item == NULL)
+    if (item == NULL) {
+        if (mapped)
+            munmap(map, size);
         return -1;
+    }
     item->mode = 0644;
     item->size = size;
+    item->mapped = mapped;
     return 0;
 }
 

@@ -239,12 +239,14 @@ lists(struct native_plan *plan, const struct policy *p, struct err *err)
     return 0;
 }
 
+/* At the same place the later one covers the earlier, as it was asked for. */
 static int
 by_destination(const void *a, const void *b)
 {
     const struct root_item *x = a, *y = b;
+    int order = strcmp(x->dest, y->dest);
 
-    return strcmp(x->dest, y->dest);
+    return order != 0 ? order : x->turn < y->turn ? -1 : x->turn > y->turn;
 }
 
 int

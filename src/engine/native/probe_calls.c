@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/kernel.h"
 #include "wall/landlock.h"
 #include "wall/ns.h"
 
@@ -176,20 +176,20 @@ serve_notification(struct feature_state *f, int listener)
     memset(&request, 0, sizeof(request));
     if (poll(&wait, 1, PROBE_CHILD_SECONDS * 1000) != 1 ||
         !probe_note(&f[FEATURE_USER_NOTIFY], "ioctl(SECCOMP_IOCTL_NOTIF_RECV)",
-                    ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request)))
+                    kernel_ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request)))
         return;
     memset(&add, 0, sizeof(add));
     add.id = request.id;
     add.srcfd = (uint32_t)listener;
     add.flags = SECCOMP_ADDFD_FLAG_SEND;
     if (probe_note(&f[FEATURE_ADDFD_SEND], "ioctl(SECCOMP_IOCTL_NOTIF_ADDFD)",
-                   ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add)))
+                   kernel_ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add)))
         return;
     memset(&answer, 0, sizeof(answer));
     answer.id = request.id;
     answer.error = -EPERM;
     probe_note(&f[FEATURE_USER_NOTIFY], "ioctl(SECCOMP_IOCTL_NOTIF_SEND)",
-               ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer));
+               kernel_ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer));
 }
 
 void

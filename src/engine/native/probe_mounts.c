@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kernel.h"
 
 #ifndef CLONE_NEWCGROUP
 #define CLONE_NEWCGROUP 0x02000000
@@ -127,7 +128,7 @@ try_devpts(struct feature_state *f)
     ptmx = openat(pts, "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (!probe_note(&f[FEATURE_DEVPTS], "open(ptmx)", ptmx))
         return;
-    probe_note(&f[FEATURE_DEVPTS], "ioctl(TIOCGPTN)", ioctl(ptmx, TIOCGPTN, &number));
+    probe_note(&f[FEATURE_DEVPTS], "ioctl(TIOCGPTN)", kernel_ioctl(ptmx, TIOCGPTN, &number));
 }
 
 /* The new mount API, in our own mount namespace. */
