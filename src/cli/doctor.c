@@ -9,9 +9,9 @@
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 
 const char *const doctor_not_here[] = {
-    "looking into TLS: rules by method or path, secrets put into requests; UDP and ports without a proxy request",
+    "HTTP/2 where TLS is opened, UDP, incoming connections; placeholders in files; registries of cargo and maven",
     "other engines: oci (crun, runc, runsc), docker, microvm, kubernetes, apple",
-    "a service: HTTP API, MCP, console, approvals, secrets, audit",
+    "a service: HTTP API, MCP, console, audit",
     "pausing on cgroup v1, snapshots and forks of a running sandbox",
     NULL,
 };

@@ -47,6 +47,7 @@ struct net {
     struct net_question questions[NET_QUESTIONS_MAX];
     json_int_t n_questions;             /* that there were: an id is never another question's */
     bool told;                          /* that there are questions */
+    bool warned;                        /* that a secret was on its way to a wrong place */
     int control_in;                     /* SRT's control descriptor; -1 */
     struct buf control_text;
     bool control_skip;                  /* the rest of a line that is too long */

@@ -27,6 +27,8 @@ net_ask_heard(struct net *n, const json_t *event)
 {
     uint64_t ms = (uint64_t)json_integer_value(json_object_get(event, "ms"));
 
+    if (!json_is_string(json_object_get(event, "host")) || !json_is_integer(json_object_get(event, "port")))
+        return;
     for (size_t i = 0; i < NET_QUESTIONS_MAX; i++) {
         if (n->questions[i].event != NULL)
             continue;

@@ -27,7 +27,8 @@ struct net_log {
     bool warned;
 };
 
-static const char *const fields[] = { "verdict", "via", "host", "port", "method", "rule", "reason", "by" };
+static const char *const fields[] = { "verdict", "via", "host", "port", "method", "rule", "reason", "by", "secret",
+                                     "level" };
 
 struct net_log *
 net_log_new(int dir, const char *id, struct session_result *r)

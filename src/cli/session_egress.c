@@ -36,6 +36,7 @@
 #define FDS          (1 + CAPTURE_LISTENERS + 2)    /* the control socket, the listeners, the names, the vault's edge */
 #define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
 #define FIRST_US     10000UL    /* until it is started again, doubled with each death */
+#define PARENT_PIECE 1024       /* bytes of a parent proxy's address, or of the list of hosts without one */
 #define SAY_S        5          /* for it to take a message */
 #define LAST_MS      3000       /* for it to say its last decisions */
 
@@ -105,15 +106,15 @@ say_vault(const struct net *n, struct err *err)
     return say(n->control, "V", 1, err);
 }
 
-/* In pieces: a list may be longer than a message. */
+/* In pieces: a list may be longer than a message; a URL is not (PROXY_URL_MAX). */
 static int
 say_parent(int control, char kind, const struct policy_string *text, struct err *err)
 {
-    char message[512];
+    char message[2 + PARENT_PIECE];
     size_t n = text->p != NULL ? strlen(text->p) : 0;
 
     for (size_t at = 0, take; at < n; at += take) {
-        take = n - at < sizeof(message) / 2 ? n - at : sizeof(message) / 2;
+        take = n - at < PARENT_PIECE ? n - at : PARENT_PIECE;
         message[0] = 'P';
         message[1] = kind;
         memcpy(message + 2, text->p + at, take);
@@ -259,6 +260,7 @@ note_decision(struct net *n, const json_t *entry)
     const char *host = json_string_value(json_object_get(entry, "host"));
     const char *rule = json_string_value(json_object_get(entry, "rule"));
     const char *reason = json_string_value(json_object_get(entry, "reason"));
+    const char *secret = json_string_value(json_object_get(entry, "secret"));
     const json_t *port = json_object_get(entry, "port");
     struct msg_denied d = { .count = 1, .op = "connect", .rule = rule != NULL ? rule : reason != NULL ? reason : "" };
     char target[320];
@@ -271,6 +273,11 @@ note_decision(struct net *n, const json_t *entry)
         snprintf(target, sizeof(target), "%s", host);
     d.target = target;
     session_note_denied(n->r, &d);
+    if (json_object_get(entry, "level") == NULL || secret == NULL || n->warned)
+        return;
+    session_warn(n->r, true, "the secret %s was on its way to %s, which is none of its places: refused (said once)",
+                 secret, target);
+    n->warned = true;
 }
 
 void

@@ -292,7 +292,12 @@ vault_new_edge(struct live *l, struct err *err)
         return err_sys(err, errno, "vault.control", "socketpair");
     l->vault_for_egress = pair[0];
     theirs = pair[1];
-    return send_frame(v, &b, frame_begin(&b, VAULT_EGRESS, 0, 0), theirs, err);
+    if (v->fd < 0)
+        err_set(err, ERR_SYSTEM, "vault.ended", "cloche-vault has ended, so nothing that needs it is opened any more");
+    else if (send_frame(v, &b, frame_begin(&b, VAULT_EGRESS, 0, 0), theirs, err) == 0)
+        return 0;
+    close_fd(&l->vault_for_egress);
+    return -1;
 }
 
 static int
@@ -317,11 +322,15 @@ start_all(struct live *l, struct err *err)
     return 0;
 }
 
+/* Plain HTTP is looked at without a vault. */
 static bool
-has_scope(const struct policy_list *hosts)
+looks_into_tls(const struct policy_list *hosts)
 {
+    struct host_pattern pattern;
+
     for (size_t i = 0; i < hosts->n; i++)
-        if (hosts->v[i].scope != NULL)
+        if (hosts->v[i].scope != NULL &&
+            (host_pattern_cloche(str_of(hosts->v[i].value), &pattern) != HOST_OK || pattern.port != 80))
             return true;
     return false;
 }
@@ -331,13 +340,15 @@ vault_start(struct live *l, struct err *err)
 {
     const struct policy *p = l->s->policy;
 
-    if (p->n_secrets == 0 && !has_scope(&p->allow_domains) && !has_scope(&p->deny_domains))
+    if (p->n_secrets == 0 && !looks_into_tls(&p->allow_domains) && !looks_into_tls(&p->deny_domains))
         return 0;
     l->vault = calloc(1, sizeof(*l->vault));
     if (l->vault == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     l->vault->fd = -1;
-    return start_all(l, err);
+    if (start_all(l, err) == 0)
+        return 0;
+    return p->n_secrets > 0 ? -1 : err_wrap(err, "rules about methods and paths need the vault's CA, to open TLS");
 }
 
 /* --- while it runs ------------------------------------------------------------------------------------------------ */

@@ -67,7 +67,7 @@ struct conn {
     bool any_request;           /* one came */
     bool failed;                /* ... and the server was not to be had: */
     struct answer failure;      /* the answer to the first request */
-    char failure_detail[256];
+    char failure_detail[256], failure_rule[256];
     struct inject inject;
     bool narrow;                /* of the request that waits for its secrets (exchange.h) */
     bool http;                  /* x lives: what is to be said to the client goes through it */

@@ -199,7 +199,8 @@ still_good(const struct conn *c, struct decide_verdict *out)
     decide(c->e->rules, &request, out);
     if (out->kind == DECIDE_DENY && !(conn_approved(c, &c->host, c->port) && out->rule.n == 0))
         return false;
-    if (c->next_address == 0)
+    /* addresses that are not this host's: none is dialled yet, or a parent's */
+    if (c->server.fd < 0 || c->parent != NULL || c->next_address == 0)
         return true;
     decide_address(c->e->rules, &c->addresses[c->next_address - 1], 1, c->port, out);
     return out->kind == DECIDE_ALLOW || (conn_approved(c, &c->host, c->port) && out->rule.n == 0);
@@ -217,9 +218,18 @@ leads_out(const struct conn *c)
     case CONN_TLS_UP:
     case CONN_TLS_DOWN:
     case CONN_RELAY: return true;
-    case CONN_EXCHANGE: return c->server.fd >= 0;
+    case CONN_EXCHANGE: return c->server.fd >= 0 || exchange_asks(&c->x);
     default: return false;
     }
+}
+
+static bool
+is_waited_for(const struct egress *e, uint32_t question)
+{
+    for (const struct conn *c = e->conns; c != NULL; c = c->next)
+        if (c->state == CONN_ASKING && c->question == question)
+            return true;
+    return false;
 }
 
 size_t
@@ -243,13 +253,13 @@ conn_judge_again(struct egress *e)
         conn_end(c);
         closed++;
     }
-    /* what is settled by a rule now is no question any more; those who waited are gone on already */
+    /* what is settled by a rule now is no question any more; those who waited have gone on already, or asked again */
     for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
         struct question *q = &e->questions[i];
         const struct decide_request request = { .via = DECIDE_CONNECT, .host = { q->host.name, q->host.n },
                                                 .port = q->port };
         struct decide_verdict verdict;
-        if (q->id == 0)
+        if (q->id == 0 || is_waited_for(e, q->id))
             continue;
         decide(e->rules, &request, &verdict);
         if (verdict.kind == DECIDE_ASK)

@@ -88,6 +88,7 @@ parent_connect(struct conn *c)
 
     c->state = CONN_PARENT;
     conn_patience(c, REPLY_MS);
+    buf_free(&c->reply);
     c->reply = (struct buf)BUF_INIT(REPLY_MAX);
     /* a fresh socket takes this */
     if (http1_write_request(&out, &r) < 0 ||

@@ -4,6 +4,7 @@
  * once, and carried like a tunnel: a beginning that names a host must name this one.
  */
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "egress/conn.h"
@@ -30,10 +31,14 @@ conn_port_arrived(struct conn *c)
     c->port = request.port = port_of(c->client.fd);
     if (c->held)
         request.host = (struct str){ c->host.name, c->host.n };
-    decide(c->e->rules, &request, &verdict);
-    if (verdict.kind == DECIDE_ALLOW && verdict.inspect)
-        return;     /* the requests in it are decided on, when it says what it is */
-    log_decision(c->e, &request, &verdict);
+    if (!conn_decide(c, &request, &verdict, conn_port_arrived))
+        return;
+    if (verdict.kind == DECIDE_ALLOW && verdict.inspect) {
+        /* the requests in it are decided on, when it says what it is */
+        if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
+            conn_end(c);
+        return;
+    }
     c->host = verdict.host;
     if (verdict.kind == DECIDE_ALLOW)
         conn_go(c, verdict.host.is_ip ? &c->meant : NULL);

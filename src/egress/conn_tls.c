@@ -80,6 +80,21 @@ accept_client(struct conn *c)
     accept_step(c);
 }
 
+/* Until the client asks for something, which may be after the rules were replaced: nothing of theirs is borrowed. */
+static void
+keep_failure(struct conn *c, const struct answer *answer)
+{
+    size_t n = answer->rule.n < sizeof(c->failure_rule) ? answer->rule.n : sizeof(c->failure_rule);
+
+    if (answer->rule.p != c->failure_rule && n > 0)
+        memcpy(c->failure_rule, answer->rule.p, n);
+    if (answer->detail != c->failure_detail)
+        snprintf(c->failure_detail, sizeof(c->failure_detail), "%s", answer->detail);
+    c->failure = *answer;
+    c->failure.rule = (struct str){ c->failure_rule, n };
+    c->failure.detail = c->failure_detail;
+}
+
 void
 tls_failed(struct conn *c, const struct answer *answer)
 {
@@ -87,9 +102,7 @@ tls_failed(struct conn *c, const struct answer *answer)
         conn_end(c);
         return;
     }
-    c->failure = *answer;
-    snprintf(c->failure_detail, sizeof(c->failure_detail), "%s", answer->detail);
-    c->failure.detail = c->failure_detail;
+    keep_failure(c, answer);
     c->failed = true;
     loop_drop(&c->e->loop, &c->server);
     accept_client(c);
@@ -108,8 +121,8 @@ bad_server(struct conn *c, bool slow)
                              .host = { c->host.name, c->host.n }, .port = c->port };
 
     note(c, reason, answer.detail);
-    snprintf(c->failure_detail, sizeof(c->failure_detail), "%s", answer.detail);
-    answer.detail = c->failure_detail;
+    keep_failure(c, &answer);       /* its detail goes with the server's end */
+    answer = c->failure;
     tls_drop_server(c);
     if (c->http)
         http_failed(c, &answer);

@@ -410,6 +410,8 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
     rule = find_allow(rules, request, &out->host, &inspect, &near);
     if (rule == NULL) {
         no_rule(rules, near, out);
+        /* a yes to the host is no yes to what a deny rule looks for in it */
+        out->inspect = out->kind == DECIDE_ASK && inspect && request->via != DECIDE_DNS;
         return;
     }
     by_rule(out, DECIDE_ALLOW, "allow-domain", rule);

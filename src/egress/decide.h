@@ -90,7 +90,7 @@ enum decide_kind { DECIDE_DENY = 0, DECIDE_ALLOW, DECIDE_ASK };
 
 struct decide_verdict {
     enum decide_kind kind;
-    bool inspect;               /* ALLOW only: a rule with a scope may concern it, so every request must be read and
+    bool inspect;               /* ALLOW and ASK: a rule with a scope may concern it, so every request must be read and
                                  * decided again with DECIDE_HTTP. Whoever cannot do that refuses the connection. Not
                                  * set for DNS and HTTP */
     bool narrow;                /* HTTP: for this host the rules look at more than the host: another request may be

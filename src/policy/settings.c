@@ -297,7 +297,7 @@ apply_dns(struct loader *l, const struct node *v, const struct key_rule *rule)
     if (v->n == 0)
         return 0;
     schema_fail(l, v, "policy.dns.not-yet", "name servers cannot be chosen in this release");
-    return err_hint(l->err, "leave it out: the sandbox has no network, or the host's with its name servers");
+    return err_hint(l->err, "leave it out: the host's are asked, for the names that rules allow");
 }
 
 static const struct excuse image_excuse = {
@@ -315,7 +315,8 @@ static const struct excuse registries_excuse = {
     "policy.network.not-yet", "hosts of registries are not listed here",
     "write network.registries: [npm, pypi], which asks the installed clients for them, or network.allow" };
 static const struct excuse network_on_excuse = {
-    "policy.network.not-yet", "reaching hosts by name is not in this release", "write enabled_by_default: false" };
+    "policy.network.not-yet", "a network that is open to all hosts is not a default here",
+    "write enabled_by_default: false and the hosts in network.allow, or \"network: host\"" };
 
 static int
 apply_browser(struct loader *l, const struct node *v, const struct key_rule *rule)

@@ -9,6 +9,7 @@ import pytest
 
 from helpers import requirement
 from helpers.internet import ECHO, HOST4, NO_PROXY_VARIABLES, SITE4, in_namespace
+from helpers.obedient import Obedient
 from helpers.scripted import read_head
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
@@ -241,3 +242,17 @@ def test_other_variables_do_not_matter(online, parent):
     online.cloche = online.bare.behind(*online.net.words, *words)
     result = online.run(["/usr/bin/env", *NO_PROXY_VARIABLES, "/usr/bin/curl", "-sS", f"http://{OK}/"])
     assert result.out == f"hello {OK} /\n" and not parent.heads, result
+
+
+def test_a_change_of_rules_leaves_what_goes_through_the_parent(online, tmp_path):
+    """The parent's address, which is none that a rule would open, is not the host's."""
+    parent = Parent(online.net)
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"network": {"allow": [OK, f"{OK}:{ECHO}"], "parent-proxy": {
+        "http": f"http://{'u' * 190}:{'p' * 60}@127.0.0.1:{parent.port}"}}}), encoding="ascii")
+    box = Obedient(online, allow=(), flags=["--settings", str(file)])
+    assert box.do("tunnel()") == "b'one'"
+    run = online.bare("net", "ls", "--json").json["runs"][0]["id"]
+    assert online.bare("net", "allow", run, "other.example.org").ok
+    assert box.do("[held[-1].sendall(b'two'), held[-1].recv(3)][1]") == "b'two'"
+    box.finish()
