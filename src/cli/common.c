@@ -1,6 +1,7 @@
 /* cli/common.c: see cli.h */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -119,6 +121,21 @@ store_folder(void)
     return geteuid() == 0 ? "/var/lib/cloche" : NULL;
 }
 
+/* For a caller without HOME (a service, a CI job): places for credentials are below it all the same. From the file
+ * alone, since a static program cannot ask the system's other sources. */
+static const char *
+home_of_user(void)
+{
+    static char home[PATH_MAX];
+    cleanup_file FILE *file = fopen("/etc/passwd", "re");
+    const struct passwd *entry;
+
+    while (file != NULL && (entry = fgetpwent(file)) != NULL)
+        if (entry->pw_uid == geteuid() && entry->pw_dir[0] == '/')
+            return snprintf(home, sizeof(home), "%s", entry->pw_dir) < (int)sizeof(home) ? home : NULL;
+    return NULL;
+}
+
 int
 cli_host(struct policy_host *host, struct err *err)
 {
@@ -130,7 +147,7 @@ cli_host(struct policy_host *host, struct err *err)
     if (cwd[0] != '/')
         return err_set(err, ERR_SYSTEM, "cli.cwd", "the working directory is not reachable from the root");
     host->cwd = cwd;
-    host->home = home != NULL && home[0] == '/' ? home : NULL;
+    host->home = home != NULL && home[0] == '/' ? home : home_of_user();
     host->state = state_dir_path(state, NULL) == 0 ? state : NULL;
     host->store = store_folder();
     host->memory_total = memory_total();

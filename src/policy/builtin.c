@@ -88,9 +88,6 @@ static const char *const env_deny_names[] = {
     "RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "OP_SERVICE_ACCOUNT_TOKEN", "OP_SESSION_*",
 };
 
-/* Of the vault's store, when it is not the folder above. */
-static const char *const store_files[] = { "/secrets", "/secrets.key" };
-
 int
 builtin_credentials(struct policy *p, const char *state, struct err *err)
 {
@@ -101,7 +98,7 @@ builtin_credentials(struct policy *p, const char *state, struct err *err)
     size_t n;
 
     list->from = from;
-    if (list_reserve(p, list, N(credential_places) + N(store_files) + 1, err) < 0)
+    if (list_reserve(p, list, N(credential_places) + 2, err) < 0)
         return -1;
     /* whoever reaches the sockets there answers for the owner; and what runs left there is the owner's */
     if (state != NULL && path_normalise(str_of(state), STR_LIT(""), false, normal, sizeof(normal), &n) == PATH_OK) {
@@ -110,6 +107,9 @@ builtin_credentials(struct policy *p, const char *state, struct err *err)
             return policy_no_memory(err);
         list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
     }
+    if (p->store != NULL)       /* the vault's, when it is not the folder above */
+        list->v[list->n++] =
+            (struct policy_entry){ .value = p->store, .written = p->store, .literal = true, .from = from };
     if (home.n == 0)
         return 0;
     below = home.n == 1 ? p->home : arena_join(p->arena, home, STR_LIT("/"));
@@ -117,12 +117,6 @@ builtin_credentials(struct policy *p, const char *state, struct err *err)
         return policy_no_memory(err);
     for (size_t i = 0; i < N(credential_places); i++) {
         char *path = arena_join(p->arena, str_of(below), str_of(credential_places[i]));
-        if (path == NULL)
-            return policy_no_memory(err);
-        list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
-    }
-    for (size_t i = 0; p->store != NULL && i < N(store_files); i++) {
-        char *path = arena_join(p->arena, str_of(p->store), str_of(store_files[i]));
         if (path == NULL)
             return policy_no_memory(err);
         list->v[list->n++] = (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };

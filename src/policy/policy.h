@@ -198,7 +198,7 @@ struct policy {
     enum policy_verb verb;                  /* as given to policy_init */
     char *home;                             /* the facts of struct policy_host that validation and `why` need */
     char *cwd;
-    char *store;
+    char *store;        /* of the vault: struct policy_host */
     uint64_t memory_total;
     void *arena;                            /* owns every string above */
 };

@@ -219,7 +219,7 @@ def test_the_sandbox_sees_a_placeholder_new_for_each_run(vault):
 def test_an_aws_credential_is_three_placeholders(vault):
     keep(vault, "aws", AWS + ":IQoJb3JpZ2luX2VjTOKENTOKEN", ("--binding", "aws"))
     result = inside(vault, "env", secret="aws", allow="s3.eu-west-1.amazonaws.com")
-    got = dict(line.split("=", 1) for line in result.out.splitlines() if line.startswith("AWS_"))
+    got = dict(line.split("=", 1) for line in result.out.splitlines() if line.startswith("AWS_") and "BUNDLE" not in line)
     assert set(got) == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}, result
     assert got["AWS_ACCESS_KEY_ID"].startswith("AKIA") and not set(got.values()) & set(AWS.split(":"))
 

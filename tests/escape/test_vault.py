@@ -192,3 +192,18 @@ def test_the_store_is_closed_wherever_it_lies(vault, view):
     assert result.ok and result.out.split() in (["closed", "closed"], ["0", "0"]), result
     opened = vault("run", *flags, "--allow-read", f"{where}/cloche/secrets", "--", places.PYTHON, "-I", "-c", code)
     assert opened.ok and opened.out.split()[0] not in ("closed", "0"), opened
+
+
+def test_the_store_is_neither_moved_nor_made_where_home_is_the_workspace(vault):
+    """What is behind a closed name must not be shown to the next run under another one; nor may a run leave a store."""
+    vault.env["XDG_DATA_HOME"] = str(vault.home / ".local" / "share")
+    code = ("mv .local x; mv .local/share x; mv .local/share/cloche x; mkdir -p .local/share; mkdir .local/share/cloche && echo made; "
+            "cat x/share/cloche/secrets.key x/cloche/secrets.key x/secrets.key; touch fine")
+    run = ("run", "--workspace", f"{vault.home}:rw", "--", "sh", "-c", code)
+    bare = vault(*run)
+    assert "made" not in bare.out and not (vault.home / ".local" / "share" / "cloche").exists(), bare
+    assert vault("secret", "set", "token", "--binding", "github", stdin=VALUE).ok
+    for _ in range(2):
+        result = vault(*run)
+        assert result.ok and not result.out and not (vault.home / "x").exists(), result
+    assert (vault.home / ".local" / "share" / "cloche" / "secrets.key").exists() and (vault.home / "fine").exists()

@@ -121,6 +121,9 @@ int plan_trust(struct native_plan *plan, const struct policy *p, struct err *err
 /* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 /* plan_protect.c, plan_closed.c, plan_light.c */
+/* The name guard keeps @name below @root, there or not, and the folders on the way to it from being moved away. @root
+ * lives as long as the plan. */
+int plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err);
 int plan_closed(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err);
 int plan_light(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_protect(struct native_plan *plan, const struct policy *p, struct err *err);

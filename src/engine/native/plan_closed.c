@@ -141,7 +141,8 @@ add_mask(struct native_plan *plan, const struct plan_tree *tree, const char *rel
     if (item == NULL)
         return -1;
     item->holes = holes;
-    return 0;
+    /* a mask holds its own name; its folders could be moved, and what lies behind it be shown to the next run */
+    return tree->writable && strchr(relative, '/') != NULL ? plan_guard_name(plan, tree->inside, relative, err) : 0;
 }
 
 static int

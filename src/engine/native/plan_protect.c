@@ -21,6 +21,7 @@
 #include "match/path.h"
 #include "wall/mnt.h"
 
+#define USUAL_STORE "/.local/share/cloche"    /* below home, where nothing says otherwise */
 #define OTHER_NAMES "a protected file has other names (hard links) and can be written where one of them can: %s/%s%s%s"
 #define OTHER_NAMES_MAX 256             /* files looked at in one protected folder */
 
@@ -38,8 +39,8 @@ inside_path(struct native_plan *plan, const struct plan_tree *tree, const char *
     return *relative == '\0' ? plan_printf(plan, "%s", tree->inside) : plan_printf(plan, "%s/%s", base, relative);
 }
 
-static int
-add_absent(struct native_plan *plan, const char *root, const char *name, struct err *err)
+int
+plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err)
 {
     struct plan_absent *bigger;
 
@@ -65,7 +66,7 @@ found_closed(void *ctx, const char *relative, struct err *err)
     if (*relative == '\0')
         return 0;
     /* the pin keeps what is there; the guard keeps its folders from being moved away from under it */
-    if (add_absent(c->plan, c->tree->inside, relative, err) < 0)
+    if (plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
     return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, path, err) != NULL ? 0 : -1;
 }
@@ -75,7 +76,7 @@ absent_closed(void *ctx, const char *relative, struct err *err)
 {
     struct closing *c = ctx;
 
-    return *relative != '\0' ? add_absent(c->plan, c->tree->inside, relative, err) : 0;
+    return *relative != '\0' ? plan_guard_name(c->plan, c->tree->inside, relative, err) : 0;
 }
 
 static int
@@ -140,7 +141,7 @@ found_protected(void *ctx, const char *relative, struct err *err)
     struct closing *c = ctx;
 
     warn_of_other_names(c, relative);
-    if (add_absent(c->plan, c->tree->inside, relative, err) < 0)
+    if (plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
     return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside_path(c->plan, c->tree, relative), err) != NULL
                ? 0 : -1;
@@ -167,7 +168,7 @@ protect_real(struct closing *c, const char *name, struct err *err)
         return found < 0 ? -1 : 0;
     path = plan_printf(c->plan, "%s%s", real, slash);
     return path == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
-                        : add_absent(c->plan, c->tree->inside, path, err);
+                        : plan_guard_name(c->plan, c->tree->inside, path, err);
 }
 
 /* `.git` as a file (a worktree's, a submodule's) says where git finds its hooks: a file in the place of a protected
@@ -203,11 +204,26 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
         bool plain = hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode);
 
         if (plain ? found_protected(&c, name, err) < 0
-                  : add_absent(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
+                  : plan_guard_name(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
                         protect_file_above(&c, name, err) < 0)
             return -1;
     }
     return expand_names(tree->fd, names, (unsigned)p->protect_depth.v - 1, found_protected, &c, err);
+}
+
+/* The vault's folder in a tree that the sandbox writes: one that is not there yet is not for the sandbox to make, for
+ * the next run would take its secrets, and its CA, for the owner's. */
+static int
+guard_store(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
+{
+    const char *const places[] = { p->store, p->home != NULL ? plan_printf(plan, "%s" USUAL_STORE, p->home) : NULL };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const char *below = places[i] != NULL ? expand_below(places[i], tree->host) : NULL;
+        if (below != NULL && below[0] != '\0' && plan_guard_name(plan, tree->inside, below, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int
@@ -246,7 +262,8 @@ close_secrets(struct native_plan *plan, const struct plan_tree *tree, struct err
     for (size_t i = 0; i < plan->root_secrets.n; i++) {
         const char *below = expand_below(plan->root_secrets.v[i].value, tree->host);
         if (below != NULL && below[0] != '\0' &&
-            plan_item(plan, ROOT_MASK, NULL, inside_path(plan, tree, below), err) == NULL)
+            (plan_item(plan, ROOT_MASK, NULL, inside_path(plan, tree, below), err) == NULL ||
+             (tree->writable && plan_guard_name(plan, tree->inside, below, err) < 0)))
             return -1;
     }
     return 0;
@@ -284,7 +301,7 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
         if (!tree->is_dir)
             continue;
         /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
-        if (tree->writable && protect_names(plan, p, tree, err) < 0)
+        if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0))
             return -1;
         if ((tree->writable || tree->cow) && close_writes(plan, p, tree, err) < 0)
             return -1;
