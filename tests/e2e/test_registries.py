@@ -60,7 +60,7 @@ def pypi(online, has_clients):
         online.net.pages[FILES, file] = ("application/octet-stream", wheel(name))
         online.net.pages[INDEX, f"/simple/{name}/"] = (
             "text/html", f'<html><body><a href="http://{FILES}{file}">{file[7:]}</a></body></html>'.encode())
-    online.cloche.env |= {"PIP_INDEX_URL": f"http://user:secret@{INDEX}/simple/", "PIP_TRUSTED_HOST": "ok.example.org",
+    online.cloche.env |= {"PIP_INDEX_URL": f"http://user:hunter2@{INDEX}/simple/", "PIP_TRUSTED_HOST": "ok.example.org",
                           "PIP_NO_CACHE_DIR": "1"}
     return online
 
@@ -82,14 +82,14 @@ def npm(online, has_clients):
 def test_pip_installs_from_a_private_index(pypi):
     hosts, shown = allowed(pypi.cloche, "--allow-registry", "pypi")
     assert hosts == {INDEX: "--allow-registry pypi", FILES: "--allow-registry pypi"}, shown
-    assert "secret" not in shown.out
+    assert "hunter2" not in shown.out
     pypi.net.requests.clear()
     code = ("env | grep PIP_; pip3 install --disable-pip-version-check --target /tmp/t "
             "--trusted-host ok.example.org --trusted-host second.example.org mine && "
             "PYTHONPATH=/tmp/t python3 -c 'import mine; print(mine.answer)'")
     result = pypi.run(["/bin/sh", "-c", code], allow=(), flags=["--allow-registry", "pypi", "--timeout", "5m"],
                       timeout=PATIENCE)
-    assert result.ok and result.out.endswith("42\n") and "secret" not in result.out, result
+    assert result.ok and result.out.endswith("42\n") and "hunter2" not in result.out, result
     assert {r["host"] for r in pypi.net.requests} == {INDEX, FILES}
 
 
