@@ -52,7 +52,7 @@ def every_way(host, port=80):
         try: print(name, f()[:70])
         except Exception as e: print(name, type(e).__name__, e)
     at = '' if port == 80 else ':%d' % port
-    line = lambda t, h: f'GET {t} HTTP/1.1\\r\\nHost: {h}\\r\\n\\r\\n'.encode('latin-1')
+    line = lambda t, h: f'GET {t} HTTP/1.1\\r\\nHost: {h}\\r\\n{CLOSE}\\r\\n'.encode('latin-1')
     way('absolute', lambda: talk(P, line(f'http://{lit}{at}/x', lit + at)))
     way('absolute, allowed Host', lambda: talk(P, line(f'http://{lit}{at}/x', 'ok.example.org')))
     def tunnel():
@@ -188,7 +188,7 @@ def test_strings_that_two_readers_read_differently(online, cases):
 def test_ports(online, port):
     code = f"""
 for t in ('http://ok.example.org:{port}/', 'http://ok.example.org:{port}'):
-    print(talk(P, b'GET ' + t.encode() + b' HTTP/1.1\\r\\nHost: ok.example.org\\r\\n\\r\\n')[:60])
+    print(talk(P, b'GET ' + t.encode() + b' HTTP/1.1\\r\\nHost: ok.example.org\\r\\nConnection: close\\r\\n\\r\\n')[:60])
 s, got = connect('ok.example.org:{port}'); print(got[:60], 'done')
 """
     result = online.python(code)
