@@ -35,8 +35,8 @@ HARMLESS = {"/v1/%c0%ae%c0%ae/"}        # overlong UTF-8: allowed as the bytes i
 
 ATTACK = """
 addresses = {'api': socket.gethostbyname('api.example.org')}
-def send(where, data):
-    try: return talk(where, data)[:60]
+def send(where, data, seconds=20):
+    try: return talk(where, data, seconds)[:60]
     except OSError as e: return repr(e).encode()
 """
 
@@ -50,7 +50,7 @@ def test_paths_that_are_closed_by_any_spelling(online, narrow, form):
     code = ATTACK + f"""
 for path in {PATHS!r}:
     raw = path.encode('latin-1')
-    line = b'GET %s HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n'
+    line = b'GET %s HTTP/1.1\\r\\nHost: api.example.org\\r\\nConnection: close\\r\\n\\r\\n'
     if {form!r} == 'transparent': answer = send((addresses['api'], 80), line % raw)
     elif {form!r} == 'absolute': answer = send(P, line % (b'http://api.example.org' + raw))
     else:
@@ -68,8 +68,9 @@ print(send((addresses['api'], 80), line % b'/v1/done'))
 def test_methods_that_are_closed(online, narrow):
     code = ATTACK + """
 for method in ('POST', 'get', 'Get', 'GETT', 'PUT', 'OPTIONS', 'TRACE', 'DELETE', 'CONNECT', 'GET\\t', 'G\\x00ET', ''):
-    send((addresses['api'], 80), f'{method} /v1/x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n'.encode())
-    send(P, f'{method} http://api.example.org/v1/x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n'.encode())
+    rest = f'HTTP/1.1\\r\\nHost: api.example.org\\r\\n{CLOSE}\\r\\n'
+    send((addresses['api'], 80), f'{method} /v1/x {rest}'.encode())
+    send(P, f'{method} http://api.example.org/v1/x {rest}'.encode())
 print('done')
 """
     result = narrow(code)
@@ -82,14 +83,14 @@ def test_a_second_request_behind_an_allowed_one(online, narrow):
 good = b'GET /v1/a HTTP/1.1\\r\\nHost: api.example.org\\r\\n'
 bad = b'GET /v1/secret HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n'
 where = (addresses['api'], 80)
-send(where, good + b'\\r\\n' + bad)
-send(where, good + b'Content-Length: %d\\r\\n\\r\\n' % len(bad) + bad + bad)
-send(where, good + b'Transfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad)
-send(where, good + b'Content-Length: 0\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad)
-send(where, b'GET /v1/secret HTTP/1.1\\r\\nHost: ok.example.org\\r\\n\\r\\n')
-send((socket.gethostbyname('ok.example.org'), 80), bad)
-send(P, b'GET http://ok.example.org/x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad)
-send(P, b'GET http://api.example.org/v1/b HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad)
+send(where, good + b'\\r\\n' + bad, 1)
+send(where, good + b'Content-Length: %d\\r\\n\\r\\n' % len(bad) + bad + bad, 1)
+send(where, good + b'Transfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad, 1)
+send(where, good + b'Content-Length: 0\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad, 1)
+send(where, b'GET /v1/secret HTTP/1.1\\r\\nHost: ok.example.org\\r\\n\\r\\n', 1)
+send((socket.gethostbyname('ok.example.org'), 80), bad, 1)
+send(P, b'GET http://ok.example.org/x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad, 1)
+send(P, b'GET http://api.example.org/v1/b HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad, 1)
 print('done')
 """
     result = narrow(code)
@@ -104,10 +105,10 @@ def test_tls_does_not_go_around_a_rule_about_paths(online, narrow):
 for host in ('api.example.org', 'ok.example.org'):
     for path in ('/v1/secret', '/v1/secret/x', '/v1//secret'):
         try:
-            s = tls(dial(socket.gethostbyname(host), 443), host); s.sendall(get(host, path)); drain(s)
+            s = tls(dial(socket.gethostbyname(host), 443), host); s.sendall(get(host, path, CLOSE)); drain(s)
         except OSError as e: print(type(e).__name__)
         try:
-            s, head = connect(host + ':443'); s = tls(s, host); s.sendall(get(host, path)); drain(s)
+            s, head = connect(host + ':443'); s = tls(s, host); s.sendall(get(host, path, CLOSE)); drain(s)
         except OSError as e: print(type(e).__name__)
 print('done')
 """
