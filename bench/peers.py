@@ -40,36 +40,60 @@ def cloche(path, flags=(), name='cloche'):
     return Peer(name, argv, first_line(path, 'version'))
 
 
-def bubblewrap():
+def bubblewrap(root):
+    """The same root in the cheapest way it knows: one folder for /etc, plain directories of its own tmpfs."""
+    words = []
+    for source in ('/usr', '/opt'):
+        words += ['--ro-bind', source, source] if source in root.binds else []
+    for path, target in root.links.items():
+        words += ['--symlink', target, path]
+    words += ['--ro-bind', root.etc, '/etc']
+    for source in root.binds:
+        words += ['--ro-bind', source, source] if source.startswith('/etc/') else []
+    words += ['--proc', '/proc', '--dev', '/dev']
+    for path in root.masked_files:
+        words += ['--ro-bind', '/dev/null', path]
+    for path in root.masked_folders:
+        words += ['--ro-bind', root.empty, path]
+    for path in (*root.folders, '/home/agent', '/var/tmp'):
+        words += ['--dir', path]
+    return bwrap('bubblewrap', words)
+
+
+def small_bubblewrap():
+    """What is often written by hand: no more of /etc than programs need to start."""
+    words = ['--ro-bind', '/usr', '/usr']
+    for name in SYSTEM_LINKS:
+        words += ['--symlink', os.readlink(f'/{name}'), f'/{name}'] if os.path.islink(f'/{name}') else []
+    return bwrap('bubblewrap, small root', [
+        *words, '--ro-bind', '/etc/alternatives', '/etc/alternatives', '--ro-bind', '/etc/ld.so.cache',
+        '/etc/ld.so.cache', '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/home/agent',
+        '--tmpfs', '/workspace'])
+
+
+def bwrap(name, root):
     path = shutil.which('bwrap')
     if path is None:
         return None
-    links = [word for name in SYSTEM_LINKS if os.path.islink(f'/{name}')
-             for word in ('--symlink', os.readlink(f'/{name}'), f'/{name}')]
 
     def argv(command, binds=()):
-        words = [path, '--unshare-all', '--new-session', '--die-with-parent', '--ro-bind', '/usr', '/usr', *links,
-                 '--ro-bind', '/etc/alternatives', '/etc/alternatives',
-                 '--ro-bind', '/etc/ld.so.cache', '/etc/ld.so.cache',
-                 '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/home/agent',
-                 '--setenv', 'HOME', '/home/agent']
-        if not any(destination == '/workspace' for _, destination, _ in binds):
-            words += ['--tmpfs', '/workspace']
+        words = [path, '--unshare-all', '--new-session', '--die-with-parent', *root, '--setenv', 'HOME', '/home/agent']
         for source, destination, writable in binds:
             words += ['--bind' if writable else '--ro-bind', source, destination]
         return [*words, '--chdir', '/workspace', '--', *command]
-    return Peer('bubblewrap', argv, first_line(path, '--version'))
+    return Peer(name, argv, first_line(path, '--version'))
 
 
-def oci_bundle(place, runtime):
-    """A bundle whose root is the same: read-only /usr, /proc, /dev, tmpfs; every namespace; no capabilities."""
+def oci_bundle(place, runtime, root):
+    """A bundle whose root is the same, /etc in the bundle itself; every namespace; no capabilities."""
     bundle = os.path.join(place, f'bundle-{runtime}')
     rootfs = os.path.join(bundle, 'rootfs')
-    for name in ('usr', 'proc', 'dev', 'tmp', 'workspace', 'home/agent', 'etc'):
-        os.makedirs(os.path.join(rootfs, name))
-    for name in SYSTEM_LINKS:
-        if os.path.islink(f'/{name}'):
-            os.symlink(os.readlink(f'/{name}'), os.path.join(rootfs, name))
+    for path in ('/proc', '/dev', '/home/agent', '/var/tmp', *root.folders, *root.binds):
+        if not path.startswith('/etc/'):
+            os.makedirs(rootfs + path, exist_ok=True)
+    shutil.copytree(root.etc, os.path.join(rootfs, 'etc'), symlinks=True)
+    for path, target in root.links.items():
+        os.symlink(target, rootfs + path)
     tmpfs = ['nosuid', 'nodev', 'mode=755']
     config = {
         'ociVersion': '1.0.2',
@@ -84,23 +108,24 @@ def oci_bundle(place, runtime):
             {'destination': '/dev', 'type': 'tmpfs', 'source': 'tmpfs', 'options': ['nosuid', 'mode=755']},
             {'destination': '/dev/pts', 'type': 'devpts', 'source': 'devpts',
              'options': ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620']},
-            {'destination': '/usr', 'type': 'bind', 'source': '/usr', 'options': ['rbind', 'ro', 'nosuid', 'nodev']},
+            *[{'destination': path, 'type': 'bind', 'source': path, 'options': ['rbind', 'ro', 'nosuid', 'nodev']}
+              for path in root.binds],
             *[{'destination': d, 'type': 'tmpfs', 'source': 'tmpfs', 'options': tmpfs}
               for d in ('/tmp', '/home/agent', '/workspace')],
         ],
         'linux': {'namespaces': [{'type': kind} for kind in ('pid', 'network', 'ipc', 'uts', 'mount', 'cgroup')],
-                  'maskedPaths': ['/proc/kcore', '/proc/keys'], 'readonlyPaths': ['/proc/sys']},
+                  'maskedPaths': [*root.masked_files, *root.masked_folders], 'readonlyPaths': ['/proc/sys']},
     }
     with open(os.path.join(bundle, 'config.json'), 'w', encoding='utf-8') as f:
         json.dump(config, f)
     return bundle
 
 
-def oci(name, place):
+def oci(name, place, root):
     path = shutil.which(name, path=os.environ['PATH'] + ':/usr/sbin:/sbin')
     if path is None:
         return None
-    bundle = oci_bundle(place, name)
+    bundle = oci_bundle(place, name, root)
     words = [path, '--root', os.path.join(place, f'state-{name}'), 'run', '--bundle', bundle, 'bench-%N']
     before, note = [], ''
     if name == 'crun' and os.path.isdir('/sys/fs/cgroup/unified'):

@@ -27,9 +27,11 @@ HOW = '''
 * Three shapes: **spaced** (one every 100 ms, the machine at rest in between), **closed** (one after the other),
   **burst** (100 at once on all cores; each is timed from the beginning of the burst).
 * Peers are interleaved round by round; a ratio is the median of the rounds' own ratios, so a noisy minute hits both.
-* bubblewrap, crun and runc get an equal root: read-only `/usr`, `/proc`, a small `/dev`, tmpfs `/tmp`, home and
-  `/workspace`, all namespaces. They install **no** system call filter, Landlock rules or cgroup limits of their own
-  here; cloche does. firejail and srt have no such setting and see the host's tree.
+* bubblewrap, crun and runc get an equal root, taken from a sandbox of cloche: the same read-only folders, the same
+  `/etc`, the same hidden parts of `/proc`, a small `/dev`, writable `/tmp`, home and `/workspace`, all namespaces; each
+  in the cheapest way it has (`/etc` is one folder made beforehand, which cloche makes anew each time). **small root**
+  is bubblewrap without most of `/etc`, `/opt` and the hidden parts. They install **no** system call filter, Landlock
+  rules or cgroup limits of their own here; cloche does. firejail and srt have no such setting and see the host's tree.
 * Work inside is timed inside, so a start does not count. "bare" works on a tmpfs, as "cloche" and "bubblewrap" do in
   their own `/tmp`; "bound folder" is one writable folder of the host's disk at `/workspace`, where cloche has the name
   guard on that protects absent names, and is compared with "bare, folder" in the same place.
@@ -116,6 +118,7 @@ def start_table(results, missing):
 
 
 def verdict(results, who):
+    small = results.get('bubblewrap, small root')
     if 'bubblewrap' not in results or 'spaced' not in results.get('cloche', {}):
         return f'* As {who}: no comparison (cloche or bubblewrap did not run).'
     lines = []
@@ -129,6 +132,9 @@ def verdict(results, who):
             p50 = results['cloche'][shape]['p50']
             judged = 'met' if p50 <= B1_MS else '**missed**'
             text += f' p50 {number(p50)} ms; the budget of {B1_MS:.0f} ms is {judged}.'
+        beside = small and ratio(results['cloche'], small, shape)
+        if beside:
+            text += f' ({beside:.2f} × bubblewrap with the small root.)'
         lines.append(text)
     return '\n'.join(lines)
 

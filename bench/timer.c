@@ -26,6 +26,7 @@
 
 #define COUNT_MAX 100000
 #define ARG_MAX_BYTES 4096
+#define ARGUMENTS_MAX 250
 #define LEFTOVER_S 10           /* a peer that leaves something running for good is an error */
 
 extern char **environ;
@@ -55,7 +56,7 @@ static char **
 numbered(char **argv)
 {
     static char text[ARG_MAX_BYTES];
-    static char *out[64];
+    static char *out[ARGUMENTS_MAX + 1];
     char *hole, *p = text;
     size_t i;
 
@@ -73,7 +74,7 @@ numbered(char **argv)
         p += n + 1;
     }
     if (argv[i] != NULL)
-        fail("more than 63 arguments", E2BIG);
+        fail("too many arguments", E2BIG);
     out[i] = NULL;
     return out;
 }
