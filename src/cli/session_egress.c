@@ -38,6 +38,7 @@
 #define FIRST_US     10000UL    /* until it is started again, doubled with each death */
 #define PARENT_PIECE 1024       /* bytes of a parent proxy's address, or of the list of hosts without one */
 #define SAY_S        5          /* for it to take a message */
+#define START_MS     30000      /* for it to be there */
 #define LAST_MS      3000       /* for it to say its last decisions */
 
 static _Noreturn void
@@ -165,6 +166,49 @@ watch(const struct net *n, int fd)
     return epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+/* What kept it from starting, in its own words. */
+static int
+refusal(const json_t *event, struct err *err)
+{
+    static const char *const codes[] = { "egress.trust", "egress.tls" };
+    const char *said = json_string_value(json_object_get(event, "code")), *code = "egress.start";
+    const char *why = json_string_value(json_object_get(event, "error"));
+    const char *hint = json_string_value(json_object_get(event, "hint"));
+
+    for (size_t i = 0; said != NULL && i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(said, codes[i]) == 0)
+            code = codes[i];
+    err_set(err, ERR_SYSTEM, code, "cloche-egress: %s", why != NULL ? why : "it cannot start");
+    return hint != NULL && hint[0] != '\0' ? err_hint(err, "%s", hint) : -1;
+}
+
+/* Where TLS is opened, certificates have to be found and read first, and a run in which that fails is refused: its
+ * first word says so. Other runs do not wait for it. */
+static int
+hear_first(struct net *n, struct err *err)
+{
+    struct pollfd p = { .fd = n->control, .events = POLLIN };
+    char message[ENTRY_MAX];
+    ssize_t size;
+    const char *event;
+    json_t *entry;
+    int r;
+
+    do
+        r = poll(&p, 1, START_MS);
+    while (r < 0 && errno == EINTR);
+    if (r == 0)
+        return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress did not start within %d s", START_MS / 1000);
+    size = recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+    if (size <= 0)
+        return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress ended before it had started");
+    entry = json_loadb(message, (size_t)size, JSON_REJECT_DUPLICATES, NULL);
+    event = json_string_value(json_object_get(entry, "event"));
+    r = event != NULL && strcmp(event, "failed") == 0 ? refusal(entry, err) : 0;
+    json_decref(entry);
+    return r;
+}
+
 static int
 start(struct net *n, struct err *err)
 {
@@ -223,7 +267,7 @@ net_start(struct live *l, struct err *err)
         watch(n, n->timer) < 0)
         return err_sys(err, errno, "egress.start", "descriptors");
     net_arm(n);
-    if (start(n, err) < 0)
+    if (start(n, err) < 0 || (l->vault != NULL && hear_first(n, err) < 0))
         return -1;
     /* a file cannot be waited for, and need not be */
     if (n->control_in >= 0 && watch(n, n->control_in) < 0)
@@ -285,6 +329,7 @@ net_heard(struct net *n, const char *message, size_t size)
 {
     json_t *entry = json_loadb(message, size, JSON_REJECT_DUPLICATES, NULL);
     const char *event = json_string_value(json_object_get(entry, "event"));
+    struct err err = ERR_INIT;
 
     if (event == NULL) {
         note_decision(n, entry);
@@ -298,6 +343,9 @@ net_heard(struct net *n, const char *message, size_t size)
         net_ask_over(n, entry);
     } else if (strcmp(event, "rules") == 0) {
         net_rules_heard(n, entry);
+    } else if (strcmp(event, "failed") == 0) {
+        (void)refusal(entry, &err);
+        session_warn(n->r, true, "%s [%s]", err.msg, err.code);
     }
     json_decref(entry);
 }

@@ -3,12 +3,12 @@
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
  * order of wall/capture.h (/dev/null where there is none), after them the file in which names have their addresses
  * (fake.h), and the vault's socket or /dev/null. The supervisor says "S" when its rules are in the SRT dialect, the
- * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault, with
- * "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to be
- * asked about, then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when
- * one of them is none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing
- * opens. When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided,
- * so that it is in the log, and not carried.
+ * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault,
+ * with "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to
+ * be asked about, then "G", and hears {"event": "up"}, or "failed" with the reason. Later it may say "R" and another
+ * set up to "G", which replaces the rules as a whole or, when one of them is none, not at all; and "Y" or "N" with a
+ * question's number. Its end is ours: connections close, nothing opens. When only its writing side ends, the sandbox
+ * has ended: what still waits in the listeners' queues is decided, so that it is in the log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -230,7 +230,24 @@ set_up(struct egress *e, struct err *err)
     if (confine(err) < 0)
         return -1;
     /* from here on there is nothing to say that the supervisor does not hear over the control socket */
-    return null < 0 || dup3(null, STDERR_FILENO, O_CLOEXEC) < 0 ? err_sys(err, errno, "egress.stderr", "/dev/null") : 0;
+    if (null < 0 || dup3(null, STDERR_FILENO, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "egress.stderr", "/dev/null");
+    log_say(e, json_pack("{s:s}", "event", "up"));
+    return 0;
+}
+
+/* The supervisor tells it to a person; when it cannot hear it, we do. */
+static void
+say_failed(const struct err *err)
+{
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "event", "failed", "error", err->msg, "code", err->code, "hint",
+                          err->hint);
+    char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+
+    if (text == NULL || send(FD_CONTROL, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        fprintf(stderr, "cloche-egress: %s [%s]\n", err->msg, err->code);
+    free(text);
+    json_decref(o);
 }
 
 static int
@@ -272,7 +289,7 @@ main(void)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     r = set_up(&egress, &err) < 0 ? -1 : serve(&egress, &err);
     if (r < 0)
-        fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);
+        say_failed(&err);
     vault_end_close(&egress);
     resolver_free(egress.resolver);
     buf_free(&egress.parents.no_proxy);

@@ -175,6 +175,30 @@ def test_extra_ca_that_is_none(online, tmp_path):
     assert not result.ok and "engine.trust" in result.err, result
 
 
+@pytest.mark.parametrize("bundle,code", [
+    (None, "engine.trust"), ("", "engine.trust"), ("nonsense\n", "egress.trust"),
+    ("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "egress.trust"),
+], ids=["none", "empty", "nonsense", "broken"])
+def test_a_host_without_certificates(vaulted, tmp_path, bundle, code):
+    """Nothing could be checked, so the run is refused before its command starts, and says what is missing."""
+    vaulted.secret()
+    (tmp_path / "bundle").write_text(bundle or "", encoding="ascii")
+    hide = f"mount --bind {tmp_path}/bundle {os.path.realpath(BUNDLE)}" if bundle is not None else \
+        "for d in /etc/ssl /etc/pki; do test ! -d $d || mount -t tmpfs none $d || exit 1; done"
+    vaulted.online.cloche = vaulted.online.bare.behind(*vaulted.net.words, "unshare", "--mount", "sh", "-c",
+                                                       f'{hide} && exec "$@"', "sh")
+    result = vaulted.sh("echo ran")
+    assert result.code == 125 and not result.out and f"[{code}]" in result.err, result
+    assert "again" not in result.err and (bundle == "" or "package ca-certificates" in result.err), result
+
+
+def test_a_file_that_holds_no_certificate(vaulted, tmp_path):
+    (tmp_path / "text.pem").write_text("not one\n", encoding="ascii")
+    result = vaulted.secret().run(["/bin/echo", "ran"], flags=["--extra-ca", str(tmp_path / "text.pem")])
+    assert result.code == 125 and not result.out and "[egress.trust]" in result.err, result
+    assert str(tmp_path / "text.pem") in result.err, result
+
+
 # --- places --------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("place,words,where", [

@@ -36,7 +36,7 @@ plan_trust(struct native_plan *plan, const struct policy *p, struct err *err)
         return 0;
     if (trust_bundle() == NULL) {
         err_set(err, ERR_UNSUPPORTED, "engine.trust", "this host has no bundle of trusted certificates");
-        return err_hint(err, "install the package ca-certificates");
+        return err_hint(err, "it comes with the package ca-certificates");
     }
     bundle = plan_printf(plan, "%s", trust_bundle());
     if (bundle == NULL || add_file(&all, bundle, err) < 0)
