@@ -93,6 +93,7 @@ class Site(http.server.BaseHTTPRequestHandler):
     def setup(self):
         super().setup()
         self.kept = bytearray()
+        self.server.net.open.append(self.connection)
         self.rfile = io.BufferedReader(Tap(self.connection, self.kept))
         self.server.net.connections.append((self.connection.getsockname()[:2], self.kept))
 
@@ -294,6 +295,7 @@ class Internet:
         self.root = Path(root)
         self.stopping = threading.Event()
         self.requests, self.connections, self.queries, self.echoed = [], [], [], []
+        self.open = []          # the sockets of the web servers' connections
         self.hellos, self.host_hits = [], []
         self.names = {}
         self.pages = {}         # (Host, path): (Content-Type, body)
@@ -527,7 +529,7 @@ class Internet:
     def forget(self):
         """Between tests: names as in the beginning, nothing seen."""
         self.settle()
-        for seen in (self.requests, self.connections, self.queries, self.echoed, self.hellos, self.host_hits,
+        for seen in (self.requests, self.connections, self.open, self.queries, self.echoed, self.hellos, self.host_hits,
                      self.sniffer.packets):
             seen.clear()
         self.names.clear()
