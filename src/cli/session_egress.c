@@ -140,20 +140,21 @@ net_say(struct net *n, const void *message, size_t size, struct err *err)
 }
 
 int
-net_say_rules(struct net *n, bool again, struct err *err)
+net_say_rules(struct net *n, uint64_t number, struct err *err)
 {
     const struct policy *p = n->policy;
-    char ask[32];
+    char ask[32], again[32];
     int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
+    int again_n = snprintf(again, sizeof(again), "R%llu", (unsigned long long)number);
 
-    if ((again && say(n->control, "R", 1, err) < 0) || (p->srt && say(n->control, "S", 1, err) < 0) ||
+    if ((number > 0 && say(n->control, again, (size_t)again_n, err) < 0) || (p->srt && say(n->control, "S", 1, err) < 0) ||
         say_list(n->control, false, &p->allow_domains, err) < 0 ||
         say_list(n->control, true, &p->deny_domains, err) < 0 ||
         say_list(n->control, false, &n->added.allow_domains, err) < 0 ||
         say_list(n->control, true, &n->added.deny_domains, err) < 0 ||
         (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
         return -1;
-    if (!again && (say_parents(n->control, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
+    if (number == 0 && (say_parents(n->control, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
     return say(n->control, "G", 1, err);
 }
@@ -235,7 +236,7 @@ start(struct net *n, struct err *err)
     if (watch(n, n->control) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
     (void)setsockopt(n->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    return net_say_rules(n, false, err);
+    return net_say_rules(n, 0, err);
 }
 
 int
