@@ -29,6 +29,12 @@ void ask_free(struct ask *a);
  * its workspace. */
 bool ask_writable(const struct policy *p, const char *path);
 
+/* "PATH=..." as programs get it, NUL-terminated, into @path, and where the program @name is by it. 0, or -1 with @err:
+ * there is none. */
+int ask_find(const struct policy *p, const char *name, struct buf *path, char out[PATH_MAX], struct err *err);
+/* Whether @entry ("NAME=value") of our environment is passed on. */
+bool ask_passes(const struct policy *p, const char *entry);
+
 /* Find argv[0] in PATH, run it and wait, at most two minutes. @set: "NAME=value" for its environment, "NAME" to leave a
  * variable out, ended by NULL; may be NULL. 0 when it ran, whatever it said; -1 with @err when there is none, or it
  * cannot be started. */

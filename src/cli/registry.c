@@ -1,15 +1,19 @@
 /* cli/registry.c: see registry.h */
 #include "cli/registry.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <jansson.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/registry_kept.h"
 #include "match/url_host.h"
 
 #define HOSTS_MAX 64
@@ -19,10 +23,12 @@
 struct registry {
     struct policy *p;
     const struct policy_entry *entry;
-    char origin[64];
+    char origin[96];
     struct origin from;         /* of what is found */
     char hosts[HOSTS_MAX][URL_HOST_MAX];
     size_t n;
+    json_t *env, *files;        /* what is given to the client inside; what its answer depends on */
+    bool in_part;               /* something was not answered */
     struct err *err;
 };
 
@@ -82,7 +88,10 @@ check_config(struct registry *r, const char *file)
 {
     char what[300];
 
-    if (file == NULL || file[0] != '/' || !ask_writable(r->p, file))
+    if (file == NULL || file[0] != '/')
+        return 0;
+    json_object_set_new(r->files, file, json_null());
+    if (!ask_writable(r->p, file))
         return 0;
     snprintf(what, sizeof(what), "its configuration %.200s can be written from inside", file);
     return refuse(r, "policy.registry.config", what, "");
@@ -117,10 +126,11 @@ answers(struct registry *r, const char *const *argv, const char *const *set, str
 
 /* The index is known and its files' place is not: what can be opened is opened, and the rest is said. */
 static void
-files_unknown(const struct registry *r, const char *asked, const char *url, const struct ask *a)
+files_unknown(struct registry *r, const char *asked, const char *url, const struct ask *a)
 {
     char host[URL_HOST_MAX];
 
+    r->in_part = true;
     cli_warn("%s: asked %s at %s where its files lie, and got no answer%s%s; only that host is open", r->origin, asked,
              url_host(str_of(url), host) ? host : "its index", a->last[0] != '\0' ? ": " : "", a->last);
 }
@@ -143,7 +153,10 @@ give(struct registry *r, const char *name, const char *urls)
     }
     if (buf_nul(&value) < 0)
         return refuse(r, "policy.registry.answer", "too much for the variable", name);
-    return value.n > 0 ? policy_give_env(r->p, name, (const char *)value.p, &r->from, r->err) : 0;
+    if (value.n == 0)
+        return 0;
+    json_object_set_new(r->env, name, json_string((const char *)value.p));
+    return policy_give_env(r->p, name, (const char *)value.p, &r->from, r->err);
 }
 
 /* --- npm -------------------------------------------------------------------------------------------------------- */
@@ -164,6 +177,21 @@ npm_files(struct registry *r, const char *url)
         files_unknown(r, "\"npm view is-number\"", url, &a);
 }
 
+/* Those that are read beside what the environment names: npm's own, and that of the folder where it starts. */
+static int
+npm_configs(struct registry *r, const char *client, const json_t *said)
+{
+    char real[PATH_MAX], own[PATH_MAX + 16];
+    char *slash = realpath(client, real) != NULL ? strrchr(real, '/') : NULL;
+
+    if (slash != NULL)
+        *slash = '\0';
+    snprintf(own, sizeof(own), "%s/../npmrc", slash != NULL ? real : "");
+    return check_config(r, json_string_value(json_object_get(said, "userconfig"))) < 0 ||
+           check_config(r, json_string_value(json_object_get(said, "globalconfig"))) < 0 ||
+           check_config(r, own) < 0 || check_config(r, "/.npmrc") < 0 ? -1 : 0;
+}
+
 static int
 npm(struct registry *r)
 {
@@ -171,14 +199,12 @@ npm(struct registry *r)
     cleanup_ask struct ask a = ASK_INIT;
     const char *key, *registry = NULL;
     json_t *root, *value;
-    int result = 0;
+    int result;
 
     if (run(r, argv, NULL, &a) < 0)
         return -1;
     root = json_loadb((const char *)a.out.p, a.out.n, JSON_REJECT_DUPLICATES, NULL);
-    if (check_config(r, json_string_value(json_object_get(root, "userconfig"))) < 0 ||
-        check_config(r, json_string_value(json_object_get(root, "globalconfig"))) < 0)
-        result = -1;
+    result = npm_configs(r, a.path, root);
     json_object_foreach(root, key, value) {
         bool own = strcmp(key, "registry") == 0, scope = key[0] == '@' && str_ends(str_of(key), STR_LIT(":registry"));
         const char *url = json_string_value(value);
@@ -222,12 +248,12 @@ pypi_files(struct registry *r, const char *url)
     json_decref(root);
 }
 
-/* "  /etc/pip.conf, exists: True" */
+/* "  /etc/pip.conf, exists: True": also those that are not there, which could be made. */
 static int
 pypi_configs(struct registry *r)
 {
     static const char *const argv[] = { "python3", "-E", "-m", "pip", "config", "debug", NULL };
-    static const char exists[] = ", exists: True";
+    static const char *const exists[] = { ", exists: True", ", exists: False" };
     cleanup_ask struct ask a = ASK_INIT;
     struct str line;
 
@@ -237,11 +263,13 @@ pypi_configs(struct registry *r)
         char file[PATH_MAX];
         while (line.n > 0 && *line.p == ' ')
             line = (struct str){ line.p + 1, line.n - 1 };
-        if (!str_ends(line, str_of(exists)) || line.n - strlen(exists) >= sizeof(file))
-            continue;
-        snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists)), line.p);
-        if (check_config(r, file) < 0)
-            return -1;
+        for (size_t i = 0; i < sizeof(exists) / sizeof(exists[0]); i++) {
+            if (!str_ends(line, str_of(exists[i])) || line.n - strlen(exists[i]) >= sizeof(file))
+                continue;
+            snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists[i])), line.p);
+            if (check_config(r, file) < 0)
+                return -1;
+        }
     }
     return 0;
 }
@@ -361,6 +389,23 @@ go(struct registry *r)
     return result;
 }
 
+/* The folder, since files may come, and what is in it. */
+static int
+debian_configs(struct registry *r, const char *folder)
+{
+    cleanup_dir DIR *d = opendir(folder);
+    struct dirent *entry;
+    int result = check_config(r, folder);
+
+    while (result == 0 && d != NULL && (entry = readdir(d)) != NULL) {
+        char file[PATH_MAX];
+        snprintf(file, sizeof(file), "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            result = check_config(r, file);
+    }
+    return result;
+}
+
 static int
 debian(struct registry *r)
 {
@@ -368,28 +413,102 @@ debian(struct registry *r)
     cleanup_ask struct ask a = ASK_INIT;
     struct str word;
 
-    if (run(r, argv, NULL, &a) < 0)
+    if (debian_configs(r, "/etc/apt") < 0 || debian_configs(r, "/etc/apt/sources.list.d") < 0 ||
+        debian_configs(r, "/etc/apt/apt.conf.d") < 0 || run(r, argv, NULL, &a) < 0)
         return -1;
     for (const char *text = (const char *)a.out.p; next_word(&text, " \r\n", &word);)
         (void)add_url(r, word);         /* a disk or a folder is no host */
     return r->n > 0 ? 0 : refuse(r, "policy.registry.answer", "asked apt-get indextargets", "it names no repository");
 }
 
+/* --- all -------------------------------------------------------------------------------------------------------- */
+
+/* What was said before, through the same checks as if it were said now. 1; 0: it is none; -1 with r->err. */
+static int
+take_kept(struct registry *r, const json_t *kept)
+{
+    const char *name, *host;
+    struct host_pattern pattern;
+    json_t *value;
+    char when[32];
+    time_t at = (time_t)json_integer_value(json_object_get(kept, "at"));
+    struct tm utc;
+    size_t i;
+
+    json_array_foreach(json_object_get(kept, "hosts"), i, value) {
+        host = json_string_value(value);
+        if (host == NULL || r->n == HOSTS_MAX || strlen(host) >= URL_HOST_MAX ||
+            host_pattern_cloche(str_of(host), &pattern) != HOST_OK)
+            return 0;
+        snprintf(r->hosts[r->n++], URL_HOST_MAX, "%s", host);
+    }
+    if (gmtime_r(&at, &utc) == NULL || strftime(when, sizeof(when), "%FT%TZ", &utc) == 0)
+        return 0;
+    snprintf(r->origin, sizeof(r->origin), "--allow-registry %s (asked %s)", r->entry->value, when);
+    json_object_foreach(json_object_get(kept, "files"), name, value)
+        if (check_config(r, name) < 0)
+            return -1;
+    json_object_foreach(json_object_get(kept, "env"), name, value)
+        if (json_is_string(value) && policy_give_env(r->p, name, json_string_value(value), &r->from, r->err) < 0)
+            return -1;
+    return 1;
+}
+
+static void
+keep(struct registry *r, const char *client, const struct timespec *began)
+{
+    json_t *hosts = json_array(), *answer;
+
+    for (size_t i = 0; i < r->n; i++)
+        json_array_append_new(hosts, json_string(r->hosts[i]));
+    answer = json_pack("{s:o, s:O, s:O}", "hosts", hosts, "env", r->env, "files", r->files);
+    if (answer != NULL && !r->in_part)
+        registry_keep(r->p, r->entry->value, client, began, answer);
+    json_decref(answer);
+}
+
+/* Ask, or take what was said within the hour. */
+static int
+learn(struct registry *r)
+{
+    static const struct { const char *name, *client; int (*ask)(struct registry *r); bool slow; } known[] = {
+        { "npm", "npm", npm, true }, { "pypi", "python3", pypi, true }, { "go", "go", go, false },
+        { "debian", "apt-get", debian, true } };
+    struct timespec began;
+
+    clock_gettime(CLOCK_REALTIME, &began);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        json_t *kept;
+        int taken;
+        if (strcmp(known[i].name, r->entry->value) != 0)
+            continue;
+        kept = known[i].slow ? registry_kept(r->p, known[i].name, known[i].client) : NULL;
+        taken = kept != NULL ? take_kept(r, kept) : 0;
+        json_decref(kept);
+        if (taken != 0)
+            return taken < 0 ? -1 : 0;
+        r->n = 0;
+        if (known[i].ask(r) < 0)
+            return -1;
+        if (known[i].slow)
+            keep(r, known[i].client, &began);
+    }
+    return 0;
+}
+
 static int
 open_one(struct registry *r)
 {
-    static const struct { const char *name; int (*ask)(struct registry *r); } known[] = {
-        { "npm", npm }, { "pypi", pypi }, { "go", go }, { "debian", debian } };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(known[i].name, r->entry->value) != 0)
-            continue;
-        if (known[i].ask(r) < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < r->n; i++)
-        if (policy_allow_host(r->p, r->hosts[i], &r->from, r->err) < 0)
-            return -1;
-    return 0;
+    int result;
+
+    r->env = json_object();
+    r->files = json_object();
+    result = learn(r);
+    for (size_t i = 0; result == 0 && i < r->n; i++)
+        result = policy_allow_host(r->p, r->hosts[i], &r->from, r->err);
+    json_decref(r->env);
+    json_decref(r->files);
+    return result;
 }
 
 int

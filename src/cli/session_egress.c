@@ -147,7 +147,8 @@ net_say_rules(struct net *n, uint64_t number, struct err *err)
     int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
     int again_n = snprintf(again, sizeof(again), "R%llu", (unsigned long long)number);
 
-    if ((number > 0 && say(n->control, again, (size_t)again_n, err) < 0) || (p->srt && say(n->control, "S", 1, err) < 0) ||
+    if ((number > 0 && say(n->control, again, (size_t)again_n, err) < 0) ||
+        (p->srt && say(n->control, "S", 1, err) < 0) ||
         say_list(n->control, false, &p->allow_domains, err) < 0 ||
         say_list(n->control, true, &p->deny_domains, err) < 0 ||
         say_list(n->control, false, &n->added.allow_domains, err) < 0 ||

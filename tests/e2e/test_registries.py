@@ -2,7 +2,11 @@
 import hashlib
 import io
 import json
+import os
+import re
+import shutil
 import socket
+import stat
 import subprocess
 import tarfile
 import zipfile
@@ -10,6 +14,7 @@ import zipfile
 import pytest
 
 from helpers import requirement
+from helpers.runner import wait_for
 
 pytestmark = requirement("R66")
 PATIENCE = 600         # clients start slowly on a busy machine
@@ -192,6 +197,141 @@ def test_a_client_that_answers_nonsense(cloche, has):
     has("npm")
     result = cloche("policy", "show", "--allow-registry", "npm", env={"NPM_CONFIG_REGISTRY": "file:///opt/packages"})
     assert result.code == 125 and "[policy.registry.answer]" in result.err, result
+
+
+# --- what was said before ---------------------------------------------------------------------------------------------
+
+class Kept:
+    """npm behind a script that counts, and its answer kept."""
+
+    def __init__(self, npm, world):
+        self.npm, self.log, folder = npm, world.root / "asked", world.root / "bin"
+        folder.mkdir()
+        self.client = folder / "npm"
+        self.client.write_text(f"#!/bin/sh\necho asked >> {self.log}\nexec {shutil.which('npm')} \"$@\"\n", encoding="utf-8")
+        self.client.chmod(0o755)
+        npm.cloche.env["PATH"] = f"{folder}:{npm.cloche.env['PATH']}"
+        self.entry = npm.bare.state / "cloche" / "registries" / "npm.json"
+        self.settle()
+
+    def settle(self):
+        """Files that have only just changed are not relied upon."""
+        wait_for(lambda: all("(asked " in name for name in self.hosts()[0].values()), 300)
+
+    def hosts(self, *flags, **kw):
+        return allowed(self.npm.cloche, "--allow-registry", "npm", *flags, **kw)
+
+    def asked(self):
+        return len(self.log.read_text().splitlines())
+
+    def plant(self):
+        answer = json.loads(self.entry.read_text())
+        answer["answer"]["hosts"].append("evil.example.org:8080")
+        self.entry.write_text(json.dumps(answer))
+
+
+@pytest.fixture
+def kept(npm, world):
+    return Kept(npm, world)
+
+
+@pytest.mark.root
+def test_an_answer_is_kept(kept):
+    before = kept.asked()
+    hosts, shown = kept.hosts()
+    assert set(hosts) == {INDEX, FILES} and kept.asked() == before, shown
+    assert re.fullmatch(r"--allow-registry npm \(asked \d{4}-\d\d-\d\dT[\d:]{8}Z\)", hosts[FILES]), hosts
+    why = kept.npm.cloche("why", "--json", "--allow-registry", "npm", "--host", FILES)
+    assert why.ok and why.json["source"]["name"] == hosts[FILES] and kept.asked() == before, why
+    result = kept.npm.run(["/bin/sh", "-c", "echo $npm_config_registry"], allow=(), flags=["--allow-registry", "npm"])
+    assert result.out == f"http://{INDEX}/npm/\n" and kept.asked() == before, result
+    assert stat.S_IMODE(kept.entry.stat().st_mode) == 0o600 and stat.S_IMODE(kept.entry.parent.stat().st_mode) == 0o700
+
+
+def edited(kept):
+    rc = kept.npm.bare.home / ".npmrc"
+    rc.write_text(rc.read_text() + "@acme:registry=https://npm.acme.example/\n", encoding="utf-8")
+
+
+def too_old(kept):
+    entry = json.loads(kept.entry.read_text())
+    entry["answer"]["at"] -= 3600
+    kept.entry.write_text(json.dumps(entry))
+
+
+def linked(kept):
+    kept.entry.rename(kept.entry.parent / "real")
+    kept.entry.symlink_to("real")
+
+
+def copied(kept):
+    rc = kept.npm.bare.home / ".npmrc"
+    shutil.copy2(rc, rc.parent / "x")
+    (rc.parent / "x").replace(rc)
+
+
+CIRCUMSTANCES = {
+    "edited": edited, "too old": too_old, "copied": copied,
+    "client": lambda k: k.client.write_text(k.client.read_text() + "#\n"),
+    "variable": lambda k: k.npm.cloche.env.update(npm_config_loglevel="error"),
+    "path": lambda k: k.npm.cloche.env.update(PATH=k.npm.cloche.env["PATH"] + ":/opt"),
+}
+DOUBTS = {
+    "damaged": lambda k: k.entry.write_text("{"),
+    "link": linked,
+    "group may write": lambda k: k.entry.chmod(0o620),
+    "others may read": lambda k: k.entry.chmod(0o604),
+    "owner": lambda k: os.chown(k.entry, 65534, 65534),
+    "hard link": lambda k: os.link(k.entry, k.entry.parent / "other"),
+    "folder's mode": lambda k: k.entry.parent.chmod(0o770),
+    "folder's owner": lambda k: (k.entry.parent.chmod(0o700), os.chown(k.entry.parent, 65534, 65534)),
+}
+
+
+@requirement("R02")
+@pytest.mark.root
+@pytest.mark.parametrize("changes", [CIRCUMSTANCES, DOUBTS], ids=["circumstances", "doubts"])
+def test_an_answer_that_may_not_be_so_any_more_is_asked_anew(kept, changes):
+    """Each with a host more in what was kept, which is open while nothing speaks against it."""
+    for what, change in changes.items():
+        if "folder" not in what:
+            kept.settle()
+            kept.plant()
+            assert "evil.example.org:8080" in kept.hosts()[0], what
+        before = kept.asked()
+        change(kept)
+        hosts, shown = kept.hosts()
+        assert {INDEX, FILES} <= set(hosts) and "evil.example.org:8080" not in hosts, (what, shown)
+        assert kept.asked() > before and not any("(asked" in name for name in hosts.values()), (what, shown)
+        if "folder" in what:
+            kept.plant()
+
+
+@requirement("R02")
+@pytest.mark.root
+def test_what_is_kept_is_not_for_a_run_that_may_write_it(kept, project):
+    """A configuration, or the state folder, that is open inside."""
+    kept.plant()
+    rc = kept.npm.bare.home / ".npmrc"
+    result = kept.npm.cloche("policy", "show", "--allow-registry", "npm", "--bind", f"{rc}:/mnt/rc:rw", timeout=PATIENCE)
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
+    hosts, shown = kept.hosts("--bind", f"{kept.npm.bare.state}:/mnt/state:rw")
+    assert "evil.example.org:8080" not in hosts, shown
+
+
+@requirement("R16")
+@pytest.mark.root
+def test_no_password_is_kept(pypi):
+    """Where a variable holds one nothing is kept; of one in a file no more than the host."""
+    entry = pypi.bare.state / "cloche" / "registries" / "pypi.json"
+    assert "(asked" not in str(allowed(pypi.cloche, "--allow-registry", "pypi")[0]) and not entry.exists()
+    url = pypi.cloche.env.pop("PIP_INDEX_URL")
+    conf = pypi.bare.home / ".config" / "pip" / "pip.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text(f"[global]\nindex-url = {url}\n", encoding="utf-8")
+    wait_for(lambda: "(asked " in str(allowed(pypi.cloche, "--allow-registry", "pypi")[0]), 300)
+    hosts, _ = allowed(pypi.cloche, "--allow-registry", "pypi")
+    assert set(hosts) == {INDEX, FILES} and "hunter2" in url and "hunter2" not in entry.read_text()
 
 
 # --- real ones --------------------------------------------------------------------------------------------------------
