@@ -298,6 +298,7 @@ class Internet:
         self.open = []          # the sockets of the web servers' connections
         self.hellos, self.host_hits = [], []
         self.names = {}
+        self.on_ssh = None      # called with each connection to port 22; a line of greeting otherwise
         self.pages = {}         # (Host, path): (Content-Type, body)
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
@@ -470,6 +471,9 @@ class Internet:
         selector.close()
 
     def banner(self, connection):
+        if self.on_ssh is not None:
+            self.on_ssh(connection)
+            return
         self.echoed.append(bytearray(b"22"))
         connection.sendall(b"SSH-2.0-far\r\n")
         connection.recv(100)
@@ -534,6 +538,7 @@ class Internet:
             seen.clear()
         self.names.clear()
         self.pages.clear()
+        self.on_ssh = None
         self.default_names()
 
     @staticmethod
