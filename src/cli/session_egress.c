@@ -23,54 +23,18 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/net_state.h"
 #include "cli/session_priv.h"
 #include "egress/rule_wire.h"
-#include "wall/cgroup.h"
-#include "wall/ns.h"
 
-#define FD_HIGH      64         /* above everything that gets a fixed number in the child */
-#define FDS          (1 + CAPTURE_LISTENERS + 2)    /* the control socket, the listeners, the names, the vault's edge */
 #define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
 #define FIRST_US     10000UL    /* until it is started again, doubled with each death */
 #define PARENT_PIECE 1024       /* bytes of a parent proxy's address, or of the list of hosts without one */
 #define SAY_S        5          /* for it to take a message */
 #define START_MS     30000      /* for it to be there */
 #define LAST_MS      3000       /* for it to say its last decisions */
-
-static _Noreturn void
-child(const char *program, const struct net *n, int control)
-{
-    int fds[FDS], null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char name[] = "cloche-egress";
-    char *const argv[] = { name, NULL }, *const env[] = { NULL };
-    sigset_t none;
-
-    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
-        if (n->cgroup->tasks[i] >= 0 && cgroup_join(&n->cgroup->tasks[i], 1, NULL) < 0)
-            _exit(1);
-    /* the user's own stdin and stdout are not its business; it lets go of stderr when it has started */
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
-        _exit(1);
-    fds[0] = control;
-    memcpy(fds + 1, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
-    fds[1 + CAPTURE_LISTENERS] = n->names;
-    fds[2 + CAPTURE_LISTENERS] = n->live->vault_for_egress;
-    for (size_t i = 0; i < FDS; i++)
-        fds[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, FD_HIGH);
-    for (int i = 0; i < FDS; i++)
-        if (fds[i] < 0 || dup2(fds[i], 3 + i) < 0)
-            _exit(1);
-    (void)io_close_from(3 + FDS);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();
-    execve(program, argv, env);
-    _exit(1);
-}
 
 static int
 say(int control, const void *message, size_t n, struct err *err)
@@ -216,23 +180,19 @@ start(struct net *n, struct err *err)
 {
     /* one that stands still must not make us stand still */
     const struct timeval patience = { .tv_sec = SAY_S };
-    cleanup_close int theirs = -1, pidfd = -1;
-    char program[PATH_MAX];
-    int pair[2];
+    int fds[CAPTURE_LISTENERS + 2];
+    char *const env[] = { NULL };
+    const struct helper h = { .folder = "egress", .name = "cloche-egress", .env = env, .fds = fds,
+                              .n_fds = sizeof(fds) / sizeof(fds[0]), .cgroup = n->cgroup };
 
-    if (helper_find("egress", "cloche-egress", program, err) < 0)
-        return -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(err, errno, "egress.control", "socketpair");
-    n->control = pair[0];
-    theirs = pair[1];
     if (n->live->vault_for_egress < 0 && vault_new_edge(n->live, err) < 0)
         return -1;
-    n->pid = ns_clone(0, n->cgroup->kind == CGROUP_V2 ? n->cgroup->dirs[0] : -1, &pidfd, err);
-    if (n->pid == 0)
-        child(program, n, theirs);
+    memcpy(fds, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
+    fds[CAPTURE_LISTENERS] = n->names;
+    fds[CAPTURE_LISTENERS + 1] = n->live->vault_for_egress;
+    n->pid = helper_start(&h, &n->control, err);
     if (n->pid < 0)
-        return err_wrap(err, "start cloche-egress");
+        return -1;
     close_fd(&n->live->vault_for_egress);       /* each one that is started gets its own */
     if (watch(n, n->control) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
