@@ -48,7 +48,8 @@ static json_t *
 variables(const struct policy *p)
 {
     static const char *const deciding[] = { "HOME=", "XDG_CONFIG_", "npm_", "NODE_", "PREFIX=", "PIP_", "PYTHON",
-                                            "VIRTUAL_ENV", "APT_" };
+                                            "VIRTUAL_ENV", "APT_", "CARGO_", "RUSTUP_", "MAVEN_", "M2_",
+                                            "JAVA_" };
     json_t *all = json_object();
 
     for (char **e = environ; *e != NULL; e++) {
