@@ -7,6 +7,8 @@ MESON  := /usr/bin/meson
 NINJA  := /usr/bin/ninja
 PYTHON := /usr/bin/python3
 B      ?= build
+# cloche and what it starts
+PROGRAMS := src/cli/cloche src/egress/cloche-egress src/vault/cloche-vault
 PREFIX ?= /usr/local
 ifeq ($(origin CC),default)
 CC := gcc
@@ -44,7 +46,7 @@ build: $(B)/build.ninja
 demo:
 	@tools/deps demo
 	@test -f $(B)/build.ninja || $(MAKE) --no-print-directory $(B)/build.ninja >/dev/null
-	@$(NINJA) -C $(B) --quiet src/cli/cloche
+	@$(NINJA) -C $(B) --quiet $(PROGRAMS)
 	@demo/run $(B)/src/cli/cloche
 
 check:
@@ -66,7 +68,7 @@ fuzz:
 
 bench: $(B)/build.ninja
 	@tools/deps bench
-	@$(NINJA) -C $(B) --quiet src/cli/cloche
+	@$(NINJA) -C $(B) --quiet $(PROGRAMS)
 	@$(PYTHON) bench/run --cloche $(B)/src/cli/cloche --write docs/performance.md
 
 install: build

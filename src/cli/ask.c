@@ -76,7 +76,7 @@ safe_path(const struct policy *p, struct buf *out)
 }
 
 static int
-find(const struct policy *p, const char *path, const char *name, char out[PATH_MAX], struct err *err)
+find_in(const struct policy *p, const char *path, const char *name, char out[PATH_MAX], struct err *err)
 {
     for (const char *at = path; *at != '\0';) {
         size_t n = strcspn(at, ":");
@@ -88,6 +88,14 @@ find(const struct policy *p, const char *path, const char *name, char out[PATH_M
     err_set(err, ERR_UNSUPPORTED, "cli.client", "there is no %s in a folder of PATH that the sandbox cannot write",
             name);
     return err_hint(err, "install it, or name the hosts: --allow-domain HOST");
+}
+
+int
+ask_find(const struct policy *p, const char *name, struct buf *path, char out[PATH_MAX], struct err *err)
+{
+    if (safe_path(p, path) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    return find_in(p, (const char *)path->p + strlen("PATH="), name, out, err);
 }
 
 /* --- its environment -------------------------------------------------------------------------------------------- */
@@ -120,6 +128,12 @@ left_out(const struct policy *p, const char *entry, const char *const *set)
         if (named(entry, set[i]))
             return true;
     return false;
+}
+
+bool
+ask_passes(const struct policy *p, const char *entry)
+{
+    return !left_out(p, entry, NULL);
 }
 
 static char **
@@ -184,7 +198,7 @@ listen_to(struct ask *a, int out, int said_fd, uint64_t end)
             ssize_t n = p[i].revents == 0 ? -1 : read(p[i].fd, chunk, sizeof(chunk));
             if (p[i].revents == 0 || (n < 0 && errno == EINTR))
                 continue;
-            if (n <= 0 || (i == 0 && buf_append(&a->out, chunk, (size_t)n) < 0)) {
+            if (n <= 0 || ((i == 0 || a->both) && buf_append(&a->out, chunk, (size_t)n) < 0)) {
                 p[i].fd = -1;
             } else if (i == 1) {
                 /* the newest bytes: those before them give way */
@@ -229,9 +243,7 @@ ask_run(const struct policy *p, const char *const *argv, const char *const *set,
 
     buf_reset(&a->out);
     a->status = -1;
-    if (safe_path(p, &path) < 0)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (find(p, (const char *)path.p + strlen("PATH="), argv[0], a->path, err) < 0)
+    if (ask_find(p, argv[0], &path, a->path, err) < 0)
         return -1;
     if (pipe2(pair, O_CLOEXEC) < 0)
         return err_sys(err, errno, "cli.client", "pipe");

@@ -42,8 +42,9 @@ struct net {
     struct policy *replaced;            /* by SRT's control descriptor; owned */
     struct policy added;                /* of it the lists of hosts: rules that came while the run went on */
     size_t kept_allow, kept_deny;       /* how many of them cloche-egress has taken */
-    uint64_t updates[NET_UPDATES_MAX];  /* whoever waits for its word about a change; 0: nobody */
-    size_t n_updates;
+    struct net_update { uint64_t number, caller; } updates[NET_UPDATES_MAX];    /* that its word is awaited about, */
+    size_t n_updates;                   /* in their order, and who waits for it (0: nobody) */
+    uint64_t n_changes;                 /* that there were: their numbers */
     struct net_question questions[NET_QUESTIONS_MAX];
     json_int_t n_questions;             /* that there were: an id is never another question's */
     bool told;                          /* that there are questions */
@@ -77,9 +78,10 @@ void net_turn(struct net *n);
 /* The sandbox has ended: hear the last decisions, end cloche-egress, free @n (may be NULL). */
 void net_stop(struct net *n);
 
-/* To cloche-egress: one message; all rules, @again while it has others. 0 or -1 with @err. */
+/* To cloche-egress: one message; all rules, as the change @number while it has others, 0: it has just been started. 0
+ * or -1 with @err. */
 int net_say(struct net *n, const void *message, size_t size, struct err *err);
-int net_say_rules(struct net *n, bool again, struct err *err);
+int net_say_rules(struct net *n, uint64_t number, struct err *err);
 
 /* net_rules.c: one more rule, whose fate is told to @caller (0: nobody) by door_answer; cloche-egress's word about a
  * change; it has died; more on the control descriptor (false: its end). */

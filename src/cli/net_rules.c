@@ -36,13 +36,14 @@ push(struct net *n, uint64_t caller, struct err *err)
         door_answer(n->door, caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
         return 0;
     }
+    n->n_changes++;
     /* one that does not take them may not go on with the old ones: it is ended, and started again with these */
-    if (net_say_rules(n, true, err) < 0) {
+    if (net_say_rules(n, n->n_changes, err) < 0) {
         if (err->kind == ERR_LIMIT)
             return -1;          /* ours: a rule that cannot be said at all */
         kill(n->pid, SIGKILL);
     }
-    n->updates[n->n_updates++] = caller;
+    n->updates[n->n_updates++] = (struct net_update){ n->n_changes, caller };
     return 0;
 }
 
@@ -69,17 +70,33 @@ net_rules_add(struct net *n, bool deny, const char *rule, uint64_t caller, struc
     return -1;
 }
 
+/* The oldest one whose word is awaited. */
+static struct net_update
+next_update(struct net *n)
+{
+    struct net_update first = n->updates[0];
+
+    memmove(n->updates, n->updates + 1, --n->n_updates * sizeof(*n->updates));
+    return first;
+}
+
 void
 net_rules_heard(struct net *n, const json_t *event)
 {
     const char *why = json_string_value(json_object_get(event, "error"));
+    uint64_t number = (uint64_t)json_integer_value(json_object_get(event, "id"));
     bool ok = json_is_true(json_object_get(event, "ok"));
     uint64_t caller;
 
-    if (n->n_updates == 0)
+    /* a word that was lost on its way is nobody else's; what was said in that change is said in all later ones too */
+    while (n->n_updates > 0 && n->updates[0].number < number)
+        door_answer(n->door, next_update(n).caller,
+                    ok ? json_pack("{s:b, s:i}", "ok", 1, "closed", 0)
+                       : json_pack("{s:s, s:s}", "error", "whether cloche-egress took the rule is not known", "code",
+                                   "net.lost"));
+    if (n->n_updates == 0 || n->updates[0].number != number)
         return;
-    caller = n->updates[0];
-    memmove(n->updates, n->updates + 1, --n->n_updates * sizeof(*n->updates));
+    caller = next_update(n).caller;
     if (ok) {
         n->kept_allow = n->added.allow_domains.n;
         n->kept_deny = n->added.deny_domains.n;
@@ -97,7 +114,7 @@ void
 net_rules_lost(struct net *n)
 {
     for (size_t i = 0; i < n->n_updates; i++)
-        door_answer(n->door, n->updates[i], json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
+        door_answer(n->door, n->updates[i].caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
     n->n_updates = 0;
 }
 

@@ -21,19 +21,7 @@
 int
 net_state_open(struct err *err)
 {
-    cleanup_close int state = state_dir_open(err), dir = -1;
-    struct stat st;
-
-    if (state < 0)
-        return -1;
-    if (mkdirat(state, "net", 0700) < 0 && errno != EEXIST)
-        return err_sys(err, errno, "cli.net.state", "make \"net\" in the state folder");
-    dir = openat(state, "net", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || fstat(dir, &st) < 0)
-        return err_sys(err, errno, "cli.net.state", "\"net\" in the state folder");
-    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-        return err_set(err, ERR_DENIED, "cli.net.state", "\"net\" in the state folder is not this user's own (0700)");
-    return take_fd(&dir);
+    return state_own_open("net", "cli.net.state", err);
 }
 
 /* A connection to the supervisor of @id; -1 with errno. Never waits. */

@@ -1,41 +1,30 @@
 /* cli/registry.c: see registry.h */
 #include "cli/registry.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <jansson.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
-#include "match/url_host.h"
+#include "cli/registry_kept.h"
+#include "cli/registry_priv.h"
 
-#define HOSTS_MAX 64
-#define URL_MAX   2048
-
-/* What is being asked for one entry. */
-struct registry {
-    struct policy *p;
-    const struct policy_entry *entry;
-    char origin[64];
-    struct origin from;         /* of what is found */
-    char hosts[HOSTS_MAX][URL_HOST_MAX];
-    size_t n;
-    struct err *err;
-};
-
-static int
-refuse(struct registry *r, const char *code, const char *what, const char *found)
+int
+registry_refuse(struct registry *r, const char *code, const char *what, const char *found)
 {
     err_set(r->err, ERR_POLICY, code, "%s: %s%s%.200s", r->origin, what, found[0] != '\0' ? ": " : "", found);
     return err_hint(r->err, "set the client up, or name the hosts: --allow-domain HOST");
 }
 
-/* False: @url is none that a rule can name. */
-static bool
-add_url(struct registry *r, struct str url)
+bool
+registry_add(struct registry *r, struct str url)
 {
     char host[URL_HOST_MAX];
 
@@ -44,16 +33,14 @@ add_url(struct registry *r, struct str url)
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->hosts[i], host) == 0)
             return true;
-    if (r->n == HOSTS_MAX)
+    if (r->n == REGISTRY_HOSTS_MAX)
         return false;
     memcpy(r->hosts[r->n++], host, sizeof(host));
     return true;
 }
 
-/* The same for what an index says: no address but its own, since a rule that is an address opens also what no name
- * opens. */
-static bool
-add_learned(struct registry *r, struct str url)
+bool
+registry_add_learned(struct registry *r, struct str url)
 {
     char host[URL_HOST_MAX];
     struct host_pattern pattern;
@@ -63,12 +50,11 @@ add_learned(struct registry *r, struct str url)
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->hosts[i], host) == 0)
             return true;
-    return !pattern.host.is_ip && add_url(r, url);
+    return !pattern.host.is_ip && registry_add(r, url);
 }
 
-/* The next word of @text up to a byte of @ends; false at its end. */
-static bool
-next_word(const char **text, const char *ends, struct str *word)
+bool
+registry_word(const char **text, const char *ends, struct str *word)
 {
     *text += strspn(*text, ends);
     *word = (struct str){ *text, strcspn(*text, ends) };
@@ -76,16 +62,18 @@ next_word(const char **text, const char *ends, struct str *word)
     return word->n > 0;
 }
 
-/* A configuration that the sandbox can write is not the owner's. */
-static int
-check_config(struct registry *r, const char *file)
+int
+registry_check_config(struct registry *r, const char *file)
 {
     char what[300];
 
-    if (file == NULL || file[0] != '/' || !ask_writable(r->p, file))
+    if (file == NULL || file[0] != '/')
+        return 0;
+    json_object_set_new(r->files, file, json_null());
+    if (!ask_writable(r->p, file))
         return 0;
     snprintf(what, sizeof(what), "its configuration %.200s can be written from inside", file);
-    return refuse(r, "policy.registry.config", what, "");
+    return registry_refuse(r, "policy.registry.config", what, "");
 }
 
 /* 0 when the client answered with success. */
@@ -99,7 +87,7 @@ run(struct registry *r, const char *const *argv, const char *const *set, struct 
         n += (size_t)snprintf(what + n, sizeof(what) - n, " %s", argv[i]);
     if (ask_run(r->p, argv, set, a, r->err) < 0)
         return err_wrap(r->err, "%s", r->origin);
-    return a->status == 0 ? 0 : refuse(r, "policy.registry.answer", what, a->last);
+    return a->status == 0 ? 0 : registry_refuse(r, "policy.registry.answer", what, a->last);
 }
 
 /* The same where an answer can be done without. */
@@ -117,10 +105,11 @@ answers(struct registry *r, const char *const *argv, const char *const *set, str
 
 /* The index is known and its files' place is not: what can be opened is opened, and the rest is said. */
 static void
-files_unknown(const struct registry *r, const char *asked, const char *url, const struct ask *a)
+files_unknown(struct registry *r, const char *asked, const char *url, const struct ask *a)
 {
     char host[URL_HOST_MAX];
 
+    r->in_part = true;
     cli_warn("%s: asked %s at %s where its files lie, and got no answer%s%s; only that host is open", r->origin, asked,
              url_host(str_of(url), host) ? host : "its index", a->last[0] != '\0' ? ": " : "", a->last);
 }
@@ -132,7 +121,7 @@ give(struct registry *r, const char *name, const char *urls)
     cleanup_buf struct buf value = BUF_INIT(POLICY_STRING_MAX);
     struct str word;
 
-    while (next_word(&urls, " ", &word)) {
+    while (registry_word(&urls, " ", &word)) {
         const char *slashes = memmem(word.p, word.n, "://", 3);
         size_t scheme = slashes != NULL ? (size_t)(slashes + 3 - word.p) : 0;
         size_t end = scheme + strcspn(word.p + scheme, "/?# ");
@@ -142,8 +131,11 @@ give(struct registry *r, const char *name, const char *urls)
                    word.p + skip);
     }
     if (buf_nul(&value) < 0)
-        return refuse(r, "policy.registry.answer", "too much for the variable", name);
-    return value.n > 0 ? policy_give_env(r->p, name, (const char *)value.p, &r->from, r->err) : 0;
+        return registry_refuse(r, "policy.registry.answer", "too much for the variable", name);
+    if (value.n == 0)
+        return 0;
+    json_object_set_new(r->env, name, json_string((const char *)value.p));
+    return policy_give_env(r->p, name, (const char *)value.p, &r->from, r->err);
 }
 
 /* --- npm -------------------------------------------------------------------------------------------------------- */
@@ -152,16 +144,32 @@ static void
 npm_files(struct registry *r, const char *url)
 {
     static const char *const argv[] = { "npm", "view", "is-number", "dist.tarball", "--no-update-notifier", NULL };
-    char set_url[URL_MAX + 32];
+    char set_url[REGISTRY_URL_MAX + 32];
     const char *const set[] = { set_url, "NPM_CONFIG_REGISTRY", NULL };
     cleanup_ask struct ask a = ASK_INIT;
     const char *text;
     struct str word;
 
     snprintf(set_url, sizeof(set_url), "npm_config_registry=%s", url);
-    if (!answers(r, argv, set, &a) || (text = (const char *)a.out.p) == NULL || !next_word(&text, " \t\r\n", &word) ||
-        !add_learned(r, word))
+    if (!answers(r, argv, set, &a) || (text = (const char *)a.out.p) == NULL ||
+        !registry_word(&text, " \t\r\n", &word) ||
+        !registry_add_learned(r, word))
         files_unknown(r, "\"npm view is-number\"", url, &a);
+}
+
+/* Those that are read beside what the environment names: npm's own, and that of the folder where it starts. */
+static int
+npm_configs(struct registry *r, const char *client, const json_t *said)
+{
+    char real[PATH_MAX], own[PATH_MAX + 16];
+    char *slash = realpath(client, real) != NULL ? strrchr(real, '/') : NULL;
+
+    if (slash != NULL)
+        *slash = '\0';
+    snprintf(own, sizeof(own), "%s/../npmrc", slash != NULL ? real : "");
+    return registry_check_config(r, json_string_value(json_object_get(said, "userconfig"))) < 0 ||
+           registry_check_config(r, json_string_value(json_object_get(said, "globalconfig"))) < 0 ||
+           registry_check_config(r, own) < 0 || registry_check_config(r, "/.npmrc") < 0 ? -1 : 0;
 }
 
 static int
@@ -171,24 +179,23 @@ npm(struct registry *r)
     cleanup_ask struct ask a = ASK_INIT;
     const char *key, *registry = NULL;
     json_t *root, *value;
-    int result = 0;
+    int result;
 
     if (run(r, argv, NULL, &a) < 0)
         return -1;
     root = json_loadb((const char *)a.out.p, a.out.n, JSON_REJECT_DUPLICATES, NULL);
-    if (check_config(r, json_string_value(json_object_get(root, "userconfig"))) < 0 ||
-        check_config(r, json_string_value(json_object_get(root, "globalconfig"))) < 0)
-        result = -1;
+    result = npm_configs(r, a.path, root);
     json_object_foreach(root, key, value) {
         bool own = strcmp(key, "registry") == 0, scope = key[0] == '@' && str_ends(str_of(key), STR_LIT(":registry"));
         const char *url = json_string_value(value);
-        if (result == 0 && (own || scope) && (url == NULL || strlen(url) >= URL_MAX || !add_url(r, str_of(url))))
-            result = refuse(r, "policy.registry.answer", "npm is set up for a registry without a host", key);
+        if (result == 0 && (own || scope) &&
+            (url == NULL || strlen(url) >= REGISTRY_URL_MAX || !registry_add(r, str_of(url))))
+            result = registry_refuse(r, "policy.registry.answer", "npm is set up for a registry without a host", key);
         if (own)
             registry = url;
     }
     if (result == 0 && registry == NULL)
-        result = refuse(r, "policy.registry.answer", "asked npm config list", "it names no registry");
+        result = registry_refuse(r, "policy.registry.answer", "asked npm config list", "it names no registry");
     if (result == 0) {
         npm_files(r, registry);
         result = give(r, "npm_config_registry", registry);
@@ -204,7 +211,7 @@ pypi_files(struct registry *r, const char *url)
 {
     static const char *const argv[] = { "python3", "-E", "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps",
                                         "--ignore-installed", "--report", "-", "six", NULL };
-    char set_url[URL_MAX + 32];
+    char set_url[REGISTRY_URL_MAX + 32];
     const char *const set[] = { set_url, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1", "PIP_EXTRA_INDEX_URL",
                                 "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", NULL };
     cleanup_ask struct ask a = ASK_INIT;
@@ -217,31 +224,33 @@ pypi_files(struct registry *r, const char *url)
         file = json_string_value(json_object_get(
             json_object_get(json_array_get(json_object_get(root, "install"), 0), "download_info"), "url"));
     }
-    if (file == NULL || !add_learned(r, str_of(file)))
+    if (file == NULL || !registry_add_learned(r, str_of(file)))
         files_unknown(r, "\"pip install six\"", url, &a);
     json_decref(root);
 }
 
-/* "  /etc/pip.conf, exists: True" */
+/* "  /etc/pip.conf, exists: True": also those that are not there, which could be made. */
 static int
 pypi_configs(struct registry *r)
 {
     static const char *const argv[] = { "python3", "-E", "-m", "pip", "config", "debug", NULL };
-    static const char exists[] = ", exists: True";
+    static const char *const exists[] = { ", exists: True", ", exists: False" };
     cleanup_ask struct ask a = ASK_INIT;
     struct str line;
 
     if (run(r, argv, NULL, &a) < 0)
         return -1;
-    for (const char *text = (const char *)a.out.p; next_word(&text, "\r\n", &line);) {
+    for (const char *text = (const char *)a.out.p; registry_word(&text, "\r\n", &line);) {
         char file[PATH_MAX];
         while (line.n > 0 && *line.p == ' ')
             line = (struct str){ line.p + 1, line.n - 1 };
-        if (!str_ends(line, str_of(exists)) || line.n - strlen(exists) >= sizeof(file))
-            continue;
-        snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists)), line.p);
-        if (check_config(r, file) < 0)
-            return -1;
+        for (size_t i = 0; i < sizeof(exists) / sizeof(exists[0]); i++) {
+            if (!str_ends(line, str_of(exists[i])) || line.n - strlen(exists[i]) >= sizeof(file))
+                continue;
+            snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists[i])), line.p);
+            if (registry_check_config(r, file) < 0)
+                return -1;
+        }
     }
     return 0;
 }
@@ -266,7 +275,7 @@ pypi_line(struct registry *r, struct str line, struct indexes *found)
     const char *equals = memchr(line.p, '=', line.n);
     struct str key = { line.p, equals != NULL ? (size_t)(equals - line.p) : 0 }, word;
     bool index = str_ends(key, STR_LIT(".index-url")), more = str_ends(key, STR_LIT(".extra-index-url"));
-    char value[URL_MAX];
+    char value[REGISTRY_URL_MAX];
     const char *text = value;
 
     if ((!index && !more && !str_ends(key, STR_LIT(".find-links"))) || line.n - key.n >= sizeof(value))
@@ -274,10 +283,10 @@ pypi_line(struct registry *r, struct str line, struct indexes *found)
     snprintf(value, sizeof(value), "%.*s", (int)(line.n - key.n - 1), equals + 1);
     for (char *escaped; (escaped = strstr(value, "\\n")) != NULL;)      /* several, as repr() writes them */
         escaped[0] = escaped[1] = ' ';
-    while (next_word(&text, " '\"", &word)) {
-        char url[URL_MAX];
+    while (registry_word(&text, " '\"", &word)) {
+        char url[REGISTRY_URL_MAX];
         snprintf(url, sizeof(url), "%.*s", (int)word.n, word.p);
-        if (!add_url(r, word) || (!index && !more))
+        if (!registry_add(r, word) || (!index && !more))
             continue;
         if (more || rank_of(key) > found->rank) {
             if (index)
@@ -303,10 +312,11 @@ pypi(struct registry *r)
 
     if (pypi_configs(r) < 0 || run(r, list, NULL, &a) < 0)
         return -1;
-    for (text = (const char *)a.out.p; next_word(&text, "\r\n", &line);)
+    for (text = (const char *)a.out.p; registry_word(&text, "\r\n", &line);)
         pypi_line(r, line, &found);
     result = buf_nul(&found.main) < 0 || buf_nul(&found.more) < 0
-                 ? refuse(r, "policy.registry.answer", "asked pip config list", "it names too many indexes") : 0;
+                 ? registry_refuse(r, "policy.registry.answer", "asked pip config list", "it names too many indexes")
+                 : 0;
     if (result == 0)
         result = give(r, "PIP_INDEX_URL", (const char *)found.main.p);
     if (result == 0)
@@ -318,8 +328,8 @@ pypi(struct registry *r)
     if (run(r, standard, NULL, &b) < 0)
         return -1;
     text = (const char *)b.out.p;
-    if (!next_word(&text, " \r\n", &line) || line.n >= URL_MAX || !add_url(r, line))
-        return refuse(r, "policy.registry.answer", "asked pip for its default index", "it names none");
+    if (!registry_word(&text, " \r\n", &line) || line.n >= REGISTRY_URL_MAX || !registry_add(r, line))
+        return registry_refuse(r, "policy.registry.answer", "asked pip for its default index", "it names none");
     ((char *)(uintptr_t)line.p)[line.n] = '\0';
     pypi_files(r, line.p);
     return 0;
@@ -333,7 +343,7 @@ go(struct registry *r)
     static const char *const argv[] = { "go", "env", "-json", "GOPROXY", "GOSUMDB", "GOENV", NULL };
     cleanup_ask struct ask a = ASK_INIT;
     const char *proxies, *sums;
-    char url[URL_MAX];
+    char url[REGISTRY_URL_MAX];
     struct str word;
     json_t *root;
     int result;
@@ -341,23 +351,40 @@ go(struct registry *r)
     if (run(r, argv, NULL, &a) < 0)
         return -1;
     root = json_loadb((const char *)a.out.p, a.out.n, JSON_REJECT_DUPLICATES, NULL);
-    result = check_config(r, json_string_value(json_object_get(root, "GOENV")));
+    result = registry_check_config(r, json_string_value(json_object_get(root, "GOENV")));
     proxies = json_string_value(json_object_get(root, "GOPROXY"));
     sums = json_string_value(json_object_get(root, "GOSUMDB"));
-    while (result == 0 && proxies != NULL && next_word(&proxies, ",| ", &word))
-        (void)add_url(r, word);         /* "direct" and "off" are no hosts */
+    while (result == 0 && proxies != NULL && registry_word(&proxies, ",| ", &word))
+        (void)registry_add(r, word);         /* "direct" and "off" are no hosts */
     if (result == 0 && r->n == 0)
-        result = refuse(r, "policy.registry.answer", "asked go env GOPROXY", "it names no proxy");
+        result = registry_refuse(r, "policy.registry.answer", "asked go env GOPROXY", "it names no proxy");
     /* "NAME", "NAME+KEY" or "NAME+KEY URL" (go help environment) */
-    if (result == 0 && sums != NULL && next_word(&sums, " ", &word) && !str_eq_c(word, "off")) {
-        size_t n = word.n < URL_MAX / 2 ? word.n : 0;
+    if (result == 0 && sums != NULL && registry_word(&sums, " ", &word) && !str_eq_c(word, "off")) {
+        size_t n = word.n < REGISTRY_URL_MAX / 2 ? word.n : 0;
         const char *plus = n > 0 ? memchr(word.p, '+', n) : NULL;
         snprintf(url, sizeof(url), "https://%.*s", (int)(plus != NULL ? plus - word.p : (ptrdiff_t)n), word.p);
-        (void)add_url(r, next_word(&sums, " ", &word) ? word : str_of(url));
+        (void)registry_add(r, registry_word(&sums, " ", &word) ? word : str_of(url));
     }
     if (result == 0 && proxies != NULL && strchr(json_string_value(json_object_get(root, "GOPROXY")), '@') == NULL)
         result = give(r, "GOPROXY", json_string_value(json_object_get(root, "GOPROXY")));
     json_decref(root);
+    return result;
+}
+
+/* The folder, since files may come, and what is in it. */
+static int
+debian_configs(struct registry *r, const char *folder)
+{
+    cleanup_dir DIR *d = opendir(folder);
+    struct dirent *entry;
+    int result = registry_check_config(r, folder);
+
+    while (result == 0 && d != NULL && (entry = readdir(d)) != NULL) {
+        char file[PATH_MAX];
+        snprintf(file, sizeof(file), "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            result = registry_check_config(r, file);
+    }
     return result;
 }
 
@@ -368,28 +395,104 @@ debian(struct registry *r)
     cleanup_ask struct ask a = ASK_INIT;
     struct str word;
 
-    if (run(r, argv, NULL, &a) < 0)
+    if (debian_configs(r, "/etc/apt") < 0 || debian_configs(r, "/etc/apt/sources.list.d") < 0 ||
+        debian_configs(r, "/etc/apt/apt.conf.d") < 0 || run(r, argv, NULL, &a) < 0)
         return -1;
-    for (const char *text = (const char *)a.out.p; next_word(&text, " \r\n", &word);)
-        (void)add_url(r, word);         /* a disk or a folder is no host */
-    return r->n > 0 ? 0 : refuse(r, "policy.registry.answer", "asked apt-get indextargets", "it names no repository");
+    for (const char *text = (const char *)a.out.p; registry_word(&text, " \r\n", &word);)
+        (void)registry_add(r, word);         /* a disk or a folder is no host */
+    return r->n > 0 ? 0 : registry_refuse(r, "policy.registry.answer", "asked apt-get indextargets",
+                                          "it names no repository");
+}
+
+/* --- all -------------------------------------------------------------------------------------------------------- */
+
+/* What was said before, through the same checks as if it were said now. 1; 0: it is none; -1 with r->err. */
+static int
+take_kept(struct registry *r, const json_t *kept)
+{
+    const char *name, *host;
+    struct host_pattern pattern;
+    json_t *value;
+    char when[32];
+    time_t at = (time_t)json_integer_value(json_object_get(kept, "at"));
+    struct tm utc;
+    size_t i;
+
+    json_array_foreach(json_object_get(kept, "hosts"), i, value) {
+        host = json_string_value(value);
+        if (host == NULL || r->n == REGISTRY_HOSTS_MAX || strlen(host) >= URL_HOST_MAX ||
+            host_pattern_cloche(str_of(host), &pattern) != HOST_OK)
+            return 0;
+        snprintf(r->hosts[r->n++], URL_HOST_MAX, "%s", host);
+    }
+    if (gmtime_r(&at, &utc) == NULL || strftime(when, sizeof(when), "%FT%TZ", &utc) == 0)
+        return 0;
+    snprintf(r->origin, sizeof(r->origin), "--allow-registry %s (asked %s)", r->entry->value, when);
+    json_object_foreach(json_object_get(kept, "files"), name, value)
+        if (registry_check_config(r, name) < 0)
+            return -1;
+    json_object_foreach(json_object_get(kept, "env"), name, value)
+        if (json_is_string(value) && policy_give_env(r->p, name, json_string_value(value), &r->from, r->err) < 0)
+            return -1;
+    return 1;
+}
+
+static void
+keep(struct registry *r, const char *client, const struct timespec *began)
+{
+    json_t *hosts = json_array(), *answer;
+
+    for (size_t i = 0; i < r->n; i++)
+        json_array_append_new(hosts, json_string(r->hosts[i]));
+    answer = json_pack("{s:o, s:O, s:O}", "hosts", hosts, "env", r->env, "files", r->files);
+    if (answer != NULL && !r->in_part)
+        registry_keep(r->p, r->entry->value, client, began, answer);
+    json_decref(answer);
+}
+
+/* Ask, or take what was said within the hour. */
+static int
+learn(struct registry *r)
+{
+    static const struct { const char *name, *client; int (*ask)(struct registry *r); bool slow; } known[] = {
+        { "npm", "npm", npm, true }, { "pypi", "python3", pypi, true }, { "go", "go", go, false },
+        { "debian", "apt-get", debian, true }, { "cargo", "cargo", registry_cargo, true },
+        { "maven", "mvn", registry_maven, true } };
+    struct timespec began;
+
+    clock_gettime(CLOCK_REALTIME, &began);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        json_t *kept;
+        int taken;
+        if (strcmp(known[i].name, r->entry->value) != 0)
+            continue;
+        kept = known[i].slow ? registry_kept(r->p, known[i].name, known[i].client) : NULL;
+        taken = kept != NULL ? take_kept(r, kept) : 0;
+        json_decref(kept);
+        if (taken != 0)
+            return taken < 0 ? -1 : 0;
+        r->n = 0;
+        if (known[i].ask(r) < 0)
+            return -1;
+        if (known[i].slow)
+            keep(r, known[i].client, &began);
+    }
+    return 0;
 }
 
 static int
 open_one(struct registry *r)
 {
-    static const struct { const char *name; int (*ask)(struct registry *r); } known[] = {
-        { "npm", npm }, { "pypi", pypi }, { "go", go }, { "debian", debian } };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(known[i].name, r->entry->value) != 0)
-            continue;
-        if (known[i].ask(r) < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < r->n; i++)
-        if (policy_allow_host(r->p, r->hosts[i], &r->from, r->err) < 0)
-            return -1;
-    return 0;
+    int result;
+
+    r->env = json_object();
+    r->files = json_object();
+    result = learn(r);
+    for (size_t i = 0; result == 0 && i < r->n; i++)
+        result = policy_allow_host(r->p, r->hosts[i], &r->from, r->err);
+    json_decref(r->env);
+    json_decref(r->files);
+    return result;
 }
 
 int

@@ -23,53 +23,18 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/net_state.h"
 #include "cli/session_priv.h"
 #include "egress/rule_wire.h"
-#include "wall/cgroup.h"
-#include "wall/ns.h"
 
-#define FD_HIGH      64         /* above everything that gets a fixed number in the child */
-#define FDS          (1 + CAPTURE_LISTENERS + 2)    /* the control socket, the listeners, the names, the vault's edge */
 #define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
 #define FIRST_US     10000UL    /* until it is started again, doubled with each death */
 #define PARENT_PIECE 1024       /* bytes of a parent proxy's address, or of the list of hosts without one */
 #define SAY_S        5          /* for it to take a message */
+#define START_MS     30000      /* for it to be there */
 #define LAST_MS      3000       /* for it to say its last decisions */
-
-static _Noreturn void
-child(const char *program, const struct net *n, int control)
-{
-    int fds[FDS], null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char name[] = "cloche-egress";
-    char *const argv[] = { name, NULL }, *const env[] = { NULL };
-    sigset_t none;
-
-    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
-        if (n->cgroup->tasks[i] >= 0 && cgroup_join(&n->cgroup->tasks[i], 1, NULL) < 0)
-            _exit(1);
-    /* the user's own stdin and stdout are not its business; it lets go of stderr when it has started */
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
-        _exit(1);
-    fds[0] = control;
-    memcpy(fds + 1, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
-    fds[1 + CAPTURE_LISTENERS] = n->names;
-    fds[2 + CAPTURE_LISTENERS] = n->live->vault_for_egress;
-    for (size_t i = 0; i < FDS; i++)
-        fds[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, FD_HIGH);
-    for (int i = 0; i < FDS; i++)
-        if (fds[i] < 0 || dup2(fds[i], 3 + i) < 0)
-            _exit(1);
-    (void)io_close_from(3 + FDS);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();
-    execve(program, argv, env);
-    _exit(1);
-}
 
 static int
 say(int control, const void *message, size_t n, struct err *err)
@@ -139,20 +104,22 @@ net_say(struct net *n, const void *message, size_t size, struct err *err)
 }
 
 int
-net_say_rules(struct net *n, bool again, struct err *err)
+net_say_rules(struct net *n, uint64_t number, struct err *err)
 {
     const struct policy *p = n->policy;
-    char ask[32];
+    char ask[32], again[32];
     int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
+    int again_n = snprintf(again, sizeof(again), "R%llu", (unsigned long long)number);
 
-    if ((again && say(n->control, "R", 1, err) < 0) || (p->srt && say(n->control, "S", 1, err) < 0) ||
+    if ((number > 0 && say(n->control, again, (size_t)again_n, err) < 0) ||
+        (p->srt && say(n->control, "S", 1, err) < 0) ||
         say_list(n->control, false, &p->allow_domains, err) < 0 ||
         say_list(n->control, true, &p->deny_domains, err) < 0 ||
         say_list(n->control, false, &n->added.allow_domains, err) < 0 ||
         say_list(n->control, true, &n->added.deny_domains, err) < 0 ||
         (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
         return -1;
-    if (!again && (say_parents(n->control, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
+    if (number == 0 && (say_parents(n->control, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
     return say(n->control, "G", 1, err);
 }
@@ -165,33 +132,72 @@ watch(const struct net *n, int fd)
     return epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+/* What kept it from starting, in its own words. */
+static int
+refusal(const json_t *event, struct err *err)
+{
+    static const char *const codes[] = { "egress.trust", "egress.tls" };
+    const char *said = json_string_value(json_object_get(event, "code")), *code = "egress.start";
+    const char *why = json_string_value(json_object_get(event, "error"));
+    const char *hint = json_string_value(json_object_get(event, "hint"));
+
+    for (size_t i = 0; said != NULL && i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(said, codes[i]) == 0)
+            code = codes[i];
+    err_set(err, ERR_SYSTEM, code, "cloche-egress: %s", why != NULL ? why : "it cannot start");
+    return hint != NULL && hint[0] != '\0' ? err_hint(err, "%s", hint) : -1;
+}
+
+/* Where TLS is opened, certificates have to be found and read first, and a run in which that fails is refused: its
+ * first word says so. Other runs do not wait for it. */
+static int
+hear_first(struct net *n, struct err *err)
+{
+    struct pollfd p = { .fd = n->control, .events = POLLIN };
+    char message[ENTRY_MAX];
+    ssize_t size;
+    const char *event;
+    json_t *entry;
+    int r;
+
+    do
+        r = poll(&p, 1, START_MS);
+    while (r < 0 && errno == EINTR);
+    if (r == 0)
+        return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress did not start within %d s", START_MS / 1000);
+    size = recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+    if (size <= 0)
+        return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress ended before it had started");
+    entry = json_loadb(message, (size_t)size, JSON_REJECT_DUPLICATES, NULL);
+    event = json_string_value(json_object_get(entry, "event"));
+    r = event != NULL && strcmp(event, "failed") == 0 ? refusal(entry, err) : 0;
+    json_decref(entry);
+    return r;
+}
+
 static int
 start(struct net *n, struct err *err)
 {
     /* one that stands still must not make us stand still */
     const struct timeval patience = { .tv_sec = SAY_S };
-    cleanup_close int theirs = -1, pidfd = -1;
-    char program[PATH_MAX];
-    int pair[2];
+    int fds[CAPTURE_LISTENERS + 2];
+    char *const env[] = { NULL };
+    const struct helper h = { .folder = "egress", .name = "cloche-egress", .env = env, .fds = fds,
+                              .n_fds = sizeof(fds) / sizeof(fds[0]), .cgroup = n->cgroup };
 
-    if (helper_find("egress", "cloche-egress", program, err) < 0)
-        return -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(err, errno, "egress.control", "socketpair");
-    n->control = pair[0];
-    theirs = pair[1];
     if (n->live->vault_for_egress < 0 && vault_new_edge(n->live, err) < 0)
         return -1;
-    n->pid = ns_clone(0, n->cgroup->kind == CGROUP_V2 ? n->cgroup->dirs[0] : -1, &pidfd, err);
-    if (n->pid == 0)
-        child(program, n, theirs);
+    memcpy(fds, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
+    fds[CAPTURE_LISTENERS] = n->names;
+    fds[CAPTURE_LISTENERS + 1] = n->live->vault_for_egress;
+    n->pid = helper_start(&h, &n->control, err);
     if (n->pid < 0)
-        return err_wrap(err, "start cloche-egress");
+        return -1;
     close_fd(&n->live->vault_for_egress);       /* each one that is started gets its own */
     if (watch(n, n->control) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
     (void)setsockopt(n->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    return net_say_rules(n, false, err);
+    return net_say_rules(n, 0, err);
 }
 
 int
@@ -223,7 +229,7 @@ net_start(struct live *l, struct err *err)
         watch(n, n->timer) < 0)
         return err_sys(err, errno, "egress.start", "descriptors");
     net_arm(n);
-    if (start(n, err) < 0)
+    if (start(n, err) < 0 || (l->vault != NULL && hear_first(n, err) < 0))
         return -1;
     /* a file cannot be waited for, and need not be */
     if (n->control_in >= 0 && watch(n, n->control_in) < 0)
@@ -285,6 +291,7 @@ net_heard(struct net *n, const char *message, size_t size)
 {
     json_t *entry = json_loadb(message, size, JSON_REJECT_DUPLICATES, NULL);
     const char *event = json_string_value(json_object_get(entry, "event"));
+    struct err err = ERR_INIT;
 
     if (event == NULL) {
         note_decision(n, entry);
@@ -298,6 +305,9 @@ net_heard(struct net *n, const char *message, size_t size)
         net_ask_over(n, entry);
     } else if (strcmp(event, "rules") == 0) {
         net_rules_heard(n, entry);
+    } else if (strcmp(event, "failed") == 0) {
+        (void)refusal(entry, &err);
+        session_warn(n->r, true, "%s [%s]", err.msg, err.code);
     }
     json_decref(entry);
 }

@@ -79,6 +79,20 @@ void vault_stop(struct live *l);
 /* helper.c: where the program @name of cloche's own is: beside cloche's folder in a build tree (below @folder), in
  * libexec when installed. 0 or -1 with @err. */
 int helper_find(const char *folder, const char *name, char out[4096], struct err *err);
+/* It as a process of its own: the leader of a session, with no signal blocked, @env, /dev/null as descriptors 0 and 1,
+ * and as 2 if @mute, one end of a pair of SOCK_SEQPACKET sockets as 3, @fds from 4 on (-1: /dev/null), and nothing
+ * else of ours. */
+struct helper {
+    const char *folder, *name;
+    char *const *env;           /* ended by NULL */
+    const int *fds;
+    size_t n_fds;               /* at most HELPER_FDS_MAX */
+    const struct cgroup *cgroup;        /* where it is counted; NULL: where we are */
+    bool mute;
+};
+#define HELPER_FDS_MAX 64
+/* Its pid, and the other end of the sockets in *@control (O_CLOEXEC, the caller's); or -1 with @err. */
+pid_t helper_start(const struct helper *h, int *control, struct err *err);
 
 /* session_tty.c */
 struct tty_state {

@@ -23,8 +23,6 @@
 #include "cli/session_priv.h"
 #include "vault/wire.h"
 
-#define FD_HIGH       64
-#define FD_SUPERVISOR 3
 #define PATIENCE_MS   30000     /* another cloche may be writing the store */
 #define REVOKED_MAX   (1024 * 1024)
 
@@ -45,51 +43,21 @@ struct vault_link {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-static _Noreturn void
-child(const char *program, int ours)
+static int
+start_program(struct vault_link *v, struct err *err)
 {
-    static char home[PATH_MAX + 16], data[PATH_MAX + 16];
-    char name[] = "cloche-vault", *env[3] = { NULL };
-    char *const argv[] = { name, NULL };
+    char home[PATH_MAX + 16], data[PATH_MAX + 16], *env[3] = { NULL };
     const char *home_is = getenv("HOME"), *data_is = getenv("XDG_DATA_HOME");
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), n = 0, high = fcntl(ours, F_DUPFD_CLOEXEC, FD_HIGH);
-    sigset_t none;
+    const struct helper h = { .folder = "vault", .name = "cloche-vault", .env = env, .mute = true };
+    int n = 0;
 
-    /* where the store is, and nothing else of ours: not what is in our environment, not our streams */
+    /* where the store is, and nothing else that is in our environment */
     if (home_is != NULL && snprintf(home, sizeof(home), "HOME=%s", home_is) < (int)sizeof(home))
         env[n++] = home;
     if (data_is != NULL && snprintf(data, sizeof(data), "XDG_DATA_HOME=%s", data_is) < (int)sizeof(data))
         env[n++] = data;
-    if (null < 0 || high < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-        dup2(high, FD_SUPERVISOR) < 0)
-        _exit(1);
-    (void)io_close_from(FD_SUPERVISOR + 1);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();
-    execve(program, argv, env);
-    _exit(1);
-}
-
-static int
-start_program(struct vault_link *v, struct err *err)
-{
-    cleanup_close int theirs = -1;
-    char program[PATH_MAX];
-    int pair[2];
-
-    if (helper_find("vault", "cloche-vault", program, err) < 0)
-        return -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(err, errno, "vault.control", "socketpair");
-    v->fd = pair[0];
-    theirs = pair[1];
-    v->pid = fork();
-    if (v->pid < 0)
-        return err_sys(err, errno, "vault.start", "fork");
-    if (v->pid == 0)
-        child(program, theirs);
-    return 0;
+    v->pid = helper_start(&h, &v->fd, err);
+    return v->pid < 0 ? -1 : 0;
 }
 
 /* The next message, which has to be of @type; its own refusal is passed on. */

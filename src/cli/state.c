@@ -78,3 +78,21 @@ state_dir_open(struct err *err)
         return err_sys(err, errno, "cli.state", "%s", path);
     return fd;
 }
+
+int
+state_own_open(const char *name, const char *code, struct err *err)
+{
+    cleanup_close int state = state_dir_open(err), dir = -1;
+    struct stat st;
+
+    if (state < 0)
+        return -1;
+    if (mkdirat(state, name, 0700) < 0 && errno != EEXIST)
+        return err_sys(err, errno, code, "make \"%s\" in the state folder", name);
+    dir = openat(state, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return err_sys(err, errno, code, "\"%s\" in the state folder", name);
+    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+        return err_set(err, ERR_DENIED, code, "\"%s\" in the state folder is not this user's own (0700)", name);
+    return take_fd(&dir);
+}

@@ -11,5 +11,8 @@ int state_dir_path(char out[PATH_MAX], struct err *err);
 /* Open (making it, 0700) $XDG_STATE_HOME/cloche, ~/.local/state/cloche by default, /var/lib/cloche as root.
  * Returns an O_CLOEXEC directory fd, or -1 with @err. */
 int state_dir_open(struct err *err);
+/* The folder @name in it (made, 0700), for what nobody else may write or read. The same; it is refused with @code when
+ * it is somebody else's, or others may enter it. */
+int state_own_open(const char *name, const char *code, struct err *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "wall/sockaddr.h"
 
 #define IDLE_MS    600000       /* neither direction moves */
 #define LINGER_MS  2000
@@ -393,7 +394,7 @@ arrive(struct egress *e, enum capture_listener came, int fd)
     conn_patience(c, CONN_FIRST_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     conn_limit_buffers(e, fd);
-    if (!conn_meant(fd, &c->meant) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
+    if (!sockaddr_local(fd, &c->meant, NULL) || loop_watch(&e->loop, &c->client, EPOLLIN) < 0) {
         conn_end(c);
         return;
     }

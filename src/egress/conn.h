@@ -121,9 +121,7 @@ void parent_find(struct conn *c);
 void conn_limit_buffers(const struct egress *e, int fd);
 void conn_share_buffers(struct egress *e);
 
-/* conn_first.c: the address that the client connected to. */
-bool conn_meant(int fd, struct ip *out);
-/* More first bytes are here, or the client is done. Inner: in the tunnel. */
+/* conn_first.c: more first bytes are here, or the client is done. Inner: in the tunnel. */
 void conn_first(struct conn *c);
 void conn_inner(struct conn *c);
 /* A protocol that cannot be read: passed on, unless a rule wants to see requests. */

@@ -2,7 +2,6 @@
  * judged
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,52 +9,31 @@
 
 #include "base/cleanup.h"
 #include "egress/conn.h"
+#include "wall/sockaddr.h"
 
 #define DIAL_MS 10000       /* for each address */
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-};
-
-static socklen_t
-address_of(const struct ip *ip, uint16_t port, union address *out)
-{
-    memset(out, 0, sizeof(*out));
-    if (ip->family == 4) {
-        out->four = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
-        memcpy(&out->four.sin_addr, ip->b, 4);
-        return sizeof(out->four);
-    }
-    out->six = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
-    memcpy(&out->six.sin6_addr, ip->b, 16);
-    return sizeof(out->six);
-}
 
 /* Addresses of the host's that came after our start (DHCP, a VPN), and whatever else it routes to itself: to those it
  * would speak from the address itself. No packet is sent for this. */
 static bool
-is_hosts_own(const union address *to, socklen_t n)
+is_hosts_own(const struct ip *ip, const union address *to, socklen_t n)
 {
     cleanup_close int fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    union address from;
-    socklen_t size = sizeof(from);
+    struct ip from;
 
-    if (fd < 0 || connect(fd, &to->any, n) < 0 || getsockname(fd, &from.any, &size) < 0)
+    if (fd < 0 || connect(fd, &to->any, n) < 0)
         return false;       /* then connect(2) has something to say about it too */
-    return to->any.sa_family == AF_INET ? from.four.sin_addr.s_addr == to->four.sin_addr.s_addr
-                                        : memcmp(&from.six.sin6_addr, &to->six.sin6_addr, 16) == 0;
+    return sockaddr_local(fd, &from, NULL) && ip_eq(&from, ip);
 }
 
 static int
 dial(struct conn *c, const struct ip *ip)
 {
     union address to;
-    socklen_t n = address_of(ip, c->parent != NULL ? c->parent->port : c->port, &to);
+    socklen_t n = sockaddr_of(ip, c->parent != NULL ? c->parent->port : c->port, &to);
     const int on = 1;
 
-    if (c->parent == NULL && is_hosts_own(&to, n)) {
+    if (c->parent == NULL && is_hosts_own(ip, &to, n)) {
         errno = EACCES;
         return -1;
     }

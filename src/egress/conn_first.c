@@ -4,7 +4,6 @@
  * ClientHello, by a proxy request, by a Host field. Where it says so twice, both must be the same name.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -17,27 +16,6 @@
 #define TLS_HANDSHAKE 0x16
 
 static const struct str no_rule = { "", 0 };
-
-bool
-conn_meant(int fd, struct ip *out)
-{
-    const struct in6_addr *six;
-    struct sockaddr_storage a;
-    socklen_t n = sizeof(a);
-
-    memset(out, 0, sizeof(*out));
-    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
-        return false;
-    if (a.ss_family == AF_INET) {
-        out->family = 4;
-        memcpy(out->b, &((const struct sockaddr_in *)&a)->sin_addr, 4);
-        return true;
-    }
-    six = &((const struct sockaddr_in6 *)&a)->sin6_addr;
-    out->family = IN6_IS_ADDR_V4MAPPED(six) ? 4 : 6;
-    memcpy(out->b, six->s6_addr + (out->family == 4 ? 12 : 0), out->family == 4 ? 4 : 16);
-    return a.ss_family == AF_INET6;
-}
 
 /* More is needed: false when more cannot come. */
 static bool

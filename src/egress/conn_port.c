@@ -3,32 +3,24 @@
  * Where it was made to is all that is known, and in many protocols the server speaks first. So it is decided on at
  * once, and carried like a tunnel: a beginning that names a host must name this one.
  */
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "egress/conn.h"
+#include "wall/sockaddr.h"
 
 #define TLS_HANDSHAKE 0x16
-
-static uint16_t
-port_of(int fd)
-{
-    union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; } a;
-    socklen_t n = sizeof(a);
-
-    if (getsockname(fd, &a.any, &n) < 0)
-        return 0;
-    return ntohs(a.any.sa_family == AF_INET6 ? a.six.sin6_port : a.four.sin_port);
-}
 
 void
 conn_port_arrived(struct conn *c)
 {
     struct decide_request request = { .via = DECIDE_TCP, .ip = c->held ? NULL : &c->meant };
     struct decide_verdict verdict;
+    struct ip here;
 
-    c->port = request.port = port_of(c->client.fd);
+    if (!sockaddr_local(c->client.fd, &here, &c->port))
+        c->port = 0;
+    request.port = c->port;
     if (c->held)
         request.host = (struct str){ c->host.name, c->host.n };
     if (!conn_decide(c, &request, &verdict, conn_port_arrived))

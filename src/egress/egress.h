@@ -103,6 +103,7 @@ size_t conn_judge_again(struct egress *e);
 /* log.c: tell the supervisor what was decided. Never blocks: what the supervisor does not take now waits for it, up to
  * LOG_WAITING_MAX; what does not fit there is counted, and the count is said. */
 #define LOG_WAITING_MAX (1024 * 1024)
+#define LOG_ANSWERS_ROOM (64 * 1024)    /* of which what the sandbox causes does not fill so much */
 void log_decision(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict);
 /* ... that the secret @name was the cause of; @critical: it was on its way to where it must not go. */
 void log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
@@ -112,7 +113,8 @@ void log_tick(struct egress *e);        /* how often what was told has been repe
 void log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
                  const char *by);
 struct json_t;
-void log_say(struct egress *e, struct json_t *o);      /* takes @o */
+/* Something else for the supervisor: an answer to it, or a question; takes @o. */
+void log_say(struct egress *e, struct json_t *o);
 void log_flush(struct egress *e);
 const char *decide_via_name(enum decide_via via);       /* "connect" */
 /* All that waits, in at most @ms, before this process ends. */

@@ -279,12 +279,20 @@ ask_owner(struct exchange *x, const struct http1_head *head)
     x->request = REQUEST_ASKED;
     x->asking = true;
     x->owner->request(x, head);
-    if (x->result == EXCHANGE_LIVE && x->request == REQUEST_GO && x->server_used && !is_repeatable(x) &&
-        server_is_gone(x)) {
-        exchange_hang_up(x);
-        x->request = REQUEST_ASKED;
-        x->owner->dial(x);
-    }
+    x->asking = false;
+}
+
+/* A kept connection may have ended while it was kept, and while the owner took its time; what goes out once only may
+ * not go out on such a one. */
+static void
+replace_ended(struct exchange *x)
+{
+    if (x->request != REQUEST_GO || !x->server_used || is_repeatable(x) || !server_is_gone(x))
+        return;
+    exchange_hang_up(x);
+    x->request = REQUEST_ASKED;
+    x->asking = true;
+    x->owner->dial(x);
     x->asking = false;
 }
 
@@ -332,9 +340,11 @@ take_head(struct exchange *x, const uint8_t *p, size_t n)
     if (x->request == REQUEST_HEAD) {
         remember(x, &head);
         ask_owner(x, &head);
-        if (x->result != EXCHANGE_LIVE)
-            return 0;
     }
+    if (x->result == EXCHANGE_LIVE)
+        replace_ended(x);
+    if (x->result != EXCHANGE_LIVE)
+        return 0;
     return follow(x, &head, p);
 }
 

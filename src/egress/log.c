@@ -65,12 +65,13 @@ log_flush(struct egress *e)
     loop_watch(&e->loop, &e->control, (e->over ? 0 : EPOLLIN) | (w->n > 0 ? EPOLLOUT : 0));
 }
 
+/* The last @spare bytes of the room are for others. */
 static void
-keep(struct egress *e, const char *text, size_t n)
+keep(struct egress *e, const char *text, size_t n, size_t spare)
 {
     struct buf *w = &e->waiting;
 
-    if (n > UINT16_MAX || w->n + 2 + n > w->max || buf_reserve(w, 2 + n) < 0) {
+    if (n > UINT16_MAX || w->n + 2 + n + spare > w->max || buf_reserve(w, 2 + n) < 0) {
         e->unsaid++;
         return;
     }
@@ -79,8 +80,8 @@ keep(struct egress *e, const char *text, size_t n)
     loop_watch(&e->loop, &e->control, (e->over ? 0 : EPOLLIN) | EPOLLOUT);
 }
 
-void
-log_say(struct egress *e, json_t *o)
+static void
+say(struct egress *e, json_t *o, size_t spare)
 {
     char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
     size_t n = text != NULL ? strlen(text) : 0;
@@ -90,8 +91,14 @@ log_say(struct egress *e, json_t *o)
         e->unsaid++;
     else if (e->control.fd >= 0 && (e->waiting.n > 0 ||
              (send(e->control.fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && would_wait(errno))))
-        keep(e, text, n);
+        keep(e, text, n, spare);
     free(text);
+}
+
+void
+log_say(struct egress *e, json_t *o)
+{
+    say(e, o, 0);
 }
 
 void
@@ -141,7 +148,7 @@ tell(struct egress *e, const struct decide_request *request, const struct decide
         json_object_set_new(o, "count", json_integer((json_int_t)count));
     if (by != NULL)
         json_object_set_new(o, "by", json_string(by));
-    log_say(e, o);
+    say(e, o, LOG_ANSWERS_ROOM);
 }
 
 void
@@ -163,7 +170,7 @@ log_secret(struct egress *e, const struct decide_request *request, const struct 
     put_text(o, "secret", str_of(name));
     if (critical)
         json_object_set_new(o, "level", json_string("critical"));
-    log_say(e, o);
+    say(e, o, LOG_ANSWERS_ROOM);
 }
 
 /* --- the same again ---------------------------------------------------------------------------------------------- */

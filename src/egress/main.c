@@ -3,12 +3,13 @@
  * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
  * order of wall/capture.h (/dev/null where there is none), after them the file in which names have their addresses
  * (fake.h), and the vault's socket or /dev/null. The supervisor says "S" when its rules are in the SRT dialect, the
- * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault, with
- * "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to be
- * asked about, then "G". Later it may say "R" and another set up to "G", which replaces the rules as a whole or, when
- * one of them is none, not at all; and "Y" or "N" with a question's number. Its end is ours: connections close, nothing
- * opens. When only its writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided,
- * so that it is in the log, and not carried.
+ * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault,
+ * with "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to
+ * be asked about, then "G", and hears {"event": "up"}, or "failed" with the reason. Later it may say "R", a number,
+ * and another set up to "G", which replaces the rules as a whole or, when one of them is none, not at all; and "Y" or
+ * "N" with a question's number. Its end is ours: connections close, nothing opens. When only its writing side ends,
+ * the sandbox has ended: what still waits in the listeners' queues is decided, so that it is in the log, and not
+ * carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +46,7 @@ static struct decide_rules rules = DECIDE_RULES_INIT;       /* being said */
 static json_t *texts;                                       /* what they borrow */
 static struct decide_rules live = DECIDE_RULES_INIT;        /* in force */
 static json_t *live_texts;
+static uint64_t change;                                     /* its number; 0: the first ones */
 static struct err refused = ERR_INIT;                       /* why the set that is being said is none */
 static struct ip own[ADDRESSES_MAX];
 static size_t n_own;
@@ -53,8 +55,9 @@ static size_t n_extra;
 static bool with_vault;
 
 static void
-begin_rules(void)
+begin_rules(uint64_t number)
 {
+    change = number;
     decide_rules_free(&rules);
     json_decref(texts);
     texts = json_array();
@@ -85,9 +88,9 @@ commit_and_say(struct egress *e)
 {
     int r = commit_rules(e);
 
-    log_say(e, r < 0 ? json_pack("{s:s, s:b, s:s, s:s}", "event", "rules", "ok", 0, "error", refused.msg, "code",
-                                 refused.code)
-                     : json_pack("{s:s, s:b, s:I}", "event", "rules", "ok", 1, "closed",
+    log_say(e, r < 0 ? json_pack("{s:s, s:I, s:b, s:s, s:s}", "event", "rules", "id", (json_int_t)change, "ok", 0,
+                                 "error", refused.msg, "code", refused.code)
+                     : json_pack("{s:s, s:I, s:b, s:I}", "event", "rules", "id", (json_int_t)change, "ok", 1, "closed",
                                  (json_int_t)conn_judge_again(e)));
 }
 
@@ -119,12 +122,16 @@ add_extra(const char *message, size_t n, struct err *err)
 static int
 take(struct egress *e, const char *message, size_t n, struct err *err)
 {
-    uint64_t ms;
+    uint64_t ms, number;
 
     if (n == 0 || n >= RULE_WIRE_MAX)
         return err_set(err, ERR_PROTOCOL, "egress.rules", "a message of no length, or too long");
     switch (message[0]) {
-    case 'R': begin_rules(); return 0;
+    case 'R':
+        if (!str_parse_u64((struct str){ message + 1, n - 1 }, INT64_MAX, &number) || number == 0)
+            return err_set(err, ERR_PROTOCOL, "egress.rules", "a change without a number");
+        begin_rules(number);
+        return 0;
     case 'S': rules.srt = true; return 0;
     case '{':
         if (refused.kind == ERR_NONE)
@@ -152,7 +159,7 @@ read_rules(struct egress *e, struct err *err)
     char message[RULE_WIRE_MAX];
     int r = 0;
 
-    begin_rules();
+    begin_rules(0);
     while (r == 0) {
         ssize_t n = recv(FD_CONTROL, message, sizeof(message), 0);
         if (n < 0 && errno == EINTR)
@@ -230,7 +237,24 @@ set_up(struct egress *e, struct err *err)
     if (confine(err) < 0)
         return -1;
     /* from here on there is nothing to say that the supervisor does not hear over the control socket */
-    return null < 0 || dup3(null, STDERR_FILENO, O_CLOEXEC) < 0 ? err_sys(err, errno, "egress.stderr", "/dev/null") : 0;
+    if (null < 0 || dup3(null, STDERR_FILENO, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "egress.stderr", "/dev/null");
+    log_say(e, json_pack("{s:s}", "event", "up"));
+    return 0;
+}
+
+/* The supervisor tells it to a person; when it cannot hear it, we do. */
+static void
+say_failed(const struct err *err)
+{
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "event", "failed", "error", err->msg, "code", err->code, "hint",
+                          err->hint);
+    char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+
+    if (text == NULL || send(FD_CONTROL, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        fprintf(stderr, "cloche-egress: %s [%s]\n", err->msg, err->code);
+    free(text);
+    json_decref(o);
 }
 
 static int
@@ -272,7 +296,7 @@ main(void)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     r = set_up(&egress, &err) < 0 ? -1 : serve(&egress, &err);
     if (r < 0)
-        fprintf(stderr, "cloche-egress: %s [%s]\n", err.msg, err.code);
+        say_failed(&err);
     vault_end_close(&egress);
     resolver_free(egress.resolver);
     buf_free(&egress.parents.no_proxy);

@@ -2,7 +2,6 @@
 #include "egress/resolve.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,6 +9,8 @@
 #include <sys/time.h>
 
 #include <ares.h>
+
+#include "wall/sockaddr.h"
 
 #define SOCKETS_MAX 64
 #define TIMEOUT_MS  3000
@@ -115,25 +116,6 @@ unlink_asking(struct asking *gone)
         }
 }
 
-static bool
-address_of(const struct ares_addrinfo_node *node, struct ip *out)
-{
-    memset(out, 0, sizeof(*out));
-    if (node->ai_family == AF_INET && node->ai_addrlen >= sizeof(struct sockaddr_in)) {
-        const struct sockaddr_in *a = (const void *)node->ai_addr;
-        out->family = 4;
-        memcpy(out->b, &a->sin_addr, 4);
-        return true;
-    }
-    if (node->ai_family == AF_INET6 && node->ai_addrlen >= sizeof(struct sockaddr_in6)) {
-        const struct sockaddr_in6 *a = (const void *)node->ai_addr;
-        out->family = 6;
-        memcpy(out->b, &a->sin6_addr, 16);
-        return true;
-    }
-    return false;
-}
-
 static void
 on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *answer)
 {
@@ -146,7 +128,7 @@ on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *answer)
     for (struct ares_addrinfo_node *node = answer != NULL ? answer->nodes : NULL; node != NULL; node = node->ai_next) {
         if (n == RESOLVE_MAX)
             too_many = true;
-        else if (address_of(node, &addresses[n]))
+        else if (sockaddr_ip(node->ai_addr, node->ai_addrlen, &addresses[n], NULL))
             n++;
     }
     ares_freeaddrinfo(answer);

@@ -126,10 +126,11 @@ tls_trust_system(struct tls_ctx *x, struct err *err)
 {
     const char *bundle = trust_bundle();
 
-    if (bundle != NULL)
-        return tls_trust_file(x, bundle, err);
-    err_set(err, ERR_UNSUPPORTED, "egress.trust", "this host has no bundle of trusted certificates");
-    return err_hint(err, "install the package ca-certificates");
+    if (bundle == NULL)
+        err_set(err, ERR_UNSUPPORTED, "egress.trust", "this host has no bundle of trusted certificates");
+    else if (tls_trust_file(x, bundle, err) == 0)
+        return 0;
+    return err_hint(err, "it comes with the package ca-certificates; update-ca-certificates makes it anew");
 }
 
 /* --- certificates for the sandbox -------------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* egress/why_host.c: see why_host.h */
 #include "egress/why_host.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,16 +13,6 @@ struct target {
     uint16_t port;
     bool port_given;
 };
-
-__attribute__((format(printf, 2, 3))) static void
-say(struct why *out, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(out->text, sizeof(out->text), fmt, ap);
-    va_end(ap);
-}
 
 static int
 parse_target(const char *text, struct target *out, struct err *err)
@@ -104,26 +93,26 @@ explain(const struct target *t, const struct decide_verdict *v, struct why *out)
     const char *at = t->port_given ? "" : " (asked about port 443)";
 
     if (v->kind == DECIDE_ALLOW && v->inspect)
-        say(out, "rules for it look at method or path%s: ask about a request with --method and --url-path", at);
+        why_say(out, "rules for it look at method or path%s: ask about a request with --method and --url-path", at);
     else if (v->kind == DECIDE_ALLOW)
-        say(out, "the rule \"%s\" allows it%s", out->rule, at);
+        why_say(out, "the rule \"%s\" allows it%s", out->rule, at);
     else if (out->rule[0] != '\0')
-        say(out, "the rule \"%s\" refuses it%s", out->rule, at);
+        why_say(out, "the rule \"%s\" refuses it%s", out->rule, at);
     else if (strcmp(v->reason, "network-none") == 0)
-        say(out, "the sandbox has no network");
+        why_say(out, "the sandbox has no network");
     else if (strcmp(v->reason, "port-no-rule") == 0)
-        say(out, "a rule names %s, but none its port %u", t->host.name, t->port);
+        why_say(out, "a rule names %s, but none its port %u", t->host.name, t->port);
     else if (strcmp(v->reason, "scope-no-rule") == 0)
-        say(out, "rules name %s, but none this method and path", t->host.name);
+        why_say(out, "rules name %s, but none this method and path", t->host.name);
     else if (strcmp(v->reason, "path-ambiguous") == 0)
-        say(out, "rules for %s look at paths, and servers read this one in different ways", t->host.name);
+        why_say(out, "rules for %s look at paths, and servers read this one in different ways", t->host.name);
     else if (strcmp(v->reason, "address-no-rule") == 0)
-        say(out, "%s is a %s address and no rule is that address%s", t->host.name,
-            ip_class_name(ip_classify(t->host.ip)), at);
+        why_say(out, "%s is a %s address and no rule is that address%s", t->host.name,
+                ip_class_name(ip_classify(t->host.ip)), at);
     else if (strcmp(v->reason, "network-no-rule") == 0)
-        say(out, "no rule names %s, and what no rule names is closed", t->host.name);
+        why_say(out, "no rule names %s, and what no rule names is closed", t->host.name);
     else
-        say(out, "whatever the rules: %s", v->detail);
+        why_say(out, "whatever the rules: %s", v->detail);
 }
 
 int
@@ -141,7 +130,7 @@ egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, cons
         out->allowed = true;
         out->reason = "network-host";
         out->source = p->network.from;
-        say(out, "the sandbox has the host's own network");
+        why_say(out, "the sandbox has the host's own network");
         return 0;
     }
     if (decide_compile(p, &rules, err) < 0)

@@ -28,20 +28,16 @@ check_type(struct loader *l, const struct node *v, const struct key_rule *rule)
 }
 
 static int
+check_string(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    (void)rule;
+    return schema_expect(l, v, NODE_STRING);
+}
+
+static int
 check_strings(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    size_t i = 0;
-
-    (void)rule;
-    if (schema_expect(l, v, NODE_LIST) < 0)
-        return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        if (schema_expect(l, item, NODE_STRING) < 0)
-            return -1;
-        schema_leave(l, mark);
-    }
-    return 0;
+    return schema_items(l, v, check_string, rule);
 }
 
 /* A map whose values are strings, or lists of strings (num is the node type). */
@@ -130,23 +126,22 @@ range_closed(struct str text)
 }
 
 static int
+check_range(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    char shown[SHOW_MAX];
+    struct ip ip;
+    uint64_t bits;
+
+    (void)rule;
+    return parse_range(v->text, &ip, &bits)
+               ? 0 : schema_fail(l, v, "policy.srt.address", "%s is neither an address nor a range",
+                                 show(v->text, shown));
+}
+
+static int
 check_resolved(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    size_t i = 0;
-
-    if (check_strings(l, v, rule) < 0)
-        return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        char shown[SHOW_MAX];
-        struct ip ip;
-        uint64_t bits;
-        if (!parse_range(item->text, &ip, &bits))
-            return schema_fail(l, item, "policy.srt.address", "%s is neither an address nor a range",
-                               show(item->text, shown));
-        schema_leave(l, mark);
-    }
-    return 0;
+    return check_strings(l, v, rule) < 0 ? -1 : schema_items(l, v, check_range, rule);
 }
 
 static int
@@ -227,30 +222,27 @@ static const struct key_rule secret_env_rules[] = {
 
 /* `deny` is a read rule, or a variable that is not handed on; `mask` needs the vault and a proxy. */
 static int
-apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rule)
+apply_secret(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     bool files = rule->num == 1;
-    size_t i = 0;
+    const struct node *what = node_member(v, files ? "path" : "name"), *mode = node_member(v, "mode");
+    struct where w;
 
-    if (schema_expect(l, v, NODE_LIST) < 0)
+    if (schema_walk(l, v, files ? secret_file_rules : secret_env_rules) < 0)
         return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        const struct node *what = node_member(item, files ? "path" : "name"), *mode = node_member(item, "mode");
-        struct where w;
-        if (schema_walk(l, item, files ? secret_file_rules : secret_env_rules) < 0)
-            return -1;
-        if (what == NULL || mode == NULL)
-            return schema_fail(l, item, "policy.srt.required", "%s and mode are required", files ? "path" : "name");
-        if (str_eq(mode->text, STR_LIT("mask")))
-            return not_yet(l, mode, "masking credentials");
-        w = schema_where(l, item);
-        if (list_add(l->p, files ? &l->p->deny_read : &l->p->env_deny, files ? ENTRY_PATH : ENTRY_ENV_NAME,
-                     what->text, &w, l->err) < 0)
-            return -1;
-        schema_leave(l, mark);
-    }
-    return 0;
+    if (what == NULL || mode == NULL)
+        return schema_fail(l, v, "policy.srt.required", "%s and mode are required", files ? "path" : "name");
+    if (str_eq(mode->text, STR_LIT("mask")))
+        return not_yet(l, mode, "masking credentials");
+    w = schema_where(l, v);
+    return list_add(l->p, files ? &l->p->deny_read : &l->p->env_deny, files ? ENTRY_PATH : ENTRY_ENV_NAME, what->text,
+                    &w, l->err);
+}
+
+static int
+apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_items(l, v, apply_secret, rule);
 }
 
 static const struct key_rule sigv4_rules[] = {

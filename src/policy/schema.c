@@ -172,6 +172,22 @@ note_seen(struct loader *l, const struct node *member, const struct key_rule *ru
 }
 
 int
+schema_items(struct loader *l, const struct node *v, key_apply *apply, const struct key_rule *rule)
+{
+    size_t i = 0;
+
+    if (schema_expect(l, v, NODE_LIST) < 0)
+        return -1;
+    for (const struct node *item = v->first; item != NULL; item = item->next) {
+        size_t mark = schema_enter_index(l, i++);
+        if (apply(l, item, rule) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+int
 schema_walk(struct loader *l, const struct node *map, const struct key_rule *rules)
 {
     if (schema_expect(l, map, NODE_MAP) < 0)
@@ -225,9 +241,17 @@ apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule)
 }
 
 /* An entry: a string, or {path: ..., literal: true} in a list of paths. */
-static int
-apply_entry(struct loader *l, const struct node *v, struct policy_list *list, enum entry_kind kind)
+static struct policy_list *
+list_of(struct loader *l, const struct key_rule *rule)
 {
+    return (struct policy_list *)(void *)((char *)l->p + rule->offset);
+}
+
+static int
+apply_entry(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct policy_list *list = list_of(l, rule);
+    enum entry_kind kind = (enum entry_kind)rule->num;
     struct where w = schema_where(l, v);
     const struct node *path = v, *literal = NULL;
 
@@ -251,10 +275,9 @@ apply_entry(struct loader *l, const struct node *v, struct policy_list *list, en
 int
 apply_list(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    struct policy_list *list = (struct policy_list *)(void *)((char *)l->p + rule->offset);
+    struct policy_list *list = list_of(l, rule);
     struct where w = schema_where(l, v);
     bool builtin = list->n > 0 && list->from.kind == ORIGIN_BUILTIN;
-    size_t i = 0;
 
     if (schema_expect(l, v, NODE_LIST) < 0)
         return -1;
@@ -264,13 +287,7 @@ apply_list(struct loader *l, const struct node *v, const struct key_rule *rule)
     } else {
         list_begin(list, &w);
     }
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        if (apply_entry(l, item, list, (enum entry_kind)rule->num) < 0)
-            return -1;
-        schema_leave(l, mark);
-    }
-    return 0;
+    return schema_items(l, v, apply_entry, rule);
 }
 
 int

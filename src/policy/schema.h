@@ -36,6 +36,8 @@ struct key_rule {
     int num;
 };
 
+/* @v is a list: @apply each item of it, where a refusal names the item's index, until one is refused. */
+int schema_items(struct loader *l, const struct node *v, key_apply *apply, const struct key_rule *rule);
 /* Apply each member of @map by its row. Unknown keys are refused with the nearest known one. */
 int schema_walk(struct loader *l, const struct node *map, const struct key_rule *rules);
 

@@ -142,25 +142,20 @@ apply_bind_map(struct loader *l, const struct node *v)
 }
 
 static int
-apply_binds(struct loader *l, const struct node *v, const struct key_rule *rule)
+apply_bind(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    size_t i = 0;
+    struct where w = schema_where(l, v);
 
     (void)rule;
-    if (schema_expect(l, v, NODE_LIST) < 0)
-        return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        struct where w = schema_where(l, item);
-        if (item->type == NODE_MAP) {
-            if (apply_bind_map(l, item) < 0)
-                return -1;
-        } else if (schema_expect(l, item, NODE_STRING) < 0 || set_bind(l->p, item->text, &w, l->err) < 0) {
-            return -1;
-        }
-        schema_leave(l, mark);
-    }
-    return 0;
+    if (v->type == NODE_MAP)
+        return apply_bind_map(l, v);
+    return schema_expect(l, v, NODE_STRING) < 0 ? -1 : set_bind(l->p, v->text, &w, l->err);
+}
+
+static int
+apply_binds(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_items(l, v, apply_bind, rule);
 }
 
 static int
@@ -186,25 +181,20 @@ apply_secret_map(struct loader *l, const struct node *v)
 }
 
 static int
-apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rule)
+apply_secret(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    size_t i = 0;
+    struct where w = schema_where(l, v);
 
     (void)rule;
-    if (schema_expect(l, v, NODE_LIST) < 0)
-        return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        struct where w = schema_where(l, item);
-        if (item->type == NODE_MAP) {
-            if (apply_secret_map(l, item) < 0)
-                return -1;
-        } else if (schema_expect(l, item, NODE_STRING) < 0 || set_secret(l->p, item->text, &w, l->err) < 0) {
-            return -1;
-        }
-        schema_leave(l, mark);
-    }
-    return 0;
+    if (v->type == NODE_MAP)
+        return apply_secret_map(l, v);
+    return schema_expect(l, v, NODE_STRING) < 0 ? -1 : set_secret(l->p, v->text, &w, l->err);
+}
+
+static int
+apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_items(l, v, apply_secret, rule);
 }
 
 static int
@@ -244,7 +234,7 @@ apply_not_yet(struct loader *l, const struct node *v, const struct key_rule *rul
 }
 
 static int
-apply_cap_drop(struct loader *l, const struct node *v, const struct key_rule *rule)
+check_capability(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     static const char *const caps[] = {
         "ALL", "AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE", "CHOWN",
@@ -254,46 +244,43 @@ apply_cap_drop(struct loader *l, const struct node *v, const struct key_rule *ru
         "SYS_CHROOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME",
         "SYS_TTY_CONFIG", "WAKE_ALARM",
     };
-    size_t i = 0;
+    struct str name = v->text;
+    char shown[SHOW_MAX];
 
     (void)rule;
-    if (schema_expect(l, v, NODE_LIST) < 0)
+    if (schema_expect(l, v, NODE_STRING) < 0)
         return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++), c = 0;
-        struct str name = item->text;
-        char shown[SHOW_MAX];
-        if (schema_expect(l, item, NODE_STRING) < 0)
-            return -1;
-        if (str_starts(name, STR_LIT("CAP_")))
-            name = (struct str){ name.p + 4, name.n - 4 };
-        while (c < sizeof(caps) / sizeof(caps[0]) && !str_eq_c(name, caps[c]))
-            c++;
-        if (c == sizeof(caps) / sizeof(caps[0]))
-            return schema_fail(l, item, "policy.capability", "%s is no capability", show(item->text, shown));
-        schema_leave(l, mark);
-    }
-    return 0;   /* every capability is always dropped */
+    if (str_starts(name, STR_LIT("CAP_")))
+        name = (struct str){ name.p + 4, name.n - 4 };
+    for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++)
+        if (str_eq_c(name, caps[i]))
+            return 0;   /* every capability is always dropped */
+    return schema_fail(l, v, "policy.capability", "%s is no capability", show(v->text, shown));
+}
+
+static int
+apply_cap_drop(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_items(l, v, check_capability, rule);
+}
+
+static int
+check_name_server(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    char shown[SHOW_MAX];
+    struct ip ip;
+
+    (void)rule;
+    if (schema_expect(l, v, NODE_STRING) < 0)
+        return -1;
+    return ip_parse(v->text, &ip) ? 0 : schema_fail(l, v, "policy.dns", "%s is no address", show(v->text, shown));
 }
 
 static int
 apply_dns(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    size_t i = 0;
-
-    (void)rule;
-    if (schema_expect(l, v, NODE_LIST) < 0)
+    if (schema_items(l, v, check_name_server, rule) < 0)
         return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        struct ip ip;
-        char shown[SHOW_MAX];
-        if (schema_expect(l, item, NODE_STRING) < 0)
-            return -1;
-        if (!ip_parse(item->text, &ip))
-            return schema_fail(l, item, "policy.dns", "%s is no address", show(item->text, shown));
-        schema_leave(l, mark);
-    }
     if (v->n == 0)
         return 0;
     schema_fail(l, v, "policy.dns.not-yet", "name servers cannot be chosen in this release");

@@ -38,8 +38,8 @@ answer(struct why *out, bool allowed, const char *reason, const struct policy_en
     }
 }
 
-__attribute__((format(printf, 2, 3))) static void
-say(struct why *out, const char *fmt, ...)
+void
+why_say(struct why *out, const char *fmt, ...)
 {
     va_list ap;
 
@@ -86,19 +86,19 @@ read_closed(const struct policy *p, const struct place *place, struct why *out)
     }
     if (secret != NULL && (open == NULL || secret_depth > open_depth) && (deny == NULL || secret_depth >= deny_depth)) {
         answer(out, false, "credential-place", secret, NULL);
-        say(out, "%s is a place for credentials, closed unless it is named", secret->value);
+        why_say(out, "%s is a place for credentials, closed unless it is named", secret->value);
         snprintf(out->flag, sizeof(out->flag), "--allow-read %s", secret->value);
         return true;
     }
     if (deny != NULL && (open == NULL || deny_depth > open_depth)) {
         answer(out, false, "deny-read", deny, NULL);
-        say(out, "the rule \"%s\" closes it", deny->written);
+        why_say(out, "the rule \"%s\" closes it", deny->written);
         snprintf(out->flag, sizeof(out->flag), "--allow-read %s", place->host);
         return true;
     }
     if (open != NULL && (deny != NULL || secret != NULL)) {
         answer(out, true, "allow-read", open, NULL);
-        say(out, "the rule \"%s\" re-opens it", open->written);
+        why_say(out, "the rule \"%s\" re-opens it", open->written);
     }
     return false;
 }
@@ -110,7 +110,7 @@ why_read(const struct policy *p, const struct place *place, const char *path, en
 
     if (place->kind == PLACE_ABSENT) {
         answer(out, false, "not-shown", NULL, &p->view.from);
-        say(out, "%s is not in the sandbox", path);
+        why_say(out, "%s is not in the sandbox", path);
         snprintf(out->flag, sizeof(out->flag), "--bind %s", path);
         return;
     }
@@ -119,18 +119,18 @@ why_read(const struct policy *p, const struct place *place, const char *path, en
         return;
     if (device_file) {
         answer(out, false, "no-exec", NULL, &p->view.from);
-        say(out, "nothing in /proc and /dev can be executed");
+        why_say(out, "nothing in /proc and /dev can be executed");
         return;
     }
     answer(out, true, "shown", NULL, place->from != NULL ? place->from : &p->view.from);
     if (place->kind == PLACE_OWN)
-        say(out, "%s is the sandbox's own", place->inside);
+        why_say(out, "%s is the sandbox's own", place->inside);
     else if (place->kind == PLACE_HOST && place->from == NULL)
-        say(out, "the host's tree is readable");
+        why_say(out, "the host's tree is readable");
     else if (place->kind == PLACE_HOST)
-        say(out, "it is shown inside as %s", place->inside);
+        why_say(out, "it is shown inside as %s", place->inside);
     else
-        say(out, "the system is readable");
+        why_say(out, "the system is readable");
 }
 
 /* The write rule that opens @host in the host view: the deepest of allow-write, writable binds and the workspace. */
@@ -161,10 +161,10 @@ write_refused(const struct policy *p, const struct place *place, struct why *out
 {
     answer(out, false, "read-only", NULL, place->from != NULL ? place->from : &p->view.from);
     if (place->kind == PLACE_SYSTEM || place->kind == PLACE_KERNEL) {
-        say(out, "the system is read-only");
+        why_say(out, "the system is read-only");
         return;
     }
-    say(out, "it is shown read-only");
+    why_say(out, "it is shown read-only");
     if (p->view.v == VIEW_HOST)
         snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
     else if (place->from == &p->workspace.from)
@@ -253,7 +253,7 @@ why_write(const struct policy *p, const struct place *place, const char *path, w
         return;
     if (is_stdio_device(place->inside)) {
         answer(out, true, "device", NULL, &p->view.from);
-        say(out, "it is one of the sandbox's devices");
+        why_say(out, "it is one of the sandbox's devices");
         return;
     }
     if (!write_opened(p, place, out)) {
@@ -263,22 +263,22 @@ why_write(const struct policy *p, const struct place *place, const char *path, w
     entry = place->kind == PLACE_HOST ? deepest(&p->deny_write, place->host, &depth) : NULL;
     if (entry != NULL) {
         answer(out, false, "deny-write", entry, NULL);
-        say(out, "the rule \"%s\" keeps it read-only", entry->written);
+        why_say(out, "the rule \"%s\" keeps it read-only", entry->written);
         return;
     }
     entry = protected_by(p, place, exists);
     if (entry != NULL) {
         bool git_config = strcmp(entry->value, ".git/config") == 0;
         answer(out, false, "protected-name", entry, NULL);
-        say(out, "%s is run or obeyed outside the sandbox, so it stays as it is", entry->value);
+        why_say(out, "%s is run or obeyed outside the sandbox, so it stays as it is", entry->value);
         if (git_config)
             snprintf(out->flag, sizeof(out->flag), "--allow-git-config");
         return;
     }
     if (place->kind == PLACE_OWN)
-        say(out, "%s is the sandbox's own", place->inside);
+        why_say(out, "%s is the sandbox's own", place->inside);
     else
-        say(out, place->copy ? "writes go to a copy (cloche diff)" : "it is writable");
+        why_say(out, place->copy ? "writes go to a copy (cloche diff)" : "it is writable");
 }
 
 int
@@ -303,7 +303,7 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, why_ex
         return err_set(err, ERR_USAGE, "policy.path", "path %s %s", show(str_of(path), shown), path_fault_text(fault));
     if (p->mode.v == MODE_OFF) {
         answer(out, true, "mode-off", NULL, &p->mode.from);
-        say(out, "mode off closes nothing");
+        why_say(out, "mode off closes nothing");
         snprintf(out->inside, sizeof(out->inside), "%s", normal);
         return 0;
     }

@@ -25,6 +25,9 @@ struct why {
 
 bool why_op_parse(const char *name, enum why_op *out);
 
+/* The sentence for people; what does not fit is cut. */
+void why_say(struct why *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* Whether the host has @path. Protected names deeper down are closed only where they exist. */
 typedef bool why_exists(const char *path);
 

@@ -306,7 +306,7 @@ do_cover(struct builder *b, const struct root_item *item, struct err *err)
     char name[64];
 
     if (at < 0)
-        return fail(err, item->dest);
+        return item->optional && errno == ENOENT ? 0 : fail(err, item->dest);
     snprintf(name, sizeof(name), "c%td", item - b->plan->items);
     fd = openat(b->scratch, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, item->mode);
     if (fd < 0 || io_write_full(fd, item->source, item->size) < 0)

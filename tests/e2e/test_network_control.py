@@ -1,5 +1,7 @@
 """The network by name while it is open: cloche-egress dies and comes back."""
 import json
+import shutil
+import subprocess
 
 import pytest
 
@@ -176,3 +178,42 @@ for n in (300, 3000, 30000):
     assert online.python(code).ok
     log = log_of(online)
     assert sum(d["count"] for d in log["decisions"] if d["verdict"] == "deny") == 6, log
+
+
+# --- rules that change ------------------------------------------------------------------------------------------------
+
+# In the place of cloche-egress: says nothing about the first change, as if its word had been lost.
+FORGETFUL = """#!/usr/bin/python3
+import json, socket
+control, number = socket.socket(fileno=3), 0
+while message := control.recv(65536):
+    if message[:1] == b'R':
+        number += 1
+    if message == b'G' and number > 0:
+        with open(%r, 'a') as f: print(number, file=f)
+    if message == b'G' and number > 1:
+        control.send(json.dumps(%s).encode())
+"""
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_an_answer_that_is_lost_is_nobody_elses(cloche, world, ok):
+    seen, program = world.root / "seen", world.root / "egress" / "cloche-egress"
+    word = "{'event': 'rules', 'id': number, **(%r)}" % ({"ok": True, "closed": 7} if ok else {"ok": False, "error": "no"})
+    program.parent.mkdir()
+    program.write_text(FORGETFUL % (str(seen), word), encoding="utf-8")
+    program.chmod(0o755)
+    (world.root / "cli").mkdir()
+    cloche.binary = shutil.copy2(cloche.binary, world.root / "cli" / "cloche")
+    run = cloche.popen("run", "--allow-domain", "ok.example.org", "--", "/bin/cat", stdin=subprocess.PIPE)
+    (ident,) = wait_for(lambda: [r["id"] for r in cloche("net", "ls", "--json").json["runs"] if r["alive"]])
+    first = cloche.popen("net", "allow", "--json", ident, "a.example.org")
+    assert wait_for(lambda: seen.exists() and seen.read_text() == "1\n")
+    second = cloche("net", "allow", "--json", ident, "b.example.org")
+    out, err = first.communicate(timeout=60)
+    run.communicate(timeout=60)
+    if ok:
+        assert second.json == {"ok": True, "closed": 7} and json.loads(out) == {"ok": True, "closed": 0}, (second, out)
+    else:
+        assert second.code == 125 and "net.rules" in second.out + second.err, second
+        assert first.returncode == 125 and b"net.lost" in out + err, (out, err)

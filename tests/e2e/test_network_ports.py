@@ -142,3 +142,48 @@ def test_redis(online, far, has, command):
     assert result.out == "OK\nvalue\n", result
     result = online.run([*words, "get", "key"], allow=["ok.example.org:6380"])
     assert "value" not in result.out, result
+
+
+@pytest.fixture
+def ssh(online, has, command, tmp_path):
+    """sshd behind port 22 of the far host, with a git repository; returns the folder that a client inside needs."""
+    has("git", "ssh", "ssh-keygen", "/usr/sbin/sshd")
+    server, client = tmp_path / "server", tmp_path / "client"
+    server.mkdir(mode=0o700)
+    client.mkdir(mode=0o755)
+    for key in (server / "host", client / "key"):
+        command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key])
+    (client / "known_hosts").write_text(f"ok.example.org {(server / 'host.pub').read_text()}", encoding="ascii")
+    (server / "keys").write_text((client / "key.pub").read_text(), encoding="ascii")
+    (server / "shadow").write_text("root:*:1:0:99999:7:::\n", encoding="ascii")
+    (server / "config").write_text(f"HostKey {server}/host\nAuthorizedKeysFile {server}/keys\nStrictModes no\n"
+                                   "UsePAM no\nPermitRootLogin prohibit-password\nPasswordAuthentication no\n",
+                                   encoding="ascii")
+    command(["git", "init", "-q", "--bare", server / "repo.git"])
+    daemon = ("mount -t tmpfs none /run && mkdir -m 755 /run/sshd && mount --bind \"$0/shadow\" /etc/shadow && "
+              "exec /usr/sbin/sshd -i -f \"$0/config\"")
+
+    def serve(connection):
+        connection.settimeout(None)
+        subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", daemon, str(server)], check=False,
+                       stdin=connection, stdout=connection, stderr=subprocess.DEVNULL, timeout=300)
+    online.net.on_ssh = serve
+    return server, client
+
+
+@requirement("R13")
+def test_git_over_ssh(online, ssh, command):
+    """The server proves who it is by its key, under the name; nothing of ours is in between."""
+    server, client = ssh
+    how = "ssh -F /dev/null -i /mnt/ssh/key -o IdentitiesOnly=yes -o UserKnownHostsFile=/mnt/ssh/known_hosts -o BatchMode=yes"
+    script = (f"cd /tmp && export GIT_SSH_COMMAND='{how}' && url=root@ok.example.org:{server}/repo.git && "
+              "git clone -q $url one && cd one && git config user.name t && git config user.email t@example.org && "
+              "head -c 1000000 /dev/urandom > big && git add big && git commit -qm first && git push -q origin HEAD:main && "
+              "git clone -q -b main $url ../two && cmp big ../two/big && git rev-parse HEAD")
+    flags = ["--bind", f"{client}:/mnt/ssh"]
+    result = online.run(["/bin/sh", "-c", script], allow=["ok.example.org:22"], flags=flags, timeout=300)
+    assert result.ok and command(["git", "-C", server / "repo.git", "rev-parse", "main"]).out == result.out, result
+    assert online.net.reached() == {(6, SITE4, 22)}
+    online.net.forget()
+    result = online.run(["/bin/sh", "-c", script], allow=["ok.example.org"], flags=flags, timeout=300)
+    assert not result.ok and "refused" in result.err and not online.net.reached(), result

@@ -19,9 +19,12 @@ EVIL = "https://evil.example.org/x"
 GO = """package main
 import ("crypto/tls"; "crypto/x509"; "fmt"; "io"; "net/http"; "os")
 func main() {
-    pem, _ := os.ReadFile(os.Args[1])
-    pool := x509.NewCertPool(); pool.AppendCertsFromPEM(pem)
-    client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+    client := http.DefaultClient
+    if os.Args[1] != "-" {
+        pem, _ := os.ReadFile(os.Args[1])
+        pool := x509.NewCertPool(); pool.AppendCertsFromPEM(pem)
+        client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+    }
     for _, url := range os.Args[2:] {
         answer, err := client.Get(url)
         if err != nil { fmt.Println("error:", err); continue }
@@ -34,13 +37,7 @@ JAVA = """import java.io.*; import java.net.*; import java.security.*; import ja
 import javax.net.ssl.*;
 public class Fetch {
     public static void main(String[] a) throws Exception {
-        KeyStore store = KeyStore.getInstance("PKCS12"); store.load(null, null);
-        store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(
-            new FileInputStream(a[0])));
-        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-        trust.init(store);
-        SSLContext context = SSLContext.getInstance("TLS"); context.init(null, trust.getTrustManagers(), null);
-        HttpsURLConnection.setDefaultSSLSocketFactory(context.getSocketFactory());
+        if (!a[0].equals("-")) trust(a[0]);
         for (int i = 1; i < a.length; i++) {
             try {
                 HttpURLConnection c = (HttpURLConnection) new URL(a[i]).openConnection();
@@ -48,6 +45,15 @@ public class Fetch {
                 System.out.println(status + " " + new String(c.getInputStream().readAllBytes()));
             } catch (IOException e) { System.out.println("error: " + e); }
         }
+    }
+    static void trust(String file) throws Exception {
+        KeyStore store = KeyStore.getInstance("PKCS12"); store.load(null, null);
+        store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(
+            new FileInputStream(file)));
+        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        trust.init(store);
+        SSLContext context = SSLContext.getInstance("TLS"); context.init(null, trust.getTrustManagers(), null);
+        HttpsURLConnection.setDefaultSSLSocketFactory(context.getSocketFactory());
     }
 }
 """
@@ -95,6 +101,39 @@ def test_compiled_programs(online, built, language):
     lines = [line for line in result.out.splitlines() if line]
     assert lines[:2] == ["200 hello ok.example.org /x"] * 2 and lines[2].startswith("error:"), result
     assert [(r["host"], r["tls"]) for r in online.net.requests] == [("ok.example.org", False), ("ok.example.org", True)]
+
+
+@pytest.fixture
+def opened(online, project):
+    """The flags under which TLS to ok.example.org is opened, for /x alone."""
+    path = project / "opened.yaml"
+    path.write_text("network:\n  allow: [{host: ok.example.org, path: /x}]\n", encoding="utf-8")
+    return ["--settings", path, "--extra-ca", online.net.ca]
+
+
+@pytest.mark.parametrize("language,view", [("go", "private"), ("java", "private"), ("java", "host")])
+def test_compiled_programs_trust_what_opens_their_tls(online, built, opened, language, view):
+    """With nothing said to them: what their runtime trusts by itself."""
+    words, flags = built(language)
+    if view == "host":
+        words = [w.replace("/mnt/java", f"{online.net.root}/java") for w in words]
+        flags = ["--view", "host", *(f for i, f in enumerate(flags) if "--bind" not in flags[max(0, i - 1):i + 1])]
+    straight = ["/usr/bin/env", *NO_PROXY_VARIABLES]
+    argv = ["run", *opened, "--timeout", "5m", *flags, "--", *straight, *words, "-", URLS["https"], EVIL.replace("evil", "ok")
+            .replace("/x", "/y")]
+    result = online.cloche(*argv, timeout=600)
+    lines = [line for line in result.out.splitlines() if line]
+    assert lines[0] == "200 hello ok.example.org /x" and "403" in lines[1], result
+    assert [(r["path"], r["tls"]) for r in online.net.requests] == [("/x", True)]
+
+
+def test_a_java_store_that_is_whole(online, built, opened):
+    """Java's own tool reads it, with the customary password, and finds every certificate."""
+    _, flags = built("java")
+    code = "keytool -list -cacerts -storepass changeit 2>/dev/null; grep -c BEGIN.CERT /etc/ssl/certs/ca-certificates.crt"
+    result = online.cloche("run", *opened, *flags, "--", "/bin/sh", "-c", code, timeout=600)
+    count = result.out.split()[-1]
+    assert result.ok and result.out.count("trustedCertEntry") == int(count) and f"contains {count} entries" in result.out
 
 
 @pytest.mark.parametrize("rule,lines", [("/x", ["200", "200"]), ("/y", ["403", "error:"])])

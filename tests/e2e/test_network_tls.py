@@ -3,11 +3,13 @@ import base64
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 
 import pytest
 
-from helpers import requirement
+from helpers import leaks, memory, requirement
 from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
@@ -43,6 +45,12 @@ class Vaulted:
 
     def python(self, code, **kw):
         return self.run(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + code], **kw)
+
+    def popen(self, code, allow=(OK,)):
+        """Python that is talked to on its stdin."""
+        code = PRELUDE.replace("/mnt/ca.pem", BUNDLE) + code
+        return self.online.popen(["/usr/bin/python3", "-I", "-c", code], allow, self.flags, env=self.env,
+                                 stdin=subprocess.PIPE)
 
 
 @pytest.fixture
@@ -173,6 +181,30 @@ def test_extra_ca_that_is_none(online, tmp_path):
     (tmp_path / "empty.pem").write_text("")
     result = online.run(["/bin/true"], flags=["--extra-ca", str(tmp_path / "empty.pem")])
     assert not result.ok and "engine.trust" in result.err, result
+
+
+@pytest.mark.parametrize("bundle,code", [
+    (None, "engine.trust"), ("", "engine.trust"), ("nonsense\n", "egress.trust"),
+    ("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "egress.trust"),
+], ids=["none", "empty", "nonsense", "broken"])
+def test_a_host_without_certificates(vaulted, tmp_path, bundle, code):
+    """Nothing could be checked, so the run is refused before its command starts, and says what is missing."""
+    vaulted.secret()
+    (tmp_path / "bundle").write_text(bundle or "", encoding="ascii")
+    hide = f"mount --bind {tmp_path}/bundle {os.path.realpath(BUNDLE)}" if bundle is not None else \
+        "for d in /etc/ssl /etc/pki; do test ! -d $d || mount -t tmpfs none $d || exit 1; done"
+    vaulted.online.cloche = vaulted.online.bare.behind(*vaulted.net.words, "unshare", "--mount", "sh", "-c",
+                                                       f'{hide} && exec "$@"', "sh")
+    result = vaulted.sh("echo ran")
+    assert result.code == 125 and not result.out and f"[{code}]" in result.err, result
+    assert "again" not in result.err and (bundle == "" or "package ca-certificates" in result.err), result
+
+
+def test_a_file_that_holds_no_certificate(vaulted, tmp_path):
+    (tmp_path / "text.pem").write_text("not one\n", encoding="ascii")
+    result = vaulted.secret().run(["/bin/echo", "ran"], flags=["--extra-ca", str(tmp_path / "text.pem")])
+    assert result.code == 125 and not result.out and "[egress.trust]" in result.err, result
+    assert str(tmp_path / "text.pem") in result.err, result
 
 
 # --- places --------------------------------------------------------------------------------------------------------------
@@ -456,3 +488,40 @@ def test_websocket_where_bodies_hold_secrets_is_refused(vaulted):
         "curl -sS -i --http1.1 -H 'Upgrade: websocket' -H 'Connection: Upgrade' -H 'Sec-WebSocket-Version: 13' "
         "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://ok.example.org/ws")
     assert "X-Cloche-Denied: secret-upgrade" in result.out and not vaulted.net.requests, result
+
+
+def test_a_server_that_closes_while_the_vault_is_asked(vaulted):
+    """A request that goes out once only takes another connection, however late the kept one is found to have ended."""
+    vaulted.secret()
+    process = vaulted.popen("""
+s, first = connect('ok.example.org:443')
+c = tls(s, 'ok.example.org')
+plain = dial(*P)
+def other():        # answered by the same process, so what was sent before is read
+    plain.sendall(b'GET http://a.example.org/x HTTP/1.1\\r\\nHost: a.example.org\\r\\n\\r\\n')
+    assert b'200' in until(plain) and until(plain, b'\\n')
+def request(body):
+    c.sendall(b'POST /up HTTP/1.1\\r\\nHost: ok.example.org\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(body) + body)
+def answer():
+    head = until(c)
+    return head.split(b'\\r\\n')[0].decode() + ' ' + until(c, b'\\n').decode().split()[0]
+request(b'one'); print(answer(), flush=True)
+sys.stdin.readline(); request(b'three'); other(); print('asked', flush=True)
+sys.stdin.readline(); other(); print('closed', flush=True)
+print(answer())
+""", allow=(OK, "a.example.org"))
+    say = lambda: (process.stdin.write(b"\n"), process.stdin.flush())     # noqa: E731
+    assert process.stdout.readline() == b"HTTP/1.1 200 OK 3\n", process.stderr.read()
+    (vault,) = [pid for pid in leaks.descendants(process.pid) if memory.name_of(pid) == "cloche-vault"]
+    os.kill(vault, signal.SIGSTOP)
+    try:
+        say()
+        assert process.stdout.readline() == b"asked\n", process.stderr.read()
+        vaulted.net.open[0].shutdown(socket.SHUT_RDWR)
+        say()
+        assert process.stdout.readline() == b"closed\n", process.stderr.read()
+    finally:
+        os.kill(vault, signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert out == b"HTTP/1.1 200 OK 5\n", (out, err)
+    assert [r["body"] for r in vaulted.net.requests if r["tls"]] == [3, 5]

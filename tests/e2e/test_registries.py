@@ -2,14 +2,20 @@
 import hashlib
 import io
 import json
+import os
+import re
+import shutil
 import socket
+import stat
 import subprocess
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from helpers import requirement
+from helpers.runner import wait_for
 
 pytestmark = requirement("R66")
 PATIENCE = 600         # clients start slowly on a busy machine
@@ -194,6 +200,225 @@ def test_a_client_that_answers_nonsense(cloche, has):
     assert result.code == 125 and "[policy.registry.answer]" in result.err, result
 
 
+# --- clients that have to be asked for something ----------------------------------------------------------------------
+
+@pytest.fixture
+def cargo(online):
+    """cargo, set up for a registry of ours in place of the usual one."""
+    program = shutil.which("cargo")
+    if program is None:
+        pytest.skip("cargo is not installed")
+    rustup = os.environ.get("RUSTUP_HOME", os.path.join(os.path.expanduser("~"), ".rustup"))
+    online.cloche.env |= {"PATH": f"{online.cloche.env['PATH']}:{os.path.dirname(program)}", "RUSTUP_HOME": rustup}
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as t:
+        for file, text in (("Cargo.toml", '[package]\nname = "itoa"\nversion = "1.0.0"\n'), ("src/lib.rs", "")):
+            entry = tarfile.TarInfo(f"itoa-1.0.0/{file}")
+            entry.size, entry.mode = len(text), 0o644
+            t.addfile(entry, io.BytesIO(text.encode()))
+    crate = {"name": "itoa", "vers": "1.0.0", "deps": [], "cksum": hashlib.sha256(data.getvalue()).hexdigest(),
+             "features": {}, "yanked": False}
+    online.net.pages[INDEX, "/index/config.json"] = ("application/json", json.dumps(
+        {"dl": f"http://{FILES}/crates", "api": f"http://{INDEX}"}).encode())
+    online.net.pages[INDEX, "/index/it/oa/itoa"] = ("text/plain", json.dumps(crate).encode() + b"\n")
+    online.net.pages[FILES, "/crates/itoa/1.0.0/download"] = ("application/gzip", data.getvalue())
+    config = online.bare.home / ".cargo" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(f'[source.crates-io]\nreplace-with = "mine"\n[source.mine]\n'
+                      f'registry = "sparse+http://{INDEX}/index/"\n', encoding="utf-8")
+    return online
+
+
+@pytest.mark.root
+def test_cargo(cargo):
+    hosts, shown = allowed(cargo.cloche, "--allow-registry", "cargo")
+    assert set(hosts) == {INDEX, FILES} and not shown.err, shown
+    assert [p.name for p in (cargo.bare.state / "cloche" / "registries").iterdir()] in ([], ["cargo.json"])
+    assert not list((cargo.bare.home / ".cargo").glob("registry")), "asked with a store of its own"
+    del cargo.net.pages[INDEX, "/index/config.json"]
+    (cargo.bare.home / ".cargo" / "config.toml").write_text(
+        (cargo.bare.home / ".cargo" / "config.toml").read_text() + "# changed\n")
+    result = cargo.cloche("policy", "show", "--allow-registry", "cargo", timeout=PATIENCE)
+    assert result.ok and "got no answer" in result.err and FILES not in result.out, result
+
+
+@pytest.fixture
+def maven(online, has):
+    has("mvn")
+    settings = online.bare.home / ".m2" / "settings.xml"
+    settings.parent.mkdir()
+    settings.write_text(f"<settings><mirrors><mirror><id>mine</id><mirrorOf>*</mirrorOf><url>http://{INDEX}/m2</url>"
+                        "</mirror></mirrors></settings>\n", encoding="utf-8")
+    online.cloche.env["MAVEN_OPTS"] = f"-Duser.home={online.bare.home}"
+    return online
+
+
+@requirement("R02")
+@pytest.mark.root
+def test_maven(maven, project):
+    """Its mirror; not what a folder .mvn beside, or above, says."""
+    (project / ".mvn").mkdir()
+    (project / ".mvn" / "jvm.config").write_text(f"-XX:OnOutOfMemoryError=x -Duser.home={project}\n")
+    (maven.bare.state / ".mvn").mkdir()
+    (maven.bare.state / ".mvn" / "maven.config").write_text("--no-such-option\n")
+    hosts, shown = allowed(maven.cloche, "--allow-registry", "maven", cwd=project)
+    assert set(hosts) == {INDEX}, shown
+    assert {r["path"].split("/")[1] for r in maven.net.requests} == {"m2"}, maven.net.requests
+    result = maven.cloche("policy", "show", "--allow-registry", "maven", "--bind",
+                          f"{maven.bare.home}/.m2:/mnt/m2:rw", timeout=PATIENCE)
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
+
+
+@requirement("R02")
+@pytest.mark.parametrize("registry,client", [("cargo", "cargo"), ("maven", "mvn")])
+def test_a_client_that_says_nothing(cloche, world, registry, client):
+    folder = world.root / "bin"
+    folder.mkdir()
+    (folder / client).write_text("#!/bin/sh\necho no\n", encoding="utf-8")
+    (folder / client).chmod(0o755)
+    result = cloche("policy", "show", "--allow-registry", registry, env={"PATH": f"{folder}:{cloche.env['PATH']}"})
+    assert result.code == 125 and "[policy.registry.answer]" in result.err, result
+    assert not list((cloche.state / "cloche" / "registries").iterdir())
+    result = cloche("policy", "show", "--allow-registry", registry, "--bind", f"{cloche.state}:/mnt/state:rw",
+                    env={"PATH": f"{folder}:{cloche.env['PATH']}"})
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
+
+
+# --- what was said before ---------------------------------------------------------------------------------------------
+
+class Kept:
+    """npm behind a script that counts, and its answer kept."""
+
+    def __init__(self, npm, world):
+        self.npm, self.log, folder = npm, world.root / "asked", world.root / "bin"
+        folder.mkdir()
+        self.client = folder / "npm"
+        self.client.write_text(f"#!/bin/sh\necho asked >> {self.log}\nexec {shutil.which('npm')} \"$@\"\n", encoding="utf-8")
+        self.client.chmod(0o755)
+        npm.cloche.env["PATH"] = f"{folder}:{npm.cloche.env['PATH']}"
+        self.entry = npm.bare.state / "cloche" / "registries" / "npm.json"
+        self.settle()
+
+    def settle(self):
+        """Files that have only just changed are not relied upon."""
+        wait_for(lambda: all("(asked " in name for name in self.hosts()[0].values()), 300)
+
+    def hosts(self, *flags, **kw):
+        return allowed(self.npm.cloche, "--allow-registry", "npm", *flags, **kw)
+
+    def asked(self):
+        return len(self.log.read_text().splitlines())
+
+    def plant(self):
+        answer = json.loads(self.entry.read_text())
+        answer["answer"]["hosts"].append("evil.example.org:8080")
+        self.entry.write_text(json.dumps(answer))
+
+
+@pytest.fixture
+def kept(npm, world):
+    return Kept(npm, world)
+
+
+@pytest.mark.root
+def test_an_answer_is_kept(kept):
+    before = kept.asked()
+    hosts, shown = kept.hosts()
+    assert set(hosts) == {INDEX, FILES} and kept.asked() == before, shown
+    assert re.fullmatch(r"--allow-registry npm \(asked \d{4}-\d\d-\d\dT[\d:]{8}Z\)", hosts[FILES]), hosts
+    why = kept.npm.cloche("why", "--json", "--allow-registry", "npm", "--host", FILES)
+    assert why.ok and why.json["source"]["name"] == hosts[FILES] and kept.asked() == before, why
+    result = kept.npm.run(["/bin/sh", "-c", "echo $npm_config_registry"], allow=(), flags=["--allow-registry", "npm"])
+    assert result.out == f"http://{INDEX}/npm/\n" and kept.asked() == before, result
+    assert stat.S_IMODE(kept.entry.stat().st_mode) == 0o600 and stat.S_IMODE(kept.entry.parent.stat().st_mode) == 0o700
+
+
+def edited(kept):
+    rc = kept.npm.bare.home / ".npmrc"
+    rc.write_text(rc.read_text() + "@acme:registry=https://npm.acme.example/\n", encoding="utf-8")
+
+
+def too_old(kept):
+    entry = json.loads(kept.entry.read_text())
+    entry["answer"]["at"] -= 3600
+    kept.entry.write_text(json.dumps(entry))
+
+
+def linked(kept):
+    kept.entry.rename(kept.entry.parent / "real")
+    kept.entry.symlink_to("real")
+
+
+def copied(kept):
+    rc = kept.npm.bare.home / ".npmrc"
+    shutil.copy2(rc, rc.parent / "x")
+    (rc.parent / "x").replace(rc)
+
+
+CIRCUMSTANCES = {
+    "edited": edited, "too old": too_old, "copied": copied,
+    "client": lambda k: k.client.write_text(k.client.read_text() + "#\n"),
+    "variable": lambda k: k.npm.cloche.env.update(npm_config_loglevel="error"),
+    "path": lambda k: k.npm.cloche.env.update(PATH=k.npm.cloche.env["PATH"] + ":/opt"),
+}
+DOUBTS = {
+    "damaged": lambda k: k.entry.write_text("{"),
+    "link": linked,
+    "group may write": lambda k: k.entry.chmod(0o620),
+    "others may read": lambda k: k.entry.chmod(0o604),
+    "owner": lambda k: os.chown(k.entry, 65534, 65534),
+    "hard link": lambda k: os.link(k.entry, k.entry.parent / "other"),
+    "folder's mode": lambda k: k.entry.parent.chmod(0o770),
+    "folder's owner": lambda k: (k.entry.parent.chmod(0o700), os.chown(k.entry.parent, 65534, 65534)),
+}
+
+
+@requirement("R02")
+@pytest.mark.root
+@pytest.mark.parametrize("changes", [CIRCUMSTANCES, DOUBTS], ids=["circumstances", "doubts"])
+def test_an_answer_that_may_not_be_so_any_more_is_asked_anew(kept, changes):
+    """Each with a host more in what was kept, which is open while nothing speaks against it."""
+    for what, change in changes.items():
+        if "folder" not in what:
+            kept.settle()
+            kept.plant()
+            assert "evil.example.org:8080" in kept.hosts()[0], what
+        before = kept.asked()
+        change(kept)
+        hosts, shown = kept.hosts()
+        assert {INDEX, FILES} <= set(hosts) and "evil.example.org:8080" not in hosts, (what, shown)
+        assert kept.asked() > before and not any("(asked" in name for name in hosts.values()), (what, shown)
+        if "folder" in what:
+            kept.plant()
+
+
+@requirement("R02")
+@pytest.mark.root
+def test_what_is_kept_is_not_for_a_run_that_may_write_it(kept, project):
+    """A configuration, or the state folder, that is open inside."""
+    kept.plant()
+    rc = kept.npm.bare.home / ".npmrc"
+    result = kept.npm.cloche("policy", "show", "--allow-registry", "npm", "--bind", f"{rc}:/mnt/rc:rw", timeout=PATIENCE)
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
+    hosts, shown = kept.hosts("--bind", f"{kept.npm.bare.state}:/mnt/state:rw")
+    assert "evil.example.org:8080" not in hosts, shown
+
+
+@requirement("R16")
+@pytest.mark.root
+def test_no_password_is_kept(pypi):
+    """Where a variable holds one nothing is kept; of one in a file no more than the host."""
+    entry = pypi.bare.state / "cloche" / "registries" / "pypi.json"
+    assert "(asked" not in str(allowed(pypi.cloche, "--allow-registry", "pypi")[0]) and not entry.exists()
+    url = pypi.cloche.env.pop("PIP_INDEX_URL")
+    conf = pypi.bare.home / ".config" / "pip" / "pip.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text(f"[global]\nindex-url = {url}\n", encoding="utf-8")
+    wait_for(lambda: "(asked " in str(allowed(pypi.cloche, "--allow-registry", "pypi")[0]), 300)
+    hosts, _ = allowed(pypi.cloche, "--allow-registry", "pypi")
+    assert set(hosts) == {INDEX, FILES} and "hunter2" in url and "hunter2" not in entry.read_text()
+
+
 # --- real ones --------------------------------------------------------------------------------------------------------
 
 def real(cloche, registry):
@@ -249,3 +474,32 @@ def test_real_apt_update(cloche, has):
     result = cloche("run", *flags, "--bind", "/etc/apt:/etc/apt", "--", "/bin/sh", "-c", f"{apt} && ls /tmp/l",
                     timeout=PATIENCE)
     assert result.ok and "Release" in result.out, result
+
+
+def test_real_cargo_fetch(cloche, has):
+    program, home = shutil.which("cargo"), os.path.expanduser("~")
+    rustup = os.environ.get("RUSTUP_HOME", f"{home}/.rustup")
+    chains = [p for p in Path(rustup, "toolchains").glob("*") if (p / "bin" / "cargo").exists()]
+    if program is None or not chains:
+        pytest.skip("cargo is not installed by rustup")
+    cloche.env |= {"PATH": f"{cloche.env['PATH']}:{os.path.dirname(program)}", "RUSTUP_HOME": rustup}
+    flags = real(cloche, "cargo")
+    code = ("mkdir -p /tmp/p/src && cd /tmp/p && touch src/lib.rs && export CARGO_HOME=/tmp/home && "
+            "printf '[package]\\nname = \"p\"\\nversion = \"0.1.0\"\\n[dependencies]\\nitoa = \"1\"\\n' > Cargo.toml && "
+            "PATH=/mnt/rust/bin:$PATH cargo fetch && ls /tmp/home/registry/src/*")
+    result = cloche("run", *flags, "--bind", f"{chains[0]}:/mnt/rust", "--", "/bin/sh", "-c", code, timeout=PATIENCE)
+    assert result.ok and "itoa-1" in result.out, result
+
+
+def test_real_maven_parent(cloche, has):
+    """A project whose parent lies in the repository: the smallest thing that Maven fetches."""
+    has("mvn", "java")
+    flags = real(cloche, "maven")
+    pom = ("<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.apache</groupId><artifactId>apache</artifactId>"
+           "<version>18</version><relativePath/></parent><artifactId>p</artifactId><packaging>pom</packaging></project>")
+    settings = [w for p in ("/etc/maven", *map(str, Path("/etc").glob("java-*-openjdk"))) if os.path.exists(p)
+                for w in ("--bind", p)]
+    code = f"mkdir /tmp/p && cd /tmp/p && echo '{pom}' > pom.xml && mvn -B -Dmaven.repo.local=/tmp/m2 validate"
+    result = cloche("run", *flags, *settings, "--memory", "2g", "--timeout", "8m", "--", "/bin/sh", "-c", code,
+                    timeout=PATIENCE)
+    assert result.ok and "BUILD SUCCESS" in result.out, result

@@ -207,3 +207,24 @@ def test_the_store_is_neither_moved_nor_made_where_home_is_the_workspace(vault):
         result = vault(*run)
         assert result.ok and not result.out and not (vault.home / "x").exists(), result
     assert (vault.home / ".local" / "share" / "cloche" / "secrets.key").exists() and (vault.home / "fine").exists()
+
+
+@pytest.mark.parametrize("link", ["home", "data", "dangling"])
+def test_a_store_that_links_lead_to_is_not_made(vault, link):
+    """The way to the store leads over a link into the tree that a run writes; there is no store yet."""
+    tree, other = vault.home / "tree", vault.home / "link"
+    target = {"home": tree, "data": tree / "data", "dangling": tree / "later" / "data"}[link]
+    (target if link != "dangling" else tree).mkdir(parents=True)
+    if vault.person is not None:
+        for path in (tree, target):
+            if path.exists():
+                os.chown(path, vault.person.pw_uid, vault.person.pw_gid)
+    other.symlink_to(target)
+    if link == "home":
+        vault.env["HOME"], made = str(other), ".local/share/cloche"
+        del vault.env["XDG_DATA_HOME"]
+    else:
+        vault.env["XDG_DATA_HOME"], made = str(other), f"{target.relative_to(tree)}/cloche"
+    code = f"mkdir -p {os.path.dirname(made)}; mkdir {made} && echo made; touch fine"
+    result = vault("run", "--workspace", f"{tree}:rw", "--", "sh", "-c", code)
+    assert "made" not in result.out and (tree / "fine").exists() and not (tree / made).exists(), result

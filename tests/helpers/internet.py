@@ -93,6 +93,7 @@ class Site(http.server.BaseHTTPRequestHandler):
     def setup(self):
         super().setup()
         self.kept = bytearray()
+        self.server.net.open.append(self.connection)
         self.rfile = io.BufferedReader(Tap(self.connection, self.kept))
         self.server.net.connections.append((self.connection.getsockname()[:2], self.kept))
 
@@ -294,8 +295,10 @@ class Internet:
         self.root = Path(root)
         self.stopping = threading.Event()
         self.requests, self.connections, self.queries, self.echoed = [], [], [], []
+        self.open = []          # the sockets of the web servers' connections
         self.hellos, self.host_hits = [], []
         self.names = {}
+        self.on_ssh = None      # called with each connection to port 22; a line of greeting otherwise
         self.pages = {}         # (Host, path): (Content-Type, body)
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
@@ -468,6 +471,9 @@ class Internet:
         selector.close()
 
     def banner(self, connection):
+        if self.on_ssh is not None:
+            self.on_ssh(connection)
+            return
         self.echoed.append(bytearray(b"22"))
         connection.sendall(b"SSH-2.0-far\r\n")
         connection.recv(100)
@@ -527,11 +533,12 @@ class Internet:
     def forget(self):
         """Between tests: names as in the beginning, nothing seen."""
         self.settle()
-        for seen in (self.requests, self.connections, self.queries, self.echoed, self.hellos, self.host_hits,
+        for seen in (self.requests, self.connections, self.open, self.queries, self.echoed, self.hellos, self.host_hits,
                      self.sniffer.packets):
             seen.clear()
         self.names.clear()
         self.pages.clear()
+        self.on_ssh = None
         self.default_names()
 
     @staticmethod

@@ -211,6 +211,14 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
     return expand_names(tree->fd, names, (unsigned)p->protect_depth.v - 1, found_protected, &c, err);
 }
 
+static int
+guard_place(struct native_plan *plan, const struct plan_tree *tree, const char *path, struct err *err)
+{
+    const char *below = expand_below(path, tree->host);
+
+    return below != NULL && below[0] != '\0' ? plan_guard_name(plan, tree->inside, below, err) : 0;
+}
+
 /* The vault's folder in a tree that the sandbox writes: one that is not there yet is not for the sandbox to make, for
  * the next run would take its secrets, and its CA, for the owner's. */
 static int
@@ -219,8 +227,13 @@ guard_store(struct native_plan *plan, const struct policy *p, const struct plan_
     const char *const places[] = { p->store, p->home != NULL ? plan_printf(plan, "%s" USUAL_STORE, p->home) : NULL };
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        const char *below = places[i] != NULL ? expand_below(places[i], tree->host) : NULL;
-        if (below != NULL && below[0] != '\0' && plan_guard_name(plan, tree->inside, below, err) < 0)
+        char real[PATH_MAX];
+        if (places[i] == NULL)
+            continue;
+        /* a tree is where it really lies, and the way to the store may lead over links into it (a HOME that is one);
+         * a link within the tree is a name that could be made anew */
+        if (guard_place(plan, tree, places[i], err) < 0 ||
+            (plan_real_future(places[i], real) && guard_place(plan, tree, real, err) < 0))
             return -1;
     }
     return 0;

@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "engine/native/expand.h"
 #include "match/path.h"
 #include "wall/mnt.h"
+
+#define LINKS_MAX 40            /* as the kernel (path_resolution(7)) */
 
 struct gather {
     struct native_plan *plan;
@@ -131,4 +134,62 @@ plan_real_below(int fd, const char *host, const char *relative, char *out, size_
         return 0;
     memcpy(out, below, strlen(below) + 1);
     return 1;
+}
+
+/* One component more behind the @n bytes of @out. How long it is then, or 0: no room. */
+static size_t
+add_component(char out[PATH_MAX], size_t n, struct str component)
+{
+    if (str_eq_c(component, "."))
+        return n;
+    if (str_eq_c(component, "..")) {
+        while (n > 1 && out[--n] != '/')
+            ;
+    } else {
+        if (n + 1 + component.n >= PATH_MAX)
+            return 0;
+        if (n > 1)
+            out[n++] = '/';
+        memcpy(out + n, component.p, component.n);
+        n += component.n;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+bool
+plan_real_future(const char *path, char out[PATH_MAX])
+{
+    char left[2 * PATH_MAX], next[2 * PATH_MAX], link[PATH_MAX];
+    const char *at = left;
+    size_t n = 1, before = 1;
+    unsigned links = 0;
+
+    if (path[0] != '/' || strlen(path) >= PATH_MAX)
+        return false;
+    memcpy(left, path, strlen(path) + 1);
+    memcpy(out, "/", 2);
+    for (;; before = n) {
+        struct str component;
+        ssize_t target;
+
+        at += strspn(at, "/");
+        component = (struct str){ at, strcspn(at, "/") };
+        if (component.n == 0)
+            return true;
+        at += component.n;
+        n = add_component(out, n, component);
+        if (n == 0)
+            return false;
+        target = readlink(out, link, sizeof(link) - 1);
+        if (target <= 0)
+            continue;
+        if (++links > LINKS_MAX || (size_t)target + strlen(at) + 2 > sizeof(left))
+            return false;
+        snprintf(next, sizeof(next), "%.*s/%s", (int)target, link, at);
+        memcpy(left, next, strlen(next) + 1);
+        at = left;
+        n = link[0] == '/' ? 1 : before;
+        out[n] = '\0';
+    }
 }

@@ -7,6 +7,8 @@
 #ifndef CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
 #define CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
 
+#include <limits.h>
+
 #include "engine/native/plan.h"
 
 /* Where the object behind @fd really lies on the host, links resolved (proc_pid_fd(5)). False with errno when it has no
@@ -21,5 +23,10 @@ int plan_real_rules(struct native_plan *plan, const struct policy *p, const stru
 /* Where @relative really lies below the folder @fd, which is @host: links inside the tree are followed. Into @out, a
  * path relative to the tree: 1; 0 when it does not exist or leads out of the tree; -1 with @err. */
 int plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err);
+
+/* Where something that would be made at the absolute @path would really come to lie: links are followed, also those
+ * that lead nowhere yet, and the rest is added as it is. False: it is no absolute path, too long, or has too many
+ * links. */
+bool plan_real_future(const char *path, char out[PATH_MAX]);
 
 #endif
