@@ -203,6 +203,7 @@ set_up(struct egress *e, struct err *err)
         return err_sys(err, errno, "egress.random", "getrandom");
     e->waiting = (struct buf)BUF_INIT(LOG_WAITING_MAX);
     e->conns_max = confine_limits();
+    conn_buffers_init(e);
     e->fakes = fake_adopt(FD_NAMES, key, e->loop.now_ms, err);
     close(FD_NAMES);
     e->resolver = e->fakes == NULL ? NULL : resolver_new(&e->loop, err);
