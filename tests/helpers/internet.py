@@ -86,7 +86,7 @@ class Tap(io.RawIOBase):
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Any name's web server. /bytes/N, /headers, /git/..., POST and PUT answer with the body's checksum."""
+    """Any name's web server. /bytes/N, /mebibytes/N, /headers, /git/..., POST and PUT answer with the body's checksum."""
     protocol_version = "HTTP/1.1"
     timeout = 30
 
@@ -113,6 +113,13 @@ class Site(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def repeat(self, piece, times):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(piece) * times))
+        self.end_headers()
+        for _ in range(times):
+            self.wfile.write(piece)
 
     def mirror(self, body=b""):
         """/mirror/HOW: what was asked, given back in all the ways in which a server may say it."""
@@ -184,6 +191,8 @@ class Site(http.server.BaseHTTPRequestHandler):
             self.mirror()
         elif self.path.startswith("/bytes/"):
             self.reply(payload(int(self.path[7:])))
+        elif self.path.startswith("/mebibytes/"):
+            self.repeat(payload(1 << 20), int(self.path[11:]))
         elif self.path.startswith("/git/"):
             file = (self.server.net.root / self.path.split("?")[0][1:]).resolve()
             inside = file.is_relative_to(self.server.net.root / "git") and file.is_file()
