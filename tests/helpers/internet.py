@@ -304,7 +304,7 @@ class Internet:
         self.stopping = threading.Event()
         self.requests, self.connections, self.queries, self.echoed = [], [], [], []
         self.hellos, self.host_hits = [], []
-        self.names = {}
+        self.names, self.ttl = {}, 0
         self.pages = {}         # (Host, path): (Content-Type, body)
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
@@ -525,7 +525,7 @@ class Internet:
             else:
                 continue
             code = {"A": 1, "AAAA": 28, "CNAME": 5}[rtype]
-            out += owner + struct.pack(">HHIH", code, 1, 0, len(data)) + data
+            out += owner + struct.pack(">HHIH", code, 1, self.ttl, len(data)) + data
             owner = data if rtype == "CNAME" else owner
             count += 1
         head = query[:2] + (b"\x81\x80" if known else b"\x81\x83") + struct.pack(">HHHH", 1, count, 0, 0)
@@ -536,6 +536,7 @@ class Internet:
     def forget(self):
         """Between tests: names as in the beginning, nothing seen."""
         self.settle()
+        self.ttl = 0
         for seen in (self.requests, self.connections, self.queries, self.echoed, self.hellos, self.host_hits,
                      self.sniffer.packets):
             seen.clear()
