@@ -90,15 +90,21 @@ buf_nul(struct buf *b)
 int
 buf_printf(struct buf *b, const char *fmt, ...)
 {
+    size_t room = b->broken || b->cap > b->max ? 0 : b->cap - b->n;
     va_list ap;
     int need;
 
+    /* into the room that there is, and once more where it was too little */
     va_start(ap, fmt);
-    need = vsnprintf(NULL, 0, fmt, ap);
+    need = vsnprintf(room > 0 ? (char *)b->p + b->n : NULL, room, fmt, ap);
     va_end(ap);
     if (need < 0) {
         b->broken = true;
         return -1;
+    }
+    if ((size_t)need < room) {
+        b->n += (size_t)need;
+        return 0;
     }
     if (buf_reserve(b, (size_t)need + 1) < 0)
         return -1;

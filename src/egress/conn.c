@@ -221,17 +221,18 @@ flush_in(struct conn *c)
     return 1;
 }
 
+/* @up, @down: that direction may have something to do. */
 static void
-relay_step(struct conn *c)
+relay_step(struct conn *c, bool up, bool down)
 {
     uint64_t moved = c->up.moved + c->down.moved;
     bool flushed = flush_in(c) == 1;
     uint32_t client = 0, server = 0;
 
     /* an early answer reaches the client although the server takes no more of what it said */
-    if (flushed && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
+    if (up && flushed && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
         conn_up_broken(c);
-    if (relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
+    if (down && relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
         conn_end(c);
         return;
     }
@@ -259,7 +260,15 @@ conn_relay(struct conn *c)
     c->state = CONN_RELAY;
     c->speech = SPEECH_NONE;
     conn_patience(c, IDLE_MS);
-    relay_step(c);
+    relay_step(c, true, true);
+}
+
+static void
+relay_event(struct conn *c, bool client, uint32_t events)
+{
+    bool in = events & ~(uint32_t)EPOLLOUT, out = events & ~(uint32_t)EPOLLIN;   /* errors concern both */
+
+    relay_step(c, client ? in : out, client ? out : in);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------ */
@@ -294,7 +303,7 @@ on_client(struct watch *w, uint32_t events)
         else
             conn_inner(c);
         break;
-    case CONN_RELAY: relay_step(c); break;
+    case CONN_RELAY: relay_event(c, true, events); break;
     case CONN_EXCHANGE: http_event(c, true, false); break;
     case CONN_ASKING: conn_end(c); break;       /* it has given up */
     case CONN_TLS_DOWN: tls_event(c); break;
@@ -322,7 +331,6 @@ conn_on_server(struct watch *w, uint32_t events)
     int saved_errno = 0;
     socklen_t n = sizeof(saved_errno);
 
-    (void)events;
     if (c->state == CONN_DIALLING) {
         if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &saved_errno, &n) < 0 || saved_errno != 0)
             conn_dial_next(c, saved_errno);
@@ -337,7 +345,7 @@ conn_on_server(struct watch *w, uint32_t events)
         else
             loop_watch(&c->e->loop, &c->server, 0);
     } else if (c->state == CONN_RELAY) {
-        relay_step(c);
+        relay_event(c, false, events);
     } else if (c->state == CONN_EXCHANGE) {
         http_event(c, false, true);
     } else if (c->state == CONN_TLS_UP) {
@@ -351,7 +359,7 @@ conn_tick(struct egress *e)
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
         if (c->state == CONN_RELAY && (c->up.starved || c->down.starved)) {
-            relay_step(c);
+            relay_step(c, true, true);
             continue;
         }
         if (e->loop.now_ms < c->deadline_ms)

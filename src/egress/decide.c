@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "egress/decide_kin.h"
 #include "egress/decide_scope.h"
 #include "match/path.h"
 
 #define LIST_FIRST 8
+#define KIN_WORTH  16
 
 /* --- compiling -------------------------------------------------------------------------------------------------- */
 
@@ -24,6 +26,7 @@ list_slot(struct decide_list *list)
     bool full = list->n == 0 || (list->n >= LIST_FIRST && (list->n & (list->n - 1)) == 0);
     size_t room = list->n == 0 ? LIST_FIRST : list->n * 2, bytes;
     struct decide_rule *v;
+    uint64_t *kin;
 
     if (list->n >= POLICY_LIST_MAX || !size_mul(room, sizeof(*v), &bytes))
         return NULL;
@@ -32,6 +35,10 @@ list_slot(struct decide_list *list)
         if (v == NULL)
             return NULL;
         list->v = v;
+        kin = realloc(list->kin, room * sizeof(*kin));      /* which is less than @bytes */
+        if (kin == NULL)
+            return NULL;
+        list->kin = kin;
     }
     return &list->v[list->n];
 }
@@ -77,6 +84,7 @@ decide_rules_add(struct decide_rules *rules, bool deny, struct str text, const s
         rule->scope = *scope;
         rule->has_scope = scope->n_methods > 0 || scope->path.n > 0;
     }
+    list->kin[list->n] = decide_kin_of_pattern(&rule->pattern);
     list->n++;
     return 0;
 }
@@ -128,7 +136,9 @@ decide_rules_free(struct decide_rules *rules)
 {
     free(rules->allow.v);
     free(rules->deny.v);
-    rules->allow = rules->deny = (struct decide_list){ NULL, 0 };
+    free(rules->allow.kin);
+    free(rules->deny.kin);
+    rules->allow = rules->deny = (struct decide_list){ .n = 0 };
     rules->closed = true;
 }
 
@@ -312,13 +322,22 @@ fit_of(const struct decide_rule *rule, const struct decide_request *request)
     return decide_scope_fit(&rule->scope, request->method, request->path);
 }
 
+/* What to hold against the list's rules; comparing a few costs less than finding out which. */
+static uint64_t
+kin_for(const struct decide_list *list, const struct host *host)
+{
+    return list->n < KIN_WORTH ? KIN_ALL : decide_kin_of_host(host);
+}
+
 /* True when a deny rule decided. For DNS only rules for every port count: the name may be good at another one. */
 static bool
 try_deny(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out)
 {
+    uint64_t kin = kin_for(&rules->deny, &out->host);
+
     for (size_t i = 0; i < rules->deny.n; i++) {
         const struct decide_rule *rule = &rules->deny.v[i];
-        if (!host_match(&rule->pattern, &out->host, request->port))
+        if ((rules->deny.kin[i] & kin) == 0 || !host_match(&rule->pattern, &out->host, request->port))
             continue;
         switch (fit_of(rule, request)) {
         case SCOPE_YES:
@@ -345,10 +364,11 @@ find_allow(const struct decide_rules *rules, const struct decide_request *reques
            bool *inspect, const char **near)
 {
     const struct decide_rule *scoped = NULL;
+    uint64_t kin = kin_for(&rules->allow, host);
 
     for (size_t i = 0; i < rules->allow.n; i++) {
         const struct decide_rule *rule = &rules->allow.v[i];
-        if (!names_host(rule, host))
+        if ((rules->allow.kin[i] & kin) == 0 || !names_host(rule, host))
             continue;
         if (request->via != DECIDE_DNS && !port_open(rules, rule, request->port)) {
             *near = *near == NULL ? "port-no-rule" : *near;

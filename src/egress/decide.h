@@ -50,6 +50,7 @@ struct decide_rule {
 
 struct decide_list {
     struct decide_rule *v;
+    uint64_t *kin;              /* of each (decide_kin.h) */
     size_t n;
 };
 

@@ -66,7 +66,8 @@ struct egress {
     struct conn *ended;         /* to be freed after this round */
     size_t n_conns;
     size_t conns_max;           /* EGRESS_CONNS_MAX, or what the limit of open files lets be */
-    int buffer;                 /* ceiling of a socket's buffers now */
+    size_t tuned_max;           /* so many connections may have buffers that the kernel sizes (conn_buffers.c) */
+    int buffer;                 /* size of a socket's buffers now; 0: the kernel's own */
     struct log_seen seen[LOG_SEEN];
     struct buf waiting;         /* decisions that the supervisor has not taken yet (log.c) */
     uint64_t unsaid;            /* ... and those that found no room there */
@@ -85,6 +86,8 @@ void dns_on_udp(struct watch *w, uint32_t events);
 /* One query of @n bytes to its answer (0: none); @tcp: no size limit. */
 size_t dns_answer(struct egress *e, const uint8_t *query, size_t n, bool tcp, uint8_t *out, size_t size);
 
+/* conn_buffers.c: read what the host lets buffers be; before confine(). */
+void conn_buffers_init(struct egress *e);
 /* conn.c */
 void conn_on_listener(struct watch *w, uint32_t events);
 void conn_tick(struct egress *e);       /* deadlines */

@@ -13,6 +13,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +212,7 @@ set_up(struct egress *e, struct err *err)
         return err_sys(err, errno, "egress.random", "getrandom");
     e->waiting = (struct buf)BUF_INIT(LOG_WAITING_MAX);
     e->conns_max = confine_limits();
+    conn_buffers_init(e);
     e->fakes = fake_adopt(FD_NAMES, key, e->loop.now_ms, err);
     close(FD_NAMES);
     e->resolver = e->fakes == NULL ? NULL : resolver_new(&e->loop, err);
@@ -224,6 +227,8 @@ set_up(struct egress *e, struct err *err)
         }
         e->listeners[i] = (struct watch){ .fd = FD_LISTENERS + (int)i, .owner = e,
                                           .ready = i == CAPTURE_DNS_UDP ? dns_on_udp : conn_on_listener };
+        /* what is accepted inherits it: nothing is shared on the way to the sandbox, and to be paced only costs */
+        (void)setsockopt(FD_LISTENERS + (int)i, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
         if (loop_watch(&e->loop, &e->listeners[i], EPOLLIN) < 0)
             return err_sys(err, errno, "egress.listeners", "descriptor %d", FD_LISTENERS + (int)i);
     }

@@ -12,6 +12,7 @@
 /* A fast stream gives way to others after that many fillings of its pipe, or that many bytes. */
 #define ROUNDS 16
 #define TURN   ((uint64_t)1 << 20)
+#define FEW    4096             /* who sends so little has probably no more: epoll says so if it has */
 #define SMALL  (64 * 1024)
 #define LARGE  (1024 * 1024)    /* what /proc/sys/fs/pipe-max-size lets everybody have */
 
@@ -161,11 +162,14 @@ relay_pump(struct relay *r, int from, int to)
     }
     r->starved = false;
     for (i = 0; i < ROUNDS && r->moved - before < TURN; i++) {
-        int got = fill(r, from), gave = got < 0 ? -1 : drain(r, to);
+        size_t had = r->held;
+        int got = fill(r, from);
+        bool few = got > 0 && r->held - had < FEW;
+        int gave = got < 0 ? -1 : drain(r, to);
 
         if (gave < 0)
             return -1;
-        if (got == 0 && gave == 0)
+        if ((got == 0 && gave == 0) || (few && r->held == 0))
             break;
     }
     if (i == ROUNDS || r->moved - before >= TURN)

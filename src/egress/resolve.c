@@ -21,7 +21,16 @@ struct asking {
     struct resolver *r;
     resolve_fn *fn;             /* NULL: forgotten */
     void *ctx;
+    char name[HOST_NAME_MAX_LEN + 1];
     struct asking *next;
+};
+
+/* An answer that is good for a while. */
+struct known {
+    char name[HOST_NAME_MAX_LEN + 1];
+    uint64_t until_ms;          /* 0: a free place */
+    struct ip addresses[RESOLVE_MAX];
+    size_t n;
 };
 
 struct resolver {
@@ -30,6 +39,7 @@ struct resolver {
     struct watch sockets[SOCKETS_MAX];  /* c-ares opens and closes the descriptors; here they are only watched */
     struct asking *asking;
     size_t n;
+    struct known known[RESOLVE_KNOWN];
 };
 
 static void
@@ -116,12 +126,54 @@ unlink_asking(struct asking *gone)
         }
 }
 
+/* --- what is known already ---------------------------------------------------------------------------------------- */
+
+static struct known *
+known_find(struct resolver *r, const char *name)
+{
+    for (size_t i = 0; i < RESOLVE_KNOWN; i++)
+        if (r->known[i].until_ms > r->loop->now_ms && strcmp(r->known[i].name, name) == 0)
+            return &r->known[i];
+    return NULL;
+}
+
+/* Seconds for which all of it is good. */
+static uint64_t
+good_for(const struct ares_addrinfo *answer)
+{
+    int least = RESOLVE_KNOWN_S;
+
+    for (const struct ares_addrinfo_node *node = answer->nodes; node != NULL; node = node->ai_next)
+        least = node->ai_ttl < least ? node->ai_ttl : least;
+    for (const struct ares_addrinfo_cname *alias = answer->cnames; alias != NULL; alias = alias->next)
+        least = alias->ttl < least ? alias->ttl : least;
+    return least > 0 ? (uint64_t)least : 0;
+}
+
+static void
+known_put(struct resolver *r, const char *name, const struct ip *addresses, size_t n, uint64_t seconds)
+{
+    struct known *place = known_find(r, name);
+
+    if (seconds == 0)
+        return;
+    /* else the one that is good for the shortest time: a free one, or one that is over, before all */
+    for (size_t i = 0; i < RESOLVE_KNOWN && (place == NULL || strcmp(place->name, name) != 0); i++)
+        if (place == NULL || r->known[i].until_ms < place->until_ms)
+            place = &r->known[i];
+    memcpy(place->name, name, strlen(name) + 1);
+    memcpy(place->addresses, addresses, n * sizeof(*addresses));
+    place->n = n;
+    place->until_ms = r->loop->now_ms + seconds * 1000;
+}
+
 static void
 on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *answer)
 {
     struct asking *a = arg;
     struct ip addresses[RESOLVE_MAX];
     size_t n = 0;
+    uint64_t seconds = answer != NULL ? good_for(answer) : 0;
     bool too_many = false;
 
     (void)timeouts;
@@ -133,6 +185,8 @@ on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *answer)
     }
     ares_freeaddrinfo(answer);
     unlink_asking(a);
+    if (n > 0 && !too_many)
+        known_put(a->r, a->name, addresses, n, seconds);
     if (a->fn != NULL)
         a->fn(a->ctx, addresses, too_many ? 0 : n,
               too_many ? "too many addresses" : status == ARES_SUCCESS ? "no address" : ares_strerror(status));
@@ -143,13 +197,21 @@ void
 resolver_ask(struct resolver *r, const char *name, resolve_fn *fn, void *ctx)
 {
     const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-    struct asking *a = r->n < ASKING_MAX ? calloc(1, sizeof(*a)) : NULL;
+    const struct known *known = known_find(r, name);
+    size_t length = strlen(name);
+    struct asking *a;
 
+    if (known != NULL) {
+        fn(ctx, known->addresses, known->n, "");
+        return;
+    }
+    a = r->n < ASKING_MAX && length <= HOST_NAME_MAX_LEN ? calloc(1, sizeof(*a)) : NULL;
     if (a == NULL) {
         fn(ctx, NULL, 0, "too many names are being asked for");
         return;
     }
     *a = (struct asking){ .r = r, .fn = fn, .ctx = ctx, .next = r->asking };
+    memcpy(a->name, name, length);
     r->asking = a;
     r->n++;
     ares_getaddrinfo(r->channel, name, NULL, &hints, on_answer, a);

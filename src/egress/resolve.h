@@ -1,6 +1,8 @@
 /* egress/resolve.h: real names to real addresses, by c-ares, in the host's network
  *
- * Each connection asks once; all answers are handed over, so that the decision sees the whole set.
+ * Each connection asks once; all answers are handed over, so that the decision sees the whole set. An answer is kept
+ * for as long as all of its records say (RFC 1035 §3.2.1), at most RESOLVE_KNOWN_S: many connections to one host are
+ * usual. Failures, and what a file of the host says, are not.
  */
 #ifndef CLOCHE_EGRESS_RESOLVE_H
 #define CLOCHE_EGRESS_RESOLVE_H
@@ -10,9 +12,12 @@
 
 #include "base/err.h"
 #include "egress/loop.h"
+#include "match/host.h"
 #include "match/ip.h"
 
 #define RESOLVE_MAX 32          /* addresses of one name; more are as good as none */
+#define RESOLVE_KNOWN   64      /* names whose answers are kept */
+#define RESOLVE_KNOWN_S 30
 
 struct resolver;
 

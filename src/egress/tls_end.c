@@ -109,7 +109,7 @@ tls_on_session(SSL *ssl, SSL_SESSION *session)
     const struct tls_end *t = SSL_get_app_data(ssl);
 
     tls_session_put(t->x, t->name, t->port, session);
-    return 1;
+    return 0;
 }
 
 static struct tls_end *
@@ -183,6 +183,7 @@ tls_client_new(struct tls_ctx *x, int fd, const struct host *host, uint16_t port
     struct tls_end *t = end_new(x, x->client, fd, host);
     SSL_SESSION *again;
     unsigned n = 0;
+    bool ok;
 
     if (t == NULL)
         return NULL;
@@ -196,8 +197,10 @@ tls_client_new(struct tls_ctx *x, int fd, const struct host *host, uint16_t port
         n += sizeof(proto_http11);
     }
     again = tls_session_find(x, t->name, port);
-    if (expect_host(t, host) < 0 || (n > 0 && SSL_set_alpn_protos(t->ssl, offer, n) != 0) ||
-        (again != NULL && SSL_set_session(t->ssl, again) != 1)) {
+    ok = expect_host(t, host) == 0 && (n == 0 || SSL_set_alpn_protos(t->ssl, offer, n) == 0) &&
+         (again == NULL || SSL_set_session(t->ssl, again) == 1);
+    SSL_SESSION_free(again);
+    if (!ok) {
         tls_end_free(t);
         return NULL;
     }
@@ -356,6 +359,14 @@ failed(struct tls_end *t, int r, bool reading)
     return -1;
 }
 
+/* SSL_get_error() is about the queue as a whole; an empty one is the rule, and clearing it is not cheap. */
+static void
+forget_errors(void)
+{
+    if (ERR_peek_error() != 0)
+        ERR_clear_error();
+}
+
 ssize_t
 tls_recv(struct tls_end *t, void *p, size_t n)
 {
@@ -366,8 +377,9 @@ tls_recv(struct tls_end *t, void *p, size_t n)
         errno = ECONNABORTED;
         return -1;
     }
-    ERR_clear_error();
+    forget_errors();
     r = SSL_read_ex(t->ssl, p, n, &got);
+    t->dry = r != 1;
     if (r == 1) {
         t->read_wants_out = false;
         return (ssize_t)got;
@@ -385,7 +397,7 @@ tls_send(struct tls_end *t, const void *p, size_t n)
         errno = EPIPE;
         return n == 0 ? 0 : -1;
     }
-    ERR_clear_error();
+    forget_errors();
     r = SSL_write_ex(t->ssl, p, n, &sent);
     if (r == 1) {
         t->write_wants_in = false;
@@ -412,7 +424,7 @@ tls_finish(struct tls_end *t)
 bool
 tls_pending(const struct tls_end *t)
 {
-    return !t->cut && (SSL_pending(t->ssl) > 0 || t->first != NULL);
+    return !t->cut && !t->dry && (SSL_has_pending(t->ssl) || t->first != NULL);
 }
 
 uint32_t

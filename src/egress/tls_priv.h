@@ -36,6 +36,7 @@ struct tls_end {
     uint8_t *first;                     /* what was read before; NULL when it has been taken */
     size_t first_n, first_at;
     bool read_wants_out, write_wants_in;
+    bool dry;                           /* what was read ahead, if anything, is not a whole record */
     bool cut;                           /* failed for good: no close message */
     int saved_errno;                    /* of the socket */
     enum tls_alpn alpn;                 /* server: the one that may be chosen */
@@ -48,9 +49,9 @@ struct tls_end {
 /* tls_ctx.c */
 /* Show the leaf for @name; -1 when there is none. */
 int tls_leaf_use(struct tls_ctx *x, const char *name, SSL *ssl);
-/* The last session with that server, or NULL; borrowed. */
+/* The last session with that server, or NULL; a reference of the caller's. */
 SSL_SESSION *tls_session_find(struct tls_ctx *x, const char *name, uint16_t port);
-/* Takes the reference. */
+/* A copy of it is kept. */
 void tls_session_put(struct tls_ctx *x, const char *name, uint16_t port, SSL_SESSION *session);
 
 /* tls_end.c */

@@ -1,5 +1,6 @@
 """Many, slow and large connections: they work, and what carries them stays within bounds of its own."""
 import hashlib
+import json
 import os
 import resource
 import subprocess
@@ -11,9 +12,11 @@ from helpers.internet import CROWD, ECHO, PRELUDE, SITE4, payload
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R13", "R91"), pytest.mark.root]
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 HARD = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-MANY = min(3000, HARD // 5)
-ROOMY = ["--nofile", str(4 * MANY), "--memory", "2g"]
+# 10,000, or as many as cloche-egress takes with the open files that this host lets a process have (docs/network.md).
+MANY = min(10000, (HARD - 256) // 20 * 9 - 8)
+ROOMY = ["--nofile", str(MANY + 64), "--memory", "2g"]
 
 # Every tunnel is open at once before any byte passes; then each carries its own number and back.
 TUNNELS = PRELUDE + f"""
@@ -154,30 +157,78 @@ sys.stdin.readline()
     finish(process)
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_gigabyte(online, one, scheme):
-    """Up, in one body; the far end answers with what it counted."""
-    size = 1 << 30
-    chunk = payload(1 << 20)
-    whole = hashlib.sha256()
-    for _ in range(size >> 20):
-        whole.update(chunk)
-    code = f"""
-import hashlib, http.client
-h = hashlib.shake_128(b'{1 << 20}').digest(1 << 20)
-class Body:
-    left = {size >> 20}
-    def read(self, n):
-        self.left -= 1; return h if self.left >= 0 else b''
-if {scheme!r} == 'http': c = http.client.HTTPConnection('ok.example.org', blocksize=1 << 20)
-else: c = http.client.HTTPSConnection('ok.example.org', context=ssl.create_default_context(cafile=CA), blocksize=1 << 20)
-c.request('PUT', '/up', Body(), {{'Content-Length': '{size}'}})
-print(c.getresponse().read().decode(), flush=True)
+def intercepting(online, project):
+    """Flags of a run that opens TLS to ok.example.org, and goes nowhere else."""
+    settings = project / "settings.json"
+    settings.write_text(json.dumps({"network": {"allow": [{"host": "ok.example.org", "methods": ["GET", "PUT"]}]}}),
+                        encoding="utf-8")
+    return ["--settings", str(settings), "--extra-ca", str(online.net.ca), "--timeout", "300", "--nofile", "4096"]
+
+
+SLOW_TLS = """
+import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+held, good, trust = [], 0, ssl.create_default_context(cafile=BUNDLE)
+def opened():
+    return trust.wrap_socket(dial('ok.example.org', 443, 60), server_hostname='ok.example.org')
+for i in range(300):
+    s = opened(); held.append(s)
+    try: s.sendall(b'GET / HTTP/1.1\\r\\nX-Fill: ' + b'a' * (0, 60000, 200000)[i % 3])
+    except OSError: pass            # it was told that this is too large
+for i in range(300):                # a handshake that stops in the middle
+    s = dial('ok.example.org', 443, 60); held.append(s)
+    out = ssl.MemoryBIO(); half = trust.wrap_bio(ssl.MemoryBIO(), out, server_hostname='ok.example.org')
+    try: half.do_handshake()
+    except ssl.SSLWantReadError: s.sendall(out.read())
+print(len(held), flush=True)
+s = opened(); s.sendall(get('ok.example.org', more=CLOSE)); print(b'hello' in drain(s, 60), flush=True)
 sys.stdin.readline()
 """
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], flags=["--timeout", "300"],
-                           stdin=subprocess.PIPE)
-    said = process.stdout.readline().decode()
-    assert said == f"{size} {whole.hexdigest()}\n", (said, process.communicate())
+
+
+def test_slow_requests_in_opened_tls_hold_little(online, one, project):
+    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + f"BUNDLE = {BUNDLE!r}\n" + SLOW_TLS], allow=(),
+                           flags=intercepting(online, project), stdin=subprocess.PIPE)
+    assert process.stdout.readline().strip() == b"600", process.communicate()
+    assert process.stdout.readline().strip() == b"True", process.communicate()
+    assert memory_of(one()) < 96 << 20, memory_of(one())
+    finish(process)
+
+
+GIGABYTE = """
+import hashlib, http.client
+piece = hashlib.shake_128(b'%d' % (1 << 20)).digest(1 << 20)
+class Body:
+    left = 1024
+    def read(self, n):
+        self.left -= 1; return piece if self.left >= 0 else b''
+if WAY == 'http': c = http.client.HTTPConnection('ok.example.org', blocksize=1 << 20)
+else:
+    trust = ssl.create_default_context(cafile=BUNDLE if WAY == 'intercepted' else CA)
+    c = http.client.HTTPSConnection('ok.example.org', context=trust, blocksize=1 << 20)
+    c.connect()
+    assert ('cloche' in str(c.sock.getpeercert()['issuer'])) == (WAY == 'intercepted'), c.sock.getpeercert()
+c.request('PUT', '/up', Body(), {'Content-Length': str(1 << 30)})
+print(c.getresponse().read().decode().strip(), flush=True)
+c.request('GET', '/mebibytes/1024')
+came, count, total = c.getresponse(), 0, hashlib.sha256()
+while data := came.read(1 << 20): count += len(data); total.update(data)
+print(count, total.hexdigest(), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("way", ["http", "https", "intercepted"])
+def test_a_gigabyte(online, one, project, way):
+    """In one body up, where the far end counts it, and in one down."""
+    kw = {"allow": (), "flags": intercepting(online, project)} if way == "intercepted" else {"flags": ["--timeout", "300"]}
+    code = f"WAY, BUNDLE = {way!r}, {BUNDLE!r}\n" + GIGABYTE
+    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], stdin=subprocess.PIPE, **kw)
+    piece, whole = payload(1 << 20), hashlib.sha256()
+    for _ in range(1024):
+        whole.update(piece)
+    for direction in ("up", "down"):
+        said = process.stdout.readline().decode()
+        assert said == f"{1 << 30} {whole.hexdigest()}\n", (direction, said, process.communicate())
     assert memory_of(one()) < 24 << 20, memory_of(one())
+    assert ("PUT", "/up", way != "http") in [(r["method"], r["path"], r["tls"]) for r in online.net.requests]
     finish(process)

@@ -346,6 +346,15 @@ def test_kinds_of_answers(online, name, transparent):
     assert online.net.reached() & {(6, SITE4, 80), (6, OTHER4, 80), (6, SITE6, 80)}
 
 
+@pytest.mark.parametrize("ttl, asked", [(0, 3), (60, 1)])
+def test_an_answer_is_kept_as_long_as_it_says(online, ttl, asked):
+    online.net.ttl = ttl
+    code = "for i in range(3): print(b'hello' in talk(P, get('alias.example.org', f'http://alias.example.org/{i}', CLOSE)))"
+    result = online.python(code, allow=["alias.example.org"])
+    assert result.out.split() == ["True"] * 3, result
+    assert [kind for _, kind in online.net.queries].count("A") == asked, online.net.queries
+
+
 def test_of_two_addresses_the_one_that_lives_is_used(online):
     assert online.curl("http://half.example.org/", allow=["half.example.org"]).out == "hello half.example.org /\n"
 

@@ -86,7 +86,7 @@ class Tap(io.RawIOBase):
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Any name's web server. /bytes/N, /headers, /git/..., POST and PUT answer with the body's checksum."""
+    """Any name's web server. /bytes/N, /mebibytes/N, /headers, /git/..., POST and PUT answer with the body's checksum."""
     protocol_version = "HTTP/1.1"
     timeout = 30
 
@@ -114,6 +114,13 @@ class Site(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def repeat(self, piece, times):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(piece) * times))
+        self.end_headers()
+        for _ in range(times):
+            self.wfile.write(piece)
 
     def mirror(self, body=b""):
         """/mirror/HOW: what was asked, given back in all the ways in which a server may say it."""
@@ -185,6 +192,8 @@ class Site(http.server.BaseHTTPRequestHandler):
             self.mirror()
         elif self.path.startswith("/bytes/"):
             self.reply(payload(int(self.path[7:])))
+        elif self.path.startswith("/mebibytes/"):
+            self.repeat(payload(1 << 20), int(self.path[11:]))
         elif self.path.startswith("/git/"):
             file = (self.server.net.root / self.path.split("?")[0][1:]).resolve()
             inside = file.is_relative_to(self.server.net.root / "git") and file.is_file()
@@ -297,7 +306,7 @@ class Internet:
         self.requests, self.connections, self.queries, self.echoed = [], [], [], []
         self.open = []          # the sockets of the web servers' connections
         self.hellos, self.host_hits = [], []
-        self.names = {}
+        self.names, self.ttl = {}, 0
         self.on_ssh = None      # called with each connection to port 22; a line of greeting otherwise
         self.pages = {}         # (Host, path): (Content-Type, body)
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
@@ -522,7 +531,7 @@ class Internet:
             else:
                 continue
             code = {"A": 1, "AAAA": 28, "CNAME": 5}[rtype]
-            out += owner + struct.pack(">HHIH", code, 1, 0, len(data)) + data
+            out += owner + struct.pack(">HHIH", code, 1, self.ttl, len(data)) + data
             owner = data if rtype == "CNAME" else owner
             count += 1
         head = query[:2] + (b"\x81\x80" if known else b"\x81\x83") + struct.pack(">HHHH", 1, count, 0, 0)
@@ -533,6 +542,7 @@ class Internet:
     def forget(self):
         """Between tests: names as in the beginning, nothing seen."""
         self.settle()
+        self.ttl = 0
         for seen in (self.requests, self.connections, self.open, self.queries, self.echoed, self.hellos, self.host_hits,
                      self.sniffer.packets):
             seen.clear()

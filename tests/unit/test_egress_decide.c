@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "egress/decide.h"
+#include "egress/decide_kin.h"
 #include "policy_fixture.h"
 
 #define L(s) { s, sizeof(s) - 1 }
@@ -632,6 +633,59 @@ many_rules(void **state)
     decide_rules_free(&rules);
 }
 
+/* What matches is never passed over: names of few letters, so that many of them do. */
+static void
+kin(void **state)
+{
+    static const char *const labels[] = { "a", "b", "aa", "ab", "x1" };
+    static const char *const stars[] = { "", "*.", "**." };
+    uint64_t matched = 0, passed = 0;
+    unsigned seed = 7;
+
+    (void)state;
+    for (int i = 0; i < 200000; i++) {
+        char name[2][64];
+        struct host_pattern pattern;
+        struct host host;
+        for (int k = 0; k < 2; k++) {
+            int n = snprintf(name[k], sizeof(name[k]), "%s", k == 1 ? stars[(seed >> 8) % 3] : "");
+            for (unsigned left = (seed = seed * 1103515245u + 12345u) >> 16 & 3; ; left--) {
+                seed = seed * 1103515245u + 12345u;
+                n += snprintf(name[k] + n, sizeof(name[k]) - (size_t)n, "%s.", labels[(seed >> 16) % 5]);
+                if (left == 0)
+                    break;
+            }
+            snprintf(name[k] + n, sizeof(name[k]) - (size_t)n, "example");
+        }
+        assert_int_equal(host_canonical(str_of(name[0]), &host), HOST_OK);
+        assert_int_equal(host_pattern_cloche(str_of(name[1]), &pattern), HOST_OK);
+        if (host_match(&pattern, &host, 80)) {
+            assert_true(decide_kin_of_host(&host) & decide_kin_of_pattern(&pattern));
+            matched++;
+        } else {
+            passed += (decide_kin_of_host(&host) & decide_kin_of_pattern(&pattern)) == 0;
+        }
+    }
+    assert_true(matched > 1000 && passed > 100000);
+}
+
+/* Addresses and patterns for every host are always compared. */
+static void
+kin_of_others(void **state)
+{
+    struct host_pattern any, address;
+    struct host host, ip;
+
+    (void)state;
+    assert_int_equal(host_pattern_srt(str_of("*:25"), true, &any), HOST_OK);
+    assert_int_equal(host_pattern_cloche(str_of("[2001:db8::5]"), &address), HOST_OK);
+    assert_int_equal(host_canonical(str_of("a.example"), &host), HOST_OK);
+    assert_int_equal(host_canonical(str_of("[2001:DB8:0::5]"), &ip), HOST_OK);
+    assert_true(decide_kin_of_pattern(&any) & decide_kin_of_host(&host));
+    assert_true(decide_kin_of_pattern(&any) & decide_kin_of_host(&ip));
+    assert_true(decide_kin_of_pattern(&address) & decide_kin_of_host(&ip));
+}
+
 int
 main(void)
 {
@@ -647,6 +701,8 @@ main(void)
         cmocka_unit_test(resolved_limits),
         cmocka_unit_test(asking),
         cmocka_unit_test(many_rules),
+        cmocka_unit_test(kin),
+        cmocka_unit_test(kin_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include "egress/tls_end.h"
+#include "egress/tls_priv.h"
 
 struct certificate { X509 *x; EVP_PKEY *key; };
 
@@ -250,6 +250,103 @@ test_client_refuses(void **state)
     EVP_PKEY_free(c.key);
 }
 
+/* One byte each way, with which the client gets its tickets. */
+static void
+speak(struct pair *p)
+{
+    enum tls_step s, k;
+    char byte;
+
+    shake(p, &s, &k);
+    assert_true(s == TLS_DONE && k == TLS_DONE);
+    assert_int_equal(tls_send(p->server, "x", 1), 1);
+    assert_int_equal(tls_recv(p->client, &byte, 1), 1);
+}
+
+static void
+close_ends(struct pair *p)
+{
+    tls_end_free(p->server);
+    tls_end_free(p->client);
+    close(p->fd[0]);
+    close(p->fd[1]);
+}
+
+/* Connections that begin at the same time, and one after another that was cut off, are resumed too. */
+static void
+test_resumed(void **state)
+{
+    struct certificate c = issue("x", "DNS:a.example.org", &ca, 10);
+    struct tls_ctx *x = context(true);
+    struct pair first, second, third;
+    char byte;
+
+    (void)state;
+    give(x, "a.example.org", &c);
+    open_pair(&first, x, "a.example.org", "a.example.org", TLS_ALPN_HTTP11);
+    speak(&first);
+    assert_false(SSL_session_reused(first.client->ssl));
+    open_pair(&second, x, "a.example.org", "a.example.org", TLS_ALPN_HTTP11);
+    open_pair(&third, x, "a.example.org", "a.example.org", TLS_ALPN_HTTP11);
+    speak(&second);
+    speak(&third);
+    assert_true(SSL_session_reused(second.client->ssl) && SSL_session_reused(third.client->ssl));
+    assert_int_equal(shutdown(third.fd[0], SHUT_RDWR), 0);
+    assert_int_equal(tls_recv(third.client, &byte, 1), -1);
+    assert_int_equal(errno, ECONNABORTED);
+    close_ends(&first);
+    close_ends(&second);
+    close_ends(&third);
+    open_pair(&first, x, "a.example.org", "a.example.org", TLS_ALPN_HTTP11);
+    speak(&first);
+    assert_true(SSL_session_reused(first.client->ssl));
+    /* what another name got is no good for this one */
+    give(x, "b.example.org", &c);
+    open_pair(&second, x, "b.example.org", "b.example.org", TLS_ALPN_HTTP11);
+    assert_null(tls_session_find(x, "b.example.org", 443));
+    assert_null(tls_session_find(x, "a.example.org", 444));
+    close_ends(&first);
+    close_pair(&second);
+    X509_free(c.x);
+    EVP_PKEY_free(c.key);
+}
+
+/* Whole records that were read ahead are to be asked for; the beginning of one is not, for the socket will tell. */
+static void
+test_read_ahead(void **state)
+{
+    struct certificate c = issue("x", "DNS:a.example.org", &ca, 10);
+    struct tls_ctx *x = context(true);
+    uint8_t records[256];
+    struct pair p;
+    char got[16];
+    ssize_t n;
+
+    (void)state;
+    give(x, "a.example.org", &c);
+    open_pair(&p, x, "a.example.org", "a.example.org", TLS_ALPN_HTTP11);
+    speak(&p);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tls_send(p.client, "abc", 3), 3);
+    n = recv(p.fd[0], records, sizeof(records), 0);
+    assert_int_equal(n % 3, 0);
+    assert_int_equal(send(p.fd[1], records, (size_t)n - 1, 0), n - 1);     /* the last one without its last byte */
+    assert_false(tls_pending(p.server));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tls_recv(p.server, got, sizeof(got)), 3);
+        assert_true(tls_pending(p.server));
+    }
+    assert_int_equal(tls_recv(p.server, got, sizeof(got)), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_false(tls_pending(p.server));
+    assert_int_equal(send(p.fd[1], records + n - 1, 1, 0), 1);
+    assert_int_equal(tls_recv(p.server, got, sizeof(got)), 3);
+    assert_false(tls_pending(p.server));
+    close_pair(&p);
+    X509_free(c.x);
+    EVP_PKEY_free(c.key);
+}
+
 static void
 test_no_leaf(void **state)
 {
@@ -285,7 +382,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_who_is_believed),
-                                        cmocka_unit_test(test_client_refuses), cmocka_unit_test(test_no_leaf) };
+                                        cmocka_unit_test(test_client_refuses), cmocka_unit_test(test_resumed),
+                                        cmocka_unit_test(test_read_ahead), cmocka_unit_test(test_no_leaf) };
 
     return cmocka_run_group_tests(tests, make_ca, drop_ca);
 }
