@@ -26,7 +26,7 @@
 #include "base/str.h"
 
 #define AUDIT_LINE_MAX   (48 * 1024)            /* bytes of one line with its newline */
-#define AUDIT_TEXT_MAX   1024                   /* bytes of one text as it is written; the rest is cut, and "..." said */
+#define AUDIT_TEXT_MAX   1024                   /* bytes of one text as it is written; what is cut ends in "..." */
 #define AUDIT_META_MAX   24                     /* members of an entry's metadata */
 #define AUDIT_KEY_MAX    40                     /* bytes of a member's name: letters, digits, "_" */
 #define AUDIT_QUEUE_MAX  (4UL * 1024 * 1024)    /* bytes appended and not committed; more is refused */
@@ -102,11 +102,11 @@ int audit_open(const struct audit_options *options, struct audit **out, struct e
  * header), audit.full (AUDIT_QUEUE_MAX), memory. */
 int audit_append(struct audit *a, const struct audit_entry *e, struct err *err);
 
-/* Write what is queued: one lock, one write and, when durable, one fdatasync for all of it. What a writer that died left
- * half written is set aside first, and said in the record. 0, also when nothing is queued, or -1 with @err: audit.write
- * (no room, or another error of the system), audit.busy (the lock could not be had within 10 s), audit.damaged (the
- * chain cannot be continued), audit.forked (this is a child of the process that opened it), audit.sync (fdatasync failed:
- * every later call fails too, the record must be opened anew). */
+/* Write what is queued: one lock, one write and, when durable, one fdatasync for all of it. What a writer that died
+ * left half written is set aside first, and said in the record. 0, also when nothing is queued, or -1 with @err:
+ * audit.write (no room, or another error of the system), audit.busy (the lock could not be had within 10 s),
+ * audit.damaged (the chain cannot be continued), audit.forked (this is a child of the process that opened it),
+ * audit.sync (fdatasync failed: every later call fails too, the record must be opened anew). */
 int audit_commit(struct audit *a, struct err *err);
 
 /* How many entries are queued. */
@@ -115,7 +115,7 @@ size_t audit_queued(const struct audit *a);
 /* Free it; what is queued is lost. NULL is harmless. */
 void audit_close(struct audit *a);
 
-/* --- entries of one sandbox, as they are said again and again ------------------------------------------------------ */
+/* --- entries of one sandbox, as they are said again and again ----------------------------------------------------- */
 
 /* All begin an entry: @out is overwritten. Texts are borrowed. */
 void audit_lifecycle(struct audit_entry *out, const char *sandbox, const char *event, const char *summary);
