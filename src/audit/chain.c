@@ -10,6 +10,7 @@ _Static_assert(AUDIT_HASH == SHA256_SIZE && AUDIT_HASH_TEXT == SHA256_TEXT, "the
 int
 audit_seal(struct audit_head *head, struct str body, struct buf *out)
 {
+    static const char before_prev[] = ",\"prev\":\"", before_hash[] = ",\"hash\":\"";
     size_t begin = out->n;
     char hex[SHA256_TEXT + 1];
     uint8_t hash[SHA256_SIZE];
@@ -17,12 +18,16 @@ audit_seal(struct audit_head *head, struct str body, struct buf *out)
     sha256_text(head->hash, hex);
     buf_printf(out, "{\"seq\":%llu", (unsigned long long)head->seq + 1);
     buf_append(out, body.p, body.n);
-    buf_printf(out, ",\"prev\":\"%s\"", hex);
+    buf_append(out, before_prev, sizeof(before_prev) - 1);
+    buf_append(out, hex, SHA256_TEXT);
+    buf_puts(out, "\"");
     if (!buf_ok(out))
         return -1;
     sha256_of(out->p + begin, out->n - begin, hash);
     sha256_text(hash, hex);
-    if (buf_printf(out, ",\"hash\":\"%s\"}\n", hex) < 0)
+    buf_append(out, before_hash, sizeof(before_hash) - 1);
+    buf_append(out, hex, SHA256_TEXT);
+    if (buf_puts(out, "\"}\n") < 0)
         return -1;
     head->seq++;
     memcpy(head->hash, hash, sizeof(hash));

@@ -2,8 +2,8 @@
  *
  * A line is {"seq":N BODY ,"prev":"P","hash":"H"} and a newline, without blanks; BODY is `,"timestamp":...` to the end
  * of the metadata. H is the SHA-256, in hexadecimal, of the line's bytes from the first one up to the comma before
- * "hash"; P is the H of the line before, 64 zeros in the very first. So nobody has to bring JSON into a normal form to check
- * it: what is hashed are the bytes as they lie there. Pure.
+ * "hash"; P is the H of the line before, 64 zeros in the very first. So nobody has to bring JSON into a normal form to
+ * check it: what is hashed are the bytes as they lie there. Pure.
  */
 #ifndef CLOCHE_AUDIT_CHAIN_H
 #define CLOCHE_AUDIT_CHAIN_H

@@ -153,10 +153,12 @@ audit_token_replacement(struct audit_entry *out, const char *sandbox, bool outbo
 static bool
 key_fits(const char *key)
 {
-    size_t n = key != NULL ? strlen(key) : 0;
+    size_t n = 0;
 
-    return n > 0 && n <= AUDIT_KEY_MAX &&
-           strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n;
+    while (key != NULL && ((key[n] >= 'a' && key[n] <= 'z') || (key[n] >= 'A' && key[n] <= 'Z') ||
+                           (key[n] >= '0' && key[n] <= '9') || key[n] == '_'))
+        n++;
+    return n > 0 && n <= AUDIT_KEY_MAX && key[n] == '\0';
 }
 
 static int
@@ -178,6 +180,12 @@ check(const struct audit_entry *e, struct err *err)
 }
 
 static void
+put_str(struct buf *out, struct str text)
+{
+    buf_append(out, text.p, text.n);
+}
+
+static void
 put_redacted(struct buf *out, struct str text, audit_redact_fn *redact, void *ctx)
 {
     uint8_t room[512];
@@ -193,39 +201,64 @@ put_redacted(struct buf *out, struct str text, audit_redact_fn *redact, void *ct
 static void
 put_time(struct buf *out, const struct timespec *when)
 {
+    static time_t second = -1;      /* entries come in crowds: the date is the one of the last one most of the time */
+    static char date[32];
     struct timespec now = *when;
-    char date[32];
+    char rest[9] = { '.', '0', '0', '0', '0', '0', '0', 'Z' };
     struct tm utc;
 
     if (now.tv_sec == 0 && now.tv_nsec == 0)
         clock_gettime(CLOCK_REALTIME, &now);
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
-    buf_printf(out, "%.19s.%06ldZ", date, now.tv_nsec / 1000);
+    if (now.tv_sec != second) {
+        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
+        second = now.tv_sec;
+    }
+    for (long us = now.tv_nsec / 1000, i = 6; i > 0; us /= 10, i--)
+        rest[i] = (char)('0' + us % 10);
+    buf_append(out, date, AUDIT_TIME_TEXT - 8);
+    buf_append(out, rest, 8);
 }
 
 static void
-put_word(struct buf *out, const char *key, struct str text)
+put_word(struct buf *out, struct str before, struct str text)
 {
     if (text.n == 0)
         return;
-    buf_printf(out, ",\"%s\":\"", key);
+    put_str(out, before);
     if (audit_escape(text, AUDIT_TEXT_MAX, out) < 0)
         out->broken = true;
-    buf_puts(out, "\"");
+    put_str(out, STR_LIT("\""));
+}
+
+static void
+put_number(struct buf *out, int64_t number)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (number < 0)
+        digits[--at] = '-';
+    buf_append(out, digits + at, sizeof(digits) - at);
 }
 
 static void
 put_meta(struct buf *out, const struct audit_meta *m, audit_redact_fn *redact, void *ctx)
 {
-    buf_printf(out, "\"%s\":", m->key);
+    put_str(out, STR_LIT("\""));
+    put_str(out, str_of(m->key));
+    put_str(out, STR_LIT("\":"));
     switch (m->kind) {
     case AUDIT_STRING:
-        buf_puts(out, "\"");
+        put_str(out, STR_LIT("\""));
         put_redacted(out, m->text, redact, ctx);
-        buf_puts(out, "\"");
+        put_str(out, STR_LIT("\""));
         break;
     case AUDIT_NUMBER:
-        buf_printf(out, "%lld", (long long)m->number);
+        put_number(out, m->number);
         break;
     case AUDIT_BOOL:
         buf_puts(out, m->number != 0 ? "true" : "false");
@@ -246,19 +279,23 @@ audit_body(const struct audit_entry *e, audit_redact_fn *redact, void *ctx, stru
 
     if (check(e, err) < 0)
         return -1;
-    buf_puts(out, ",\"timestamp\":\"");
+    put_str(out, STR_LIT(",\"timestamp\":\""));
     put_time(out, &e->when);
-    buf_printf(out, "\",\"type\":\"%s\",\"severity\":\"%s\",\"summary\":\"", type_names[e->type],
-               severity_names[e->severity]);
+    put_str(out, STR_LIT("\",\"type\":\""));
+    put_str(out, str_of(type_names[e->type]));
+    put_str(out, STR_LIT("\",\"severity\":\""));
+    put_str(out, str_of(severity_names[e->severity]));
+    put_str(out, STR_LIT("\",\"summary\":\""));
     put_redacted(out, e->summary, redact, ctx);
-    buf_puts(out, "\"");
-    put_word(out, "sandbox", e->sandbox);
-    put_word(out, "traceId", e->trace_id);
+    put_str(out, STR_LIT("\""));
+    put_word(out, STR_LIT(",\"sandbox\":\""), e->sandbox);
+    put_word(out, STR_LIT(",\"traceId\":\""), e->trace_id);
     for (size_t i = 0; i < e->n_meta; i++) {
-        buf_puts(out, i == 0 ? ",\"metadata\":{" : ",");
+        put_str(out, i == 0 ? STR_LIT(",\"metadata\":{") : STR_LIT(","));
         put_meta(out, &e->meta[i], redact, ctx);
     }
-    buf_puts(out, e->n_meta > 0 ? "}" : "");
+    if (e->n_meta > 0)
+        put_str(out, STR_LIT("}"));
     if (buf_ok(out))
         return 0;
     out->n = before;

@@ -33,11 +33,8 @@ wide_length(const uint8_t *p, size_t n)
     return need;
 }
 
-static bool
-is_plain(uint8_t c)
-{
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
+/* Characters that stand for themselves, and are one byte. */
+static const bool plain[256] = { [0x20 ... 0x21] = true, [0x23 ... 0x5b] = true, [0x5d ... 0x7e] = true };
 
 /* One character or byte of @p as it is written, into @out. Returns how many bytes of @p it was. */
 static size_t
@@ -46,7 +43,7 @@ escape_one(const uint8_t *p, size_t n, char out[8], size_t *out_n)
     static const char digits[] = "0123456789abcdef";
     size_t wide = p[0] >= 0x80 ? wide_length(p, n) : 0;
 
-    if (is_plain(p[0]) || wide > 0) {
+    if (plain[p[0]] || wide > 0) {
         *out_n = wide > 0 ? wide : 1;
         memcpy(out, p, *out_n);
         return *out_n;
@@ -71,6 +68,11 @@ audit_escape(struct str text, size_t max, struct buf *out)
     const uint8_t *p = (const uint8_t *)text.p;
     size_t begin = out->n, fits = begin, at = 0;
 
+    while (at < text.n && at + sizeof(cut) - 1 <= max && plain[p[at]])
+        at++;
+    if (at > 0 && buf_append(out, p, at) < 0)
+        return -1;
+    fits = out->n;
     while (at < text.n) {
         char piece[8];
         size_t piece_n, taken = escape_one(p + at, text.n - at, piece, &piece_n);
@@ -101,7 +103,7 @@ text_length(struct str s)
     size_t i = 0;
 
     while (i < s.n) {
-        if (is_plain(p[i])) {
+        if (plain[p[i]]) {
             i++;
         } else if (p[i] == '"') {
             return (ptrdiff_t)i;
@@ -179,23 +181,24 @@ is_time(struct str t)
     return true;
 }
 
-static uint8_t
-nibble(char c)
-{
-    return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
+/* A hexadecimal digit's value and 16; 0: it is none. */
+static const uint8_t nibbles[256] = {
+    ['0'] = 16, ['1'] = 17, ['2'] = 18, ['3'] = 19, ['4'] = 20, ['5'] = 21, ['6'] = 22, ['7'] = 23, ['8'] = 24,
+    ['9'] = 25, ['a'] = 26, ['b'] = 27, ['c'] = 28, ['d'] = 29, ['e'] = 30, ['f'] = 31 };
 
 bool
 audit_hash_parse(struct str text, uint8_t out[AUDIT_HASH])
 {
+    unsigned all = 16;
+
     if (text.n != AUDIT_HASH_TEXT)
         return false;
     for (size_t i = 0; i < AUDIT_HASH; i++) {
-        if (!is_hex(text.p[2 * i]) || !is_hex(text.p[2 * i + 1]))
-            return false;
-        out[i] = (uint8_t)(nibble(text.p[2 * i]) << 4 | nibble(text.p[2 * i + 1]));
+        unsigned high = nibbles[(uint8_t)text.p[2 * i]], low = nibbles[(uint8_t)text.p[2 * i + 1]];
+        all &= high & low;
+        out[i] = (uint8_t)(high << 4 | (low & 15));
     }
-    return true;
+    return all != 0;
 }
 
 static bool
