@@ -159,7 +159,6 @@ scan_open_dir(const char *dir, struct scan *out, struct err *err)
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 struct reader {
-    const struct scan_file *file;
     scan_line_fn *fn;
     void *ctx;
     struct scan_at at;
@@ -209,8 +208,8 @@ take_lines(struct reader *r, char *room, size_t *n, bool last)
 static int
 read_file(const struct scan_file *file, char *room, scan_line_fn *fn, void *ctx, struct err *err)
 {
-    struct reader r = { .file = file, .fn = fn, .ctx = ctx, .at = { .file = file } };
-    uint64_t at = 0;
+    struct reader r = { .fn = fn, .ctx = ctx, .at = { .file = file, .offset = file->from } };
+    uint64_t at = file->from;
     size_t n = 0;
     int result = 0;
 

@@ -14,7 +14,7 @@
 struct scan_file {
     char *path;
     int fd;                     /* -1 while it is not read */
-    uint64_t size;
+    uint64_t from, size;        /* which bytes are read: from a line's beginning on, up to there */
     uint64_t named;             /* the number that its name says; 0: none */
 };
 

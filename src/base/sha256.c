@@ -51,15 +51,18 @@ blocks_plain(uint32_t state[8], const uint8_t *p, size_t n)
                    (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
         }
         memcpy(s, state, sizeof(s));
+        /* instead of moving the eight words on after each round, their names move */
+#define S(k) s[((k) - i) & 7]
+#pragma GCC unroll 8
         for (size_t i = 0; i < 64; i++) {
-            uint32_t e = s[4], a = s[0];
-            uint32_t t1 = s[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & s[5]) ^ (~e & s[6])) +
+            uint32_t e = S(4), a = S(0);
+            uint32_t t1 = S(7) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & S(5)) ^ (~e & S(6))) +
                           round_constants[i] + w[i];
-            uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-            memmove(s + 1, s, 7 * sizeof(*s));
-            s[4] += t1;
-            s[0] = t1 + t2;
+            uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & S(1)) ^ (a & S(2)) ^ (S(1) & S(2)));
+            S(3) += t1;
+            S(7) = t1 + t2;
         }
+#undef S
         for (size_t i = 0; i < 8; i++)
             state[i] += s[i];
     }
@@ -106,31 +109,28 @@ blocks_ni(uint32_t state[8], const uint8_t *p, size_t n)
 static bool
 cpu_has_sha(void)
 {
-    unsigned a, b, c, d, ignored;
+    unsigned a, b, c, d;
 
-    /* leaf 7: SHA in EBX bit 29; leaf 1: SSE4.1 in ECX bit 19, SSSE3 bit 9 */
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1U << 29) != 0 &&
-           __get_cpuid(1, &a, &ignored, &c, &d) && (c & 1U << 19) != 0 && (c & 1U << 9) != 0;
+    /* leaf 7, EBX bit 29. There is no processor that has this and not SSE4.1 */
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1U << 29) != 0;
 }
 
 #endif
 
 static void
-blocks(uint32_t state[8], const uint8_t *p, size_t n, size_t call)
+blocks(uint32_t state[8], const uint8_t *p, size_t n)
 {
 #ifdef HAVE_SHA_NI
     static int known = -1;      /* whether the CPU has it; -1: not asked. A race asks twice and learns the same */
     static size_t hashed;
 
-    hashed += known < 0 ? call : 0;
+    hashed += known < 0 ? n * BLOCK : 0;
     if (known < 0 && hashed >= ASK_FROM)
         known = cpu_has_sha();
     if (known > 0) {
         blocks_ni(state, p, n);
         return;
     }
-#else
-    (void)call;
 #endif
     blocks_plain(state, p, n);
 }
@@ -145,7 +145,7 @@ sha256_init(struct sha256 *h)
 void
 sha256_add(struct sha256 *h, const void *data, size_t n)
 {
-    size_t have = h->n % BLOCK, whole, call = n;
+    size_t have = h->n % BLOCK, whole;
     const uint8_t *p = data;
 
     h->n += n;
@@ -156,11 +156,11 @@ sha256_add(struct sha256 *h, const void *data, size_t n)
         n -= take;
         if (have + take < BLOCK)
             return;
-        blocks(h->state, h->rest, 1, call);
+        blocks(h->state, h->rest, 1);
     }
     whole = n / BLOCK;
     if (whole > 0)
-        blocks(h->state, p, whole, call);
+        blocks(h->state, p, whole);
     if (n > whole * BLOCK)
         memcpy(h->rest, p + whole * BLOCK, n - whole * BLOCK);
 }
