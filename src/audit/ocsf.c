@@ -122,9 +122,7 @@ put_metadata(struct buf *out, const struct audit_line *line)
     if (line->trace_id.n > 0 || line->sandbox.n > 0)
         buf_printf(out, ",\"correlation_uid\":\"%.*s\"",
                    STR_ARG(line->trace_id.n > 0 ? line->trace_id : line->sandbox));
-    buf_printf(out, ",\"profiles\":[\"security_control\"%s]}", line->sandbox.n > 0 ? ",\"container\"" : "");
-    if (line->sandbox.n > 0)
-        buf_printf(out, ",\"container\":{\"uid\":\"%.*s\",\"runtime\":\"cloche\"}", STR_ARG(line->sandbox));
+    buf_puts(out, ",\"profiles\":[\"security_control\"]}");
 }
 
 /* Which attribute of an endpoint a host is: an address, a name, or what somebody only said. */
@@ -202,6 +200,22 @@ put_own(struct buf *out, const struct audit_line *line, const struct class *clas
     }
 }
 
+static void
+put_unmapped(struct buf *out, const struct audit_line *line)
+{
+    struct str inner = line->metadata;
+
+    if (line->sandbox.n == 0 && inner.n == 0)
+        return;
+    if (inner.n > 0)            /* without its braces */
+        inner = (struct str){ inner.p + 1, inner.n - 2 };
+    buf_puts(out, ",\"unmapped\":{");
+    if (line->sandbox.n > 0)
+        buf_printf(out, "\"sandbox_id\":\"%.*s\"%s", STR_ARG(line->sandbox), inner.n > 0 ? "," : "");
+    buf_append(out, inner.p, inner.n);
+    buf_puts(out, "}");
+}
+
 int
 audit_ocsf(const struct audit_line *line, struct buf *out)
 {
@@ -219,7 +233,6 @@ audit_ocsf(const struct audit_line *line, struct buf *out)
     buf_printf(out, "\"message\":\"%.*s\",", STR_ARG(line->summary));
     put_metadata(out, line);
     put_own(out, line, class);
-    if (line->metadata.n > 0)
-        buf_printf(out, ",\"unmapped\":%.*s", STR_ARG(line->metadata));
+    put_unmapped(out, line);
     return buf_puts(out, "}");
 }

@@ -7,7 +7,7 @@
  * | a sandbox's life, modes, fallbacks, failures | Application Lifecycle (6002) |
  * | everything else: capabilities, rules, approvals, signing | Entity Management (3004) |
  *
- * The profiles are security_control and, with a sandbox, container. What has no attribute of its own is in "unmapped".
+ * The profile is security_control. What has no attribute of its own is in "unmapped", the sandbox as sandbox_id.
  * Pure.
  */
 #ifndef CLOCHE_AUDIT_OCSF_H

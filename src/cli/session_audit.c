@@ -324,7 +324,8 @@ int
 run_audit_off(struct run_audit *a, const struct session *s, const char *why, struct err *err)
 {
     char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1];
-    struct audit_entry e = { .type = AUDIT_MODE_TRANSITION, .severity = AUDIT_ERROR,
+    bool chosen = s->policy->mode.v == MODE_OFF;
+    struct audit_entry e = { .type = AUDIT_MODE_TRANSITION, .severity = chosen ? AUDIT_WARN : AUDIT_ERROR,
                              .summary = STR_LIT("a command runs without a sandbox") };
 
     if (a == NULL)
@@ -332,7 +333,8 @@ run_audit_off(struct run_audit *a, const struct session *s, const char *why, str
     a->started = true;
     collect_masks(a, s->policy);
     audit_put_cstr(&e, "event", "off");
-    audit_put_cstr(&e, "from", policy_mode_name(s->policy->mode.v));
+    if (!chosen)
+        audit_put_cstr(&e, "from", policy_mode_name(s->policy->mode.v));
     audit_put_cstr(&e, "to", "off");
     audit_put_cstr(&e, "reason", why);
     put_command(&e, s, argv_hash);
