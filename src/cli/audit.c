@@ -40,7 +40,8 @@ usage(void)
     printf("  %-32s %s\n", "--severity LEVEL", "info, warn, error or critical; may be repeated");
     printf("  %-32s %s\n", "--sandbox ID", "of the sandbox whose id begins so");
     printf("  %-32s %s\n", "--host HOST", "about that host, or any below .HOST");
-    printf("  %-32s %s\n", "--since TIME, --until TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d");
+    printf("  %-32s %s\n", "--since TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d");
+    printf("  %-32s %s\n", "--until TIME", "the same; that time is still in");
     printf("  %-32s %s\n", "--text WORDS", "with that in its summary or details, in any case");
     printf("  %-32s %s\n", "--expect HASH", "an entry with that hash must be there");
     printf("  %-32s %s\n", "--format jsonl|ocsf", "as it is recorded, or OCSF " AUDIT_OCSF_VERSION);
