@@ -51,7 +51,7 @@ escape_one(const uint8_t *p, size_t n, char out[8], size_t *out_n)
     if (p[0] == '"' || p[0] == '\\') {
         memcpy(out, (const char[]){ '\\', (char)p[0] }, 2);
         *out_n = 2;
-    } else if (p[0] < 0x80) {
+    } else if (p[0] < 0x80 && p[0] > 0) {
         memcpy(out, (const char[]){ '\\', 'u', '0', '0', digits[p[0] >> 4], digits[p[0] & 15] }, 6);
         *out_n = 6;
     } else {
@@ -95,6 +95,16 @@ is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
+/* Whether the six bytes at @p are the escape of a control character that is written so. */
+static bool
+is_control(const char *p)
+{
+    char high = p[4], low = p[5];
+
+    return memcmp(p, "\\u00", 4) == 0 && is_hex(low) &&
+           ((high == '0' && low != '0') || high == '1' || (high == '7' && low == 'f'));
+}
+
 /* Bytes of the text at the beginning of @s, up to its closing quote; -1: malformed, or none. */
 static ptrdiff_t
 text_length(struct str s)
@@ -117,9 +127,7 @@ text_length(struct str s)
         } else if (p[i + 1] == '"' || p[i + 1] == '\\') {
             i += 2;
         } else {
-            bool control = s.n - i >= 6 && memcmp(s.p + i, "\\u00", 4) == 0 && is_hex(s.p[i + 5]) &&
-                           (s.p[i + 4] == '0' || s.p[i + 4] == '1' || (s.p[i + 4] == '7' && s.p[i + 5] == 'f'));
-            if (!control)
+            if (s.n - i < 6 || !is_control(s.p + i))
                 return -1;
             i += 6;
         }

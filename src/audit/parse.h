@@ -1,8 +1,8 @@
 /* audit/parse.h: reading one line of the record
  *
  * Only the one form that audit_seal() writes is taken: every key in its place, no blank, no other escape than \", \\
- * and \u00xx of control characters, valid UTF-8. Texts are handed out as they lie there, escaped: they can be put into
- * other JSON as they are. Pure, and the input is anybody's.
+ * and \u00xx of control characters (never NUL, which many parsers refuse), valid UTF-8. Texts are handed out as they
+ * lie there, escaped: they can be put into other JSON as they are. Pure, and the input is anybody's.
  */
 #ifndef CLOCHE_AUDIT_PARSE_H
 #define CLOCHE_AUDIT_PARSE_H

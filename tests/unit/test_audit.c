@@ -87,7 +87,7 @@ test_sha256_in_any_pieces(void **state)
 
 static const struct { const char *text; size_t n; const char *written; } texts[] = {
     { "", 0, "" }, { "plain", 5, "plain" }, { "say \"x\\y\"", 9, "say \\\"x\\\\y\\\"" },
-    { "a\nb\t\x7f\0z", 7, "a\\u000ab\\u0009\\u007f\\u0000z" },
+    { "a\nb\t\x7f\0z", 7, "a\\u000ab\\u0009\\u007f\\\\x00z" },
     { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x94", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x94" },
     { "\xff", 1, "\\\\xff" }, { "\xc3", 1, "\\\\xc3" }, { "\xc0\xaf", 2, "\\\\xc0\\\\xaf" },
     { "\xed\xa0\x80", 3, "\\\\xed\\\\xa0\\\\x80" }, { "\xf4\x90\x80\x80", 4, "\\\\xf4\\\\x90\\\\x80\\\\x80" },
@@ -289,7 +289,8 @@ test_only_one_form_is_taken(void **state)
         { "\"seq\":1", "\"seq\":1", true }, { "\"seq\":1", "\"seq\": 1", false }, { "\"seq\":1", "\"seq\":1.0", false },
         { "\"info\"", "\"fatal\"", false }, { "policy_decision", "policy", false }, { "evil\\\"", "evil\\/", false },
         { "evil.example", "evil\\u0041example", false }, { "evil.example", "evil\\u000aexample", true },
-        { "evil.example", "evil\\u000Aexample", false }, { "evil.example", "evil\x01" "example", false },
+        { "evil.example", "evil\\u000Aexample", false },
+        { "evil.example", "evil\\u0000example", false }, { "evil.example", "evil\x01" "example", false },
         { "evil.example", "evil\xff" "example", false }, { "\"port\":443", "\"port\":0443", false },
         { "\"port\":443", "\"port\":-0", false }, { "\"port\":443", "\"port\":{}", false },
         { "\"port\":443", "\"po rt\":443", false }, { ",\"first\":true", ",\"first\":True", false },
