@@ -7,6 +7,7 @@ import statistics
 import subprocess
 
 import inside
+import record
 import report_egress
 
 B1_RATIO, B1_MS, B8_TAX = 0.8, 3.0, 3.0
@@ -187,6 +188,8 @@ def page(facts):
     if 'egress' in facts:
         made = f"`{facts['command']}`, {date}, load when it began {facts['load']:.1f}"
         parts.append(report_egress.section(facts['egress'], made))
+    if 'audit' in facts:
+        parts.append(record.section(facts['audit']))
     parts.append(HOW.lstrip('\n'))
     parts.append(report_egress.HOW.lstrip('\n'))
     return '\n'.join(parts)

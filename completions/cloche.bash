@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals secret doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -29,6 +29,15 @@ _cloche() {
             return ;;
         --network)
             mapfile -t COMPREPLY < <(compgen -W "none allowlist host" -- "$current")
+            return ;;
+        --audit)
+            mapfile -t COMPREPLY < <(compgen -W "off try required" -- "$current")
+            return ;;
+        --format)
+            mapfile -t COMPREPLY < <(compgen -W "jsonl ocsf" -- "$current")
+            return ;;
+        --severity)
+            mapfile -t COMPREPLY < <(compgen -W "info warn error critical" -- "$current")
             return ;;
         --engine)
             mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
@@ -51,25 +60,25 @@ _cloche() {
         --allow-read | --allow-unix-socket | --allow-write | --bind | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
-        --workdir | --workspace)
+        --dir | --workdir | --workspace)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
     esac
     case $verb in
         run)
-            flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
+            flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
-                --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         shell)
-            flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
+            flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
@@ -81,14 +90,14 @@ _cloche() {
         discard)
             flags="--json --help" ;;
         policy)
-            flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
+            flags="--json --all --for --mode --settings --engine --fallback --audit --view --workspace --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --ask
                 --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
                 --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         why)
-            flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --view
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+            flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --audit
+                --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
@@ -96,22 +105,26 @@ _cloche() {
             flags="--json --help" ;;
         approvals)
             flags="--once --sandbox --always --json --help" ;;
+        audit)
+            flags="-f --follow -n --limit --type --severity --sandbox --host --since --until --text --expect
+                --format --dir --json --help" ;;
         secret)
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
                 --from-env --from-file --from-command --revoke --json --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
-            flags="--quick --bare --json --mode --settings --engine --fallback --view --workspace --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --ask
-                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+            flags="--quick --bare --json --mode --settings --engine --fallback --audit --view --workspace
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals secret doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
+    if [ "$verb" = audit ] && [ "$COMP_CWORD" -eq 2 ]; then flags="tail query verify export $flags"; fi
     if [ "$verb" = secret ] && [ "$COMP_CWORD" -eq 2 ]; then flags="set ls rm import rotate revoke ca $flags"; fi
     case $current in
         -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;

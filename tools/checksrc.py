@@ -70,6 +70,7 @@ CLOEXEC = {
 # Arrows point down only (docs/architecture.md): folder -> folders whose headers it may include.
 LAYERS = {
     'base': set(),
+    'audit': {'base'},
     'match': {'base'},
     'policy': {'base', 'match'},
     'vault': {'base', 'match', 'wire', 'wall'},
@@ -80,7 +81,7 @@ LAYERS = {
     'workspace': {'base', 'match', 'policy', 'wall'},
     'engine': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace'},
     'probe': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'engine'},
-    'cli': {'base', 'match', 'policy', 'vault', 'egress', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
+    'cli': {'base', 'audit', 'match', 'policy', 'vault', 'egress', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
 }
 
 EXCEPTIONS = ('file-length', 'function-length', 'banned')

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
+#include "cli/session_audit.h"
 #include "match/path.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
@@ -154,6 +155,20 @@ all_applied(const struct changes *c, const struct apply_plan *plan)
     return true;
 }
 
+static void
+note(const struct cow_state *state, const struct apply_plan *plan)
+{
+    struct audit_entry e;
+
+    audit_capability(&e, NULL, "workspace_apply", "changes of a sandbox were taken over into a project");
+    audit_put_cstr(&e, "changes", state->id);
+    audit_put_cstr(&e, "project", state->project);
+    audit_put_number(&e, "applied", (int64_t)plan->n_applied);
+    audit_put_number(&e, "withheld", (int64_t)plan->n_withheld);
+    audit_put_number(&e, "by_uid", getuid());
+    audit_note(&e);
+}
+
 static int
 apply_chosen(const struct apply_args *a, struct cow_view *view, const struct apply_options *options, struct err *err)
 {
@@ -165,6 +180,8 @@ apply_chosen(const struct apply_args *a, struct cow_view *view, const struct app
     int code = plan.n_conflicts > 0 ? COW_CONFLICT : plan.n_withheld > 0 ? COW_WITHHELD : COW_DONE;
     bool act = !a->dry_run && plan.n_conflicts == 0, removed = false;
     int r = act && plan.n_applied > 0 ? apply_commit(&view->state, &view->in, &view->changes, &plan, err) : 0;
+    if (r == 0 && act && plan.n_applied > 0)
+        note(&view->state, &plan);
     if (r == 0 && act && !a->keep && all_applied(&view->changes, &plan)) {
         /* the report still needs the id and the project's name */
         gone = view->state;

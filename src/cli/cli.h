@@ -25,6 +25,7 @@ int cmd_shell(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
 int cmd_discard(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

@@ -81,6 +81,7 @@ child(const struct session *s, int status)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+    sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
     if (s->no_stdin) {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         dup2(null, STDIN_FILENO);

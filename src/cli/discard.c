@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
+#include "cli/session_audit.h"
 #include "workspace/apply.h"
 
 /* An interrupted apply has parts of the project in the state: they go back before the state goes. */
@@ -30,6 +31,18 @@ give_back(const struct cow_state *state, struct err *err)
     return 0;
 }
 
+static void
+note(const char *id, const char *project)
+{
+    struct audit_entry e;
+
+    audit_capability(&e, NULL, "workspace_discard", "changes of a sandbox were thrown away");
+    audit_put_cstr(&e, "changes", id);
+    audit_put_cstr(&e, "project", project);
+    audit_put_number(&e, "by_uid", getuid());
+    audit_note(&e);
+}
+
 static int
 discard(const char *which, bool json, struct err *err)
 {
@@ -42,10 +55,12 @@ discard(const char *which, bool json, struct err *err)
         return -1;
     json_t *out = json_pack("{s:i, s:b}", "version", 1, "discarded", true);
     cow_json_state(out, &state);
+    cleanup_free char *project = state.project != NULL ? strdup(state.project) : NULL;
     if (cow_discard(&state, err) < 0) {
         json_decref(out);
         return -1;
     }
+    note(id, project);
     if (json)
         return cow_json_print(out, err);
     json_decref(out);

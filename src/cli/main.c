@@ -30,6 +30,7 @@ static const struct verb {
     { "why", cmd_why, "why a path or host is allowed or denied" },
     { "net", cmd_net, "what is decided about the network of a run, and change it" },
     { "approvals", cmd_approvals, "connections that wait for your decision" },
+    { "audit", cmd_audit, "what was done and decided, on record: look into it, check it" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "prove", cmd_prove, "attack the wall from inside and report" },

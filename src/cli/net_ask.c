@@ -36,6 +36,7 @@ net_ask_heard(struct net *n, const json_t *event)
         n->questions[i].event = json_deep_copy(event);
         json_object_set_new(n->questions[i].event, "id", json_integer(++n->n_questions));
         n->questions[i].until_us = session_now_us() + ms * 1000;
+        run_audit_asked(n->live->audit, n->questions[i].event);
         break;
     }
     if (!n->told)
@@ -240,6 +241,7 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
                          "net.always");
     if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, allow, uid, &err) < 0)
         return failed(&err);
+    run_audit_answer(n->live->audit, q->event, allow, scope, uid);
     forget(q);
     if (strcmp(scope, "once") == 0)
         return json_pack("{s:b, s:s}", "ok", 1, "rule", rule);
@@ -247,15 +249,18 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
 }
 
 static json_t *
-change(struct net *n, const json_t *request, uint64_t caller)
+change(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
 {
     const char *rule = json_string_value(json_object_get(request, "rule"));
+    bool deny = json_is_true(json_object_get(request, "deny"));
     struct err err = ERR_INIT;
 
     if (rule == NULL)
         return json_pack("{s:s, s:s}", "error", "no rule", "code", "net.request");
-    return net_rules_add(n, json_is_true(json_object_get(request, "deny")), rule, caller, &err) < 0 ? failed(&err)
-                                                                                                    : NULL;
+    if (net_rules_add(n, deny, rule, caller, &err) < 0)
+        return failed(&err);
+    run_audit_rule(n->live->audit, deny, rule, uid);
+    return NULL;
 }
 
 json_t *
@@ -272,6 +277,6 @@ net_asked(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
     if (what != NULL && strcmp(what, "answer") == 0)
         return answer(n, request, uid, caller);
     if (what != NULL && strcmp(what, "rule") == 0)
-        return change(n, request, caller);
+        return change(n, request, uid, caller);
     return json_pack("{s:s, s:s}", "error", "a request that this version does not know", "code", "net.request");
 }

@@ -22,6 +22,7 @@ struct net_log {
     char id[NET_ID_LENGTH + 1];
     struct session_result *r;
     json_t *entries;            /* key → entry; jansson seeds its hash, for the sandbox chooses the keys */
+    json_t *told;               /* key → how many of them the audit record has */
     uint64_t more;
     uint64_t due_us;
     bool warned;
@@ -41,6 +42,7 @@ net_log_new(int dir, const char *id, struct session_result *r)
     snprintf(log->id, sizeof(log->id), "%s", id);
     log->r = r;
     log->entries = json_object();
+    log->told = json_object();
     log->due_us = session_now_us() + NET_LOG_US;
     return log;
 }
@@ -122,6 +124,25 @@ net_log_lost(struct net_log *log, uint64_t count)
 }
 
 uint64_t
+net_log_told(struct net_log *log, bool last, net_log_fn *fn, void *ctx)
+{
+    const char *key;
+    json_t *entry;
+
+    if (log == NULL)
+        return 0;
+    json_object_foreach(log->entries, key, entry) {
+        json_int_t count = json_integer_value(json_object_get(entry, "count"));
+        json_int_t told = json_integer_value(json_object_get(log->told, key));
+        if (count == told || (told > 0 && !last))
+            continue;
+        fn(ctx, entry, (uint64_t)(count - told));
+        json_object_set_new(log->told, key, json_integer(count));
+    }
+    return last ? log->more : 0;
+}
+
+uint64_t
 net_log_due(const struct net_log *log)
 {
     return log != NULL ? log->due_us : 0;
@@ -174,6 +195,8 @@ net_log_write(struct net_log *log, bool ended)
     if (log == NULL)
         return;
     log->due_us = 0;
+    if (log->dir < 0)
+        return;
     text = as_text(log, ended);
     if (text != NULL && write_file(log, text) == 0)
         return;
@@ -188,5 +211,6 @@ net_log_free(struct net_log *log)
     if (log == NULL)
         return;
     json_decref(log->entries);
+    json_decref(log->told);
     free(log);
 }

@@ -18,12 +18,17 @@
 
 struct net_log;
 
-/* @dir is borrowed. NULL where there is no memory: a log of nothing, which all below take. */
+/* @dir is borrowed; -1: it is kept in memory only. NULL where there is no memory: a log of nothing, which all below
+ * take. */
 struct net_log *net_log_new(int dir, const char *id, struct session_result *r);
 /* @decision (borrowed) as cloche-egress says it: verdict, via, host, port, method, rule, reason, by. */
 void net_log_add(struct net_log *log, const json_t *decision);
 /* @count more that nobody could say. */
 void net_log_lost(struct net_log *log, uint64_t count);
+/* Call @fn for each decision that it was not called for before; with @last also for those that were made again since,
+ * with how often. Returns how many decisions there was no room to keep; 0 without @last. */
+typedef void net_log_fn(void *ctx, const json_t *decision, uint64_t count);
+uint64_t net_log_told(struct net_log *log, bool last, net_log_fn *fn, void *ctx);
 /* When it is to be written (session_now_us); 0: nothing is new. */
 uint64_t net_log_due(const struct net_log *log);
 /* Write it now. */

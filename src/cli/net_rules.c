@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/net.h"
+#include "cli/session_priv.h"
 
 #define CONTROL_READ 65536
 
@@ -148,6 +149,7 @@ on_line(struct net *n, struct str line)
     free(n->replaced);
     n->replaced = fresh;
     n->policy = fresh;
+    run_audit_rules_replaced(n->live->audit);
     if (push(n, 0, &err) < 0)
         cli_warn("%s [%s]", err.msg, err.code);
 }

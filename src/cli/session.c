@@ -105,6 +105,8 @@ on_time(struct live *l, struct err *err)
         native_kill(l->sb);
         l->closed = true;
     }
+    if (run_audit_due(l->audit) > 0 && now >= run_audit_due(l->audit) && run_audit_write(l->audit, err) < 0)
+        return -1;
     if (!l->closed && now >= l->sample_us) {
         l->sample_us = now + MEMORY_SAMPLE_US;
         vault_look(l);
@@ -128,6 +130,8 @@ poll_timeout(const struct live *l)
         next = l->kill_us;
     if (((l->sb->memory_limit > 0 && l->sb->cgroup.memory) || vault_fd(l) >= 0) && l->sample_us < next)
         next = l->sample_us;
+    if (run_audit_due(l->audit) > 0 && run_audit_due(l->audit) < next)
+        next = run_audit_due(l->audit);
     if (next == UINT64_MAX)
         return -1;
     return next <= now ? 0 : (int)((next - now + 999) / 1000 > 60000 ? 60000 : (next - now + 999) / 1000);
@@ -278,21 +282,25 @@ supervise(struct live *l, struct err *err)
     return r;
 }
 
-int
-session_run(const struct session *s, struct session_result *r, struct err *err)
+static int
+run_directly(const struct session *s, const char *why, struct session_result *r, struct run_audit *audit,
+             struct err *err)
 {
-    struct live l = { .s = s, .r = r, .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
+    return run_audit_off(audit, s, why, err) < 0 ? -1 : direct_run(s, why, r, err);
+}
+
+static int
+run(const struct session *s, struct session_result *r, struct run_audit *audit, struct err *err)
+{
+    struct live l = { .s = s, .asked = s, .r = r, .audit = audit,
+                      .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
                       .vault_for_egress = -1,
                       .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     sigset_t old;
     int result;
 
-    r->engine = "native";
-    r->exit_code = -1;
-    r->out.max = r->err.max = SESSION_CAPTURE_MAX;
-    clock_gettime(CLOCK_REALTIME, &r->started);
     if (s->policy->mode.v == MODE_OFF)
-        return direct_run(s, "mode off", r, err);
+        return run_directly(s, "mode off", r, audit, err);
     l.signals = signals_open(&old, err);
     if (l.signals < 0)
         return -1;
@@ -314,8 +322,24 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     close(l.signals);
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (result < 0 && err->kind == ERR_UNSUPPORTED && s->policy->fallback.v == FALLBACK_WARN)
-        return direct_run(s, err->msg, r, err);
+        return run_directly(s, err->msg, r, audit, err);
     return result;
+}
+
+int
+session_run(const struct session *s, struct session_result *r, struct err *err)
+{
+    struct run_audit *audit = NULL;
+    int result;
+
+    r->engine = "native";
+    r->exit_code = -1;
+    r->out.max = r->err.max = SESSION_CAPTURE_MAX;
+    clock_gettime(CLOCK_REALTIME, &r->started);
+    if (run_audit_open(s, r, &audit, err) < 0)
+        return -1;
+    result = run(s, r, audit, err);
+    return run_audit_end(audit, s, r, result, err, err) < 0 ? -1 : result;
 }
 
 void

@@ -220,9 +220,9 @@ net_start(struct live *l, struct err *err)
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
     r->network = true;
     n->dir = net_state_open(&said);
-    if (n->dir >= 0 && (n->door = door_open(n, sb->id, &said)) != NULL)
-        n->log = net_log_new(n->dir, sb->id, r);
-    else
+    n->door = n->dir >= 0 ? door_open(n, sb->id, &said) : NULL;
+    n->log = net_log_new(n->door != NULL ? n->dir : -1, sb->id, r);
+    if (n->door == NULL)
         session_warn(r, true, "the log of the network is not kept: %s", said.msg);
     /* cut short under a process that has it mapped, it would kill that process */
     if (n->epoll < 0 || n->timer < 0 || n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0 ||
@@ -372,6 +372,7 @@ died(struct net *n)
         if (n->deaths[i] > 0 && now - n->deaths[i] < NET_DEATHS_US)
             recent++;
     n->r->egress_deaths = n->n_deaths;
+    run_audit_death(n->live->audit, how, n->n_deaths, recent >= NET_DEATHS_MAX);
     if (recent >= NET_DEATHS_MAX) {
         close_network(n, how);
         return;
@@ -409,8 +410,10 @@ on_timer(struct net *n)
             died(n);
         }
     }
-    if (net_log_due(n->log) > 0 && now >= net_log_due(n->log))
+    if (net_log_due(n->log) > 0 && now >= net_log_due(n->log)) {
         net_log_write(n->log, false);
+        run_audit_decisions(n->live->audit, n->log, false);
+    }
     net_arm(n);
 }
 
@@ -460,6 +463,7 @@ net_stop(struct net *n)
     reap(n, &status);
     door_close(n->door);
     net_log_write(n->log, true);
+    run_audit_decisions(n->live->audit, n->log, true);
     net_log_free(n->log);
     if (n->dir >= 0)
         net_state_prune(n->dir);

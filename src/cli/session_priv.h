@@ -6,6 +6,7 @@
 
 #include "cli/net.h"
 #include "cli/session.h"
+#include "cli/session_audit.h"
 #include "engine/native/native.h"
 #include "guest/client.h"
 
@@ -19,6 +20,7 @@ struct copy {
 
 struct live {
     const struct session *s;
+    const struct session *asked;    /* as it came; @s has the vault's own policy once there is a vault */
     struct session_result *r;
     struct sandbox *sb;
     struct guest_client *client;
@@ -32,6 +34,7 @@ struct live {
     bool closed;                /* the transport is at its end */
     bool cancelled, memory;
     struct copy copies[2];      /* stdout, stderr */
+    struct run_audit *audit;    /* NULL: the run is not recorded */
     struct net *net;            /* the network by name; NULL: none */
     int vault_for_egress;       /* the end of the vault's socket that cloche-egress gets; -1: no vault in this run */
     struct vault_link *vault;   /* session_vault.c; NULL: no vault in this run */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "match/proxy.h"
 #include "policy/internal.h"
 
@@ -148,11 +149,14 @@ scalars(struct describer *d, const struct policy *p)
 {
     static const char *const workspaces[] = {
         [WORKSPACE_TMPFS] = "tmpfs", [WORKSPACE_RW] = "rw", [WORKSPACE_RO] = "ro", [WORKSPACE_COW] = "cow" };
+    static const char *const records[] = {
+        [RECORD_OFF] = "off", [RECORD_TRY] = "try", [RECORD_REQUIRED] = "required" };
     char user[32];
 
     text(d, "mode", policy_mode_name(p->mode.v), &p->mode.from);
     text(d, "engine", p->engine.p, &p->engine.from);
     text(d, "fallback", p->fallback.v == FALLBACK_WARN ? "warn" : "refuse", &p->fallback.from);
+    text(d, "audit", records[p->audit.v], &p->audit.from);
     text(d, "view", p->view.v == VIEW_HOST ? "host" : "private", &p->view.from);
     text(d, "workspace.kind", workspaces[p->workspace.kind], &p->workspace.from);
     text(d, "workspace.dir", p->workspace.dir, &p->workspace.from);
@@ -218,4 +222,45 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     truth(&d, "allow-nested-user-namespaces", &p->nested_userns);
     truth(&d, "ptrace", &p->ptrace);
     return d.result;
+}
+
+/* Key, value and scope of one row, each behind its length. */
+static void
+add_part(struct sha256 *h, const char *text)
+{
+    size_t n = text != NULL ? strlen(text) : 0;
+    const uint8_t length[4] = { (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
+
+    sha256_add(h, length, sizeof(length));
+    sha256_add(h, text != NULL ? text : "", n);
+}
+
+static int
+digest_row(void *ctx, const struct policy_row *row)
+{
+    struct sha256 *h = ctx;
+    char number[24] = "";
+
+    if (row->from->kind == ORIGIN_BUILTIN)
+        return 0;
+    if (row->type == ROW_NUMBER)
+        snprintf(number, sizeof(number), "%" PRIu64, row->number);
+    add_part(h, row->key);
+    add_part(h, row->type == ROW_NUMBER ? number : row->text);
+    add_part(h, row->literal ? "literal" : "");
+    for (size_t i = 0; row->scope != NULL && i < row->scope->n_methods; i++)
+        add_part(h, row->scope->methods[i]);
+    add_part(h, row->scope != NULL ? row->scope->path : NULL);
+    return 0;
+}
+
+void
+policy_digest(const struct policy *p, uint8_t out[SHA256_SIZE])
+{
+    struct sha256 h;
+
+    sha256_init(&h);
+    add_part(&h, CLOCHE_VERSION);       /* stands for what is built in */
+    (void)policy_describe(p, digest_row, &h);
+    sha256_end(&h, out);
 }

@@ -2,6 +2,7 @@
 #ifndef CLOCHE_POLICY_DESCRIBE_H
 #define CLOCHE_POLICY_DESCRIBE_H
 
+#include "base/sha256.h"
 #include "policy/policy.h"
 
 enum row_type { ROW_TEXT, ROW_NUMBER, ROW_BOOL, ROW_ENTRY, ROW_NO_ENTRIES };
@@ -23,5 +24,9 @@ typedef int policy_row_fn(void *ctx, const struct policy_row *row);
 /* Call @fn for every value, in the order of docs/policy.md; a list gives one ROW_ENTRY per entry, or ROW_NO_ENTRIES.
  * Stops at, and returns, the first result that is not 0. */
 int policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx);
+
+/* The SHA-256 of all of that but the origins, and of the version in place of the built-in entries: what was said in the
+ * same words has the same digest, whatever files and flags it came from. */
+void policy_digest(const struct policy *p, uint8_t out[SHA256_SIZE]);
 
 #endif

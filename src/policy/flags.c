@@ -14,6 +14,7 @@ const struct policy_flag policy_flags[] = {
     { "--settings", "FILE", "YAML, JSON or SRT settings; flags override it" },
     { "--engine", "ENGINE", "native, or auto (default)" },
     { "--fallback", "WHAT", "when a promise cannot be kept: refuse (default) or warn" },
+    { "--audit", "WHAT", "the audit record of the run: off, try (default) or required" },
     { "--view", "TREE", "private: an own root (default); host: the host's tree, read-only" },
     { "--workspace", "DIR[:rw|:ro|:cow]", "project folder at /workspace; rw by default" },
     { "--workdir", "PATH", "current directory inside" },
@@ -62,6 +63,7 @@ typedef int flag_setter(struct policy *p, struct str text, const struct where *w
 
 static const struct { const char *name; flag_setter *set; } scalars[] = {
     { "--mode", set_mode },           { "--engine", set_engine },   { "--fallback", set_fallback },
+    { "--audit", set_audit },
     { "--view", set_view },           { "--workdir", set_workdir }, { "--workspace", set_workspace },
     { "--bind", set_bind },           { "--user", set_user },       { "--hostname", set_hostname },
     { "--network", set_network },     { "--preset", set_preset },   { "--secret", set_secret },

@@ -57,6 +57,7 @@ int set_limit_scaled(struct policy *p, const struct limit_spec *spec, struct str
 int set_mode(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_engine(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err);
+int set_audit(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_ask(struct policy *p, bool v, const struct where *w);
 int set_ask_timeout(struct policy *p, struct str text, const struct where *w, struct err *err);

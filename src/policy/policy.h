@@ -42,6 +42,13 @@ enum network_kind { NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
 
 enum fallback_kind { FALLBACK_REFUSE, FALLBACK_WARN };
 
+/* Whether a run is written into the audit record (docs/audit.md). */
+enum record_kind {
+    RECORD_OFF,
+    RECORD_TRY,             /* where it cannot be written there is a warning */
+    RECORD_REQUIRED,        /* nothing begins, and nothing goes on, that cannot be written */
+};
+
 /* Where a value came from, most specific last. */
 enum origin_kind { ORIGIN_DEFAULT, ORIGIN_MODE, ORIGIN_FILE, ORIGIN_FLAG, ORIGIN_BUILTIN };
 
@@ -126,6 +133,7 @@ struct policy {
     struct { enum policy_mode v; struct origin from; } mode;
     struct { enum policy_view v; struct origin from; } view;
     struct { enum fallback_kind v; struct origin from; } fallback;
+    struct { enum record_kind v; struct origin from; } audit;
     struct policy_string engine;            /* "auto", "native"; others land with their engines */
     struct policy_string fallback_url;      /* guidance shown in the fallback warning */
 

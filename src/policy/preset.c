@@ -99,6 +99,10 @@ preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_
         p->fallback.v = FALLBACK_REFUSE;
         p->fallback.from = from;
     }
+    if (!origin_explicit(&p->audit.from)) {
+        p->audit.v = RECORD_TRY;
+        p->audit.from = from;
+    }
     if (!origin_explicit(&p->network.from)) {
         p->network.v = mode == MODE_OFF ? NETWORK_HOST : NETWORK_NONE;
         p->network.from = from;

@@ -250,6 +250,20 @@ set_fallback(struct policy *p, struct str text, const struct where *w, struct er
 }
 
 int
+set_audit(struct policy *p, struct str text, const struct where *w, struct err *err)
+{
+    static const struct word words[] = {
+        { "off", RECORD_OFF }, { "try", RECORD_TRY }, { "required", RECORD_REQUIRED } };
+    int record = choose(words, N(words), text, "policy.audit", w, err);
+
+    if (record < 0)
+        return -1;
+    p->audit.v = (enum record_kind)record;
+    p->audit.from = w->from;
+    return 0;
+}
+
+int
 set_network(struct policy *p, struct str text, const struct where *w, struct err *err)
 {
     static const struct word words[] = {

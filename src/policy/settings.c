@@ -439,6 +439,7 @@ static const struct key_rule top_rules[] = {
     { "mode", "mode", apply_text, SETTER(set_mode), 0, 0 },
     { "engine", "engine", apply_text, SETTER(set_engine), 0, 0 },
     { "fallback", "fallback", apply_fallback, SETTER(set_fallback), 0, 0 },
+    { "audit", "audit", apply_text, SETTER(set_audit), 0, 0 },
     { "view", "view", apply_text, SETTER(set_view), 0, 0 },
     { "workspace", "workspace", apply_workspace, SETTER(set_workspace), 0, 0 },
     { "workdir", "workdir", apply_text, SETTER(set_workdir), 0, 0 },

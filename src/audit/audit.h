@@ -1,0 +1,129 @@
+/* audit/audit.h: the record of what was done and decided, for whoever writes it
+ *
+ * Entries are lines of JSON in a folder, each with the SHA-256 of itself and of the one before (docs/audit.md has the
+ * format to the byte). Several processes may append at a time: each takes a lock for as long as it writes one batch, so
+ * the folder has one chain. Nothing here starts a thread, installs a handler or keeps a lock between two calls.
+ *
+ *     struct audit *a;
+ *     audit_open(&(struct audit_options){ .dir = "/var/lib/cloche/audit", .durable = true }, &a, &err);
+ *     audit_append(a, &entry, &err);          as often as there is something
+ *     audit_commit(a, &err);                  then once, for all who wait; only now anything may proceed
+ *     audit_close(a);
+ *
+ * A failure means that what was appended since the last audit_commit() that succeeded may not be in the record: whoever
+ * waits for it must be refused. The entries stay queued and the next audit_commit() tries again.
+ */
+#ifndef CLOCHE_AUDIT_AUDIT_H
+#define CLOCHE_AUDIT_AUDIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#define AUDIT_LINE_MAX   (48 * 1024)            /* bytes of one line with its newline */
+#define AUDIT_TEXT_MAX   1024                   /* bytes of one text as it is written; what is cut ends in "..." */
+#define AUDIT_META_MAX   24                     /* members of an entry's metadata */
+#define AUDIT_KEY_MAX    40                     /* bytes of a member's name: letters, digits, "_" */
+#define AUDIT_QUEUE_MAX  (4UL * 1024 * 1024)    /* bytes appended and not committed; more is refused */
+#define AUDIT_FILE_BYTES (64UL * 1024 * 1024)   /* of one file by default; then the next one begins */
+#define AUDIT_KEEP_FILES 16                     /* full files that are kept by default, beside the one in use */
+#define AUDIT_KEEP_MAX   1000
+#define AUDIT_HASH       32
+#define AUDIT_HASH_TEXT  64
+#define AUDIT_TIME_TEXT  27                     /* "2026-11-21T17:00:00.123456Z" */
+
+enum audit_type {
+    AUDIT_MODE_TRANSITION, AUDIT_SECRET_OUTBOUND, AUDIT_SECRET_INBOUND, AUDIT_CAPABILITY, AUDIT_POLICY_DECISION,
+    AUDIT_SIGNING_SUBMITTED, AUDIT_SIGNING_REJECTED, AUDIT_SIGNING_APPROVED, AUDIT_FALLBACK, AUDIT_KILL_SWITCH,
+    AUDIT_LIFECYCLE, AUDIT_FETCH_ERROR,
+    AUDIT_TYPES,
+};
+
+enum audit_severity { AUDIT_INFO, AUDIT_WARN, AUDIT_ERROR, AUDIT_CRITICAL, AUDIT_SEVERITIES };
+
+/* "sandbox_lifecycle"; "warn". */
+const char *audit_type_name(enum audit_type type);
+const char *audit_severity_name(enum audit_severity severity);
+bool audit_type_parse(struct str name, enum audit_type *out);
+bool audit_severity_parse(struct str name, enum audit_severity *out);
+
+enum audit_kind { AUDIT_STRING, AUDIT_NUMBER, AUDIT_BOOL, AUDIT_NULL };
+
+struct audit_meta {
+    const char *key;
+    enum audit_kind kind;
+    struct str text;            /* of AUDIT_STRING: any bytes; what is not UTF-8 is shown as \xNN */
+    int64_t number;             /* of AUDIT_NUMBER, and 0 or 1 of AUDIT_BOOL */
+};
+
+/* All texts are borrowed until audit_append() returns. */
+struct audit_entry {
+    enum audit_type type;
+    enum audit_severity severity;
+    struct timespec when;       /* wall clock; all zero: now */
+    struct str summary;
+    struct str sandbox;         /* its id; empty: none */
+    struct str trace_id;        /* empty: none */
+    struct audit_meta meta[AUDIT_META_MAX];
+    size_t n_meta;
+    bool full;                  /* a member had no room: audit_append() refuses the entry */
+};
+
+void audit_put(struct audit_entry *e, const char *key, struct str text);
+void audit_put_cstr(struct audit_entry *e, const char *key, const char *text);      /* NULL: null */
+void audit_put_number(struct audit_entry *e, const char *key, int64_t number);
+void audit_put_bool(struct audit_entry *e, const char *key, bool truth);
+
+/* Replace what must not be written in @text: append what may be to @out (empty when it is called) and return true, or
+ * return false when @text may be written as it is. Called for the summary and every text of the metadata. */
+typedef bool audit_redact_fn(void *ctx, struct str text, struct buf *out);
+
+struct audit_options {
+    const char *dir;            /* absolute; its last part is made (0700) where it is missing */
+    uint64_t file_bytes;        /* 0: AUDIT_FILE_BYTES */
+    unsigned keep_files;        /* 0: AUDIT_KEEP_FILES */
+    bool durable;               /* audit_commit() returns when the entries are on the disk (fdatasync) */
+    audit_redact_fn *redact;    /* NULL: none */
+    void *redact_ctx;
+};
+
+struct audit;
+
+/* Open the record for appending, making it where there is none. 0, or -1 with @err: audit.folder (not ours, or writable
+ * by others), audit.open (code of the system), audit.missing (the folder's parent is not there). */
+int audit_open(const struct audit_options *options, struct audit **out, struct err *err);
+
+/* Queue @e. Nothing of it is on the disk before audit_commit(). -1 with @err: audit.entry (it breaks a rule of this
+ * header), audit.full (AUDIT_QUEUE_MAX), memory. */
+int audit_append(struct audit *a, const struct audit_entry *e, struct err *err);
+
+/* Write what is queued: one lock, one write and, when durable, one fdatasync for all of it. What a writer that died
+ * left half written is set aside first, and said in the record. 0, also when nothing is queued, or -1 with @err:
+ * audit.write (no room, or another error of the system), audit.busy (the lock could not be had within 10 s),
+ * audit.damaged (the chain cannot be continued), audit.forked (this is a child of the process that opened it),
+ * audit.sync (fdatasync failed: every later call fails too, the record must be opened anew). */
+int audit_commit(struct audit *a, struct err *err);
+
+/* How many entries are queued. */
+size_t audit_queued(const struct audit *a);
+
+/* Free it; what is queued is lost. NULL is harmless. */
+void audit_close(struct audit *a);
+
+/* --- entries of one sandbox, as they are said again and again ----------------------------------------------------- */
+
+/* All begin an entry: @out is overwritten. Texts are borrowed. */
+void audit_lifecycle(struct audit_entry *out, const char *sandbox, const char *event, const char *summary);
+void audit_policy_decision(struct audit_entry *out, const char *sandbox, const char *decision, const char *reason,
+                           const char *summary);
+void audit_capability(struct audit_entry *out, const char *sandbox, const char *capability, const char *summary);
+/* @outbound: a value took its placeholder's place; else a value was kept out of an answer. Names, never values. */
+void audit_token_replacement(struct audit_entry *out, const char *sandbox, bool outbound, const char *names,
+                             const char *summary);
+
+#endif

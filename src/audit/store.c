@@ -1,0 +1,312 @@
+/* audit/store.c: appending; see audit.h for what is promised and store_priv.h for the files */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit/store_priv.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/kernel.h"
+
+#define TURNS 64        /* files that may have been filled under our hands while we waited for a lock */
+
+static const char move_away[] = "`cloche audit verify` says more; move the folder away to begin a new record";
+
+static int
+open_current(struct audit *a, struct err *err)
+{
+    char path[4096];
+
+    if (snprintf(path, sizeof(path), "%s/" STORE_CURRENT, a->dir) >= (int)sizeof(path))
+        return err_set(err, ERR_LIMIT, "audit.open", "%s: the path is too long", a->dir);
+    a->size = 0;
+    a->fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+    if (a->fd < 0 && errno == ENOENT) {
+        if (store_dir(a, err) < 0)
+            return -1;
+        a->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+    }
+    return a->fd < 0 ? err_sys(err, errno, "audit.open", "open the audit record %s", path) : 0;
+}
+
+int
+audit_open(const struct audit_options *options, struct audit **out, struct err *err)
+{
+    struct audit *a = calloc(1, sizeof(*a));
+
+    if (a == NULL || (a->dir = strdup(options->dir)) == NULL) {
+        free(a);
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    }
+    a->options = *options;
+    if (a->options.file_bytes == 0)
+        a->options.file_bytes = AUDIT_FILE_BYTES;
+    if (a->options.keep_files == 0 || a->options.keep_files > AUDIT_KEEP_MAX)
+        a->options.keep_files = a->options.keep_files == 0 ? AUDIT_KEEP_FILES : AUDIT_KEEP_MAX;
+    a->fd = a->dir_fd = -1;
+    a->pid = getpid();
+    a->queue.max = AUDIT_QUEUE_MAX;
+    a->lines.max = 2 * AUDIT_QUEUE_MAX + 16 * AUDIT_LINE_MAX;
+    if (open_current(a, err) < 0) {
+        audit_close(a);
+        return -1;
+    }
+    *out = a;
+    return 0;
+}
+
+void
+audit_close(struct audit *a)
+{
+    if (a == NULL)
+        return;
+    close_fd(&a->fd);
+    close_fd(&a->dir_fd);
+    buf_free(&a->queue);
+    buf_free(&a->lines);
+    free(a->dir);
+    free(a);
+}
+
+size_t
+audit_queued(const struct audit *a)
+{
+    return a->n_queued;
+}
+
+int
+audit_append(struct audit *a, const struct audit_entry *e, struct err *err)
+{
+    size_t at = a->queue.n, n;
+
+    if (buf_put_be32(&a->queue, 0) < 0 ||
+        audit_body(e, a->options.redact, a->options.redact_ctx, &a->queue, err) < 0) {
+        bool full = !buf_ok(&a->queue);
+        a->queue.n = at;
+        a->queue.broken = false;
+        return full ? err_set(err, ERR_LIMIT, "audit.full", "%zu bytes of entries are not written yet", at) : -1;
+    }
+    n = a->queue.n - at - 4;
+    for (size_t i = 0; i < 4; i++)
+        a->queue.p[at + i] = (uint8_t)(n >> (24 - 8 * i));
+    a->n_queued++;
+    return 0;
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+/* The file in use, locked, and its size. */
+static int
+lock_current(struct audit *a, uint64_t *size, struct err *err)
+{
+    struct stat st;
+
+    for (int i = 0; i < TURNS; i++) {
+        if ((a->fd < 0 && open_current(a, err) < 0) || store_lock(a->fd, err) < 0)
+            return -1;
+        if (fstat(a->fd, &st) < 0)
+            return err_sys(err, errno, "audit.read", "look at the audit record");
+        if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+            return err_set(err, ERR_DENIED, "audit.folder", "%s/" STORE_CURRENT " is no file of yours alone", a->dir);
+        *size = (uint64_t)st.st_size;
+        if ((st.st_mode & S_IWUSR) != 0)
+            return 0;
+        close_fd(&a->fd);       /* it was filled meanwhile */
+    }
+    return err_set(err, ERR_SYSTEM, "audit.busy", "the audit record's files change faster than they can be opened");
+}
+
+/* A full file and what its tail says, to be removed when the entry about it is written. */
+static int
+retire(struct audit *a, int dir, uint64_t first, struct err *err)
+{
+    struct audit_head last;
+    struct audit_entry e;
+    char hex[AUDIT_HASH_TEXT + 1];
+    cleanup_close int fd = -1;
+    struct stat st;
+    int r;
+
+    store_name(first, a->old[a->n_old]);
+    fd = openat(dir, a->old[a->n_old], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(err, errno, "audit.read", "look at %s/%s", a->dir, a->old[a->n_old]);
+    r = store_tail(fd, (uint64_t)st.st_size, &last, err);
+    if (r < 0)
+        return -1;
+    if (r == 0)         /* it stays: whoever looks into the record has to see it */
+        return 0;
+    for (size_t i = 0; i < AUDIT_HASH; i++)
+        snprintf(hex + 2 * i, 3, "%02x", last.hash[i]);
+    audit_capability(&e, NULL, "audit_retention", "the oldest file of the record is removed");
+    audit_put_cstr(&e, "file", a->old[a->n_old]);
+    audit_put_number(&e, "first", (int64_t)first);
+    audit_put_number(&e, "last", (int64_t)last.seq);
+    audit_put_cstr(&e, "hash", hex);
+    if (store_note(a, &e, err) < 0)
+        return -1;
+    a->n_old++;
+    return 0;
+}
+
+/* The file in use is empty: it continues the newest full one, if there is one. */
+static int
+begin_file(struct audit *a, struct err *err)
+{
+    static uint64_t firsts[STORE_FILES_MAX];
+    cleanup_close int before = -1;
+    int dir = store_dir(a, err), r;
+    char name[STORE_NAME_MAX];
+    struct stat st;
+    ssize_t n = dir < 0 ? -1 : store_list(dir, firsts, STORE_FILES_MAX, err);
+
+    a->head = (struct audit_head){ .seq = 0 };
+    if (n <= 0)
+        return (int)n;
+    store_name(firsts[n - 1], name);
+    before = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (before < 0)
+        return err_sys(err, errno, "audit.open", "open %s/%s", a->dir, name);
+    /* somebody may have died between renaming it and closing it for good, and somebody else may wait for its lock */
+    if (store_lock(before, err) < 0)
+        return -1;
+    if (fchmod(before, 0400) < 0 || fstat(before, &st) < 0)
+        return err_sys(err, errno, "audit.open", "close %s/%s", a->dir, name);
+    r = store_tail(before, (uint64_t)st.st_size, &a->head, err);
+    if (r == 0) {
+        err_set(err, ERR_PROTOCOL, "audit.damaged", "the end of %s/%s is damaged", a->dir, name);
+        err_hint(err, "%s", move_away);
+    }
+    for (ssize_t i = 0; r > 0 && n - i > (ssize_t)a->options.keep_files && a->n_old < 8; i++)
+        if (retire(a, dir, firsts[i], err) < 0)
+            r = -1;
+    return r > 0 ? 0 : -1;
+}
+
+/* The file in use is full: it gets its name and is closed for good; the next one is opened and locked. */
+static int
+change_files(struct audit *a, uint64_t *size, struct err *err)
+{
+    char name[STORE_NAME_MAX];
+    int dir = store_dir(a, err);
+    uint64_t first;
+
+    if (dir < 0)
+        return -1;
+    if (!store_first(a->fd, &first)) {
+        err_set(err, ERR_PROTOCOL, "audit.damaged", "the first entry of %s/" STORE_CURRENT " is damaged", a->dir);
+        return err_hint(err, "%s", move_away);
+    }
+    store_name(first, name);
+    if (fdatasync(a->fd) < 0 || kernel_renameat2(dir, STORE_CURRENT, dir, name, RENAME_NOREPLACE) < 0)
+        return err_sys(err, errno, "audit.write", "begin a new file of the audit record");
+    if (fchmod(a->fd, 0400) < 0 || fsync(dir) < 0)
+        return err_sys(err, errno, "audit.write", "close %s/%s", a->dir, name);
+    store_unlock(a->fd);
+    close_fd(&a->fd);
+    return lock_current(a, size, err);
+}
+
+/* a->head becomes what the file, locked, ends with. */
+static int
+find_head(struct audit *a, uint64_t *size, struct err *err)
+{
+    int r;
+
+    if (*size > 0 && *size == a->size)
+        return 0;               /* nobody else has written since */
+    if (*size == 0)
+        return begin_file(a, err);
+    r = store_tail(a->fd, *size, &a->head, err);
+    return r != 0 ? (r > 0 ? 0 : -1) : store_repair(a, size, err);
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------------------ */
+
+static int
+seal_queue(struct audit *a, struct err *err)
+{
+    for (size_t at = 0; at < a->queue.n;) {
+        const uint8_t *p = a->queue.p + at;
+        size_t n = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+        if (audit_seal(&a->head, (struct str){ (const char *)p + 4, n }, &a->lines) < 0)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        at += 4 + n;
+    }
+    return 0;
+}
+
+static int
+write_lines(struct audit *a, uint64_t size, struct err *err)
+{
+    int saved;
+
+    if (io_write_full(a->fd, a->lines.p, a->lines.n) == 0)
+        return 0;
+    saved = errno;
+    /* half a batch is none; where even this fails, the next writer sets it aside */
+    (void)!ftruncate(a->fd, (off_t)size);
+    err_sys(err, saved, "audit.write", "write to the audit record in %s", a->dir);
+    return saved == ENOSPC || saved == EDQUOT
+               ? err_hint(err, "make room there; what is recorded is never removed to make room for more") : -1;
+}
+
+static int
+write_batch(struct audit *a, struct err *err)
+{
+    uint64_t size;
+
+    buf_reset(&a->lines);
+    a->n_old = 0;
+    if (lock_current(a, &size, err) < 0 || find_head(a, &size, err) < 0)
+        return -1;
+    /* not while something is to be said about the file itself */
+    if (size >= a->options.file_bytes && a->lines.n == 0 &&
+        (change_files(a, &size, err) < 0 || find_head(a, &size, err) < 0))
+        return -1;
+    if (seal_queue(a, err) < 0 || write_lines(a, size, err) < 0)
+        return -1;
+    a->size = size + a->lines.n;
+    return 0;
+}
+
+static void
+remove_old(struct audit *a)
+{
+    for (size_t i = 0; i < a->n_old; i++)
+        (void)unlinkat(a->dir_fd, a->old[i], 0);        /* tried again with the next file */
+    a->n_old = 0;
+}
+
+int
+audit_commit(struct audit *a, struct err *err)
+{
+    bool began;
+
+    if (a->n_queued == 0)
+        return 0;
+    if (a->pid != getpid())
+        return err_set(err, ERR_PROTOCOL, "audit.forked", "the audit record is open in the parent process");
+    if (a->failed)
+        return err_set(err, ERR_SYSTEM, "audit.sync", "the audit record could not be brought to the disk before");
+    if (write_batch(a, err) < 0) {
+        a->size = 0;
+        if (a->fd >= 0)
+            store_unlock(a->fd);
+        return -1;
+    }
+    began = a->size == a->lines.n;
+    /* others may write while we wait for the disk, and the file system brings us all there at once */
+    store_unlock(a->fd);
+    if (a->options.durable && (fdatasync(a->fd) < 0 || (began && (store_dir(a, err) < 0 || fsync(a->dir_fd) < 0)))) {
+        a->failed = true;
+        return err_sys(err, errno, "audit.sync", "bring the audit record in %s to the disk", a->dir);
+    }
+    remove_old(a);
+    buf_reset(&a->queue);
+    a->n_queued = 0;
+    return 0;
+}

@@ -1,0 +1,62 @@
+/* audit/store_priv.h: the files of the record, for store*.c, repair.c and scan.c
+ *
+ *   audit.jsonl                          the one in use; 0600
+ *   audit-NNNNNNNNNNNNNNNNNNNN.jsonl     full ones, by the number of their first entry; 0400
+ *   audit-damaged-N-K.bin                what was set aside behind entry N
+ *
+ * Who appends holds an exclusive lock (flock) on the file in use. A full file is renamed and then made read-only, both
+ * under its lock: whoever waited for that lock sees it and opens the next one. Who begins a file takes the lock of the
+ * one before and makes it read-only once more, which ends a change of files that somebody died in. A lock of an older
+ * file is only taken while holding the newer one's, never the other way round.
+ */
+#ifndef CLOCHE_AUDIT_STORE_PRIV_H
+#define CLOCHE_AUDIT_STORE_PRIV_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "audit/audit.h"
+#include "audit/chain.h"
+
+#define STORE_CURRENT   "audit.jsonl"
+#define STORE_NAME_MAX  48
+#define STORE_FILES_MAX (AUDIT_KEEP_MAX + 16)   /* full files in a folder; more is refused */
+
+struct audit {
+    char *dir;
+    struct audit_options options;
+    int dir_fd;                 /* -1 until it is needed */
+    int fd;                     /* the file in use as far as we know; -1 */
+    pid_t pid;                  /* of who opened it */
+    bool failed;                /* fdatasync did: what is on the disk is not known any more */
+    struct buf queue;           /* bodies, each behind its length in four bytes */
+    size_t n_queued;
+    struct audit_head head;     /* behind the first @size bytes of the file @fd */
+    uint64_t size;              /* 0: @head is not known */
+    struct buf lines;           /* what is being written */
+    char old[8][STORE_NAME_MAX];    /* full files to be removed when the batch is written */
+    size_t n_old;
+};
+
+/* store_file.c */
+
+/* The folder as a descriptor, borrowed; -1 with @err. */
+int store_dir(struct audit *a, struct err *err);
+/* Lock @fd; -1 with @err (audit.busy). Unlock it. */
+int store_lock(int fd, struct err *err);
+void store_unlock(int fd);
+/* The full files, oldest first: the numbers that they are named by. How many, or -1 with @err. */
+ssize_t store_list(int dir_fd, uint64_t *out, size_t max, struct err *err);
+void store_name(uint64_t first, char out[STORE_NAME_MAX]);
+/* The last entry of the @size bytes of @fd. 1; 0: there is no whole and sound one at the end; -1 with @err. */
+int store_tail(int fd, uint64_t size, struct audit_head *out, struct err *err);
+/* The first entry's number. False: none. */
+bool store_first(int fd, uint64_t *seq);
+/* An entry of the record's own about itself, sealed into @a->lines. */
+int store_note(struct audit *a, const struct audit_entry *e, struct err *err);
+
+/* repair.c: the file's end is no sound entry: set what is behind the last sound one aside, shorten the file to @*size,
+ * find @a->head and say so in @a->lines. Locked. */
+int store_repair(struct audit *a, uint64_t *size, struct err *err);
+
+#endif

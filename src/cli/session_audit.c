@@ -1,0 +1,598 @@
+/* cli/session_audit.c: see session_audit.h */
+#include "cli/session_audit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/sha256.h"
+#include "cli/cli.h"
+#include "cli/session_priv.h"
+#include "cli/state.h"
+#include "match/proxy.h"
+#include "policy/describe.h"
+
+#define WRITE_US  1000000UL     /* between the first of what is new and its writing */
+#define MASKS_MAX 64
+#define MASK_MIN  8             /* bytes of a value; a shorter one would be found in other words */
+
+struct mask {
+    char *value;
+    size_t n;
+    char name[64];
+};
+
+struct run_audit {
+    struct audit *log;
+    struct session_result *r;   /* borrowed; for the sandbox's id and warnings */
+    bool required, started, failed;
+    uint64_t due_us;
+    size_t n_warnings;          /* of the result that are written */
+    struct mask masks[MASKS_MAX];
+    size_t n_masks;
+};
+
+/* --- what must not be in it --------------------------------------------------------------------------------------- */
+
+static void
+add_mask(struct run_audit *a, const char *kind, const char *name, const char *value, size_t n)
+{
+    struct mask *m = &a->masks[a->n_masks];
+
+    if (value == NULL || n < MASK_MIN || a->n_masks == MASKS_MAX)
+        return;
+    m->value = strndup(value, n);
+    m->n = n;
+    snprintf(m->name, sizeof(m->name), "[%s %.48s]", kind, name);
+    a->n_masks += m->value != NULL;
+}
+
+static void
+mask_proxy(struct run_audit *a, const struct policy_string *url)
+{
+    const char *at = url->p != NULL ? strrchr(url->p, '@') : NULL;
+    const char *begin = url->p != NULL ? strstr(url->p, "//") : NULL;
+
+    if (at != NULL && begin != NULL && begin + 2 < at)
+        add_mask(a, "user", "of the parent proxy", begin + 2, (size_t)(at - begin - 2));
+}
+
+/* What the user set or passed, and what the vault put in the place of secrets. */
+static void
+collect_masks(struct run_audit *a, const struct policy *p)
+{
+    for (size_t i = 0; i < p->n_env; i++) {
+        const struct policy_env *e = &p->env[i];
+        const char *value = e->value != NULL ? e->value : getenv(e->name);
+        if ((e->from.kind == ORIGIN_FLAG || e->from.kind == ORIGIN_FILE) && value != NULL)
+            add_mask(a, "variable", e->name, value, strlen(value));
+    }
+    mask_proxy(a, &p->parent_proxy.http);
+    mask_proxy(a, &p->parent_proxy.https);
+}
+
+/* The first place of any mask in @text. */
+static const struct mask *
+find_mask(const struct run_audit *a, struct str text, size_t *at)
+{
+    for (*at = 0; *at < text.n; (*at)++)
+        for (size_t i = 0; i < a->n_masks; i++)
+            if (a->masks[i].n <= text.n - *at && strncasecmp(text.p + *at, a->masks[i].value, a->masks[i].n) == 0)
+                return &a->masks[i];
+    return NULL;
+}
+
+static bool
+redact(void *ctx, struct str text, struct buf *out)
+{
+    const struct run_audit *a = ctx;
+    const struct mask *m;
+    bool changed = false;
+    size_t at;
+
+    while ((m = find_mask(a, text, &at)) != NULL) {
+        buf_append(out, text.p, at);
+        buf_puts(out, m->name);
+        text = (struct str){ text.p + at + m->n, text.n - at - m->n };
+        changed = true;
+    }
+    if (changed)
+        buf_append(out, text.p, text.n);
+    return changed;
+}
+
+/* --- opening, queuing, writing ------------------------------------------------------------------------------------ */
+
+int
+audit_folder(char out[PATH_MAX], struct err *err)
+{
+    char state[PATH_MAX];
+
+    if (state_dir_path(state, err) < 0)
+        return -1;
+    return snprintf(out, PATH_MAX, "%s/audit", state) < PATH_MAX
+               ? 0 : err_set(err, ERR_LIMIT, "audit.open", "%s: the path is too long", state);
+}
+
+static int
+open_record(const struct audit_options *options, struct audit **out, struct err *err)
+{
+    char dir[PATH_MAX];
+    struct audit_options o = *options;
+    struct err first = ERR_INIT;
+    int state;
+
+    if (audit_folder(dir, err) < 0)
+        return -1;
+    o.dir = dir;
+    if (audit_open(&o, out, &first) == 0)
+        return 0;
+    if (strcmp(first.code, "audit.missing") != 0) {
+        *err = first;
+        return -1;
+    }
+    state = state_dir_open(err);
+    if (state < 0)
+        return -1;
+    close(state);
+    return audit_open(&o, out, err);
+}
+
+static void
+free_audit(struct run_audit *a)
+{
+    for (size_t i = 0; i < a->n_masks; i++)
+        free(a->masks[i].value);
+    audit_close(a->log);
+    free(a);
+}
+
+/* @err as the policy takes it: a reason to end, or a warning, once, and no record from then on. */
+static int
+trouble(struct run_audit *a, const struct err *why, struct err *err)
+{
+    if (a->required) {
+        *err = *why;
+        err_wrap(err, "the audit record is required");
+        return -1;
+    }
+    if (!a->failed)
+        session_warn(a->r, true, "this run is not in the audit record: %s [%s]", why->msg, why->code);
+    a->failed = true;
+    return 0;
+}
+
+int
+run_audit_open(const struct session *s, struct session_result *r, struct run_audit **out, struct err *err)
+{
+    struct run_audit *a;
+    struct audit_options o = { .redact = redact };
+    struct err why = ERR_INIT;
+
+    if (s->policy->audit.v == RECORD_OFF)
+        return 0;
+    a = calloc(1, sizeof(*a));
+    if (a == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    /* a limit on the size of files is an error of the record, not our end; the command gets it as it was */
+    (void)sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    a->r = r;
+    a->required = o.durable = s->policy->audit.v == RECORD_REQUIRED;
+    o.redact_ctx = a;
+    if (open_record(&o, &a->log, &why) == 0) {
+        *out = a;
+        return 0;
+    }
+    if (trouble(a, &why, err) < 0) {
+        free_audit(a);
+        return -1;
+    }
+    free_audit(a);
+    return 0;
+}
+
+static void
+queue(struct run_audit *a, const struct audit_entry *e)
+{
+    struct err why = ERR_INIT;
+
+    if (a == NULL || a->failed)
+        return;
+    /* no room: what is there is written first. Should that fail, so does the writing that comes */
+    if (audit_append(a->log, e, &why) < 0 && (strcmp(why.code, "audit.full") != 0 || audit_commit(a->log, NULL) < 0 ||
+                                              audit_append(a->log, e, &why) < 0))
+        session_warn(a->r, true, "an entry is missing in the audit record: %s", why.msg);
+    if (a->due_us == 0)
+        a->due_us = session_now_us() + WRITE_US;
+}
+
+uint64_t
+run_audit_due(const struct run_audit *a)
+{
+    return a != NULL && !a->failed ? a->due_us : 0;
+}
+
+int
+run_audit_write(struct run_audit *a, struct err *err)
+{
+    struct err why = ERR_INIT;
+
+    if (a == NULL || a->failed)
+        return 0;
+    a->due_us = 0;
+    return audit_commit(a->log, &why) < 0 ? trouble(a, &why, err) : 0;
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+/* The command by its first word, and all of it by its hash: words may hold secrets. */
+static void
+put_command(struct audit_entry *e, const struct session *s, char hex[SHA256_TEXT + 1])
+{
+    uint8_t hash[SHA256_SIZE];
+    struct sha256 h;
+    int64_t n = 0;
+
+    sha256_init(&h);
+    for (; s->argv[n] != NULL; n++)
+        sha256_add(&h, s->argv[n], strlen(s->argv[n]) + 1);
+    sha256_end(&h, hash);
+    sha256_text(hash, hex);
+    audit_put_cstr(e, "command", s->argv[0]);
+    audit_put_number(e, "words", n);
+    audit_put_cstr(e, "argv_sha256", hex);
+}
+
+static void
+put_policy(struct audit_entry *e, const struct policy *p, char hex[SHA256_TEXT + 1])
+{
+    static const char *const workspaces[] = {
+        [WORKSPACE_TMPFS] = "tmpfs", [WORKSPACE_RW] = "rw", [WORKSPACE_RO] = "ro", [WORKSPACE_COW] = "cow" };
+    static const char *const networks[] = {
+        [NETWORK_NONE] = "none", [NETWORK_ALLOWLIST] = "allowlist", [NETWORK_HOST] = "host" };
+    uint8_t hash[SHA256_SIZE];
+
+    policy_digest(p, hash);
+    sha256_text(hash, hex);
+    audit_put_cstr(e, "policy", hex);
+    audit_put_cstr(e, "view", p->view.v == VIEW_HOST ? "host" : "private");
+    audit_put_cstr(e, "network", networks[p->network.v]);
+    audit_put_cstr(e, "workspace", workspaces[p->workspace.kind]);
+    if (p->workspace.dir != NULL)
+        audit_put_cstr(e, "dir", p->workspace.dir);
+}
+
+static void
+put_secrets(struct audit_entry *e, const struct policy *p, char names[512])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_secrets && n < 512; i++)
+        n += (size_t)snprintf(names + n, 512 - n, "%s%s", i > 0 ? " " : "", p->secrets[i].name);
+    if (p->n_secrets > 0)
+        audit_put_cstr(e, "secrets", names);
+}
+
+/* Promises that this host keeps in a weaker way, or not at all. */
+static void
+queue_warnings(struct run_audit *a)
+{
+    for (; a->n_warnings < a->r->n_warnings; a->n_warnings++) {
+        struct audit_entry e = { .type = AUDIT_FALLBACK, .severity = AUDIT_WARN,
+                                 .summary = str_of(a->r->warnings[a->n_warnings]), .sandbox = str_of(a->r->id) };
+        queue(a, &e);
+    }
+}
+
+int
+run_audit_start(struct run_audit *a, const struct session *s, const struct policy *policy,
+                const struct session_result *r, struct err *err)
+{
+    char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1], names[512] = "";
+    struct audit_entry e;
+
+    if (a == NULL)
+        return 0;
+    a->started = true;
+    collect_masks(a, policy);
+    audit_lifecycle(&e, r->id, "start", "a sandbox was started");
+    audit_put_cstr(&e, "mode", policy_mode_name(s->policy->mode.v));
+    audit_put_cstr(&e, "engine", r->engine);
+    put_command(&e, s, argv_hash);
+    put_policy(&e, s->policy, digest);
+    put_secrets(&e, s->policy, names);
+    audit_put_cstr(&e, "memory_by", r->memory_by);
+    audit_put_cstr(&e, "cpu_by", r->cpu_by);
+    audit_put_cstr(&e, "pids_by", r->pids_by);
+    audit_put_cstr(&e, "disk_by", r->disk_by);
+    audit_put_number(&e, "uid", getuid());
+    audit_put_number(&e, "pid", getpid());
+    if (r->cow_id[0] != '\0')
+        audit_put_cstr(&e, "changes", r->cow_id);
+    queue(a, &e);
+    queue_warnings(a);
+    return a->required ? run_audit_write(a, err) : 0;
+}
+
+int
+run_audit_off(struct run_audit *a, const struct session *s, const char *why, struct err *err)
+{
+    char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1];
+    bool chosen = s->policy->mode.v == MODE_OFF;
+    struct audit_entry e = { .type = AUDIT_MODE_TRANSITION, .severity = chosen ? AUDIT_WARN : AUDIT_ERROR,
+                             .summary = STR_LIT("a command runs without a sandbox") };
+
+    if (a == NULL)
+        return 0;
+    a->started = true;
+    collect_masks(a, s->policy);
+    audit_put_cstr(&e, "event", "off");
+    if (!chosen)
+        audit_put_cstr(&e, "from", policy_mode_name(s->policy->mode.v));
+    audit_put_cstr(&e, "to", "off");
+    audit_put_cstr(&e, "reason", why);
+    put_command(&e, s, argv_hash);
+    put_policy(&e, s->policy, digest);
+    audit_put_number(&e, "uid", getuid());
+    audit_put_number(&e, "pid", getpid());
+    queue(a, &e);
+    return a->required ? run_audit_write(a, err) : 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+/* What the name guard and the like refused; connections have their own entries. */
+static void
+queue_denials(struct run_audit *a)
+{
+    const struct session_result *r = a->r;
+    struct audit_entry e;
+
+    for (size_t i = 0; i < r->n_denied; i++) {
+        const struct session_denied *d = &r->denied[i];
+        if (r->network && strcmp(d->op, "connect") == 0)
+            continue;
+        audit_policy_decision(&e, r->id, "deny", NULL, "the sandbox was refused something");
+        e.severity = AUDIT_WARN;
+        audit_put_cstr(&e, "op", d->op);
+        audit_put_cstr(&e, "target", d->target);
+        audit_put_cstr(&e, "rule", d->rule);
+        audit_put_number(&e, "count", (int64_t)d->count);
+        queue(a, &e);
+    }
+    if (r->denied_more == 0)
+        return;
+    audit_policy_decision(&e, r->id, "deny", NULL, "the sandbox was refused more than there was room to name");
+    e.severity = AUDIT_WARN;
+    audit_put_number(&e, "count", (int64_t)r->denied_more);
+    queue(a, &e);
+}
+
+static void
+queue_end(struct run_audit *a)
+{
+    const struct session_result *r = a->r;
+    struct audit_entry e;
+
+    audit_lifecycle(&e, r->id, "end", "a sandbox ended");
+    if (r->timed_out || r->oom_killed || r->egress_deaths > 0)
+        e.severity = AUDIT_WARN;
+    audit_put_cstr(&e, "reason", report_reason(r->reason));
+    if (r->exit_code >= 0)
+        audit_put_number(&e, "exit_code", r->exit_code);
+    if (r->signal != 0)
+        audit_put_number(&e, "signal", r->signal);
+    audit_put_bool(&e, "timed_out", r->timed_out);
+    audit_put_bool(&e, "oom_killed", r->oom_killed);
+    audit_put_bool(&e, "output_cut", r->out_truncated || r->err_truncated);
+    audit_put_number(&e, "duration_ms", (int64_t)(r->duration_us / 1000));
+    audit_put_number(&e, "cpu_ms", (int64_t)(r->usage.cpu_us / 1000));
+    if (r->usage.peak_memory > 0)
+        audit_put_number(&e, "peak_memory_bytes", (int64_t)r->usage.peak_memory);
+    audit_put_number(&e, "denied", (int64_t)(r->n_denied + r->denied_more));
+    queue(a, &e);
+}
+
+static void
+queue_failure(struct run_audit *a, const struct session *s, const struct err *why)
+{
+    char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1];
+    struct audit_entry e;
+
+    audit_lifecycle(&e, a->r->id, a->started ? "failed" : "refused",
+                    a->started ? "a sandbox ended because of a failure" : "a sandbox was not started");
+    e.severity = AUDIT_ERROR;
+    audit_put_cstr(&e, "code", why->code);
+    audit_put_cstr(&e, "message", why->msg);
+    if (!a->started) {
+        collect_masks(a, s->policy);
+        audit_put_cstr(&e, "mode", policy_mode_name(s->policy->mode.v));
+        put_command(&e, s, argv_hash);
+        put_policy(&e, s->policy, digest);
+        audit_put_number(&e, "uid", getuid());
+    }
+    queue(a, &e);
+}
+
+int
+run_audit_end(struct run_audit *a, const struct session *s, struct session_result *r, int result,
+              const struct err *why, struct err *err)
+{
+    struct err failed = ERR_INIT;
+    int written;
+
+    if (a == NULL)
+        return 0;
+    a->r = r;
+    queue_warnings(a);
+    queue_denials(a);
+    if (result < 0)
+        queue_failure(a, s, why);
+    else
+        queue_end(a);
+    written = run_audit_write(a, &failed);
+    free_audit(a);
+    if (written < 0 && result == 0) {
+        *err = failed;
+        return err_wrap(err, "the command has run, and its end is not recorded");
+    }
+    return 0;
+}
+
+void
+audit_note(const struct audit_entry *e)
+{
+    const struct audit_options o = { .durable = true };
+    struct err err = ERR_INIT;
+    struct audit *log = NULL;
+
+    if (open_record(&o, &log, &err) < 0 || audit_append(log, e, &err) < 0 || audit_commit(log, &err) < 0)
+        cli_warn("this is not in the audit record: %s [%s]", err.msg, err.code);
+    audit_close(log);
+}
+
+/* --- the network -------------------------------------------------------------------------------------------------- */
+
+static void
+put_json(struct audit_entry *e, const char *key, const json_t *value)
+{
+    if (json_is_integer(value))
+        audit_put_number(e, key, json_integer_value(value));
+    else if (json_is_string(value))
+        audit_put(e, key, (struct str){ json_string_value(value), json_string_length(value) });
+}
+
+static bool
+is(const json_t *o, const char *key, const char *word)
+{
+    const char *value = json_string_value(json_object_get(o, key));
+
+    return value != NULL && strcmp(value, word) == 0;
+}
+
+/* One decision of the log, @count times. */
+static void
+on_decision(void *ctx, const json_t *d, uint64_t count)
+{
+    static const char *const keys[] = { "host", "port", "via", "method", "rule", "reason", "by", "secret" };
+    struct run_audit *a = ctx;
+    bool allow = is(d, "verdict", "allow"), secret = json_object_get(d, "secret") != NULL;
+    struct audit_entry e;
+
+    audit_policy_decision(&e, a->r->id, allow ? "allow" : "deny", NULL,
+                          allow ? "a connection was allowed" : "a connection was refused");
+    if (allow && secret) {
+        e.type = AUDIT_SECRET_OUTBOUND;
+        e.summary = STR_LIT("a secret was put into a request");
+    } else if (secret) {
+        e.summary = STR_LIT("a secret was kept out of a request");
+    }
+    e.severity = is(d, "level", "critical") ? AUDIT_CRITICAL : allow ? AUDIT_INFO : AUDIT_WARN;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        put_json(&e, keys[i], json_object_get(d, keys[i]));
+    audit_put_number(&e, "count", (int64_t)count);
+    queue(a, &e);
+}
+
+void
+run_audit_decisions(struct run_audit *a, struct net_log *log, bool last)
+{
+    uint64_t more;
+    struct audit_entry e;
+
+    if (a == NULL || a->failed)
+        return;
+    more = net_log_told(log, last, on_decision, a);
+    if (more == 0)
+        return;
+    audit_policy_decision(&e, a->r->id, "unsaid", NULL, "there were more decisions than there was room to name");
+    e.severity = AUDIT_WARN;
+    audit_put_number(&e, "count", (int64_t)more);
+    queue(a, &e);
+}
+
+void
+run_audit_asked(struct run_audit *a, const json_t *question)
+{
+    struct audit_entry e;
+
+    if (a == NULL)
+        return;
+    audit_policy_decision(&e, a->r->id, "ask", NULL, "a connection waits for a decision");
+    put_json(&e, "host", json_object_get(question, "host"));
+    put_json(&e, "port", json_object_get(question, "port"));
+    put_json(&e, "id", json_object_get(question, "id"));
+    queue(a, &e);
+}
+
+static void
+put_uid(struct audit_entry *e, uid_t uid)
+{
+    audit_put_number(e, "by_uid", uid);
+}
+
+void
+run_audit_answer(struct run_audit *a, const json_t *question, bool allow, const char *scope, uid_t uid)
+{
+    struct audit_entry e;
+
+    if (a == NULL)
+        return;
+    audit_capability(&e, a->r->id, "approval", allow ? "a connection was approved" : "a connection was denied");
+    audit_put_cstr(&e, "decision", allow ? "allow" : "deny");
+    put_json(&e, "host", json_object_get(question, "host"));
+    put_json(&e, "port", json_object_get(question, "port"));
+    put_json(&e, "id", json_object_get(question, "id"));
+    audit_put_cstr(&e, "scope", scope);
+    put_uid(&e, uid);
+    queue(a, &e);
+}
+
+void
+run_audit_rule(struct run_audit *a, bool deny, const char *rule, uid_t uid)
+{
+    struct audit_entry e;
+
+    if (a == NULL)
+        return;
+    audit_capability(&e, a->r->id, "network_rule", "a rule about hosts was added to a run");
+    audit_put_cstr(&e, "decision", deny ? "deny" : "allow");
+    audit_put_cstr(&e, "rule", rule);
+    put_uid(&e, uid);
+    queue(a, &e);
+}
+
+void
+run_audit_rules_replaced(struct run_audit *a)
+{
+    struct audit_entry e;
+
+    if (a == NULL)
+        return;
+    audit_capability(&e, a->r->id, "network_rule", "the rules about hosts were replaced by the control descriptor");
+    audit_put_cstr(&e, "decision", "replace");
+    put_uid(&e, getuid());
+    queue(a, &e);
+}
+
+void
+run_audit_death(struct run_audit *a, const char *how, uint64_t deaths, bool closed)
+{
+    struct audit_entry e = { .type = AUDIT_FETCH_ERROR, .severity = AUDIT_ERROR };
+
+    if (a == NULL)
+        return;
+    e.sandbox = str_of(a->r->id);
+    e.summary = closed ? STR_LIT("cloche-egress ended too often: the network stays closed")
+                       : STR_LIT("cloche-egress ended and is started again");
+    audit_put_cstr(&e, "event", closed ? "off" : "restart");
+    audit_put_cstr(&e, "how", how);
+    audit_put_number(&e, "deaths", (int64_t)deaths);
+    queue(a, &e);
+}
