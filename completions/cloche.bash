@@ -60,20 +60,23 @@ _cloche() {
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         diff)
             flags="--json --stat --name-only --list --help" ;;
         apply)
@@ -83,15 +86,16 @@ _cloche() {
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --ask
-                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         why)
             flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         net)
             flags="--json --help" ;;
         approvals)
@@ -104,9 +108,9 @@ _cloche() {
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --ask
-                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
         help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals secret doctor prove srt help version")" ;;
