@@ -102,7 +102,7 @@ _cloche() {
             flags="--once --sandbox --always --json --help" ;;
         secret)
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
-                --from-env --from-file --from-command --revoke --json --help" ;;
+                --from-env --from-file --from-command --keep --json --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)

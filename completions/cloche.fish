@@ -277,7 +277,7 @@ complete -c cloche -n '__fish_seen_subcommand_from secret' -l expires -x -d 'suc
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l from-env -x -d 'take the value from this variable'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l from-file -x -d 'take the value from this file'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l from-command -d 'take the value from the output of what follows "--"'
-complete -c cloche -n '__fish_seen_subcommand_from secret' -l revoke -d 'running sandboxes lose the value before'
+complete -c cloche -n '__fish_seen_subcommand_from secret' -l keep -d 'running sandboxes go on with the value that is replaced'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l json -d 'one JSON object'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -F -a 'set ls rm import rotate revoke ca'

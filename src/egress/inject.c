@@ -82,6 +82,30 @@ inject_refused(const struct inject *j, const char **detail)
     return j->refuse;
 }
 
+uint64_t
+inject_deadline(const struct inject *j)
+{
+    return j->ticket != 0 ? j->late_ms : 0;
+}
+
+void
+inject_late(struct inject *j)
+{
+    vault_forget(j->vault, j->ticket);
+    j->ticket = 0;
+    refuse(j, "vault-slow", "the vault has not answered in time", "", false);
+}
+
+/* The vault took no question. */
+static void
+refuse_unasked(struct inject *j, const struct err *why)
+{
+    if (strcmp(why->code, "vault.busy") == 0)
+        refuse(j, "vault-slow", "the vault does not keep up", "", false);
+    else
+        refuse(j, "vault-ended", "the vault does not answer", "", false);
+}
+
 static const char *
 name_of(const struct inject *j, uint32_t mask)
 {
@@ -140,6 +164,16 @@ revoked(const struct inject *j, uint32_t mask)
     return mask;
 }
 
+static enum inject_result
+refuse_revoked(struct inject *j, uint32_t mask)
+{
+    size_t n;
+    const struct vault_secret *s = &vault_client_secrets(j->vault, &n)[__builtin_ctz(mask)];
+
+    return s->expired ? refuse(j, "secret-expired", "the secret's time is over", s->name, false)
+                      : refuse(j, "secret-revoked", "the secret was revoked", s->name, false);
+}
+
 /* --- AWS's signature ---------------------------------------------------------------------------------------------- */
 
 static void
@@ -188,7 +222,7 @@ ask_signature(struct inject *j)
     j->place.path = head.path;
     j->ticket = vault_ask_signature(j->vault, &j->place, j->sign_id, &what, on_signature, j, &err);
     if (j->ticket == 0)
-        refuse(j, "vault-ended", "the vault does not answer", "", false);
+        refuse_unasked(j, &err);
     return j->ticket != 0;
 }
 
@@ -242,6 +276,7 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     if (j->vault == NULL)
         return INJECT_GO;
     forget(j);
+    j->late_ms = *j->now_ms + INJECT_WAIT_MS;
     j->concerned = vault_client_concerned(j->vault, r->tls, &r->host, r->port);
     if (find_in_head(j, head, &j->seen) < 0)
         return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
@@ -249,7 +284,7 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
         return refuse(j, "secret-wrong-host", "it carries the placeholder of a secret that is not for this host",
                       name_of(j, j->seen & ~j->concerned), true);
     if (revoked(j, j->seen) != 0)
-        return refuse(j, "secret-revoked", "the secret was revoked", name_of(j, revoked(j, j->seen)), false);
+        return refuse_revoked(j, revoked(j, j->seen));
     if (find_signature(j, head, r) < 0)
         return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
     if (!j->sign && (j->seen & ~can_be_leased(j, j->seen)))
@@ -264,8 +299,8 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
         return INJECT_GO;
     j->ticket = vault_ask_lease(j->vault, r, want, on_lease, j, &err);
     if (j->ticket == 0)
-        return refuse(j, "vault-ended", "the vault does not answer", "", false);
-    return INJECT_WAIT;
+        refuse_unasked(j, &err);
+    return j->ticket != 0 ? INJECT_WAIT : INJECT_REFUSE;
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */

@@ -21,6 +21,8 @@
 #include "egress/exchange.h"
 #include "vault/client.h"
 
+#define INJECT_WAIT_MS 15000    /* for the vault's answers to one request */
+
 struct swap;
 struct unpack;
 
@@ -42,6 +44,7 @@ struct inject {
     uint32_t seen;                          /* ... whose placeholder is in its head */
     uint32_t used;                          /* ids of values that any request of the connection has had */
     uint32_t ticket;                        /* a question to the vault is open */
+    uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
     uint32_t forbidden;                     /* ids that may not be in the body */
@@ -66,6 +69,11 @@ enum inject_result { INJECT_GO, INJECT_WAIT, INJECT_REFUSE };
 enum inject_result inject_request(struct inject *j, const struct http1_head *head, const struct binding_request *r);
 /* Stable word of why not, with text in *@detail; NULL: it may go. After INJECT_REFUSE, or in ready(). */
 const char *inject_refused(const struct inject *j, const char **detail);
+
+/* When the vault's answer is late, on the loop's clock; 0: none is waited for. From then on inject_late() may be
+ * called, once: the request is refused (vault-slow), ready() is not called any more. */
+uint64_t inject_deadline(const struct inject *j);
+void inject_late(struct inject *j);
 
 extern const struct exchange_filter inject_filter;
 

@@ -180,7 +180,7 @@ bound_add(struct bound_set *set, const struct store *store, const char *name, co
 static bool
 is_over(const struct bound *b, uint64_t now)
 {
-    return b->expires != 0 && b->expires <= now;
+    return b->over || (b->expires != 0 && b->expires <= now);
 }
 
 uint32_t
@@ -282,6 +282,36 @@ bound_revoke(struct bound_set *set, struct str id)
         mask |= UINT32_C(1) << i;
     }
     return mask;
+}
+
+uint32_t
+bound_expire(struct bound_set *set, uint64_t now)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < set->n; i++) {
+        struct bound *b = &set->v[i];
+        if (b->revoked || b->over || !is_over(b, now))
+            continue;
+        b->over = true;
+        secret_free(&b->value);
+        mask |= UINT32_C(1) << i;
+    }
+    return mask;
+}
+
+uint64_t
+bound_next_expiry(const struct bound_set *set, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < set->n; i++) {
+        const struct bound *b = &set->v[i];
+        uint64_t left = b->expires > now ? b->expires - now : 0;
+        if (b->expires != 0 && !b->revoked && !b->over && left < next)
+            next = left;
+    }
+    return next;
 }
 
 void

@@ -150,7 +150,7 @@ keep(const struct cmd_options *o, const char *name, const struct secret *value, 
     if (bind_by_flags(o, m, err) == 0 && set_expiry(o, m, err) == 0 && check_value(m, value, err) == 0 &&
         store_new_id(m->id, err) == 0)
         r = store_put(&s, m, value, err);
-    if (r == 0 && o->revoke && old_id[0] != '\0')
+    if (r == 0 && !o->keep && old_id[0] != '\0')
         r = store_revoke(&s, old_id, err);
     if (r == 0 && !m->bound)
         printf("%s is kept; it is bound to no host yet: `--secret %s=BINDING`, or set it again with --host\n", name,
@@ -218,7 +218,7 @@ static int
 import_line(const struct cmd_options *o, struct str line, size_t number, struct err *err)
 {
     cleanup_secret struct secret copy = { NULL, 0 };
-    struct cmd_options own = { .builtin = o->builtin, .lines = BUF_INIT(0) };
+    struct cmd_options own = { .builtin = o->builtin, .lines = BUF_INIT(0), .keep = o->keep };
     char name_text[VAULT_NAME_MAX + 1], old_id[33];
     struct str name, value;
 
