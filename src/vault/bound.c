@@ -120,7 +120,8 @@ add_part(struct bound_set *set, const struct store_meta *meta, const struct part
 
     if (set->n == VAULT_SECRETS_MAX)
         return err_set(err, ERR_LIMIT, "vault.too-many", "a run has up to %d secrets", VAULT_SECRETS_MAX);
-    if (placeholder_fit(part->p, part->n, err) < 0)
+    if (placeholder_fit(part->p, part->n, err) < 0 ||
+        placeholder_fit_places(part->p, part->n, &meta->binding, err) < 0)
         return err_wrap(err, "%s", meta->name);
     *b = (struct bound){ .role = part->role, .expires = meta->expires, .binding = meta->binding };
     memcpy(b->name, meta->name, sizeof(b->name));
