@@ -282,6 +282,7 @@ begin(struct conn *c)
         c->x.filter = &inject_filter;
         c->x.filter_ctx = &c->inject;
     }
+    c->inject.can_wait = true;
     c->http = true;
     c->state = CONN_EXCHANGE;
 }

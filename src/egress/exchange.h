@@ -66,6 +66,8 @@ struct exchange_edit {
                                  * path answers for it */
     struct str path, query;
     enum exchange_body body;
+    bool wait;                  /* with @whole: not yet. The request waits like one that the owner was asked about, and
+                                 * the filter is called again, likewise, after exchange_go() */
     bool no_upgrade;            /* requests: the WebSocket handshake goes out without its Upgrade */
     const char *refuse;         /* with -1: stable word and text for people, static */
     const char *detail;
@@ -116,8 +118,8 @@ struct exchange_target {
 };
 
 enum exchange_request {
-    REQUEST_HEAD, REQUEST_ASKED, REQUEST_GO, REQUEST_REFUSED, REQUEST_WHOLE, REQUEST_BODY, REQUEST_DONE, REQUEST_AGAIN,
-    REQUEST_RAW, REQUEST_LEFT,
+    REQUEST_HEAD, REQUEST_ASKED, REQUEST_GO, REQUEST_REFUSED, REQUEST_WHOLE, REQUEST_HELD, REQUEST_BODY, REQUEST_DONE,
+    REQUEST_AGAIN, REQUEST_RAW, REQUEST_LEFT,
 };
 enum exchange_response { RESPONSE_NONE, RESPONSE_HEAD, RESPONSE_BODY, RESPONSE_DONE, RESPONSE_RAW };
 
@@ -157,7 +159,7 @@ struct exchange {
     enum exchange_request request;
     enum exchange_response response;
     struct exchange_way up, down;
-    struct buf whole;           /* a request body that is being collected */
+    struct buf whole;           /* a request body that is being collected, or waits, as it is to be sent */
     struct buf again;           /* a request's head that may have to be sent, or written, a second time */
     size_t seen;                /* bytes of up.in, and */
     size_t seen_down;           /* of down.in that were parsed in vain */

@@ -13,6 +13,8 @@ size_t exchange_take_response(struct exchange *x, const uint8_t *p, size_t n);
 /* Their bodies' filters have room again. */
 void exchange_resume_request(struct exchange *x);
 void exchange_resume_response(struct exchange *x);
+/* Ask the filter about a collected body, and send it. */
+void exchange_send_whole(struct exchange *x);
 void exchange_client_ended(struct exchange *x);
 /* @properly: not by an error */
 void exchange_server_ended(struct exchange *x, bool properly);

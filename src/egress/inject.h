@@ -51,6 +51,9 @@ struct inject {
     struct unpack *unpack;
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
+    bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */
+    bool sign_whole, hashed;                /* its body has to be known for that; its hash is: */
+    uint8_t hash[32];
     struct binding_request place;           /* where it goes; its strings are in @head */
     struct buf head;                        /* of the request that is to be signed */
     char authorization[VAULT_AUTHORIZATION_MAX + 1];    /* the new one */

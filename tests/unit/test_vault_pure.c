@@ -251,7 +251,9 @@ static void
 values_refused(void **state)
 {
     static const struct { const char *value; size_t n; } rows[] = {
-        { "short", 5 }, { "", 0 }, { "with\rreturn12345", 16 }, { "-----BEGIN X-----\n12345\n-----END X-----", 39 }, { "with\x1b[escape12", 15 }, { "with\0nul12345678", 16 }, { "\xc3\xa4" "bcdefghijkl", 13 },
+        { "short", 5 }, { "", 0 }, { "with\rreturn12345", 16 },
+        { "-----BEGIN X-----\n12345\n-----END X-----", 39 }, { "with\x1b[escape12", 15 },
+        { "with\0nul12345678", 16 }, { "\xc3\xa4" "bcdefghijkl", 13 },
         { "--------------------", 20 }, { "ghp_abc", 7 }, { "sk-ant-api03-abc-def", 20 },
     };
 
