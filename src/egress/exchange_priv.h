@@ -21,6 +21,8 @@ void exchange_server_ended(struct exchange *x, bool properly);
 
 /* exchange_body.c */
 void exchange_put(struct exchange *x, struct exchange_way *w, const void *p, size_t n);
+/* What follows an upgrade. */
+void exchange_put_raw(struct exchange *x, struct exchange_way *w, const void *p, size_t n);
 /* The body that @head announces passes @w from now on, and goes out framed as @out. */
 enum http1_result exchange_body_begin(struct exchange_way *w, const struct http1_head *head, enum http1_framing out,
                                       bool filtered);

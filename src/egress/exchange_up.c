@@ -371,7 +371,7 @@ exchange_take_request(struct exchange *x, const uint8_t *p, size_t n)
         case REQUEST_WHOLE: at += take_whole(x, p + at, n - at); break;
         case REQUEST_BODY: at += take_body(x, p + at, n - at); break;
         case REQUEST_RAW:
-            exchange_put(x, &x->up, p + at, n - at);
+            exchange_put_raw(x, &x->up, p + at, n - at);
             return n;
         case REQUEST_ASKED:
         case REQUEST_AGAIN:

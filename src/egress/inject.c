@@ -39,6 +39,7 @@ forget(struct inject *j)
     inject_swap_drop(&j->up);
     inject_swap_drop(&j->down);
     unpack_free(j->unpack);
+    inject_ws_free(j);
     inject_wipe_text(j);
     buf_free(&j->head);
     j->head = (struct buf)BUF_INIT(HTTP1_HEAD_MAX);
@@ -308,45 +309,55 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* What bodies are searched for. 0, or -1. */
-static int
-make_up(struct inject *j)
+int
+inject_make_up(struct inject *j, struct swap **out)
 {
     size_t n;
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct swap *up = *out = n > 0 ? swap_new() : NULL;
 
-    j->up = n > 0 ? swap_new() : NULL;
     for (size_t i = 0; i < n; i++) {
         const struct vault_secret *s = &secrets[i];
         const uint8_t *value = j->lease != NULL ? j->lease->value[i] : NULL;
         bool body = (s->binding.places & BINDING_BODY) != 0 && (j->concerned & BIT(i)) != 0;
 
-        if (j->up == NULL)
+        if (up == NULL)
             return -1;
         if (body && value != NULL) {
-            if (swap_add(j->up, s->id, s->placeholder, value, s->n, BODY_FORMS) < 0)
+            if (swap_add(up, s->id, s->placeholder, value, s->n, BODY_FORMS) < 0)
                 return -1;
         } else if (body || (j->concerned & BIT(i)) == 0) {
             j->forbidden |= BIT(i);
-            if (swap_add(j->up, s->id, s->placeholder, s->placeholder, s->n, SWAP_ALL) < 0)
+            if (swap_add(up, s->id, s->placeholder, s->placeholder, s->n, SWAP_ALL) < 0)
                 return -1;
         }
     }
     return 0;
 }
 
-static int
-make_down(struct inject *j)
+int
+inject_make_down(struct inject *j, struct swap **out)
 {
     size_t n;
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct swap *down = *out = swap_new();
 
-    j->down = swap_new();
-    for (size_t i = 0; j->down != NULL && i < n; i++)
+    for (size_t i = 0; down != NULL && i < n; i++)
         if (j->lease->value[i] != NULL &&
-            swap_add(j->down, secrets[i].id, j->lease->value[i], secrets[i].placeholder, secrets[i].n, SWAP_ALL) < 0)
+            swap_add(down, secrets[i].id, j->lease->value[i], secrets[i].placeholder, secrets[i].n, SWAP_ALL) < 0)
             return -1;
-    return j->down == NULL ? -1 : 0;
+    return down == NULL ? -1 : 0;
+}
+
+bool
+inject_forbidden(struct inject *j, uint32_t seen)
+{
+    uint32_t found = seen & j->forbidden;
+
+    if (found != 0)
+        j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
+                       (found & ~j->concerned) != 0);
+    return found != 0;
 }
 
 static int
@@ -374,16 +385,16 @@ ask_plainly(struct exchange_edit *edit)
     edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
 }
 
+/* The exchange passes no other upgrade on. */
 static bool
-leased_for_bodies(const struct inject *j)
+asks_for_websocket(const struct http1_head *head)
 {
-    size_t n;
-    const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct str rest = head->upgrade, protocol;
+    bool found = false;
 
-    for (size_t i = 0; i < n; i++)
-        if (j->lease->value[i] != NULL && (secrets[i].binding.places & BINDING_BODY) != 0)
-            return true;
-    return false;
+    while (http1_list_next(&rest, &protocol))
+        found |= http1_equal(protocol, STR_LIT("websocket"));
+    return found;
 }
 
 int
@@ -415,8 +426,13 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
         return 0;
     if (j->sign_whole && whole != NULL && j->authorization[0] == '\0')
         return sign_whole(j, whole, edit);
-    if (body && whole == NULL && make_up(j) < 0)
+    if (body && whole == NULL && inject_make_up(j, &j->up) < 0)
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
+    if (!body && j->concerned != 0 && asks_for_websocket(head)) {
+        if (inject_ws_prepare(j) < 0)
+            return inject_refuse_edit(edit, "secret-search", "the frames cannot be searched for secrets");
+        edit->drop[edit->n_drop++] = STR_LIT("Sec-WebSocket-Extensions");
+    }
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
     if (j->sign_whole && whole == NULL) {
         edit->body = EXCHANGE_BODY_WHOLE;
@@ -432,9 +448,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     if (*j->now_ms >= j->lease->expires_ms)
         return inject_refuse_edit(edit, "secret-late",
                                   "the server took longer to reach than the secret was given out for");
-    if (head->upgrade.n > 0 && leased_for_bodies(j))
-        return inject_refuse_edit(edit, "secret-upgrade", "secrets in what follows an upgrade cannot be replaced");
-    if (make_down(j) < 0)
+    if (inject_make_down(j, &j->down) < 0)
         return inject_refuse_edit(edit, "secret-search", "the answer could not be searched for secrets");
     ask_plainly(edit);
     if (place_values(j, head, edit) < 0)
@@ -448,20 +462,17 @@ static int
 request_body(void *ctx, struct str data, bool last, struct buf *out, size_t *used)
 {
     struct inject *j = ctx;
-    uint32_t found;
     int r = swap_feed(j->up, data.p, data.n, last, out);
+    bool forbidden = inject_forbidden(j, swap_seen(j->up));
 
     *used = data.n;
-    found = swap_seen(j->up) & j->forbidden;
-    if (found != 0)
-        j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
-                       (found & ~j->concerned) != 0);
     if (last)
         inject_swap_drop(&j->up);
-    return r < 0 || found != 0 ? -1 : 0;
+    return r < 0 || forbidden ? -1 : 0;
 }
 
 const struct exchange_filter inject_filter = {
     .request_head = request_head, .request_body = request_body,
     .response_head = inject_response_head, .response_body = inject_response_body,
+    .raw_up = inject_ws_up, .raw_down = inject_ws_down,
 };

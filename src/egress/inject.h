@@ -6,6 +6,7 @@
  * is compressed all the same.
  *
  * A placeholder in a request to a host that its secret is not bound to is refused: nobody sends one there by accident.
+ * What follows a WebSocket handshake is treated as bodies and answers are, where a secret concerns its host.
  *
  * It is the filter (exchange.h) of one exchange, one request at a time:
  *
@@ -23,6 +24,7 @@
 
 #define INJECT_WAIT_MS 15000    /* for the vault's answers to one request */
 
+struct inject_ws;
 struct swap;
 struct unpack;
 
@@ -49,6 +51,7 @@ struct inject {
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
+    struct inject_ws *ws;                   /* frames are looked at; NULL: no WebSocket, or no secret concerned */
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
     bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */

@@ -95,6 +95,12 @@ inject_response_head(void *ctx, const struct http1_head *head, struct exchange_e
     bool body = head->framing != HTTP1_BODY_NONE && !(head->framing == HTTP1_BODY_LENGTH && head->body_length == 0);
     enum unpack_kind kind = body ? packing(head) : UNPACK_PLAIN;
 
+    if (head->status == 101 && j->ws != NULL) {
+        if (!inject_ws_begins(j, head))
+            return inject_refuse_edit(edit, "answer-encoding",
+                                      "the server agreed to an extension that was not asked for");
+        edit->raw = true;
+    }
     if (j->down == NULL)
         return 0;
     inject_wipe_text(j);
@@ -112,7 +118,8 @@ inject_response_head(void *ctx, const struct http1_head *head, struct exchange_e
         edit->drop[edit->n_drop++] = STR_LIT("Content-Encoding");
     }
     if (!body) {
-        inject_swap_drop(&j->down);
+        if (!edit->raw)
+            inject_swap_drop(&j->down);
         return 0;
     }
     edit->body = j->unpack != NULL ? EXCHANGE_BODY_STREAM : EXCHANGE_BODY_SAME;

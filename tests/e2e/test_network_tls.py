@@ -409,10 +409,3 @@ c.sendall(b'\\x81\\x85\\0\\0\\0\\0hello'); print(c.recv(7)[2:].decode())
 """)
     assert result.out == "HTTP/1.1 101 Switching Protocols\nhello\n", result
     assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
-
-
-def test_websocket_where_bodies_hold_secrets_is_refused(vaulted):
-    result = vaulted.secret(place="body").sh(
-        "curl -sS -i --http1.1 -H 'Upgrade: websocket' -H 'Connection: Upgrade' -H 'Sec-WebSocket-Version: 13' "
-        "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://ok.example.org/ws")
-    assert "X-Cloche-Denied: secret-upgrade" in result.out and not vaulted.net.requests, result
