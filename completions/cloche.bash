@@ -52,7 +52,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "run code shell srt" -- "$current")
             return ;;
         --allow-registry)
-            mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian" -- "$current")
             return ;;
         --preset)
             mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
@@ -69,20 +69,23 @@ _cloche() {
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         diff)
             flags="--json --stat --name-only --list --help" ;;
         apply)
@@ -92,15 +95,16 @@ _cloche() {
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --audit --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --ask
-                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         why)
             flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --audit
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets
-                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help" ;;
         net)
             flags="--json --help" ;;
         approvals)
@@ -110,15 +114,15 @@ _cloche() {
                 --format --dir --json --help" ;;
         secret)
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
-                --from-env --from-file --from-command --revoke --json --help" ;;
+                --from-env --from-file --from-command --keep --json --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --secret --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
         help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret doctor prove srt help version")" ;;

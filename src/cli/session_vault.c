@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/session_files.h"
 #include "cli/session_priv.h"
 #include "vault/wire.h"
 
@@ -32,6 +33,8 @@ struct vault_link {
     struct session session;             /* the run's own, with the policy below */
     struct policy policy;               /* the user's, and the placeholders */
     struct policy_env *env;
+    struct files_known known;
+    struct str *files;
     char *ca_pem;
     char folder[PATH_MAX];              /* of the store */
     struct { char id[VAULT_ID_TEXT + 1]; bool revoked; } secrets[VAULT_SECRETS_MAX];
@@ -215,7 +218,8 @@ bind_one(struct vault_link *v, const struct policy *p, const struct policy_secre
         const uint8_t *placeholder = vault_get_bytes(&in, VAULT_VALUE_MAX, &n);
         if (in.bad || role > VAULT_ROLE_AWS_TOKEN || memchr(placeholder, '\0', n) != NULL)
             return malformed(err);
-        if (name[0] != '\0' && add_env(v, &s->from, name, placeholder, n, err) < 0)
+        if ((name[0] != '\0' && add_env(v, &s->from, name, placeholder, n, err) < 0) ||
+            files_know(&v->known, s->name, name, placeholder, n, err) < 0)
             return -1;
     }
     return check_hosts(p, s, &in, err);
@@ -281,6 +285,8 @@ start_all(struct live *l, struct err *err)
     for (size_t i = 0; i < p->n_secrets; i++)
         if (bind_one(v, p, &p->secrets[i], err) < 0)
             return -1;
+    if (p->n_secret_files > 0 && (v->policy.run_files = v->files = files_make(p, &v->known, err)) == NULL)
+        return -1;
     if (send_frame(v, &b, frame_begin(&b, VAULT_START, 0, 0), -1, err) < 0 || expect(v, VAULT_STARTED, &in, err) < 0 ||
         vault_new_edge(l, err) < 0)
         return -1;
@@ -396,6 +402,8 @@ vault_stop(struct live *l)
         free(v->env[i].value);
     }
     free(v->env);
+    files_free(v->files, v->policy.n_secret_files);
+    files_forget(&v->known);
     free(v->ca_pem);
     free(v);
     l->vault = NULL;

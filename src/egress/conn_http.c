@@ -56,8 +56,10 @@ static void
 refuse_secret(struct conn *c)
 {
     const char *detail, *reason = inject_refused(&c->inject, &detail);
-    const struct answer answer = { .status = 403, .phrase = "Forbidden", .reason = reason, .detail = detail,
-                                   .rule = no_rule, .host = { c->host.name, c->host.n }, .port = c->port };
+    bool slow = strcmp(reason, "vault-slow") == 0;
+    const struct answer answer = { .status = slow ? 503 : 403, .phrase = slow ? "Service Unavailable" : "Forbidden",
+                                   .reason = reason, .detail = detail, .rule = no_rule,
+                                   .host = { c->host.name, c->host.n }, .port = c->port };
 
     exchange_refuse(&c->x, &answer);
 }
@@ -236,6 +238,15 @@ reset(struct conn *c)
     conn_end(c);
 }
 
+/* Of what is waited for, the first that is late. */
+static uint64_t
+deadline(const struct conn *c)
+{
+    uint64_t vault = inject_deadline(&c->inject);
+
+    return vault != 0 && vault < c->x.deadline_ms ? vault : c->x.deadline_ms;
+}
+
 void
 http_event(struct conn *c, bool client, bool server)
 {
@@ -245,7 +256,7 @@ http_event(struct conn *c, bool client, bool server)
     case EXCHANGE_LIVE:
         if (c->state != CONN_EXCHANGE)
             return;         /* it dials, and there is nothing to do before that has ended */
-        c->deadline_ms = c->x.deadline_ms;
+        c->deadline_ms = deadline(c);
         if (loop_watch(loop, &c->client, exchange_client_events(&c->x)) < 0 ||
             loop_watch(loop, &c->server, exchange_server_events(&c->x)) < 0)
             conn_end(c);
@@ -271,6 +282,7 @@ begin(struct conn *c)
         c->x.filter = &inject_filter;
         c->x.filter_ctx = &c->inject;
     }
+    c->inject.can_wait = true;
     c->http = true;
     c->state = CONN_EXCHANGE;
 }
@@ -335,7 +347,14 @@ http_failed(struct conn *c, const struct answer *answer)
 void
 http_timeout(struct conn *c)
 {
-    exchange_timeout(&c->x);
+    uint64_t vault = inject_deadline(&c->inject);
+
+    if (vault != 0 && c->e->loop.now_ms >= vault) {
+        inject_late(&c->inject);
+        refuse_secret(c);
+    } else {
+        exchange_timeout(&c->x);
+    }
     http_event(c, false, false);
 }
 

@@ -59,7 +59,7 @@ exchange_break(struct exchange *x)
 bool
 exchange_asks(const struct exchange *x)
 {
-    return x->request == REQUEST_ASKED || x->request == REQUEST_AGAIN;
+    return x->request == REQUEST_ASKED || x->request == REQUEST_AGAIN || x->request == REQUEST_HELD;
 }
 
 void
@@ -80,6 +80,8 @@ exchange_go(struct exchange *x)
 {
     if (x->request == REQUEST_ASKED) {
         x->request = REQUEST_GO;
+    } else if (x->request == REQUEST_HELD) {
+        exchange_send_whole(x);
     } else if (x->request == REQUEST_AGAIN) {
         /* on a connection of its own: what ends that one is no accident of a kept one */
         x->request = REQUEST_DONE;
@@ -120,7 +122,8 @@ exchange_refuse(struct exchange *x, const struct answer *answer)
         exchange_break(x);
         return;
     }
-    open_body = x->has_body && x->request != REQUEST_DONE && x->request != REQUEST_AGAIN;
+    open_body = x->has_body && x->request != REQUEST_DONE && x->request != REQUEST_AGAIN &&
+                x->request != REQUEST_HELD;
     /* who asked for a tunnel may have begun to speak in it */
     keep = !fault && x->client_keeps && !x->client_10 && !open_body && !str_eq_c(method, "CONNECT");
     if (answer_write(&x->down.out, answer, str_eq_c(method, "HEAD"), keep) < 0) {

@@ -66,6 +66,9 @@ struct exchange_edit {
                                  * path answers for it */
     struct str path, query;
     enum exchange_body body;
+    bool wait;                  /* with @whole: not yet. The request waits like one that the owner was asked about, and
+                                 * the filter is called again, likewise, after exchange_go() */
+    bool raw;                   /* answers of status 101: what follows passes through raw_up and raw_down */
     bool no_upgrade;            /* requests: the WebSocket handshake goes out without its Upgrade */
     const char *refuse;         /* with -1: stable word and text for people, static */
     const char *detail;
@@ -87,6 +90,10 @@ struct exchange_filter {
     /* A final answer (not 1xx; 101 comes here). */
     int (*response_head)(void *ctx, const struct http1_head *head, struct exchange_edit *edit);
     int (*response_body)(void *ctx, struct str data, bool last, struct buf *out, size_t *used);
+    /* After an upgrade, if edit.raw said so: take all of @data, of the client (up) or the server (down), and append
+     * what becomes of it to @out, not much more than came. -1 ends the connection. */
+    int (*raw_up)(void *ctx, struct str data, struct buf *out);
+    int (*raw_down)(void *ctx, struct str data, struct buf *out);
 };
 
 /* --- the owner --------------------------------------------------------------------------------------------------- */
@@ -116,8 +123,8 @@ struct exchange_target {
 };
 
 enum exchange_request {
-    REQUEST_HEAD, REQUEST_ASKED, REQUEST_GO, REQUEST_REFUSED, REQUEST_WHOLE, REQUEST_BODY, REQUEST_DONE, REQUEST_AGAIN,
-    REQUEST_RAW, REQUEST_LEFT,
+    REQUEST_HEAD, REQUEST_ASKED, REQUEST_GO, REQUEST_REFUSED, REQUEST_WHOLE, REQUEST_HELD, REQUEST_BODY, REQUEST_DONE,
+    REQUEST_AGAIN, REQUEST_RAW, REQUEST_LEFT,
 };
 enum exchange_response { RESPONSE_NONE, RESPONSE_HEAD, RESPONSE_BODY, RESPONSE_DONE, RESPONSE_RAW };
 
@@ -157,7 +164,7 @@ struct exchange {
     enum exchange_request request;
     enum exchange_response response;
     struct exchange_way up, down;
-    struct buf whole;           /* a request body that is being collected */
+    struct buf whole;           /* a request body that is being collected, or waits, as it is to be sent */
     struct buf again;           /* a request's head that may have to be sent, or written, a second time */
     size_t seen;                /* bytes of up.in, and */
     size_t seen_down;           /* of down.in that were parsed in vain */
@@ -172,6 +179,7 @@ struct exchange {
     bool answered;              /* bytes of the answer came */
     bool closing;               /* the client connection ends behind this answer */
     bool asking;                /* in owner.request or owner.dial: the step goes on afterwards */
+    bool look_raw;              /* the filter sees what follows an upgrade */
     bool ready;                 /* the step ended although the next request is here */
     enum exchange_result result;
 };

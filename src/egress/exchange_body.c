@@ -25,6 +25,24 @@ exchange_put(struct exchange *x, struct exchange_way *w, const void *p, size_t n
         exchange_break(x);
 }
 
+void
+exchange_put_raw(struct exchange *x, struct exchange_way *w, const void *p, size_t n)
+{
+    struct buf made = BUF_INIT(EXCHANGE_OUT_MAX / 2);
+    struct str data = { p, n };
+
+    if (!x->look_raw) {
+        exchange_put(x, w, p, n);
+        return;
+    }
+    if ((w == &x->up ? x->filter->raw_up(x->filter_ctx, data, &made)
+                     : x->filter->raw_down(x->filter_ctx, data, &made)) < 0 || !buf_ok(&made))
+        exchange_break(x);
+    else
+        exchange_put(x, w, made.p, made.n);
+    buf_free(&made);
+}
+
 enum http1_result
 exchange_body_begin(struct exchange_way *w, const struct http1_head *head, enum http1_framing out, bool filtered)
 {

@@ -75,6 +75,7 @@ upgraded(struct exchange *x, const struct http1_head *head)
         bad_answer(x, "an answer that cannot be passed on");
         return;
     }
+    x->look_raw = x->filter != NULL && edit.raw;
     x->request = REQUEST_RAW;
     x->response = RESPONSE_RAW;
 }
@@ -185,7 +186,7 @@ exchange_take_response(struct exchange *x, const uint8_t *p, size_t n)
             pass(x, exchange_body_pass(x, &x->down, p + at, n - at, &used));
             break;
         case RESPONSE_RAW:
-            exchange_put(x, &x->down, p + at, n - at);
+            exchange_put_raw(x, &x->down, p + at, n - at);
             return n;
         default:
             /* an answer to nothing that was asked */

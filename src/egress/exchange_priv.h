@@ -13,12 +13,16 @@ size_t exchange_take_response(struct exchange *x, const uint8_t *p, size_t n);
 /* Their bodies' filters have room again. */
 void exchange_resume_request(struct exchange *x);
 void exchange_resume_response(struct exchange *x);
+/* Ask the filter about a collected body, and send it. */
+void exchange_send_whole(struct exchange *x);
 void exchange_client_ended(struct exchange *x);
 /* @properly: not by an error */
 void exchange_server_ended(struct exchange *x, bool properly);
 
 /* exchange_body.c */
 void exchange_put(struct exchange *x, struct exchange_way *w, const void *p, size_t n);
+/* What follows an upgrade. */
+void exchange_put_raw(struct exchange *x, struct exchange_way *w, const void *p, size_t n);
 /* The body that @head announces passes @w from now on, and goes out framed as @out. */
 enum http1_result exchange_body_begin(struct exchange_way *w, const struct http1_head *head, enum http1_framing out,
                                       bool filtered);

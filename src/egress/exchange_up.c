@@ -89,7 +89,7 @@ write_head(struct exchange *x, const struct http1_head *head, const struct excha
         memcpy(drop, edit->drop, n_drop * sizeof(drop[0]));
     if (n_add > 0)
         memcpy(add, edit->add, n_add * sizeof(add[0]));
-    if (x->whole.n > 0)     /* we have said "continue" ourselves */
+    if (x->request == REQUEST_WHOLE || x->request == REQUEST_HELD)      /* we have said "continue" ourselves */
         drop[n_drop++] = STR_LIT("expect");
     if (x->target.proxy_authorization.n > 0)
         add[n_add++] = (struct http1_add){ STR_LIT("Proxy-Authorization"), x->target.proxy_authorization };
@@ -174,14 +174,39 @@ begin(struct exchange *x, const struct http1_head *head, const uint8_t *p)
     sent(x, x->has_body);
 }
 
-/* The whole body is here: filter it, write the head, send both. */
+/* The whole body is filtered: write the head, send both. */
+void
+exchange_send_whole(struct exchange *x)
+{
+    struct exchange_edit edit;
+    struct http1_head head;
+
+    if (http1_parse_request(x->again.p, x->again.n, &head) != HTTP1_OK) {
+        exchange_break(x);
+        return;
+    }
+    if (!ask_filter(x, &head, &x->whole, &edit))
+        return;
+    if (edit.wait) {
+        x->request = REQUEST_HELD;
+        return;
+    }
+    if (write_head(x, &head, &edit, HTTP1_BODY_LENGTH, x->whole.n) < 0) {
+        exchange_fail(x, 403, "Forbidden", "http-rewrite", "the request cannot be passed on");
+        return;
+    }
+    exchange_put(x, &x->up, x->whole.p, x->whole.n);
+    buf_free(&x->whole);
+    buf_free(&x->again);
+    sent(x, false);
+}
+
+/* The whole body is here. */
 static void
-send_whole(struct exchange *x)
+filter_whole(struct exchange *x)
 {
     cleanup_buf struct buf made = BUF_INIT(EXCHANGE_WHOLE_MAX);
     const char *all = x->whole.n > 0 ? (const char *)x->whole.p : "";
-    struct exchange_edit edit;
-    struct http1_head head;
     size_t at = 0, used;
 
     do {
@@ -195,20 +220,10 @@ send_whole(struct exchange *x)
         }
         at += used;
     } while (at < x->whole.n);
-    if (http1_parse_request(x->again.p, x->again.n, &head) != HTTP1_OK) {
-        exchange_break(x);
-        return;
-    }
-    if (!ask_filter(x, &head, &made, &edit))
-        return;
-    if (write_head(x, &head, &edit, HTTP1_BODY_LENGTH, made.n) < 0) {
-        exchange_fail(x, 403, "Forbidden", "http-rewrite", "the request cannot be passed on");
-        return;
-    }
-    exchange_put(x, &x->up, made.p, made.n);
     buf_free(&x->whole);
-    buf_free(&x->again);
-    sent(x, false);
+    x->whole = made;
+    made = (struct buf)BUF_INIT(0);
+    exchange_send_whole(x);
 }
 
 static size_t
@@ -232,7 +247,7 @@ take_whole(struct exchange *x, const uint8_t *p, size_t n)
             break;
         }
         if (result == HTTP1_OK) {
-            send_whole(x);
+            filter_whole(x);
             break;
         }
     }
@@ -366,10 +381,11 @@ exchange_take_request(struct exchange *x, const uint8_t *p, size_t n)
         case REQUEST_WHOLE: at += take_whole(x, p + at, n - at); break;
         case REQUEST_BODY: at += take_body(x, p + at, n - at); break;
         case REQUEST_RAW:
-            exchange_put(x, &x->up, p + at, n - at);
+            exchange_put_raw(x, &x->up, p + at, n - at);
             return n;
         case REQUEST_ASKED:
         case REQUEST_AGAIN:
+        case REQUEST_HELD:
         case REQUEST_DONE:
         case REQUEST_LEFT: return at;
         }

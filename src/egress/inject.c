@@ -5,15 +5,16 @@
 #include <string.h>
 
 #include "egress/inject_place.h"
+#include "egress/inject_priv.h"
 #include "egress/inject_sign.h"
 #include "egress/swap.h"
 #include "egress/unpack.h"
 
-#define BIT(id) (UINT32_C(1) << (id))
+#define BIT(id) INJECT_BIT(id)
 #define BODY_FORMS (SWAP_RAW | SWAP_PERCENT | SWAP_JSON)
 
-static void
-wipe_text(struct inject *j)
+void
+inject_wipe_text(struct inject *j)
 {
     if (j->text.p != NULL)
         explicit_bzero(j->text.p, j->text.cap);
@@ -21,8 +22,8 @@ wipe_text(struct inject *j)
     j->text = (struct buf)BUF_INIT(INJECT_TEXT_MAX);
 }
 
-static void
-swap_drop(struct swap **s)
+void
+inject_swap_drop(struct swap **s)
 {
     swap_free(*s);
     *s = NULL;
@@ -35,14 +36,15 @@ forget(struct inject *j)
     if (j->ticket != 0)
         vault_forget(j->vault, j->ticket);
     vault_lease_free(j->lease);
-    swap_drop(&j->up);
-    swap_drop(&j->down);
+    inject_swap_drop(&j->up);
+    inject_swap_drop(&j->down);
     unpack_free(j->unpack);
-    wipe_text(j);
+    inject_ws_free(j);
+    inject_wipe_text(j);
     buf_free(&j->head);
     j->head = (struct buf)BUF_INIT(HTTP1_HEAD_MAX);
     explicit_bzero(j->authorization, sizeof(j->authorization));
-    j->sign = false;
+    j->sign = j->sign_whole = j->hashed = false;
     j->lease = NULL;
     j->unpack = NULL;
     j->ticket = j->seen = j->forbidden = j->concerned = 0;
@@ -80,6 +82,30 @@ inject_refused(const struct inject *j, const char **detail)
 {
     *detail = j->detail;
     return j->refuse;
+}
+
+uint64_t
+inject_deadline(const struct inject *j)
+{
+    return j->ticket != 0 ? j->late_ms : 0;
+}
+
+void
+inject_late(struct inject *j)
+{
+    vault_forget(j->vault, j->ticket);
+    j->ticket = 0;
+    refuse(j, "vault-slow", "the vault has not answered in time", "", false);
+}
+
+/* The vault took no question. */
+static void
+refuse_unasked(struct inject *j, const struct err *why)
+{
+    if (strcmp(why->code, "vault.busy") == 0)
+        refuse(j, "vault-slow", "the vault does not keep up", "", false);
+    else
+        refuse(j, "vault-ended", "the vault does not answer", "", false);
 }
 
 static const char *
@@ -140,6 +166,16 @@ revoked(const struct inject *j, uint32_t mask)
     return mask;
 }
 
+static enum inject_result
+refuse_revoked(struct inject *j, uint32_t mask)
+{
+    size_t n;
+    const struct vault_secret *s = &vault_client_secrets(j->vault, &n)[__builtin_ctz(mask)];
+
+    return s->expired ? refuse(j, "secret-expired", "the secret's time is over", s->name, false)
+                      : refuse(j, "secret-revoked", "the secret was revoked", s->name, false);
+}
+
 /* --- AWS's signature ---------------------------------------------------------------------------------------------- */
 
 static void
@@ -177,7 +213,7 @@ ask_signature(struct inject *j)
     snprintf(host, sizeof(host), j->place.port == (j->place.tls ? 443 : 80) ? "%s" : "%s:%u", j->place.host.name,
              j->place.port);
     if (http1_parse_request(j->head.p, j->head.n, &head) == HTTP1_OK && inject_sign_claim(&head, &sign))
-        why = inject_sign_prepare(&head, str_of(host), token, j->lease != NULL, &sign);
+        why = inject_sign_prepare(&head, str_of(host), token, j->lease != NULL, j->hashed ? j->hash : NULL, &sign);
     if (why != NULL) {
         refuse(j, "secret-sigv4", why, name_of(j, BIT(j->sign_id)), false);
         return false;
@@ -186,9 +222,10 @@ ask_signature(struct inject *j)
                                    .signed_headers = str_of(sign.signed_headers), .canonical = sign.canonical };
     j->place.method = head.method;
     j->place.path = head.path;
+    j->late_ms = *j->now_ms + INJECT_WAIT_MS;
     j->ticket = vault_ask_signature(j->vault, &j->place, j->sign_id, &what, on_signature, j, &err);
     if (j->ticket == 0)
-        refuse(j, "vault-ended", "the vault does not answer", "", false);
+        refuse_unasked(j, &err);
     return j->ticket != 0;
 }
 
@@ -209,6 +246,7 @@ find_signature(struct inject *j, const struct http1_head *head, const struct bin
             j->sign_id = secrets[i].id;
         }
     j->place = *r;
+    j->sign_whole = j->sign && j->can_wait && inject_sign_payload(head) == INJECT_PAYLOAD_HASH;
     return j->sign ? buf_append(&j->head, head->method.p, head->length) : 0;
 }
 
@@ -228,7 +266,7 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
         refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
     else if (lease != NULL)
         j->used |= lease->mask;
-    if (j->refuse == NULL && j->sign && ask_signature(j))
+    if (j->refuse == NULL && j->sign && !j->sign_whole && ask_signature(j))
         return;
     j->owner->ready(j->ctx);
 }
@@ -242,6 +280,7 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     if (j->vault == NULL)
         return INJECT_GO;
     forget(j);
+    j->late_ms = *j->now_ms + INJECT_WAIT_MS;
     j->concerned = vault_client_concerned(j->vault, r->tls, &r->host, r->port);
     if (find_in_head(j, head, &j->seen) < 0)
         return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
@@ -249,7 +288,7 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
         return refuse(j, "secret-wrong-host", "it carries the placeholder of a secret that is not for this host",
                       name_of(j, j->seen & ~j->concerned), true);
     if (revoked(j, j->seen) != 0)
-        return refuse(j, "secret-revoked", "the secret was revoked", name_of(j, revoked(j, j->seen)), false);
+        return refuse_revoked(j, revoked(j, j->seen));
     if (find_signature(j, head, r) < 0)
         return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
     if (!j->sign && (j->seen & ~can_be_leased(j, j->seen)))
@@ -258,57 +297,67 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     if (j->sign)
         j->used |= BIT(j->sign_id);
     want = can_be_leased(j, j->concerned);
-    if (want == 0 && j->sign)
+    if (want == 0 && j->sign && !j->sign_whole)
         return ask_signature(j) ? INJECT_WAIT : INJECT_REFUSE;
     if (want == 0)
         return INJECT_GO;
     j->ticket = vault_ask_lease(j->vault, r, want, on_lease, j, &err);
     if (j->ticket == 0)
-        return refuse(j, "vault-ended", "the vault does not answer", "", false);
-    return INJECT_WAIT;
+        refuse_unasked(j, &err);
+    return j->ticket != 0 ? INJECT_WAIT : INJECT_REFUSE;
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* What bodies are searched for. 0, or -1. */
-static int
-make_up(struct inject *j)
+int
+inject_make_up(struct inject *j, struct swap **out)
 {
     size_t n;
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct swap *up = *out = n > 0 ? swap_new() : NULL;
 
-    j->up = n > 0 ? swap_new() : NULL;
     for (size_t i = 0; i < n; i++) {
         const struct vault_secret *s = &secrets[i];
         const uint8_t *value = j->lease != NULL ? j->lease->value[i] : NULL;
         bool body = (s->binding.places & BINDING_BODY) != 0 && (j->concerned & BIT(i)) != 0;
 
-        if (j->up == NULL)
+        if (up == NULL)
             return -1;
         if (body && value != NULL) {
-            if (swap_add(j->up, s->id, s->placeholder, value, s->n, BODY_FORMS) < 0)
+            if (swap_add(up, s->id, s->placeholder, value, s->n, BODY_FORMS) < 0)
                 return -1;
         } else if (body || (j->concerned & BIT(i)) == 0) {
             j->forbidden |= BIT(i);
-            if (swap_add(j->up, s->id, s->placeholder, s->placeholder, s->n, SWAP_ALL) < 0)
+            if (swap_add(up, s->id, s->placeholder, s->placeholder, s->n, SWAP_ALL) < 0)
                 return -1;
         }
     }
     return 0;
 }
 
-static int
-make_down(struct inject *j)
+int
+inject_make_down(struct inject *j, struct swap **out)
 {
     size_t n;
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct swap *down = *out = swap_new();
 
-    j->down = swap_new();
-    for (size_t i = 0; j->down != NULL && i < n; i++)
+    for (size_t i = 0; down != NULL && i < n; i++)
         if (j->lease->value[i] != NULL &&
-            swap_add(j->down, secrets[i].id, j->lease->value[i], secrets[i].placeholder, secrets[i].n, SWAP_ALL) < 0)
+            swap_add(down, secrets[i].id, j->lease->value[i], secrets[i].placeholder, secrets[i].n, SWAP_ALL) < 0)
             return -1;
-    return j->down == NULL ? -1 : 0;
+    return down == NULL ? -1 : 0;
+}
+
+bool
+inject_forbidden(struct inject *j, uint32_t seen)
+{
+    uint32_t found = seen & j->forbidden;
+
+    if (found != 0)
+        j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
+                       (found & ~j->concerned) != 0);
+    return found != 0;
 }
 
 static int
@@ -336,24 +385,35 @@ ask_plainly(struct exchange_edit *edit)
     edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
 }
 
+/* The exchange passes no other upgrade on. */
 static bool
-leased_for_bodies(const struct inject *j)
+asks_for_websocket(const struct http1_head *head)
 {
-    size_t n;
-    const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+    struct str rest = head->upgrade, protocol;
+    bool found = false;
 
-    for (size_t i = 0; i < n; i++)
-        if (j->lease->value[i] != NULL && (secrets[i].binding.places & BINDING_BODY) != 0)
-            return true;
-    return false;
+    while (http1_list_next(&rest, &protocol))
+        found |= http1_equal(protocol, STR_LIT("websocket"));
+    return found;
 }
 
-static int
-refuse_edit(struct exchange_edit *edit, const char *reason, const char *detail)
+int
+inject_refuse_edit(struct exchange_edit *edit, const char *reason, const char *detail)
 {
     edit->refuse = reason;
     edit->detail = detail;
     return -1;
+}
+
+/* The body is there, as it goes out: now it can be signed for. */
+static int
+sign_whole(struct inject *j, const struct buf *whole, struct exchange_edit *edit)
+{
+    j->hashed = sigv4_hash(whole->n > 0 ? (const char *)whole->p : "", whole->n, j->hash);
+    if (!j->hashed || !ask_signature(j))
+        return inject_refuse_edit(edit, j->refuse != NULL ? j->refuse : "secret-sigv4", j->detail);
+    edit->wait = true;
+    return 0;
 }
 
 static int
@@ -362,12 +422,22 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     struct inject *j = ctx;
     bool body = head->framing == HTTP1_BODY_CHUNKED || head->body_length > 0;
 
-    (void)whole;
     if (j->vault == NULL)
         return 0;
-    if (body && make_up(j) < 0)
-        return refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
+    if (j->sign_whole && whole != NULL && j->authorization[0] == '\0')
+        return sign_whole(j, whole, edit);
+    if (body && whole == NULL && inject_make_up(j, &j->up) < 0)
+        return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
+    if (!body && j->concerned != 0 && asks_for_websocket(head)) {
+        if (inject_ws_prepare(j) < 0)
+            return inject_refuse_edit(edit, "secret-search", "the frames cannot be searched for secrets");
+        edit->drop[edit->n_drop++] = STR_LIT("Sec-WebSocket-Extensions");
+    }
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
+    if (j->sign_whole && whole == NULL) {
+        edit->body = EXCHANGE_BODY_WHOLE;
+        return 0;
+    }
     if (j->sign) {
         edit->drop[edit->n_drop++] = STR_LIT("Authorization");
         edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Authorization"), str_of(j->authorization) };
@@ -376,14 +446,13 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
         return 0;
     /* dialling may have taken longer than the vault allows */
     if (*j->now_ms >= j->lease->expires_ms)
-        return refuse_edit(edit, "secret-late", "the server took longer to reach than the secret was given out for");
-    if (head->upgrade.n > 0 && leased_for_bodies(j))
-        return refuse_edit(edit, "secret-upgrade", "secrets in what follows an upgrade cannot be replaced");
-    if (make_down(j) < 0)
-        return refuse_edit(edit, "secret-search", "the answer could not be searched for secrets");
+        return inject_refuse_edit(edit, "secret-late",
+                                  "the server took longer to reach than the secret was given out for");
+    if (inject_make_down(j, &j->down) < 0)
+        return inject_refuse_edit(edit, "secret-search", "the answer could not be searched for secrets");
     ask_plainly(edit);
     if (place_values(j, head, edit) < 0)
-        return refuse_edit(edit, "secret-place", "more places for secrets than are supported");
+        return inject_refuse_edit(edit, "secret-place", "more places for secrets than are supported");
     vault_lease_free(j->lease);
     j->lease = NULL;
     return 0;
@@ -393,164 +462,17 @@ static int
 request_body(void *ctx, struct str data, bool last, struct buf *out, size_t *used)
 {
     struct inject *j = ctx;
-    uint32_t found;
     int r = swap_feed(j->up, data.p, data.n, last, out);
+    bool forbidden = inject_forbidden(j, swap_seen(j->up));
 
     *used = data.n;
-    found = swap_seen(j->up) & j->forbidden;
-    if (found != 0)
-        j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
-                       (found & ~j->concerned) != 0);
     if (last)
-        swap_drop(&j->up);
-    return r < 0 || found != 0 ? -1 : 0;
-}
-
-/* --- answers ------------------------------------------------------------------------------------------------------ */
-
-/* @text without values: itself, or a copy in j->text. .p is NULL when there is no room. */
-static struct str
-scrub(struct inject *j, struct str text)
-{
-    struct buf out = BUF_INIT(HTTP1_HEAD_MAX);
-    char *copy;
-
-    if (swap_feed(j->down, text.p, text.n, true, &out) < 0)
-        return (struct str){ NULL, 0 };
-    if (swap_seen(j->down) == 0) {
-        buf_free(&out);
-        return text;
-    }
-    copy = j->text.cap - j->text.n >= out.n ? (char *)j->text.p + j->text.n : NULL;
-    if (copy != NULL) {
-        memcpy(copy, out.p, out.n);
-        j->text.n += out.n;
-    }
-    text = (struct str){ copy, out.n };
-    buf_free(&out);
-    return text;
-}
-
-static int
-drop_and_add(struct exchange_edit *edit, const struct http1_head *head, const struct str *values, const bool *changed)
-{
-    bool back[HTTP1_FIELDS_MAX] = { false };
-
-    for (size_t i = 0; i < head->n_fields; i++) {
-        bool known = false;
-        if (!changed[i])
-            continue;
-        for (size_t k = 0; k < edit->n_drop; k++)
-            known |= http1_equal(edit->drop[k], head->fields[i].name);
-        if (!known && edit->n_drop == EXCHANGE_EDITS_MAX)
-            return -1;
-        if (!known)
-            edit->drop[edit->n_drop++] = head->fields[i].name;
-        for (size_t k = 0; k < head->n_fields; k++)
-            back[k] |= http1_equal(head->fields[k].name, head->fields[i].name);
-    }
-    for (size_t i = 0; i < head->n_fields; i++) {
-        if (!back[i] || head->fields[i].hop)
-            continue;
-        if (edit->n_add == EXCHANGE_EDITS_MAX)
-            return -1;
-        edit->add[edit->n_add++] = (struct http1_add){ head->fields[i].name, values[i] };
-    }
-    return 0;
-}
-
-static int
-scrub_head(struct inject *j, const struct http1_head *head, struct exchange_edit *edit)
-{
-    struct str values[HTTP1_FIELDS_MAX];
-    bool changed[HTTP1_FIELDS_MAX] = { false };
-
-    if (scrub(j, head->reason).p != head->reason.p)
-        return -1;
-    for (size_t i = 0; i < head->n_fields; i++) {
-        const struct http1_field *field = &head->fields[i];
-        values[i] = scrub(j, field->value);
-        changed[i] = !field->hop && values[i].p != field->value.p;
-        if (values[i].p == NULL || scrub(j, field->name).p != field->name.p)
-            return -1;
-    }
-    return drop_and_add(edit, head, values, changed);
-}
-
-static enum unpack_kind
-packing(const struct http1_head *head)
-{
-    enum unpack_kind kind = UNPACK_PLAIN;
-    size_t n = 0;
-
-    for (size_t i = 0; i < head->n_fields; i++)
-        if (http1_equal(head->fields[i].name, STR_LIT("Content-Encoding"))) {
-            kind = unpack_kind(head->fields[i].value);
-            n++;
-        }
-    return n > 1 ? UNPACK_UNKNOWN : kind;
-}
-
-static int
-response_head(void *ctx, const struct http1_head *head, struct exchange_edit *edit)
-{
-    struct inject *j = ctx;
-    bool body = head->framing != HTTP1_BODY_NONE && !(head->framing == HTTP1_BODY_LENGTH && head->body_length == 0);
-    enum unpack_kind kind = body ? packing(head) : UNPACK_PLAIN;
-
-    if (j->down == NULL)
-        return 0;
-    wipe_text(j);
-    if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, head, edit) < 0)
-        return refuse_edit(edit, "secret-in-answer", "the answer's head carries a secret where it cannot be replaced");
-    if (head->status == 206)
-        return refuse_edit(edit, "answer-partial", "a part of an answer cannot be searched for secrets");
-    if (kind == UNPACK_UNKNOWN)
-        return refuse_edit(edit, "answer-encoding", "the answer is compressed in a way that cannot be searched");
-    if (kind != UNPACK_PLAIN) {
-        j->unpack = unpack_new(kind);
-        if (j->unpack == NULL || edit->n_drop == EXCHANGE_EDITS_MAX)
-            return refuse_edit(edit, "answer-encoding", "no memory to unpack the answer");
-        edit->drop[edit->n_drop++] = STR_LIT("Content-Encoding");
-    }
-    if (!body) {
-        swap_drop(&j->down);
-        return 0;
-    }
-    edit->body = j->unpack != NULL ? EXCHANGE_BODY_STREAM : EXCHANGE_BODY_SAME;
-    return 0;
-}
-
-static int
-unpack_and_swap(struct inject *j, struct str data, bool last, struct buf *out, size_t *used)
-{
-    struct buf plain = BUF_INIT(4 * UNPACK_STEP);
-    int r = unpack_feed(j->unpack, data.p, data.n, last, &plain, used);
-
-    if (r == 0)
-        r = swap_feed(j->down, plain.p, plain.n, last && *used == data.n, out);
-    buf_free(&plain);
-    return r;
-}
-
-static int
-response_body(void *ctx, struct str data, bool last, struct buf *out, size_t *used)
-{
-    struct inject *j = ctx;
-    int r;
-
-    if (j->unpack != NULL) {
-        r = unpack_and_swap(j, data, last, out, used);
-    } else {
-        *used = data.n;
-        r = swap_feed(j->down, data.p, data.n, last, out);
-    }
-    if (last && *used == data.n)
-        swap_drop(&j->down);
-    return r;
+        inject_swap_drop(&j->up);
+    return r < 0 || forbidden ? -1 : 0;
 }
 
 const struct exchange_filter inject_filter = {
     .request_head = request_head, .request_body = request_body,
-    .response_head = response_head, .response_body = response_body,
+    .response_head = inject_response_head, .response_body = inject_response_body,
+    .raw_up = inject_ws_up, .raw_down = inject_ws_down,
 };

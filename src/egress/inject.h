@@ -6,6 +6,7 @@
  * is compressed all the same.
  *
  * A placeholder in a request to a host that its secret is not bound to is refused: nobody sends one there by accident.
+ * What follows a WebSocket handshake is treated as bodies and answers are, where a secret concerns its host.
  *
  * It is the filter (exchange.h) of one exchange, one request at a time:
  *
@@ -21,6 +22,9 @@
 #include "egress/exchange.h"
 #include "vault/client.h"
 
+#define INJECT_WAIT_MS 15000    /* for the vault's answers to one request */
+
+struct inject_ws;
 struct swap;
 struct unpack;
 
@@ -42,12 +46,17 @@ struct inject {
     uint32_t seen;                          /* ... whose placeholder is in its head */
     uint32_t used;                          /* ids of values that any request of the connection has had */
     uint32_t ticket;                        /* a question to the vault is open */
+    uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
+    struct inject_ws *ws;                   /* frames are looked at; NULL: no WebSocket, or no secret concerned */
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
+    bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */
+    bool sign_whole, hashed;                /* its body has to be known for that; its hash is: */
+    uint8_t hash[32];
     struct binding_request place;           /* where it goes; its strings are in @head */
     struct buf head;                        /* of the request that is to be signed */
     char authorization[VAULT_AUTHORIZATION_MAX + 1];    /* the new one */
@@ -66,6 +75,11 @@ enum inject_result { INJECT_GO, INJECT_WAIT, INJECT_REFUSE };
 enum inject_result inject_request(struct inject *j, const struct http1_head *head, const struct binding_request *r);
 /* Stable word of why not, with text in *@detail; NULL: it may go. After INJECT_REFUSE, or in ready(). */
 const char *inject_refused(const struct inject *j, const char **detail);
+
+/* When the vault's answer is late, on the loop's clock; 0: none is waited for. From then on inject_late() may be
+ * called, once: the request is refused (vault-slow), ready() is not called any more. */
+uint64_t inject_deadline(const struct inject *j);
+void inject_late(struct inject *j);
 
 extern const struct exchange_filter inject_filter;
 

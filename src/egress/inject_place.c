@@ -192,7 +192,7 @@ digit(char c)
 }
 
 static struct str
-percent_decode(struct buf *text, struct str v)
+percent_decode(struct buf *text, struct str v, bool plus)
 {
     char *out = room(text, v.n);
     size_t n = 0;
@@ -204,7 +204,7 @@ percent_decode(struct buf *text, struct str v)
         if (coded)
             out[n++] = (char)((unsigned)digit(v.p[i + 1]) << 4 | (unsigned)digit(v.p[i + 2]));
         else
-            out[n++] = v.p[i];
+            out[n++] = plus && v.p[i] == '+' ? ' ' : v.p[i];
         i += coded ? 2 : 0;
     }
     return (struct str){ out, n };
@@ -238,14 +238,19 @@ percent_encode(struct buf *text, struct str v)
 static struct str
 parameter(struct buf *text, struct str value, const struct inject_pair *pair)
 {
-    struct str plain = percent_decode(text, value), changed;
+    bool blanks = memchr(pair->placeholder, ' ', pair->n) != NULL;     /* which forms write as "+" */
 
-    if (plain.p == NULL)
-        return plain;
-    changed = replace(text, plain, pair);
-    if (changed.p == NULL)
-        return changed;
-    return changed.p == plain.p ? value : percent_encode(text, changed);
+    for (int plus = 0; plus <= blanks; plus++) {
+        struct str plain = percent_decode(text, value, plus == 1), changed;
+        if (plain.p == NULL)
+            return plain;
+        changed = replace(text, plain, pair);
+        if (changed.p == NULL)
+            return changed;
+        if (changed.p != plain.p)
+            return percent_encode(text, changed);
+    }
+    return value;
 }
 
 /* @query (with its "?") where the parameter of @pair's binding has its value. */

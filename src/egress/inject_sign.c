@@ -55,40 +55,60 @@ copy_names(const struct str list, bool plainly, char *out, size_t size)
     return n > 0;
 }
 
-/* The hash of the body as the client says it, or of no body. */
-static const char *
-payload_of(const struct http1_head *head, char empty[SIGV4_HEX + 1], struct str *out)
+enum inject_payload
+inject_sign_payload(const struct http1_head *head)
 {
     const struct http1_field *said = field_of(head, STR_LIT("x-amz-content-sha256"));
-    uint8_t hash[SIGV4_HASH];
 
-    if (said != NULL) {
-        *out = said->value;
-        return str_starts(said->value, STR_LIT("STREAMING-")) ? "a body that is signed in pieces" : NULL;
+    if (said == NULL)
+        return head->framing == HTTP1_BODY_CHUNKED || head->body_length > 0 ? INJECT_PAYLOAD_HASH : INJECT_PAYLOAD_SAID;
+    return str_starts(said->value, STR_LIT("STREAMING-")) &&
+                   !str_eq_c(said->value, "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+               ? INJECT_PAYLOAD_PIECES : INJECT_PAYLOAD_SAID;
+}
+
+/* The hash of the body as the client says it, or of what there is. */
+static const char *
+payload_of(const struct http1_head *head, const uint8_t *body, char hex[SIGV4_HEX + 1], struct str *out)
+{
+    const struct http1_field *said = field_of(head, STR_LIT("x-amz-content-sha256"));
+    uint8_t empty[SIGV4_HASH];
+
+    *out = str_of(hex);
+    switch (inject_sign_payload(head)) {
+    case INJECT_PAYLOAD_PIECES: return "its body is signed in pieces (STREAMING-AWS4-...)";
+    case INJECT_PAYLOAD_HASH:
+        if (body == NULL)
+            return "the request has a body and no x-amz-content-sha256";
+        sigv4_hex(body, hex);
+        break;
+    case INJECT_PAYLOAD_SAID:
+        if (said == NULL && !sigv4_hash("", 0, empty))
+            return "no hash";
+        if (said == NULL)
+            sigv4_hex(empty, hex);
+        else
+            *out = said->value;
+        break;
     }
-    if (head->framing == HTTP1_BODY_CHUNKED || head->body_length > 0)
-        return "the request has a body and no x-amz-content-sha256";
-    if (!sigv4_hash("", 0, hash))
-        return "no hash";
-    sigv4_hex(hash, empty);
-    *out = str_of(empty);
+    out->n = said != NULL ? out->n : SIGV4_HEX;
     return NULL;
 }
 
 const char *
 inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
-                    struct inject_sign *out)
+                    const uint8_t *body, struct inject_sign *out)
 {
     struct sigv4_header headers[HTTP1_FIELDS_MAX];
     cleanup_buf struct buf text = BUF_INIT(CANONICAL_MAX);
     const struct http1_field *date = field_of(head, STR_LIT("x-amz-date"));
-    char empty[SIGV4_HEX + 1];
+    char hash[SIGV4_HEX + 1] = "";
     struct sigv4_request r = { .method = head->method, .target = head->target, .headers = headers };
     const char *why;
 
     if (date == NULL || head->form != HTTP1_ORIGIN)
         return "no x-amz-date";
-    why = payload_of(head, empty, &r.payload);
+    why = payload_of(head, body, hash, &r.payload);
     if (why != NULL)
         return why;
     if (!copy_names(out->claim.signed_headers, plainly, out->signed_headers, sizeof(out->signed_headers)))

@@ -16,13 +16,22 @@ struct inject_sign {
     char signed_headers[1024];
 };
 
+/* How a request says what its body is. */
+enum inject_payload {
+    INJECT_PAYLOAD_SAID,    /* x-amz-content-sha256: a hash, or a word (UNSIGNED-PAYLOAD and with -TRAILER) that stands
+                             * for bodies that are not signed; no body at all */
+    INJECT_PAYLOAD_HASH,    /* by a hash in the signature alone: the whole body has to be known first */
+    INJECT_PAYLOAD_PIECES,  /* each piece is signed, with the signature of the piece before: not made anew */
+};
+enum inject_payload inject_sign_payload(const struct http1_head *head);
+
 /* Whether @head has an Authorization of that kind; @out->claim says what is in it. */
 bool inject_sign_claim(const struct http1_head *head, struct inject_sign *out);
 
 /* The rest of @out. @host: the Host field as it is sent. @token, when it has bytes, is what x-amz-security-token is
- * sent with. @plainly: fields that ask for compressed or partial answers are not sent. NULL, or why it cannot be
- * signed. */
+ * sent with. @plainly: fields that ask for compressed or partial answers are not sent. @body: the SHA-256 of the body,
+ * for INJECT_PAYLOAD_HASH; else NULL. NULL, or why it cannot be signed. */
 const char *inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
-                                struct inject_sign *out);
+                                const uint8_t *body, struct inject_sign *out);
 
 #endif

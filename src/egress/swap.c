@@ -59,13 +59,15 @@ is_unreserved(uint8_t c)
 }
 
 static size_t
-percent(const uint8_t *p, size_t n, const char *digits, uint8_t *out)
+percent(const uint8_t *p, size_t n, const char *digits, bool plus, uint8_t *out)
 {
     size_t o = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (is_unreserved(p[i])) {
             out[o++] = p[i];
+        } else if (plus && p[i] == ' ') {
+            out[o++] = '+';
         } else {
             out[o++] = '%';
             out[o++] = (uint8_t)digits[p[i] >> 4];
@@ -81,9 +83,10 @@ json(const uint8_t *p, size_t n, bool slash, uint8_t *out)
     size_t o = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (p[i] == '"' || p[i] == '\\' || (slash && p[i] == '/'))
+        bool line = p[i] == '\n' || p[i] == '\r' || p[i] == '\t';
+        if (line || p[i] == '"' || p[i] == '\\' || (slash && p[i] == '/'))
             out[o++] = '\\';
-        out[o++] = p[i];
+        out[o++] = !line ? p[i] : p[i] == '\n' ? 'n' : p[i] == '\r' ? 'r' : 't';
     }
     return o;
 }
@@ -144,9 +147,9 @@ add_forms(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, s
 
     if (forms & SWAP_RAW)
         bad |= add_pattern(s, id, from, to, n, n);
-    for (size_t i = 0; (forms & SWAP_PERCENT) && i < 2; i++) {
-        size_t a = percent(from, n, digits[i], r->from);
-        bad |= add_pattern(s, id, r->from, r->to, a, percent(to, n, digits[i], r->to));
+    for (size_t i = 0; (forms & SWAP_PERCENT) && i < 4; i++) {
+        size_t a = percent(from, n, digits[i % 2], i >= 2, r->from);
+        bad |= add_pattern(s, id, r->from, r->to, a, percent(to, n, digits[i % 2], i >= 2, r->to));
     }
     for (size_t i = 0; (forms & SWAP_JSON) && i < 2; i++) {
         size_t a = json(from, n, i == 1, r->from);

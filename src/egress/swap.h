@@ -23,8 +23,10 @@
 /* How a string may be written in what passes. */
 enum swap_form {
     SWAP_RAW     = 1 << 0,
-    SWAP_PERCENT = 1 << 1,  /* every byte but RFC 3986's unreserved ones as %XX, in either case of the digits */
-    SWAP_JSON    = 1 << 2,  /* with the backslashes of a JSON string, "/" escaped and not */
+    SWAP_PERCENT = 1 << 1,  /* every byte but RFC 3986's unreserved ones as %XX, in either case of the digits; blanks
+                             * also as "+" */
+    SWAP_JSON    = 1 << 2,  /* with the backslashes of a JSON string, "/" escaped and not; line ends and tabs as \n,
+                             * \r, \t */
     SWAP_BASE64  = 1 << 3,  /* within base64 of something longer, at any offset, both alphabets: the characters that it
                              * alone decides (all but two at either end); needs 12 bytes to be told from chance */
 };

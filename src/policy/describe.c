@@ -145,6 +145,18 @@ secrets(struct describer *d, const struct policy *p)
 }
 
 static void
+secret_files(struct describer *d, const struct policy *p)
+{
+    if (p->n_secret_files == 0)
+        emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
+    for (size_t i = 0; i < p->n_secret_files; i++) {
+        const struct policy_secret_file *f = &p->secret_files[i];
+        emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_ENTRY, .text = f->path, .written = f->path,
+                                      .literal = true, .from = &f->from });
+    }
+}
+
+static void
 scalars(struct describer *d, const struct policy *p)
 {
     static const char *const workspaces[] = {
@@ -217,6 +229,7 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     list(&d, "credentials", &p->credentials);
     env(&d, p);
     secrets(&d, p);
+    secret_files(&d, p);
     list(&d, "env-deny", &p->env_deny);
     truth(&d, "env-inherit", &p->env_inherit);
     truth(&d, "allow-nested-user-namespaces", &p->nested_userns);

@@ -32,6 +32,7 @@ const struct policy_flag policy_flags[] = {
     { "--preset", "ci", "open the hosts that a CI server's own variables name" },
     { "--extra-ca", "FILE", "certificates to trust beside the host's" },
     { "--secret", "NAME[=BINDING]", "let it use a secret without seeing it (man cloche-secret)" },
+    { "--secret-file", "PATH=NAME|PATH=@FILE", "a secret's placeholder in a file, or FILE with ${NAME} in it" },
     { "--ask", NULL, "ask about hosts that no rule names (cloche approvals) instead of refusing them" },
     { "--ask-timeout", "TIME", "how long to wait for the answer; 60s by default, then it is no" },
     { "--allow-unix-socket", "PATH", "unix socket that may be connected to" },
@@ -67,7 +68,7 @@ static const struct { const char *name; flag_setter *set; } scalars[] = {
     { "--view", set_view },           { "--workdir", set_workdir }, { "--workspace", set_workspace },
     { "--bind", set_bind },           { "--user", set_user },       { "--hostname", set_hostname },
     { "--network", set_network },     { "--preset", set_preset },   { "--secret", set_secret },
-    { "--ask-timeout", set_ask_timeout },
+    { "--ask-timeout", set_ask_timeout }, { "--secret-file", set_secret_file },
 };
 
 static const struct { const char *name; size_t offset; enum entry_kind kind; } lists[] = {

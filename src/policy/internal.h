@@ -88,6 +88,13 @@ int set_secret(struct policy *p, struct str text, const struct where *w, struct 
 int set_secret_parts(struct policy *p, struct str name, struct str binding, struct str env, const struct where *w,
                      struct err *err);
 
+/* "PATH=NAME" or "PATH=@FILE". */
+int set_secret_file(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* @from_file empty: @text is the file's text. */
+int set_secret_file_parts(struct policy *p, struct str path, struct str text, struct str from_file,
+                          const struct where *w, struct err *err);
+int check_secret_files(const struct policy *p, struct err *err);
+
 enum entry_kind {
     ENTRY_PATH,         /* glob: absolute, `~` and relative paths resolved */
     ENTRY_LITERAL,      /* the same, no character is special */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 #define POLICY_FILE_MAX   (1024 * 1024)     /* bytes of a settings file; larger is refused */
 #define POLICY_LIST_MAX   4096              /* entries of any one list */
@@ -107,6 +108,14 @@ struct policy_secret {
     struct origin from;
 };
 
+/* A file inside that holds placeholders, in memory, for this run only (docs/secrets.md). */
+struct policy_secret_file {
+    char *path;         /* inside, absolute */
+    char *text;         /* as policy/secret_text.h reads it; NULL: it is in @template */
+    char *template;     /* absolute host path; NULL: @text */
+    struct origin from;
+};
+
 struct policy_u64 {
     uint64_t v;         /* 0 means "no limit" for limits */
     struct origin from;
@@ -187,6 +196,10 @@ struct policy {
                                              * cloche-egress where it opens TLS, and by programs inside */
     struct policy_secret *secrets;
     size_t n_secrets;
+    struct policy_secret_file *secret_files;
+    size_t n_secret_files;
+    const struct str *run_files;            /* what @secret_files hold in this run, one for each; NULL: nothing yet. Set
+                                             * after validation by who starts the vault; borrowed */
     const char *run_ca;                     /* the certificate (PEM) of the CA that TLS is opened with in this run;
                                              * NULL: none is. Set after validation by who starts the vault; borrowed */
 

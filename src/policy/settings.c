@@ -198,6 +198,51 @@ apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rul
 }
 
 static int
+apply_secret_file_map(struct loader *l, const struct node *v)
+{
+    static const char *const keys[] = { "path", "text", "template" };
+    struct str parts[3] = { { NULL, 0 } };
+    struct where w = schema_where(l, v);
+    size_t known = 0;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const struct node *part = node_member(v, keys[i]);
+        if (part == NULL)
+            continue;
+        if (schema_expect(l, part, NODE_STRING) < 0)
+            return -1;
+        parts[i] = part->text;
+        known++;
+    }
+    if (parts[0].n == 0 || known != v->n || known != 2 || parts[1].n + parts[2].n == 0)
+        return schema_fail(l, v, "policy.secret-file.syntax",
+                           "a file with placeholders has the keys path and either text or template");
+    return set_secret_file_parts(l->p, parts[0], parts[1], parts[2], &w, l->err);
+}
+
+static int
+apply_secret_files(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    size_t i = 0;
+
+    (void)rule;
+    if (schema_expect(l, v, NODE_LIST) < 0)
+        return -1;
+    for (const struct node *item = v->first; item != NULL; item = item->next) {
+        size_t mark = schema_enter_index(l, i++);
+        struct where w = schema_where(l, item);
+        if (item->type == NODE_MAP) {
+            if (apply_secret_file_map(l, item) < 0)
+                return -1;
+        } else if (schema_expect(l, item, NODE_STRING) < 0 || set_secret_file(l->p, item->text, &w, l->err) < 0) {
+            return -1;
+        }
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+static int
 apply_env(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     (void)rule;
@@ -451,6 +496,7 @@ static const struct key_rule top_rules[] = {
     { "limits", "limits", apply_map, limits_rules, 0, 0 },
     { "env", "env", apply_env, NULL, 0, 0 },
     { "secrets", "secrets", apply_secrets, NULL, 0, 0 },
+    { "secret-files", "secret-files", apply_secret_files, NULL, 0, 0 },
     { "user", "user", apply_text, SETTER(set_user), 0, 0 },
     { "hostname", "hostname", apply_text, SETTER(set_hostname), 0, 0 },
     { "read-only-root", "read-only-root", apply_bool, NULL, OFFSET(read_only_root), 0 },

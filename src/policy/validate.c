@@ -353,7 +353,7 @@ policy_validate(struct policy *p, struct err *err)
 {
     if (check_off(p, err) < 0 || check_light(p, err) < 0 || check_max(p, err) < 0 || check_host_view(p, err) < 0 ||
         check_network(p, err) < 0 || check_workspace(p, err) < 0 || check_binds(p, err) < 0 ||
-        check_writes(p, err) < 0 || settle(p, err) < 0)
+        check_secret_files(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);
 }

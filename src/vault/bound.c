@@ -120,7 +120,8 @@ add_part(struct bound_set *set, const struct store_meta *meta, const struct part
 
     if (set->n == VAULT_SECRETS_MAX)
         return err_set(err, ERR_LIMIT, "vault.too-many", "a run has up to %d secrets", VAULT_SECRETS_MAX);
-    if (placeholder_fit(part->p, part->n, err) < 0)
+    if (placeholder_fit(part->p, part->n, err) < 0 ||
+        placeholder_fit_places(part->p, part->n, &meta->binding, err) < 0)
         return err_wrap(err, "%s", meta->name);
     *b = (struct bound){ .role = part->role, .expires = meta->expires, .binding = meta->binding };
     memcpy(b->name, meta->name, sizeof(b->name));
@@ -180,7 +181,7 @@ bound_add(struct bound_set *set, const struct store *store, const char *name, co
 static bool
 is_over(const struct bound *b, uint64_t now)
 {
-    return b->expires != 0 && b->expires <= now;
+    return b->over || (b->expires != 0 && b->expires <= now);
 }
 
 uint32_t
@@ -282,6 +283,36 @@ bound_revoke(struct bound_set *set, struct str id)
         mask |= UINT32_C(1) << i;
     }
     return mask;
+}
+
+uint32_t
+bound_expire(struct bound_set *set, uint64_t now)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < set->n; i++) {
+        struct bound *b = &set->v[i];
+        if (b->revoked || b->over || !is_over(b, now))
+            continue;
+        b->over = true;
+        secret_free(&b->value);
+        mask |= UINT32_C(1) << i;
+    }
+    return mask;
+}
+
+uint64_t
+bound_next_expiry(const struct bound_set *set, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < set->n; i++) {
+        const struct bound *b = &set->v[i];
+        uint64_t left = b->expires > now ? b->expires - now : 0;
+        if (b->expires != 0 && !b->revoked && !b->over && left < next)
+            next = left;
+    }
+    return next;
 }
 
 void

@@ -21,9 +21,10 @@ struct bound {
     char env[BINDING_WORD_MAX + 1];             /* "" none */
     uint8_t placeholder[VAULT_VALUE_MAX];
     size_t placeholder_n;
-    struct secret value;                        /* as long; empty once revoked */
+    struct secret value;                        /* as long; empty once revoked or over */
     uint64_t expires;                           /* seconds since 1970; 0 never */
     bool revoked;
+    bool over;                                  /* its time was up: wiped, whatever the clock says later */
     struct binding binding;
 };
 
@@ -49,6 +50,10 @@ int bound_sign(const struct bound_set *set, const struct binding_request *reques
 
 /* The value behind @id (a text) is no more: wiped. Which entries, as a mask. */
 uint32_t bound_revoke(struct bound_set *set, struct str id);
+/* Likewise those whose time is up at @now. */
+uint32_t bound_expire(struct bound_set *set, uint64_t now);
+/* Seconds until the next one's time is up; 0: now, UINT64_MAX: never. */
+uint64_t bound_next_expiry(const struct bound_set *set, uint64_t now);
 void bound_free(struct bound_set *set);
 
 #endif

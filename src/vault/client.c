@@ -219,7 +219,7 @@ on_announce(void *ctx, const struct frame *f)
     struct vault_client *c = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct vault_secret *s = &c->secrets[c->n_secrets < VAULT_SECRETS_MAX ? c->n_secrets : 0];
-    uint8_t id = wire_u8(&in), role = wire_u8(&in), revoked = wire_u8(&in);
+    uint8_t id = wire_u8(&in), role = wire_u8(&in), state = wire_u8(&in);
     const uint8_t *name, *placeholder, *text;
     size_t name_n, n, text_n;
 
@@ -227,12 +227,13 @@ on_announce(void *ctx, const struct frame *f)
     placeholder = vault_get_bytes(&in, VAULT_VALUE_MAX, &n);
     text = vault_get_bytes(&in, BINDING_TEXT_MAX, &text_n);
     if (!wire_done(&in) || c->n_secrets == VAULT_SECRETS_MAX || id != c->n_secrets || role > VAULT_ROLE_AWS_TOKEN ||
-        revoked > 1 || n < VAULT_VALUE_MIN || memchr(name, '\0', name_n) != NULL ||
+        state > VAULT_STATE_EXPIRED || n < VAULT_VALUE_MIN || memchr(name, '\0', name_n) != NULL ||
         binding_parse((struct str){ (const char *)text, text_n }, &s->binding, NULL) < 0)
         return -1;
     s->id = id;
     s->role = (enum vault_role)role;
-    s->revoked = revoked == 1;
+    s->revoked = state != VAULT_STATE_USABLE;
+    s->expired = state == VAULT_STATE_EXPIRED;
     memcpy(s->name, name, name_n);
     s->name[name_n] = '\0';
     memcpy(s->placeholder, placeholder, n);
@@ -375,8 +376,10 @@ on_revoked(void *ctx, const struct frame *f)
     if (!wire_done(&in) || (c->n_secrets < 32 && mask >> c->n_secrets != 0))
         return -1;
     for (size_t i = 0; i < c->n_secrets; i++)
-        if (mask >> i & 1)
+        if (mask >> i & 1) {
             c->secrets[i].revoked = true;
+            c->secrets[i].expired = f->type == VAULT_EXPIRED;
+        }
     if (c->events.revoked != NULL)
         c->events.revoked(c->events.ctx, mask);
     return 0;
@@ -393,6 +396,7 @@ static const struct msg_rule rules[] = {
     { VAULT_SIGNED,    false, 0, ST_OPEN,                   9,   VAULT_AUTHORIZATION_MAX + 16,   on_signed },
     { VAULT_REFUSED,   false, 0, ST_OPEN,                   14,  ERR_MSG_MAX + 128,              on_refused },
     { VAULT_REVOKED,   false, 0, ST_OPEN,                   4,   4,                              on_revoked },
+    { VAULT_EXPIRED,   false, 0, ST_OPEN,                   4,   4,                              on_revoked },
 };
 
 /* One message. 1, 0 when none is there, -1 with @err. */

@@ -42,7 +42,8 @@ struct vault_secret {
     uint8_t placeholder[VAULT_VALUE_MAX];
     size_t n;                           /* bytes of placeholder, and of the value */
     struct binding binding;
-    bool revoked;
+    bool revoked;                       /* ... or its time is up: */
+    bool expired;
 };
 
 struct vault_lease {
@@ -73,9 +74,9 @@ typedef void vault_signature_fn(void *ctx, const char *authorization, const stru
 
 struct vault_client_events {
     void *ctx;
-    /* Those secrets are no longer: @mask is of ids. Leases that hold one are to be dropped and connections that used
-     * one closed, now. vault_client_secrets() has @revoked set already. May be called from vault_client_ready()
-     * only. */
+    /* Those secrets are no longer, revoked or expired: @mask is of ids. Leases that hold one are to be dropped and
+     * connections that used one closed, now. vault_client_secrets() has @revoked set already. May be called from
+     * vault_client_ready() only. */
     void (*revoked)(void *ctx, uint32_t mask);
 };
 

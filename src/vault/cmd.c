@@ -15,11 +15,11 @@ static const struct verb {
     const char *flags;          /* which of them it takes, by letter */
     const char *usage, *help;
 } verbs[] = {
-    { "set", cmd_set, OPERAND_NAME, "bBeExfc", "NAME", "keep a value, or replace it" },
+    { "set", cmd_set, OPERAND_NAME, "bBeExfck", "NAME", "keep a value, or replace it" },
     { "ls", cmd_ls, OPERAND_NONE, "j", "", "names and bindings; never values" },
     { "rm", cmd_rm, OPERAND_NAME, "", "NAME", "take a secret away; running sandboxes lose it" },
-    { "import", cmd_import, OPERAND_WORD, "b", "FILE|-", "keep every NAME=VALUE line of a file" },
-    { "rotate", cmd_rotate, OPERAND_NAME, "Exfcr", "NAME", "give a secret a new value" },
+    { "import", cmd_import, OPERAND_WORD, "bk", "FILE|-", "keep every NAME=VALUE line of a file" },
+    { "rotate", cmd_rotate, OPERAND_NAME, "Exfck", "NAME", "a new value; running sandboxes lose the one before" },
     { "revoke", cmd_revoke, OPERAND_NAME, "", "NAME", "end a secret's use, in running sandboxes too" },
     { "ca", cmd_ca, OPERAND_MAYBE, "", "[export|rotate]", "the CA that sandboxes are shown" },
 };
@@ -46,7 +46,7 @@ static const struct flag {
     { "--from-env", "VARIABLE", 'x', "take the value from this variable", NULL },
     { "--from-file", "FILE", 'f', "take the value from this file", NULL },
     { "--from-command", NULL, 'c', "take the value from the output of what follows \"--\"", NULL },
-    { "--revoke", NULL, 'r', "running sandboxes lose the value before", NULL },
+    { "--keep", NULL, 'k', "running sandboxes go on with the value that is replaced", NULL },
     { "--json", NULL, 'j', "one JSON object", NULL },
 };
 #define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
@@ -117,7 +117,7 @@ apply(struct cmd_options *o, const struct flag *f, const char *value, struct err
     case 'E': o->expires = value; break;
     case 'x': o->from_env = value; break;
     case 'f': o->from_file = value; break;
-    case 'r': o->revoke = true; break;
+    case 'k': o->keep = true; break;
     case 'j': o->json = true; break;
     default: break;
     }

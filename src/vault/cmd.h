@@ -19,7 +19,7 @@ struct cmd_options {
     const char *expires;                    /* --expires */
     const char *from_env, *from_file;
     char **command;                         /* --from-command: what follows "--"; NULL none */
-    bool json, revoke, help;
+    bool json, keep, help;
 };
 
 /* Read a value to where it cannot be swapped out or dumped: from where @o says, from the terminal without echo, or from

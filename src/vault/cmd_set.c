@@ -111,7 +111,9 @@ static int
 check_value(const struct store_meta *meta, const struct secret *value, struct err *err)
 {
     if (!meta->bound || (meta->binding.places & BINDING_SIGV4) == 0)
-        return placeholder_fit(value->p, value->n, err);
+        return placeholder_fit(value->p, value->n, err) < 0 ||
+                       (meta->bound && placeholder_fit_places(value->p, value->n, &meta->binding, err) < 0)
+                   ? -1 : 0;
     if (memchr(value->p, ':', value->n) != NULL)
         return 0;
     err_set(err, ERR_POLICY, "vault.value", "an AWS credential is ID:KEY or ID:KEY:TOKEN");
@@ -150,7 +152,7 @@ keep(const struct cmd_options *o, const char *name, const struct secret *value, 
     if (bind_by_flags(o, m, err) == 0 && set_expiry(o, m, err) == 0 && check_value(m, value, err) == 0 &&
         store_new_id(m->id, err) == 0)
         r = store_put(&s, m, value, err);
-    if (r == 0 && o->revoke && old_id[0] != '\0')
+    if (r == 0 && !o->keep && old_id[0] != '\0')
         r = store_revoke(&s, old_id, err);
     if (r == 0 && !m->bound)
         printf("%s is kept; it is bound to no host yet: `--secret %s=BINDING`, or set it again with --host\n", name,
@@ -184,10 +186,10 @@ cmd_rotate(struct cmd_options *o, struct err *err)
 
 /* --- import ------------------------------------------------------------------------------------------------------- */
 
-/* NAME=VALUE, as .env files have it: "export " in front, quotes around the value, "#" begins a comment line. False when
- * it is none. */
+/* NAME=VALUE, as .env files have it: "export " in front, quotes around the value (*@quote says which), "#" begins a
+ * comment line. False when it is none. */
 static bool
-split_line(struct str line, struct str *name, struct str *value)
+split_line(struct str line, struct str *name, struct str *value, char *quote)
 {
     const char *equals;
 
@@ -200,9 +202,51 @@ split_line(struct str line, struct str *name, struct str *value)
         return false;
     *name = (struct str){ line.p, (size_t)(equals - line.p) };
     *value = (struct str){ equals + 1, line.n - name->n - 1 };
-    if (value->n >= 2 && (value->p[0] == '"' || value->p[0] == '\'') && value->p[value->n - 1] == value->p[0])
+    *quote = '\0';
+    if (value->n >= 2 && (value->p[0] == '"' || value->p[0] == '\'') && value->p[value->n - 1] == value->p[0]) {
+        *quote = value->p[0];
         *value = (struct str){ value->p + 1, value->n - 2 };
+    }
     return store_name_valid(*name);
+}
+
+/* How long the entry at the beginning of @rest is: a line, or more when a quote that its value begins with is closed at
+ * the end of a later one. */
+static size_t
+entry_length(struct str rest)
+{
+    const char *end = memchr(rest.p, '\n', rest.n), *equals;
+    size_t line = end != NULL ? (size_t)(end - rest.p) : rest.n, at;
+    char quote;
+
+    for (at = 0; at < line && (rest.p[at] == ' ' || rest.p[at] == '\t'); at++)
+        ;
+    equals = at < line && rest.p[at] != '#' ? memchr(rest.p, '=', line) : NULL;
+    at = equals != NULL ? (size_t)(equals - rest.p) + 1 : line;
+    if (at >= line || (rest.p[at] != '"' && rest.p[at] != '\''))
+        return line;
+    quote = rest.p[at];
+    for (size_t i = at + 1; i < rest.n; i++) {
+        size_t next = i + 1 < rest.n && rest.p[i + 1] == '\r' ? i + 2 : i + 1;
+        if (rest.p[i] == quote && (next == rest.n || rest.p[next] == '\n'))
+            return next;
+    }
+    return line;
+}
+
+/* In double quotes "\n" is the end of a line. */
+static void
+unescape_lines(struct secret *value)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < value->n; i++) {
+        bool escape = value->p[i] == '\\' && i + 1 < value->n && value->p[i + 1] == 'n';
+        value->p[n++] = escape ? '\n' : value->p[i];
+        i += escape;
+    }
+    explicit_bzero(value->p + n, value->n - n);
+    value->n = n;
 }
 
 static const struct binding_builtin *
@@ -218,11 +262,12 @@ static int
 import_line(const struct cmd_options *o, struct str line, size_t number, struct err *err)
 {
     cleanup_secret struct secret copy = { NULL, 0 };
-    struct cmd_options own = { .builtin = o->builtin, .lines = BUF_INIT(0) };
+    struct cmd_options own = { .builtin = o->builtin, .lines = BUF_INIT(0), .keep = o->keep };
     char name_text[VAULT_NAME_MAX + 1], old_id[33];
     struct str name, value;
+    char quote;
 
-    if (!split_line(line, &name, &value))
+    if (!split_line(line, &name, &value, &quote))
         return err_set(err, ERR_USAGE, "vault.import", "line %zu is not NAME=VALUE", number);
     memcpy(name_text, name.p, name.n);
     name_text[name.n] = '\0';
@@ -233,7 +278,11 @@ import_line(const struct cmd_options *o, struct str line, size_t number, struct 
     if (own.builtin == NULL && builtin_of_variable(name_text) != NULL)
         own.builtin = builtin_of_variable(name_text)->name;
     own.env = store_env_valid(name) ? name_text : NULL;
-    if (secret_copy(&copy, value.p, value.n, err) < 0 || keep(&own, name_text, &copy, true, old_id, err) < 0)
+    if (secret_copy(&copy, value.p, value.n, err) < 0)
+        return -1;
+    if (quote == '"')
+        unescape_lines(&copy);
+    if (keep(&own, name_text, &copy, true, old_id, err) < 0)
         return err_wrap(err, "line %zu", number);
     return 0;
 }
@@ -252,9 +301,10 @@ cmd_import(struct cmd_options *o, struct err *err)
         value_read_fd(file >= 0 ? file : STDIN_FILENO, IMPORT_MAX, o->name, &text, err) < 0)
         return -1;
     for (rest = (struct str){ (const char *)text.p, text.n }; rest.n > 0;) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct str line = { rest.p, end != NULL ? (size_t)(end - rest.p) : rest.n };
-        size_t blank = 0;
+        struct str line = { rest.p, entry_length(rest) };
+        size_t blank = 0, first = number + 1;
+        for (size_t i = 0; i < line.n; i++)
+            number += line.p[i] == '\n';
         number++;
         rest = (struct str){ rest.p + line.n, rest.n - line.n };
         if (rest.n > 0)
@@ -262,7 +312,7 @@ cmd_import(struct cmd_options *o, struct err *err)
         while (blank < line.n && (line.p[blank] == ' ' || line.p[blank] == '\t' || line.p[blank] == '\r'))
             blank++;
         line = (struct str){ line.p + blank, line.n - blank };
-        if (line.n > 0 && line.p[0] != '#' && import_line(o, line, number, err) < 0)
+        if (line.n > 0 && line.p[0] != '#' && import_line(o, line, first, err) < 0)
             return -1;
     }
     return 0;

@@ -15,6 +15,7 @@ static const char *const prefixes[] = {
 static bool is_upper(uint8_t c) { return c >= 'A' && c <= 'Z'; }
 static bool is_lower(uint8_t c) { return c >= 'a' && c <= 'z'; }
 static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+static bool is_alnum(uint8_t c) { return is_upper(c) || is_lower(c) || is_digit(c); }
 static bool is_hex(uint8_t c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 size_t
@@ -30,22 +31,30 @@ placeholder_prefix(const uint8_t *value, size_t n)
     return best;
 }
 
+static bool
+is_line_form(const uint8_t *value, size_t n, size_t i)
+{
+    return value[i] == '\n' || value[i] == '\t' || (value[i] == '\r' && i + 1 < n && value[i + 1] == '\n');
+}
+
 int
 placeholder_fit(const uint8_t *value, size_t n, struct err *err)
 {
+    bool kept[VAULT_VALUE_MAX];
     size_t fresh = 0;
 
     if (n < VAULT_VALUE_MIN || n > VAULT_VALUE_MAX)
         return err_set(err, ERR_POLICY, "vault.value", "a secret has %d to %d bytes, this one has %zu", VAULT_VALUE_MIN,
                        VAULT_VALUE_MAX, n);
     for (size_t i = 0; i < n; i++)
-        if (value[i] < ' ' || value[i] > '~') {
-            err_set(err, ERR_POLICY, "vault.value", "byte %zu of the secret is not printable ASCII", i + 1);
-            return err_hint(err, "secrets go into requests as text on one line; encode it (base64) if its service "
-                            "takes that");
+        if ((value[i] < ' ' || value[i] > '~') && !is_line_form(value, n, i)) {
+            err_set(err, ERR_POLICY, "vault.value",
+                    "byte %zu of the secret is neither printable ASCII nor a line's end", i + 1);
+            return err_hint(err, "secrets go into requests as text; encode it (base64) if its service takes that");
         }
-    for (size_t i = placeholder_prefix(value, n); i < n; i++)
-        fresh += is_upper(value[i]) || is_lower(value[i]) || is_digit(value[i]);
+    placeholder_kept(value, n, kept);
+    for (size_t i = 0; i < n; i++)
+        fresh += !kept[i] && is_alnum(value[i]);
     if (fresh < PLACEHOLDER_FRESH_MIN) {
         err_set(err, ERR_POLICY, "vault.value", "the secret has only %zu letters and digits that could be replaced",
                 fresh);
@@ -53,6 +62,21 @@ placeholder_fit(const uint8_t *value, size_t n, struct err *err)
                         PLACEHOLDER_FRESH_MIN);
     }
     return 0;
+}
+
+int
+placeholder_fit_places(const uint8_t *value, size_t n, const struct binding *b, struct err *err)
+{
+    const unsigned heads = BINDING_BEARER | BINDING_BASIC | BINDING_HEADER | BINDING_COOKIE | BINDING_SIGV4;
+    bool lines = false;
+
+    for (size_t i = 0; i < n; i++)
+        lines = lines || value[i] < ' ';
+    if (!lines || (b->places & heads) == 0)
+        return 0;
+    err_set(err, ERR_POLICY, "vault.value.lines",
+            "a secret of several lines cannot go into a request's head, where its binding puts it");
+    return err_hint(err, "--place body, or --place 'query NAME'; or encode it (base64) if its service takes that");
 }
 
 /* Evenly from 0 to @below - 1 out of 16 random bits: off by less than one in two thousand, which tells nobody
@@ -66,15 +90,18 @@ pick(const uint8_t *random, unsigned below)
 bool
 placeholder_make(const uint8_t *value, size_t n, const uint8_t *random, uint8_t *out)
 {
-    size_t prefix = placeholder_prefix(value, n), run = 0;
-    bool hex = true;
+    bool kept[VAULT_VALUE_MAX], hex = true;
+    size_t run = 0;
 
-    for (size_t i = prefix; i < n; i++)
-        hex = hex && (is_hex(value[i]) || !(is_upper(value[i]) || is_lower(value[i])));
+    if (n > VAULT_VALUE_MAX)
+        return false;
+    placeholder_kept(value, n, kept);
+    for (size_t i = 0; i < n; i++)
+        hex = hex && (kept[i] || is_hex(value[i]) || !(is_upper(value[i]) || is_lower(value[i])));
     for (size_t i = 0; i < n; i++) {
         const uint8_t *r = random + 2 * i;
         uint8_t c = value[i];
-        if (i < prefix)
+        if (kept[i])
             out[i] = c;
         else if (is_upper(c))
             out[i] = (uint8_t)('A' + pick(r, hex ? 6 : 26));
@@ -86,12 +113,12 @@ placeholder_make(const uint8_t *value, size_t n, const uint8_t *random, uint8_t 
             out[i] = c;
     }
     /* eight in a row by chance: once in many millions, but a short value may have few that change */
-    for (size_t i = prefix; i < n; i++) {
-        if (!is_upper(value[i]) && !is_lower(value[i]) && !is_digit(value[i]))
+    for (size_t i = 0; i < n; i++) {
+        if (kept[i] || !is_alnum(value[i]))
             continue;
         run = out[i] == value[i] ? run + 1 : 0;
         if (run >= PLACEHOLDER_FRESH_MIN)
             return false;
     }
-    return memcmp(out + prefix, value + prefix, n - prefix) != 0;
+    return memcmp(out, value, n) != 0;
 }

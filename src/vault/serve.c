@@ -18,6 +18,8 @@
 #include "vault/wire.h"
 #include "wire/table.h"
 
+#define EXPIRY_LOOK_S 60
+
 enum supervisor_state { ST_FRESH = 1 << 0, ST_RUNNING = 1 << 1 };
 enum egress_state { ST_OPEN = 1 << 0 };
 
@@ -30,7 +32,7 @@ struct vault {
     int passed;                         /* the descriptor that came with the message at hand; -1 */
     struct buf out;                     /* one frame, in out_room */
     bool waits;                         /* @out is for egress, which does not read: nothing more is read from it */
-    uint32_t revoked;                   /* to be said to egress, a mask */
+    uint32_t revoked, expired;          /* to be said to egress, masks */
     uint8_t in[VAULT_RECEIVE_ROOM];
     uint8_t out_room[VAULT_RECEIVE_ROOM];
 };
@@ -99,15 +101,21 @@ to_egress(struct vault *v, size_t at)
 }
 
 static int
-say_revoked(struct vault *v)
+say_mask(struct vault *v, uint8_t type, uint32_t *mask)
 {
     size_t at;
 
-    if (v->revoked == 0 || v->waits || v->egress < 0)
+    if (*mask == 0 || v->waits || v->egress < 0)
         return 0;
-    buf_put_be32(begin(v, VAULT_REVOKED, &at), v->revoked);
-    v->revoked = 0;
+    buf_put_be32(begin(v, type, &at), *mask);
+    *mask = 0;
     return to_egress(v, at);
+}
+
+static int
+say_revoked(struct vault *v)
+{
+    return say_mask(v, VAULT_REVOKED, &v->revoked) < 0 || say_mask(v, VAULT_EXPIRED, &v->expired) < 0 ? -1 : 0;
 }
 
 /* --- the egress edge ---------------------------------------------------------------------------------------------- */
@@ -232,7 +240,7 @@ announce(struct vault *v)
             return -1;
         buf_put_u8(b, (uint8_t)i);
         buf_put_u8(b, (uint8_t)s->role);
-        buf_put_u8(b, s->revoked);
+        buf_put_u8(b, s->revoked ? VAULT_STATE_REVOKED : s->over ? VAULT_STATE_EXPIRED : VAULT_STATE_USABLE);
         vault_put_bytes(b, s->name, strlen(s->name));
         vault_put_bytes(b, s->placeholder, s->placeholder_n);
         vault_put_bytes(b, text.p, text.n);
@@ -307,7 +315,7 @@ on_egress(void *ctx, const struct frame *f)
         return -1;
     end_egress(v);
     v->egress = take_fd(&v->passed);
-    v->revoked = 0;
+    v->revoked = v->expired = 0;
     v->to_egress = (struct msg_gate){ .rules = egress_rules, .n_rules = sizeof(egress_rules) / sizeof(egress_rules[0]),
                                       .state = ST_OPEN };
     if (io_set_nonblock(v->egress, true) < 0 || announce(v) < 0)
@@ -356,6 +364,15 @@ hear(struct vault *v, int *peer, struct msg_gate *gate)
     return verdict == MSG_OK ? 1 : -1;
 }
 
+/* Until the next secret's time is up, for poll(2). The clock may be set meanwhile: it is asked again now and then. */
+static int
+patience_ms(const struct vault *v)
+{
+    uint64_t s = bound_next_expiry(&v->set, now_s());
+
+    return s == UINT64_MAX ? -1 : s >= EXPIRY_LOOK_S ? EXPIRY_LOOK_S * 1000 : (int)s * 1000;
+}
+
 static int
 serve(struct vault *v, struct err *err)
 {
@@ -364,8 +381,12 @@ serve(struct vault *v, struct err *err)
             { .fd = v->supervisor, .events = POLLIN },
             { .fd = v->egress, .events = v->waits ? POLLOUT : POLLIN },
         };
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
-            return err_sys(err, errno, "vault.poll", "poll");
+        if (poll(p, 2, patience_ms(v)) < 0) {
+            if (errno != EINTR)
+                return err_sys(err, errno, "vault.poll", "poll");
+            continue;
+        }
+        v->expired |= bound_expire(&v->set, now_s());
         if (p[0].revents != 0) {
             int r = hear(v, &v->supervisor, &v->to_supervisor);
             if (r <= 0)

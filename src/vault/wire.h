@@ -27,18 +27,21 @@ enum vault_message {
     VAULT_STARTED,
     VAULT_NO,               /* kind u8, errno be32, code, message, hint: the answer to BIND, or instead of CA */
     /* vault to egress */
-    VAULT_ANNOUNCE = 32,    /* id u8, role u8, revoked u8, name, placeholder, binding text */
+    VAULT_ANNOUNCE = 32,    /* id u8, role u8, state u8, name, placeholder, binding text */
     VAULT_ANNOUNCED,
     VAULT_LEASED,           /* ticket be32, milliseconds be32, n u8, each: id u8, be32 length, value */
     VAULT_CERTIFIED,        /* ticket be32, milliseconds be32, certificate, key: be32 length and bytes each */
     VAULT_SIGNED,           /* ticket be32, authorization */
     VAULT_REFUSED,          /* ticket be32, code, message */
     VAULT_REVOKED,          /* mask be32 */
+    VAULT_EXPIRED,          /* mask be32 */
     /* egress to vault */
     VAULT_ASK_LEASE = 64,   /* ticket be32, want be32, request: tls u8, host, port be16, method, path */
     VAULT_ASK_LEAF,         /* ticket be32, host */
     VAULT_ASK_SIGNATURE,    /* ticket be32, id u8, request, date, region, service, signed headers, 32 bytes */
 };
+
+enum vault_state { VAULT_STATE_USABLE, VAULT_STATE_REVOKED, VAULT_STATE_EXPIRED };
 
 /* A be32 length and that many bytes; wire_put_cstr is for what is a C string on both sides. */
 int vault_put_bytes(struct buf *b, const void *p, size_t n);

@@ -253,11 +253,12 @@ do_file(struct builder *b, const struct root_item *item, struct err *err)
 {
     const char *name;
     int dir = parent_of(b, item->dest, &name);
-    cleanup_close int fd = -1;
 
     if (dir < 0)
         return fail(err, item->dest);
-    fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, item->mode);
+    if (b->parent_dev != b->dev)
+        return err_set(err, ERR_POLICY, "wall.root.file", "%s would be made in a folder of the host", item->dest);
+    cleanup_close int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, item->mode);
     if (fd < 0 || io_write_full(fd, item->source, item->size) < 0)
         return fail(err, item->dest);
     return 0;

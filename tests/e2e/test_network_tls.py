@@ -11,64 +11,15 @@ import pytest
 
 from helpers import leaks, memory, requirement
 from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
+from helpers.vaulted import BUNDLE, OK, VALUE, Vaulted, denied, fields, only_request
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
-OK = "ok.example.org"
-VALUE = "tk_Live-9f8E7d6C5b4A39281706zQ"
-BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 way = pytest.mark.parametrize("transparent", [False, True], ids=["proxy", "transparent"])
-
-
-class Vaulted:
-    """Runs with secrets: v.secret("TOK", ...), then v.curl(...), v.python(...)."""
-
-    def __init__(self, online, store):
-        self.online, self.net = online, online.net
-        self.env = {**os.environ, "XDG_DATA_HOME": str(store), "CT_VALUE": VALUE}
-        self.flags = ["--extra-ca", str(self.net.ca)]
-
-    def secret(self, name="TOK", *words, value=VALUE, host=OK, place="bearer", env=None):
-        variable, env = env or name, {**self.env, "CT_VALUE": value}
-        places = [w for p in ([place] if isinstance(place, str) else place) for w in ("--place", p)]
-        done = self.online.bare("secret", "set", name, "--host", host, *places, "--env", variable, "--from-env", "CT_VALUE",
-                                *words, env=env)
-        assert done.ok, done
-        self.flags += ["--secret", name]
-        return self
-
-    def run(self, argv, allow=(OK,), flags=(), **kw):
-        return self.online.run(argv, allow, [*self.flags, *flags], env=self.env, **kw)
-
-    def sh(self, script, transparent=False, **kw):
-        straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
-        return self.run([*straight, "/bin/sh", "-c", script], **kw)
-
-    def python(self, code, **kw):
-        return self.run(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + code], **kw)
-
-    def popen(self, code, allow=(OK,)):
-        """Python that is talked to on its stdin."""
-        code = PRELUDE.replace("/mnt/ca.pem", BUNDLE) + code
-        return self.online.popen(["/usr/bin/python3", "-I", "-c", code], allow, self.flags, env=self.env,
-                                 stdin=subprocess.PIPE)
 
 
 @pytest.fixture
 def vaulted(online, tmp_path):
     return Vaulted(online, tmp_path)
-
-
-def only_request(net):
-    assert len(net.requests) == 1, net.requests
-    return net.requests[0]
-
-
-def fields(request, name):
-    return [v for k, v in request["headers"] if k == name]
-
-
-def denied(tmp_path):
-    return json.loads((tmp_path / "report.json").read_text())["denied"]
 
 
 # --- clients: the value arrives, the sandbox has only its placeholder ---------------------------------------------------
@@ -481,13 +432,6 @@ c.sendall(b'\\x81\\x85\\0\\0\\0\\0hello'); print(c.recv(7)[2:].decode())
 """)
     assert result.out == "HTTP/1.1 101 Switching Protocols\nhello\n", result
     assert fields(only_request(vaulted.net), "authorization") == [f"Bearer {VALUE}"]
-
-
-def test_websocket_where_bodies_hold_secrets_is_refused(vaulted):
-    result = vaulted.secret(place="body").sh(
-        "curl -sS -i --http1.1 -H 'Upgrade: websocket' -H 'Connection: Upgrade' -H 'Sec-WebSocket-Version: 13' "
-        "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://ok.example.org/ws")
-    assert "X-Cloche-Denied: secret-upgrade" in result.out and not vaulted.net.requests, result
 
 
 def test_a_server_that_closes_while_the_vault_is_asked(vaulted):

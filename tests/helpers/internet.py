@@ -163,12 +163,15 @@ class Site(http.server.BaseHTTPRequestHandler):
             self.wfile.write(said)
 
     def websocket(self):
-        """Every frame back to who sent it, without its mask, until one says close (RFC 6455)."""
+        """Every frame back to who sent it, without its mask, until one says close (RFC 6455). /ws/HOW: otherwise."""
+        how = self.path.split("?")[0].partition("/ws/")[2]
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         self.send_response(101)
         self.send_header("Upgrade", "websocket")
         self.send_header("Connection", "Upgrade")
         self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        if how == "deflate" or "Sec-WebSocket-Extensions" in self.headers:
+            self.send_header("Sec-WebSocket-Extensions", "permessage-deflate")
         self.end_headers()
         self.close_connection = True
         while len(head := self.rfile.read(2)) == 2:
@@ -176,14 +179,31 @@ class Site(http.server.BaseHTTPRequestHandler):
             length = self.rfile.read(wide)
             size = int.from_bytes(length, "big") if wide else head[1] & 127
             mask, data = self.rfile.read(4), self.rfile.read(size)
-            self.wfile.write(bytes([head[0], head[1] & 127]) + length +
-                             bytes(b ^ mask[i & 3] for i, b in enumerate(data)))
+            data = bytes(b ^ mask[i & 3] for i, b in enumerate(data))
+            self.server.net.frames.append((head[0], head[1] >> 7, data))
+            said = bytes([head[0], head[1] & 127]) + length + data
+            if how == "bytes":          # each by itself
+                for b in said:
+                    self.wfile.write(bytes([b]))
+                continue
+            if how == "split":          # fragments of a byte, with a control frame between any two
+                said = b"".join(bytes([(2 if i == 0 else 0) | (128 if i == len(data) - 1 else 0), 1, b, 0x89, 1, b])
+                                for i, b in enumerate(data))
+            elif how == "ping":
+                said = bytes([0x89, len(data)]) + data
+            elif how == "close":
+                said = bytes([0x88, len(data) + 2, 3, 232]) + data
+            elif how == "masked":
+                said = bytes([0x81, 128 | len(data), 0, 0, 0, 0]) + data
+            elif how == "reserved":
+                said = bytes([0xc1, len(data)]) + data
+            self.wfile.write(said)
             if head[0] & 15 == 8:
                 return
 
     def do_GET(self):
         self.note()
-        if self.path == "/ws" and self.headers.get("Upgrade") == "websocket":
+        if self.path.startswith("/ws") and self.headers.get("Upgrade") == "websocket":
             self.websocket()
         elif (self.headers.get("Host"), self.path) in self.server.net.pages:
             kind, body = self.server.net.pages[self.headers.get("Host"), self.path]
@@ -303,7 +323,7 @@ class Internet:
     def __init__(self, root):
         self.root = Path(root)
         self.stopping = threading.Event()
-        self.requests, self.connections, self.queries, self.echoed = [], [], [], []
+        self.requests, self.connections, self.queries, self.echoed, self.frames = [], [], [], [], []
         self.open = []          # the sockets of the web servers' connections
         self.hellos, self.host_hits = [], []
         self.names, self.ttl = {}, 0
@@ -544,7 +564,7 @@ class Internet:
         self.settle()
         self.ttl = 0
         for seen in (self.requests, self.connections, self.open, self.queries, self.echoed, self.hellos, self.host_hits,
-                     self.sniffer.packets):
+                     self.frames, self.sniffer.packets):
             seen.clear()
         self.names.clear()
         self.pages.clear()

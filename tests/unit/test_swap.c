@@ -120,6 +120,20 @@ test_forms(void **state)
     swap_free(s);
 }
 
+static void
+test_forms_of_lines(void **state)
+{
+    static const char *const pairs[][2] = { { "Ab c\r\n\"d\tefghij", "Zy x\r\n\"w\tvutsrq" } };
+    struct swap *s = make(pairs, 1, SWAP_ALL);
+
+    (void)state;
+    check_cuts(s, "v=Ab c\r\n\"d\tefghij;", "v=Zy x\r\n\"w\tvutsrq;");
+    check_cuts(s, "v=Ab%20c%0D%0A%22d%09efghij;", "v=Zy%20x%0D%0A%22w%09vutsrq;");
+    check_cuts(s, "v=Ab+c%0d%0a%22d%09efghij;", "v=Zy+x%0d%0a%22w%09vutsrq;");
+    check_cuts(s, "\"Ab c\\r\\n\\\"d\\tefghij\"", "\"Zy x\\r\\n\\\"w\\tvutsrq\"");
+    swap_free(s);
+}
+
 /* The characters that the string alone decides are replaced; those at the edges, which a neighbour has part of, stay. */
 static void
 test_base64_edges(void **state)
@@ -167,7 +181,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts), cmocka_unit_test(test_overlaps), cmocka_unit_test(test_not_twice),
-        cmocka_unit_test(test_byte_by_byte_and_seen), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_byte_by_byte_and_seen), cmocka_unit_test(test_forms), cmocka_unit_test(test_forms_of_lines),
         cmocka_unit_test(test_base64_edges), cmocka_unit_test(test_refusals), cmocka_unit_test(test_ceiling),
     };
 

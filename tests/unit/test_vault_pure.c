@@ -170,6 +170,70 @@ placeholders(void **state)
     }
 }
 
+/* Lines, PEM's armour and JSON's form stay, the rest does not. "~" in @form: made anew. */
+static void
+forms_stay(void **state)
+{
+    static const struct { const char *value, *form; } rows[] = {
+        { "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIB+/ab\r\nZz==\n-----END RSA PRIVATE KEY-----\n",
+          "-----BEGIN RSA PRIVATE KEY-----\n~~~~~~~~+/~~\r\n~~==\n-----END RSA PRIVATE KEY-----\n" },
+        { "-----BEGIN rsa KEY-----\nabcdefgh", "-----~~~~~ ~~~ ~~~-----\n~~~~~~~~" },
+        { "-----BEGIN X\nabcdefgh", "-----~~~~~ ~\n~~~~~~~~" },
+        { "{ \"type\": \"service_account\", \"n\": 12, \"b\" : true,\n "
+          "\"key\":\"a1\\nB2\\u00e9c\\\"Defgh\", \"l\": [\"xyz\"] }",
+          "{ \"type\": \"service_account\", \"n\": 12, \"b\" : true,\n "
+          "\"key\":\"~~\\n~~\\u00e9~\\\"~~~~~\", \"l\": [\"~~~\"] }" },
+        { "{\"private_key\": \"-----BEGIN PRIVATE KEY-----\\nMIIEabcd\\n-----END PRIVATE KEY-----\\n\"}",
+          "{\"private_key\": \"-----BEGIN PRIVATE KEY-----\\n~~~~~~~~\\n-----END PRIVATE KEY-----\\n\"}" },
+        { "{\"a\": \"abcdefgh1\\", "{\"~\": \"~~~~~~~~~\\" },    /* no object: an ordinary value */
+        { "two lines\nof 12345678", "~~~ ~~~~~\n~~ ~~~~~~~~" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        const uint8_t *value = (const uint8_t *)rows[i].value;
+        size_t n = strlen(rows[i].value);
+        struct err err = ERR_INIT;
+        bool kept[256];
+        uint8_t random[512], out[256];
+        assert_int_equal(n, strlen(rows[i].form));
+        if (placeholder_fit(value, n, &err) < 0)
+            fail_msg("%s: %s", rows[i].value, err.msg);
+        placeholder_kept(value, n, kept);
+        do
+            assert_int_equal(seal_random(random, 2 * n, NULL), 0);
+        while (!placeholder_make(value, n, random, out));
+        for (size_t c = 0; c < n; c++) {
+            if (rows[i].form[c] == '~')
+                assert_false(kept[c]);
+            else
+                assert_int_equal(out[c], rows[i].form[c]);
+            assert_int_equal(class_of(out[c]), class_of(value[c]));
+        }
+    }
+}
+
+static void
+lines_and_places(void **state)
+{
+    static const struct { const char *place; bool ok; } rows[] = {
+        { "body", true }, { "query k", true }, { "bearer", false }, { "basic", false }, { "header X", false },
+        { "cookie c", false }, { "sigv4", false }, { "body\nplace bearer", false },
+    };
+    static struct binding b;
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        char text[128];
+        struct err err = ERR_INIT;
+        snprintf(text, sizeof(text), "host a.example\nplace %s\n", rows[i].place);
+        assert_int_equal(binding_parse(str_of(text), &b, &err), 0);
+        assert_int_equal(placeholder_fit_places((const uint8_t *)"one\ntwo", 7, &b, &err), rows[i].ok ? 0 : -1);
+        assert_string_equal(err.code, rows[i].ok ? "" : "vault.value.lines");
+        assert_int_equal(placeholder_fit_places((const uint8_t *)"one two", 7, &b, &err), 0);
+    }
+}
+
 /* Random bytes that would give back the value, or eight characters of it, are refused. */
 static void
 placeholder_never_the_value(void **state)
@@ -187,7 +251,9 @@ static void
 values_refused(void **state)
 {
     static const struct { const char *value; size_t n; } rows[] = {
-        { "short", 5 }, { "", 0 }, { "with\nnewline1234", 16 }, { "with\0nul12345678", 16 }, { "\xc3\xa4" "bcdefghijkl", 13 },
+        { "short", 5 }, { "", 0 }, { "with\rreturn12345", 16 },
+        { "-----BEGIN X-----\n12345\n-----END X-----", 39 }, { "with\x1b[escape12", 15 },
+        { "with\0nul12345678", 16 }, { "\xc3\xa4" "bcdefghijkl", 13 },
         { "--------------------", 20 }, { "ghp_abc", 7 }, { "sk-ant-api03-abc-def", 20 },
     };
 
@@ -207,6 +273,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(binding_rows), cmocka_unit_test(permits), cmocka_unit_test(builtins),
         cmocka_unit_test(placeholders), cmocka_unit_test(placeholder_never_the_value), cmocka_unit_test(values_refused),
+        cmocka_unit_test(forms_stay), cmocka_unit_test(lines_and_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,6 +120,8 @@ int plan_host_secrets(struct native_plan *plan, const struct policy *p, struct p
 int plan_trust(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* plan_files.c: files with placeholders; after plan_trees(), so that they lie in what is then there. */
+int plan_files(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_protect.c, plan_closed.c, plan_light.c */
 /* The name guard keeps @name below @root, there or not, and the folders on the way to it from being moved away. @root
  * lives as long as the plan. */

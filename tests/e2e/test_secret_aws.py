@@ -1,0 +1,186 @@
+"""Requests to AWS that the real library makes, signed anew on the way: what arrives is verified as the service would."""
+import hashlib
+import hmac
+import json
+import re
+import subprocess
+import sys
+from urllib.parse import quote, unquote
+
+import pytest
+
+from helpers import requirement
+from helpers.vaulted import OK, Vaulted, fields, only_request
+
+pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
+ID, KEY, TOKEN = "AKIA2E4R6T8Y0U2I4O6P", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYZ1LEKEY99", "IQoJb3JpZ2luX2VjEXAMPLEt0kenZ9"
+
+
+def again(text):
+    return quote(unquote(text), safe="-_.~")
+
+
+def verify(request, body=None):
+    """The signature of @request is the one that KEY gives: "Create a signed AWS API request", IAM User Guide."""
+    sent = {}
+    for name, value in request["headers"]:
+        sent[name] = sent[name] + "," + value if name in sent else value
+    claim = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})",
+                         sent["authorization"])
+    ident, scope, names, signature = claim.groups()
+    day, region, service, _ = scope.split("/")
+    path, _, query = request["path"].partition("?")
+    payload = sent.get("x-amz-content-sha256") or hashlib.sha256(body if body is not None else request["data"]).hexdigest()
+    query = "&".join("=".join(p) for p in sorted((again(p.partition("=")[0]), again(p.partition("=")[2]))
+                                                 for p in query.split("&") if p))
+    fixed = path if service == "s3" else quote(path, safe="/-_.~")
+    canonical = "\n".join([request["method"], fixed, query,
+                           *(f"{n}:{' '.join(sent[n].split())}" for n in names.split(";")), "", names, payload])
+    text = "\n".join(["AWS4-HMAC-SHA256", sent["x-amz-date"], scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    key = ("AWS4" + KEY).encode()
+    for part in (day, region, service, "aws4_request", text):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    assert ident == ID and key.hex() == signature, (canonical, sent)
+
+
+@pytest.fixture
+def aws(online, tmp_path):
+    v = Vaulted(online, tmp_path)
+    return v.secret("aws", value=f"{ID}:{KEY}:{TOKEN}", place="sigv4", env="AWS_ACCESS_KEY_ID")
+
+
+@pytest.fixture(scope="session")
+def boto(tmp_path_factory):
+    """The library from where this host's pip gets its packages."""
+    where = tmp_path_factory.mktemp("boto")
+    done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", where, "boto3"],
+                          capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode != 0:
+        pytest.skip("boto3 is not to be had here: " + done.stderr.strip().rsplit("\n", 1)[-1])
+    for at in (where, *where.parents[:2]):
+        at.chmod(0o755)
+    return where
+
+
+def library(aws, boto, code, **kw):
+    prelude = """
+import os, sys
+sys.path.insert(0, '/mnt/boto')
+import boto3
+from botocore.config import Config
+def client(service, **kw):
+    return boto3.client(service, region_name='eu-west-1', endpoint_url='https://ok.example.org',
+                        config=Config(retries={'total_max_attempts': 1, 'mode': 'standard'}, **kw))
+"""
+    return aws.run([sys.executable if sys.executable.startswith("/usr/bin") else "/usr/bin/python3", "-I", "-c", prelude + code],
+                   flags=["--bind", f"{boto}:/mnt/boto:ro", "--env", "AWS_EC2_METADATA_DISABLED=true"], **kw)
+
+
+def test_boto3_with_a_body_that_no_header_speaks_of(aws, boto):
+    """DynamoDB, SQS, STS: the body's hash is in the signature alone."""
+    result = library(aws, boto, """
+for call in (lambda: client('dynamodb').put_item(TableName='t', Item={'k': {'S': 'v' * 5000}}),
+             lambda: client('sts').get_caller_identity(),
+             lambda: client('sqs').send_message(QueueUrl='https://ok.example.org/1/q', MessageBody='m')):
+    try: call()
+    except Exception as e: print(type(e).__name__)
+""")
+    seen = aws.net.requests
+    assert len(seen) == 3, (result, seen)
+    for request in seen:
+        assert not fields(request, "x-amz-content-sha256") and request["body"] > 0
+        assert fields(request, "x-amz-security-token") == [TOKEN]
+        verify(request)
+    assert ID not in result.out + result.err
+
+
+def test_boto3_puts_objects(aws, boto):
+    """Its default today: a body in unsigned pieces with a checksum behind it; and one that is hashed."""
+    result = library(aws, boto, """
+import io
+def put(c, key, body):
+    try: c.put_object(Bucket='b', Key=key, Body=body)
+    except c.exceptions.ClientError: pass       # our server answers, but not in XML
+path = {'addressing_style': 'path'}
+put(client('s3'), 'k+ ü/x', b'some bytes' * 1000)
+put(client('s3', request_checksum_calculation='when_required', s3={'payload_signing_enabled': True, **path}), 'k', b'other bytes')
+put(client('s3', request_checksum_calculation='when_required', s3={'payload_signing_enabled': False, **path}), 'k',
+    io.BytesIO(b'x' * 100000))
+""")
+    assert result.ok and len(aws.net.requests) == 3, (result, aws.net.requests)
+    kinds = [fields(r, "x-amz-content-sha256")[0] for r in aws.net.requests]
+    assert kinds[0] == "STREAMING-UNSIGNED-PAYLOAD-TRAILER" and re.fullmatch("[0-9a-f]{64}", kinds[1]) and \
+        kinds[2] == "UNSIGNED-PAYLOAD", kinds
+    assert b"some bytes" * 1000 in aws.net.requests[0]["data"] and b"x-amz-checksum-" in aws.net.requests[0]["data"]
+    assert aws.net.requests[2]["data"] == b"x" * 65536 and aws.net.requests[2]["body"] == 100000
+    for request in aws.net.requests:
+        verify(request)
+
+
+def test_boto3_reads(aws, boto):
+    result = library(aws, boto, "print(client('s3').get_object(Bucket='b', Key='k')['Body'].read().decode())")
+    assert result.ok and "hello ok.example.org /b/k" in result.out, result
+    verify(only_request(aws.net))
+
+
+# --- by hand: what the library does not do -------------------------------------------------------------------------------
+
+RAW = """
+import hashlib
+def ask(body, more='', length=None, pieces=None):
+    day = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
+    s = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)), server_hostname='ok.example.org')
+    head = ('POST /t HTTP/1.1\\r\\nHost: ok.example.org\\r\\nX-Amz-Date: %s\\r\\n%s%s%sAuthorization: AWS4-HMAC-SHA256 '
+            'Credential=%s/%s/eu-west-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=%s\\r\\n\\r\\n')
+    frame = 'Transfer-Encoding: chunked\\r\\n' if pieces else 'Content-Length: %d\\r\\n' % (len(body) if length is None else length)
+    s.sendall((head % (day, frame, more, CLOSE, os.environ['AWS_ACCESS_KEY_ID'], day[:8], '0' * 64)).encode())
+    if pieces:
+        for p in pieces: s.sendall(b'%x\\r\\n' % len(p) + p + b'\\r\\n')
+        s.sendall(b'0\\r\\n\\r\\n')
+    else:
+        s.sendall(body)
+    print(drain(s, 60).decode('latin-1').replace('\\r\\n', ' | ').split('\\n')[0], flush=True)
+"""
+
+
+def test_bodies_of_unknown_length_and_slow_ones(aws):
+    result = aws.python(RAW + """
+ask(b'', pieces=[b'abc', b'd' * 70000])
+ask(b'')
+ask(b'q' * 3000000)
+ask(b'{}', 'Expect: 100-continue\\r\\n')
+""")
+    assert result.out.count(" 200 ") == 4, result
+    bodies = [b"abc" + b"d" * 70000, b"", b"q" * 3000000, b"{}"]
+    assert [r["body"] for r in aws.net.requests] == [len(b) for b in bodies]
+    for request, body in zip(aws.net.requests, bodies):
+        verify(request, body)
+        assert not fields(request, "expect")
+
+
+def test_what_is_too_long_to_be_hashed_is_refused(aws):
+    result = aws.python(RAW + "ask(b'q' * (5 << 20))")
+    assert " 413 " in result.out and not aws.net.requests, result
+
+
+@pytest.mark.parametrize("kind", ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
+                                  "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", "STREAMING-OTHER"])
+def test_bodies_signed_in_pieces_are_refused(aws, kind):
+    result = aws.python(RAW + f"ask(b'0;chunk-signature=' + b'0' * 64 + b'\\r\\n\\r\\n', 'X-Amz-Content-Sha256: {kind}\\r\\n')")
+    assert " 403 " in result.out and "X-Cloche-Denied: secret-sigv4" in result.out and not aws.net.requests, result
+
+
+def test_a_secret_in_such_a_body_is_hashed_as_it_goes_out(aws):
+    """Another secret's value takes its place in the body first."""
+    value = "tk_Inside-9f8E7d6C5b4A39281706"
+    aws.secret("BODY", value=value, place="body")
+    result = aws.python(RAW + "ask(('k=' + os.environ['BODY']).encode())")
+    request = only_request(aws.net)
+    assert " 200 " in result.out and request["data"] == f"k={value}".encode(), result
+    verify(request)
+
+
+def test_a_revoked_credential_signs_no_more(aws):
+    assert aws.online.bare("secret", "revoke", "aws", env=aws.env).ok
+    result = aws.python(RAW + "ask(b'{}')")
+    assert result.code == 125 and "[vault.revoked]" in result.err and not aws.net.requests, result
