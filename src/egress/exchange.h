@@ -87,6 +87,9 @@ struct exchange_filter {
     /* A final answer (not 1xx; 101 comes here). */
     int (*response_head)(void *ctx, const struct http1_head *head, struct exchange_edit *edit);
     int (*response_body)(void *ctx, struct str data, bool last, struct buf *out, size_t *used);
+    /* HTTP/2 only: the fields behind a body, when all of that has been through. -1 cuts the stream off. */
+    int (*request_trailer)(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit);
+    int (*response_trailer)(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit);
 };
 
 /* --- the owner --------------------------------------------------------------------------------------------------- */

@@ -333,6 +333,7 @@ ask_plainly(struct exchange_edit *edit)
     edit->drop[edit->n_drop++] = STR_LIT("Accept-Encoding");
     edit->drop[edit->n_drop++] = STR_LIT("Range");
     edit->drop[edit->n_drop++] = STR_LIT("If-Range");
+    edit->drop[edit->n_drop++] = STR_LIT("Grpc-Accept-Encoding");   /* of single messages in the body */
     edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
 }
 
@@ -487,6 +488,9 @@ packing(const struct http1_head *head)
         if (http1_equal(head->fields[i].name, STR_LIT("Content-Encoding"))) {
             kind = unpack_kind(head->fields[i].value);
             n++;
+        } else if (http1_equal(head->fields[i].name, STR_LIT("Grpc-Encoding")) &&
+                   unpack_kind(head->fields[i].value) != UNPACK_PLAIN) {
+            return UNPACK_UNKNOWN;
         }
     return n > 1 ? UNPACK_UNKNOWN : kind;
 }
@@ -513,7 +517,7 @@ response_head(void *ctx, const struct http1_head *head, struct exchange_edit *ed
             return refuse_edit(edit, "answer-encoding", "no memory to unpack the answer");
         edit->drop[edit->n_drop++] = STR_LIT("Content-Encoding");
     }
-    if (!body) {
+    if (!body && !j->trailers) {
         swap_drop(&j->down);
         return 0;
     }
@@ -545,12 +549,51 @@ response_body(void *ctx, struct str data, bool last, struct buf *out, size_t *us
         *used = data.n;
         r = swap_feed(j->down, data.p, data.n, last, out);
     }
-    if (last && *used == data.n)
+    if (last && *used == data.n && !j->trailers)
         swap_drop(&j->down);
     return r;
+}
+
+/* --- trailers ----------------------------------------------------------------------------------------------------- */
+
+/* A binding names no place there. */
+static int
+request_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit)
+{
+    struct inject *j = ctx;
+    struct http1_head lines = { .n_fields = 0 };
+    uint32_t found;
+
+    if (j->vault == NULL || trailer->n_fields == 0)
+        return 0;
+    /* they lie one behind the other */
+    lines.method = trailer->fields[0].name;
+    lines.length = (size_t)(trailer->fields[trailer->n_fields - 1].value.p - lines.method.p) +
+                   trailer->fields[trailer->n_fields - 1].value.n;
+    if (find_in_head(j, &lines, &found) < 0)
+        return refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
+    if (found == 0)
+        return 0;
+    j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
+                   (found & ~j->concerned) != 0);
+    return refuse_edit(edit, "secret-not-bound", "a placeholder behind the body");
+}
+
+static int
+response_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit)
+{
+    struct inject *j = ctx;
+
+    if (j->down == NULL)
+        return 0;
+    wipe_text(j);
+    if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, trailer, edit) < 0)
+        return refuse_edit(edit, "secret-in-answer", "a secret where it cannot be replaced");
+    return 0;
 }
 
 const struct exchange_filter inject_filter = {
     .request_head = request_head, .request_body = request_body,
     .response_head = response_head, .response_body = response_body,
+    .request_trailer = request_trailer, .response_trailer = response_trailer,
 };

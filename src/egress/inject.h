@@ -7,7 +7,7 @@
  *
  * A placeholder in a request to a host that its secret is not bound to is refused: nobody sends one there by accident.
  *
- * It is the filter (exchange.h) of one exchange, one request at a time:
+ * It is the filter (exchange.h) of one exchange, one request at a time, or of one stream of HTTP/2 (h2.h):
  *
  *      inject_request ─► INJECT_GO | INJECT_REFUSE | INJECT_WAIT ─► ready() ─► inject_refused() or go
  *      then the exchange calls inject_filter, with the struct inject as its context
@@ -46,6 +46,7 @@ struct inject {
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
+    bool trailers;                          /* set by the owner: an answer's trailers pass, and are searched too */
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
     struct binding_request place;           /* where it goes; its strings are in @head */
