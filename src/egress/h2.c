@@ -145,9 +145,19 @@ h2_reset(struct h2_stream *s, uint32_t code)
 void
 h2_drain(struct h2 *h)
 {
-    if (h->draining || h->client.s == NULL)
-        return;
     h->draining = true;
+}
+
+/* Behind the answers that are whole already: some clients read nothing after a GOAWAY. */
+static void
+say_goaway(struct h2 *h)
+{
+    if (!h->draining || h->said_goaway)
+        return;
+    for (const struct h2_stream *s = h->streams; s != NULL; s = s->next)
+        if (s->down_id >= 0 && s->down.eof && !s->down.sent && s->phase != H2_DEAD)
+            return;
+    h->said_goaway = true;
     (void)nghttp2_submit_goaway(h->client.s, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->client.s),
                                 NGHTTP2_NO_ERROR, NULL, 0);
 }
@@ -323,10 +333,12 @@ h2_step(struct h2 *h, bool client, bool server)
     }
     if (h->result == H2_LIVE && is_over(&h->server))
         h2_server_gone(h);
-    if (h->result == H2_LIVE)
+    if (h->result == H2_LIVE) {
         flush(h, &h->client);
-    else if (h->result == H2_BROKEN && !h->client.broken)
-        flush(h, &h->client);           /* says why */
+        say_goaway(h);
+    }
+    if (!h->client.broken && h->result != H2_DONE)
+        flush(h, &h->client);           /* BROKEN: says why */
     if (h->result == H2_LIVE && is_over(&h->client))
         h->result = H2_DONE;
     return h->result;

@@ -74,7 +74,8 @@ struct h2 {
     size_t extra;               /* of all its streams' windows */
     unsigned resets;            /* on their way to the client, and meant by us */
     uint64_t moved_ms;          /* when something last came, or the last stream ended */
-    bool draining;
+    bool draining;              /* no more streams */
+    bool said_goaway;
     bool any;                   /* bytes of the client have come */
     enum h2_result result;
 };

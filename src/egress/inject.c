@@ -366,6 +366,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     (void)whole;
     if (j->vault == NULL)
         return 0;
+    grpc_cut_begin(&j->up_cut, head);
     if (body && make_up(j) < 0)
         return refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
@@ -395,7 +396,7 @@ request_body(void *ctx, struct str data, bool last, struct buf *out, size_t *use
 {
     struct inject *j = ctx;
     uint32_t found;
-    int r = swap_feed(j->up, data.p, data.n, last, out);
+    int r = grpc_cut_feed(&j->up_cut, j->up, data, last, out);
 
     *used = data.n;
     found = swap_seen(j->up) & j->forbidden;
@@ -504,6 +505,7 @@ response_head(void *ctx, const struct http1_head *head, struct exchange_edit *ed
 
     if (j->down == NULL)
         return 0;
+    grpc_cut_begin(&j->down_cut, head);
     wipe_text(j);
     if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, head, edit) < 0)
         return refuse_edit(edit, "secret-in-answer", "the answer's head carries a secret where it cannot be replaced");
@@ -532,7 +534,8 @@ unpack_and_swap(struct inject *j, struct str data, bool last, struct buf *out, s
     int r = unpack_feed(j->unpack, data.p, data.n, last, &plain, used);
 
     if (r == 0)
-        r = swap_feed(j->down, plain.p, plain.n, last && *used == data.n, out);
+        r = grpc_cut_feed(&j->down_cut, j->down, (struct str){ (const char *)plain.p, plain.n },
+                          last && *used == data.n, out);
     buf_free(&plain);
     return r;
 }
@@ -547,7 +550,7 @@ response_body(void *ctx, struct str data, bool last, struct buf *out, size_t *us
         r = unpack_and_swap(j, data, last, out, used);
     } else {
         *used = data.n;
-        r = swap_feed(j->down, data.p, data.n, last, out);
+        r = grpc_cut_feed(&j->down_cut, j->down, data, last, out);
     }
     if (last && *used == data.n && !j->trailers)
         swap_drop(&j->down);
@@ -556,20 +559,17 @@ response_body(void *ctx, struct str data, bool last, struct buf *out, size_t *us
 
 /* --- trailers ----------------------------------------------------------------------------------------------------- */
 
-/* A binding names no place there. */
 static int
 request_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit)
 {
     struct inject *j = ctx;
-    struct http1_head lines = { .n_fields = 0 };
+    struct http1_head lines = { .method = trailer->fields[0].name };    /* they lie one behind the other */
+    const struct str *end = &trailer->fields[trailer->n_fields > 0 ? trailer->n_fields - 1 : 0].value;
     uint32_t found;
 
     if (j->vault == NULL || trailer->n_fields == 0)
         return 0;
-    /* they lie one behind the other */
-    lines.method = trailer->fields[0].name;
-    lines.length = (size_t)(trailer->fields[trailer->n_fields - 1].value.p - lines.method.p) +
-                   trailer->fields[trailer->n_fields - 1].value.n;
+    lines.length = (size_t)(end->p - lines.method.p) + end->n;
     if (find_in_head(j, &lines, &found) < 0)
         return refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     if (found == 0)
@@ -587,6 +587,7 @@ response_trailer(void *ctx, const struct http1_head *trailer, struct exchange_ed
     if (j->down == NULL)
         return 0;
     wipe_text(j);
+    (void)swap_seen(j->down);       /* the body's */
     if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, trailer, edit) < 0)
         return refuse_edit(edit, "secret-in-answer", "a secret where it cannot be replaced");
     return 0;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "egress/exchange.h"
+#include "egress/grpc_cut.h"
 #include "vault/client.h"
 
 struct swap;
@@ -44,6 +45,7 @@ struct inject {
     uint32_t ticket;                        /* a question to the vault is open */
     struct vault_lease *lease;
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
+    struct grpc_cut up_cut, down_cut;       /* where they may end */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
     bool trailers;                          /* set by the owner: an answer's trailers pass, and are searched too */

@@ -75,22 +75,23 @@ class Client:
 
 
 class Far:
-    """The server: what it was asked, and what happened to it."""
+    """A server at @host in the far namespace: what it was asked, and what happened to it."""
 
-    def __init__(self, net, command, log):
-        self.net, self.log = net, Path(log)
+    def __init__(self, net, command, log, program="h2_server.py", host=HOST, port=PORT):
+        self.net, self.log, self.host = net, Path(log), host
         self.log.write_text("", encoding="utf-8")
-        program = Path(__file__).with_name("h2_server.py")
         self.process = command.start(
-            ["nsenter", f"--net=/proc/{os.getpid()}/fd/{net.far}", PYTHON, "-I", program, str(PORT),
-             net.root / "site.pem", net.root / "site.key", self.log], cwd="/", stdout=subprocess.PIPE,
+            ["nsenter", f"--net=/proc/{os.getpid()}/fd/{net.far}", PYTHON, "-I", Path(__file__).with_name(program),
+             str(port), net.root / "site.pem", net.root / "site.key", self.log], cwd="/", stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL)
-        assert self.process.stdout.readline() == b"ready\n", "the server of HTTP/2 did not start"
-        net.behind[HOST.encode()] = PORT
+        assert self.process.stdout.readline() == b"ready\n", f"{program} did not start"
+        net.behind[host.encode()] = port
 
-    def events(self, kind=None):
-        lines = [json.loads(line) for line in self.log.read_text(encoding="utf-8").split("\n")[:-1]]
-        return [e for e in lines if kind is None or e["event"] == kind]
+    def lines(self):
+        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").split("\n")[:-1]]
+
+    def events(self, kind):
+        return [e for e in self.lines() if e["event"] == kind]
 
     @property
     def requests(self):
@@ -100,7 +101,7 @@ class Far:
         return [r["path"] for r in self.requests]
 
     def finish(self):
-        self.net.behind.pop(HOST.encode(), None)
+        self.net.behind.pop(self.host.encode(), None)
         self.process.terminate()
         self.process.wait(60)
 
@@ -120,7 +121,12 @@ class H2(Vaulted):
         return self.python(CLIENT + code, allow=allow, **kw)
 
 
+def needs(*modules):
+    words = [PYTHON, "-I", "-c", "import " + ", ".join(modules)]
+    if subprocess.run(words, check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip(f"{PYTHON} has not all of {', '.join(modules)}")
+
+
 def start(online, command, tmp_path):
-    if subprocess.run([PYTHON, "-I", "-c", "import h2, hpack"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        pytest.skip("python3-h2 is not installed")
+    needs("h2", "hpack")
     return H2(online, tmp_path, Far(online.net, command, tmp_path / "h2.log"))

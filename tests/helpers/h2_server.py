@@ -136,6 +136,7 @@ class Connection:
             self.h2.reset_stream(stream, int(path.split("/")[2]))
         elif path.startswith("/goaway"):
             self.answer(stream, b"the last\n")
+            self.flush()
             self.h2.close_connection(0, last_stream_id=stream)
         elif path.startswith("/cut"):
             self.sock.close()
