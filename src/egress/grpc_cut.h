@@ -17,8 +17,8 @@ struct grpc_cut {
 };
 
 void grpc_cut_begin(struct grpc_cut *c, const struct http1_head *head);
-/* How many of the @n bytes are up to the end of the message; *@end: it ends with them. All, when it does not, or the body
- * is none of gRPC. */
+/* How many of the @n bytes are up to the end of the message; *@end: it ends with them. All, when it does not, or the
+ * body is none of gRPC. */
 size_t grpc_cut_next(struct grpc_cut *c, const uint8_t *p, size_t n, bool *end);
 /* swap_feed(), message by message. */
 int grpc_cut_feed(struct grpc_cut *c, struct swap *s, struct str data, bool last, struct buf *out);
