@@ -18,7 +18,7 @@
 
 #define H2_FRAME_MAX         16384      /* bytes of a frame: we never offer more */
 #define H2_BLOCK_MAX         (128 * 1024)   /* bytes of one header block, compressed */
-#define H2_CONTINUATIONS_MAX 16         /* frames of one block behind the first */
+#define H2_CONTINUATIONS_MAX 8          /* frames of one block behind the first */
 #define H2_RESETS_BURST      1000
 #define H2_RESETS_A_SECOND   33
 #define H2_SMALL_BURST       4000       /* frames without content */

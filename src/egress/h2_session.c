@@ -212,6 +212,20 @@ on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *ctx)
 
 /* --- what is sent ------------------------------------------------------------------------------------------------- */
 
+/* nghttp2 ends a session by itself when the peer breaks the rules of frames. */
+static void
+on_goaway_sent(struct h2 *h, const struct h2_end *end, uint32_t code)
+{
+    const char *word = code == NGHTTP2_ENHANCE_YOUR_CALM ? "h2-small-flood" : "h2-protocol";
+
+    if (code == NGHTTP2_NO_ERROR || h->result != H2_LIVE)
+        return;
+    if (end == &h->client)
+        h2_fault(h, word, false);
+    else
+        h->owner->fault(h, word, true);
+}
+
 static int
 on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
@@ -223,6 +237,8 @@ on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 
     if (frame->hd.type == NGHTTP2_DATA)
         h2_guard_sent(&end->guard);
+    if (frame->hd.type == NGHTTP2_GOAWAY)
+        on_goaway_sent(h, end, frame->goaway.error_code);
     if (frame->hd.type == NGHTTP2_RST_STREAM && end == &h->client) {
         if (h->resets > 0)
             h->resets--;
