@@ -34,7 +34,7 @@ conn_end(struct conn *c)
         return;
     if (c->state == CONN_RESOLVING)
         resolver_forget(e->resolver, c);
-    if (c->state == CONN_ASKING)
+    if (c->state == CONN_ASKING || c->h2_waits)
         e->n_waiting--;
     c->state = CONN_ENDED;
     loop_drop(&e->loop, &c->client);
@@ -42,6 +42,7 @@ conn_end(struct conn *c)
     relay_close(&c->up);
     relay_close(&c->down);
     exchange_free(&c->x);
+    conn_h2_free(c);
     tls_free(c);
     buf_free(&c->in);
     buf_free(&c->reply);
@@ -90,8 +91,12 @@ conn_linger(struct conn *c)
 {
     c->state = CONN_LINGER;
     c->http = false;
+    if (c->h2_waits)
+        c->e->n_waiting--;
+    c->h2_waits = false;
     loop_drop(&c->e->loop, &c->server);
     exchange_free(&c->x);
+    conn_h2_free(c);
     tls_close(c);
     buf_free(&c->in);
     conn_patience(c, LINGER_MS);
@@ -305,6 +310,7 @@ on_client(struct watch *w, uint32_t events)
         break;
     case CONN_RELAY: relay_event(c, true, events); break;
     case CONN_EXCHANGE: http_event(c, true, false); break;
+    case CONN_H2: conn_h2_event(c, true, false); break;
     case CONN_ASKING: conn_end(c); break;       /* it has given up */
     case CONN_TLS_DOWN: tls_event(c); break;
     case CONN_LINGER:
@@ -348,6 +354,8 @@ conn_on_server(struct watch *w, uint32_t events)
         relay_event(c, false, events);
     } else if (c->state == CONN_EXCHANGE) {
         http_event(c, false, true);
+    } else if (c->state == CONN_H2) {
+        conn_h2_event(c, false, true);
     } else if (c->state == CONN_TLS_UP) {
         tls_event(c);
     }
@@ -372,6 +380,8 @@ conn_tick(struct egress *e)
             conn_unreachable(c, ETIMEDOUT, "the parent proxy has not answered");
         else if (c->state == CONN_EXCHANGE)
             http_timeout(c);
+        else if (c->state == CONN_H2)
+            conn_h2_timeout(c);
         else if (c->state == CONN_LEAF || c->state == CONN_TLS_UP || c->state == CONN_TLS_DOWN)
             tls_timeout(c);
         else

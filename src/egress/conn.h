@@ -8,6 +8,7 @@
  *   INNER      a tunnel is open: what begins inside must not contradict what was asked for
  *   LEAF, TLS_UP, TLS_DOWN   its TLS is opened: certificate, server's handshake, client's         conn_tls.c
  *   RELAY      bytes pass
+ *   H2         the same in HTTP/2, many at a time               conn_h2.c
  *   EXCHANGE   requests and answers pass, each request decided by itself; it may dial in between   conn_http.c
  *   LINGER     refused: the answer is out, what the client still sends is read away, so that it can read the answer
  *   ENDED      to be freed after this round
@@ -28,7 +29,9 @@
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
 
 enum conn_state { CONN_FIRST, CONN_ASKING, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_LEAF,
-                  CONN_TLS_UP, CONN_TLS_DOWN, CONN_RELAY, CONN_EXCHANGE, CONN_LINGER, CONN_ENDED };
+                  CONN_TLS_UP, CONN_TLS_DOWN, CONN_RELAY, CONN_EXCHANGE, CONN_H2, CONN_LINGER, CONN_ENDED };
+
+struct h2;
 
 /* How success and failure are told to the client. */
 enum conn_speech { SPEECH_NONE, SPEECH_HTTP, SPEECH_CONNECT, SPEECH_SOCKS, SPEECH_TLS };
@@ -71,6 +74,9 @@ struct conn {
     struct inject inject;
     bool narrow;                /* of the request that waits for its secrets (exchange.h) */
     bool http;                  /* x lives: what is to be said to the client goes through it */
+    struct h2 *h2;              /* H2: its streams */
+    bool h2_waits;              /* ... one of them waits for the answer to @question */
+    uint32_t h2_used;           /* ... ids of secrets that any of them has had */
     bool one_host;              /* ... and no request may leave c->host and c->port */
     struct exchange x;
     struct ip addresses[RESOLVE_MAX];
@@ -154,6 +160,25 @@ void http_timeout(struct conn *c);
 /* A request waited for somebody's decision (conn_ask.c): it is decided on again; or refused. */
 void http_again(struct conn *c);
 void http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict);
+
+/* conn_request.c: the 403 for a request that was not allowed, or whose secret may not go. */
+struct answer conn_answer(const struct conn *c, const struct decide_request *request,
+                          const struct decide_verdict *verdict);
+struct answer conn_answer_secret(const struct conn *c, const struct inject *inject);
+/* For the log: of a secret (inject.h); that the client's or the server's bytes are no HTTP. */
+void conn_note_secret(struct conn *c, const char *reason, const char *name, bool critical);
+void conn_note_fault(struct conn *c, const char *word);
+/* That is where the connection leads to. */
+bool conn_same_place(const struct conn *c, const struct host *host, uint16_t port);
+
+/* conn_h2.c: both ends of an opened TLS connection agreed on HTTP/2; or the client did, and c->failed. */
+void conn_h2_begin(struct conn *c);
+void conn_h2_event(struct conn *c, bool client, bool server);
+void conn_h2_timeout(struct conn *c);
+/* What waited for somebody's decision is decided on again; or refused. */
+void conn_h2_again(struct conn *c);
+void conn_h2_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict);
+void conn_h2_free(struct conn *c);
 
 /* conn_tls.c */
 /* Whether TLS to c->host and c->port has to be opened. */

@@ -65,19 +65,25 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
     struct egress *e = c->e;
     const struct question *q;
 
-    if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE)) {
+    if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE && c->state != CONN_H2)) {
         refuse(v, v->reason, v->detail);
         return 0;
     }
     q = e->n_waiting < ASK_WAITING_MAX ? question_for(e, request, v) : NULL;
-    if (q == NULL || loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 || loop_watch(&e->loop, &c->server, 0) < 0) {
+    if (q == NULL || (c->state != CONN_H2 && (loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 ||
+                                              loop_watch(&e->loop, &c->server, 0) < 0))) {
         refuse(v, "ask-too-many", "too many connections wait for a decision");
         return 0;
     }
-    c->state = CONN_ASKING;
-    c->deadline_ms = UINT64_MAX;
     c->question = q->id;
     c->asked_via = request->via;
+    if (c->state == CONN_H2) {      /* the stream waits, and those that ask the same; the others go on */
+        e->n_waiting += !c->h2_waits;
+        c->h2_waits = true;
+        return 1;
+    }
+    c->state = CONN_ASKING;
+    c->deadline_ms = UINT64_MAX;
     c->again = again;
     e->n_waiting++;
     return 1;
@@ -107,11 +113,23 @@ conn_decide(struct conn *c, const struct decide_request *request, struct decide_
     return true;
 }
 
+/* @c, or a stream of it, waits. */
+static bool
+is_waiting(const struct conn *c)
+{
+    return c->state == CONN_ASKING || c->h2_waits;
+}
+
 /* It goes on from where it waited. */
 static void
 wake(struct conn *c)
 {
     c->e->n_waiting--;
+    if (c->h2_waits) {
+        c->h2_waits = false;
+        conn_h2_again(c);
+        return;
+    }
     c->state = c->http ? CONN_EXCHANGE : CONN_FIRST;
     c->seen = 0;
     c->deadline_ms = c->e->loop.now_ms + CONN_FIRST_MS;
@@ -126,6 +144,11 @@ deny(struct conn *c, const struct question *q, const char *reason, const char *d
 
     c->e->n_waiting--;
     log_decided(c->e, &request, &verdict, c->e->by);
+    if (c->h2_waits) {
+        c->h2_waits = false;
+        conn_h2_refused(c, &request, &verdict);
+        return;
+    }
     if (c->http) {
         c->state = CONN_EXCHANGE;
         http_refused(c, &request, &verdict);
@@ -145,7 +168,7 @@ settle(struct egress *e, struct question *q, bool allow, const char *reason, con
     q->id = 0;
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
-        if (c->state != CONN_ASKING || c->question != was.id)
+        if (!is_waiting(c) || c->question != was.id)
             continue;
         if (!allow) {
             deny(c, &was, reason, detail);
@@ -217,6 +240,7 @@ leads_out(const struct conn *c)
     case CONN_LEAF:
     case CONN_TLS_UP:
     case CONN_TLS_DOWN:
+    case CONN_H2:
     case CONN_RELAY: return true;
     case CONN_EXCHANGE: return c->server.fd >= 0 || exchange_asks(&c->x);
     default: return false;
@@ -227,7 +251,7 @@ static bool
 is_waited_for(const struct egress *e, uint32_t question)
 {
     for (const struct conn *c = e->conns; c != NULL; c = c->next)
-        if (c->state == CONN_ASKING && c->question == question)
+        if (is_waiting(c) && c->question == question)
             return true;
     return false;
 }
@@ -245,8 +269,11 @@ conn_judge_again(struct egress *e)
             wake(c);
             continue;
         }
-        if (!leads_out(c) || still_good(c, &verdict))
+        if (!leads_out(c) || still_good(c, &verdict)) {
+            if (c->h2_waits)
+                wake(c);
             continue;
+        }
         request.host = (struct str){ c->host.name, c->host.n };
         verdict.host = (struct host){ .n = 0 };
         log_decision(e, &request, &verdict);

@@ -15,12 +15,7 @@ static const struct str no_rule = { "", 0 };
 static void
 refuse(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
 {
-    const struct host *host = &verdict->host;
-    const struct answer answer = {
-        .status = 403, .phrase = "Forbidden", .reason = verdict->reason, .detail = verdict->detail,
-        .rule = verdict->rule, .port = request->port, .srt = c->e->rules->srt,
-        .host = host->n > 0 ? (struct str){ host->name, host->n } : request->host,
-    };
+    const struct answer answer = conn_answer(c, request, verdict);
 
     exchange_refuse(&c->x, &answer);
 }
@@ -55,11 +50,7 @@ go(struct conn *c, bool narrow)
 static void
 refuse_secret(struct conn *c)
 {
-    const char *detail, *reason = inject_refused(&c->inject, &detail);
-    bool slow = strcmp(reason, "vault-slow") == 0;
-    const struct answer answer = { .status = slow ? 503 : 403, .phrase = slow ? "Service Unavailable" : "Forbidden",
-                                   .reason = reason, .detail = detail, .rule = no_rule,
-                                   .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct answer answer = conn_answer_secret(c, &c->inject);
 
     exchange_refuse(&c->x, &answer);
 }
@@ -82,11 +73,7 @@ on_lease(void *ctx)
 static void
 on_secret(void *ctx, const char *reason, const char *name, bool critical)
 {
-    struct conn *c = ctx;
-    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = "" };
-
-    log_secret(c->e, &request, &verdict, name, critical);
+    conn_note_secret(ctx, reason, name, critical);
 }
 
 static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret };
@@ -104,12 +91,6 @@ go_with_secrets(struct conn *c, const struct http1_head *head, bool narrow)
     case INJECT_WAIT: break;
     case INJECT_REFUSE: refuse_secret(c); break;
     }
-}
-
-static bool
-same_place(const struct conn *c, const struct host *host, uint16_t port)
-{
-    return c->port == port && c->host.n == host->n && memcmp(c->host.name, host->name, host->n) == 0;
 }
 
 static void
@@ -147,7 +128,7 @@ plain_request(struct conn *c, const struct http1_head *head)
         refuse(c, &request, &verdict);
         return;
     }
-    if (same_place(c, &verdict.host, request.port)) {
+    if (conn_same_place(c, &verdict.host, request.port)) {
         go_with_secrets(c, head, verdict.narrow);
     } else if (c->one_host) {
         deny(c, &request, "http-name-mismatch", "the request names another host than the connection was made to");
@@ -164,11 +145,7 @@ plain_request(struct conn *c, const struct http1_head *head)
 static void
 on_fault(struct exchange *x, enum http1_result result)
 {
-    struct conn *c = x->ctx;
-    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = http1_word(result), .detail = "" };
-
-    log_decision(c->e, &request, &verdict);
+    conn_note_fault(x->ctx, http1_word(result));
 }
 
 static void

@@ -1,10 +1,13 @@
 /* egress/conn_tls.c: a connection whose TLS is opened, because a rule about requests or a secret concerns its host
  *
  *      ClientHello ─► LEAF: a certificate for the name ─► (resolve, dial) ─► TLS_UP: the server proves who it is
- *                  ─► TLS_DOWN: the client is answered ─► EXCHANGE over both (conn_http.c)
+ *                  ─► TLS_DOWN: the client is answered ─► EXCHANGE over both (conn_http.c), or H2 (conn_h2.c)
  *
  * The server comes first: when it cannot be reached or is not who it should be, the client still gets a handshake, and
  * then an answer in HTTP that says why. Bytes are never passed on unread here.
+ *
+ * The version of HTTP is the server's choice among those that the client offered, so both ends speak the same and
+ * nothing is translated.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 
 #include "egress/conn.h"
 #include "egress/tls_end.h"
+#include "egress/tls_hello.h"
 #include "vault/client.h"
 
 #define HANDSHAKE_MS 15000
@@ -46,38 +50,16 @@ refuse_hello(struct conn *c, const char *reason, const char *detail)
     conn_refuse(c, reason, detail, no_rule);
 }
 
-/* --- the client's end --------------------------------------------------------------------------------------------- */
-
-static void
-accept_step(struct conn *c)
+/* What the client can speak, as its ClientHello says; HTTP/1.1 when it says nothing. An exchange that is under way
+ * stays what it is: its ClientHello is gone. */
+static unsigned
+offers(const struct conn *c)
 {
-    switch (tls_handshake(c->client_tls)) {
-    case TLS_DONE:
-        http_intercepted(c);
-        break;
-    case TLS_AGAIN:
-        if (loop_watch(&c->e->loop, &c->client, tls_events(c->client_tls, true, true)) < 0)
-            conn_end(c);
-        break;
-    case TLS_FAILED:
-        note(c, tls_reason(c->client_tls), tls_detail(c->client_tls));
-        conn_end(c);
-        break;
-    }
-}
+    struct tls_hello hello;
 
-static void
-accept_client(struct conn *c)
-{
-    c->state = CONN_TLS_DOWN;
-    conn_patience(c, HANDSHAKE_MS);
-    c->client_tls = tls_server_new(c->e->tls, c->client.fd, &c->host, c->in.p, c->in.n, TLS_ALPN_HTTP11);
-    if (c->client_tls == NULL || loop_watch(&c->e->loop, &c->server, 0) < 0) {
-        conn_end(c);
-        return;
-    }
-    buf_free(&c->in);
-    accept_step(c);
+    if (c->http || tls_hello_parse(c->in.p, c->in.n, &hello) != TLS_HELLO_OK || !hello.alpn_h2)
+        return TLS_ALPN_HTTP11;
+    return TLS_ALPN_H2 | (hello.alpn_http11 ? (unsigned)TLS_ALPN_HTTP11 : 0);
 }
 
 /* Until the client asks for something, which may be after the rules were replaced: nothing of theirs is borrowed. */
@@ -93,6 +75,85 @@ keep_failure(struct conn *c, const struct answer *answer)
     c->failure = *answer;
     c->failure.rule = (struct str){ c->failure_rule, n };
     c->failure.detail = c->failure_detail;
+}
+
+/* --- the client's end --------------------------------------------------------------------------------------------- */
+
+/* Its handshake is done. */
+static void
+agreed(struct conn *c)
+{
+    bool h2 = tls_alpn_chosen(c->client_tls) == TLS_ALPN_H2;
+
+    if (!c->failed && h2 != (tls_alpn_chosen(c->server_tls) == TLS_ALPN_H2)) {
+        note(c, "tls-client-handshake", "the client took another version of HTTP than it had offered");
+        conn_end(c);
+    } else if (h2) {
+        conn_h2_begin(c);
+    } else {
+        http_intercepted(c);
+    }
+}
+
+static void
+accept_step(struct conn *c)
+{
+    switch (tls_handshake(c->client_tls)) {
+    case TLS_DONE:
+        agreed(c);
+        break;
+    case TLS_AGAIN:
+        if (loop_watch(&c->e->loop, &c->client, tls_events(c->client_tls, true, true)) < 0)
+            conn_end(c);
+        break;
+    case TLS_FAILED:
+        note(c, tls_reason(c->client_tls), tls_detail(c->client_tls));
+        conn_end(c);
+        break;
+    }
+}
+
+/* The server took HTTP/1.1, and the client speaks HTTP/2 alone. */
+static void
+no_common_version(struct conn *c)
+{
+    const struct answer answer = { .status = 502, .phrase = "Bad Gateway", .reason = "upstream-no-h2",
+                                   .detail = "the client speaks HTTP/2 only, and the server does not speak it",
+                                   .host = { c->host.name, c->host.n }, .port = c->port };
+
+    note(c, answer.reason, answer.detail);
+    keep_failure(c, &answer);
+    c->failed = true;
+    tls_drop_server(c);
+}
+
+/* What the client is answered with. */
+static enum tls_alpn
+version(struct conn *c)
+{
+    unsigned offered = offers(c);
+
+    if (!c->failed && tls_alpn_chosen(c->server_tls) == TLS_ALPN_H2)
+        return TLS_ALPN_H2;
+    if (offered & TLS_ALPN_HTTP11)
+        return TLS_ALPN_HTTP11;
+    if (!c->failed)
+        no_common_version(c);
+    return TLS_ALPN_H2;
+}
+
+static void
+accept_client(struct conn *c)
+{
+    c->state = CONN_TLS_DOWN;
+    conn_patience(c, HANDSHAKE_MS);
+    c->client_tls = tls_server_new(c->e->tls, c->client.fd, &c->host, c->in.p, c->in.n, version(c));
+    if (c->client_tls == NULL || loop_watch(&c->e->loop, &c->server, 0) < 0) {
+        conn_end(c);
+        return;
+    }
+    buf_free(&c->in);
+    accept_step(c);
 }
 
 void
@@ -154,7 +215,8 @@ tls_dialled(struct conn *c)
     c->state = CONN_TLS_UP;
     conn_patience(c, HANDSHAKE_MS);
     tls_end_free(c->server_tls);
-    c->server_tls = tls_client_new(c->e->tls, c->server.fd, &c->host, c->port, TLS_ALPN_HTTP11);
+    /* HTTP/1.1 too, where the client speaks nothing but HTTP/2: the answer that says so comes from here then */
+    c->server_tls = tls_client_new(c->e->tls, c->server.fd, &c->host, c->port, offers(c) | TLS_ALPN_HTTP11);
     if (c->server_tls == NULL || loop_watch(&c->e->loop, &c->client, 0) < 0)
         conn_end(c);
     else
@@ -260,7 +322,7 @@ conn_revoked(struct egress *e, uint32_t mask)
 {
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
-        if (c->inject.used & mask)
+        if ((c->inject.used | c->h2_used) & mask)
             conn_end(c);
     }
 }

@@ -94,6 +94,9 @@ struct exchange_filter {
      * what becomes of it to @out, not much more than came. -1 ends the connection. */
     int (*raw_up)(void *ctx, struct str data, struct buf *out);
     int (*raw_down)(void *ctx, struct str data, struct buf *out);
+    /* HTTP/2 only: the fields behind a body, when all of that has been through. -1 cuts the stream off. */
+    int (*request_trailer)(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit);
+    int (*response_trailer)(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit);
 };
 
 /* --- the owner --------------------------------------------------------------------------------------------------- */

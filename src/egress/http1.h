@@ -147,6 +147,8 @@ bool http1_is_token(struct str s);              /* RFC 9110 §5.6.2: methods, na
 bool http1_is_value(struct str s);              /* may stand in a field value */
 /* Whether fields of this name never pass a proxy, named in Connection or not. */
 bool http1_is_hop(struct str name);
+/* A trailer that would say where the message goes or ends: whoever sends it hopes for a reader that is not careful. */
+bool http1_is_bad_trailer(struct str name);
 
 /* Bodies ---------------------------------------------------------------------------------------------------------- */
 

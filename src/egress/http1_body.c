@@ -68,17 +68,15 @@ size_byte(struct http1_body *body, uint8_t c)
     return HTTP1_MORE;
 }
 
-/* A trailer that would say where the message goes or ends: dropped here it is harmless, but whoever sends it hopes for
- * a reader that is not so careful. */
-static bool
-is_refused_trailer(const struct http1_body *body)
+bool
+http1_is_bad_trailer(struct str name)
 {
     static const struct str names[] = {
         { "content-length", 14 }, { "transfer-encoding", 17 }, { "host", 4 }, { "connection", 10 }, { "upgrade", 7 },
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (http1_equal((struct str){ body->name, body->name_n }, names[i]))
+        if (http1_equal(name, names[i]))
             return true;
     return false;
 }
@@ -88,7 +86,7 @@ trailer_name_byte(struct http1_body *body, uint8_t c)
 {
     if (c == ':' && body->name_n > 0) {
         body->state = ST_TRAILER_VALUE;
-        return is_refused_trailer(body) ? HTTP1_BAD_TRAILER : HTTP1_MORE;
+        return http1_is_bad_trailer((struct str){ body->name, body->name_n }) ? HTTP1_BAD_TRAILER : HTTP1_MORE;
     }
     if (!http1_is(c, C_TOKEN))
         return HTTP1_BAD_TRAILER;

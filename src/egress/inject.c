@@ -382,6 +382,7 @@ ask_plainly(struct exchange_edit *edit)
     edit->drop[edit->n_drop++] = STR_LIT("Accept-Encoding");
     edit->drop[edit->n_drop++] = STR_LIT("Range");
     edit->drop[edit->n_drop++] = STR_LIT("If-Range");
+    edit->drop[edit->n_drop++] = STR_LIT("Grpc-Accept-Encoding");   /* of single messages in the body */
     edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
 }
 
@@ -426,6 +427,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
         return 0;
     if (j->sign_whole && whole != NULL && j->authorization[0] == '\0')
         return sign_whole(j, whole, edit);
+    grpc_cut_begin(&j->up_cut, head);
     if (body && whole == NULL && inject_make_up(j, &j->up) < 0)
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     if (!body && j->concerned != 0 && asks_for_websocket(head)) {
@@ -462,7 +464,7 @@ static int
 request_body(void *ctx, struct str data, bool last, struct buf *out, size_t *used)
 {
     struct inject *j = ctx;
-    int r = swap_feed(j->up, data.p, data.n, last, out);
+    int r = grpc_cut_feed(&j->up_cut, j->up, data, last, out);
     bool forbidden = inject_forbidden(j, swap_seen(j->up));
 
     *used = data.n;
@@ -471,8 +473,30 @@ request_body(void *ctx, struct str data, bool last, struct buf *out, size_t *use
     return r < 0 || forbidden ? -1 : 0;
 }
 
+/* A binding names no place behind the body. */
+static int
+request_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit)
+{
+    struct inject *j = ctx;
+    struct http1_head lines = { .method = trailer->fields[0].name };    /* they lie one behind the other */
+    const struct str *end = &trailer->fields[trailer->n_fields > 0 ? trailer->n_fields - 1 : 0].value;
+    uint32_t found;
+
+    if (j->vault == NULL || trailer->n_fields == 0)
+        return 0;
+    lines.length = (size_t)(end->p - lines.method.p) + end->n;
+    if (find_in_head(j, &lines, &found) < 0)
+        return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
+    if (found == 0)
+        return 0;
+    j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
+                   (found & ~j->concerned) != 0);
+    return inject_refuse_edit(edit, "secret-not-bound", "a placeholder behind the body");
+}
+
 const struct exchange_filter inject_filter = {
-    .request_head = request_head, .request_body = request_body,
+    .request_head = request_head, .request_body = request_body, .request_trailer = request_trailer,
     .response_head = inject_response_head, .response_body = inject_response_body,
+    .response_trailer = inject_response_trailer,
     .raw_up = inject_ws_up, .raw_down = inject_ws_down,
 };

@@ -8,7 +8,7 @@
  * A placeholder in a request to a host that its secret is not bound to is refused: nobody sends one there by accident.
  * What follows a WebSocket handshake is treated as bodies and answers are, where a secret concerns its host.
  *
- * It is the filter (exchange.h) of one exchange, one request at a time:
+ * It is the filter (exchange.h) of one exchange, one request at a time, or of one stream of HTTP/2 (h2.h):
  *
  *      inject_request ─► INJECT_GO | INJECT_REFUSE | INJECT_WAIT ─► ready() ─► inject_refused() or go
  *      then the exchange calls inject_filter, with the struct inject as its context
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "egress/exchange.h"
+#include "egress/grpc_cut.h"
 #include "vault/client.h"
 
 #define INJECT_WAIT_MS 15000    /* for the vault's answers to one request */
@@ -49,9 +50,11 @@ struct inject {
     uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
+    struct grpc_cut up_cut, down_cut;       /* where they may end */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
     struct inject_ws *ws;                   /* frames are looked at; NULL: no WebSocket, or no secret concerned */
+    bool trailers;                          /* set by the owner: an answer's trailers pass, and are searched too */
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
     bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */

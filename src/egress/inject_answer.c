@@ -84,6 +84,9 @@ packing(const struct http1_head *head)
         if (http1_equal(head->fields[i].name, STR_LIT("Content-Encoding"))) {
             kind = unpack_kind(head->fields[i].value);
             n++;
+        } else if (http1_equal(head->fields[i].name, STR_LIT("Grpc-Encoding")) &&
+                   unpack_kind(head->fields[i].value) != UNPACK_PLAIN) {
+            return UNPACK_UNKNOWN;
         }
     return n > 1 ? UNPACK_UNKNOWN : kind;
 }
@@ -103,6 +106,7 @@ inject_response_head(void *ctx, const struct http1_head *head, struct exchange_e
     }
     if (j->down == NULL)
         return 0;
+    grpc_cut_begin(&j->down_cut, head);
     inject_wipe_text(j);
     if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, head, edit) < 0)
         return inject_refuse_edit(edit, "secret-in-answer",
@@ -118,7 +122,7 @@ inject_response_head(void *ctx, const struct http1_head *head, struct exchange_e
         edit->drop[edit->n_drop++] = STR_LIT("Content-Encoding");
     }
     if (!body) {
-        if (!edit->raw)
+        if (!edit->raw && !j->trailers)
             inject_swap_drop(&j->down);
         return 0;
     }
@@ -133,7 +137,8 @@ unpack_and_swap(struct inject *j, struct str data, bool last, struct buf *out, s
     int r = unpack_feed(j->unpack, data.p, data.n, last, &plain, used);
 
     if (r == 0)
-        r = swap_feed(j->down, plain.p, plain.n, last && *used == data.n, out);
+        r = grpc_cut_feed(&j->down_cut, j->down, (struct str){ (const char *)plain.p, plain.n },
+                          last && *used == data.n, out);
     buf_free(&plain);
     return r;
 }
@@ -148,9 +153,23 @@ inject_response_body(void *ctx, struct str data, bool last, struct buf *out, siz
         r = unpack_and_swap(j, data, last, out, used);
     } else {
         *used = data.n;
-        r = swap_feed(j->down, data.p, data.n, last, out);
+        r = grpc_cut_feed(&j->down_cut, j->down, data, last, out);
     }
-    if (last && *used == data.n)
+    if (last && *used == data.n && !j->trailers)
         inject_swap_drop(&j->down);
     return r;
+}
+
+int
+inject_response_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit)
+{
+    struct inject *j = ctx;
+
+    if (j->down == NULL)
+        return 0;
+    inject_wipe_text(j);
+    (void)swap_seen(j->down);       /* the body's */
+    if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, trailer, edit) < 0)
+        return inject_refuse_edit(edit, "secret-in-answer", "a secret where it cannot be replaced");
+    return 0;
 }

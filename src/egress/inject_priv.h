@@ -28,5 +28,6 @@ void inject_ws_free(struct inject *j);
 /* inject_answer.c: of the filter. */
 int inject_response_head(void *ctx, const struct http1_head *head, struct exchange_edit *edit);
 int inject_response_body(void *ctx, struct str data, bool last, struct buf *out, size_t *used);
+int inject_response_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *edit);
 
 #endif

@@ -29,7 +29,7 @@ static bool
 is_asked_plainly(struct str name)
 {
     return http1_equal(name, STR_LIT("accept-encoding")) || http1_equal(name, STR_LIT("range")) ||
-           http1_equal(name, STR_LIT("if-range"));
+           http1_equal(name, STR_LIT("if-range")) || http1_equal(name, STR_LIT("grpc-accept-encoding"));
 }
 
 /* The client's list without what is not sent. */

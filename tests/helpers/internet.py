@@ -271,6 +271,11 @@ class Web(http.server.ThreadingHTTPServer):
             first = request.recv(4096, socket.MSG_PEEK)
             if first:
                 self.net.hellos.append(first)
+            for name, port in self.net.behind.items():
+                if name in first:
+                    self.net.pass_on(request, port)
+                    request.close()
+                    return
             request = self.context.wrap_socket(request, server_side=True)
         super().finish_request(request, client_address)
         if self.tls:
@@ -329,6 +334,7 @@ class Internet:
         self.names, self.ttl = {}, 0
         self.on_ssh = None      # called with each connection to port 22; a line of greeting otherwise
         self.pages = {}         # (Host, path): (Content-Type, body)
+        self.behind = {}        # name as a ClientHello has it: port of a server on the far loopback that gets the bytes
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
     # --- the wires
@@ -499,6 +505,25 @@ class Internet:
             key.fileobj.close()
         selector.close()
 
+    def pass_on(self, connection, port):
+        """Every byte to a program of its own, and back."""
+        other = in_namespace(self.far, lambda: socket.create_connection(("127.0.0.1", port)))
+
+        def one_way(source, sink):
+            with contextlib.suppress(OSError):
+                while data := source.recv(65536):
+                    sink.sendall(data)
+            with contextlib.suppress(OSError):
+                sink.shutdown(socket.SHUT_WR)
+        with other:
+            for sock in (connection, other):
+                sock.settimeout(None)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            back = threading.Thread(target=one_way, args=(other, connection), daemon=True)
+            back.start()
+            one_way(connection, other)
+            back.join()
+
     def banner(self, connection):
         if self.on_ssh is not None:
             self.on_ssh(connection)
@@ -514,7 +539,8 @@ class Internet:
     # --- names
 
     def default_names(self):
-        for name in ("ok", "evil", "a", "b", "deep.a", "denied", "slow", "second", "wrong", "expired", "self"):
+        for name in ("ok", "evil", "a", "b", "deep.a", "denied", "slow", "second", "wrong", "expired", "self",
+                     "h2", "grpc"):
             self.names[f"{name}.example.org"] = [("A", SITE4)]
         self.names["example.org"] = [("A", SITE4)]
         self.names["six.example.org"] = [("AAAA", SITE6)]

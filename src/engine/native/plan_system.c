@@ -328,6 +328,7 @@ env_trust(struct env_builder *b, struct err *err)
     static const char *const names[] = {
         "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
         "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT", "NIX_SSL_CERT_FILE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

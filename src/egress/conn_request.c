@@ -1,0 +1,51 @@
+/* egress/conn_request.c: what is said and logged about one request, in whatever version of HTTP it came */
+#include <string.h>
+
+#include "egress/conn.h"
+
+struct answer
+conn_answer(const struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
+{
+    const struct host *host = &verdict->host;
+
+    return (struct answer){
+        .status = 403, .phrase = "Forbidden", .reason = verdict->reason, .detail = verdict->detail,
+        .rule = verdict->rule, .port = request->port, .srt = c->e->rules->srt,
+        .host = host->n > 0 ? (struct str){ host->name, host->n } : request->host,
+    };
+}
+
+struct answer
+conn_answer_secret(const struct conn *c, const struct inject *inject)
+{
+    const char *detail, *reason = inject_refused(inject, &detail);
+    bool slow = strcmp(reason, "vault-slow") == 0;
+
+    return (struct answer){ .status = slow ? 503 : 403, .phrase = slow ? "Service Unavailable" : "Forbidden",
+                            .reason = reason, .detail = detail, .rule = { "", 0 },
+                            .host = { c->host.name, c->host.n }, .port = c->port };
+}
+
+void
+conn_note_secret(struct conn *c, const char *reason, const char *name, bool critical)
+{
+    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = "" };
+
+    log_secret(c->e, &request, &verdict, name, critical);
+}
+
+void
+conn_note_fault(struct conn *c, const char *word)
+{
+    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = word, .detail = "" };
+
+    log_decision(c->e, &request, &verdict);
+}
+
+bool
+conn_same_place(const struct conn *c, const struct host *host, uint16_t port)
+{
+    return c->port == port && c->host.n == host->n && memcmp(c->host.name, host->name, host->n) == 0;
+}

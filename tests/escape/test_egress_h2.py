@@ -1,0 +1,440 @@
+"""Attacks in HTTP/2, from inside the sandbox and from a server: past the rules, past the secrets, and at the memory."""
+import json
+
+import pytest
+
+from helpers import leaks, memory, requirement
+from helpers.h2 import HOST, field, start
+from helpers.vaulted import VALUE, denied
+
+pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
+OTHER = "second.example.org"
+
+
+@pytest.fixture
+def h2(online, command, tmp_path):
+    made = start(online, command, tmp_path)
+    yield made
+    made.far.finish()
+
+
+@pytest.fixture
+def opened(h2):
+    return h2.secret(host=HOST)
+
+
+@pytest.fixture
+def ruled(h2, project):
+    """GET below /v1 and nothing else."""
+    settings = project / "rules.json"
+    settings.write_text(json.dumps({"network": {"allow": [{"host": HOST, "port": 443, "methods": ["GET"], "path": "/v1/**"},
+                                                          OTHER]}}))
+    h2.flags += ["--settings", settings]
+    return h2
+
+
+ALIVE = "\nprint('and', c.brief(c.get('/v1/last')))\n"      # the same connection still serves
+
+
+# --- other hosts, other paths -------------------------------------------------------------------------------------------
+
+def test_the_authority_of_another_host(ruled, tmp_path):
+    """A host that is allowed by itself is no way to it through this connection."""
+    result = ruled.client(f"""
+c = Client()
+for a in ('{OTHER}', 'evil.example.org', HOST + ':8443', 'x@' + HOST, HOST + ',{OTHER}', '127.0.0.1', HOST + '\\0.evil'):
+    print(c.brief(c.get('/v1/x', authority=a)), end=' ')
+""" + ALIVE, allow=(), flags=["--report", str(tmp_path / "report.json")])
+    words = result.out.split()
+    assert words[-2:] == ["and", "200"] and "200" not in words[:-2], result
+    assert ruled.far.paths() == ["/v1/last"] and not ruled.net.requests
+    assert any(d["rule"] == "http-name-mismatch" for d in denied(tmp_path)), denied(tmp_path)
+
+
+HEADS = {
+    "host of another": [("host", OTHER)],
+    "host twice": [("host", HOST), ("host", HOST)],
+    "second authority": [(":authority", OTHER)],
+    "second path": [(":path", "/v2/x")],
+    "path behind a field": [("x-a", "b"), (":path", "/v2/x")],
+    "method behind": [(":method", "DELETE")],
+    "extended connect": [(":protocol", "websocket")],
+    "unknown pseudo": [(":x", "y")],
+    "line end": [("x-a", "b\r\nx-evil: yes")],
+    "line feed": [("x-a", "b\nx-evil: yes")],
+    "nul": [("x-a", "b\0c")],
+    "line end in a name": [("x-a\r\nx-evil", "b")],
+    "upper case": [("X-Method", "DELETE")],
+    "blank in a name": [("x a", "b")],
+    "colon in a name": [("x-a:b", "c")],
+    "empty name": [("", "b")],
+    "connection": [("connection", "close")],
+    "upgrade": [("upgrade", "websocket")],
+    "transfer-encoding": [("transfer-encoding", "chunked")],
+    "keep-alive": [("keep-alive", "5")],
+    "proxy-connection": [("proxy-connection", "close")],
+    "te": [("te", "gzip")],
+    "two lengths": [("content-length", "0"), ("content-length", "5")],
+    "a length without a body": [("content-length", "5")],
+    "no number": [("content-length", "0x0")],
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_heads_that_nobody_reads_alike(ruled, name):
+    """Each is refused, none reaches the server, and the connection goes on or ends."""
+    result = ruled.client(f"""
+c = Client()
+print(c.brief(c.get('/v1/attack', {HEADS[name]!r})))
+if not c.over: print('and', c.brief(c.get('/v1/last')))
+""", allow=())
+    first = result.out.split("\n")[0]
+    assert result.ok and (first.startswith("reset") or first in ("400", "403", "417")), result
+    assert set(ruled.far.paths()) <= {"/v1/last"}, ruled.far.requests
+    assert "x-evil" not in str(ruled.far.requests)
+
+
+TARGETS = {
+    "connect": "[(':method', 'CONNECT'), (':authority', 'second.example.org:443')]",
+    "extended connect": "[(':method', 'CONNECT'), (':protocol', 'websocket'), (':scheme', 'https'), (':authority', HOST), "
+                        "(':path', '/v1/x')]",
+    "http scheme": "[(':method', 'GET'), (':scheme', 'http'), (':authority', HOST), (':path', '/v1/x')]",
+    "no scheme": "[(':method', 'GET'), (':authority', HOST), (':path', '/v1/x')]",
+    "no path": "[(':method', 'GET'), (':scheme', 'https'), (':authority', HOST)]",
+    "no method": "[(':scheme', 'https'), (':authority', HOST), (':path', '/v1/x')]",
+    "no host": "[(':method', 'GET'), (':scheme', 'https'), (':path', '/v1/x')]",
+    "absolute path": "c.head('https://second.example.org/v1/x')",
+    "path that is none": "c.head('v1/x')",
+    "star": "c.head('*')",
+    "a second request in the path": "c.head('/v1/x HTTP/1.1\\r\\nHost: second.example.org\\r\\n\\r\\nGET /v2')",
+    "a blank in the path": "c.head('/v1/x /v2')",
+    "a fragment": "c.head('/v1/x#y')",
+    "bad escape": "c.head('/v1/%zz')",
+    "a line end in the method": "c.head('/v1/x', method='GET /v2 HTTP/1.1\\r\\nX: y\\r\\n\\r\\nGET')",
+    "up": "c.head('/v1/../v2/x')",
+    "up, escaped": "c.head('/v1/%2e%2e/v2/x')",
+    "up, escaped slash": "c.head('/v1/..%2fv2/x')",
+    "backslash": "c.head('/v1/..\\\\v2')",
+    "double slash": "c.head('//v2/x')",
+    "another method": "c.head('/v1/x', method='DELETE')",
+    "a method in lower case": "c.head('/v1/x', method='get')",
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_targets(ruled, name):
+    result = ruled.client(f"""
+c = Client()
+print(c.brief(c.wait(c.ask(head={TARGETS[name]}))[0]))
+if not c.over: print('and', c.brief(c.get('/v1/last')))
+""", allow=())
+    first = result.out.split("\n")[0]
+    assert result.ok and (first.startswith("reset") or first in ("400", "403")), result
+    assert set(ruled.far.paths()) <= {"/v1/last"} and not ruled.net.requests, ruled.far.requests
+
+
+def test_denied_streams_between_allowed_ones(ruled):
+    """Interleaved, with bodies and trailers: what is refused leaves no trace in what passes."""
+    result = ruled.client("""
+c = Client()
+streams = []
+for i in range(60):
+    bad = i % 3 == 1
+    streams.append(c.ask('/v2/%d' % i if bad else '/v1/%d' % i, (('x-n', str(i)),), method='GET', body=b'b' * i if i % 2 else None))
+print([g['status'] for g in c.wait(*streams)] == [403 if i % 3 == 1 else 200 for i in range(60)])
+""", allow=())
+    assert result.out == "True\n", result
+    got = {r["path"]: (field(r, "x-n"), r["body"]) for r in ruled.far.requests}
+    assert got == {f"/v1/{i}": ([str(i)], "b" * i if i % 2 else "") for i in range(60) if i % 3 != 1}
+
+
+# --- secrets --------------------------------------------------------------------------------------------------------------
+
+def test_a_placeholder_to_a_wrong_path(h2, tmp_path):
+    """The binding is for one path: the other request is refused, or goes without the value."""
+    h2.secret("TOK", "--path", "/v1/**", host=HOST)
+    result = h2.client("""
+c = Client(); t = (('authorization', 'Bearer ' + os.environ['TOK']),)
+print([c.brief(g) for g in c.wait(*[c.ask(p, t) for p in ('/v1/a', '/v2/b', '/v1/../v2/c')])])
+""", flags=["--report", str(tmp_path / "report.json")])
+    seen = {r["path"]: field(r, "authorization") for r in h2.far.requests}
+    assert result.out.startswith("[200, 403, 403"), result
+    assert seen == {"/v1/a": [f"Bearer {VALUE}"]}, seen
+    assert any(d["rule"] == "secret-not-bound" for d in denied(tmp_path)), denied(tmp_path)
+
+
+WRONG = {
+    "field": "c.ask('/p', (('x-any', t),))",
+    "name": "c.ask('/p', (('x-' + t.lower(), 'a'), ('x-any', t)))",
+    "query": "c.ask('/p?k=' + t)",
+    "path": "c.ask('/' + t)",
+    "crumbs of cookies": "c.ask('/p', (('cookie', 'a=' + t[:9]), ('cookie', t[9:]), ('cookie', 's=' + t)))",
+    "body": "c.ask('/p', method='POST', body=('k=' + t).encode())",
+    "trailer": "c.ask('/p', method='POST', body=b'x', trailers=[('x-t', t)])",
+    "base64": "c.ask('/p', (('authorization', 'Basic ' + __import__('base64').b64encode(('u:' + t).encode()).decode()),))",
+}
+
+
+@pytest.mark.parametrize("where", WRONG)
+def test_a_placeholder_on_its_way_to_a_wrong_host(h2, tmp_path, where):
+    # another secret makes sure that this host is looked into
+    h2.secret(host=OTHER).secret("MINE", host=HOST, value="another-secret-0123456789")
+    result = h2.client(f"""
+c, t = Client(), os.environ['TOK']
+g = c.wait({WRONG[where]})[0]; print(c.brief(g), g['head'].get('x-cloche-denied')); print(t)
+""", allow=(HOST, OTHER), flags=["--report", str(tmp_path / "report.json")])
+    placeholder = result.out.strip().rsplit("\n", 1)[-1]
+    assert result.ok and not result.out.startswith("200"), result
+    assert placeholder not in str(h2.far.lines()) and VALUE not in str(h2.far.lines()), h2.far.lines()
+    assert any(d["rule"] == "secret-wrong-host" for d in denied(tmp_path)), denied(tmp_path)
+
+
+def test_a_placeholder_split_over_frames(h2):
+    """In the body of one stream, with other streams' frames in between, a byte each."""
+    h2.secret(host=HOST, place="body")
+    result = h2.client("""
+c, t = Client(), os.environ['TOK'].encode()
+a, b = (c.ask('/mirror?%d' % i, method='POST', end=False) for i in range(2))
+for i in range(len(t)):
+    for n in (a, b):
+        c.c.send_data(n, t[i:i + 1], end_stream=i == len(t) - 1); c.send()
+print([t in g['body'] for g in c.wait(a, b)])
+""")
+    assert result.out == "[True, True]\n" and VALUE not in result.out, result
+    assert [r["body"] for r in h2.far.requests] == [VALUE, VALUE]
+
+
+def test_the_value_is_in_no_table_of_the_client(opened):
+    """What goes out is marked as never to be indexed, and what comes back is made anew from the placeholder."""
+    result = opened.client("""
+c, t = Client(), os.environ['TOK']
+for _ in range(3): g = c.get('/mirror', (('authorization', 'Bearer ' + t),))
+print(g['head']['x-echo'] == 'is %s!' % t, [v for k, v in c.c.decoder.header_table.dynamic_entries if b'tk_Live' in v])
+""")
+    assert result.out == "True []\n", result
+
+
+# --- floods: the connection ends, the rest of the sandbox's network lives ---------------------------------------------------
+
+FLOODS = {
+    "rapid reset": ("h2-reset-flood", """
+n = 1
+while not c.over and n < 30001:
+    block = b''.join(frame(1, 5, n + 2 * i, c.h.encode(c.head('/v1/flood'))) + frame(3, 0, n + 2 * i, b'\\0\\0\\0\\x08') for i in range(50))
+    c.raw(block); n += 100
+"""),
+    "made to reset": ("h2-reset-flood", """
+n = 1
+while not c.over and n < 30001:     # a window beyond 2^31 is a fault that is answered with RST_STREAM
+    block = b''.join(frame(1, 4, n + 2 * i, c.h.encode(c.head('/v1/flood', method='GET'))) + frame(8, 0, n + 2 * i, b'\\x7f\\xff\\xff\\xff') for i in range(50))
+    c.raw(block); n += 100
+"""),
+    "ping": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(6, 0, 0, bytes(8)) * 500)\n"),
+    "settings": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(4, 0, 0) * 500)\n"),
+    "priority": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(2, 0, 99, bytes(5)) * 500)\n"),
+    "window": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(8, 0, 0, b'\\0\\0\\0\\1') * 500)\n"),
+    "empty data": ("h2-small-flood", """
+n = c.ask('/v1/hang', method='GET', end=False)
+while not c.over: c.raw(frame(0, 0, n) * 500)
+"""),
+    "unknown frames": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(99, 0, 0) * 500)\n"),
+    "continuation": ("h2-continuation-flood", """
+c.raw(frame(1, 1, 1, c.h.encode(c.head('/v1/x'))))
+while not c.over: c.raw(frame(9, 0, 1, b'\\0\\1a\\1b') * 500)
+"""),
+    "empty continuation": ("h2-continuation-flood", """
+c.raw(frame(1, 1, 1, c.h.encode(c.head('/v1/x'))))
+while not c.over: c.raw(frame(9, 0, 1) * 500)
+"""),
+    "a frame in a block": ("h2-protocol", "\nc.raw(frame(1, 1, 1, b'') + frame(6, 0, 0, bytes(8)))\n"),
+    "large frame": ("h2-frame-size", "\nc.raw(frame(0, 0, 1, bytes(20000)))\n"),
+    "push": ("h2-push", "\nc.raw(frame(5, 4, 1, b'\\0\\0\\0\\2'))\n"),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_floods(ruled, tmp_path, name):
+    word, attack = FLOODS[name]
+    result = ruled.client("c = Client(); c.s.settimeout(50)\n" + attack + """
+try: c.to_end()
+except TimeoutError: print('not ended')
+print('over', c.over)
+d = Client(); print(d.get('/v1/after')['status'])
+""", allow=(), flags=["--report", str(tmp_path / "report.json")], timeout=120)
+    assert result.out == "over True\n200\n", result
+    assert any(d["rule"] == word for d in denied(tmp_path)), denied(tmp_path)
+    assert ruled.far.paths().count("/v1/after") == 1
+
+
+def test_what_is_no_preface(ruled, tmp_path):
+    result = ruled.client("""
+context = ssl.create_default_context(cafile=BUNDLE); context.set_alpn_protocols(['h2'])
+for data in (b'GET /v1/x HTTP/1.1\\r\\nHost: h2.example.org\\r\\n\\r\\n', b'PRI * HTTP/2.0\\r\\n\\r\\nXX\\r\\n\\r\\n' + bytes(20)):
+    s = context.wrap_socket(socket.create_connection((HOST, 443)), server_hostname=HOST)
+    s.sendall(data); print(b'hello' in drain(s, 20))
+""", allow=(), flags=["--report", str(tmp_path / "report.json")])
+    assert result.out == "False\nFalse\n" and not ruled.far.requests, result
+    assert any(d["rule"] == "h2-preface" for d in denied(tmp_path)), denied(tmp_path)
+
+
+BOMBS = {
+    "one large field": "(('x-a', 'v' * 70000),)",
+    "many fields": "tuple(('x-%d' % i, 'v') for i in range(200))",
+    "a table entry named a thousand times": "tuple(('x-bomb', 'v' * 3000) for i in range(5000))",
+    "a long path": None,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_header_bombs(ruled, name):
+    ask = "c.ask('/v1/' + 'a' * 20000)" if BOMBS[name] is None else f"c.ask('/v1/bomb', {BOMBS[name]})"
+    result = ruled.client(f"""
+c = Client()
+try:
+    n = {ask}
+except h2.exceptions.ProtocolError:
+    raise
+g = c.wait(n)[0]; print(c.brief(g))
+d = Client(); print(d.get('/v1/after')['status'])
+""", allow=())
+    first, last = result.out.strip().split("\n")
+    assert last == "200" and (first in ("431", "414", "reset None") or first.startswith("reset")), result
+    assert ruled.far.paths() == ["/v1/after"]
+
+
+def test_more_streams_than_there_may_be(opened):
+    """A client that passes over the limit that it was told, and acknowledged, loses its connection, and no more."""
+    result = opened.client("""
+c = Client()
+c.wait(done=lambda: c.c.remote_settings.max_concurrent_streams < 1000)
+print(c.c.remote_settings.max_concurrent_streams)
+c.raw(b''.join(frame(1, 5, 2 * i + 1, c.h.encode(c.head('/hang'))) for i in range(300)))
+c.to_end(); print(c.over)
+d = Client(); print(d.get('/x')['status'])
+""")
+    assert result.out == "128\nTrue\n200\n", result
+    assert opened.far.paths().count("/hang") <= 128
+
+
+def test_bodies_that_nobody_reads_stay_bounded(h2):
+    """Every stream full in both directions, on several connections: what egress holds is what the windows say."""
+    h2.secret(host=HOST, place=("body", "bearer"))
+    process = h2.online.popen(["/usr/bin/python3", "-I", "-c", _bounded()], allow=(HOST,), flags=h2.flags, env=h2.env)
+    line = process.stdout.readline()
+    assert line == b"full\n", (line, process.communicate())
+    pids = [pid for pid in leaks.descendants(process.pid) if memory.name_of(pid) == "cloche-egress"]
+    kib = sum(int(x.split()[1]) for pid in pids for x in open(f"/proc/{pid}/status") if x.startswith("VmRSS"))
+    process.terminate()
+    process.communicate()
+    # three connections with 100 streams: 64 KiB up and down each, the larger windows, and what the program is
+    assert 0 < kib < 3 * (100 * 2 * 64 + 8 * 1024) + 40 * 1024, kib
+
+
+def _bounded():
+    from helpers.h2 import CLIENT
+    from helpers.internet import PRELUDE
+    from helpers.vaulted import BUNDLE
+    return PRELUDE.replace("/mnt/ca.pem", BUNDLE) + CLIENT + """
+clients = []
+for _ in range(3):
+    c = Client(); clients.append(c)
+    c.wait(done=lambda: c.c.remote_settings.max_concurrent_streams < 1000)
+    streams = [c.ask('/stuck', method='POST', end=False) for i in range(50)]
+    more = [c.ask('/bytes/2000000') for i in range(50)]
+    for n in streams:
+        for _ in range(10):
+            k = min(c.c.local_flow_control_window(n), 16000)
+            if k > 0: c.c.send_data(n, b'x' * k)
+    c.send()
+    # the answers' windows are used up, and not given back
+    seen = {n: 0 for n in more}
+    def hold(e):
+        if type(e).__name__ == 'DataReceived': seen[e.stream_id] += len(e.data); c.c.increment_flow_control_window(e.flow_controlled_length)
+    c.take = hold
+    while min(seen.values()) < 65535: c.step()
+print('full', flush=True); time.sleep(50)
+"""
+
+
+# --- plain HTTP: nothing is upgraded, nothing is guessed ----------------------------------------------------------------------
+
+def test_h2c_is_not_upgraded(opened):
+    """The request passes as the plain one that it is, or not at all; never as the beginning of another protocol."""
+    result = opened.python("""
+h = 'GET /x HTTP/1.1\\r\\nHost: ok.example.org\\r\\nConnection: Upgrade, HTTP2-Settings, close\\r\\nUpgrade: h2c\\r\\n' \\
+    'HTTP2-Settings: AAMAAABkAAQAAP__\\r\\n\\r\\n'
+print(talk(('ok.example.org', 80), h.encode(), 20).split(b'\\r\\n')[0])
+""", allow=(HOST, "ok.example.org"))
+    assert b"101" not in result.out.encode() and "200" in result.out, result
+    assert not {k for r in opened.net.requests for k, _ in r["headers"]} & {"upgrade", "http2-settings"}
+
+
+@pytest.mark.parametrize("port", [80, 3128, 1080])
+def test_prior_knowledge(opened, port):
+    result = opened.python(f"""
+data = b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n' + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+where = ('ok.example.org', 80) if {port} == 80 else ('198.18.0.1', {port})
+print(drain_it := talk(where, data, 10)[:12])
+""", allow=(HOST, "ok.example.org"))
+    assert result.ok and not opened.net.requests and not any(kept for _, kept in opened.net.connections), result
+
+
+def test_h2_in_a_tunnel_without_tls(opened):
+    result = opened.python("""
+s, said = connect('ok.example.org:80')
+s.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n' + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+print(b'PRI' in drain(s, 10))
+""", allow=(HOST, "ok.example.org"))
+    assert result.out == "False\n", result
+    assert not any(b"PRI" in kept for _, kept in opened.net.connections)
+
+
+def test_a_client_that_offers_http1_and_says_http2(opened):
+    result = opened.client("""
+context = ssl.create_default_context(cafile=BUNDLE); context.set_alpn_protocols(['http/1.1'])
+try:
+    s = context.wrap_socket(socket.create_connection((HOST, 443)), server_hostname=HOST)
+    s.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n' + frame(4, 0, 0)); print(drain(s, 20).split(b'\\r\\n')[0])
+except OSError as e: print(type(e).__name__)
+""")
+    assert "200" not in result.out and not opened.far.requests, result
+
+
+# --- servers ------------------------------------------------------------------------------------------------------------------
+
+BAD = ["crlf", "nul", "upper", "connection", "coding", "status", "switch", "twice", "none", "large", "lengths", "data"]
+
+
+@pytest.mark.parametrize("how", BAD)
+def test_answers_that_are_none(opened, how):
+    result = opened.client(f"""
+c = Client()
+g = c.get('/bad/{how}'); print(c.brief(g), g['head'])
+d = Client(); print(d.get('/x')['status'])
+""")
+    first, last = result.out.strip().rsplit("\n", 1)
+    assert last == "200" and (first.startswith(("502", "reset"))) and "x-evil" not in first, result
+
+
+@pytest.mark.parametrize("how", ["push", "ping", "endless"])
+def test_servers_that_flood(opened, how, tmp_path):
+    result = opened.client(f"""
+c = Client()
+print(c.brief(c.get('/bad/{how}')))
+d = Client(); print(d.get('/x')['status'])
+""", flags=["--report", str(tmp_path / "report.json")])
+    assert result.out in ("502\n200\n", "reset 2\n200\n", "reset None\n200\n"), result
+    words = {"push": "h2-push", "ping": "h2-small-flood", "endless": "h2-continuation-flood"}
+    assert any(d["rule"] == words[how] for d in denied(tmp_path)), denied(tmp_path)
+
+
+def test_an_answer_that_ends_too_early(opened):
+    result = opened.client("c = Client(); g = c.get('/bad/short'); print(g['reset'], g['ended'])")
+    assert result.out.split()[1] == "False" and result.out.split()[0] != "None", result
+
+
+def test_an_encoding_that_cannot_be_searched(opened):
+    result = opened.client("""
+g = Client().get('/bad/encoding', (('authorization', 'Bearer ' + os.environ['TOK']),)); print(g)
+""")
+    assert "answer-encoding" in result.out and VALUE not in result.out, result
