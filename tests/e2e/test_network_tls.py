@@ -1,5 +1,6 @@
 """TLS that is opened: secrets go in and do not come out, bad servers are told of, and nothing else is touched."""
 import base64
+import os
 import re
 import signal
 import socket
