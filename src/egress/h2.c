@@ -298,6 +298,8 @@ fill(struct h2 *h, struct h2_end *end)
         used = nghttp2_session_mem_recv(end->s, scratch, (size_t)n);
         word = used < 0 ? word_of(used) : NULL;
     }
+    if (word == NULL && !server && nghttp2_session_get_outbound_queue_size(end->s) > H2_ANSWERS_MAX)
+        word = "h2-small-flood";
     if (word != NULL && server) {
         h->owner->fault(h, word, true);
         h2_server_gone(h);

@@ -1,6 +1,8 @@
 """HTTP/2 where TLS is opened: real clients, many streams, each decided on by itself; secrets go in and do not come out."""
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -125,8 +127,6 @@ func main() {
 
 
 def test_go(opened, command, tmp_path):
-    import os
-    import shutil
     compiler = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/bin")
     if compiler is None:
         pytest.skip("no Go compiler is installed")
@@ -258,13 +258,50 @@ print(no['head']['x-cloche-denied'], no['head']['content-type'], no['body'].deco
     assert len(denied(tmp_path)) >= 1
 
 
-def test_a_refusal_reads_as_in_http1(ruled):
-    h1 = ruled.sh(f"curl -sS -i --http1.1 https://{OK}/x", allow=())
-    same = ruled.client("g = Client().get('/x'); print(g['status'], g['head']['x-cloche-denied'], g['body'].decode())", allow=())
-    other = ruled.run(["/usr/bin/curl", "-sS", "-i", f"https://{HOST}/x"], allow=())
-    assert not h1.ok or "403" in h1.out
-    body = other.out.split("\r\n\r\n")[-1]
-    assert "HTTP/2 403" in other.out and body.startswith(f"cloche: {HOST}:443: ") and body.strip() in same.out, (same, other)
+def test_a_refusal_reads_as_in_http1(h2, project):
+    """Field by field, but for those that HTTP/1.1 alone has."""
+    settings = project / "rules.json"
+    settings.write_text(json.dumps({"network": {"allow": [{"host": h, "port": 443, "path": "/v1"} for h in (HOST, OK)]}}))
+    h2.flags += ["--settings", settings]
+    texts = [h2.run(["/usr/bin/curl", "-sS", "-i", "--suppress-connect-headers", f"https://{h}/x"], allow=()).out for h in (HOST, OK)]
+    heads, bodies = zip(*(t.split("\r\n\r\n", 1) for t in texts))
+    assert heads[0].startswith("HTTP/2 403") and heads[1].startswith("HTTP/1.1 403 Forbidden"), texts
+    assert bodies[0] == bodies[1].replace(OK, HOST) and bodies[0].startswith(f"cloche: {HOST}:443: "), texts
+    rows = [{tuple(x.lower().split(": ")) for x in h.split("\r\n")[1:] if not x.lower().startswith(("connection", "content-length"))}
+            for h in heads]
+    assert rows[0] == rows[1] and ("x-cloche-denied", "scope-no-rule") in rows[0], rows
+
+
+def test_a_stream_that_is_asked_about_waits_and_the_others_go_on(ruled):
+    process = ruled.online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + CLIENT + """
+c = Client()
+waits = [c.ask('/v2/a'), c.ask('/v2/b')]
+print([c.get('/v1/%d' % i)['status'] for i in range(3)], flush=True)
+print([g['status'] for g in c.wait(*waits)], flush=True)
+"""], allow=(), flags=[*ruled.flags, "--ask"], env=ruled.env)
+    assert process.stdout.readline() == b"[200, 200, 200]\n", process.communicate()
+    found = wait_for(lambda: ruled.online.bare("approvals", "--json").json["questions"], 20)
+    assert [(q["host"], q["port"]) for q in found] == [(HOST, 443)], found
+    assert ruled.far.paths() == ["/v1/0", "/v1/1", "/v1/2"]
+    assert ruled.online.bare("approvals", "approve", found[0]["id"]).ok
+    assert process.stdout.readline() == b"[200, 200]\n", process.communicate()
+    process.communicate()
+    assert sorted(ruled.far.paths()[3:]) == ["/v2/a", "/v2/b"]
+
+
+def test_a_stream_that_is_asked_about_and_denied(ruled):
+    process = ruled.online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + CLIENT + """
+c = Client()
+waits = [c.ask('/v2/a'), c.ask('/v2/b', method='POST', body=b'x' * 1000)]
+print(c.get('/v1/x')['status'], flush=True)
+print([(g['status'], g['head']['x-cloche-denied']) for g in c.wait(*waits)], c.get('/v1/y')['status'], flush=True)
+"""], allow=(), flags=[*ruled.flags, "--ask"], env=ruled.env)
+    assert process.stdout.readline() == b"200\n", process.communicate()
+    found = wait_for(lambda: ruled.online.bare("approvals", "--json").json["questions"], 20)
+    assert ruled.online.bare("approvals", "deny", found[0]["id"]).ok
+    assert process.stdout.readline() == b"[(403, 'ask-denied'), (403, 'ask-denied')] 200\n", process.communicate()
+    process.communicate()
+    assert ruled.far.paths() == ["/v1/x", "/v1/y"]
 
 
 def test_a_body_that_is_refused_is_stopped(ruled):
