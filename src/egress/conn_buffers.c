@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "egress/conn.h"
 
-/* All buffers together stay within BUFFERS_ALL bytes, however many connections there are; each has four, and the
- * kernel doubles a size that is asked for. */
+/* The sizes of all buffers together stay within BUFFERS_ALL bytes, however many connections there are; each has four,
+ * and the kernel doubles a size that is asked for. What is in a buffer that shrinks stays until it is read. */
 #define BUFFERS_ALL   ((size_t)1 << 30)
 #define OF_EACH       ((size_t)4 * 2)
 #define BUFFER_MOST   (512 * 1024)
