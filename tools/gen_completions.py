@@ -18,7 +18,7 @@ CHOICES = {
     '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host',
     '--network': 'none allowlist host',
     '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
-    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian', '--preset': 'ci',
+    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian cargo maven', '--preset': 'ci',
 }
 FILES = {'--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
          '--allow-unix-socket', '--extra-ca', '-s'}

@@ -198,7 +198,7 @@ listen_to(struct ask *a, int out, int said_fd, uint64_t end)
             ssize_t n = p[i].revents == 0 ? -1 : read(p[i].fd, chunk, sizeof(chunk));
             if (p[i].revents == 0 || (n < 0 && errno == EINTR))
                 continue;
-            if (n <= 0 || (i == 0 && buf_append(&a->out, chunk, (size_t)n) < 0)) {
+            if (n <= 0 || ((i == 0 || a->both) && buf_append(&a->out, chunk, (size_t)n) < 0)) {
                 p[i].fd = -1;
             } else if (i == 1) {
                 /* the newest bytes: those before them give way */

@@ -19,6 +19,7 @@ struct ask {
     struct buf out;         /* what it said, NUL-terminated */
     char last[200];         /* the last line of its stderr, for messages */
     int status;             /* its exit code; -1: killed, or not done in time */
+    bool both;              /* set by the caller: what it says on stderr goes into @out as well */
 };
 
 #define ASK_INIT { .out = BUF_INIT(ASK_OUT_MAX), .status = -1 }

@@ -9,7 +9,7 @@
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 
 const char *const doctor_not_here[] = {
-    "HTTP/2 where TLS is opened, UDP, incoming connections; placeholders in files; registries of cargo and maven",
+    "HTTP/2 where TLS is opened, UDP, incoming connections; placeholders in files",
     "other engines: oci (crun, runc, runsc), docker, microvm, kubernetes, apple",
     "a service: HTTP API, MCP, console, audit",
     "pausing on cgroup v1, snapshots and forks of a running sandbox",

@@ -14,34 +14,17 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/registry_kept.h"
-#include "match/url_host.h"
+#include "cli/registry_priv.h"
 
-#define HOSTS_MAX 64
-#define URL_MAX   2048
-
-/* What is being asked for one entry. */
-struct registry {
-    struct policy *p;
-    const struct policy_entry *entry;
-    char origin[96];
-    struct origin from;         /* of what is found */
-    char hosts[HOSTS_MAX][URL_HOST_MAX];
-    size_t n;
-    json_t *env, *files;        /* what is given to the client inside; what its answer depends on */
-    bool in_part;               /* something was not answered */
-    struct err *err;
-};
-
-static int
-refuse(struct registry *r, const char *code, const char *what, const char *found)
+int
+registry_refuse(struct registry *r, const char *code, const char *what, const char *found)
 {
     err_set(r->err, ERR_POLICY, code, "%s: %s%s%.200s", r->origin, what, found[0] != '\0' ? ": " : "", found);
     return err_hint(r->err, "set the client up, or name the hosts: --allow-domain HOST");
 }
 
-/* False: @url is none that a rule can name. */
-static bool
-add_url(struct registry *r, struct str url)
+bool
+registry_add(struct registry *r, struct str url)
 {
     char host[URL_HOST_MAX];
 
@@ -50,16 +33,14 @@ add_url(struct registry *r, struct str url)
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->hosts[i], host) == 0)
             return true;
-    if (r->n == HOSTS_MAX)
+    if (r->n == REGISTRY_HOSTS_MAX)
         return false;
     memcpy(r->hosts[r->n++], host, sizeof(host));
     return true;
 }
 
-/* The same for what an index says: no address but its own, since a rule that is an address opens also what no name
- * opens. */
-static bool
-add_learned(struct registry *r, struct str url)
+bool
+registry_add_learned(struct registry *r, struct str url)
 {
     char host[URL_HOST_MAX];
     struct host_pattern pattern;
@@ -69,12 +50,11 @@ add_learned(struct registry *r, struct str url)
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->hosts[i], host) == 0)
             return true;
-    return !pattern.host.is_ip && add_url(r, url);
+    return !pattern.host.is_ip && registry_add(r, url);
 }
 
-/* The next word of @text up to a byte of @ends; false at its end. */
-static bool
-next_word(const char **text, const char *ends, struct str *word)
+bool
+registry_word(const char **text, const char *ends, struct str *word)
 {
     *text += strspn(*text, ends);
     *word = (struct str){ *text, strcspn(*text, ends) };
@@ -82,9 +62,8 @@ next_word(const char **text, const char *ends, struct str *word)
     return word->n > 0;
 }
 
-/* A configuration that the sandbox can write is not the owner's. */
-static int
-check_config(struct registry *r, const char *file)
+int
+registry_check_config(struct registry *r, const char *file)
 {
     char what[300];
 
@@ -94,7 +73,7 @@ check_config(struct registry *r, const char *file)
     if (!ask_writable(r->p, file))
         return 0;
     snprintf(what, sizeof(what), "its configuration %.200s can be written from inside", file);
-    return refuse(r, "policy.registry.config", what, "");
+    return registry_refuse(r, "policy.registry.config", what, "");
 }
 
 /* 0 when the client answered with success. */
@@ -108,7 +87,7 @@ run(struct registry *r, const char *const *argv, const char *const *set, struct 
         n += (size_t)snprintf(what + n, sizeof(what) - n, " %s", argv[i]);
     if (ask_run(r->p, argv, set, a, r->err) < 0)
         return err_wrap(r->err, "%s", r->origin);
-    return a->status == 0 ? 0 : refuse(r, "policy.registry.answer", what, a->last);
+    return a->status == 0 ? 0 : registry_refuse(r, "policy.registry.answer", what, a->last);
 }
 
 /* The same where an answer can be done without. */
@@ -142,7 +121,7 @@ give(struct registry *r, const char *name, const char *urls)
     cleanup_buf struct buf value = BUF_INIT(POLICY_STRING_MAX);
     struct str word;
 
-    while (next_word(&urls, " ", &word)) {
+    while (registry_word(&urls, " ", &word)) {
         const char *slashes = memmem(word.p, word.n, "://", 3);
         size_t scheme = slashes != NULL ? (size_t)(slashes + 3 - word.p) : 0;
         size_t end = scheme + strcspn(word.p + scheme, "/?# ");
@@ -152,7 +131,7 @@ give(struct registry *r, const char *name, const char *urls)
                    word.p + skip);
     }
     if (buf_nul(&value) < 0)
-        return refuse(r, "policy.registry.answer", "too much for the variable", name);
+        return registry_refuse(r, "policy.registry.answer", "too much for the variable", name);
     if (value.n == 0)
         return 0;
     json_object_set_new(r->env, name, json_string((const char *)value.p));
@@ -165,15 +144,16 @@ static void
 npm_files(struct registry *r, const char *url)
 {
     static const char *const argv[] = { "npm", "view", "is-number", "dist.tarball", "--no-update-notifier", NULL };
-    char set_url[URL_MAX + 32];
+    char set_url[REGISTRY_URL_MAX + 32];
     const char *const set[] = { set_url, "NPM_CONFIG_REGISTRY", NULL };
     cleanup_ask struct ask a = ASK_INIT;
     const char *text;
     struct str word;
 
     snprintf(set_url, sizeof(set_url), "npm_config_registry=%s", url);
-    if (!answers(r, argv, set, &a) || (text = (const char *)a.out.p) == NULL || !next_word(&text, " \t\r\n", &word) ||
-        !add_learned(r, word))
+    if (!answers(r, argv, set, &a) || (text = (const char *)a.out.p) == NULL ||
+        !registry_word(&text, " \t\r\n", &word) ||
+        !registry_add_learned(r, word))
         files_unknown(r, "\"npm view is-number\"", url, &a);
 }
 
@@ -187,9 +167,9 @@ npm_configs(struct registry *r, const char *client, const json_t *said)
     if (slash != NULL)
         *slash = '\0';
     snprintf(own, sizeof(own), "%s/../npmrc", slash != NULL ? real : "");
-    return check_config(r, json_string_value(json_object_get(said, "userconfig"))) < 0 ||
-           check_config(r, json_string_value(json_object_get(said, "globalconfig"))) < 0 ||
-           check_config(r, own) < 0 || check_config(r, "/.npmrc") < 0 ? -1 : 0;
+    return registry_check_config(r, json_string_value(json_object_get(said, "userconfig"))) < 0 ||
+           registry_check_config(r, json_string_value(json_object_get(said, "globalconfig"))) < 0 ||
+           registry_check_config(r, own) < 0 || registry_check_config(r, "/.npmrc") < 0 ? -1 : 0;
 }
 
 static int
@@ -208,13 +188,14 @@ npm(struct registry *r)
     json_object_foreach(root, key, value) {
         bool own = strcmp(key, "registry") == 0, scope = key[0] == '@' && str_ends(str_of(key), STR_LIT(":registry"));
         const char *url = json_string_value(value);
-        if (result == 0 && (own || scope) && (url == NULL || strlen(url) >= URL_MAX || !add_url(r, str_of(url))))
-            result = refuse(r, "policy.registry.answer", "npm is set up for a registry without a host", key);
+        if (result == 0 && (own || scope) &&
+            (url == NULL || strlen(url) >= REGISTRY_URL_MAX || !registry_add(r, str_of(url))))
+            result = registry_refuse(r, "policy.registry.answer", "npm is set up for a registry without a host", key);
         if (own)
             registry = url;
     }
     if (result == 0 && registry == NULL)
-        result = refuse(r, "policy.registry.answer", "asked npm config list", "it names no registry");
+        result = registry_refuse(r, "policy.registry.answer", "asked npm config list", "it names no registry");
     if (result == 0) {
         npm_files(r, registry);
         result = give(r, "npm_config_registry", registry);
@@ -230,7 +211,7 @@ pypi_files(struct registry *r, const char *url)
 {
     static const char *const argv[] = { "python3", "-E", "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps",
                                         "--ignore-installed", "--report", "-", "six", NULL };
-    char set_url[URL_MAX + 32];
+    char set_url[REGISTRY_URL_MAX + 32];
     const char *const set[] = { set_url, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1", "PIP_EXTRA_INDEX_URL",
                                 "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", NULL };
     cleanup_ask struct ask a = ASK_INIT;
@@ -243,7 +224,7 @@ pypi_files(struct registry *r, const char *url)
         file = json_string_value(json_object_get(
             json_object_get(json_array_get(json_object_get(root, "install"), 0), "download_info"), "url"));
     }
-    if (file == NULL || !add_learned(r, str_of(file)))
+    if (file == NULL || !registry_add_learned(r, str_of(file)))
         files_unknown(r, "\"pip install six\"", url, &a);
     json_decref(root);
 }
@@ -259,7 +240,7 @@ pypi_configs(struct registry *r)
 
     if (run(r, argv, NULL, &a) < 0)
         return -1;
-    for (const char *text = (const char *)a.out.p; next_word(&text, "\r\n", &line);) {
+    for (const char *text = (const char *)a.out.p; registry_word(&text, "\r\n", &line);) {
         char file[PATH_MAX];
         while (line.n > 0 && *line.p == ' ')
             line = (struct str){ line.p + 1, line.n - 1 };
@@ -267,7 +248,7 @@ pypi_configs(struct registry *r)
             if (!str_ends(line, str_of(exists[i])) || line.n - strlen(exists[i]) >= sizeof(file))
                 continue;
             snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists[i])), line.p);
-            if (check_config(r, file) < 0)
+            if (registry_check_config(r, file) < 0)
                 return -1;
         }
     }
@@ -294,7 +275,7 @@ pypi_line(struct registry *r, struct str line, struct indexes *found)
     const char *equals = memchr(line.p, '=', line.n);
     struct str key = { line.p, equals != NULL ? (size_t)(equals - line.p) : 0 }, word;
     bool index = str_ends(key, STR_LIT(".index-url")), more = str_ends(key, STR_LIT(".extra-index-url"));
-    char value[URL_MAX];
+    char value[REGISTRY_URL_MAX];
     const char *text = value;
 
     if ((!index && !more && !str_ends(key, STR_LIT(".find-links"))) || line.n - key.n >= sizeof(value))
@@ -302,10 +283,10 @@ pypi_line(struct registry *r, struct str line, struct indexes *found)
     snprintf(value, sizeof(value), "%.*s", (int)(line.n - key.n - 1), equals + 1);
     for (char *escaped; (escaped = strstr(value, "\\n")) != NULL;)      /* several, as repr() writes them */
         escaped[0] = escaped[1] = ' ';
-    while (next_word(&text, " '\"", &word)) {
-        char url[URL_MAX];
+    while (registry_word(&text, " '\"", &word)) {
+        char url[REGISTRY_URL_MAX];
         snprintf(url, sizeof(url), "%.*s", (int)word.n, word.p);
-        if (!add_url(r, word) || (!index && !more))
+        if (!registry_add(r, word) || (!index && !more))
             continue;
         if (more || rank_of(key) > found->rank) {
             if (index)
@@ -331,10 +312,11 @@ pypi(struct registry *r)
 
     if (pypi_configs(r) < 0 || run(r, list, NULL, &a) < 0)
         return -1;
-    for (text = (const char *)a.out.p; next_word(&text, "\r\n", &line);)
+    for (text = (const char *)a.out.p; registry_word(&text, "\r\n", &line);)
         pypi_line(r, line, &found);
     result = buf_nul(&found.main) < 0 || buf_nul(&found.more) < 0
-                 ? refuse(r, "policy.registry.answer", "asked pip config list", "it names too many indexes") : 0;
+                 ? registry_refuse(r, "policy.registry.answer", "asked pip config list", "it names too many indexes")
+                 : 0;
     if (result == 0)
         result = give(r, "PIP_INDEX_URL", (const char *)found.main.p);
     if (result == 0)
@@ -346,8 +328,8 @@ pypi(struct registry *r)
     if (run(r, standard, NULL, &b) < 0)
         return -1;
     text = (const char *)b.out.p;
-    if (!next_word(&text, " \r\n", &line) || line.n >= URL_MAX || !add_url(r, line))
-        return refuse(r, "policy.registry.answer", "asked pip for its default index", "it names none");
+    if (!registry_word(&text, " \r\n", &line) || line.n >= REGISTRY_URL_MAX || !registry_add(r, line))
+        return registry_refuse(r, "policy.registry.answer", "asked pip for its default index", "it names none");
     ((char *)(uintptr_t)line.p)[line.n] = '\0';
     pypi_files(r, line.p);
     return 0;
@@ -361,7 +343,7 @@ go(struct registry *r)
     static const char *const argv[] = { "go", "env", "-json", "GOPROXY", "GOSUMDB", "GOENV", NULL };
     cleanup_ask struct ask a = ASK_INIT;
     const char *proxies, *sums;
-    char url[URL_MAX];
+    char url[REGISTRY_URL_MAX];
     struct str word;
     json_t *root;
     int result;
@@ -369,19 +351,19 @@ go(struct registry *r)
     if (run(r, argv, NULL, &a) < 0)
         return -1;
     root = json_loadb((const char *)a.out.p, a.out.n, JSON_REJECT_DUPLICATES, NULL);
-    result = check_config(r, json_string_value(json_object_get(root, "GOENV")));
+    result = registry_check_config(r, json_string_value(json_object_get(root, "GOENV")));
     proxies = json_string_value(json_object_get(root, "GOPROXY"));
     sums = json_string_value(json_object_get(root, "GOSUMDB"));
-    while (result == 0 && proxies != NULL && next_word(&proxies, ",| ", &word))
-        (void)add_url(r, word);         /* "direct" and "off" are no hosts */
+    while (result == 0 && proxies != NULL && registry_word(&proxies, ",| ", &word))
+        (void)registry_add(r, word);         /* "direct" and "off" are no hosts */
     if (result == 0 && r->n == 0)
-        result = refuse(r, "policy.registry.answer", "asked go env GOPROXY", "it names no proxy");
+        result = registry_refuse(r, "policy.registry.answer", "asked go env GOPROXY", "it names no proxy");
     /* "NAME", "NAME+KEY" or "NAME+KEY URL" (go help environment) */
-    if (result == 0 && sums != NULL && next_word(&sums, " ", &word) && !str_eq_c(word, "off")) {
-        size_t n = word.n < URL_MAX / 2 ? word.n : 0;
+    if (result == 0 && sums != NULL && registry_word(&sums, " ", &word) && !str_eq_c(word, "off")) {
+        size_t n = word.n < REGISTRY_URL_MAX / 2 ? word.n : 0;
         const char *plus = n > 0 ? memchr(word.p, '+', n) : NULL;
         snprintf(url, sizeof(url), "https://%.*s", (int)(plus != NULL ? plus - word.p : (ptrdiff_t)n), word.p);
-        (void)add_url(r, next_word(&sums, " ", &word) ? word : str_of(url));
+        (void)registry_add(r, registry_word(&sums, " ", &word) ? word : str_of(url));
     }
     if (result == 0 && proxies != NULL && strchr(json_string_value(json_object_get(root, "GOPROXY")), '@') == NULL)
         result = give(r, "GOPROXY", json_string_value(json_object_get(root, "GOPROXY")));
@@ -395,13 +377,13 @@ debian_configs(struct registry *r, const char *folder)
 {
     cleanup_dir DIR *d = opendir(folder);
     struct dirent *entry;
-    int result = check_config(r, folder);
+    int result = registry_check_config(r, folder);
 
     while (result == 0 && d != NULL && (entry = readdir(d)) != NULL) {
         char file[PATH_MAX];
         snprintf(file, sizeof(file), "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.')
-            result = check_config(r, file);
+            result = registry_check_config(r, file);
     }
     return result;
 }
@@ -416,9 +398,10 @@ debian(struct registry *r)
     if (debian_configs(r, "/etc/apt") < 0 || debian_configs(r, "/etc/apt/sources.list.d") < 0 ||
         debian_configs(r, "/etc/apt/apt.conf.d") < 0 || run(r, argv, NULL, &a) < 0)
         return -1;
-    for (const char *text = (const char *)a.out.p; next_word(&text, " \r\n", &word);)
-        (void)add_url(r, word);         /* a disk or a folder is no host */
-    return r->n > 0 ? 0 : refuse(r, "policy.registry.answer", "asked apt-get indextargets", "it names no repository");
+    for (const char *text = (const char *)a.out.p; registry_word(&text, " \r\n", &word);)
+        (void)registry_add(r, word);         /* a disk or a folder is no host */
+    return r->n > 0 ? 0 : registry_refuse(r, "policy.registry.answer", "asked apt-get indextargets",
+                                          "it names no repository");
 }
 
 /* --- all -------------------------------------------------------------------------------------------------------- */
@@ -437,7 +420,7 @@ take_kept(struct registry *r, const json_t *kept)
 
     json_array_foreach(json_object_get(kept, "hosts"), i, value) {
         host = json_string_value(value);
-        if (host == NULL || r->n == HOSTS_MAX || strlen(host) >= URL_HOST_MAX ||
+        if (host == NULL || r->n == REGISTRY_HOSTS_MAX || strlen(host) >= URL_HOST_MAX ||
             host_pattern_cloche(str_of(host), &pattern) != HOST_OK)
             return 0;
         snprintf(r->hosts[r->n++], URL_HOST_MAX, "%s", host);
@@ -446,7 +429,7 @@ take_kept(struct registry *r, const json_t *kept)
         return 0;
     snprintf(r->origin, sizeof(r->origin), "--allow-registry %s (asked %s)", r->entry->value, when);
     json_object_foreach(json_object_get(kept, "files"), name, value)
-        if (check_config(r, name) < 0)
+        if (registry_check_config(r, name) < 0)
             return -1;
     json_object_foreach(json_object_get(kept, "env"), name, value)
         if (json_is_string(value) && policy_give_env(r->p, name, json_string_value(value), &r->from, r->err) < 0)
@@ -473,7 +456,8 @@ learn(struct registry *r)
 {
     static const struct { const char *name, *client; int (*ask)(struct registry *r); bool slow; } known[] = {
         { "npm", "npm", npm, true }, { "pypi", "python3", pypi, true }, { "go", "go", go, false },
-        { "debian", "apt-get", debian, true } };
+        { "debian", "apt-get", debian, true }, { "cargo", "cargo", registry_cargo, true },
+        { "maven", "mvn", registry_maven, true } };
     struct timespec began;
 
     clock_gettime(CLOCK_REALTIME, &began);

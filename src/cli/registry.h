@@ -7,6 +7,10 @@
  *   pypi    `pip config list`, or pip's own default: indexes; `pip install --dry-run` of one package: where its file is
  *   go      `go env`: GOPROXY, GOSUMDB
  *   debian  `apt-get indextargets`: the repositories
+ *   cargo   `cargo fetch` of one package: the URLs that it asks, and the "dl" of the index
+ *   maven   `mvn -X -o validate` of an empty project: its repositories
+ *
+ * What is slow to be asked is kept (registry_kept.h).
  */
 #ifndef CLOCHE_CLI_REGISTRY_H
 #define CLOCHE_CLI_REGISTRY_H

@@ -34,13 +34,15 @@ begins(const char *text, const char *const *words, size_t n)
 static bool
 has_credentials(const char *entry)
 {
-    static const char *const words[] = { "auth", "pass", "token", "secret", "key" };
+    static const char *const names[] = { "auth", "pass", "token", "secret", "key" };
+    static const char *const values[] = { "passw", "passphrase", "token", "secret", "@" };
     size_t n = strcspn(entry, "=");
 
-    for (size_t at = 0; at < n; at++)
-        if (begins(entry + at, words, sizeof(words) / sizeof(words[0])))
+    for (size_t at = 0; entry[at] != '\0'; at++)
+        if (at < n ? begins(entry + at, names, sizeof(names) / sizeof(names[0]))
+                   : begins(entry + at, values, sizeof(values) / sizeof(values[0])))
             return true;
-    return strchr(entry + n, '@') != NULL;
+    return false;
 }
 
 /* The variables that decide where a client goes. NULL: one may hold credentials. */
@@ -48,7 +50,8 @@ static json_t *
 variables(const struct policy *p)
 {
     static const char *const deciding[] = { "HOME=", "XDG_CONFIG_", "npm_", "NODE_", "PREFIX=", "PIP_", "PYTHON",
-                                            "VIRTUAL_ENV", "APT_" };
+                                            "VIRTUAL_ENV", "APT_", "CARGO_", "RUSTUP_", "MAVEN_", "M2_",
+                                            "JAVA_" };
     json_t *all = json_object();
 
     for (char **e = environ; *e != NULL; e++) {

@@ -27,7 +27,7 @@ const struct policy_flag policy_flags[] = {
     { "--network", "none|allowlist|host", "none (default), hosts by name, or the host's network" },
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
     { "--deny-domain", "HOST[:PORT]", "host that may not be reached" },
-    { "--allow-registry", "npm|pypi|go|debian", "hosts of the registry that the installed client is set up for" },
+    { "--allow-registry", "npm|pypi|go|debian|cargo|maven", "hosts that the installed client is set up for" },
     { "--preset", "ci", "open the hosts that a CI server's own variables name" },
     { "--extra-ca", "FILE", "certificates to trust beside the host's" },
     { "--secret", "NAME[=BINDING]", "let it use a secret without seeing it (man cloche-secret)" },

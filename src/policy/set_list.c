@@ -189,7 +189,7 @@ bad_env_name(struct str name, const struct where *w, struct err *err)
 static int
 entry_registry(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
 {
-    static const char *const known[] = { "npm", "pypi", "go", "debian" };
+    static const char *const known[] = { "npm", "pypi", "go", "debian", "cargo", "maven" };
     char shown[SHOW_MAX];
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -199,7 +199,7 @@ entry_registry(struct policy *p, struct str text, struct policy_entry *entry, co
         return entry->value != NULL ? 0 : policy_no_memory(err);
     }
     where_fail(w, err, "policy.registry.unknown", "%s is no registry that is known here", show(text, shown));
-    return err_hint(err, "one of npm, pypi, go, debian; others by host: --allow-domain HOST");
+    return err_hint(err, "one of npm, pypi, go, debian, cargo, maven; others by host: --allow-domain HOST");
 }
 
 int

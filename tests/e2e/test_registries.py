@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -197,6 +198,95 @@ def test_a_client_that_answers_nonsense(cloche, has):
     has("npm")
     result = cloche("policy", "show", "--allow-registry", "npm", env={"NPM_CONFIG_REGISTRY": "file:///opt/packages"})
     assert result.code == 125 and "[policy.registry.answer]" in result.err, result
+
+
+# --- clients that have to be asked for something ----------------------------------------------------------------------
+
+@pytest.fixture
+def cargo(online):
+    """cargo, set up for a registry of ours in place of the usual one."""
+    program = shutil.which("cargo")
+    if program is None:
+        pytest.skip("cargo is not installed")
+    rustup = os.environ.get("RUSTUP_HOME", os.path.join(os.path.expanduser("~"), ".rustup"))
+    online.cloche.env |= {"PATH": f"{online.cloche.env['PATH']}:{os.path.dirname(program)}", "RUSTUP_HOME": rustup}
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as t:
+        for file, text in (("Cargo.toml", '[package]\nname = "itoa"\nversion = "1.0.0"\n'), ("src/lib.rs", "")):
+            entry = tarfile.TarInfo(f"itoa-1.0.0/{file}")
+            entry.size, entry.mode = len(text), 0o644
+            t.addfile(entry, io.BytesIO(text.encode()))
+    crate = {"name": "itoa", "vers": "1.0.0", "deps": [], "cksum": hashlib.sha256(data.getvalue()).hexdigest(),
+             "features": {}, "yanked": False}
+    online.net.pages[INDEX, "/index/config.json"] = ("application/json", json.dumps(
+        {"dl": f"http://{FILES}/crates", "api": f"http://{INDEX}"}).encode())
+    online.net.pages[INDEX, "/index/it/oa/itoa"] = ("text/plain", json.dumps(crate).encode() + b"\n")
+    online.net.pages[FILES, "/crates/itoa/1.0.0/download"] = ("application/gzip", data.getvalue())
+    config = online.bare.home / ".cargo" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(f'[source.crates-io]\nreplace-with = "mine"\n[source.mine]\n'
+                      f'registry = "sparse+http://{INDEX}/index/"\n', encoding="utf-8")
+    return online
+
+
+@pytest.mark.root
+def test_cargo(cargo):
+    hosts, shown = allowed(cargo.cloche, "--allow-registry", "cargo")
+    assert set(hosts) == {INDEX, FILES} and not shown.err, shown
+    assert [p.name for p in (cargo.bare.state / "cloche" / "registries").iterdir()] in ([], ["cargo.json"])
+    assert not list((cargo.bare.home / ".cargo").glob("registry")), "asked with a store of its own"
+    del cargo.net.pages[INDEX, "/index/config.json"]
+    (cargo.bare.home / ".cargo" / "config.toml").write_text(
+        (cargo.bare.home / ".cargo" / "config.toml").read_text() + "# changed\n")
+    result = cargo.cloche("policy", "show", "--allow-registry", "cargo", timeout=PATIENCE)
+    assert result.ok and "got no answer" in result.err and FILES not in result.out, result
+
+
+@pytest.fixture
+def maven(online, has):
+    has("mvn")
+    settings = online.bare.home / ".m2" / "settings.xml"
+    settings.parent.mkdir()
+    def repository(kind, name):
+        return f"<{kind}><id>{name}</id><url>https://{name}.example.org/m2</url></{kind}>"
+    settings.write_text(f"<settings><mirrors><mirror><id>mine</id><mirrorOf>central</mirrorOf><url>http://{INDEX}/m2</url>"
+                        "</mirror></mirrors><profiles><profile><id>p</id><activation><activeByDefault>true</activeByDefault>"
+                        f"</activation><repositories>{repository('repository', 'a')}</repositories><pluginRepositories>"
+                        f"{repository('pluginRepository', 'b')}</pluginRepositories></profile></profiles></settings>\n",
+                        encoding="utf-8")
+    online.cloche.env["MAVEN_OPTS"] = f"-Duser.home={online.bare.home}"
+    return online
+
+
+@requirement("R02")
+@pytest.mark.root
+def test_maven(maven, project):
+    """Its mirror and its repositories; not what a folder .mvn beside, or above, says."""
+    (project / ".mvn").mkdir()
+    (project / ".mvn" / "jvm.config").write_text(f"-XX:OnOutOfMemoryError=x -Duser.home={project}\n")
+    (maven.bare.state / ".mvn").mkdir()
+    (maven.bare.state / ".mvn" / "maven.config").write_text("--no-such-option\n")
+    hosts, shown = allowed(maven.cloche, "--allow-registry", "maven", cwd=project)
+    assert set(hosts) == {INDEX, "a.example.org:443", "b.example.org:443"}, shown
+    assert not maven.net.connections and not maven.net.asked(), "it is not given anything to run"
+    result = maven.cloche("policy", "show", "--allow-registry", "maven", "--bind",
+                          f"{maven.bare.home}/.m2:/mnt/m2:rw", timeout=PATIENCE)
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
+
+
+@requirement("R02")
+@pytest.mark.parametrize("registry,client", [("cargo", "cargo"), ("maven", "mvn")])
+def test_a_client_that_says_nothing(cloche, world, registry, client):
+    folder = world.root / "bin"
+    folder.mkdir()
+    (folder / client).write_text("#!/bin/sh\necho no\n", encoding="utf-8")
+    (folder / client).chmod(0o755)
+    result = cloche("policy", "show", "--allow-registry", registry, env={"PATH": f"{folder}:{cloche.env['PATH']}"})
+    assert result.code == 125 and "[policy.registry.answer]" in result.err, result
+    assert not list((cloche.state / "cloche" / "registries").iterdir())
+    result = cloche("policy", "show", "--allow-registry", registry, "--bind", f"{cloche.state}:/mnt/state:rw",
+                    env={"PATH": f"{folder}:{cloche.env['PATH']}"})
+    assert result.code == 125 and "[policy.registry.config]" in result.err, result
 
 
 # --- what was said before ---------------------------------------------------------------------------------------------
@@ -389,3 +479,32 @@ def test_real_apt_update(cloche, has):
     result = cloche("run", *flags, "--bind", "/etc/apt:/etc/apt", "--", "/bin/sh", "-c", f"{apt} && ls /tmp/l",
                     timeout=PATIENCE)
     assert result.ok and "Release" in result.out, result
+
+
+def test_real_cargo_fetch(cloche, has):
+    program, home = shutil.which("cargo"), os.path.expanduser("~")
+    rustup = os.environ.get("RUSTUP_HOME", f"{home}/.rustup")
+    chains = [p for p in Path(rustup, "toolchains").glob("*") if (p / "bin" / "cargo").exists()]
+    if program is None or not chains:
+        pytest.skip("cargo is not installed by rustup")
+    cloche.env |= {"PATH": f"{cloche.env['PATH']}:{os.path.dirname(program)}", "RUSTUP_HOME": rustup}
+    flags = real(cloche, "cargo")
+    code = ("mkdir -p /tmp/p/src && cd /tmp/p && touch src/lib.rs && export CARGO_HOME=/tmp/home && "
+            "printf '[package]\\nname = \"p\"\\nversion = \"0.1.0\"\\n[dependencies]\\nitoa = \"1\"\\n' > Cargo.toml && "
+            "PATH=/mnt/rust/bin:$PATH cargo fetch && ls /tmp/home/registry/src/*")
+    result = cloche("run", *flags, "--bind", f"{chains[0]}:/mnt/rust", "--", "/bin/sh", "-c", code, timeout=PATIENCE)
+    assert result.ok and "itoa-1" in result.out, result
+
+
+def test_real_maven_parent(cloche, has):
+    """A project whose parent lies in the repository: the smallest thing that Maven fetches."""
+    has("mvn", "java")
+    flags = real(cloche, "maven")
+    pom = ("<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.apache</groupId><artifactId>apache</artifactId>"
+           "<version>18</version><relativePath/></parent><artifactId>p</artifactId><packaging>pom</packaging></project>")
+    settings = [w for p in ("/etc/maven", *map(str, Path("/etc").glob("java-*-openjdk"))) if os.path.exists(p)
+                for w in ("--bind", p)]
+    code = f"mkdir /tmp/p && cd /tmp/p && echo '{pom}' > pom.xml && mvn -B -Dmaven.repo.local=/tmp/m2 validate"
+    result = cloche("run", *flags, *settings, "--memory", "2g", "--timeout", "8m", "--", "/bin/sh", "-c", code,
+                    timeout=PATIENCE)
+    assert result.ok and "BUILD SUCCESS" in result.out, result
