@@ -191,10 +191,12 @@ registry_keep(const struct policy *p, const char *name, const char *client, cons
         struct timespec changed = { 0 };
         json_t *now_in = state_of(path, &changed);
         long long since = ((long long)began->tv_sec - changed.tv_sec) * 1000000000 + began->tv_nsec - changed.tv_nsec;
-        if (now_in == NULL || since < SETTLED_NS || json_object_set_new(files, path, now_in) < 0) {
+        if (since < SETTLED_NS || json_object_set(files, path, now_in) < 0) {
+            json_decref(now_in);
             json_decref(now);
             return;
         }
+        json_decref(now_in);
     }
     json_object_set_new(answer, "at", json_integer((json_int_t)began->tv_sec));
     kept = json_pack("{s:o, s:O}", "for", now, "answer", answer);
