@@ -52,7 +52,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "run code shell srt" -- "$current")
             return ;;
         --allow-registry)
-            mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")
             return ;;
         --preset)
             mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")

@@ -19,7 +19,7 @@ CHOICES = {
     '--network': 'none allowlist host', '--audit': 'off try required', '--format': 'jsonl ocsf',
     '--severity': 'info warn error critical',
     '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
-    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian', '--preset': 'ci',
+    '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian cargo maven', '--preset': 'ci',
 }
 FILES = {'--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
          '--allow-unix-socket', '--extra-ca', '-s'}

@@ -63,6 +63,7 @@ struct net {
     int names;                  /* memfd: names keep their addresses over a restart (egress/fake.h) */
     int control;                /* to cloche-egress; -1: none lives */
     pid_t pid;
+    bool up;                    /* it has started: from then on it reads what the sandbox sends */
     uint64_t deaths[NET_DEATHS_MAX];    /* when; the latest at [n_deaths % NET_DEATHS_MAX] before it is counted */
     uint64_t n_deaths;
     uint64_t start_us;          /* it is started again at that time; 0: not to be */

@@ -8,7 +8,7 @@
  *   go      `go env`: GOPROXY, GOSUMDB
  *   debian  `apt-get indextargets`: the repositories
  *   cargo   `cargo fetch` of one package: the URLs that it asks, and the "dl" of the index
- *   maven   `mvn` for what does not exist: the URLs where it looks
+ *   maven   `mvn -X -o validate` of an empty project: its repositories
  *
  * What is slow to be asked is kept (registry_kept.h).
  */

@@ -1,7 +1,8 @@
 /* cli/registry_build.c: cargo and Maven, which have no command that says where they would go
  *
- * They are asked for something in an empty project, with an empty store, and say where they look for it. The project is
- * in the state folder: Maven obeys a folder .mvn in any folder above, and /tmp is everybody's.
+ * They are asked in an empty project, with an empty store: cargo for one crate, which runs nothing of it, and Maven for
+ * nothing, offline, since it would run what a repository has for it. The project is in the state folder: Maven obeys a
+ * folder .mvn in any folder above, and /tmp is everybody's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -193,22 +194,25 @@ maven_configs(struct registry *r, const char *client)
     return registry_check_config(r, file);
 }
 
-/* "Downloading from ID: URL", and where that is not shown: "Could not find artifact ... in ID (URL)", "Could not
- * transfer artifact ... from/to ID (URL)". */
+/* "Repositories (dependencies): [ID (URL, LAYOUT, POLICY), ...]", and the same of "plugins": with mirrors in the place
+ * of what they stand for. */
 static void
 maven_places(struct registry *r, const char *said)
 {
-    struct str line, url;
+    struct str line, entry, url;
 
     while (registry_word(&said, "\r\n", &line)) {
-        const char *from = memmem(line.p, line.n, "Downloading from ", strlen("Downloading from "));
-        const char *at = from != NULL ? memmem(from, line.n - (size_t)(from - line.p), ": http", 6)
-                                      : memmem(line.p, line.n, " (http", 6);
-        if (at == NULL)
-            continue;
-        at += 2;
-        if (registry_word(&at, ")\r\n ", &url))
-            (void)registry_add(r, url);
+        const char *at = memmem(line.p, line.n, "Repositories (", strlen("Repositories ("));
+        const char *end = line.p + line.n;
+        while (at != NULL && (at = memmem(at, (size_t)(end - at), " (http", strlen(" (http"))) != NULL) {
+            const char *close = memchr(at, ')', (size_t)(end - at));
+            entry = (struct str){ at + 2, (size_t)((close != NULL ? close : end) - at) - 2 };
+            at = entry.p + entry.n;
+            url = (struct str){ entry.p, strcspn(entry.p, ", )\r\n") };
+            /* Maven's own mirror for plain http leads nowhere, and says so */
+            if (memmem(entry.p, entry.n, "blocked", strlen("blocked")) == NULL)
+                (void)registry_add(r, url);
+        }
     }
 }
 
@@ -216,37 +220,28 @@ int
 registry_maven(struct registry *r)
 {
     static const char *const bends[] = { "MAVEN_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS" };
+    static const char pom[] =
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>ask</artifactId>"
+        "<version>1</version><packaging>pom</packaging></project>\n";
     cleanup_project struct project e = PROJECT_INIT;
-    char files[2][PATH_MAX + 16], store[PATH_MAX + 32], base[PATH_MAX + 32];
+    cleanup_ask struct ask a = ASK_INIT;
+    char file[PATH_MAX + 16], store[PATH_MAX + 32], base[PATH_MAX + 32];
     const char *const set[] = { base, "MAVEN_ARGS", "MAVEN_CONFIG", NULL };
-    const char *const argvs[][7] = {
-        { "mvn", "-B", "-f", files[0], store, "validate", NULL },
-        { "mvn", "-B", "-f", files[1], store, "org.example.none:none:1:none", NULL } };
-    static const char *const poms[] = {
-        "<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.example.none</groupId><artifactId>none"
-        "</artifactId><version>1</version><relativePath/></parent><artifactId>ask</artifactId></project>\n",
-        "<project><modelVersion>4.0.0</modelVersion><groupId>org.example.none</groupId><artifactId>ask</artifactId>"
-        "<version>1</version><packaging>pom</packaging></project>\n" };
+    const char *const argv[] = { "mvn", "-B", "-X", "-o", "-f", file, store, "validate", NULL };
 
-    if (project_begin(r, &e) < 0)
+    if (project_begin(r, &e) < 0 || put_file(r, &e, "pom.xml", pom) < 0)
         return -1;
+    snprintf(file, sizeof(file), "%s/pom.xml", e.path);
     snprintf(store, sizeof(store), "-Dmaven.repo.local=%s/store", e.path);
     snprintf(base, sizeof(base), "MAVEN_BASEDIR=%s", e.path);
-    for (size_t i = 0; i < 2; i++) {
-        cleanup_ask struct ask a = ASK_INIT;
-        const char *name = i == 0 ? "pom.xml" : "plugin.xml";
-        snprintf(files[i], sizeof(files[i]), "%s/%s", e.path, name);
-        if (put_file(r, &e, name, poms[i]) < 0)
-            return -1;
-        if (ask_run(r->p, argvs[i], set, &a, r->err) < 0)
-            return err_wrap(r->err, "%s", r->origin);
-        if (maven_configs(r, a.path) < 0)
-            return -1;
-        maven_places(r, (const char *)a.out.p);
-        if (r->n == 0)
-            return registry_refuse(r, "policy.registry.answer", "asked mvn for a project, it did not say where",
-                                   a.last);
-    }
+    if (ask_run(r->p, argv, set, &a, r->err) < 0)
+        return err_wrap(r->err, "%s", r->origin);
+    if (maven_configs(r, a.path) < 0)
+        return -1;
+    maven_places(r, (const char *)a.out.p);
+    if (a.status != 0 || r->n == 0)
+        return registry_refuse(r, "policy.registry.answer", "asked mvn -X validate, it did not say where it looks",
+                               a.last);
     /* options of Java's may name other files than those that were looked at */
     for (size_t i = 0; i < sizeof(bends) / sizeof(bends[0]); i++)
         r->in_part |= getenv(bends[i]) != NULL;

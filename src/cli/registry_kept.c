@@ -34,13 +34,15 @@ begins(const char *text, const char *const *words, size_t n)
 static bool
 has_credentials(const char *entry)
 {
-    static const char *const words[] = { "auth", "pass", "token", "secret", "key" };
+    static const char *const names[] = { "auth", "pass", "token", "secret", "key" };
+    static const char *const values[] = { "passw", "passphrase", "token", "secret", "@" };
     size_t n = strcspn(entry, "=");
 
-    for (size_t at = 0; at < n; at++)
-        if (begins(entry + at, words, sizeof(words) / sizeof(words[0])))
+    for (size_t at = 0; entry[at] != '\0'; at++)
+        if (at < n ? begins(entry + at, names, sizeof(names) / sizeof(names[0]))
+                   : begins(entry + at, values, sizeof(values) / sizeof(values[0])))
             return true;
-    return strchr(entry + n, '@') != NULL;
+    return false;
 }
 
 /* The variables that decide where a client goes. NULL: one may hold credentials. */
@@ -189,10 +191,12 @@ registry_keep(const struct policy *p, const char *name, const char *client, cons
         struct timespec changed = { 0 };
         json_t *now_in = state_of(path, &changed);
         long long since = ((long long)began->tv_sec - changed.tv_sec) * 1000000000 + began->tv_nsec - changed.tv_nsec;
-        if (now_in == NULL || since < SETTLED_NS || json_object_set_new(files, path, now_in) < 0) {
+        if (since < SETTLED_NS || json_object_set(files, path, now_in) < 0) {
+            json_decref(now_in);
             json_decref(now);
             return;
         }
+        json_decref(now_in);
     }
     json_object_set_new(answer, "at", json_integer((json_int_t)began->tv_sec));
     kept = json_pack("{s:o, s:O}", "for", now, "answer", answer);

@@ -171,6 +171,7 @@ hear_first(struct net *n, struct err *err)
     entry = json_loadb(message, (size_t)size, JSON_REJECT_DUPLICATES, NULL);
     event = json_string_value(json_object_get(entry, "event"));
     r = event != NULL && strcmp(event, "failed") == 0 ? refusal(entry, err) : 0;
+    n->up = r == 0;
     json_decref(entry);
     return r;
 }
@@ -190,6 +191,7 @@ start(struct net *n, struct err *err)
     memcpy(fds, n->listeners, CAPTURE_LISTENERS * sizeof(*fds));
     fds[CAPTURE_LISTENERS] = n->names;
     fds[CAPTURE_LISTENERS + 1] = n->live->vault_for_egress;
+    n->up = false;
     n->pid = helper_start(&h, &n->control, err);
     if (n->pid < 0)
         return -1;
@@ -305,7 +307,9 @@ net_heard(struct net *n, const char *message, size_t size)
         net_ask_over(n, entry);
     } else if (strcmp(event, "rules") == 0) {
         net_rules_heard(n, entry);
-    } else if (strcmp(event, "failed") == 0) {
+    } else if (strcmp(event, "up") == 0) {
+        n->up = true;
+    } else if (strcmp(event, "failed") == 0 && !n->up) {        /* afterwards its words may be somebody else's */
         (void)refusal(entry, &err);
         session_warn(n->r, true, "%s [%s]", err.msg, err.code);
     }

@@ -247,8 +247,13 @@ def maven(online, has):
     has("mvn")
     settings = online.bare.home / ".m2" / "settings.xml"
     settings.parent.mkdir()
-    settings.write_text(f"<settings><mirrors><mirror><id>mine</id><mirrorOf>*</mirrorOf><url>http://{INDEX}/m2</url>"
-                        "</mirror></mirrors></settings>\n", encoding="utf-8")
+    def repository(kind, name):
+        return f"<{kind}><id>{name}</id><url>https://{name}.example.org/m2</url></{kind}>"
+    settings.write_text(f"<settings><mirrors><mirror><id>mine</id><mirrorOf>central</mirrorOf><url>http://{INDEX}/m2</url>"
+                        "</mirror></mirrors><profiles><profile><id>p</id><activation><activeByDefault>true</activeByDefault>"
+                        f"</activation><repositories>{repository('repository', 'a')}</repositories><pluginRepositories>"
+                        f"{repository('pluginRepository', 'b')}</pluginRepositories></profile></profiles></settings>\n",
+                        encoding="utf-8")
     online.cloche.env["MAVEN_OPTS"] = f"-Duser.home={online.bare.home}"
     return online
 
@@ -256,14 +261,14 @@ def maven(online, has):
 @requirement("R02")
 @pytest.mark.root
 def test_maven(maven, project):
-    """Its mirror; not what a folder .mvn beside, or above, says."""
+    """Its mirror and its repositories; not what a folder .mvn beside, or above, says."""
     (project / ".mvn").mkdir()
     (project / ".mvn" / "jvm.config").write_text(f"-XX:OnOutOfMemoryError=x -Duser.home={project}\n")
     (maven.bare.state / ".mvn").mkdir()
     (maven.bare.state / ".mvn" / "maven.config").write_text("--no-such-option\n")
     hosts, shown = allowed(maven.cloche, "--allow-registry", "maven", cwd=project)
-    assert set(hosts) == {INDEX}, shown
-    assert {r["path"].split("/")[1] for r in maven.net.requests} == {"m2"}, maven.net.requests
+    assert set(hosts) == {INDEX, "a.example.org:443", "b.example.org:443"}, shown
+    assert not maven.net.connections and not maven.net.asked(), "it is not given anything to run"
     result = maven.cloche("policy", "show", "--allow-registry", "maven", "--bind",
                           f"{maven.bare.home}/.m2:/mnt/m2:rw", timeout=PATIENCE)
     assert result.code == 125 and "[policy.registry.config]" in result.err, result
