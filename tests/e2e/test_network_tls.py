@@ -456,3 +456,20 @@ def test_websocket_where_bodies_hold_secrets_is_refused(vaulted):
         "curl -sS -i --http1.1 -H 'Upgrade: websocket' -H 'Connection: Upgrade' -H 'Sec-WebSocket-Version: 13' "
         "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://ok.example.org/ws")
     assert "X-Cloche-Denied: secret-upgrade" in result.out and not vaulted.net.requests, result
+
+
+@requirement("R45")
+def test_the_audit_record_knows_secrets_by_name_only(vaulted, cloche):
+    wrong = CURL.replace("https://ok.example.org", "http://second.example.org")
+    result = vaulted.secret().sh(f"{CURL}; {wrong}", allow=(OK, "second.example.org"))
+    placeholder = result.out.split()[-1]
+    assert len(placeholder) >= 8 and VALUE not in result.out, result
+    lines = [json.loads(line) for line in cloche("audit", "query", "--json").out.splitlines()]
+    used, = [e for e in lines if e["type"] == "secret_token_replacement_outbound"]
+    assert (used["metadata"]["secret"], used["metadata"]["host"], used["severity"]) == ("TOK", OK, "info")
+    refused, = [e for e in lines if e["severity"] == "critical"]
+    assert (refused["metadata"]["secret"], refused["metadata"]["host"]) == ("TOK", "second.example.org"), refused
+    assert (refused["metadata"]["reason"], refused["metadata"]["decision"]) == ("secret-wrong-host", "deny")
+    text = (cloche.state / "cloche" / "audit" / "audit.jsonl").read_text()
+    assert VALUE not in text and placeholder not in text
+    assert lines[0]["metadata"]["secrets"] == "TOK"
