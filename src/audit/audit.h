@@ -2,7 +2,8 @@
  *
  * Entries are lines of JSON in a folder, each with the SHA-256 of itself and of the one before (docs/audit.md has the
  * format to the byte). Several processes may append at a time: each takes a lock for as long as it writes one batch, so
- * the folder has one chain. Nothing here starts a thread, installs a handler or keeps a lock between two calls.
+ * the folder has one chain. Nothing here starts a thread, installs a handler or keeps a lock between two calls; a
+ * process uses it from one thread at a time.
  *
  *     struct audit *a;
  *     audit_open(&(struct audit_options){ .dir = "/var/lib/cloche/audit", .durable = true }, &a, &err);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kernel.h"
+#include "base/sha256.h"
 
 #define TURNS 64        /* files that may have been filled under our hands while we waited for a lock */
 
@@ -49,7 +50,7 @@ audit_open(const struct audit_options *options, struct audit **out, struct err *
     a->fd = a->dir_fd = -1;
     a->pid = getpid();
     a->queue.max = AUDIT_QUEUE_MAX;
-    a->lines.max = 2 * AUDIT_QUEUE_MAX + 16 * AUDIT_LINE_MAX;
+    a->lines.max = 4 * AUDIT_QUEUE_MAX;     /* with what audit_seal() adds to the shortest bodies */
     if (open_current(a, err) < 0) {
         audit_close(a);
         return -1;
@@ -112,14 +113,15 @@ lock_current(struct audit *a, uint64_t *size, struct err *err)
         if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
             return err_set(err, ERR_DENIED, "audit.folder", "%s/" STORE_CURRENT " is no file of yours alone", a->dir);
         *size = (uint64_t)st.st_size;
-        if ((st.st_mode & S_IWUSR) != 0)
+        if ((st.st_mode & S_IWUSR) != 0 && st.st_nlink > 0)
             return 0;
-        close_fd(&a->fd);       /* it was filled meanwhile */
+        close_fd(&a->fd);       /* it was filled, or removed, meanwhile */
     }
     return err_set(err, ERR_SYSTEM, "audit.busy", "the audit record's files change faster than they can be opened");
 }
 
-/* A full file and what its tail says, to be removed when the entry about it is written. */
+/* A full file, to be removed when the entry about it is written. 1; 0: it stays, and with it all that came later, since
+ * whoever looks into the record has to see what is wrong with it; -1 with @err. */
 static int
 retire(struct audit *a, int dir, uint64_t first, struct err *err)
 {
@@ -135,12 +137,9 @@ retire(struct audit *a, int dir, uint64_t first, struct err *err)
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, errno, "audit.read", "look at %s/%s", a->dir, a->old[a->n_old]);
     r = store_tail(fd, (uint64_t)st.st_size, &last, err);
-    if (r < 0)
-        return -1;
-    if (r == 0)         /* it stays: whoever looks into the record has to see it */
-        return 0;
-    for (size_t i = 0; i < AUDIT_HASH; i++)
-        snprintf(hex + 2 * i, 3, "%02x", last.hash[i]);
+    if (r <= 0)
+        return r;
+    sha256_text(last.hash, hex);
     audit_capability(&e, NULL, "audit_retention", "the oldest file of the record is removed");
     audit_put_cstr(&e, "file", a->old[a->n_old]);
     audit_put_number(&e, "first", (int64_t)first);
@@ -149,7 +148,7 @@ retire(struct audit *a, int dir, uint64_t first, struct err *err)
     if (store_note(a, &e, err) < 0)
         return -1;
     a->n_old++;
-    return 0;
+    return 1;
 }
 
 /* The file in use is empty: it continues the newest full one, if there is one. */
@@ -180,10 +179,11 @@ begin_file(struct audit *a, struct err *err)
         err_set(err, ERR_PROTOCOL, "audit.damaged", "the end of %s/%s is damaged", a->dir, name);
         err_hint(err, "%s", move_away);
     }
-    for (ssize_t i = 0; r > 0 && n - i > (ssize_t)a->options.keep_files && a->n_old < 8; i++)
-        if (retire(a, dir, firsts[i], err) < 0)
-            r = -1;
-    return r > 0 ? 0 : -1;
+    if (r <= 0)
+        return -1;
+    for (ssize_t i = 0; r > 0 && n - i > (ssize_t)a->options.keep_files && a->n_old < STORE_OLD_MAX; i++)
+        r = retire(a, dir, firsts[i], err);
+    return r < 0 ? -1 : 0;
 }
 
 /* The file in use is full: it gets its name and is closed for good; the next one is opened and locked. */

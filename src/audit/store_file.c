@@ -150,8 +150,11 @@ store_tail(int fd, uint64_t size, struct audit_head *out, struct err *err)
     cleanup_free uint8_t *large = NULL;
     struct audit_line line;
     struct str text;
-    int r = last_line(fd, size, size < TAIL_FIRST ? (size_t)size : TAIL_FIRST, small, &text);
+    int r;
 
+    if (size == 0)
+        return 0;
+    r = last_line(fd, size, size < TAIL_FIRST ? (size_t)size : TAIL_FIRST, small, &text);
     if (r == 0) {
         large = malloc(AUDIT_LINE_MAX + 1);
         if (large == NULL)

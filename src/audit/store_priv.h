@@ -20,6 +20,7 @@
 
 #define STORE_CURRENT   "audit.jsonl"
 #define STORE_NAME_MAX  48
+#define STORE_OLD_MAX   8       /* full files that are removed at a time */
 #define STORE_FILES_MAX (AUDIT_KEEP_MAX + 16)   /* full files in a folder; more is refused */
 
 struct audit {
@@ -34,7 +35,7 @@ struct audit {
     struct audit_head head;     /* behind the first @size bytes of the file @fd */
     uint64_t size;              /* 0: @head is not known */
     struct buf lines;           /* what is being written */
-    char old[8][STORE_NAME_MAX];    /* full files to be removed when the batch is written */
+    char old[STORE_OLD_MAX][STORE_NAME_MAX];    /* full files to be removed when the batch is written */
     size_t n_old;
 };
 

@@ -1,7 +1,6 @@
 /* cli/session_audit.c: see session_audit.h */
-#include "cli/session_audit.h"
+#include "cli/session_audit_priv.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,42 +14,31 @@
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 #include "cli/state.h"
-#include "match/proxy.h"
 #include "policy/describe.h"
 
 #define WRITE_US  1000000UL     /* between the first of what is new and its writing */
-#define MASKS_MAX 64
 #define MASK_MIN  8             /* bytes of a value; a shorter one would be found in other words */
-
-struct mask {
-    char *value;
-    size_t n;
-    char name[64];
-};
-
-struct run_audit {
-    struct audit *log;
-    struct session_result *r;   /* borrowed; for the sandbox's id and warnings */
-    bool required, started, failed;
-    uint64_t due_us;
-    size_t n_warnings;          /* of the result that are written */
-    struct mask masks[MASKS_MAX];
-    size_t n_masks;
-};
 
 /* --- what must not be in it --------------------------------------------------------------------------------------- */
 
 static void
 add_mask(struct run_audit *a, const char *kind, const char *name, const char *value, size_t n)
 {
-    struct mask *m = &a->masks[a->n_masks];
+    struct mask *grown, *m;
 
-    if (value == NULL || n < MASK_MIN || a->n_masks == MASKS_MAX)
+    if (value == NULL || n < MASK_MIN)
         return;
-    m->value = strndup(value, n);
+    grown = reallocarray(a->masks, a->n_masks + 1, sizeof(*grown));
+    if (grown != NULL)
+        a->masks = grown;
+    m = grown != NULL ? &grown[a->n_masks] : NULL;
+    if (m == NULL || (m->value = strndup(value, n)) == NULL) {
+        a->hide_all = true;
+        return;
+    }
     m->n = n;
     snprintf(m->name, sizeof(m->name), "[%s %.48s]", kind, name);
-    a->n_masks += m->value != NULL;
+    a->n_masks++;
 }
 
 static void
@@ -96,6 +84,10 @@ redact(void *ctx, struct str text, struct buf *out)
     bool changed = false;
     size_t at;
 
+    if (a->hide_all)
+        buf_puts(out, "[redacted]");
+    if (a->hide_all)
+        return true;
     while ((m = find_mask(a, text, &at)) != NULL) {
         buf_append(out, text.p, at);
         buf_puts(out, m->name);
@@ -149,6 +141,7 @@ free_audit(struct run_audit *a)
 {
     for (size_t i = 0; i < a->n_masks; i++)
         free(a->masks[i].value);
+    free(a->masks);
     audit_close(a->log);
     free(a);
 }
@@ -197,8 +190,8 @@ run_audit_open(const struct session *s, struct session_result *r, struct run_aud
     return 0;
 }
 
-static void
-queue(struct run_audit *a, const struct audit_entry *e)
+void
+run_audit_queue(struct run_audit *a, const struct audit_entry *e)
 {
     struct err why = ERR_INIT;
 
@@ -286,7 +279,7 @@ queue_warnings(struct run_audit *a)
     for (; a->n_warnings < a->r->n_warnings; a->n_warnings++) {
         struct audit_entry e = { .type = AUDIT_FALLBACK, .severity = AUDIT_WARN,
                                  .summary = str_of(a->r->warnings[a->n_warnings]), .sandbox = str_of(a->r->id) };
-        queue(a, &e);
+        run_audit_queue(a, &e);
     }
 }
 
@@ -294,7 +287,8 @@ int
 run_audit_start(struct run_audit *a, const struct session *s, const struct policy *policy,
                 const struct session_result *r, struct err *err)
 {
-    char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1], names[512] = "";
+    char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1], code[SHA256_TEXT + 1], names[512] = "";
+    uint8_t hash[SHA256_SIZE];
     struct audit_entry e;
 
     if (a == NULL)
@@ -305,6 +299,11 @@ run_audit_start(struct run_audit *a, const struct session *s, const struct polic
     audit_put_cstr(&e, "mode", policy_mode_name(s->policy->mode.v));
     audit_put_cstr(&e, "engine", r->engine);
     put_command(&e, s, argv_hash);
+    if (s->file != NULL) {
+        sha256_of(s->file->data, s->file->n, hash);
+        sha256_text(hash, code);
+        audit_put_cstr(&e, "code_sha256", code);
+    }
     put_policy(&e, s->policy, digest);
     put_secrets(&e, s->policy, names);
     audit_put_cstr(&e, "memory_by", r->memory_by);
@@ -315,7 +314,7 @@ run_audit_start(struct run_audit *a, const struct session *s, const struct polic
     audit_put_number(&e, "pid", getpid());
     if (r->cow_id[0] != '\0')
         audit_put_cstr(&e, "changes", r->cow_id);
-    queue(a, &e);
+    run_audit_queue(a, &e);
     queue_warnings(a);
     return a->required ? run_audit_write(a, err) : 0;
 }
@@ -341,7 +340,7 @@ run_audit_off(struct run_audit *a, const struct session *s, const char *why, str
     put_policy(&e, s->policy, digest);
     audit_put_number(&e, "uid", getuid());
     audit_put_number(&e, "pid", getpid());
-    queue(a, &e);
+    run_audit_queue(a, &e);
     return a->required ? run_audit_write(a, err) : 0;
 }
 
@@ -364,14 +363,14 @@ queue_denials(struct run_audit *a)
         audit_put_cstr(&e, "target", d->target);
         audit_put_cstr(&e, "rule", d->rule);
         audit_put_number(&e, "count", (int64_t)d->count);
-        queue(a, &e);
+        run_audit_queue(a, &e);
     }
-    if (r->denied_more == 0)
+    if (r->denied_more == 0 || r->network)
         return;
     audit_policy_decision(&e, r->id, "deny", NULL, "the sandbox was refused more than there was room to name");
     e.severity = AUDIT_WARN;
     audit_put_number(&e, "count", (int64_t)r->denied_more);
-    queue(a, &e);
+    run_audit_queue(a, &e);
 }
 
 static void
@@ -396,7 +395,7 @@ queue_end(struct run_audit *a)
     if (r->usage.peak_memory > 0)
         audit_put_number(&e, "peak_memory_bytes", (int64_t)r->usage.peak_memory);
     audit_put_number(&e, "denied", (int64_t)(r->n_denied + r->denied_more));
-    queue(a, &e);
+    run_audit_queue(a, &e);
 }
 
 static void
@@ -417,7 +416,7 @@ queue_failure(struct run_audit *a, const struct session *s, const struct err *wh
         put_policy(&e, s->policy, digest);
         audit_put_number(&e, "uid", getuid());
     }
-    queue(a, &e);
+    run_audit_queue(a, &e);
 }
 
 int
@@ -455,144 +454,4 @@ audit_note(const struct audit_entry *e)
     if (open_record(&o, &log, &err) < 0 || audit_append(log, e, &err) < 0 || audit_commit(log, &err) < 0)
         cli_warn("this is not in the audit record: %s [%s]", err.msg, err.code);
     audit_close(log);
-}
-
-/* --- the network -------------------------------------------------------------------------------------------------- */
-
-static void
-put_json(struct audit_entry *e, const char *key, const json_t *value)
-{
-    if (json_is_integer(value))
-        audit_put_number(e, key, json_integer_value(value));
-    else if (json_is_string(value))
-        audit_put(e, key, (struct str){ json_string_value(value), json_string_length(value) });
-}
-
-static bool
-is(const json_t *o, const char *key, const char *word)
-{
-    const char *value = json_string_value(json_object_get(o, key));
-
-    return value != NULL && strcmp(value, word) == 0;
-}
-
-/* One decision of the log, @count times. */
-static void
-on_decision(void *ctx, const json_t *d, uint64_t count)
-{
-    static const char *const keys[] = { "host", "port", "via", "method", "rule", "reason", "by", "secret" };
-    struct run_audit *a = ctx;
-    bool allow = is(d, "verdict", "allow"), secret = json_object_get(d, "secret") != NULL;
-    struct audit_entry e;
-
-    audit_policy_decision(&e, a->r->id, allow ? "allow" : "deny", NULL,
-                          allow ? "a connection was allowed" : "a connection was refused");
-    if (allow && secret) {
-        e.type = AUDIT_SECRET_OUTBOUND;
-        e.summary = STR_LIT("a secret was put into a request");
-    } else if (secret) {
-        e.summary = STR_LIT("a secret was kept out of a request");
-    }
-    e.severity = is(d, "level", "critical") ? AUDIT_CRITICAL : allow ? AUDIT_INFO : AUDIT_WARN;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        put_json(&e, keys[i], json_object_get(d, keys[i]));
-    audit_put_number(&e, "count", (int64_t)count);
-    queue(a, &e);
-}
-
-void
-run_audit_decisions(struct run_audit *a, struct net_log *log, bool last)
-{
-    uint64_t more;
-    struct audit_entry e;
-
-    if (a == NULL || a->failed)
-        return;
-    more = net_log_told(log, last, on_decision, a);
-    if (more == 0)
-        return;
-    audit_policy_decision(&e, a->r->id, "unsaid", NULL, "there were more decisions than there was room to name");
-    e.severity = AUDIT_WARN;
-    audit_put_number(&e, "count", (int64_t)more);
-    queue(a, &e);
-}
-
-void
-run_audit_asked(struct run_audit *a, const json_t *question)
-{
-    struct audit_entry e;
-
-    if (a == NULL)
-        return;
-    audit_policy_decision(&e, a->r->id, "ask", NULL, "a connection waits for a decision");
-    put_json(&e, "host", json_object_get(question, "host"));
-    put_json(&e, "port", json_object_get(question, "port"));
-    put_json(&e, "id", json_object_get(question, "id"));
-    queue(a, &e);
-}
-
-static void
-put_uid(struct audit_entry *e, uid_t uid)
-{
-    audit_put_number(e, "by_uid", uid);
-}
-
-void
-run_audit_answer(struct run_audit *a, const json_t *question, bool allow, const char *scope, uid_t uid)
-{
-    struct audit_entry e;
-
-    if (a == NULL)
-        return;
-    audit_capability(&e, a->r->id, "approval", allow ? "a connection was approved" : "a connection was denied");
-    audit_put_cstr(&e, "decision", allow ? "allow" : "deny");
-    put_json(&e, "host", json_object_get(question, "host"));
-    put_json(&e, "port", json_object_get(question, "port"));
-    put_json(&e, "id", json_object_get(question, "id"));
-    audit_put_cstr(&e, "scope", scope);
-    put_uid(&e, uid);
-    queue(a, &e);
-}
-
-void
-run_audit_rule(struct run_audit *a, bool deny, const char *rule, uid_t uid)
-{
-    struct audit_entry e;
-
-    if (a == NULL)
-        return;
-    audit_capability(&e, a->r->id, "network_rule", "a rule about hosts was added to a run");
-    audit_put_cstr(&e, "decision", deny ? "deny" : "allow");
-    audit_put_cstr(&e, "rule", rule);
-    put_uid(&e, uid);
-    queue(a, &e);
-}
-
-void
-run_audit_rules_replaced(struct run_audit *a)
-{
-    struct audit_entry e;
-
-    if (a == NULL)
-        return;
-    audit_capability(&e, a->r->id, "network_rule", "the rules about hosts were replaced by the control descriptor");
-    audit_put_cstr(&e, "decision", "replace");
-    put_uid(&e, getuid());
-    queue(a, &e);
-}
-
-void
-run_audit_death(struct run_audit *a, const char *how, uint64_t deaths, bool closed)
-{
-    struct audit_entry e = { .type = AUDIT_FETCH_ERROR, .severity = AUDIT_ERROR };
-
-    if (a == NULL)
-        return;
-    e.sandbox = str_of(a->r->id);
-    e.summary = closed ? STR_LIT("cloche-egress ended too often: the network stays closed")
-                       : STR_LIT("cloche-egress ended and is started again");
-    audit_put_cstr(&e, "event", closed ? "off" : "restart");
-    audit_put_cstr(&e, "how", how);
-    audit_put_number(&e, "deaths", (int64_t)deaths);
-    queue(a, &e);
 }

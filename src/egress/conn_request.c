@@ -30,7 +30,8 @@ void
 conn_note_secret(struct conn *c, const char *reason, const char *name, bool critical)
 {
     const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = "" };
+    const struct decide_verdict verdict = { .kind = reason != NULL ? DECIDE_DENY : DECIDE_ALLOW, .reason = reason,
+                                            .detail = "" };
 
     log_secret(c->e, &request, &verdict, name, critical);
 }

@@ -120,6 +120,27 @@ name_of(const struct inject *j, uint32_t mask)
     return "";
 }
 
+/* Each secret once in a connection's life. */
+static void
+say_used(struct inject *j, uint32_t mask)
+{
+    size_t n;
+
+    (void)vault_client_secrets(j->vault, &n);
+    for (size_t i = 0; i < n; i++)
+        if (mask & ~j->told & BIT(i))
+            j->owner->note(j->ctx, NULL, name_of(j, BIT(i)), false);
+    j->told |= mask;
+}
+
+/* The request has the values of @mask, and those that its head asked for are on their way. */
+static void
+had(struct inject *j, uint32_t mask)
+{
+    j->used |= mask;
+    say_used(j, j->seen & mask);
+}
+
 /* Which placeholders stand anywhere in the head's own bytes; -1 when that cannot be known. */
 static int
 find_in_head(const struct inject *j, const struct http1_head *head, uint32_t *seen)
@@ -189,6 +210,8 @@ on_signature(void *ctx, const char *authorization, const struct err *why)
                                   : "the vault does not sign such a request", name_of(j, BIT(j->sign_id)), false);
     else
         memcpy(j->authorization, authorization, strnlen(authorization, VAULT_AUTHORIZATION_MAX));
+    if (j->refuse == NULL)
+        say_used(j, BIT(j->sign_id));
     j->owner->ready(j->ctx);
 }
 
@@ -265,7 +288,7 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
     else if (lacking != 0)
         refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
     else if (lease != NULL)
-        j->used |= lease->mask;
+        had(j, lease->mask);
     if (j->refuse == NULL && j->sign && !j->sign_whole && ask_signature(j))
         return;
     j->owner->ready(j->ctx);

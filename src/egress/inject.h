@@ -33,7 +33,7 @@ struct inject_owner {
     /* The vault has answered. */
     void (*ready)(void *ctx);
     /* For the log: the secret @name (may be empty) was on its way to where it must not go (@critical), or is not to be
-     * had. @reason is a stable word. */
+     * had. @reason is a stable word; NULL: its value takes the place of a placeholder in a request's head. */
     void (*note)(void *ctx, const char *reason, const char *name, bool critical);
 };
 
@@ -46,6 +46,7 @@ struct inject {
     uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
     uint32_t seen;                          /* ... whose placeholder is in its head */
     uint32_t used;                          /* ids of values that any request of the connection has had */
+    uint32_t told;                          /* ... of which the log knows */
     uint32_t ticket;                        /* a question to the vault is open */
     uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;

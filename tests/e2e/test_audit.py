@@ -181,6 +181,41 @@ def test_rules_answers_and_deaths_are_in_the_record(online, cloche):
         ocsf.check(json.loads(line))
 
 
+def test_code_is_in_the_record_by_its_hash(cloche):
+    code = b"print(6 * 7)\n"
+    result = cloche("code", "--language", "python", "-", stdin=code)
+    assert result.out == "42\n", result
+    start = next(e for e in entries(cloche) if e.get("metadata", {}).get("event") == "start")
+    assert start["metadata"]["code_sha256"] == hashlib.sha256(code).hexdigest()
+
+
+REACH = """
+import os, sys
+place = sys.argv[1]
+for how in (lambda: open(place + '/audit.jsonl').read(), lambda: open(place + '/audit.jsonl', 'a').write('x'),
+            lambda: os.rename(place, place + 'x'), lambda: os.mkdir(place), lambda: open(place + '/y', 'w').close(),
+            lambda: os.unlink(place + '/audit.jsonl'), lambda: os.rename(os.path.dirname(place), place + 'z')):
+    try: how(); print('REACHED')
+    except OSError: pass
+print('tried')
+"""
+
+
+@pytest.mark.parametrize("flags", [["--bind", "{}:{}:rw"], ["--view", "host", "--allow-write", "{}"]], ids=["bind", "host"])
+def test_no_sandbox_reaches_it(cloche, bare, flags):
+    """Even with the folder around it writable, and even when it is the first run that ever was."""
+    place = folder(cloche)
+    if places.IS_ROOT:
+        os.chown(cloche.state, 1000, 1000)      # so that the attack is about the wall, not about owners
+    for _ in range(2):
+        result = cloche("run", *(f.replace("{}", str(cloche.state)) for f in flags), "--", "python3", "-c", REACH, str(place))
+        if result.code == 125:
+            pytest.skip(result.err)
+        assert result.out == "tried\n", result
+    assert holds(cloche)["entries"] >= 4
+    assert "REACHED" in bare(REACH, args=[str(place)]).out, "without the wall it is reached"
+
+
 def test_a_long_run_is_in_the_record_while_it_goes_on(cloche):
     box = cloche.popen("run", "--", "sh", "-c", "echo up; cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert box.stdout.readline() == b"up\n"

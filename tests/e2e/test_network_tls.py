@@ -1,5 +1,6 @@
 """TLS that is opened: secrets go in and do not come out, bad servers are told of, and nothing else is touched."""
 import base64
+import json
 import os
 import re
 import signal
@@ -468,3 +469,20 @@ print(answer())
     out, err = process.communicate(timeout=60)
     assert out == b"HTTP/1.1 200 OK 5\n", (out, err)
     assert [r["body"] for r in vaulted.net.requests if r["tls"]] == [3, 5]
+
+
+@requirement("R45")
+def test_the_audit_record_knows_secrets_by_name_only(vaulted, cloche):
+    wrong = CURL.replace("https://ok.example.org", "http://second.example.org")
+    result = vaulted.secret().sh(f"{CURL}; {wrong}", allow=(OK, "second.example.org"))
+    placeholder = result.out.split()[-1]
+    assert len(placeholder) >= 8 and VALUE not in result.out, result
+    lines = [json.loads(line) for line in cloche("audit", "query", "--json").out.splitlines()]
+    used, = [e for e in lines if e["type"] == "secret_token_replacement_outbound"]
+    assert (used["metadata"]["secret"], used["metadata"]["host"], used["severity"]) == ("TOK", OK, "info")
+    refused, = [e for e in lines if e["severity"] == "critical"]
+    assert (refused["metadata"]["secret"], refused["metadata"]["host"]) == ("TOK", "second.example.org"), refused
+    assert (refused["metadata"]["reason"], refused["metadata"]["decision"]) == ("secret-wrong-host", "deny")
+    text = (cloche.state / "cloche" / "audit" / "audit.jsonl").read_text()
+    assert VALUE not in text and placeholder not in text
+    assert lines[0]["metadata"]["secrets"] == "TOK"

@@ -292,6 +292,53 @@ test_the_queue_has_a_ceiling(void **state)
     holds(n + 1);
 }
 
+static void
+test_a_full_queue_of_the_shortest_entries_can_be_written(void **state)
+{
+    const struct audit_entry e = { .type = AUDIT_POLICY_DECISION };
+    struct audit *a = open_log(0, 0, false);
+    struct err err = ERR_INIT;
+    uint64_t n = 0;
+
+    (void)state;
+    while (audit_append(a, &e, &err) == 0)
+        n++;
+    assert_string_equal(err.code, "audit.full");
+    if (audit_commit(a, &err) < 0)
+        fail_msg("%s", err.msg);
+    audit_close(a);
+    holds(n);
+}
+
+static void
+test_a_record_that_was_removed_begins_anew(void **state)
+{
+    struct audit *a = open_log(0, 0, false);
+
+    (void)state;
+    append(a, 0, 1);
+    assert_int_equal(audit_commit(a, NULL), 0);
+    assert_int_equal(unlink(in_folder("audit.jsonl")), 0);
+    append(a, 1, 1);
+    assert_int_equal(audit_commit(a, NULL), 0);
+    audit_close(a);
+    holds(1);
+}
+
+static void
+test_an_old_file_that_is_damaged_is_kept(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        write_log(1, 3, i, 1);
+    assert_int_equal(chmod(in_folder("audit-00000000000000000001.jsonl"), 0600), 0);
+    spoil("audit-00000000000000000001.jsonl", -10, "#", 1);
+    for (int i = 3; i < 8; i++)
+        write_log(1, 3, i, 1);
+    assert_int_equal(files("audit-0"), 7);
+    assert_non_null(verify().bad);
+}
+
 /* --- crashes ------------------------------------------------------------------------------------------------------ */
 
 /* Whatever part of the last lines a crash left: the next writer goes on behind the last sound one, and what it set aside
@@ -454,6 +501,8 @@ main(void)
         TEST(test_a_lost_oldest_file_is_no_retention), TEST(test_a_lost_file_between_is_found),
         TEST(test_a_change_of_files_that_was_interrupted), TEST(test_many_processes),
         TEST(test_a_child_is_not_its_parent), TEST(test_the_queue_has_a_ceiling),
+        TEST(test_a_full_queue_of_the_shortest_entries_can_be_written),
+        TEST(test_a_record_that_was_removed_begins_anew), TEST(test_an_old_file_that_is_damaged_is_kept),
         TEST(test_every_torn_end_is_set_aside), TEST(test_a_block_that_was_never_written),
         TEST(test_a_file_of_rubbish_only), TEST(test_the_end_of_a_full_file_stops_the_chain),
         TEST(test_a_write_that_fails_leaves_nothing_and_is_tried_again), TEST(test_what_others_may_write_is_refused),

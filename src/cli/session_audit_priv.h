@@ -1,0 +1,27 @@
+/* cli/session_audit_priv.h: the record of one run, for session_audit*.c */
+#ifndef CLOCHE_CLI_SESSION_AUDIT_PRIV_H
+#define CLOCHE_CLI_SESSION_AUDIT_PRIV_H
+
+#include "cli/session_audit.h"
+
+struct mask {
+    char *value;
+    size_t n;
+    char name[64];
+};
+
+struct run_audit {
+    struct audit *log;
+    struct session_result *r;   /* borrowed; for the sandbox's id and warnings */
+    bool required, started, failed;
+    uint64_t due_us;
+    size_t n_warnings;          /* of the result that are written */
+    struct mask *masks;
+    size_t n_masks;
+    bool hide_all;              /* there was no memory for a mask */
+};
+
+/* To be written with what comes; @a may be NULL. */
+void run_audit_queue(struct run_audit *a, const struct audit_entry *e);
+
+#endif
