@@ -180,6 +180,8 @@ class Site(http.server.BaseHTTPRequestHandler):
         elif (self.headers.get("Host"), self.path) in self.server.net.pages:
             kind, body = self.server.net.pages[self.headers.get("Host"), self.path]
             self.reply(body, more=[("Content-Type", kind)])
+        elif self.path in self.server.net.says:
+            self.reply(b"", *self.server.net.says[self.path])
         elif self.path.startswith("/mirror/"):
             self.mirror()
         elif self.path.startswith("/bytes/"):
@@ -297,6 +299,7 @@ class Internet:
         self.hellos, self.host_hits = [], []
         self.names = {}
         self.pages = {}         # (Host, path): (Content-Type, body)
+        self.says = {}          # path: (status, [(field, value)])
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
     # --- the wires
@@ -532,6 +535,7 @@ class Internet:
             seen.clear()
         self.names.clear()
         self.pages.clear()
+        self.says.clear()
         self.default_names()
 
     @staticmethod
