@@ -29,8 +29,8 @@ PORTS = (21, 22, 23, 25, 53, 110, 143, 389, 445, 853, 993, 1080, 1433, 2375, 300
 
 
 class Case:
-    """One line: @ways are dialects, @expected is `no` (nothing of it leaves) or `ok` (it arrives at the allowed host, and
-    what hides in it nowhere); @bare are the ways by which it does get out where no rule stands."""
+    """One line: @ways are dialects, @expected is `no` (nothing of it leaves), `ok` (it arrives at the allowed host, and
+    what hides in it nowhere), `part` (what comes before the trick may arrive there) or `whole` (secrets.tsv); @bare are the ways by which it does get out where no rule stands."""
 
     def __init__(self, table, line, fields):
         assert len(fields) == 7, f"{table}:{line}: seven columns, not {len(fields)}"
@@ -40,7 +40,7 @@ class Case:
         self.bare = self.ways if bare == "all" else [] if bare == "-" else bare.split(" ")
         where = f"{table}:{line}: {self.id}"
         assert re.fullmatch(r"EC-\d{4}", self.id), where
-        assert self.expected in ("no", "ok", "part"), where
+        assert self.expected in ("no", "ok", "part", "whole"), where
         assert set(self.bare) <= set(self.ways) and len(set(self.ways)) == len(self.ways), where
         self.bytes, self.port = unescape(self.sent), 80
         if m := re.fullmatch(rb"(.*)@@(\d+)", self.bytes, re.S):

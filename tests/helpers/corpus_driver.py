@@ -461,16 +461,21 @@ def question(text):
 # --- secrets: a request in TLS that is opened
 
 class Sealed(Case):
-    """@sent inside TLS or not, as @way says: HOW=HOST[=SNI]; {S} is the secret as it is known inside, {/} a write of its own."""
+    """@sent inside TLS or not, as @way says: HOW=HOST[=SNI]; secrets.tsv explains its signs."""
+
+    def secret(self, data):
+        mine = os.environ["TOK"].encode()
+        data = data.replace(b"{S/}", b"".join(b"{/}%c" % b for b in mine)).replace(b"{S}", mine)
+        return re.sub(rb"\{S:(\d+)(?:(-)(\d*))?\}", lambda m: mine[int(m[1]):int(m[3]) if m[3] else None] if m[2] else
+                      mine[:int(m[1])], data)
 
     def run(self):
         how, host, *sni = self.way.split("=")
-        data = self.fill(self.sent).replace(b"{S}", os.environ["TOK"].encode())
         try:
-            got = self.send(how, host, (sni or [host])[0], data)
+            got = self.send(how, host, (sni or [host])[0], self.secret(self.fill(self.sent)))
         except Exception as e:      # noqa: B902
             got = f"<{type(e).__name__}: {e}>".encode()
-        return [any(mark in got for mark in HIT), got[:200].decode("latin-1")]
+        return [any(mark in got for mark in HIT), got.decode("latin-1")]
 
     def send(self, how, host, sni, data):
         if how == "plain":
@@ -509,7 +514,7 @@ def main():
     cases = [(Sealed if told["kind"] == "secret" else Case)(*c) for c in told["cases"]]
     with concurrent.futures.ThreadPoolExecutor(told.get("beside", 24)) as pool:
         answers = list(pool.map(lambda c: [c.id, c.way, *c.run()], cases))
-    print(json.dumps(answers))
+    print(json.dumps([*answers, ["secret", "", False, os.environ.get("TOK")]]))
 
 
 if __name__ == "__main__":
