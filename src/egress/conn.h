@@ -129,9 +129,9 @@ void conn_inner(struct conn *c);
 /* A protocol that cannot be read: passed on, unless a rule wants to see requests. */
 void conn_opaque(struct conn *c);
 
-/* Whether what passed on @fd is only a part yet. While it is, the end of the socket is a reset, also when it is the kernel
- * that closes it because this process died: where the end of a connection is the end of the data, nothing else tells a
- * part from the whole. */
+/* Whether what has passed on @fd is a part yet. While it is, closing the socket resets the connection, also when the
+ * kernel closes it because this process died: where the end of a connection is the end of the data, nothing else
+ * tells a part from the whole. */
 void conn_part(int fd, bool part);
 /* Nothing more is said: read away what still comes, then end. */
 void conn_linger(struct conn *c);
