@@ -87,8 +87,18 @@ conn_say(struct conn *c, const void *p, size_t n)
 /* --- what the client is told ------------------------------------------------------------------------------------ */
 
 void
+conn_part(int fd, bool part)
+{
+    const struct linger linger = { .l_onoff = part, .l_linger = 0 };
+
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
+void
 conn_linger(struct conn *c)
 {
+    conn_part(c->client.fd, false);
     c->state = CONN_LINGER;
     c->http = false;
     if (c->h2_waits)
@@ -242,6 +252,7 @@ relay_step(struct conn *c, bool up, bool down)
         return;
     }
     if (c->down.done && c->up.done) {
+        conn_part(c->server.fd, false);
         conn_linger(c);
         return;
     }
@@ -264,6 +275,8 @@ conn_relay(struct conn *c)
 {
     c->state = CONN_RELAY;
     c->speech = SPEECH_NONE;
+    conn_part(c->client.fd, true);
+    conn_part(c->server.fd, true);
     conn_patience(c, IDLE_MS);
     relay_step(c, true, true);
 }

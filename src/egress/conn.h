@@ -133,6 +133,10 @@ void conn_inner(struct conn *c);
 /* A protocol that cannot be read: passed on, unless a rule wants to see requests. */
 void conn_opaque(struct conn *c);
 
+/* Whether what has passed on @fd is a part yet. While it is, closing the socket resets the connection, also when the
+ * kernel closes it because this process died: where the end of a connection is the end of the data, nothing else
+ * tells a part from the whole. */
+void conn_part(int fd, bool part);
 /* Nothing more is said: read away what still comes, then end. */
 void conn_linger(struct conn *c);
 /* Wait so long for what comes next. */

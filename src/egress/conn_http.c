@@ -204,17 +204,6 @@ leave(struct conn *c)
     conn_go(c, NULL);
 }
 
-/* The client must see that something is missing. */
-static void
-reset(struct conn *c)
-{
-    const struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
-
-    if (c->client.fd >= 0)
-        (void)setsockopt(c->client.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    conn_end(c);
-}
-
 /* Of what is waited for, the first that is late. */
 static uint64_t
 deadline(const struct conn *c)
@@ -244,7 +233,7 @@ http_event(struct conn *c, bool client, bool server)
         c->client_eof = c->x.up.eof;
         conn_linger(c);
         break;
-    case EXCHANGE_BROKEN: reset(c); break;
+    case EXCHANGE_BROKEN: conn_end(c); break;       /* a reset: the client must see that something is missing */
     case EXCHANGE_LEFT: leave(c); break;
     case EXCHANGE_FREED: break;
     }
@@ -262,6 +251,7 @@ begin(struct conn *c)
     c->inject.can_wait = true;
     c->http = true;
     c->state = CONN_EXCHANGE;
+    conn_part(c->client.fd, true);
 }
 
 void

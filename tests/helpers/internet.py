@@ -208,6 +208,8 @@ class Site(http.server.BaseHTTPRequestHandler):
         elif (self.headers.get("Host"), self.path) in self.server.net.pages:
             kind, body = self.server.net.pages[self.headers.get("Host"), self.path]
             self.reply(body, more=[("Content-Type", kind)])
+        elif self.path in self.server.net.says:
+            self.reply(b"", *self.server.net.says[self.path])
         elif self.path.startswith("/mirror/"):
             self.mirror()
         elif self.path.startswith("/bytes/"):
@@ -335,6 +337,7 @@ class Internet:
         self.on_ssh = None      # called with each connection to port 22; a line of greeting otherwise
         self.pages = {}         # (Host, path): (Content-Type, body)
         self.behind = {}        # name as a ClientHello has it: port of a server on the far loopback that gets the bytes
+        self.says = {}          # path: (status, [(field, value)])
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
     # --- the wires
@@ -595,6 +598,7 @@ class Internet:
         self.names.clear()
         self.pages.clear()
         self.on_ssh = None
+        self.says.clear()
         self.default_names()
 
     @staticmethod
