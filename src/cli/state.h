@@ -12,4 +12,7 @@ int state_dir_path(char out[PATH_MAX], struct err *err);
  * Returns an O_CLOEXEC directory fd, or -1 with @err. */
 int state_dir_open(struct err *err);
 
+/* Make every missing folder of the absolute @path, 0700. A descriptor of the last one, or -1 with errno. */
+int state_make_path(const char *path);
+
 #endif
