@@ -30,7 +30,7 @@ struct op {
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries */
-    char *path;
+    char *path, *name;          /* of a command: the working directory, and its first word */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
     size_t in_n, in_at;
 };

@@ -32,6 +32,7 @@ op_free(struct op *o)
     packet_queue_clear(&o->out);
     close_fd(&o->fd);
     free(o->path);
+    free(o->name);
     free(o);
 }
 
@@ -128,6 +129,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, int fd)
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     o->begin_us = session_now_us();
     o->path = strdup(want->path);
+    o->name = strdup(want->n_argv > 0 ? want->argv[0] : "");
     k->ops[i] = o;
     return o;
 }
@@ -219,7 +221,7 @@ op_begin(struct keeper_live *k, struct edge_op *want, int fd)
     struct err err = ERR_INIT;
     struct op *o = new_op(k, want, fd), none = { .k = k, .fd = fd, .out = PACKET_QUEUE_INIT(OP_QUEUE_MAX) };
 
-    if (o == NULL || o->path == NULL) {
+    if (o == NULL || o->path == NULL || o->name == NULL) {
         err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; the limit is %d", KEEPER_OPS_MAX,
                 KEEPER_OPS_MAX);
         say_failed(&none, &err);
@@ -373,7 +375,7 @@ exec_event(struct op *o, const struct guest_event *ev)
             o->in_n = o->in_at = 0;
         break;
     case GUEST_EXEC_FAILED:
-        (void)guest_exec_failed_err(&ev->exec_failed, "the command", o->path, &err);
+        (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
         say_failed(o, &err);
         op_ended(o);
         break;

@@ -69,10 +69,15 @@ failed(struct request *r, const char *what, const struct packet_err *err)
     reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "api", "", "%s: %s", what, err->msg);
 }
 
+static const struct answers status_answers = { .box = on_status, .no = on_no_status };
+
 static void
 on_no_start(struct request *r, const struct packet_err *err)
 {
-    failed(r, "Failed to start sandbox", err);
+    if (strcmp(err->code, "sandbox.state") == 0)        /* it runs */
+        ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
+    else
+        failed(r, "Failed to start sandbox", err);
 }
 
 static void
@@ -90,7 +95,6 @@ on_no_recovery(struct request *r, const struct packet_err *err)
     failed(r, "Recovery failed", err);
 }
 
-static const struct answers status_answers = { .box = on_status, .no = on_no_status };
 static const struct answers start_answers = { .box = on_status, .no = on_no_start };
 static const struct answers stop_answers = { .box = on_status, .no = on_no_stop };
 static const struct answers recover_answers = { .box = on_status, .no = on_no_recovery };

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -111,6 +112,9 @@ main(int argc, char **argv)
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
     (void)setrlimit(RLIMIT_DATA, &memory);
+    /* requests are told apart over restarts too */
+    if (getrandom(&f.numbers, sizeof(f.numbers), 0) != (ssize_t)sizeof(f.numbers))
+        f.numbers = 0;
     f.epoll = epoll_create1(EPOLL_CLOEXEC);
     f.platform = platform_facts();
     tzset();        /* the C library reads a file for the first date that it makes */

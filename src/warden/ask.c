@@ -91,7 +91,8 @@ answer_end(struct warden *w, uint32_t ticket, uint32_t count, bool more)
 static int
 not_found(const char *id, struct err *err)
 {
-    err_set(err, ERR_NOT_FOUND, "sandbox.not-found", "there is no sandbox \"%.64s\"", id);
+    err_set(err, ERR_NOT_FOUND, "sandbox.not-found", id[0] != '\0' ? "there is no sandbox \"%.64s\""
+                                                                   : "there is no default sandbox%s", id);
     return err_hint(err, "GET /v1/sandboxes lists them");
 }
 
@@ -105,6 +106,15 @@ living(struct warden *w, const char *id)
     return NULL;
 }
 
+static void
+not_usable(void *ctx, const struct edge_box *r)
+{
+    struct err *err = ctx;
+
+    err_set(err, ERR_DENIED, "sandbox.state", "the sandbox is %s", box_state_name(r->state));
+    err_hint(err, "GET /v1/sandboxes/%s says why", r->id);
+}
+
 /* One that can be worked with. NULL with @err. */
 static struct box *
 usable(struct warden *w, const char *id, struct err *err)
@@ -112,7 +122,9 @@ usable(struct warden *w, const char *id, struct err *err)
     struct box *b = living(w, id);
 
     if (b == NULL) {
-        not_found(id, err);
+        /* one that has stopped is there, but of no use */
+        if (state_find(w->state, id, not_usable, err, NULL) <= 0)
+            not_found(id, err);
         return NULL;
     }
     if (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED) {
@@ -229,9 +241,9 @@ on_get(void *ctx, const struct frame *f)
     b = living(w, id);
     if (b != NULL)
         answer_box(w, t.ticket, &b->r);
-    else if (id[0] == '\0' || state_find(w->state, id, tell_box, &t, &err) <= 0) {
+    else if (state_find(w->state, id, tell_box, &t, &err) <= 0) {
         if (err.kind == ERR_NONE)
-            not_found(id[0] == '\0' ? "default" : id, &err);
+            not_found(id, &err);
         answer_no(w, t.ticket, &err);
     }
     return 0;
@@ -285,7 +297,7 @@ on_delete(void *ctx, const struct frame *f)
     if (!edge_is_id(id) || state_find(w->state, id, tell_box, &t, &err) <= 0 ||
         state_forget(w->state, id, &err) < 0) {
         if (err.kind == ERR_NONE)
-            not_found(id[0] == '\0' ? "default" : id, &err);
+            not_found(id, &err);
         answer_no(w, t.ticket, &err);
     }
     return 0;
@@ -351,8 +363,8 @@ on_recover(void *ctx, const struct frame *f)
         return box_wait(b, WAIT_MADE, v.ticket);
     if (b != NULL && box_recover(b, &err) == 0)
         return box_wait(b, WAIT_MADE, v.ticket);
-    if (b == NULL && (!edge_is_id(id) || state_find(w->state, id, revive, &v, &err) <= 0) && err.kind == ERR_NONE)
-        not_found(id[0] == '\0' ? "default" : id, &err);
+    if (b == NULL && state_find(w->state, id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
+        not_found(id, &err);
     if (err.kind != ERR_NONE)
         answer_no(w, v.ticket, &err);
     return 0;

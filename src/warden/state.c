@@ -11,7 +11,7 @@
 
 #define VERSION 1
 
-enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES, Q_PRUNE_EVENTS, Q_N };
+enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES, Q_PRUNE_EVENTS, Q_N };
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail"
 
@@ -20,6 +20,7 @@ static const char *const texts[Q_N] = {
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
+    [Q_DEFAULT] = "SELECT " COLUMNS " FROM sandbox WHERE (flags & 2) <> 0 AND ?1 = '' ORDER BY created DESC LIMIT 1",
     [Q_LIST] = "SELECT " COLUMNS " FROM sandbox WHERE substr(name, 1, length(?1)) = ?1 AND instr(labels, ?2) > 0 AND "
                "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (SELECT created, id FROM sandbox "
                "WHERE id = ?4)) ORDER BY created, id LIMIT ?5",
@@ -237,7 +238,7 @@ rows(struct state *s, enum query which, int most, state_box_fn *fn, void *ctx, s
 int
 state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err)
 {
-    enum query which = edge_is_id(id_or_name) ? Q_BY_ID : Q_BY_NAME;
+    enum query which = edge_is_id(id_or_name) ? Q_BY_ID : id_or_name[0] == '\0' ? Q_DEFAULT : Q_BY_NAME;
 
     bind_text(s->q[which], 1, id_or_name);
     return rows(s, which, 1, fn, ctx, err);

@@ -28,7 +28,7 @@ int state_forget(struct state *s, const char *id, struct err *err);
 typedef void state_box_fn(void *ctx, const struct edge_box *box);
 typedef void state_event_fn(void *ctx, const struct edge_event *event);
 
-/* By id, or by name among those that are not stopped. 1 found, 0 not, -1 with @err. */
+/* By id, or by name among those that are not stopped; "": the newest that was made as the default one. 1 found, 0 not, -1 with @err. */
 int state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err);
 
 struct state_query {

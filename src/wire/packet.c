@@ -109,9 +109,10 @@ packet_receive(int socket, uint8_t *p, size_t room, struct frame *f, int *fd, in
 
     if (fd != NULL)
         *fd = -1;
+    /* a peer that closed with something unread resets us, once, before what it said last is handed out */
     do
         n = recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n <= 0)
         return (int)n;
     got = passed(&m, &more);
