@@ -223,15 +223,6 @@ lose_front(struct launcher *l)
     end_process(&l->front_pid);
 }
 
-static int
-front_ended(struct launcher *l, struct err *err)
-{
-    lose_front(l);
-    if (l->ending || !l->ready)
-        return 0;
-    return count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, err);
-}
-
 /* The front goes with it: nobody would answer it. Sandboxes live on. */
 static int
 warden_ended(struct launcher *l, struct err *err)
@@ -246,6 +237,18 @@ warden_ended(struct launcher *l, struct err *err)
     if (expected || l->was_refused)
         return 0;
     return count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
+}
+
+static int
+front_ended(struct launcher *l, struct err *err)
+{
+    /* a front without a warden ends: then that is what happened */
+    if (l->warden >= 0 && hear_warden(l) <= 0)
+        return warden_ended(l, err);
+    lose_front(l);
+    if (l->ending || !l->ready)
+        return 0;
+    return count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, err);
 }
 
 static void

@@ -163,12 +163,17 @@ start_front(struct launcher *l, struct err *err)
         return -1;
     }
     connections = door[1];
+    /* a warden that has ended is noticed next, and the one after it asks for a front */
+    if (launcher_say(l, EDGE_FRONT, NULL, pair[0]) < 0) {
+        close(door[0]);
+        return 0;
+    }
     l->front_pid = fork();
     if (l->front_pid == 0)
         become(l->front_program, argv, env, (int[]){ theirs, connections }, 2);
     l->connections = door[0];
-    if (launcher_say(l, EDGE_FRONT, NULL, pair[0]) < 0 || l->front_pid < 0)
-        return err_sys(err, errno, "serve.start", "start the front");
+    if (l->front_pid < 0)
+        return err_sys(err, errno, "serve.start", "fork");
     return io_set_nonblock(l->connections, true) < 0 || launcher_watch(l, l->connections) < 0
                ? err_sys(err, errno, "serve.start", "watch the front") : 0;
 }

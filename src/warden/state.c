@@ -81,14 +81,19 @@ prepare(struct state *s, struct err *err)
                                    "NORMAL; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA "
                                    "journal_size_limit = 4194304; BEGIN IMMEDIATE; COMMIT;";
     char version[16] = "0";
+    unsigned char seed;
 
+    /* which opens a file the first time */
+    sqlite3_randomness(sizeof(seed), &seed);
     if (sqlite3_exec(s->db, settings, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA user_version", version_of, version, NULL) != SQLITE_OK)
         return broken(s, err);
     if (strcmp(version, "0") != 0 && strcmp(version, "1") != 0)
         return err_set(err, ERR_UNSUPPORTED, "serve.state.version", "state.db is of version %s, this cloche knows %d",
                        version, VERSION);
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK)
+    /* the first checkpoint of a new log opens its folder, to make its name last */
+    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return broken(s, err);
     for (size_t i = 0; i < Q_N; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)

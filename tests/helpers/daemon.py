@@ -110,7 +110,7 @@ class Daemon:
         """Living processes of that name (the first word of their command line, without folders) below this daemon."""
         table = leaks.parents()
         return [pid for pid in leaks.descendants(self.process.pid) if pid in table and table[pid][1] not in "ZX" and
-                command_of(pid) == name]
+                command_of(pid) == name and table[pid][2] != "cloche-janitor"]
 
 
 def command_of(pid):
