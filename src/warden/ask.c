@@ -419,7 +419,7 @@ on_op(void *ctx, const struct frame *f)
             warden_note(w, b, "exec", "%.200s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
         return 0;
     }
-    if (op.kind == OP_EXEC && b != NULL)
+    if (op.kind == OP_EXEC)
         warden_note(w, b, "exec_denied", "%s", err.msg);
     answer_no(w, ticket, &err);
     return 0;
