@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -57,10 +57,10 @@ _cloche() {
         --preset)
             mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
             return ;;
-        --allow-read | --allow-unix-socket | --allow-write | --bind | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | -s)
+        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
-        --dir | --workdir | --workspace)
+        --dir | --state-dir | --workdir | --workspace)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
     esac
@@ -115,6 +115,8 @@ _cloche() {
         secret)
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
                 --from-env --from-file --from-command --keep --json --help" ;;
+        serve)
+            flags="--listen --state-dir --config --settings --max-sandboxes --idle-timeout --max-lifetime --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
@@ -125,7 +127,7 @@ _cloche() {
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
     if [ "$verb" = audit ] && [ "$COMP_CWORD" -eq 2 ]; then flags="tail query verify export $flags"; fi

@@ -13,6 +13,7 @@ complete -c cloche -n __fish_use_subcommand -a net -d 'what is decided about the
 complete -c cloche -n __fish_use_subcommand -a approvals -d 'connections that wait for your decision'
 complete -c cloche -n __fish_use_subcommand -a audit -d 'what was done and decided, on record: look into it, check it'
 complete -c cloche -n __fish_use_subcommand -a secret -d 'secrets that sandboxes may use and never see'
+complete -c cloche -n __fish_use_subcommand -a serve -d 'keep sandboxes for other programs, over HTTP'
 complete -c cloche -n __fish_use_subcommand -a doctor -d 'what this host can enforce, and what to do about the rest'
 complete -c cloche -n __fish_use_subcommand -a prove -d 'attack the wall from inside and report'
 complete -c cloche -n __fish_use_subcommand -a srt -d 'run a command as Anthropic\'s sandbox-runtime would'
@@ -304,6 +305,15 @@ complete -c cloche -n '__fish_seen_subcommand_from secret' -l keep -d 'running s
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l json -d 'one JSON object'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from secret' -F -a 'set ls rm import rotate revoke ca'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l listen -x -d 'the socket (default: api.sock in the state folder)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the records are kept'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l config -r -F -d 'YAML with these flags as keys, without the dashes'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l settings -r -F -d 'a policy\'s settings file, below what each sandbox asks for'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-sandboxes -x -d 'at once (256)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l idle-timeout -x -d 'of sandboxes that name none: ended when nothing ran for so long (none)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-lifetime -x -d 'of sandboxes that name none (none)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l help -d 'print the flags'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -F
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -l json -d 'one JSON object'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -F

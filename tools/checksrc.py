@@ -75,13 +75,16 @@ LAYERS = {
     'policy': {'base', 'match'},
     'vault': {'base', 'match', 'wire', 'wall'},
     'egress': {'base', 'match', 'policy', 'wall', 'vault'},
+    'warden': {'base', 'wire', 'wall'},
+    'front': {'base', 'wire', 'wall', 'warden'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},
     'workspace': {'base', 'match', 'policy', 'wall'},
     'engine': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace'},
     'probe': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'engine'},
-    'cli': {'base', 'audit', 'match', 'policy', 'vault', 'egress', 'wire', 'wall', 'guest', 'workspace', 'engine', 'probe'},
+    'cli': {'base', 'audit', 'match', 'policy', 'vault', 'egress', 'warden', 'wire', 'wall', 'guest', 'workspace', 'engine',
+            'probe'},
 }
 
 EXCEPTIONS = ('file-length', 'function-length', 'banned')

@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'audit', 'secret', 'doctor',
-         'prove', 'srt', 'help', 'version')
+VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'audit', 'secret', 'serve',
+         'doctor', 'prove', 'srt', 'help', 'version')
 SUBVERBS = {'policy': 'check show', 'audit': 'tail query verify export', 'secret': 'set ls rm import rotate revoke ca'}
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 CHOICES = {
@@ -21,9 +21,9 @@ CHOICES = {
     '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
     '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian cargo maven', '--preset': 'ci',
 }
-FILES = {'--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
+FILES = {'--config', '--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
          '--allow-unix-socket', '--extra-ca', '-s'}
-FOLDERS = {'--workspace', '--workdir', '--dir'}
+FOLDERS = {'--dir', '--state-dir', '--workspace', '--workdir'}
 # These are followed by a command; the others by files.
 COMMANDS = {'run', 'srt'}
 HEADER = 'written by tools/gen_completions.py; do not edit'

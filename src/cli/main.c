@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "cli/cli.h"
+#include "cli/serve.h"
 
 static int unknown_verb(const char *word);
 static int cmd_help(int argc, char **argv);
@@ -33,6 +34,7 @@ static const struct verb {
     { "audit", cmd_audit, "what was done and decided, on record: look into it, check it" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
+    { "serve", cmd_serve, "keep sandboxes for other programs, over HTTP" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },
     { "help", cmd_help, "this text" },
@@ -137,6 +139,8 @@ dispatch(int argc, char **argv)
     name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
     if (strcmp(name, "srt") == 0)
         return cmd_srt(argc, argv);
+    if (strcmp(name, "cloche-keeper") == 0)     /* one sandbox of the daemon's */
+        return keeper_main(argc, argv);
     if (argc < 2) {
         cmd_help(argc, argv);
         return EXIT_REFUSED;

@@ -88,7 +88,7 @@ box_open(const struct policy *policy, bool bare, struct box **out, struct err *e
     b->policy = policy;
     b->bare = bare;
     b->image = image_make(err);
-    if (b->image < 0 || (!bare && (engine_native.create(policy, &b->sb, err) < 0 || setup(b, err) < 0))) {
+    if (b->image < 0 || (!bare && (engine_native.create(policy, NULL, &b->sb, err) < 0 || setup(b, err) < 0))) {
         box_close(b);
         return -1;
     }

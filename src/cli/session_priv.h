@@ -107,7 +107,9 @@ int tty_size(int fd, uint16_t *rows, uint16_t *cols);
 int tty_raw(struct tty_state *t, int fd, struct err *err);
 void tty_restore(struct tty_state *t);
 
-/* session_setup.c */
+/* session_setup.c: the sandbox, with its network and its guest told what it is; named @id, or as the engine likes. */
+int session_make(struct live *l, const char *id, struct err *err);
+/* That, and the command. */
 int session_open(struct live *l, struct err *err);
 
 #endif

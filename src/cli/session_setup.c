@@ -148,14 +148,14 @@ say_who_enforces(struct live *l)
 }
 
 int
-session_open(struct live *l, struct err *err)
+session_make(struct live *l, const char *id, struct err *err)
 {
     int fd;
 
     /* what hides it from the sandbox has to find it there */
     if (l->s->policy->network.v == NETWORK_ALLOWLIST && (fd = net_state_open(NULL)) >= 0)
         close(fd);
-    if (engine_native.create(l->s->policy, &l->sb, err) < 0)
+    if (engine_native.create(l->s->policy, id, &l->sb, err) < 0)
         return -1;
     memcpy(l->r->id, l->sb->id, sizeof(l->r->id));
     snprintf(l->r->cow_id, sizeof(l->r->cow_id), "%s", l->sb->plan.cow.id);
@@ -163,7 +163,13 @@ session_open(struct live *l, struct err *err)
     if (engine_native.connect(l->sb, &fd, err) < 0 || guest_client_new(fd, &l->client, err) < 0 ||
         send_setup(l, err) < 0)
         return -1;
-    if (l->sb->plan.capture && net_start(l, err) < 0)
+    return l->sb->plan.capture ? net_start(l, err) : 0;
+}
+
+int
+session_open(struct live *l, struct err *err)
+{
+    if (session_make(l, NULL, err) < 0)
         return -1;
     if (l->s->file != NULL && send_file(l, err) < 0)
         return -1;

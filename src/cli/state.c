@@ -20,9 +20,8 @@ enter(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Make every missing folder of the absolute @path. */
-static int
-make_path(const char *path)
+int
+state_make_path(const char *path)
 {
     cleanup_close int at = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char name[NAME_MAX + 1];
@@ -73,7 +72,7 @@ state_dir_open(struct err *err)
 
     if (state_dir_path(path, err) < 0)
         return -1;
-    fd = make_path(path);
+    fd = state_make_path(path);
     if (fd < 0)
         return err_sys(err, errno, "cli.state", "%s", path);
     return fd;

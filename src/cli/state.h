@@ -15,4 +15,7 @@ int state_dir_open(struct err *err);
  * it is somebody else's, or others may enter it. */
 int state_own_open(const char *name, const char *code, struct err *err);
 
+/* Make every missing folder of the absolute @path, 0700. A descriptor of the last one, or -1 with errno. */
+int state_make_path(const char *path);
+
 #endif

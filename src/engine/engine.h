@@ -65,8 +65,9 @@ struct sandbox_usage {
 struct engine {
     const char *name;
     int (*probe)(struct engine_report *out, struct err *err);
-    /* Build the wall for @p. The sandbox dies with the caller, whatever happens. */
-    int (*create)(const struct policy *p, struct sandbox **out, struct err *err);
+    /* Build the wall for @p. @id names the sandbox (32 hex digits that nobody can guess); NULL: the engine chooses it.
+     * The sandbox dies with the caller, whatever happens. */
+    int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
     /* Transport to the guest: a connected stream socket, owned by the sandbox. */
     int (*connect)(struct sandbox *, int *guest_fd, struct err *err);
     int (*usage)(struct sandbox *, struct sandbox_usage *out, struct err *err);

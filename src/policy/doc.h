@@ -17,7 +17,9 @@
 #define DOC_KEYS_MAX  1024      /* of one map */
 #define DOC_NODES_MAX 65536
 
-struct arena;
+struct arena;                       /* owns the tree */
+struct arena *arena_new(size_t first);                  /* NULL: no memory */
+void arena_free(struct arena *a);                       /* NULL is fine */
 
 enum node_type { NODE_NULL, NODE_BOOL, NODE_NUMBER, NODE_STRING, NODE_LIST, NODE_MAP };
 

@@ -3,14 +3,11 @@
 #define CLOCHE_POLICY_INTERNAL_H
 
 #include "base/str.h"
+#include "policy/doc.h"
 #include "policy/policy.h"
 
 /* --- arena.c: everything of one policy is freed at once, so it is carved from a few large pieces --------------- */
 
-struct arena;
-
-struct arena *arena_new(size_t first);                  /* NULL: no memory */
-void arena_free(struct arena *a);                       /* NULL is fine */
 void *arena_alloc(struct arena *a, size_t n);           /* zeroed, aligned for anything; NULL: no memory */
 char *arena_copy(struct arena *a, struct str s);        /* NUL-terminated copy; @s must not hold a NUL */
 char *arena_join(struct arena *a, struct str s, struct str t);

@@ -245,7 +245,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
 {
     struct cgroup_limits limits;
 
-    if (random_id(sb->id, err) < 0)
+    if (sb->id[0] == '\0' && random_id(sb->id, err) < 0)
         return -1;
     sb->memory_limit = p->limits.memory.v;
     cgroup_limits_of(p, &limits);
@@ -268,12 +268,14 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
 }
 
 static int
-native_create(const struct policy *p, struct sandbox **out, struct err *err)
+native_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
 {
     struct sandbox *sb = calloc(1, sizeof(*sb));
 
     if (sb == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (id != NULL)
+        snprintf(sb->id, sizeof(sb->id), "%s", id);
     sb->pid = -1;
     plan_init(&sb->plan);
     sb->pidfd = sb->go = sb->status = sb->transport = -1;

@@ -1,0 +1,394 @@
+/* cli/keeper.c: the keeper's loop, and what the warden tells it (see keeper.h) */
+#include "cli/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/serve.h"
+
+#define FD_WARDEN    3
+#define FD_CONTROL   4
+#define BUSY_US      100000     /* between two looks at memory while something runs */
+#define IDLE_US      1000000
+#define GUEST_US     3000000    /* for the guest to answer; then it is not well */
+
+/* --- speaking ----------------------------------------------------------------------------------------------------- */
+
+void
+keeper_say(struct keeper_live *k, struct buf *frame, size_t at)
+{
+    if (frame_end(frame, at) == 0 && k->warden >= 0)
+        (void)packet_queue_send(&k->to_warden, k->warden, frame, -1);
+}
+
+void
+keeper_say_short(struct keeper_live *k, uint8_t type)
+{
+    uint8_t room[16];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    keeper_say(k, &frame, frame_begin(&frame, type, 0, 0));
+}
+
+static void
+say_u8(struct keeper_live *k, uint8_t type, uint8_t v)
+{
+    uint8_t room[16];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    buf_put_u8(&frame, v);
+    keeper_say(k, &frame, at);
+}
+
+static void
+say_err(struct keeper_live *k, uint8_t type, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    packet_put_err(&frame, err);
+    keeper_say(k, &frame, at);
+}
+
+void
+keeper_gone(struct keeper_live *k, const char *why)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_DETAIL_MAX + 64);
+    size_t at = frame_begin(&frame, EDGE_GONE, 0, 0);
+    char text[EDGE_DETAIL_MAX];
+
+    k->ending = true;
+    if (k->told_gone)
+        return;
+    k->told_gone = true;
+    snprintf(text, sizeof(text), "%s", why);
+    wire_put_cstr(&frame, text, EDGE_DETAIL_MAX);
+    keeper_say(k, &frame, at);
+}
+
+/* --- the warden's messages ---------------------------------------------------------------------------------------- */
+
+enum keeper_state { ST_FRESH = 1, ST_MADE = 2 };
+
+static int
+on_make(void *ctx, const struct frame *f)
+{
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL), *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
+    struct err err = ERR_INIT;
+    size_t at;
+
+    if (!wire_done(&in) || !edge_is_id(id))
+        return -1;
+    if (keeper_make(k, id, policy, &err) < 0) {
+        say_err(k, EDGE_NOT_MADE, &err);
+        k->ending = k->told_gone = true;
+        return 0;
+    }
+    k->made = true;
+    k->gate.state = ST_MADE;
+    at = frame_begin(&frame, EDGE_MADE, 0, 0);
+    wire_put_cstr(&frame, keeper_facts(k, &facts) == 0 && buf_nul(&facts) == 0 ? (const char *)facts.p : "",
+                  EDGE_FACTS_MAX);
+    keeper_say(k, &frame, at);
+    return 0;
+}
+
+static int
+on_op(void *ctx, const struct frame *f)
+{
+    static struct edge_op op;
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+
+    if (k->passed < 0 || !edge_get_op(&in, &op))
+        return -1;
+    op_begin(k, &op, take_fd(&k->passed));
+    return 0;
+}
+
+/* Where the cgroup can be frozen it is, the guest with it; elsewhere every process but the guest gets SIGSTOP, which
+ * none can refuse, and there is nobody left inside who would send SIGCONT. */
+static int
+hold(struct keeper_live *k, bool paused, struct err *err)
+{
+    if (!paused && k->by_signal)
+        return guest_client_kill_all(k->l.client, SIGCONT, err);
+    if (!paused)
+        return engine_native.resume(k->l.sb, err);
+    k->by_signal = engine_native.pause(k->l.sb, NULL) < 0;
+    return k->by_signal ? guest_client_kill_all(k->l.client, SIGSTOP, err) : 0;
+}
+
+static int
+set_paused(struct keeper_live *k, bool paused)
+{
+    struct err err = ERR_INIT;
+    uint64_t now = session_now_us();
+
+    if (k->paused != paused && hold(k, paused, &err) < 0) {
+        say_err(k, EDGE_NOT_PAUSED, &err);
+        return 0;
+    }
+    if (k->paused && !paused)
+        for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+            if (k->ops[i] != NULL)
+                op_shift(k->ops[i], now - k->paused_us);
+    k->paused = paused;
+    k->paused_us = now;
+    k->check_us = 0;
+    say_u8(k, EDGE_PAUSED, paused);
+    return 0;
+}
+
+static int
+on_pause(void *ctx, const struct frame *f)
+{
+    (void)f;
+    return set_paused(ctx, true);
+}
+
+static int
+on_resume(void *ctx, const struct frame *f)
+{
+    (void)f;
+    return set_paused(ctx, false);
+}
+
+/* It answers a question about its workspace, or that it has none. */
+static int
+on_check(void *ctx, const struct frame *f)
+{
+    const struct msg_file m = { .path = "." };
+    struct keeper_live *k = ctx;
+    struct err err = ERR_INIT;
+
+    (void)f;
+    if (k->paused) {
+        say_u8(k, EDGE_HEALTHY, 1);
+    } else if (k->check_us == 0) {
+        k->check_us = session_now_us();
+        if (guest_client_file(k->l.client, MSG_FILE_STAT, &m, &k->check_request, &err) < 0) {
+            k->check_us = 0;
+            say_u8(k, EDGE_HEALTHY, err.kind == ERR_LIMIT);     /* busy, not ill */
+        }
+    } else {
+        say_u8(k, EDGE_HEALTHY, session_now_us() - k->check_us < GUEST_US);
+    }
+    return 0;
+}
+
+static int
+on_stop(void *ctx, const struct frame *f)
+{
+    (void)f;
+    keeper_gone(ctx, "stopped");
+    return 0;
+}
+
+static const struct msg_rule warden_rules[] = {
+    /* type        once   flags states              min  max length                        handler */
+    { EDGE_MAKE,   true,  0,    ST_FRESH,           42,  42 + EDGE_POLICY_MAX,             on_make },
+    { EDGE_OP,     false, 0,    ST_MADE,            43,  EDGE_OP_MAX + 2048,               on_op },
+    { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
+    { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
+    { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
+    { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE, 0,   0,                                on_stop },
+};
+
+static void
+hear_warden(struct keeper_live *k)
+{
+    for (int i = 0; i < 16 && !k->ending; i++) {
+        struct frame f;
+        int r = packet_receive(k->warden, k->in, sizeof(k->in), &f, &k->passed, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return;
+        if (r > 0 && msg_dispatch(&k->gate, &f, k) == MSG_OK) {
+            close_fd(&k->passed);
+            continue;
+        }
+        /* its end, or it is not what it should be: the launcher sends another one */
+        close_fd(&k->passed);
+        close_fd(&k->warden);
+        packet_queue_clear(&k->to_warden);
+        return;
+    }
+}
+
+/* The launcher brings an edge to a new warden; its end is ours. */
+static void
+hear_launcher(struct keeper_live *k)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
+    cleanup_close int fd = -1;
+    uint8_t room[FRAME_HEADER + 1];
+    struct frame f;
+    size_t at;
+    int r = packet_receive(k->control, room, sizeof(room), &f, &fd, MSG_DONTWAIT);
+
+    if (r < 0 && errno == EAGAIN)
+        return;
+    if (r <= 0 || f.type != EDGE_ADOPT || f.length != 0 || fd < 0 || io_set_nonblock(fd, true) < 0) {
+        keeper_gone(k, "cloche serve ended");
+        return;
+    }
+    close_fd(&k->warden);
+    packet_queue_clear(&k->to_warden);
+    k->warden = take_fd(&fd);
+    at = frame_begin(&frame, EDGE_STILL, 0, 0);
+    buf_put_u8(&frame, k->made);
+    buf_put_u8(&frame, k->paused);
+    if (k->made)
+        (void)keeper_facts(k, &facts);
+    wire_put_cstr(&frame, buf_nul(&facts) == 0 ? (const char *)facts.p : "", EDGE_FACTS_MAX);
+    keeper_say(k, &frame, at);
+}
+
+/* --- the sandbox -------------------------------------------------------------------------------------------------- */
+
+static void
+on_event(struct keeper_live *k, const struct guest_event *ev)
+{
+    if (ev->type == GUEST_CLOSED) {
+        struct err err = ERR_INIT;
+        struct cgroup_usage usage;
+        cgroup_read(&k->l.sb->cgroup, &usage);
+        k->l.memory = k->l.memory || usage.oom_kills > 0;
+        (void)native_gone(k->l.sb, &err);
+        keeper_gone(k, k->l.memory ? "its memory limit was reached" : err.msg);
+    } else if (ev->type == GUEST_NOTICE) {
+        k->l.memory = k->l.memory || ev->notice.kind == NOTICE_MEMORY;
+        keeper_gone(k, ev->notice.kind == NOTICE_MEMORY ? "its memory limit was reached"
+                       : ev->notice.kind == NOTICE_PIDS ? "its limit of processes was reached"
+                       : ev->notice.kind == NOTICE_BLIND ? "the memory limit could not be watched"
+                                                         : "the name guard failed");
+    } else if (ev->type == GUEST_DENIED) {
+        session_note_denied(&k->r, &ev->denied);
+    } else if ((ev->type == GUEST_FILE_INFO || ev->type == GUEST_FILE_FAILED) && k->check_us > 0 &&
+               ev->channel == k->check_request) {
+        k->check_us = 0;
+        say_u8(k, EDGE_HEALTHY, 1);
+    } else {
+        (void)op_event(k, ev);
+    }
+}
+
+static void
+hear_guest(struct keeper_live *k)
+{
+    struct guest_event ev;
+    struct err err = ERR_INIT;
+    int got = guest_client_pump(k->l.client, &err);
+
+    while (got >= 0 && !k->ending && (got = guest_client_next(k->l.client, &ev, &err)) == 1)
+        on_event(k, &ev);
+    if (got < 0)
+        keeper_gone(k, err.msg);        /* it broke the protocol */
+}
+
+static void
+look_at_memory(struct keeper_live *k, uint64_t now)
+{
+    if (now < k->l.sample_us)
+        return;
+    k->l.sample_us = now + (op_count(k) > 0 ? BUSY_US : IDLE_US);
+    vault_look(&k->l);
+    if (!native_over_memory(k->l.sb))
+        return;
+    k->l.memory = true;
+    keeper_gone(k, "its memory limit was reached");
+}
+
+static void
+time_passes(struct keeper_live *k)
+{
+    uint64_t now = session_now_us();
+
+    if (!k->made || k->ending || k->paused)
+        return;
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        if (k->ops[i] != NULL)
+            op_time(k->ops[i], now);
+    if (k->check_us > 0 && now - k->check_us >= GUEST_US)
+        say_u8(k, EDGE_HEALTHY, 0);
+    look_at_memory(k, now);
+}
+
+static int
+wait_ms(const struct keeper_live *k)
+{
+    return !k->made ? -1 : k->paused ? 1000 : op_count(k) > 0 ? 50 : 1000;
+}
+
+static void
+step(struct keeper_live *k)
+{
+    struct pollfd fds[5 + KEEPER_OPS_MAX] = {
+        { .fd = k->control, .events = POLLIN },
+        { .fd = k->warden, .events = packet_queue_waits(&k->to_warden) ? POLLIN | POLLOUT : POLLIN },
+        { .fd = k->made ? k->l.sb->transport : -1, .events = k->made ? guest_client_poll_events(k->l.client) : 0 },
+        { .fd = net_fd(k->l.net), .events = POLLIN },
+        { .fd = k->made ? vault_fd(&k->l) : -1, .events = POLLIN },
+    };
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        fds[5 + i] = (struct pollfd){ .fd = k->ops[i] != NULL ? k->ops[i]->fd : -1,
+                                      .events = k->ops[i] != NULL ? op_poll_events(k->ops[i]) : 0 };
+    if (poll(fds, 5 + KEEPER_OPS_MAX, wait_ms(k)) < 0 && errno != EINTR)
+        return keeper_gone(k, "poll failed");
+    if (fds[0].revents != 0)
+        hear_launcher(k);
+    if ((fds[1].revents & POLLOUT) != 0 && k->warden >= 0)
+        (void)packet_queue_flush(&k->to_warden, k->warden);
+    if ((fds[1].revents & ~POLLOUT) != 0 && fds[1].fd == k->warden)
+        hear_warden(k);
+    if (fds[2].revents != 0 && !k->ending)
+        hear_guest(k);
+    if (fds[3].revents != 0 && k->l.net != NULL)
+        net_turn(k->l.net);
+    if (fds[4].revents != 0)
+        vault_look(&k->l);
+    for (size_t i = 0; i < KEEPER_OPS_MAX && !k->ending; i++)
+        if (fds[5 + i].revents != 0 && k->ops[i] != NULL && k->ops[i]->fd == fds[5 + i].fd)
+            op_turn(k->ops[i], fds[5 + i].revents);
+    time_passes(k);
+}
+
+int
+keeper_main(int argc, char **argv)
+{
+    static struct keeper_live k = {
+        .l = { .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
+        .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+        .gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
+                  .state = ST_FRESH } };
+
+    if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
+        io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0) {
+        fprintf(stderr, "cloche-keeper is started by cloche serve\n");
+        return EXIT_REFUSED;
+    }
+    prctl(PR_SET_NAME, "cloche-keeper");
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    k.settings = argv[1];
+    k.r.exit_code = -1;
+    while (!k.ending)
+        step(&k);
+    keeper_unmake(&k);
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* cli/keeper.h: one sandbox of the daemon, and the process that keeps it; for keeper*.c only
+ *
+ * A keeper is to the daemon what the supervisor is to cloche run: it makes the sandbox by the same code, has its
+ * transport, its network and its vault, and the sandbox dies with it. It serves many commands instead of one, until it
+ * is told to stop, the sandbox ends, or the launcher does. When the warden dies it waits for the next one.
+ */
+#ifndef CLOCHE_CLI_KEEPER_H
+#define CLOCHE_CLI_KEEPER_H
+
+#include "cli/session_priv.h"
+#include "warden/edge.h"
+#include "wire/table.h"
+
+#define KEEPER_OPS_MAX   64
+#define OP_QUEUE_MAX     (16UL * 1024 * 1024)
+#define OP_WINDOW        (256U * 1024)      /* output under way per stream */
+#define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
+#define OP_ENTRIES_MAX   10000              /* of one folder */
+
+struct op {
+    struct keeper_live *k;      /* NULL: free */
+    enum op_kind kind;
+    int fd;                     /* to the front; -1 when that is gone, or has all it gets */
+    uint16_t channel;           /* the guest's: of a command or of a file request */
+    struct packet_queue out;
+    uint64_t begin_us, deadline_us, kill_us;
+    uint64_t limit, bytes[2];   /* of output; 0: none */
+    uint32_t owed[2];           /* credit for the guest, given when the front has what came */
+    bool cut[2], timed_out, in_end, writes;
+    uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
+    bool whole;
+    uint64_t count;             /* READ: bytes; LIST: entries */
+    char *path, *name;          /* of a command: the working directory, and its first word */
+    uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
+    size_t in_n, in_at;
+};
+
+struct keeper_live {
+    struct live l;
+    struct session s;
+    struct session_result r;
+    struct policy policy;
+    const char *settings;
+    int warden, control;        /* descriptors; warden -1: it has died, another one will come */
+    struct packet_queue to_warden;
+    struct msg_gate gate;
+    bool made, ending, told_gone;
+    bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
+    uint64_t paused_us;         /* since */
+    uint64_t check_us;          /* the guest has not answered since; 0 */
+    uint16_t check_request;
+    struct op *ops[KEEPER_OPS_MAX];
+    int passed;                 /* the descriptor that came with the message at hand; -1 */
+    uint8_t in[EDGE_ROOM];
+};
+
+/* keeper.c */
+void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
+void keeper_say_short(struct keeper_live *k, uint8_t type);
+void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
+
+/* keeper_op.c: operations. */
+/* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
+void op_begin(struct keeper_live *k, struct edge_op *want, int fd);
+/* Whether @ev belongs to one; then it is done with. */
+bool op_event(struct keeper_live *k, const struct guest_event *ev);
+/* Its socket, for poll: what is waited for there. */
+short op_poll_events(const struct op *o);
+void op_turn(struct op *o, short events);
+void op_time(struct op *o, uint64_t now_us);
+void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
+void op_free_all(struct keeper_live *k);
+size_t op_count(const struct keeper_live *k);
+
+/* keeper_make.c: the policy from its text and the sandbox from that. 0 or -1 with @err. */
+int keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err);
+/* What clients are told about it: "\nengine=native\n..." */
+int keeper_facts(const struct keeper_live *k, struct buf *out);
+void keeper_unmake(struct keeper_live *k);
+
+#endif

@@ -1,0 +1,138 @@
+/* cli/keeper_make.c: a policy from what was asked for, a sandbox from the policy, and its end */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/keeper.h"
+#include "cli/preset.h"
+#include "cli/registry.h"
+#include "policy/policy.h"
+
+#define PATIENCE_US 30000000UL
+
+static int
+policy_of(struct keeper_live *k, const char *text, struct err *err)
+{
+    struct policy *p = &k->policy;
+    struct policy_host host;
+
+    if (cli_host(&host, err) < 0 || policy_init(p, MODE_STANDARD, VERB_CODE, &host, err) < 0)
+        return -1;
+    if (k->settings[0] != '\0' && policy_load_file(p, k->settings, POLICY_AUTO, &host, err) < 0)
+        return -1;
+    if (text[0] != '\0' && policy_load_bytes(p, "policy", text, strlen(text), POLICY_JSON, &host, err) < 0)
+        return -1;
+    if (p->mode.v == MODE_OFF) {
+        err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
+        return err_hint(err, "use light, standard or max");
+    }
+    if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
+        return -1;
+    return policy_validate(p, err);
+}
+
+/* The guest says HELLO when the whole wall stands. */
+static int
+wait_for_guest(struct live *l, struct err *err)
+{
+    uint64_t end = session_now_us() + PATIENCE_US;
+
+    for (;;) {
+        struct pollfd p = { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) };
+        uint64_t now = session_now_us();
+        struct guest_event ev;
+        int got;
+        if (now >= end)
+            return err_set(err, ERR_SYSTEM, "guest.slow", "the guest did not start within 30 s");
+        if (poll(&p, 1, (int)((end - now) / 1000) + 1) < 0 && errno != EINTR)
+            return err_sys(err, errno, "cli.poll", "poll");
+        if (p.revents != 0 && guest_client_pump(l->client, err) < 0)
+            return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
+        while ((got = guest_client_next(l->client, &ev, err)) == 1) {
+            if (ev.type == GUEST_HELLO)
+                return 0;
+            if (ev.type == GUEST_CLOSED)
+                return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
+        }
+        if (got < 0)
+            return -1;
+    }
+}
+
+int
+keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+{
+    struct live *l = &k->l;
+
+    if (policy_of(k, policy, err) < 0)
+        return -1;
+    k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
+    l->s = &k->s;
+    l->r = &k->r;
+    clock_gettime(CLOCK_REALTIME, &k->r.started);
+    if (vault_start(l, err) < 0 || session_make(l, id, err) < 0 || wait_for_guest(l, err) < 0) {
+        if (l->sb != NULL)
+            native_abandon(l->sb);
+        return -1;
+    }
+    return 0;
+}
+
+void
+keeper_unmake(struct keeper_live *k)
+{
+    struct live *l = &k->l;
+
+    op_free_all(k);
+    /* a frozen process does not die before it thaws */
+    if (l->sb != NULL && k->paused && !k->by_signal)
+        (void)engine_native.resume(l->sb, NULL);
+    if (l->sb != NULL)
+        native_kill(l->sb);
+    net_stop(l->net);
+    l->net = NULL;
+    guest_client_free(l->client);
+    l->client = NULL;
+    if (l->sb != NULL)
+        engine_native.destroy(l->sb, NULL);
+    l->sb = NULL;
+    vault_stop(l);
+    session_result_free(&k->r);
+}
+
+static void
+line(struct buf *out, const char *name, const char *value)
+{
+    buf_printf(out, "%s=", name);
+    for (; *value != '\0'; value++)
+        buf_put_u8(out, (unsigned char)*value < 0x20 ? ' ' : (uint8_t)*value);
+    buf_put_u8(out, '\n');
+}
+
+int
+keeper_facts(const struct keeper_live *k, struct buf *out)
+{
+    const struct session_result *r = &k->r;
+    const struct sandbox *sb = k->l.sb;
+    const struct policy *p = k->l.s->policy;
+
+    buf_put_u8(out, '\n');
+    line(out, "engine", "native");
+    line(out, "mode", policy_mode_name(p->mode.v));
+    line(out, "workspace", sb->plan.workspace_inside != NULL ? sb->plan.workspace_inside : "");
+    line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
+    line(out, "memory_by", r->memory_by);
+    line(out, "cpu_by", r->cpu_by);
+    line(out, "pids_by", r->pids_by);
+    line(out, "disk_by", r->disk_by);
+    line(out, "pause_by", sb->cgroup.kind >= CGROUP_V2 ? "cgroup v2" : "signals");
+    if (r->cow_id[0] != '\0')
+        line(out, "cow", r->cow_id);
+    for (size_t i = 0; i < r->n_warnings; i++)
+        line(out, "warning", r->warnings[i]);
+    return buf_ok(out) ? 0 : -1;
+}

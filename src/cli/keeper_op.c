@@ -1,0 +1,591 @@
+/* cli/keeper_op.c: commands and file requests of clients, between the front's sockets and the guest
+ *
+ * What an operation is was settled by the warden before its socket existed; here come only its streams. Nobody is
+ * waited for: what the front does not take waits in its operation's queue, and credit goes back to the guest when the
+ * front has it, so that a slow client slows its own command and no other.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/keeper.h"
+
+#define FRAME_MAX (EDGE_CHUNK + 256)
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+static void
+op_free(struct op *o)
+{
+    struct keeper_live *k = o->k;
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        if (k->ops[i] == o)
+            k->ops[i] = NULL;
+    packet_queue_clear(&o->out);
+    close_fd(&o->fd);
+    free(o->path);
+    free(o->name);
+    free(o);
+}
+
+size_t
+op_count(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        n += k->ops[i] != NULL;
+    return n;
+}
+
+static void
+say(struct op *o, struct buf *frame, size_t at)
+{
+    if (frame_end(frame, at) < 0 || o->fd < 0)
+        return;
+    if (packet_queue_send(&o->out, o->fd, frame, -1) < 0)
+        (void)shutdown(o->fd, SHUT_RDWR);       /* noticed where it is read */
+}
+
+static void
+say_failed(struct op *o, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
+
+    packet_put_err(&frame, err);
+    say(o, &frame, at);
+}
+
+/* The guest knows it no more. What is still to be sent keeps it until it is sent. */
+static void
+op_ended(struct op *o)
+{
+    keeper_say_short(o->k, EDGE_OP_ENDED);
+    o->channel = 0;
+    if (!packet_queue_waits(&o->out))
+        op_free(o);
+}
+
+/* --- the sandbox has ended under it --------------------------------------------------------------------------------- */
+
+static void
+say_exit(struct op *o, uint8_t flags, uint32_t code)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_EXIT, 0, 0);
+
+    flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
+    flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
+    buf_put_u8(&frame, flags);
+    buf_put_be32(&frame, code);
+    buf_put_be64(&frame, (session_now_us() - o->begin_us) / 1000);
+    say(o, &frame, at);
+}
+
+void
+op_free_all(struct keeper_live *k)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended");
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
+        struct op *o = k->ops[i];
+        if (o == NULL)
+            continue;
+        if (o->channel != 0 && o->kind == OP_EXEC)
+            say_exit(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
+        else if (o->channel != 0)
+            say_failed(o, &err);
+        (void)packet_queue_flush(&o->out, o->fd);
+        op_free(o);
+    }
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+static struct op *
+new_op(struct keeper_live *k, const struct edge_op *want, int fd)
+{
+    struct op *o;
+    size_t i;
+
+    for (i = 0; i < KEEPER_OPS_MAX && k->ops[i] != NULL; i++)
+        ;
+    if (i == KEEPER_OPS_MAX || (o = calloc(1, sizeof(*o))) == NULL)
+        return NULL;
+    o->k = k;
+    o->kind = want->kind;
+    o->fd = fd;
+    o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
+    o->begin_us = session_now_us();
+    o->path = strdup(want->path);
+    o->name = strdup(want->n_argv > 0 ? want->argv[0] : "");
+    k->ops[i] = o;
+    return o;
+}
+
+/* The sandbox's environment, with the command's own over it. */
+static const char **
+environment(const char *const *base, const struct edge_op *want)
+{
+    size_t n = 0, used = 0;
+    const char **env;
+
+    while (base[n] != NULL)
+        n++;
+    env = calloc(n + want->n_env + 1, sizeof(*env));
+    for (size_t i = 0; env != NULL && i < n; i++) {
+        size_t name = strcspn(base[i], "=") + 1;
+        bool mine = true;
+        for (size_t j = 0; j < want->n_env && mine; j++)
+            mine = strncmp(base[i], want->env[j], name) != 0;
+        if (mine)
+            env[used++] = base[i];
+    }
+    for (size_t i = 0; env != NULL && i < want->n_env; i++)
+        env[used++] = want->env[i];
+    return env;
+}
+
+static int
+begin_exec(struct op *o, const struct edge_op *want, struct err *err)
+{
+    struct keeper_live *k = o->k;
+    const struct policy *p = k->l.s->policy;
+    cleanup_free const char **env = environment(k->l.sb->plan.env, want);
+    struct guest_exec x = GUEST_EXEC_INIT;
+    uint64_t ms = want->timeout_ms != 0 ? want->timeout_ms : p->limits.time_ms.v;
+
+    if (env == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    x.argv = want->argv;
+    x.env = env;
+    x.cwd = want->path;
+    x.umask = 022;
+    x.window = OP_WINDOW;
+    x.flags = MSG_EXEC_QUIET | ((want->flags & OP_STDIN) != 0 ? 0 : MSG_EXEC_NO_STDIN);
+    o->in_end = (want->flags & OP_STDIN) == 0;
+    o->limit = p->limits.output.v;
+    o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
+    return guest_client_exec(k->l.client, &x, &o->channel, err);
+}
+
+static int
+ask_piece(struct op *o, struct err *err)
+{
+    struct msg_file m = { .path = o->path, .offset = o->offset,
+                          .length = o->whole || o->left > OP_PIECE ? OP_PIECE : o->left };
+
+    return guest_client_file(o->k->l.client, MSG_FILE_READ, &m, &o->channel, err);
+}
+
+static int
+begin_file(struct op *o, const struct edge_op *want, struct err *err)
+{
+    static const uint8_t types[OP_KINDS] = {
+        [OP_READ] = MSG_FILE_READ, [OP_WRITE] = MSG_FILE_WRITE, [OP_LIST] = MSG_FILE_LIST, [OP_STAT] = MSG_FILE_STAT,
+        [OP_REMOVE] = MSG_FILE_REMOVE, [OP_MKDIR] = MSG_FILE_MKDIR,
+    };
+    struct msg_file m = { .path = o->path, .mode = want->mode };
+
+    if (want->kind == OP_READ) {
+        o->offset = want->offset;
+        o->left = want->length;
+        o->whole = want->length == 0;
+        return ask_piece(o, err);
+    }
+    if (want->kind == OP_WRITE) {
+        m.flags = MSG_FILE_CREATE | ((want->flags & OP_EXCLUSIVE) != 0 ? MSG_FILE_EXCLUSIVE : MSG_FILE_TRUNCATE);
+        o->writes = true;
+    }
+    if ((want->flags & OP_PARENTS) != 0)
+        m.flags |= MSG_FILE_PARENTS;
+    if (want->kind == OP_REMOVE && (want->flags & OP_RECURSIVE) != 0)
+        m.flags |= MSG_FILE_RECURSIVE;
+    return guest_client_file(o->k->l.client, types[want->kind], &m, &o->channel, err);
+}
+
+void
+op_begin(struct keeper_live *k, struct edge_op *want, int fd)
+{
+    struct err err = ERR_INIT;
+    struct op *o = new_op(k, want, fd), none = { .k = k, .fd = fd, .out = PACKET_QUEUE_INIT(OP_QUEUE_MAX) };
+
+    if (o == NULL || o->path == NULL || o->name == NULL) {
+        err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; the limit is %d", KEEPER_OPS_MAX,
+                KEEPER_OPS_MAX);
+        say_failed(&none, &err);
+        packet_queue_clear(&none.out);
+        keeper_say_short(k, EDGE_OP_ENDED);
+        if (o != NULL)
+            op_free(o);
+        else
+            close(fd);
+        return;
+    }
+    if (io_set_nonblock(fd, true) < 0 ||
+        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : begin_file(o, want, &err)) < 0) {
+        say_failed(o, &err);
+        o->channel = 0;
+        op_ended(o);
+    }
+}
+
+/* --- what the guest says ------------------------------------------------------------------------------------------ */
+
+/* Credit for what the front has. */
+static void
+give_back(struct op *o)
+{
+    static const enum msg_stream streams[2] = { MSG_STREAM_OUT, MSG_STREAM_ERR };
+
+    if (o->kind != OP_EXEC || o->channel == 0 || packet_queue_waits(&o->out))
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (o->owed[i] > 0 && guest_client_window(o->k->l.client, o->channel, streams[i], o->owed[i], NULL) == 0)
+            o->owed[i] = 0;
+}
+
+static void
+pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
+{
+    cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
+
+    for (size_t take; n > 0 && o->fd >= 0; p += take, n -= take) {
+        size_t at;
+        take = n < EDGE_CHUNK ? n : EDGE_CHUNK;
+        buf_reset(&frame);
+        at = frame_begin(&frame, type, 0, 0);
+        buf_append(&frame, p, take);
+        say(o, &frame, at);
+    }
+}
+
+static void
+on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
+{
+    uint64_t room = o->limit == 0 ? UINT64_MAX : o->bytes[i] >= o->limit ? 0 : o->limit - o->bytes[i];
+
+    o->bytes[i] += n;
+    o->owed[i] += (uint32_t)n;
+    if (n > room)
+        o->cut[i] = true;
+    pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
+    give_back(o);
+}
+
+static void
+say_entry(struct op *o, const struct msg_file_info *info, const char *name)
+{
+    cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
+    size_t at = frame_begin(&frame, EDGE_ENTRY, 0, 0);
+
+    buf_put_be32(&frame, info->mode);
+    buf_put_be64(&frame, info->size);
+    buf_put_be64(&frame, info->mtime_ns);
+    wire_put_cstr(&frame, name, EDGE_PATH_MAX);
+    say(o, &frame, at);
+}
+
+static void
+say_done(struct op *o, uint64_t count)
+{
+    uint8_t room[32];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
+
+    buf_put_be64(&frame, count);
+    say(o, &frame, at);
+}
+
+static void
+on_entries(struct op *o, struct wire_in in)
+{
+    struct msg_file_info info;
+    struct err err = ERR_INIT;
+
+    while (msg_next_entry(&in, &info)) {
+        if (++o->count <= OP_ENTRIES_MAX) {
+            say_entry(o, &info, info.name);
+            continue;
+        }
+        if (o->count > OP_ENTRIES_MAX + 1)
+            return;
+        err_set(&err, ERR_LIMIT, "files.too-many-entries", "%s has more than %d entries", o->path, OP_ENTRIES_MAX);
+        say_failed(o, &err);
+        (void)guest_client_file_cancel(o->k->l.client, o->channel, NULL);
+    }
+}
+
+/* One piece of a file is through: the next one when the front has this, or the end. */
+static void
+piece_done(struct op *o, uint64_t bytes)
+{
+    struct err err = ERR_INIT;
+
+    o->offset += bytes;
+    o->count += bytes;
+    if (!o->whole)
+        o->left -= bytes < o->left ? bytes : o->left;
+    if (o->fd < 0 || bytes < OP_PIECE || (!o->whole && o->left == 0)) {
+        say_done(o, o->count);
+        op_ended(o);
+    } else if (!packet_queue_waits(&o->out) && ask_piece(o, &err) < 0) {
+        say_failed(o, &err);
+        op_ended(o);
+    } else if (packet_queue_waits(&o->out)) {
+        o->channel = 0;         /* asked for by op_turn() when the queue is empty */
+        o->in_end = true;
+    }
+}
+
+static struct op *
+op_of(struct keeper_live *k, uint16_t channel, bool exec)
+{
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        if (k->ops[i] != NULL && k->ops[i]->channel == channel && (k->ops[i]->kind == OP_EXEC) == exec)
+            return k->ops[i];
+    return NULL;
+}
+
+static void
+exec_event(struct op *o, const struct guest_event *ev)
+{
+    struct err err = ERR_INIT;
+
+    switch (ev->type) {
+    case GUEST_STDOUT:
+        on_output(o, 0, ev->data.p, ev->data.n);
+        break;
+    case GUEST_STDERR:
+        on_output(o, 1, ev->data.p, ev->data.n);
+        break;
+    case GUEST_STDIN_READY:
+        if (ev->stdin_gone)
+            o->in_n = o->in_at = 0;
+        break;
+    case GUEST_EXEC_FAILED:
+        (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
+        say_failed(o, &err);
+        op_ended(o);
+        break;
+    case GUEST_EXIT:
+        say_exit(o, (ev->exit.flags & MSG_EXIT_SIGNALED) != 0 ? EDGE_SIGNALED : 0, ev->exit.status & 0xff);
+        op_ended(o);
+        break;
+    default:
+        break;
+    }
+}
+
+static void
+file_event(struct op *o, const struct guest_event *ev)
+{
+    struct err err = ERR_INIT;
+
+    switch (ev->type) {
+    case GUEST_FILE_DATA:
+        pass_on(o, EDGE_OUT, ev->data.p, ev->data.n);
+        break;
+    case GUEST_FILE_ENTRIES:
+        on_entries(o, ev->entries);
+        break;
+    case GUEST_FILE_INFO:
+        say_entry(o, &ev->info, o->path);
+        say_done(o, 1);
+        op_ended(o);
+        break;
+    case GUEST_FILE_DONE:
+        if (o->kind == OP_READ) {
+            piece_done(o, ev->count);
+            break;
+        }
+        if (o->count <= OP_ENTRIES_MAX)
+            say_done(o, ev->count);
+        op_ended(o);
+        break;
+    case GUEST_FILE_FAILED:
+        (void)guest_file_err(&ev->file_error, o->path, &err);
+        if (o->count <= OP_ENTRIES_MAX || o->kind != OP_LIST)
+            say_failed(o, &err);
+        op_ended(o);
+        break;
+    default:
+        break;
+    }
+}
+
+bool
+op_event(struct keeper_live *k, const struct guest_event *ev)
+{
+    bool file = ev->type >= GUEST_FILE_DATA && ev->type <= GUEST_FILE_FAILED;
+    struct op *o = ev->channel != 0 ? op_of(k, ev->channel, !file) : NULL;
+
+    if (o == NULL)
+        return false;
+    if (file)
+        file_event(o, ev);
+    else
+        exec_event(o, ev);
+    return true;
+}
+
+/* --- what the front says ------------------------------------------------------------------------------------------ */
+
+/* The client is gone: nothing of its command goes on for it. */
+static void
+cancel(struct op *o)
+{
+    struct guest_client *c = o->k->l.client;
+
+    close_fd(&o->fd);
+    packet_queue_clear(&o->out);
+    o->in_n = o->in_at = 0;
+    if (o->channel == 0) {
+        if (o->kind == OP_READ && o->in_end)    /* between two pieces */
+            keeper_say_short(o->k, EDGE_OP_ENDED);
+        op_free(o);
+    } else if (o->kind == OP_EXEC) {
+        (void)guest_client_signal(c, o->channel, SIGKILL, SIGNAL_GROUP, NULL);
+        give_back(o);
+    } else {
+        (void)guest_client_file_cancel(c, o->channel, NULL);
+    }
+}
+
+/* As much of what came as the guest takes. */
+static void
+feed(struct op *o)
+{
+    struct guest_client *c = o->k->l.client;
+
+    while (o->in_at < o->in_n && o->channel != 0) {
+        size_t taken = 0;
+        int r = o->kind == OP_EXEC
+                    ? guest_client_stdin(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL)
+                    : guest_client_file_chunk(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL);
+        if (r < 0 || taken == 0)
+            return;
+        o->in_at += taken;
+    }
+}
+
+static bool
+takes_input(const struct op *o)
+{
+    return o->channel != 0 && !o->in_end && (o->kind == OP_EXEC || o->writes);
+}
+
+static int
+on_in(void *ctx, const struct frame *f)
+{
+    struct op *o = ctx;
+
+    if (!takes_input(o))
+        return o->channel == 0 ? 0 : -1;        /* it has ended: a race, no error */
+    memcpy(o->in, f->payload, f->length);
+    o->in_n = f->length;
+    o->in_at = 0;
+    feed(o);
+    return 0;
+}
+
+static int
+on_in_end(void *ctx, const struct frame *f)
+{
+    struct op *o = ctx;
+
+    (void)f;
+    if (!takes_input(o))
+        return o->channel == 0 ? 0 : -1;
+    o->in_end = true;
+    return o->kind == OP_EXEC ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
+                              : guest_client_file_end(o->k->l.client, o->channel, NULL);
+}
+
+static const struct msg_rule front_rules[] = {
+    /* type         once   flags states min max length   handler */
+    { EDGE_IN,      false, 0,    1,     1,  EDGE_CHUNK,  on_in },
+    { EDGE_IN_END,  false, 0,    1,     0,  0,           on_in_end },
+};
+
+short
+op_poll_events(const struct op *o)
+{
+    bool full = o->in_at < o->in_n;
+
+    return (short)((full ? 0 : POLLIN) | (packet_queue_waits(&o->out) ? POLLOUT : 0));
+}
+
+void
+op_turn(struct op *o, short events)
+{
+    static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
+    struct msg_gate gate = { .rules = front_rules, .n_rules = sizeof(front_rules) / sizeof(front_rules[0]), .state = 1 };
+    struct err err = ERR_INIT;
+    struct frame f;
+
+    if ((events & POLLOUT) != 0 && packet_queue_flush(&o->out, o->fd) < 0)
+        return cancel(o);
+    if ((events & POLLOUT) != 0 && !packet_queue_waits(&o->out)) {
+        give_back(o);
+        if (o->channel == 0 && o->kind == OP_READ && o->in_end) {
+            o->in_end = false;
+            if (ask_piece(o, &err) < 0) {
+                say_failed(o, &err);
+                return op_ended(o);
+            }
+        } else if (o->channel == 0) {
+            return op_free(o);
+        }
+    }
+    while ((events & ~POLLOUT) != 0 && o->in_at == o->in_n) {
+        int r = packet_receive(o->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return;
+        if (r <= 0 || msg_dispatch(&gate, &f, o) != MSG_OK)
+            return cancel(o);
+    }
+    if ((events & POLLHUP) != 0)
+        cancel(o);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+void
+op_time(struct op *o, uint64_t now)
+{
+    struct guest_client *c = o->k->l.client;
+
+    if (o->in_at < o->in_n)
+        feed(o);
+    if (o->channel == 0 || o->kind != OP_EXEC)
+        return;
+    if (o->deadline_us > 0 && now >= o->deadline_us) {
+        o->deadline_us = 0;
+        o->timed_out = true;
+        o->kill_us = now + o->k->l.s->policy->limits.grace_ms.v * 1000;
+        (void)guest_client_signal(c, o->channel, SIGTERM, SIGNAL_GROUP, NULL);
+    }
+    if (o->kill_us > 0 && now >= o->kill_us) {
+        o->kill_us = 0;
+        (void)guest_client_signal(c, o->channel, SIGKILL, SIGNAL_GROUP, NULL);
+    }
+}
+
+void
+op_shift(struct op *o, uint64_t us)
+{
+    o->deadline_us += o->deadline_us > 0 ? us : 0;
+    o->kill_us += o->kill_us > 0 ? us : 0;
+}

@@ -1,0 +1,405 @@
+/* cli/launcher.c: the launcher's loop (see serve.h)
+ *
+ * What it is told has a handful of forms and no length worth mentioning; what it does is start processes, pass sockets
+ * between them, and notice their end. It keeps every right of its user, because a sandbox cannot be made with fewer.
+ */
+#include "cli/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/session_priv.h"
+#include "cli/state.h"
+
+#define AT_ONCE     64
+#define PATIENCE_MS 20000   /* for all sandboxes to end */
+#define TICK_MS     1000
+
+static uint64_t
+now_ms(void)
+{
+    return session_now_us() / 1000;
+}
+
+/* --- what the warden says ----------------------------------------------------------------------------------------- */
+
+static const char *
+id_of(const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+
+    return wire_done(&in) && edge_is_id(id) ? id : NULL;
+}
+
+static void
+say_not_spawned(struct launcher *l, const char *id, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_NOT_SPAWNED, 0, 0);
+
+    wire_put_cstr(&frame, id, EDGE_ID);
+    packet_put_err(&frame, err);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
+static int
+on_spawn(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    struct err err = ERR_INIT;
+    const char *id = id_of(f);
+    int edge;
+
+    if (id == NULL)
+        return -1;
+    if (l->ending || start_keeper(l, id, &edge, &err) < 0) {
+        if (err.kind == ERR_NONE)
+            err_set(&err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+        say_not_spawned(l, id, &err);
+        return 0;
+    }
+    (void)launcher_say(l, EDGE_SPAWNED, id, edge);
+    return 0;
+}
+
+static int
+on_shoot(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    const char *id = id_of(f);
+
+    for (struct keeper *k = l->keepers; id != NULL && k != NULL; k = k->next)
+        if (strcmp(k->id, id) == 0)
+            kill(k->pid, SIGKILL);      /* its guest dies with it, its janitor does the rest */
+    return id != NULL ? 0 : -1;
+}
+
+/* Whoever waits for the start (systemd) is told, and people. */
+static void
+notify(const struct launcher *l)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    cleanup_close int fd = -1;
+    size_t n = path != NULL ? strlen(path) : 0;
+
+    fprintf(stderr, "cloche: serving on unix:%s\n", l->plan->socket);
+    if (n == 0 || n >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+        return;
+    memcpy(to.sun_path, path, n);
+    if (path[0] == '@')
+        to.sun_path[0] = '\0';
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+}
+
+static int
+on_ready(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    bool first = !l->bound;
+
+    (void)f;
+    l->ready = true;
+    if (l->ending)
+        return launcher_say(l, EDGE_CLOSE, NULL, -1);
+    if ((first && door_bind(l, l->refused) < 0) || start_front(l, l->refused) < 0) {
+        l->was_refused = true;
+        return 0;
+    }
+    if (first)
+        notify(l);
+    return 0;
+}
+
+static int
+on_refused(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    static char code[PACKET_CODE_MAX + 1];
+    struct packet_err said;
+
+    if (!packet_get_err(&in, &said))
+        return -1;
+    snprintf(code, sizeof(code), "%s", said.code);
+    err_set(l->refused, said.kind, code, "%s", said.msg);
+    err_hint(l->refused, "%s", said.hint);
+    l->was_refused = true;
+    return 0;
+}
+
+static int
+on_quiet(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    l->quiet = true;
+    return 0;
+}
+
+#define ERROR_MAX (17 + PACKET_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX + 3)
+
+static const struct msg_rule warden_rules[] = {
+    /* type          once   flags states min  max length   handler */
+    { EDGE_SPAWN,    false, 0,    1,     37,  37,          on_spawn },
+    { EDGE_SHOOT,    false, 0,    1,     37,  37,          on_shoot },
+    { EDGE_READY,    true,  0,    1,     0,   0,           on_ready },
+    { EDGE_REFUSED,  true,  0,    1,     20,  ERROR_MAX,   on_refused },
+    { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
+};
+
+/* 1; 0 at the end, -1 when it broke the dialogue. */
+static int
+hear_warden(struct launcher *l)
+{
+    for (int i = 0; i < AT_ONCE && l->warden >= 0; i++) {
+        struct frame f;
+        int r = packet_receive(l->warden, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return 1;
+        if (r <= 0)
+            return r;
+        if (msg_dispatch(&l->gate, &f, l) != MSG_OK)
+            return -1;
+    }
+    return 1;
+}
+
+/* --- ends --------------------------------------------------------------------------------------------------------- */
+
+/* One of them died: again, but not for ever. */
+static int
+count_death(struct launcher *l, const char *who, struct err *err)
+{
+    uint64_t now = now_ms();
+    size_t recent = 0;
+
+    l->deaths[l->n_deaths++ % DEATHS_MAX] = now;
+    for (size_t i = 0; i < DEATHS_MAX; i++)
+        recent += l->deaths[i] > 0 && now - l->deaths[i] < DEATHS_MS;
+    fprintf(stderr, "cloche: %s ended; it is started again\n", who);
+    if (recent < DEATHS_MAX)
+        return 0;
+    return err_set(err, ERR_SYSTEM, "serve.crash-loop", "%s and others ended %d times within a minute", who, DEATHS_MAX);
+}
+
+static void
+end_process(pid_t *pid)
+{
+    if (*pid <= 0)
+        return;
+    kill(*pid, SIGKILL);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    *pid = 0;
+}
+
+static void
+lose_front(struct launcher *l)
+{
+    close_fd(&l->connections);
+    packet_queue_clear(&l->to_front);
+    end_process(&l->front_pid);
+}
+
+/* The front goes with it: nobody would answer it. Sandboxes live on. */
+static int
+warden_ended(struct launcher *l, struct err *err)
+{
+    bool expected = l->ending && l->quiet;
+
+    close_fd(&l->warden);
+    packet_queue_clear(&l->to_warden);
+    end_process(&l->warden_pid);
+    lose_front(l);
+    l->ready = false;
+    if (expected || l->was_refused)
+        return 0;
+    return count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
+}
+
+static int
+front_ended(struct launcher *l, struct err *err)
+{
+    /* a front without a warden ends: then that is what happened */
+    if (l->warden >= 0 && hear_warden(l) <= 0)
+        return warden_ended(l, err);
+    lose_front(l);
+    if (l->ending || !l->ready)
+        return 0;
+    return count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, err);
+}
+
+static void
+reap_keepers(struct launcher *l)
+{
+    for (struct keeper **at = &l->keepers, *k; (k = *at) != NULL;) {
+        if (waitpid(k->pid, NULL, WNOHANG) != k->pid) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        close_fd(&k->control);
+        free(k);
+    }
+}
+
+static void
+begin_end(struct launcher *l)
+{
+    if (l->ending) {
+        l->quiet = true;        /* told twice: now */
+        return;
+    }
+    l->ending = true;
+    l->end_ms = now_ms() + PATIENCE_MS;
+    if (l->ready && launcher_say(l, EDGE_CLOSE, NULL, -1) < 0)
+        l->quiet = true;
+}
+
+static int
+on_signal(struct launcher *l)
+{
+    struct signalfd_siginfo info;
+
+    while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            reap_keepers(l);
+        else if (info.ssi_signo != SIGHUP)
+            begin_end(l);
+    }
+    return 0;
+}
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+static int
+turn(struct launcher *l, int fd, struct err *err)
+{
+    if (fd == l->signals)
+        return on_signal(l);
+    if (fd == l->listener)
+        door_accept(l);
+    else if (fd == l->warden && hear_warden(l) <= 0)
+        return warden_ended(l, err);
+    else if (fd == l->connections)
+        return front_ended(l, err);     /* it says nothing: this is its end */
+    return 0;
+}
+
+static int
+loop(struct launcher *l, struct err *err)
+{
+    while (!l->was_refused && !(l->ending && (l->quiet || now_ms() >= l->end_ms))) {
+        struct epoll_event events[AT_ONCE];
+        int n = epoll_wait(l->epoll, events, AT_ONCE, packet_queue_waits(&l->to_front) ||
+                           packet_queue_waits(&l->to_warden) ? 20 : l->ending ? TICK_MS : -1);
+        for (int i = 0; i < n; i++)
+            if (turn(l, events[i].data.fd, err) < 0)
+                return -1;
+        if ((l->connections >= 0 && packet_queue_flush(&l->to_front, l->connections) < 0) ||
+            (l->warden >= 0 && packet_queue_flush(&l->to_warden, l->warden) < 0))
+            continue;           /* its end is noticed where it is read */
+    }
+    return l->was_refused ? -1 : 0;
+}
+
+/* Nothing of ours is left behind it: a keeper ends its sandbox when its control socket ends. */
+static void
+end_all(struct launcher *l)
+{
+    uint64_t end = now_ms() + PATIENCE_MS;
+
+    door_unbind(l);
+    lose_front(l);
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        close_fd(&k->control);
+    while (l->keepers != NULL && now_ms() < end) {
+        const struct timespec pause = { 0, 2000000 };
+        reap_keepers(l);
+        if (l->keepers != NULL)
+            nanosleep(&pause, NULL);
+    }
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        kill(k->pid, SIGKILL);
+    while (l->keepers != NULL) {
+        (void)waitpid(l->keepers->pid, NULL, 0);
+        struct keeper *next = l->keepers->next;
+        free(l->keepers);
+        l->keepers = next;
+    }
+    close_fd(&l->warden);       /* which ends it, when it has written what it knows */
+    if (l->warden_pid > 0)
+        (void)waitpid(l->warden_pid, NULL, 0);
+    packet_queue_clear(&l->to_warden);
+    close_fd(&l->signals);
+    close_fd(&l->epoll);
+}
+
+static int
+prepare(struct launcher *l, struct err *err)
+{
+    cleanup_close int state = state_make_path(l->plan->state);
+    struct stat st;
+    sigset_t set;
+
+    if (state < 0 || fstat(state, &st) < 0)
+        return err_sys(err, errno, "serve.state", "%s", l->plan->state);
+    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        err_set(err, ERR_DENIED, "serve.state.mode", "%s is not this user's own (0700)", l->plan->state);
+        return err_hint(err, "name another folder with --state-dir; it is made where it is missing");
+    }
+    if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||
+        helper_find("warden", "cloche-warden", l->warden_program, err) < 0)
+        return -1;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || chdir("/") < 0)
+        return err_sys(err, errno, "serve.start", "signals");
+    l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return l->signals < 0 || l->epoll < 0 || launcher_watch(l, l->signals) < 0
+               ? err_sys(err, errno, "serve.start", "epoll") : 0;
+}
+
+int
+launcher_run(const struct serve_plan *plan, struct err *err)
+{
+    static struct launcher l = { .epoll = -1, .signals = -1, .listener = -1, .dir = -1, .warden = -1, .connections = -1,
+                                 .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+                                 .to_front = PACKET_QUEUE_INIT(1024 * 1024),
+                                 .gate = { .rules = warden_rules,
+                                           .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]), .state = 1 } };
+    int r;
+
+    l.plan = plan;
+    l.refused = err;
+    r = prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l, err);
+    end_all(&l);
+    return r;
+}

@@ -1,0 +1,179 @@
+/* cli/launcher_start.c: the daemon's other processes, each with the descriptors it needs and no other */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/launcher.h"
+
+#define FD_HIGH 64
+
+/* Become @program with fds[0..n) from 3 on, stderr as ours, and nothing else. */
+static _Noreturn void
+become(const char *program, char *const argv[], char *const env[], const int *fds, int n)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[2] = { -1, -1 };
+    sigset_t none;
+
+    if (null < 0 || n > 2 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        _exit(1);
+    for (int i = 0; i < n; i++)
+        high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH);
+    for (int i = 0; i < n; i++)
+        if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
+            _exit(1);
+    (void)io_close_from(3 + n);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();           /* a terminal's signals are the launcher's to judge */
+    execve(program, argv, env);
+    _exit(1);
+}
+
+static int
+edge(int pair[2], struct err *err)
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
+               ? err_sys(err, errno, "serve.start", "socketpair") : 0;
+}
+
+int
+launcher_watch(struct launcher *l, int fd)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+int
+launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
+{
+    uint8_t room[128];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    if (id != NULL)
+        wire_put_cstr(&frame, id, EDGE_ID);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        return packet_queue_send(&l->to_warden, l->warden, &frame, fd);
+    close_fd(&fd);
+    return -1;
+}
+
+int
+start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
+{
+    struct keeper *k = calloc(1, sizeof(*k));
+    char name[] = "cloche-keeper", *argv[] = { name, (char *)(uintptr_t)l->plan->settings, NULL };
+    int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
+
+    if (k == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (edge(warden, err) == 0 && edge(control, err) == 0) {
+        k->pid = fork();
+        if (k->pid == 0)
+            become("/proc/self/exe", argv, environ, (int[]){ warden[1], control[1] }, 2);
+        if (k->pid < 0)
+            err_sys(err, errno, "serve.start", "fork");
+    }
+    close_fd(&warden[1]);
+    close_fd(&control[1]);
+    if (k->pid <= 0) {
+        close_fd(&warden[0]);
+        close_fd(&control[0]);
+        free(k);
+        return -1;
+    }
+    memcpy(k->id, id, EDGE_ID + 1);
+    k->control = control[0];
+    k->next = l->keepers;
+    l->keepers = k;
+    *out = warden[0];
+    return 0;
+}
+
+/* A new edge between a keeper that lives on and the new warden. */
+static void
+hand_over(struct launcher *l, struct keeper *k)
+{
+    cleanup_close int theirs = -1;
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    int pair[2];
+
+    if (frame_end(&frame, frame_begin(&frame, EDGE_ADOPT, 0, 0)) < 0 || edge(pair, NULL) < 0)
+        return;
+    theirs = pair[1];
+    if (packet_send(k->control, &frame, theirs) < 0) {
+        close(pair[0]);
+        return;         /* it is ending */
+    }
+    (void)launcher_say(l, EDGE_ADOPT, k->id, pair[0]);
+}
+
+int
+start_warden(struct launcher *l, struct err *err)
+{
+    char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { NULL };
+    char *argv[] = { name, (char *)(uintptr_t)l->plan->state, max, idle, life, NULL };
+    cleanup_close int theirs = -1;
+    int pair[2];
+
+    if (edge(pair, err) < 0)
+        return -1;
+    theirs = pair[1];
+    snprintf(max, sizeof(max), "%llu", (unsigned long long)l->plan->max_sandboxes);
+    snprintf(idle, sizeof(idle), "%llu", (unsigned long long)l->plan->idle_s);
+    snprintf(life, sizeof(life), "%llu", (unsigned long long)l->plan->life_s);
+    l->warden_pid = fork();
+    if (l->warden_pid == 0)
+        become(l->warden_program, argv, env, &theirs, 1);
+    l->warden = pair[0];
+    if (l->warden_pid < 0)
+        return err_sys(err, errno, "serve.start", "fork");
+    l->ready = false;
+    l->gate.state = 1;
+    l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
+    if (io_set_nonblock(l->warden, true) < 0 || launcher_watch(l, l->warden) < 0)
+        return err_sys(err, errno, "serve.start", "watch the warden");
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        hand_over(l, k);
+    return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
+}
+
+int
+start_front(struct launcher *l, struct err *err)
+{
+    char name[] = "cloche-front", *argv[] = { name, NULL }, *env[] = { NULL };
+    cleanup_close int theirs = -1, connections = -1;
+    int pair[2], door[2];
+
+    if (edge(pair, err) < 0)
+        return -1;
+    theirs = pair[1];
+    if (edge(door, err) < 0) {
+        close(pair[0]);
+        return -1;
+    }
+    connections = door[1];
+    /* a warden that has ended is noticed next, and the one after it asks for a front */
+    if (launcher_say(l, EDGE_FRONT, NULL, pair[0]) < 0) {
+        close(door[0]);
+        return 0;
+    }
+    l->front_pid = fork();
+    if (l->front_pid == 0)
+        become(l->front_program, argv, env, (int[]){ theirs, connections }, 2);
+    l->connections = door[0];
+    if (l->front_pid < 0)
+        return err_sys(err, errno, "serve.start", "fork");
+    return io_set_nonblock(l->connections, true) < 0 || launcher_watch(l, l->connections) < 0
+               ? err_sys(err, errno, "serve.start", "watch the front") : 0;
+}

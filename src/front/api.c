@@ -1,0 +1,508 @@
+/* front/api.c: /api/sandbox: one default sandbox, in the words that existing clients match on (docs/daemon.md)
+ *
+ * ?id= names another one. What there is nothing for here (a screen, audio, a browser, a signer) says so, after the
+ * request was judged as it would be with it.
+ */
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+
+static void
+refuse(struct request *r, unsigned status, const char *what)
+{
+    reply_error(r, status, "api", "", "%s", what);
+}
+
+/* ?id=, or "" for the default one. NULL when it cannot be an id; said. */
+static const char *
+which(struct request *r)
+{
+    bool bad = false;
+    const char *id = query_get(r, "id", r->id, sizeof(r->id), &bad);
+
+    if (!bad && (id == NULL || edge_is_id(id) || edge_name_well(id)))
+        return id != NULL ? id : "";
+    refuse(r, MHD_HTTP_BAD_REQUEST, "id names no sandbox");
+    return NULL;
+}
+
+/* --- status, start, stop, recover --------------------------------------------------------------------------------- */
+
+/* Two forms of it are in use; this is both. */
+static json_t *
+status_json(const struct edge_box *box)
+{
+    const char *mode = box != NULL ? strstr(box->facts, "\nmode=") : NULL;
+    bool runs = box != NULL && (box->state == BOX_READY || box->state == BOX_DEGRADED);
+    json_t *at = json_null();
+
+    if (runs)
+        at = json_integer((json_int_t)box->started_ms);
+    return json_pack("{s:s, s:o, s:o, s:n, s:b, s:o, s:n, s:n}", "state",
+                     box_state_name(box != NULL ? box->state : BOX_UNINITIALIZED), "mode",
+                     mode != NULL ? json_stringn(mode + 6, strcspn(mode + 6, "\n")) : json_string("standard"),
+                     "containerId", runs ? json_string(box->id) : json_null(), "browserContainerId", "running", runs,
+                     "startedAt", at, "cdpEndpoint", "wsEndpoint");
+}
+
+static void
+on_status(struct request *r, const struct edge_box *box)
+{
+    reply_json(r, MHD_HTTP_OK, status_json(box));
+}
+
+static void
+on_no_status(struct request *r, const struct packet_err *err)
+{
+    if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+        reply_json(r, MHD_HTTP_OK, status_json(NULL));
+    else
+        reply_err(r, err);
+}
+
+static void
+failed(struct request *r, const char *what, const struct packet_err *err)
+{
+    reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "api", "", "%s: %s", what, err->msg);
+}
+
+static const struct answers status_answers = { .box = on_status, .no = on_no_status };
+
+static void
+on_no_start(struct request *r, const struct packet_err *err)
+{
+    if (strcmp(err->code, "sandbox.state") == 0)        /* it runs */
+        ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
+    else
+        failed(r, "Failed to start sandbox", err);
+}
+
+static void
+on_no_stop(struct request *r, const struct packet_err *err)
+{
+    if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+        reply_json(r, MHD_HTTP_OK, status_json(NULL));
+    else
+        failed(r, "Failed to stop sandbox", err);
+}
+
+static void
+on_no_recovery(struct request *r, const struct packet_err *err)
+{
+    failed(r, "Recovery failed", err);
+}
+
+static const struct answers start_answers = { .box = on_status, .no = on_no_start };
+static const struct answers stop_answers = { .box = on_status, .no = on_no_stop };
+static const struct answers recover_answers = { .box = on_status, .no = on_no_recovery };
+
+static void
+status(struct request *r)
+{
+    const char *id = which(r);
+
+    if (id != NULL)
+        ask_simple(r, EDGE_ASK_GET, id, &status_answers);
+}
+
+static void
+start(struct request *r)
+{
+    const char *id = which(r);
+
+    if (id == NULL)
+        return;
+    if (id[0] != '\0')          /* one that was made by /v1: it runs, or it is made anew */
+        ask_simple(r, EDGE_ASK_RECOVER, id, &start_answers);
+    else
+        ask_create(r, EDGE_DEFAULT, 0, 0, "", "", "", &start_answers);
+}
+
+static void
+stop(struct request *r)
+{
+    const char *id = which(r);
+
+    if (id != NULL)
+        ask_simple(r, EDGE_ASK_DELETE, id, &stop_answers);
+}
+
+static void
+recover(struct request *r)
+{
+    const char *id = which(r);
+
+    if (id != NULL)
+        ask_simple(r, EDGE_ASK_RECOVER, id, &recover_answers);
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+static void
+on_event(struct request *r, const struct edge_event *event)
+{
+    json_t *said = json_of_text((const uint8_t *)event->detail, strlen(event->detail));
+
+    json_array_append_new(r->list, json_pack("{s:I, s:s, s:O, s:o, s:{s:s}}", "timestamp", (json_int_t)event->at_ms,
+                                             "type", event->type, "detail", said, "message", said, "metadata",
+                                             "sandbox", event->id));
+}
+
+static void
+on_events_end(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "events", r->list));
+}
+
+static const struct answers event_answers = { .event = on_event, .end = on_events_end };
+
+static void
+events(struct request *r)
+{
+    const char *id = which(r);
+
+    if (id == NULL)
+        return;
+    if (id[0] != '\0' && !edge_is_id(id)) {
+        refuse(r, MHD_HTTP_BAD_REQUEST, "id names no sandbox");
+        return;
+    }
+    r->list = json_array();
+    ask_events(r, 100, id, &event_answers);
+}
+
+/* --- exec --------------------------------------------------------------------------------------------------------- */
+
+static bool
+is_shell(char c)
+{
+    return strchr("&|;<>$`(){}\n", c) != NULL;
+}
+
+/* Words between blanks, with '...' and "..." as in a shell and nothing else of one. False: it is more than that. */
+static bool
+words(const char *text, char *room, struct edge_op *op)
+{
+    for (;;) {
+        char quote = 0;
+        text += strspn(text, " \t");
+        if (*text == '\0')
+            return op->n_argv > 0;
+        if (op->n_argv == EDGE_WORDS_MAX)
+            return false;
+        op->argv[op->n_argv++] = room;
+        for (; *text != '\0' && (quote != 0 || (*text != ' ' && *text != '\t')); text++) {
+            if (is_shell(*text))
+                return false;
+            if (quote == 0 && (*text == '\'' || *text == '"'))
+                quote = *text;
+            else if (quote != 0 && *text == quote)
+                quote = 0;
+            else if (quote != '\'' && *text == '\\' && text[1] != '\0')
+                *room++ = *++text;
+            else
+                *room++ = *text;
+        }
+        if (quote != 0)
+            return false;
+        *room++ = '\0';
+    }
+}
+
+static void
+refused_result(struct request *r, const char *why)
+{
+    reply_json(r, MHD_HTTP_UNPROCESSABLE_CONTENT,
+               json_pack("{s:i, s:s, s:s, s:i, s:b}", "exitCode", 1, "stdout", "", "stderr", why, "durationMs", 0,
+                         "executedInSandbox", 0));
+}
+
+static void
+exec(struct request *r)
+{
+    static struct edge_op op;
+    static char room[EDGE_OP_MAX];
+    const json_t *workdir = json_object_get(r->json, "workdir"), *ms = json_object_get(r->json, "timeoutMs");
+    const json_t *command = json_object_get(r->json, "command");
+    const char *text = json_string_value(command), *id = which(r);
+
+    if (id == NULL)
+        return;
+    memset(&op, 0, sizeof(op));
+    op.kind = OP_EXEC;
+    op.path = workdir != NULL ? json_string_value(workdir) : "";
+    if (text == NULL || text[0] == '\0' || strlen(text) != json_string_length(command)) {
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'command' field");
+    } else if (op.path == NULL || (workdir != NULL && strlen(op.path) != json_string_length(workdir)) ||
+               (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
+                               json_integer_value(ms) > 86400000))) {
+        refuse(r, MHD_HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
+    } else if (strlen(text) >= sizeof(room) || !words(text, room, &op) || op.argv[0][0] == '\0') {
+        refused_result(r, "unsupported shell syntax: the command is split into words, no shell reads it");
+    } else {
+        op.timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
+        exec_run(r, id, &op, false);
+    }
+}
+
+/* --- the host ----------------------------------------------------------------------------------------------------- */
+
+static bool
+there(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+json_t *
+platform_facts(void)
+{
+    bool docker = there("/usr/bin/docker") || there("/usr/local/bin/docker");
+    bool runs = there("/var/run/docker.sock") || there("/run/docker.sock");
+    struct utsname host;
+    const char *arch;
+
+    if (uname(&host) < 0)
+        return json_object();
+    arch = strcmp(host.machine, "x86_64") == 0 ? "x64" : strcmp(host.machine, "aarch64") == 0 ? "arm64" : host.machine;
+    return json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s}", "platform", "linux", "arch", arch, "dockerInstalled",
+                     docker, "dockerRunning", runs, "dockerAvailable", docker && runs, "appleContainerAvailable", 0,
+                     "wsl2", strstr(host.release, "WSL2") != NULL || strstr(host.release, "microsoft") != NULL,
+                     "recommended", "native");
+}
+
+static void
+platform(struct request *r)
+{
+    reply_json(r, MHD_HTTP_OK, json_deep_copy(r->f->platform));
+}
+
+static void
+docker_start(struct request *r)
+{
+    static const char why[] = "Failed to start Docker: cloche starts no services of the host";
+
+    reply_json(r, MHD_HTTP_INTERNAL_SERVER_ERROR,
+               json_pack("{s:b, s:s, s:s, s:i}", "success", 0, "message", why, "error", why, "waitMs", 0));
+}
+
+static json_t *
+absent(void)
+{
+    return json_pack("{s:b, s:s}", "available", 0, "tool", "none");
+}
+
+static void
+capabilities(struct request *r)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b, s:s}}", "screenshot", absent(),
+                                         "audioRecord", absent(), "audioPlay", absent(), "computerUse", absent(),
+                                         "windowList", absent(), "browser", absent(), "shell", "available", 1, "tool",
+                                         "cloche"));
+}
+
+static void
+browser(struct request *r)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:n, s:n, s:n}", "cdpEndpoint", "wsEndpoint", "noVncEndpoint"));
+}
+
+/* --- a screen, audio ---------------------------------------------------------------------------------------------- */
+
+#define NO_SCREEN "this sandbox has no screen"
+#define NO_AUDIO  "this sandbox has no audio"
+
+static void
+screenshot(struct request *r)
+{
+    refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Screenshot failed: " NO_SCREEN);
+}
+
+static void
+screenshot_region(struct request *r)
+{
+    static const char *const names[] = { "x", "y", "width", "height" };
+
+    if (r->json == NULL) {
+        screenshot(r);
+        return;
+    }
+    if (!json_is_object(r->json)) {
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Screenshot region payload must be a JSON object");
+        return;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        if (!json_is_integer(json_object_get(r->json, names[i]))) {
+            refuse(r, MHD_HTTP_BAD_REQUEST, "Region requires integer x, y, width, and height values");
+            return;
+        }
+    }
+    if (json_integer_value(json_object_get(r->json, "width")) <= 0 ||
+        json_integer_value(json_object_get(r->json, "height")) <= 0)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Region width and height must be greater than 0");
+    else
+        screenshot(r);
+}
+
+static void
+windows(struct request *r)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", NO_SCREEN));
+}
+
+static void
+audio_record(struct request *r)
+{
+    const json_t *ms = json_object_get(r->json, "durationMs");
+    double v = json_number_value(ms);
+
+    if (r->json != NULL && !json_is_object(r->json))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Request body must be a JSON object");
+    else if (ms != NULL && !json_is_number(ms))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be a finite number");
+    else if (ms != NULL && (v < -1e15 || v > 1e15 || (double)(long long)v != v) )
+        refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be an integer number of milliseconds");
+    else if (ms != NULL && (v < 250 || v > 30000))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be between 250 and 30000 milliseconds");
+    else
+        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Audio recording failed: " NO_AUDIO);
+}
+
+static void
+audio_play(struct request *r)
+{
+    static const char *const formats[] = { "wav", "mp3", "ogg", "flac", "m4a" };
+    const json_t *data = json_object_get(r->json, "data"), *format = json_object_get(r->json, "format");
+    const char *name = json_string_value(format);
+    bool known = format == NULL;
+
+    for (size_t i = 0; name != NULL && i < 5; i++)
+        known = known || strcmp(formats[i], name) == 0;
+    if (!json_is_object(r->json))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Body must be a JSON object");
+    else if (json_string_length(data) == 0)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'data' field (base64 audio)");
+    else if (format != NULL && name == NULL)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "format must be a string");
+    else if (name != NULL && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") !=
+             json_string_length(format))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "format contains unsupported characters; use one of: wav, mp3, ogg, flac, m4a");
+    else if (!known)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "format must be one of: wav, mp3, ogg, flac, m4a");
+    else
+        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Audio playback failed: " NO_AUDIO);
+}
+
+/* --- a keyboard and a mouse --------------------------------------------------------------------------------------- */
+
+static void
+click(struct request *r)
+{
+    const json_t *button = json_object_get(r->json, "button");
+    const char *name = json_string_value(button);
+
+    if (!json_is_object(r->json))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload must be a JSON object");
+    else if (!json_is_integer(json_object_get(r->json, "x")) || !json_is_integer(json_object_get(r->json, "y")))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload requires integer x and y coordinates");
+    else if (button != NULL && (name == NULL || (strcmp(name, "left") != 0 && strcmp(name, "right") != 0)))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "button must be either 'left' or 'right'");
+    else
+        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Click failed: " NO_SCREEN);
+}
+
+/* Characters as JavaScript counts them: one above U+FFFF is two. */
+static size_t
+length_of(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text != '\0'; text++)
+        n += ((unsigned char)*text & 0xc0) == 0x80 ? 0 : (unsigned char)*text >= 0xf0 ? 2 : 1;
+    return n;
+}
+
+static void
+type(struct request *r)
+{
+    const char *text = json_string_value(json_object_get(r->json, "text"));
+
+    if (!json_is_object(r->json))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Type payload must be a JSON object");
+    else if (text == NULL)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Type payload requires a string 'text' field");
+    else if (text[0] == '\0')
+        refuse(r, MHD_HTTP_BAD_REQUEST, "text cannot be empty");
+    else if (length_of(text) > 4096)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
+    else
+        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Type failed: " NO_SCREEN);
+}
+
+static void
+keypress(struct request *r)
+{
+    const char *keys = json_string_value(json_object_get(r->json, "keys"));
+
+    if (!json_is_object(r->json))
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Keypress payload must be a JSON object");
+    else if (keys == NULL)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "Keypress payload requires a string 'keys' field");
+    else if (keys[0] == '\0')
+        refuse(r, MHD_HTTP_BAD_REQUEST, "keys cannot be empty");
+    else if (length_of(keys) > 128)
+        refuse(r, MHD_HTTP_BAD_REQUEST, "keys exceeds maximum length (128)");
+    else if (strspn(keys, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_.,: -") != strlen(keys))
+        refuse(r, MHD_HTTP_BAD_REQUEST,
+               "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -");
+    else
+        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Keypress failed: " NO_SCREEN);
+}
+
+/* --- what belongs to other parts ---------------------------------------------------------------------------------- */
+
+static void
+no_signer(struct request *r)
+{
+    refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Signing service not configured");
+}
+
+static void
+no_audit(struct request *r)
+{
+    refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Audit feed not configured");
+}
+
+const struct route api_routes[] = {
+    { "GET",  "/api/sandbox/platform",          platform,          false, false },
+    { "POST", "/api/sandbox/docker/start",      docker_start,      true,  false },
+    { "GET",  "/api/sandbox/status",            status,            false, false },
+    { "GET",  "/api/sandbox/events",            events,            false, false },
+    { "POST", "/api/sandbox/start",             start,             true,  false },
+    { "POST", "/api/sandbox/stop",              stop,              true,  false },
+    { "POST", "/api/sandbox/recover",           recover,           true,  false },
+    { "POST", "/api/sandbox/exec",              exec,              true,  false },
+    { "GET",  "/api/sandbox/browser",           browser,           false, false },
+    { "GET",  "/api/sandbox/screen/screenshot", screenshot,        false, false },
+    { "POST", "/api/sandbox/screen/screenshot", screenshot_region, true,  false },
+    { "GET",  "/api/sandbox/screen/windows",    windows,           false, false },
+    { "POST", "/api/sandbox/audio/record",      audio_record,      true,  false },
+    { "POST", "/api/sandbox/audio/play",        audio_play,        true,  false },
+    { "POST", "/api/sandbox/computer/click",    click,             true,  false },
+    { "POST", "/api/sandbox/computer/type",     type,              true,  false },
+    { "POST", "/api/sandbox/computer/keypress", keypress,          true,  false },
+    { "POST", "/api/sandbox/sign",              no_signer,         false, false },
+    { "POST", "/api/sandbox/sign/approve",      no_signer,         false, false },
+    { "POST", "/api/sandbox/sign/reject",       no_signer,         false, false },
+    { "GET",  "/api/sandbox/sign/pending",      no_signer,         false, false },
+    { "GET",  "/api/sandbox/sign/address",      no_signer,         false, false },
+    { "GET",  "/api/sandbox/capabilities",      capabilities,      false, false },
+    { "GET",  "/api/audit/feed",                no_audit,          false, false },
+};
+const size_t api_n_routes = sizeof(api_routes) / sizeof(api_routes[0]);

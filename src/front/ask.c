@@ -1,0 +1,277 @@
+/* front/ask.c: questions to the warden, and its answers */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+#include "wire/table.h"
+
+#define FRAME_MAX (EDGE_MESSAGE_MAX + FRAME_HEADER)
+#define AT_ONCE   256       /* answers of one round */
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static size_t
+begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+{
+    size_t at = frame_begin(b, type, 0, 0);
+
+    do
+        r->ticket = ++r->f->tickets;
+    while (r->ticket == 0);
+    r->answers = answers;
+    buf_put_be32(b, r->ticket);
+    return at;
+}
+
+static void
+ask(struct request *r, struct buf *b, size_t at)
+{
+    struct front *f = r->f;
+
+    if (frame_end(b, at) < 0) {
+        r->ticket = 0;
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.request-too-large", "docs/daemon.md has the limits",
+                    "the request is larger than one can be");
+        return;
+    }
+    if (packet_queue_send(&f->to_warden, f->warden, b, -1) < 0) {
+        r->ticket = 0;
+        reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.busy", "try again", "the daemon is busy");
+        return;
+    }
+    if (packet_queue_waits(&f->to_warden))
+        (void)front_watch(f, f->warden, &f->watch_warden, EPOLLIN | EPOLLOUT, false);
+}
+
+void
+ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(512);
+    size_t at = begin(r, &b, type, answers);
+
+    if (id != NULL)
+        wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    ask(r, &b, at);
+}
+
+void
+ask_create(struct request *r, uint8_t flags, uint32_t idle_s, uint32_t life_s, const char *name, const char *labels,
+           const char *policy, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = begin(r, &b, EDGE_ASK_CREATE, answers);
+
+    buf_put_u8(&b, flags);
+    buf_put_be32(&b, idle_s);
+    buf_put_be32(&b, life_s);
+    wire_put_cstr(&b, name, EDGE_NAME_MAX);
+    wire_put_cstr(&b, labels, EDGE_LABELS_MAX);
+    wire_put_cstr(&b, policy, EDGE_POLICY_MAX);
+    ask(r, &b, at);
+}
+
+void
+ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
+         const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = begin(r, &b, EDGE_ASK_LIST, answers);
+
+    buf_put_u8(&b, all);
+    buf_put_be16(&b, limit);
+    wire_put_cstr(&b, prefix, EDGE_NAME_MAX);
+    wire_put_cstr(&b, label, EDGE_LABELS_MAX);
+    wire_put_cstr(&b, after, EDGE_ID);
+    ask(r, &b, at);
+}
+
+void
+ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(512);
+    size_t at = begin(r, &b, EDGE_ASK_EVENTS, answers);
+
+    buf_put_be16(&b, limit);
+    wire_put_cstr(&b, id, EDGE_ID);
+    ask(r, &b, at);
+}
+
+void
+ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
+       const struct op_answers *said)
+{
+    cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
+    size_t at = begin(r, &b, EDGE_ASK_OP, answers);
+
+    r->op_answers = said;
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    edge_put_op(&b, op);
+    ask(r, &b, at);
+}
+
+void
+ask_drop(struct request *r)
+{
+    r->ticket = 0;
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+struct heard {
+    struct front *f;
+    int fd;             /* that came with it; -1 */
+};
+
+/* Whose it is: NULL when nobody waits for it any more. */
+static struct request *
+asker(struct front *f, uint32_t ticket)
+{
+    for (struct request *r = f->requests; r != NULL && ticket != 0; r = r->next)
+        if (r->ticket == ticket && !r->dead)
+            return r;
+    return NULL;
+}
+
+/* The last word on a question. */
+static void
+over(struct request *r)
+{
+    r->ticket = 0;
+}
+
+static int
+on_box(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    struct edge_box box;
+
+    if (!edge_get_box(&in, &box) || !wire_done(&in))
+        return -1;
+    if (r == NULL)
+        return 0;
+    if (f->type == EDGE_ITEM) {
+        if (r->answers->item == NULL)
+            return -1;
+        r->answers->item(r, &box);
+        return 0;
+    }
+    if (r->answers->box == NULL)
+        return -1;
+    over(r);
+    r->answers->box(r, &box);
+    http_wake(r);
+    return 0;
+}
+
+static int
+on_event(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    struct edge_event event;
+
+    if (!edge_get_event(&in, &event) || !wire_done(&in) || (r != NULL && r->answers->event == NULL))
+        return -1;
+    if (r != NULL)
+        r->answers->event(r, &event);
+    return 0;
+}
+
+static int
+on_end(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    uint32_t count = wire_be32(&in);
+    uint8_t more = wire_u8(&in);
+
+    if (!wire_done(&in) || (r != NULL && r->answers->end == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;
+    over(r);
+    r->answers->end(r, count, more != 0);
+    http_wake(r);
+    return 0;
+}
+
+static int
+on_granted(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+
+    if (!wire_done(&in) || h->fd < 0 || (r != NULL && r->op_answers == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;       /* its socket is closed, which ends it */
+    over(r);
+    if (op_take(r, take_fd(&h->fd)) < 0)
+        reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.busy", "try again", "the daemon is busy");
+    else if (r->answers->granted != NULL)
+        r->answers->granted(r);
+    http_wake(r);
+    return 0;
+}
+
+static int
+on_no(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    struct packet_err err;
+
+    if (!packet_get_err(&in, &err))
+        return -1;
+    if (r == NULL)
+        return 0;
+    over(r);
+    if (r->answers->no != NULL)
+        r->answers->no(r, &err);
+    else
+        reply_err(r, &err);
+    http_wake(r);
+    return 0;
+}
+
+static const struct msg_rule warden_rules[] = {
+    /* type          once   flags states min max length         handler */
+    { EDGE_BOX,      false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
+    { EDGE_ITEM,     false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
+    { EDGE_EVENT,    false, 0,    1,     35, 4096,              on_event },
+    { EDGE_END,      false, 0,    1,     9,  9,                 on_end },
+    { EDGE_GRANTED,  false, 0,    1,     4,  4,                 on_granted },
+    { EDGE_NO,       false, 0,    1,     24, 4096,              on_no },
+};
+
+int
+ask_hear(struct front *f)
+{
+    struct msg_gate gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
+                             .state = 1 };
+
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct heard h = { .f = f, .fd = -1 };
+        struct frame frame;
+        enum msg_verdict verdict;
+        int r = packet_receive(f->warden, f->in, sizeof(f->in), &frame, &h.fd, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return 0;
+        if (r <= 0)
+            return -1;
+        verdict = msg_dispatch(&gate, &frame, &h);
+        close_fd(&h.fd);
+        if (verdict != MSG_OK)
+            return -1;
+    }
+    return 0;
+}

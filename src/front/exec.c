@@ -1,0 +1,296 @@
+/* front/exec.c: commands: the request's JSON to words, and the result, whole or as events (text/event-stream) */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+
+#define TIMEOUT_MAX_MS (24UL * 3600 * 1000)
+
+/* --- the request -------------------------------------------------------------------------------------------------- */
+
+static bool
+refuse(struct request *r, const char *what)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "exec.request", "docs/daemon.md has the form", "%s", what);
+    return false;
+}
+
+/* A string without NUL, or NULL. */
+static const char *
+text_of(const json_t *v)
+{
+    const char *text = json_string_value(v);
+
+    return text != NULL && strlen(text) == json_string_length(v) ? text : NULL;
+}
+
+static bool
+command_of(struct request *r, const json_t *command, struct edge_op *op)
+{
+    const char *text = text_of(command);
+
+    if (text != NULL) {         /* one line, for the sandbox's own shell */
+        op->argv[0] = "/bin/sh";
+        op->argv[1] = "-c";
+        op->argv[2] = text;
+        op->n_argv = 3;
+        return true;
+    }
+    if (!json_is_array(command) || json_array_size(command) == 0)
+        return refuse(r, "command is a list of words, or one string for /bin/sh");
+    if (json_array_size(command) > EDGE_WORDS_MAX)
+        return refuse(r, "command has more than 1024 words");
+    for (size_t i = 0; i < json_array_size(command); i++) {
+        op->argv[i] = text_of(json_array_get(command, i));
+        if (op->argv[i] == NULL)
+            return refuse(r, "command holds something that is no string, or a NUL");
+    }
+    op->n_argv = json_array_size(command);
+    return op->argv[0][0] != '\0' || refuse(r, "command begins with an empty word");
+}
+
+/* The pairs are kept in the request until it is over. */
+static bool
+env_of(struct request *r, json_t *env, struct edge_op *op)
+{
+    const char *name;
+    json_t *value;
+
+    if (env == NULL)
+        return true;
+    if (!json_is_object(env) || json_object_size(env) > EDGE_WORDS_MAX)
+        return refuse(r, "env is an object of at most 1024 strings");
+    r->list = json_array();
+    json_object_foreach(env, name, value) {
+        json_t *pair;
+        if (text_of(value) == NULL || name[0] == '\0' || strchr(name, '=') != NULL)
+            return refuse(r, "env holds a name or value that a variable cannot have");
+        pair = json_sprintf("%s=%s", name, text_of(value));
+        if (pair == NULL || json_array_append_new(r->list, pair) < 0)
+            return refuse(r, "env holds a name or value that a variable cannot have");
+        op->env[op->n_env++] = json_string_value(pair);
+    }
+    return true;
+}
+
+static bool
+stdin_of(struct request *r, const json_t *input, struct edge_op *op)
+{
+    if (input == NULL)
+        return true;
+    if (!json_is_string(input) || buf_append(&r->in, json_string_value(input), json_string_length(input)) < 0)
+        return refuse(r, "stdin is a string");
+    op->flags |= OP_STDIN;
+    return true;
+}
+
+bool
+exec_request(struct request *r, struct edge_op *op)
+{
+    static const char *const known[] = { "command", "cwd", "env", "stdin", "timeout_ms", "encoding" };
+    const json_t *cwd = json_object_get(r->json, "cwd"), *ms = json_object_get(r->json, "timeout_ms");
+    const json_t *encoding = json_object_get(r->json, "encoding");
+    const char *name, *form = encoding != NULL ? json_string_value(encoding) : "text";
+    json_t *value;
+
+    *op = (struct edge_op){ .kind = OP_EXEC, .path = "" };
+    if (!json_is_object(r->json))
+        return refuse(r, "the body is an object with a command");
+    json_object_foreach(r->json, name, value) {
+        size_t i;
+        for (i = 0; i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], name) != 0; i++)
+            ;
+        if (i == sizeof(known) / sizeof(known[0]))
+            return refuse(r, "known members: command, cwd, env, stdin, timeout_ms, encoding");
+    }
+    if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
+        return refuse(r, "cwd is a path");
+    if (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
+                       json_integer_value(ms) > (json_int_t)TIMEOUT_MAX_MS))
+        return refuse(r, "timeout_ms is a whole number from 1 to 86400000");
+    op->timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
+    if (form == NULL || (strcmp(form, "text") != 0 && strcmp(form, "base64") != 0))
+        return refuse(r, "encoding is text or base64");
+    r->base64 = strcmp(form, "base64") == 0;
+    return command_of(r, json_object_get(r->json, "command"), op) &&
+           env_of(r, json_object_get(r->json, "env"), op) && stdin_of(r, json_object_get(r->json, "stdin"), op);
+}
+
+/* --- the result, whole -------------------------------------------------------------------------------------------- */
+
+static json_t *
+text(const struct request *r, const struct buf *b)
+{
+    return r->base64 ? json_of_base64(b->p, b->n) : json_of_text(b->p, b->n);
+}
+
+static void
+keep_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    struct buf *into = is_err ? &r->err_out : &r->out;
+
+    /* above our own ceiling it is cut, as above the policy's */
+    if (n > into->max - into->n) {
+        n = into->max - into->n;
+        *(is_err ? &r->cut_err : &r->cut_out) = true;
+    }
+    (void)buf_append(into, p, n);
+}
+
+static json_t *
+exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    bool signalled = (flags & EDGE_SIGNALED) != 0;
+
+    return json_pack("{s:o, s:o, s:I, s:b, s:b, s:b, s:b}", "exit_code",
+                     signalled ? json_null() : json_integer((json_int_t)code), "signal",
+                     signalled ? json_integer((json_int_t)code) : json_null(), "duration_ms", (json_int_t)ms,
+                     "timed_out", (flags & EDGE_TIMED_OUT) != 0, "oom_killed", (flags & EDGE_OOM) != 0,
+                     "stdout_truncated", (flags & EDGE_OUT_CUT) != 0 || r->cut_out, "stderr_truncated",
+                     (flags & EDGE_ERR_CUT) != 0 || r->cut_err);
+}
+
+static void
+on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    json_t *body;
+
+    if (r->api) {       /* /api/sandbox/exec: a signal is what a shell makes of it */
+        bool signalled = (flags & EDGE_SIGNALED) != 0;
+        json_int_t status = (flags & EDGE_TIMED_OUT) != 0 ? 124 : signalled ? 128 + (json_int_t)code : (json_int_t)code;
+        body = json_pack("{s:I, s:o, s:o, s:I, s:b}", "exitCode", status, "stdout", text(r, &r->out), "stderr",
+                         text(r, &r->err_out), "durationMs", (json_int_t)ms, "executedInSandbox", 1);
+        reply_json(r, status != 0 ? MHD_HTTP_UNPROCESSABLE_CONTENT : MHD_HTTP_OK, body);
+        return;
+    }
+    body = exit_json(r, flags, code, ms);
+    json_object_set_new(body, "stdout", text(r, &r->out));
+    json_object_set_new(body, "stderr", text(r, &r->err_out));
+    reply_json(r, MHD_HTTP_OK, body);
+}
+
+/* What a shell says and exits with when there is no such command. */
+static uint32_t
+shells_code(const struct packet_err *err)
+{
+    return strcmp(err->code, "exec.not-found") == 0 ? 127 : strcmp(err->code, "exec.not-runnable") == 0 ? 126 : 0;
+}
+
+static void
+on_failed_whole(struct request *r, const struct packet_err *err)
+{
+    uint32_t code = shells_code(err);
+
+    if (code == 0) {
+        reply_err(r, err);
+        return;
+    }
+    keep_output(r, true, (const uint8_t *)err->msg, strlen(err->msg));
+    keep_output(r, true, (const uint8_t *)"\n", 1);
+    on_exit_whole(r, 0, code, 0);
+}
+
+static const struct op_answers whole = { .out = keep_output, .exit = on_exit_whole, .failed = on_failed_whole };
+
+/* --- the result, as events ---------------------------------------------------------------------------------------- */
+
+static void
+event(struct request *r, const char *name, json_t *data)
+{
+    char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+    cleanup_buf struct buf b = BUF_INIT(16 * FRONT_STREAM_MAX);
+
+    json_decref(data);
+    if (line != NULL && buf_printf(&b, "event: %s\ndata: ", name) == 0 && buf_puts(&b, line) == 0 &&
+        buf_puts(&b, "\n\n") == 0)
+        stream_add(r, b.p, b.n);
+    free(line);
+}
+
+static void
+flush_half(struct request *r, size_t i)
+{
+    if (r->half[i].n > 0)
+        event(r, i == 0 ? "stdout" : "stderr",
+              json_pack("{s:o}", "data", json_of_piece(&r->half[i], (const uint8_t *)"", 0, true)));
+}
+
+static void
+on_output_event(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    json_t *data = r->base64 ? json_of_base64(p, n) : json_of_piece(&r->half[is_err ? 1 : 0], p, n, false);
+
+    if (data != NULL && json_string_length(data) == 0)
+        json_decref(data);      /* the beginning of a character: with the next piece */
+    else
+        event(r, is_err ? "stderr" : "stdout", json_pack("{s:o}", "data", data));
+}
+
+static void
+on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    flush_half(r, 0);
+    flush_half(r, 1);
+    event(r, "exit", exit_json(r, flags, code, ms));
+    stream_close(r);
+}
+
+static void
+on_failed_event(struct request *r, const struct packet_err *err)
+{
+    uint32_t code = shells_code(err);
+    json_t *said = json_of_text((const uint8_t *)err->msg, strlen(err->msg));
+
+    if (code != 0) {
+        event(r, "stderr", json_pack("{s:o}", "data", said));
+        on_exit_event(r, 0, code, 0);
+        return;
+    }
+    event(r, "error", json_pack("{s:o, s:s, s:s}", "error", said, "code", err->code, "detail", err->hint));
+    stream_close(r);
+}
+
+static const struct op_answers events_of = { .out = on_output_event, .exit = on_exit_event, .failed = on_failed_event };
+
+/* --- running ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_granted(struct request *r)
+{
+    if (r->op_answers == &events_of)
+        reply_stream(r, "text/event-stream");
+    if (r->has_stdin) {
+        r->in_end = true;
+        op_hear(r, EPOLLOUT);
+    }
+}
+
+/* Under /api a refusal is a result. */
+static void
+on_no(struct request *r, const struct packet_err *err)
+{
+    char text[128];
+
+    if (!r->api || (strcmp(err->code, "sandbox.not-found") != 0 && strcmp(err->code, "sandbox.state") != 0 &&
+                    strcmp(err->code, "sandbox.paused") != 0)) {
+        reply_err(r, err);
+        return;
+    }
+    /* "the sandbox is STATE" */
+    snprintf(text, sizeof(text), "Sandbox not ready (state=%.32s)", strcmp(err->code, "sandbox.state") == 0 &&
+             strlen(err->msg) > 15 ? err->msg + 15 : strcmp(err->code, "sandbox.paused") == 0 ? "paused"
+                                                                                              : "uninitialized");
+    reply_json(r, MHD_HTTP_UNPROCESSABLE_CONTENT,
+               json_pack("{s:i, s:s, s:s, s:i, s:b}", "exitCode", 1, "stdout", "", "stderr", text, "durationMs", 0,
+                         "executedInSandbox", 0));
+}
+
+static const struct answers answers = { .granted = on_granted, .no = on_no };
+
+void
+exec_run(struct request *r, const char *id, const struct edge_op *op, bool events)
+{
+    r->has_stdin = (op->flags & OP_STDIN) != 0;
+    ask_op(r, id, op, &answers, events ? &events_of : &whole);
+}

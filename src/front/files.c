@@ -1,0 +1,244 @@
+/* front/files.c: /v1/sandboxes/{}/files, dirs, stat: the sandbox's workspace
+ *
+ * Paths are judged where they lead, by the sandbox's guest; here they only travel.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "front/front.h"
+
+static bool
+refuse(struct request *r, const char *what)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "files.request", "docs/daemon.md has the form", "%s", what);
+    return false;
+}
+
+static bool
+number_of(struct request *r, const char *key, uint64_t *out)
+{
+    char room[32];
+    bool bad = false;
+    const char *text = query_get(r, key, room, sizeof(room), &bad);
+
+    *out = 0;
+    if (bad || (text != NULL && !str_parse_u64(str_of(text), INT64_MAX, out)))
+        return refuse(r, "offset and length are whole numbers");
+    return true;
+}
+
+static bool
+mode_of(struct request *r, uint32_t *out)
+{
+    char room[8];
+    bool bad = false;
+    const char *text = query_get(r, "mode", room, sizeof(room), &bad);
+    uint32_t v = 0;
+
+    for (const char *p = text != NULL ? text : ""; *p != '\0'; p++) {
+        if (*p < '0' || *p > '7' || p - text >= 4)
+            return refuse(r, "mode is at most four octal digits");
+        v = v << 3 | (uint32_t)(*p - '0');
+    }
+    *out = v;
+    return !bad || refuse(r, "mode is at most four octal digits");
+}
+
+static struct edge_op *
+op_of(struct request *r, enum op_kind kind)
+{
+    static struct edge_op op;       /* large, used at once, one thread */
+
+    memset(&op, 0, sizeof(op));
+    op.kind = kind;
+    op.path = r->rest;
+    return &op;
+}
+
+static bool
+path_well(struct request *r)
+{
+    if (strlen(r->rest) <= EDGE_PATH_MAX)
+        return true;
+    reply_error(r, MHD_HTTP_URI_TOO_LONG, "files.path", "", "a path has at most %d bytes", EDGE_PATH_MAX);
+    return false;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+/* The status is said with the first bytes, or when it is known that there are none. */
+static void
+on_bytes(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    (void)is_err;
+    reply_stream(r, "application/octet-stream");
+    stream_add(r, p, n);
+}
+
+static void
+on_read(struct request *r, uint64_t count)
+{
+    (void)count;
+    reply_stream(r, "application/octet-stream");
+    stream_close(r);
+}
+
+/* After its first bytes a failure can only be shown by cutting the answer short: the connection ends without the last
+ * chunk, which no client takes for the file's end. */
+static void
+on_failed(struct request *r, const struct packet_err *err)
+{
+    if (r->stream)
+        r->stream_broken = true;
+    if (r->stream)
+        stream_close(r);
+    else
+        reply_err(r, err);
+}
+
+static const struct answers plain = { .box = NULL };
+static const struct op_answers read_answers = { .out = on_bytes, .done = on_read, .failed = on_failed };
+
+static void
+read_file(struct request *r)
+{
+    struct edge_op *op = op_of(r, OP_READ);
+
+    if (path_well(r) && number_of(r, "offset", &op->offset) && number_of(r, "length", &op->length))
+        ask_op(r, r->id, op, &plain, &read_answers);
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_written(struct request *r, uint64_t count)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:I}", "path", json_of_text((const uint8_t *)r->rest, strlen(r->rest)),
+                                         "size", (json_int_t)count));
+}
+
+static const struct op_answers write_answers = { .done = on_written, .failed = on_failed };
+
+static void
+on_write_granted(struct request *r)
+{
+    if (r->in_end) {            /* the body had ended before */
+        r->in_end = false;
+        op_upload_end(r);
+    }
+}
+
+static const struct answers write_granted = { .granted = on_write_granted };
+
+static void
+write_file(struct request *r)
+{
+    struct edge_op *op = op_of(r, OP_WRITE);
+
+    op->flags = (query_true(r, "parents") ? OP_PARENTS : 0) | (query_true(r, "exclusive") ? OP_EXCLUSIVE : 0);
+    if (path_well(r) && mode_of(r, &op->mode))
+        ask_op(r, r->id, op, &write_granted, &write_answers);
+}
+
+/* --- listing ------------------------------------------------------------------------------------------------------ */
+
+static const char *
+type_of(uint32_t mode)
+{
+    return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "other";
+}
+
+static void
+on_entry(struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name)
+{
+    char octal[8];
+
+    snprintf(octal, sizeof(octal), "%04o", mode & 07777);
+    json_array_append_new(r->list, json_pack("{s:o, s:s, s:I, s:s, s:I}", "name",
+                                             json_of_text((const uint8_t *)name, strlen(name)), "type", type_of(mode),
+                                             "size", (json_int_t)size, "mode", octal, "mtime_ms",
+                                             (json_int_t)(mtime_ns / 1000000)));
+}
+
+static void
+on_listed(struct request *r, uint64_t count)
+{
+    (void)count;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "entries", r->list));
+}
+
+static void
+on_stat(struct request *r, uint64_t count)
+{
+    (void)count;
+    reply_json(r, MHD_HTTP_OK, json_incref(json_array_get(r->list, 0)));
+}
+
+static const struct op_answers list_answers = { .entry = on_entry, .done = on_listed, .failed = on_failed };
+static const struct op_answers stat_answers = { .entry = on_entry, .done = on_stat, .failed = on_failed };
+
+static void
+list_dir(struct request *r)
+{
+    r->list = json_array();
+    if (path_well(r))
+        ask_op(r, r->id, op_of(r, OP_LIST), &plain, &list_answers);
+}
+
+static void
+stat_file(struct request *r)
+{
+    r->list = json_array();
+    if (path_well(r))
+        ask_op(r, r->id, op_of(r, OP_STAT), &plain, &stat_answers);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------------- */
+
+static void
+on_removed(struct request *r, uint64_t count)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:I}", "removed", (json_int_t)count));
+}
+
+static const struct op_answers remove_answers = { .done = on_removed, .failed = on_failed };
+
+static void
+remove_file(struct request *r)
+{
+    struct edge_op *op = op_of(r, OP_REMOVE);
+
+    op->flags = query_true(r, "recursive") ? OP_RECURSIVE : 0;
+    if (path_well(r))
+        ask_op(r, r->id, op, &plain, &remove_answers);
+}
+
+static void
+on_made(struct request *r, uint64_t count)
+{
+    (void)count;
+    reply_json(r, MHD_HTTP_CREATED, json_pack("{s:o}", "path", json_of_text((const uint8_t *)r->rest, strlen(r->rest))));
+}
+
+static const struct op_answers made_answers = { .done = on_made, .failed = on_failed };
+
+static void
+make_dir(struct request *r)
+{
+    struct edge_op *op = op_of(r, OP_MKDIR);
+
+    op->flags = query_true(r, "parents") ? OP_PARENTS : 0;
+    if (path_well(r) && mode_of(r, &op->mode))
+        ask_op(r, r->id, op, &plain, &made_answers);
+}
+
+const struct route files_routes[] = {
+    { "GET",    "/v1/sandboxes/{}/files/~", read_file,   false, false },
+    { "PUT",    "/v1/sandboxes/{}/files/~", write_file,  false, true },
+    { "DELETE", "/v1/sandboxes/{}/files/~", remove_file, false, false },
+    { "GET",    "/v1/sandboxes/{}/dirs/~",  list_dir,    false, false },
+    { "POST",   "/v1/sandboxes/{}/dirs/~",  make_dir,    true,  false },
+    { "GET",    "/v1/sandboxes/{}/stat/~",  stat_file,   false, false },
+};
+const size_t files_n_routes = sizeof(files_routes) / sizeof(files_routes[0]);

@@ -1,0 +1,194 @@
+/* front/front.h: cloche-front: HTTP in, questions to the warden out
+ *
+ * The one process of the daemon that reads strangers' bytes, and so the one that holds nothing: no file, no right, no
+ * socket but the clients' own, the warden's edge, and those of operations that the warden granted. One thread, one
+ * epoll; libmicrohttpd (RFC 9110, 9112) parses, and is told of each connection by us.
+ *
+ * A request lives from its first line to its last byte. Its route begins it, by a question to the warden; meanwhile
+ * its connection is suspended; the answer, or the operation's end, becomes the response.
+ */
+#ifndef CLOCHE_FRONT_FRONT_H
+#define CLOCHE_FRONT_FRONT_H
+
+#include <jansson.h>
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "warden/edge.h"
+
+#define FRONT_CONNECTIONS 512
+#define FRONT_BODY_MAX    (10UL * 1024 * 1024)      /* of a JSON body */
+#define FRONT_BODIES_MAX  (128UL * 1024 * 1024)     /* of all of them together */
+#define FRONT_RESULT_MAX  (32UL * 1024 * 1024)      /* of one command's output in a JSON answer, each stream */
+#define FRONT_STREAM_MAX  (256UL * 1024)            /* of a streamed answer that its client did not take yet */
+#define FRONT_URI_MAX     8192
+#define FRONT_IDLE_S      120                       /* a connection on which nothing comes or goes */
+
+struct front;
+struct request;
+
+/* What epoll hands back. */
+enum watched { WATCH_WARDEN, WATCH_DOOR, WATCH_HTTP, WATCH_PEER, WATCH_OP };
+struct watch {
+    enum watched what;
+    struct request *r;
+};
+
+/* Where a request's answers go; each ends with exactly one reply (or the stream's end). NULL: not expected. */
+struct answers {
+    void (*box)(struct request *r, const struct edge_box *box);
+    void (*item)(struct request *r, const struct edge_box *box);
+    void (*event)(struct request *r, const struct edge_event *event);
+    void (*end)(struct request *r, uint32_t count, bool more);
+    void (*granted)(struct request *r);                             /* r->op_fd is there */
+    void (*no)(struct request *r, const struct packet_err *err);    /* NULL: reply_err */
+};
+
+/* What an operation says. */
+struct op_answers {
+    void (*out)(struct request *r, bool is_err, const uint8_t *p, size_t n);
+    void (*entry)(struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name);
+    void (*exit)(struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
+    void (*done)(struct request *r, uint64_t count);
+    void (*failed)(struct request *r, const struct packet_err *err);
+};
+
+struct route {
+    const char *method;
+    const char *path;       /* "/v1/sandboxes/{}/files/~": {} one segment, ~ the rest (maybe empty) */
+    void (*begin)(struct request *r);
+    bool json;              /* a body that is JSON, or none */
+    bool upload;            /* the body is streamed to the operation that begin() asks for */
+};
+
+struct request {
+    struct front *f;
+    struct MHD_Connection *c;
+    const struct route *route;
+    const char *method;
+    char *uri;                          /* as it came */
+    char path[FRONT_URI_MAX];           /* decoded */
+    char query[FRONT_URI_MAX];          /* still encoded */
+    char id[EDGE_NAME_MAX + 1];         /* what {} stood for */
+    const char *rest;                   /* what ~ stood for, in path */
+    char number[17];                    /* the request's id, for logs and clients */
+    unsigned early;                     /* status to refuse with, decided before the body; 0 */
+    const char *early_code, *early_why;
+    struct buf body;
+    json_t *json;                       /* the body, or NULL */
+    bool seen, begun, whole, suspended, queued, dead, too_large;
+    bool api;                           /* errors in the words of /api: {"error": ...} */
+    uint32_t ticket;                    /* of the open question; 0 */
+    const struct answers *answers;
+    const struct op_answers *op_answers;
+    struct watch peer, op;              /* our own look at the client's connection; the operation */
+    bool peer_watched;
+    int peer_fd, op_fd;                 /* op_fd -1: none */
+    bool op_over;                       /* it has said its last */
+    uint32_t op_events;
+    struct buf in;                      /* stdin that is not sent yet */
+    bool in_end;                        /* and after it there is no more; said when sent */
+    bool full;                          /* of an upload: its socket takes no more for now */
+    struct MHD_Response *response;
+    unsigned status;
+    bool stream, stream_end;            /* the response is fed from @out */
+    bool stream_broken;                 /* and ends as something that failed */
+    struct buf out;                     /* streamed, or stdout */
+    struct buf err_out;
+    struct buf half[2];                 /* the beginning of a character whose rest has not come */
+    bool base64, has_stdin, cut_out, cut_err;
+    json_t *list;
+    struct request *next;               /* of all */
+};
+
+struct front {
+    struct MHD_Daemon *http;
+    struct request *requests;
+    int epoll, warden, door;
+    struct watch watch_warden, watch_door, watch_http;
+    struct packet_queue to_warden;
+    uint32_t tickets;
+    uint64_t numbers;
+    size_t bodies;                      /* bytes of bodies that are held */
+    bool ended;
+    json_t *platform;
+    uint8_t in[EDGE_ROOM];
+};
+
+/* main.c */
+int front_watch(struct front *f, int fd, struct watch *w, uint32_t events, bool add);
+
+/* http.c: connections and requests */
+int http_open(struct front *f, struct err *err);
+int http_connection(struct front *f, int fd);   /* owned from here on */
+void http_run(struct front *f);
+int http_timeout(struct front *f);              /* milliseconds, -1 none */
+void http_peer_gone(struct request *r);
+void http_bury(struct front *f);                /* free what has ended; between two rounds of epoll */
+void http_wake(struct request *r);              /* it has what it waited for */
+
+/* ask.c: questions to the warden. Each takes the request's ticket; the answers go to @answers. */
+void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);
+void ask_create(struct request *r, uint8_t flags, uint32_t idle_s, uint32_t life_s, const char *name,
+                const char *labels, const char *policy, const struct answers *answers);
+void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
+              const struct answers *answers);
+void ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers);
+void ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
+            const struct op_answers *said);
+int ask_hear(struct front *f);                  /* -1: the warden is gone */
+void ask_drop(struct request *r);               /* its answer is not waited for any more */
+
+/* op.c: operations */
+int op_take(struct request *r, int fd);
+void op_hear(struct request *r, uint32_t events);
+void op_drop(struct request *r);                /* cancels it when it still runs */
+void op_flow(struct request *r);                /* listen or not, by how much waits for the client */
+/* Of an upload: as much of p[0..n) as is taken now. */
+size_t op_upload(struct request *r, const uint8_t *p, size_t n);
+void op_upload_end(struct request *r);
+
+/* reply.c */
+void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+/* {"error": MESSAGE, "code": CODE, "detail": HINT, "request_id": ID}; under /api {"error": MESSAGE} */
+void reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+void reply_err(struct request *r, const struct packet_err *err);
+unsigned status_of(const struct packet_err *err);
+void reply_stream(struct request *r, const char *type);
+void stream_add(struct request *r, const void *p, size_t n);
+void stream_close(struct request *r);
+json_t *json_of_box(const struct edge_box *box);
+json_t *json_of_text(const uint8_t *p, size_t n);       /* what is no UTF-8 becomes U+FFFD */
+json_t *json_of_base64(const uint8_t *p, size_t n);
+/* What is whole characters of *half* and p[0..n); the rest stays in @half unless @last. */
+json_t *json_of_piece(struct buf *half, const uint8_t *p, size_t n, bool last);
+/* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
+const char *query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad);
+bool query_true(const struct request *r, const char *key);
+/* Percent-decoding; false when malformed, when it holds a NUL, or does not fit. */
+bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
+
+/* route.c */
+const struct route *route_find(struct request *r);      /* NULL: r->early says why */
+
+/* exec.c: commands. */
+/* From r->json; replies itself and returns false when it is malformed. Strings are the JSON's. */
+bool exec_request(struct request *r, struct edge_op *op);
+/* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
+void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
+
+/* v1.c, files.c, api.c: the routes. */
+extern const struct route v1_routes[], files_routes[], api_routes[];
+extern const size_t v1_n_routes, files_n_routes, api_n_routes;
+json_t *platform_facts(void);                           /* before confinement */
+
+int front_confine(struct err *err);
+
+#endif

@@ -1,0 +1,319 @@
+/* front/http.c: libmicrohttpd, and the life of a request */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "front/front.h"
+
+/* --- its life ----------------------------------------------------------------------------------------------------- */
+
+/* The first line is there. Its URI as it came: what it means is decided here and not by a decoder that would end it at
+ * an encoded NUL. */
+static void *
+on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
+{
+    struct front *f = ctx;
+    struct request *r = calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return NULL;
+    r->f = f;
+    r->c = c;
+    r->op_fd = r->peer_fd = -1;
+    r->peer = (struct watch){ WATCH_PEER, r };
+    r->op = (struct watch){ WATCH_OP, r };
+    r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);
+    r->in = (struct buf)BUF_INIT(FRONT_BODY_MAX);
+    r->out = (struct buf)BUF_INIT(FRONT_RESULT_MAX);
+    r->err_out = (struct buf)BUF_INIT(FRONT_RESULT_MAX);
+    r->half[0] = (struct buf)BUF_INIT(8);
+    r->half[1] = (struct buf)BUF_INIT(8);
+    snprintf(r->number, sizeof(r->number), "%016llx", (unsigned long long)++f->numbers);
+    r->uri = strdup(uri);
+    r->next = f->requests;
+    f->requests = r;
+    return r;
+}
+
+static void
+on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestTerminationCode why)
+{
+    struct request *r = *slot;
+
+    (void)ctx;
+    (void)c;
+    (void)why;
+    *slot = NULL;
+    if (r == NULL)
+        return;
+    ask_drop(r);
+    op_drop(r);
+    if (r->peer_watched)
+        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
+    r->peer_watched = false;
+    r->dead = true;
+}
+
+void
+http_bury(struct front *f)
+{
+    for (struct request **at = &f->requests, *r; (r = *at) != NULL;) {
+        if (!r->dead) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        f->bodies -= r->body.n;
+        if (r->response != NULL)
+            MHD_destroy_response(r->response);
+        json_decref(r->json);
+        json_decref(r->list);
+        buf_free(&r->body);
+        buf_free(&r->in);
+        buf_free(&r->out);
+        buf_free(&r->err_out);
+        buf_free(&r->half[0]);
+        buf_free(&r->half[1]);
+        free(r->uri);
+        free(r);
+    }
+}
+
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
+
+/* While it is suspended nobody looks at its connection but us: a client that has gone is not worked for. */
+static void
+suspend(struct request *r)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    r->suspended = true;
+    MHD_suspend_connection(r->c);
+    if (!r->peer_watched && info != NULL) {
+        r->peer_fd = info->connect_fd;
+        /* no events: only that both directions are closed */
+        r->peer_watched = front_watch(r->f, r->peer_fd, &r->peer, 0, true) == 0;
+    }
+}
+
+void
+http_wake(struct request *r)
+{
+    if (!r->suspended || r->dead)
+        return;
+    r->suspended = false;
+    MHD_resume_connection(r->c);
+}
+
+void
+http_peer_gone(struct request *r)
+{
+    (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
+    r->peer_watched = false;
+    ask_drop(r);
+    op_drop(r);
+    if (r->response == NULL)
+        reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.gone", "", "the client is gone");
+    r->stream_end = true;
+    http_wake(r);       /* libmicrohttpd finds the connection closed and ends it */
+}
+
+/* --- bodies ------------------------------------------------------------------------------------------------------- */
+
+static void
+take_body(struct request *r, const char *p, size_t n)
+{
+    if (r->too_large)
+        return;
+    if (n > FRONT_BODY_MAX - r->body.n || n > FRONT_BODIES_MAX - r->f->bodies || buf_append(&r->body, p, n) < 0) {
+        r->too_large = true;
+        r->f->bodies -= r->body.n;
+        buf_free(&r->body);
+        r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);
+        return;
+    }
+    r->f->bodies += n;
+}
+
+static bool
+body_declared_too_large(const struct request *r)
+{
+    const char *length = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    uint64_t n;
+
+    return length != NULL && !r->route->upload &&
+           (!str_parse_u64(str_of(length), UINT64_MAX, &n) || n > FRONT_BODY_MAX);
+}
+
+/* Everything has come: JSON where that is meant. */
+static bool
+body_well(struct request *r)
+{
+    json_error_t why;
+
+    if (r->too_large) {
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.body-too-large", "a body of JSON has at most 10 MiB",
+                    "the body is too large");
+        return false;
+    }
+    if (!r->route->json || r->body.n == 0)
+        return true;
+    r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES, &why);
+    if (r->json != NULL)
+        return true;
+    /* the words of /api are matched by programs; which route has which is the sheet's */
+    if (r->api)
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, strncmp(r->path, "/api/sandbox/audio/record", 25) == 0
+                    ? "Invalid JSON in request body" : "Invalid JSON body");
+    else
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, "the body is not valid JSON");
+    return false;
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void
+first_look(struct request *r, const char *method)
+{
+    r->seen = true;
+    r->method = method;
+    r->route = r->uri != NULL ? route_find(r) : NULL;
+    if (r->route == NULL && r->early == 0) {
+        r->early = MHD_HTTP_NOT_FOUND;
+        r->early_code = "http.route";
+        r->early_why = "there is no such route";
+    }
+    if (r->route != NULL && body_declared_too_large(r)) {
+        r->early = MHD_HTTP_CONTENT_TOO_LARGE;
+        r->early_code = "http.body-too-large";
+        r->early_why = "the body is too large";
+    }
+    if (r->early == 0)
+        return;
+    if (r->api && r->early == MHD_HTTP_NOT_FOUND)
+        reply_error(r, r->early, r->early_code, "", "Unknown sandbox route: %.16s %.1000s", method, r->path);
+    else
+        reply_error(r, r->early, r->early_code, "docs/openapi.yaml lists the routes", "%s", r->early_why);
+}
+
+static enum MHD_Result
+respond(struct request *r)
+{
+    if (r->queued)
+        return MHD_YES;
+    r->queued = true;
+    return MHD_queue_response(r->c, r->status, r->response);
+}
+
+static enum MHD_Result
+upload(struct request *r, const char *p, size_t *n)
+{
+    if (!r->begun) {
+        r->begun = true;
+        r->route->begin(r);
+    }
+    if (*n > 0 && r->response == NULL) {
+        *n -= op_upload(r, (const uint8_t *)p, *n);
+        if (*n > 0) {
+            r->full = r->op_fd >= 0;
+            op_flow(r);
+            suspend(r);
+        }
+        return MHD_YES;
+    }
+    if (*n > 0) {
+        *n = 0;         /* it failed already; the rest has nowhere to go */
+        return MHD_YES;
+    }
+    if (r->response != NULL)
+        return respond(r);
+    if (!r->whole) {
+        r->whole = true;
+        op_upload_end(r);
+    }
+    suspend(r);
+    return MHD_YES;
+}
+
+static enum MHD_Result
+on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+           const char *p, size_t *n, void **slot)
+{
+    struct request *r = *slot;
+
+    (void)ctx;
+    (void)c;
+    (void)url;
+    (void)version;
+    if (r == NULL)
+        return MHD_NO;      /* no memory */
+    if (!r->seen) {
+        first_look(r, method);
+        return r->response != NULL ? respond(r) : MHD_YES;
+    }
+    if (r->queued)
+        return MHD_YES;
+    if (r->route->upload)
+        return upload(r, p, n);
+    if (*n > 0) {
+        take_body(r, p, *n);
+        *n = 0;
+        return MHD_YES;
+    }
+    if (!r->begun) {
+        r->begun = true;
+        if (body_well(r))
+            r->route->begin(r);
+    }
+    if (r->response != NULL)
+        return respond(r);
+    suspend(r);
+    return MHD_YES;
+}
+
+/* --- the daemon --------------------------------------------------------------------------------------------------- */
+
+int
+http_open(struct front *f, struct err *err)
+{
+    const union MHD_DaemonInfo *info;
+
+    f->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+                               on_request, f, MHD_OPTION_URI_LOG_CALLBACK, on_uri, f, MHD_OPTION_NOTIFY_COMPLETED,
+                               on_completed, f, MHD_OPTION_CONNECTION_LIMIT, (unsigned)FRONT_CONNECTIONS,
+                               MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)FRONT_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+    info = f->http != NULL ? MHD_get_daemon_info(f->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    if (info == NULL || front_watch(f, info->epoll_fd, &f->watch_http, EPOLLIN, true) < 0)
+        return err_set(err, ERR_SYSTEM, "front.http", "the HTTP library does not start");
+    return 0;
+}
+
+int
+http_connection(struct front *f, int fd)
+{
+    const struct sockaddr_un nobody = { .sun_family = AF_UNIX };
+
+    /* closes it itself when it refuses */
+    return MHD_add_connection(f->http, fd, (const struct sockaddr *)&nobody, sizeof(sa_family_t)) == MHD_YES ? 0 : -1;
+}
+
+void
+http_run(struct front *f)
+{
+    (void)MHD_run(f->http);
+}
+
+int
+http_timeout(struct front *f)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    if (MHD_get_timeout(f->http, &ms) != MHD_YES)
+        return -1;
+    return ms > 10000 ? 10000 : (int)ms;
+}

@@ -1,0 +1,129 @@
+/* front/main.c: cloche-front: start, give everything up, then one loop (see front.h)
+ *
+ * Started by cloche serve with the warden's edge at descriptor 3 and at 4 the socket on which connections come, each of
+ * them accepted and judged by the launcher.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "front/front.h"
+
+#define FD_WARDEN 3
+#define FD_DOOR   4
+#define AT_ONCE   64
+#define MEMORY    (1024UL * 1024 * 1024)
+
+int
+front_watch(struct front *f, int fd, struct watch *w, uint32_t events, bool add)
+{
+    struct epoll_event event = { .events = events, .data.ptr = w };
+
+    return epoll_ctl(f->epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+}
+
+static void
+hear_door(struct front *f)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        uint8_t room[FRAME_HEADER + 1];
+        struct frame message;
+        int fd = -1, r = packet_receive(f->door, room, sizeof(room), &message, &fd, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return;
+        if (r <= 0 || message.type != EDGE_CONNECTION || fd < 0) {
+            close_fd(&fd);
+            f->ended = true;
+            return;
+        }
+        if (http_connection(f, fd) < 0)
+            fprintf(stderr, "cloche-front: a connection was refused: too many\n");
+    }
+}
+
+static void
+turn(struct front *f, struct watch *w, uint32_t events)
+{
+    switch (w->what) {
+    case WATCH_WARDEN:
+        if ((events & EPOLLOUT) != 0) {
+            (void)packet_queue_flush(&f->to_warden, f->warden);
+            if (!packet_queue_waits(&f->to_warden))
+                (void)front_watch(f, f->warden, &f->watch_warden, EPOLLIN, false);
+        }
+        if ((events & ~(uint32_t)EPOLLOUT) != 0 && ask_hear(f) < 0)
+            f->ended = true;
+        break;
+    case WATCH_DOOR:
+        hear_door(f);
+        break;
+    case WATCH_HTTP:
+        break;          /* run every round anyway */
+    case WATCH_PEER:
+        if (!w->r->dead)
+            http_peer_gone(w->r);
+        break;
+    case WATCH_OP:
+        if (!w->r->dead)
+            op_hear(w->r, events);
+        break;
+    }
+}
+
+static void
+serve(struct front *f)
+{
+    struct epoll_event events[AT_ONCE];
+
+    while (!f->ended) {
+        int n = epoll_wait(f->epoll, events, AT_ONCE, http_timeout(f));
+        for (int i = 0; i < n && !f->ended; i++)
+            turn(f, events[i].data.ptr, events[i].events);
+        http_run(f);
+        http_bury(f);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct front f = { .epoll = -1, .warden = FD_WARDEN, .door = FD_DOOR,
+                              .watch_warden = { WATCH_WARDEN, NULL }, .watch_door = { WATCH_DOOR, NULL },
+                              .watch_http = { WATCH_HTTP, NULL }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
+    const struct rlimit memory = { MEMORY, MEMORY };
+    struct rlimit files;
+    struct err err = ERR_INIT;
+
+    (void)argv;
+    if (argc != 1 || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
+        fprintf(stderr, "cloche-front is started by cloche; see `cloche serve --help`\n");
+        return 1;
+    }
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    (void)setrlimit(RLIMIT_DATA, &memory);
+    /* requests are told apart over restarts too */
+    if (getrandom(&f.numbers, sizeof(f.numbers), 0) != (ssize_t)sizeof(f.numbers))
+        f.numbers = 0;
+    f.epoll = epoll_create1(EPOLL_CLOEXEC);
+    f.platform = platform_facts();
+    tzset();        /* the C library reads a file for the first date that it makes */
+    if (f.epoll < 0 || io_set_nonblock(f.warden, true) < 0 || io_set_nonblock(f.door, true) < 0 ||
+        http_open(&f, &err) < 0 || front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||
+        front_watch(&f, f.door, &f.watch_door, EPOLLIN, true) < 0 || front_confine(&err) < 0) {
+        fprintf(stderr, "cloche-front: %s [%s]\n", err.msg, err.code);
+        return 1;
+    }
+    serve(&f);
+    return 0;
+}

@@ -1,0 +1,225 @@
+/* front/op.c: an operation's socket, whose other end is a sandbox's keeper (warden/edge.h)
+ *
+ * What comes there was said by the sandbox or by whoever took its keeper over: bytes to be shown, judged by a table.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "front/front.h"
+#include "wire/table.h"
+
+#define AT_ONCE 32
+
+int
+op_take(struct request *r, int fd)
+{
+    r->op_events = EPOLLIN;
+    r->op_over = false;
+    if (io_set_nonblock(fd, true) < 0 || front_watch(r->f, fd, &r->op, EPOLLIN, true) < 0) {
+        close(fd);
+        return -1;
+    }
+    r->op_fd = fd;
+    return 0;
+}
+
+void
+op_drop(struct request *r)
+{
+    if (r->op_fd >= 0)
+        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->op_fd, NULL);
+    close_fd(&r->op_fd);
+    r->op_over = true;
+}
+
+void
+op_flow(struct request *r)
+{
+    uint32_t events = 0;
+
+    if (r->op_fd < 0)
+        return;
+    if (!r->stream || r->out.n < FRONT_STREAM_MAX)
+        events |= EPOLLIN;
+    if (r->in.n > 0 || r->in_end || r->full)
+        events |= EPOLLOUT;
+    if (events != r->op_events && front_watch(r->f, r->op_fd, &r->op, events, false) == 0)
+        r->op_events = events;
+}
+
+/* --- what it says ------------------------------------------------------------------------------------------------- */
+
+static int
+on_bytes(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+
+    if (r->op_answers->out == NULL)
+        return -1;
+    r->op_answers->out(r, f->type == EDGE_ERR, f->payload, f->length);
+    return 0;
+}
+
+static int
+on_entry(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t mode = wire_be32(&in);
+    uint64_t size = wire_be64(&in), mtime = wire_be64(&in);
+    const char *name = wire_cstr(&in, EDGE_PATH_MAX, NULL);
+
+    if (!wire_done(&in) || r->op_answers->entry == NULL)
+        return -1;
+    r->op_answers->entry(r, mode, size, mtime, name);
+    return 0;
+}
+
+static int
+on_exit_message(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t flags = wire_u8(&in);
+    uint32_t code = wire_be32(&in);
+    uint64_t ms = wire_be64(&in);
+
+    if (!wire_done(&in) || code > 255 || r->op_answers->exit == NULL)
+        return -1;
+    r->op_over = true;
+    r->op_answers->exit(r, flags, code, ms);
+    return 0;
+}
+
+static int
+on_done(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint64_t count = wire_be64(&in);
+
+    if (!wire_done(&in) || r->op_answers->done == NULL)
+        return -1;
+    r->op_over = true;
+    r->op_answers->done(r, count);
+    return 0;
+}
+
+static int
+on_failed(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct packet_err err;
+
+    if (!packet_get_err(&in, &err))
+        return -1;
+    r->op_over = true;
+    r->op_answers->failed(r, &err);
+    return 0;
+}
+
+static const struct msg_rule keeper_rules[] = {
+    /* type         once   flags states min max length   handler */
+    { EDGE_OUT,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
+    { EDGE_ERR,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
+    { EDGE_ENTRY,   false, 0,    1,     25, 4200,        on_entry },
+    { EDGE_EXIT,    false, 0,    1,     13, 13,          on_exit_message },
+    { EDGE_DONE,    false, 0,    1,     8,  8,           on_done },
+    { EDGE_FAILED,  false, 0,    1,     20, 4096,        on_failed },
+};
+
+/* It ended without a last word. */
+static void
+broke_off(struct request *r)
+{
+    struct packet_err err = { .kind = ERR_SYSTEM, .code = "sandbox.gone", .msg = "the sandbox ended under the operation",
+                              .hint = "GET /v1/sandboxes/{id} says why" };
+
+    op_drop(r);
+    r->op_answers->failed(r, &err);
+}
+
+/* stdin that was in the request */
+static void
+send_in(struct request *r)
+{
+    while (r->in.n > 0) {
+        size_t n = op_upload(r, r->in.p, r->in.n);
+        if (n == 0)
+            return;
+        buf_consume(&r->in, n);
+    }
+    if (r->in_end) {
+        r->in_end = false;
+        op_upload_end(r);
+    }
+}
+
+void
+op_hear(struct request *r, uint32_t events)
+{
+    struct msg_gate gate = { .rules = keeper_rules, .n_rules = sizeof(keeper_rules) / sizeof(keeper_rules[0]),
+                             .state = 1 };
+
+    if ((events & EPOLLOUT) != 0) {
+        bool waited = r->full;
+        r->full = false;
+        send_in(r);
+        if (waited)
+            http_wake(r);
+    }
+    for (int i = 0; i < AT_ONCE && r->op_fd >= 0 && !r->op_over && (events & ~(uint32_t)EPOLLOUT) != 0 &&
+         (!r->stream || r->out.n < FRONT_STREAM_MAX); i++) {
+        struct frame f;
+        int got = packet_receive(r->op_fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
+        if (got < 0 && errno == EAGAIN)
+            break;
+        if (got <= 0 || msg_dispatch(&gate, &f, r) != MSG_OK) {
+            broke_off(r);
+            break;
+        }
+    }
+    if (r->op_over)
+        op_drop(r);
+    op_flow(r);
+    if (r->response != NULL)
+        http_wake(r);
+}
+
+/* --- what it is told ---------------------------------------------------------------------------------------------- */
+
+size_t
+op_upload(struct request *r, const uint8_t *p, size_t n)
+{
+    size_t done = 0;
+
+    while (r->op_fd >= 0 && done < n) {
+        size_t take = n - done < EDGE_CHUNK ? n - done : EDGE_CHUNK;
+        cleanup_buf struct buf b = BUF_INIT(EDGE_CHUNK + FRAME_HEADER);
+        if (frame_append(&b, EDGE_IN, 0, 0, p + done, take) < 0 || packet_send(r->op_fd, &b, -1) < 0)
+            break;      /* full: again when there is room. Gone: it has said why, which is read */
+        done += take;
+    }
+    return done;
+}
+
+void
+op_upload_end(struct request *r)
+{
+    uint8_t room[FRAME_HEADER];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+
+    if (r->op_fd < 0) {
+        r->in_end = r->in_end || r->response == NULL;       /* when it is granted */
+        return;
+    }
+    if (frame_append(&b, EDGE_IN_END, 0, 0, NULL, 0) < 0 || (packet_send(r->op_fd, &b, -1) < 0 && errno == EAGAIN)) {
+        r->in_end = true;
+        op_flow(r);
+    }
+}

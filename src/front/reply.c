@@ -1,0 +1,279 @@
+/* front/reply.c: responses */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+
+/* --- whole ones --------------------------------------------------------------------------------------------------- */
+
+static void
+headers(struct request *r, const char *type)
+{
+    (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+    /* files of a sandbox are a stranger's: no browser may take them for a page of ours */
+    (void)MHD_add_response_header(r->response, "X-Content-Type-Options", "nosniff");
+    (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+}
+
+void
+reply_json(struct request *r, unsigned status, json_t *body)
+{
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    size_t n;
+
+    json_decref(body);
+    if (r->response != NULL) {
+        free(text);
+        return;
+    }
+    if (text == NULL) {
+        status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+        text = strdup("{\"error\":\"out of memory\",\"code\":\"memory\"}");
+    }
+    n = text != NULL ? strlen(text) : 0;
+    r->status = status;
+    r->response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+    if (r->response == NULL) {
+        free(text);
+        r->f->ended = true;     /* no memory for an answer: it comes anew */
+        return;
+    }
+    headers(r, "application/json");
+}
+
+void
+reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
+{
+    char text[2048];
+    json_t *message, *body;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    message = json_of_text((const uint8_t *)text, strlen(text));
+    if (r->api)
+        body = json_pack("{s:o}", "error", message);
+    else
+        body = json_pack("{s:o, s:s, s:o, s:s}", "error", message, "code", code, "detail",
+                         json_of_text((const uint8_t *)detail, strlen(detail)), "request_id", r->number);
+    reply_json(r, status, body);
+}
+
+static const struct { const char *code; unsigned status; } codes[] = {
+    { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
+    { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
+    { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
+    { "files.not-empty", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 }, { "files.too-large", 507 },
+    { "files.too-many-entries", 413 }, { "files.not-regular", 409 }, { "exec.cwd", 400 },
+};
+
+unsigned
+status_of(const struct packet_err *err)
+{
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(codes[i].code, err->code) == 0)
+            return codes[i].status;
+    switch (err->kind) {
+    case ERR_NOT_FOUND: return MHD_HTTP_NOT_FOUND;
+    case ERR_DENIED: return MHD_HTTP_FORBIDDEN;
+    case ERR_LIMIT: return MHD_HTTP_TOO_MANY_REQUESTS;
+    case ERR_POLICY:
+    case ERR_USAGE: return MHD_HTTP_BAD_REQUEST;
+    case ERR_UNSUPPORTED: return MHD_HTTP_NOT_IMPLEMENTED;
+    case ERR_PROTOCOL: return MHD_HTTP_BAD_GATEWAY;
+    default: return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+void
+reply_err(struct request *r, const struct packet_err *err)
+{
+    reply_error(r, status_of(err), err->code, err->hint, "%s", err->msg);
+}
+
+/* --- streamed ones ------------------------------------------------------------------------------------------------ */
+
+static ssize_t
+on_more(void *ctx, uint64_t at, char *p, size_t max)
+{
+    struct request *r = ctx;
+    size_t n = r->out.n < max ? r->out.n : max;
+
+    (void)at;
+    if (n > 0) {
+        memcpy(p, r->out.p, n);
+        buf_consume(&r->out, n);
+        op_flow(r);
+        return (ssize_t)n;
+    }
+    if (r->stream_end)
+        return r->stream_broken ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+    if (!r->suspended) {
+        r->suspended = true;
+        MHD_suspend_connection(r->c);
+    }
+    return 0;
+}
+
+void
+reply_stream(struct request *r, const char *type)
+{
+    if (r->response != NULL)
+        return;
+    r->stream = true;
+    r->status = MHD_HTTP_OK;
+    r->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, on_more, r, NULL);
+    if (r->response == NULL)
+        r->f->ended = true;
+    else
+        headers(r, type);
+}
+
+void
+stream_add(struct request *r, const void *p, size_t n)
+{
+    if (buf_append(&r->out, p, n) < 0)
+        r->stream_end = r->stream_broken = true;
+    http_wake(r);
+}
+
+void
+stream_close(struct request *r)
+{
+    r->stream_end = true;
+    http_wake(r);
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the character at p[0..n): 0 none begins here, or more are needed than there are (*cut). */
+static size_t
+character(const uint8_t *p, size_t n, bool *cut)
+{
+    size_t want = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+                  : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < want; i++) {
+        if (i == n) {
+            *cut = true;
+            return 0;
+        }
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    /* too long a form, a surrogate, above the last */
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+        (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return want;
+}
+
+/* Whole characters to @out, each byte that is part of none as U+FFFD. How many bytes at the end are the beginning of one
+ * that may still come (0 when @last). */
+static size_t
+clean(const uint8_t *p, size_t n, bool last, struct buf *out)
+{
+    for (size_t i = 0; i < n;) {
+        bool cut = false;
+        size_t want = character(p + i, n - i, &cut);
+        if (want == 0 && cut && !last)
+            return n - i;
+        buf_append(out, want > 0 ? (const char *)p + i : "\xef\xbf\xbd", want > 0 ? want : 3);
+        i += want > 0 ? want : 1;
+    }
+    return 0;
+}
+
+json_t *
+json_of_piece(struct buf *half, const uint8_t *p, size_t n, bool last)
+{
+    cleanup_buf struct buf all = BUF_INIT(FRONT_RESULT_MAX + 8), out = BUF_INIT(3 * FRONT_RESULT_MAX + 32);
+    size_t rest;
+
+    buf_append(&all, half->p, half->n);
+    buf_append(&all, p, n);
+    rest = all.n > 0 ? clean(all.p, all.n, last, &out) : 0;
+    buf_reset(half);
+    if (rest > 0)
+        buf_append(half, all.p + all.n - rest, rest);
+    return buf_ok(&out) ? json_stringn_nocheck((const char *)out.p, out.n) : NULL;
+}
+
+json_t *
+json_of_text(const uint8_t *p, size_t n)
+{
+    struct buf none = BUF_INIT(8);
+
+    return n > 0 ? json_of_piece(&none, p, n, true) : json_string("");
+}
+
+json_t *
+json_of_base64(const uint8_t *p, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    cleanup_buf struct buf out = BUF_INIT(2 * FRONT_RESULT_MAX);
+
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
+        buf_put_u8(&out, (uint8_t)digits[v >> 18]);
+        buf_put_u8(&out, (uint8_t)digits[v >> 12 & 63]);
+        buf_put_u8(&out, (uint8_t)(i + 1 < n ? digits[v >> 6 & 63] : '='));
+        buf_put_u8(&out, (uint8_t)(i + 2 < n ? digits[v & 63] : '='));
+    }
+    return buf_ok(&out) ? json_stringn((const char *)out.p, out.n) : NULL;
+}
+
+/* --- sandboxes ---------------------------------------------------------------------------------------------------- */
+
+/* "\nNAME=VALUE\n..." as an object; what comes more than once as a list under "NAMEs". */
+static json_t *
+json_of_lines(const char *lines, bool facts)
+{
+    json_t *out = json_object(), *warnings = facts ? json_array() : NULL;
+
+    for (const char *at = lines[0] == '\n' ? lines + 1 : lines, *end; *at != '\0'; at = end + 1) {
+        char name[64];
+        size_t n = strcspn(at, "=\n");
+        end = strchr(at, '\n');
+        if (end == NULL)
+            break;
+        if (at[n] != '=' || n >= sizeof(name))
+            continue;
+        memcpy(name, at, n);
+        name[n] = '\0';
+        json_t *value = json_of_text((const uint8_t *)at + n + 1, (size_t)(end - at) - n - 1);
+        if (facts && strcmp(name, "warning") == 0)
+            json_array_append_new(warnings, value);
+        else
+            json_object_set_new(out, name, value);
+    }
+    if (facts)
+        json_object_set_new(out, "warnings", warnings);
+    return out;
+}
+
+static json_t *
+json_of_ms(uint64_t ms)
+{
+    return ms > 0 ? json_integer((json_int_t)ms) : json_null();
+}
+
+json_t *
+json_of_box(const struct edge_box *box)
+{
+    json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
+
+    return json_pack("{s:s, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "id", box->id, "name",
+                     json_of_text((const uint8_t *)box->name, strlen(box->name)), "state", box_state_name(box->state),
+                     "paused", box->paused, "default", box->is_default, "labels", json_of_lines(box->labels, false),
+                     "policy", policy != NULL ? policy : json_null(), "created_ms", json_of_ms(box->created_ms),
+                     "started_ms", json_of_ms(box->started_ms), "ended_ms", json_of_ms(box->ended_ms), "last_used_ms",
+                     json_of_ms(box->used_ms), "idle_timeout", (json_int_t)box->idle_s, "max_lifetime", (json_int_t)box->life_s,
+                     "facts", json_of_lines(box->facts, true), "detail",
+                     json_of_text((const uint8_t *)box->detail, strlen(box->detail)));
+}

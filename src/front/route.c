@@ -1,0 +1,137 @@
+/* front/route.c: from a request line to a route */
+#include <string.h>
+
+#include "base/str.h"
+#include "front/front.h"
+
+static int
+hex(char c)
+{
+    uint64_t v;
+
+    return str_parse_hex((struct str){ &c, 1 }, 15, &v) ? (int)v : -1;
+}
+
+bool
+url_decode(const char *p, size_t n, bool plus, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        char c = p[i];
+        if (c == '%') {
+            int high = i + 2 < n ? hex(p[i + 1]) : -1, low = i + 2 < n ? hex(p[i + 2]) : -1;
+            if (high < 0 || low < 0 || (high == 0 && low == 0))
+                return false;
+            c = (char)(high << 4 | low);
+            i += 2;
+        } else if (c == '+' && plus) {
+            c = ' ';
+        }
+        if (used + 1 >= size)
+            return false;
+        out[used++] = c;
+    }
+    out[used] = '\0';
+    return true;
+}
+
+const char *
+query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad)
+{
+    size_t n = strlen(key);
+
+    for (const char *at = r->query, *end; *at != '\0'; at = *end == '&' ? end + 1 : end) {
+        end = strchrnul(at, '&');
+        if (strncmp(at, key, n) != 0 || (at[n] != '=' && at + n != end))
+            continue;
+        at += at[n] == '=' ? n + 1 : n;
+        if (url_decode(at, (size_t)(end - at), true, room, size))
+            return room;
+        *bad = true;
+        return NULL;
+    }
+    return NULL;
+}
+
+bool
+query_true(const struct request *r, const char *key)
+{
+    char room[8];
+    bool bad = false;
+    const char *value = query_get(r, key, room, sizeof(room), &bad);
+
+    return value != NULL && (value[0] == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
+}
+
+/* Whether the decoded path is @pattern; its variable parts into @r. */
+static bool
+matches(struct request *r, const char *pattern)
+{
+    const char *at = r->path;
+
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '{') {
+            size_t n = strcspn(at, "/");
+            if (n == 0 || n > EDGE_NAME_MAX)
+                return false;
+            memcpy(r->id, at, n);
+            r->id[n] = '\0';
+            at += n;
+            pattern++;      /* the brace */
+        } else if (*pattern == '~') {
+            r->rest = at[0] == '\0' ? "." : at;
+            return true;
+        } else if (*pattern == '/' && pattern[1] == '~' && *at == '\0') {
+            r->rest = ".";
+            return true;
+        } else if (*at++ != *pattern) {
+            return false;
+        }
+    }
+    return *at == '\0';
+}
+
+static const struct route *
+find_in(struct request *r, const struct route *routes, size_t n, bool *other_method)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!matches(r, routes[i].path))
+            continue;
+        if (strcmp(routes[i].method, r->method) == 0)
+            return &routes[i];
+        *other_method = true;
+    }
+    return NULL;
+}
+
+const struct route *
+route_find(struct request *r)
+{
+    const char *query = strchr(r->uri, '?');
+    size_t n = query != NULL ? (size_t)(query - r->uri) : strlen(r->uri);
+    const struct route *route;
+    bool other_method = false;
+
+    r->early = MHD_HTTP_BAD_REQUEST;
+    r->early_code = "http.uri";
+    r->early_why = "the request's path is malformed";
+    if (r->uri[0] != '/' || !url_decode(r->uri, n, false, r->path, sizeof(r->path)) ||
+        (query != NULL && strlen(query) >= sizeof(r->query)))
+        return NULL;
+    if (query != NULL)
+        memcpy(r->query, query + 1, strlen(query));
+    r->early = 0;
+    r->api = strncmp(r->path, "/api/", 5) == 0;
+    route = find_in(r, v1_routes, v1_n_routes, &other_method);
+    if (route == NULL)
+        route = find_in(r, files_routes, files_n_routes, &other_method);
+    if (route == NULL)
+        route = find_in(r, api_routes, api_n_routes, &other_method);
+    if (route == NULL && other_method && !r->api) {
+        r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
+        r->early_code = "http.method";
+        r->early_why = "this route has other methods";
+    }
+    return route;
+}

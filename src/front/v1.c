@@ -1,0 +1,300 @@
+/* front/v1.c: /v1: sandboxes, commands, events, the kill switch (docs/openapi.yaml) */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+
+#define DAY_S (24UL * 3600)
+
+/* --- what most answers are ---------------------------------------------------------------------------------------- */
+
+static void
+on_box(struct request *r, const struct edge_box *box)
+{
+    reply_json(r, MHD_HTTP_OK, json_of_box(box));
+}
+
+static void
+on_created(struct request *r, const struct edge_box *box)
+{
+    reply_json(r, MHD_HTTP_CREATED, json_of_box(box));
+}
+
+static const struct answers box_answers = { .box = on_box };
+static const struct answers created_answers = { .box = on_created };
+
+/* --- creating ----------------------------------------------------------------------------------------------------- */
+
+static bool
+refuse(struct request *r, const char *what)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "sandbox.request", "docs/daemon.md has the form", "%s", what);
+    return false;
+}
+
+static bool
+seconds_of(struct request *r, const char *name, uint32_t *out)
+{
+    const json_t *v = json_object_get(r->json, name);
+
+    *out = 0;
+    if (v == NULL)
+        return true;
+    if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > (json_int_t)(365 * DAY_S))
+        return refuse(r, "idle_timeout and max_lifetime are whole numbers of seconds; 0 is the daemon's own");
+    *out = (uint32_t)json_integer_value(v);
+    return true;
+}
+
+static bool
+labels_of(struct request *r, struct buf *out)
+{
+    json_t *labels = json_object_get(r->json, "labels"), *value;
+    const char *name;
+
+    if (labels == NULL)
+        return buf_nul(out) == 0;
+    if (!json_is_object(labels))
+        return refuse(r, "labels is an object of strings");
+    if (json_object_size(labels) > 0)
+        buf_put_u8(out, '\n');
+    json_object_foreach(labels, name, value) {
+        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
+            return refuse(r, "labels is an object of strings");
+        buf_printf(out, "%s=", name);
+        buf_puts(out, json_string_value(value));
+        buf_put_u8(out, '\n');
+    }
+    if (buf_nul(out) < 0 || !edge_labels_well((const char *)out->p))
+        return refuse(r, "a label's name has at most 63 letters, digits and ._/-, its value at most 255 bytes without "
+                         "control characters; all together 4096 bytes");
+    return true;
+}
+
+static bool
+members_known(struct request *r)
+{
+    static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime" };
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(r->json, name, value) {
+        size_t i;
+        for (i = 0; i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], name) != 0; i++)
+            ;
+        if (i == sizeof(known) / sizeof(known[0]))
+            return refuse(r, "known members: name, labels, policy, idle_timeout, max_lifetime");
+    }
+    return true;
+}
+
+static void
+create(struct request *r)
+{
+    cleanup_buf struct buf labels = BUF_INIT(EDGE_LABELS_MAX);
+    const json_t *policy = json_object_get(r->json, "policy"), *v = json_object_get(r->json, "name");
+    const char *name = v != NULL ? json_string_value(v) : "";
+    uint32_t idle, life;
+    char *text = NULL;
+
+    if (r->json != NULL && !json_is_object(r->json)) {
+        refuse(r, "the body is an object");
+        return;
+    }
+    if (!members_known(r) || !seconds_of(r, "idle_timeout", &idle) || !seconds_of(r, "max_lifetime", &life) ||
+        !labels_of(r, &labels))
+        return;
+    if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
+                                       edge_is_id(name)))) {
+        refuse(r, "a name begins with a letter or digit and has at most 63 of these and ._- (32 hexadecimal digits are "
+                  "an id)");
+        return;
+    }
+    if (policy != NULL && !json_is_object(policy)) {
+        refuse(r, "policy is an object, as a settings file in JSON");
+        return;
+    }
+    if (policy != NULL && json_object_size(policy) > 0)
+        text = json_dumps(policy, JSON_COMPACT);
+    ask_create(r, 0, idle, life, name, labels.p != NULL ? (const char *)labels.p : "", text != NULL ? text : "",
+               &created_answers);
+    free(text);
+}
+
+/* --- listing ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_item(struct request *r, const struct edge_box *box)
+{
+    json_array_append_new(r->list, json_of_box(box));
+}
+
+static void
+on_list_end(struct request *r, uint32_t count, bool more)
+{
+    size_t n = json_array_size(r->list);
+    const json_t *last = n > 0 ? json_object_get(json_array_get(r->list, n - 1), "id") : NULL;
+
+    (void)count;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:o}", "sandboxes", r->list, "next",
+                                         more && last != NULL ? json_string(json_string_value(last)) : json_null()));
+}
+
+static const struct answers list_answers = { .item = on_item, .end = on_list_end };
+
+static bool
+limit_of(const struct request *r, uint64_t max, uint64_t usual, uint16_t *out)
+{
+    char room[16];
+    bool bad = false;
+    const char *text = query_get(r, "limit", room, sizeof(room), &bad);
+    uint64_t v = usual;
+
+    if (bad || (text != NULL && (!str_parse_u64(str_of(text), max, &v) || v == 0)))
+        return false;
+    *out = (uint16_t)v;
+    return true;
+}
+
+static void
+list(struct request *r)
+{
+    char prefix[EDGE_NAME_MAX + 1], label[400], line[512] = "", after[EDGE_ID + 1], state[32];
+    const char *p, *l, *a, *s;
+    bool bad = false;
+    uint16_t limit;
+
+    p = query_get(r, "prefix", prefix, sizeof(prefix), &bad);
+    l = query_get(r, "label", label, sizeof(label), &bad);
+    a = query_get(r, "after", after, sizeof(after), &bad);
+    s = query_get(r, "state", state, sizeof(state), &bad);
+    if (l != NULL) {
+        size_t n = strlen(l);
+        memcpy(line + 1, l, n);
+        line[0] = line[n + 1] = '\n';
+        line[n + 2] = '\0';
+    }
+    if (bad || !edge_labels_well(line) || (a != NULL && !edge_is_id(a)) ||
+        (s != NULL && strcmp(s, "all") != 0 && strcmp(s, "live") != 0) || !limit_of(r, EDGE_LIST_MAX, 100, &limit)) {
+        refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=ID");
+        return;
+    }
+    r->list = json_array();
+    ask_list(r, s != NULL && strcmp(s, "all") == 0, limit, p != NULL ? p : "", line, a != NULL ? a : "",
+             &list_answers);
+}
+
+/* --- one ---------------------------------------------------------------------------------------------------------- */
+
+static void
+get(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_GET, r->id, &box_answers);
+}
+
+static void
+delete_it(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_DELETE, r->id, &box_answers);
+}
+
+static void
+pause_it(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_PAUSE, r->id, &box_answers);
+}
+
+static void
+resume(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_RESUME, r->id, &box_answers);
+}
+
+static void
+recover(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_RECOVER, r->id, &box_answers);
+}
+
+static void
+exec(struct request *r)
+{
+    static struct edge_op op;
+    const char *accept = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+    if (exec_request(r, &op))
+        exec_run(r, r->id, &op, accept != NULL && strstr(accept, "text/event-stream") != NULL);
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static void
+on_event(struct request *r, const struct edge_event *event)
+{
+    json_array_append_new(r->list, json_pack("{s:I, s:I, s:o, s:s, s:o}", "number", (json_int_t)event->number, "at_ms",
+                                             (json_int_t)event->at_ms, "sandbox", event->id[0] != '\0'
+                                             ? json_string(event->id) : json_null(), "type", event->type, "detail",
+                                             json_of_text((const uint8_t *)event->detail, strlen(event->detail))));
+}
+
+static void
+on_events_end(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "events", r->list));
+}
+
+static const struct answers event_answers = { .event = on_event, .end = on_events_end };
+
+static void
+events(struct request *r)
+{
+    char room[EDGE_ID + 1];
+    bool bad = false;
+    const char *id = query_get(r, "sandbox", room, sizeof(room), &bad);
+    uint16_t limit;
+
+    if (bad || (id != NULL && !edge_is_id(id)) || !limit_of(r, 1000, 100, &limit)) {
+        refuse(r, "sandbox=ID, limit=1..1000");
+        return;
+    }
+    r->list = json_array();
+    ask_events(r, limit, id != NULL ? id : "", &event_answers);
+}
+
+static void
+on_stopped(struct request *r, uint32_t count, bool more)
+{
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:I}", "stopped", (json_int_t)count));
+}
+
+static const struct answers stopped_answers = { .end = on_stopped };
+
+static void
+stop_all(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_STOP_ALL, NULL, &stopped_answers);
+}
+
+static void
+health(struct request *r)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:s, s:s}", "status", "ok", "version", CLOCHE_VERSION));
+}
+
+const struct route v1_routes[] = {
+    { "GET",    "/v1/health",               health,    false, false },
+    { "GET",    "/v1/events",               events,    false, false },
+    { "POST",   "/v1/kill",                 stop_all,  true,  false },
+    { "POST",   "/v1/sandboxes",            create,    true,  false },
+    { "GET",    "/v1/sandboxes",            list,      false, false },
+    { "GET",    "/v1/sandboxes/{}",         get,       false, false },
+    { "DELETE", "/v1/sandboxes/{}",         delete_it, false, false },
+    { "POST",   "/v1/sandboxes/{}/pause",   pause_it,  true,  false },
+    { "POST",   "/v1/sandboxes/{}/resume",  resume,    true,  false },
+    { "POST",   "/v1/sandboxes/{}/recover", recover,   true,  false },
+    { "POST",   "/v1/sandboxes/{}/exec",    exec,      true,  false },
+};
+const size_t v1_n_routes = sizeof(v1_routes) / sizeof(v1_routes[0]);

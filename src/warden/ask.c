@@ -1,0 +1,496 @@
+/* warden/ask.c: what the front asks for, and the answers
+ *
+ * Each question has a ticket that the front chose; each gets one last answer. The front is the process that reads
+ * strangers' bytes: it may ask for what a client may ask for, in the forms below, and for nothing else.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "warden/warden.h"
+
+#define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static void
+to_front(struct warden *w, struct buf *frame, size_t at, int fd)
+{
+    if (frame_end(frame, at) < 0 || w->front < 0) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    if (packet_queue_send(&w->to_front, w->front, frame, fd) < 0 && errno == ENOBUFS)
+        shutdown(w->front, SHUT_RDWR);      /* it does not read: it is ended and comes anew */
+    if (packet_queue_waits(&w->to_front))
+        (void)warden_watch(w, w->front, &w->front, true, false);
+}
+
+static size_t
+begin(struct buf *b, uint8_t type, uint32_t ticket)
+{
+    size_t at = frame_begin(b, type, 0, 0);
+
+    buf_put_be32(b, ticket);
+    return at;
+}
+
+static void
+say_box(struct warden *w, uint8_t type, uint32_t ticket, const struct edge_box *r)
+{
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = begin(&b, type, ticket);
+
+    edge_put_box(&b, r);
+    to_front(w, &b, at, -1);
+}
+
+void
+answer_box(struct warden *w, uint32_t ticket, const struct edge_box *r)
+{
+    say_box(w, EDGE_BOX, ticket, r);
+}
+
+void
+answer_no(struct warden *w, uint32_t ticket, const struct err *err)
+{
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = begin(&b, EDGE_NO, ticket);
+
+    packet_put_err(&b, err);
+    to_front(w, &b, at, -1);
+}
+
+void
+answer_no_text(struct warden *w, uint32_t ticket, const struct packet_err *said)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, said->kind, said->code, "%s", said->msg);
+    err_hint(&err, "%s", said->hint);
+    answer_no(w, ticket, &err);
+}
+
+void
+answer_end(struct warden *w, uint32_t ticket, uint32_t count, bool more)
+{
+    cleanup_buf struct buf b = BUF_INIT(64);
+    size_t at = begin(&b, EDGE_END, ticket);
+
+    buf_put_be32(&b, count);
+    buf_put_u8(&b, more);
+    to_front(w, &b, at, -1);
+}
+
+/* --- finding ------------------------------------------------------------------------------------------------------ */
+
+static int
+not_found(const char *id, struct err *err)
+{
+    err_set(err, ERR_NOT_FOUND, "sandbox.not-found", id[0] != '\0' ? "there is no sandbox \"%.64s\""
+                                                                   : "there is no default sandbox%s", id);
+    return err_hint(err, "GET /v1/sandboxes lists them");
+}
+
+/* The one that lives, by id or by name ("": the default one). NULL: none does. */
+static struct box *
+living(struct warden *w, const char *id)
+{
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (id[0] == '\0' ? b->r.is_default : strcmp(b->r.id, id) == 0 || strcmp(b->r.name, id) == 0)
+            return b;
+    return NULL;
+}
+
+static void
+not_usable(void *ctx, const struct edge_box *r)
+{
+    struct err *err = ctx;
+
+    err_set(err, ERR_DENIED, "sandbox.state", "the sandbox is %s", box_state_name(r->state));
+    err_hint(err, "GET /v1/sandboxes/%s says why", r->id);
+}
+
+/* One that can be worked with. NULL with @err. */
+static struct box *
+usable(struct warden *w, const char *id, struct err *err)
+{
+    struct box *b = living(w, id);
+
+    if (b == NULL) {
+        /* one that has stopped is there, but of no use */
+        if (state_find(w->state, id, not_usable, err, NULL) <= 0)
+            not_found(id, err);
+        return NULL;
+    }
+    if (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED) {
+        err_set(err, ERR_DENIED, "sandbox.state", "the sandbox is %s", box_state_name(b->r.state));
+        err_hint(err, "GET /v1/sandboxes/%s shows its state", b->r.id);
+        return NULL;
+    }
+    return b;
+}
+
+struct told { struct warden *w; uint32_t ticket; uint8_t type; };
+
+static void
+tell_box(void *ctx, const struct edge_box *r)
+{
+    const struct told *t = ctx;
+
+    say_box(t->w, t->type, t->ticket, r);
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static int
+new_id(char out[EDGE_ID + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t raw[EDGE_ID / 2];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return -1;
+    for (size_t i = 0; i < sizeof(raw); i++) {
+        out[2 * i] = digits[raw[i] >> 4];
+        out[2 * i + 1] = digits[raw[i] & 15];
+    }
+    out[EDGE_ID] = '\0';
+    return 0;
+}
+
+static int
+create(struct warden *w, uint32_t ticket, struct edge_box *r, struct err *err)
+{
+    char name[EDGE_ID + 16];
+
+    if (new_id(r->id) < 0)
+        return err_sys(err, errno, "serve.random", "getrandom");
+    if (r->name[0] == '\0') {
+        memcpy(name, "sandbox-", 8);
+        memcpy(name + 8, r->id, 12);
+        name[20] = '\0';
+        r->name = name;
+    }
+    if (living(w, r->name) != NULL) {
+        err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
+        return err_hint(err, "names are free again when their sandbox has stopped");
+    }
+    return box_create(w, r, ticket, err);
+}
+
+static int
+on_create(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t ticket = wire_be32(&in);
+    uint8_t flags = wire_u8(&in);
+    struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = warden_now_ms(), .facts = "", .detail = "" };
+    struct err err = ERR_INIT;
+    struct box *b;
+
+    r.idle_s = wire_be32(&in);
+    r.life_s = wire_be32(&in);
+    r.name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    r.labels = wire_cstr(&in, EDGE_LABELS_MAX, NULL);
+    r.policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    if (!wire_done(&in) || (flags & ~EDGE_DEFAULT) != 0 || !edge_labels_well(r.labels) ||
+        (r.name[0] != '\0' && (!edge_name_well(r.name) || edge_is_id(r.name))))
+        return -1;
+    r.used_ms = r.created_ms;
+    r.is_default = (flags & EDGE_DEFAULT) != 0;
+    r.idle_s = r.idle_s != 0 ? r.idle_s : w->default_idle_s;
+    r.life_s = r.life_s != 0 ? r.life_s : w->default_life_s;
+    if (r.is_default && (b = living(w, "")) != NULL) {
+        if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)
+            return box_wait(b, WAIT_MADE, ticket);
+        answer_box(w, ticket, &b->r);
+    } else if (create(w, ticket, &r, &err) < 0) {
+        answer_no(w, ticket, &err);
+    }
+    return 0;
+}
+
+/* Ticket and id, as most questions are. */
+static bool
+ticket_and_id(const struct frame *f, uint32_t *ticket, const char **id)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+
+    *ticket = wire_be32(&in);
+    *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    return wire_done(&in);
+}
+
+static int
+on_get(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct told t = { .w = w, .type = EDGE_BOX };
+    struct err err = ERR_INIT;
+    const struct box *b;
+    const char *id;
+
+    if (!ticket_and_id(f, &t.ticket, &id))
+        return -1;
+    b = living(w, id);
+    if (b != NULL)
+        answer_box(w, t.ticket, &b->r);
+    else if (state_find(w->state, id, tell_box, &t, &err) <= 0) {
+        if (err.kind == ERR_NONE)
+            not_found(id, &err);
+        answer_no(w, t.ticket, &err);
+    }
+    return 0;
+}
+
+static int
+on_list(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct told t = { .w = w, .ticket = wire_be32(&in), .type = EDGE_ITEM };
+    uint8_t all = wire_u8(&in);
+    uint16_t limit = wire_be16(&in);
+    struct state_query q = { .all = all != 0, .limit = limit };
+    struct err err = ERR_INIT;
+    bool more;
+    int n;
+
+    q.prefix = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    q.label = wire_cstr(&in, EDGE_LABELS_MAX, NULL);
+    q.after = wire_cstr(&in, EDGE_ID, NULL);
+    if (!wire_done(&in) || all > 1 || limit == 0 || limit > EDGE_LIST_MAX || !edge_labels_well(q.label))
+        return -1;
+    n = state_list(w->state, &q, tell_box, &t, &more, &err);
+    if (n < 0)
+        answer_no(w, t.ticket, &err);
+    else
+        answer_end(w, t.ticket, (uint32_t)n, more);
+    return 0;
+}
+
+static int
+on_delete(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct told t = { .w = w, .type = EDGE_BOX };
+    struct err err = ERR_INIT;
+    struct box *b;
+    const char *id;
+
+    if (!ticket_and_id(f, &t.ticket, &id))
+        return -1;
+    b = living(w, id);
+    if (b != NULL) {
+        if (box_wait(b, WAIT_GONE, t.ticket) < 0)
+            return -1;
+        box_stop(b, "deleted");
+        return 0;
+    }
+    /* one that has stopped already: its record goes */
+    if (!edge_is_id(id) || state_find(w->state, id, tell_box, &t, &err) <= 0 ||
+        state_forget(w->state, id, &err) < 0) {
+        if (err.kind == ERR_NONE)
+            not_found(id, &err);
+        answer_no(w, t.ticket, &err);
+    }
+    return 0;
+}
+
+static int
+pause_it(struct warden *w, const struct frame *f, bool paused)
+{
+    struct err err = ERR_INIT;
+    uint32_t ticket;
+    struct box *b;
+    const char *id;
+
+    if (!ticket_and_id(f, &ticket, &id))
+        return -1;
+    b = usable(w, id, &err);
+    if (b == NULL)
+        answer_no(w, ticket, &err);
+    else if (b->r.paused == paused)
+        answer_box(w, ticket, &b->r);
+    else if (box_wait(b, WAIT_PAUSED, ticket) < 0)
+        return -1;
+    else
+        box_say_short(b, paused ? EDGE_PAUSE : EDGE_RESUME);
+    return 0;
+}
+
+static int
+on_pause(void *ctx, const struct frame *f)
+{
+    return pause_it(ctx, f, true);
+}
+
+static int
+on_resume(void *ctx, const struct frame *f)
+{
+    return pause_it(ctx, f, false);
+}
+
+struct revive { struct warden *w; uint32_t ticket; struct err *err; };
+
+static void
+revive(void *ctx, const struct edge_box *r)
+{
+    const struct revive *v = ctx;
+
+    (void)box_revive(v->w, r, v->ticket, v->err);
+}
+
+static int
+on_recover(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct err err = ERR_INIT;
+    struct revive v = { .w = w, .err = &err };
+    struct box *b;
+    const char *id;
+
+    if (!ticket_and_id(f, &v.ticket, &id))
+        return -1;
+    b = living(w, id);
+    if (b != NULL && b->r.state == BOX_RECOVERING)
+        return box_wait(b, WAIT_MADE, v.ticket);
+    if (b != NULL && box_recover(b, &err) == 0)
+        return box_wait(b, WAIT_MADE, v.ticket);
+    if (b == NULL && state_find(w->state, id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
+        not_found(id, &err);
+    if (err.kind != ERR_NONE)
+        answer_no(w, v.ticket, &err);
+    return 0;
+}
+
+/* --- operations --------------------------------------------------------------------------------------------------- */
+
+/* A socket between front and keeper for this one operation. What it is was decided here and goes to the keeper from
+ * here: on the socket itself only its streams are spoken. */
+static int
+grant(struct warden *w, struct box *b, uint32_t ticket, const uint8_t *op, size_t n, struct err *err)
+{
+    cleanup_buf struct buf to_keeper = BUF_INIT(EDGE_MESSAGE_MAX + FRAME_HEADER), answer = BUF_INIT(64);
+    size_t at = frame_begin(&to_keeper, EDGE_OP, 0, 0);
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return err_sys(err, errno, "serve.op", "socketpair");
+    buf_append(&to_keeper, op, n);
+    if (frame_end(&to_keeper, at) < 0 || box_say(b, &to_keeper, pair[0]) < 0) {
+        close(pair[1]);
+        return err_set(err, ERR_SYSTEM, "sandbox.gone", "the sandbox is ending");
+    }
+    at = begin(&answer, EDGE_GRANTED, ticket);
+    to_front(w, &answer, at, pair[1]);
+    b->ops++;
+    b->r.used_ms = warden_now_ms();
+    box_store(b);
+    return 0;
+}
+
+static int
+on_op(void *ctx, const struct frame *f)
+{
+    static struct edge_op op;       /* 16 KiB, and there is one thread */
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t ticket = wire_be32(&in);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    const uint8_t *bytes = in.p;
+    size_t n = in.n;
+    struct err err = ERR_INIT;
+    struct box *b;
+
+    if (in.bad || !edge_get_op(&in, &op))
+        return -1;
+    b = usable(w, id, &err);
+    if (b != NULL && b->r.paused)
+        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE && grant(w, b, ticket, bytes, n, &err) == 0) {
+        if (op.kind == OP_EXEC)
+            warden_note(w, b, "exec", "%.200s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
+        return 0;
+    }
+    if (op.kind == OP_EXEC)
+        warden_note(w, b, "exec_denied", "%s", err.msg);
+    answer_no(w, ticket, &err);
+    return 0;
+}
+
+static int
+on_stop_all(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t ticket = wire_be32(&in);
+
+    if (!wire_done(&in))
+        return -1;
+    if (w->stop_all_ticket != 0)        /* another one asked: both mean the same */
+        answer_end(w, w->stop_all_ticket, w->stop_all_n, true);
+    w->stop_all_ticket = ticket;
+    w->stop_all_n = (uint32_t)w->n_boxes;
+    warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", w->n_boxes);
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        box_stop(b, "kill switch");
+    box_all_gone(w);
+    return 0;
+}
+
+static void
+tell_event(void *ctx, const struct edge_event *event)
+{
+    const struct told *t = ctx;
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = begin(&b, EDGE_EVENT, t->ticket);
+
+    edge_put_event(&b, event);
+    to_front(t->w, &b, at, -1);
+}
+
+static int
+on_events(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct told t = { .w = w, .ticket = wire_be32(&in) };
+    uint16_t limit = wire_be16(&in);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    struct err err = ERR_INIT;
+    int n;
+
+    if (!wire_done(&in) || limit == 0 || limit > 1000 || (id[0] != '\0' && !edge_is_id(id)))
+        return -1;
+    n = state_events(w->state, id, limit, tell_event, &t, &err);
+    if (n < 0)
+        answer_no(w, t.ticket, &err);
+    else
+        answer_end(w, t.ticket, (uint32_t)n, false);
+    return 0;
+}
+
+#define ID (9 + EDGE_NAME_MAX)
+#define CREATE (4 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX)
+
+const struct msg_rule ask_rules[] = {
+    /* type              once   flags states min  max length                                        handler */
+    { EDGE_ASK_CREATE,   false, 0,    1,     28,  CREATE,                                           on_create },
+    { EDGE_ASK_GET,      false, 0,    1,     9,   ID,                                               on_get },
+    { EDGE_ASK_LIST,     false, 0,    1,     22,  22 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_ID,   on_list },
+    { EDGE_ASK_DELETE,   false, 0,    1,     9,   ID,                                               on_delete },
+    { EDGE_ASK_PAUSE,    false, 0,    1,     9,   ID,                                               on_pause },
+    { EDGE_ASK_RESUME,   false, 0,    1,     9,   ID,                                               on_resume },
+    { EDGE_ASK_RECOVER,  false, 0,    1,     9,   ID,                                               on_recover },
+    { EDGE_ASK_OP,       false, 0,    1,     52,  EDGE_MESSAGE_MAX,                                 on_op },
+    { EDGE_ASK_STOP_ALL, false, 0,    1,     4,   4,                                                on_stop_all },
+    { EDGE_ASK_EVENTS,   false, 0,    1,     11,  11 + EDGE_ID,                                     on_events },
+};
+const size_t ask_n_rules = sizeof(ask_rules) / sizeof(ask_rules[0]);

@@ -1,0 +1,448 @@
+/* warden/boxes.c: the life of each sandbox (see warden.h)
+ *
+ *     (none) ── create ──► initializing ──► ready ◄──► degraded
+ *                               │             │            │  recover
+ *                               ▼             ▼            ▼
+ *                            (none)       stopping ──► stopped ──► recovering ──► ready
+ *
+ * Stopping ends when the keeper's edge does: with it everything that there was of the sandbox is gone.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "warden/warden.h"
+
+struct box *
+box_of_id(struct warden *w, const char *id)
+{
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (strcmp(b->r.id, id) == 0)
+            return b;
+    return NULL;
+}
+
+void
+box_text(const char **text, const char *new)
+{
+    char *copy = strdup(new);
+
+    if (copy == NULL)
+        return;
+    free((void *)(uintptr_t)*text);
+    *text = copy;
+}
+
+static const char *
+or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+void
+box_store(struct box *b)
+{
+    struct edge_box r = b->r;
+    struct err err = ERR_INIT;
+
+    r.name = or_empty(r.name);
+    r.labels = or_empty(r.labels);
+    r.policy = or_empty(r.policy);
+    r.facts = or_empty(r.facts);
+    r.detail = or_empty(r.detail);
+    if (state_put(b->w->state, &r, &err) < 0)
+        dprintf(STDERR_FILENO, "cloche-warden: %s [%s]\n", err.msg, err.code);
+}
+
+void
+box_state(struct box *b, enum box_state state, const char *detail)
+{
+    enum box_state was = b->r.state;
+
+    b->r.state = state;
+    if (state == BOX_READY && b->r.started_ms == 0)
+        b->r.started_ms = warden_now_ms();
+    if (state == BOX_STOPPED)
+        b->r.ended_ms = warden_now_ms();
+    box_text(&b->r.detail, detail);
+    box_store(b);
+    if (was != state)
+        warden_note(b->w, b, "state_change", "%s to %s%s%s", box_state_name(was), box_state_name(state),
+                    detail[0] != '\0' ? ": " : "", detail);
+}
+
+/* --- making and forgetting ---------------------------------------------------------------------------------------- */
+
+void
+box_forget_waiters(struct box *b)
+{
+    for (struct waiter *next; b->waiters != NULL; b->waiters = next) {
+        next = b->waiters->next;
+        free(b->waiters);
+    }
+}
+
+static void
+free_box(struct box *b)
+{
+    box_forget_waiters(b);
+    packet_queue_clear(&b->out);
+    close_fd(&b->fd);
+    free((void *)(uintptr_t)b->r.name);
+    free((void *)(uintptr_t)b->r.labels);
+    free((void *)(uintptr_t)b->r.policy);
+    free((void *)(uintptr_t)b->r.facts);
+    free((void *)(uintptr_t)b->r.detail);
+    free((void *)(uintptr_t)b->why);
+    free(b);
+}
+
+static void
+take_out(struct box *b)
+{
+    struct box **at = &b->w->boxes;
+
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    b->w->n_boxes--;
+    if (b->w->heard == b)
+        b->w->heard = NULL;
+    free_box(b);
+}
+
+/* In memory only. NULL: no memory. */
+static struct box *
+new_box(struct warden *w, const struct edge_box *r)
+{
+    struct box *b = calloc(1, sizeof(*b));
+
+    if (b == NULL)
+        return NULL;
+    b->w = w;
+    b->fd = -1;
+    b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    b->r = *r;
+    b->r.name = strdup(r->name);
+    b->r.labels = strdup(r->labels);
+    b->r.policy = strdup(r->policy);
+    b->r.facts = strdup(r->facts);
+    b->r.detail = strdup(r->detail);
+    if (b->r.name == NULL || b->r.labels == NULL || b->r.policy == NULL || b->r.facts == NULL || b->r.detail == NULL) {
+        free_box(b);
+        return NULL;
+    }
+    b->next = w->boxes;
+    w->boxes = b;
+    w->n_boxes++;
+    return b;
+}
+
+int
+box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err)
+{
+    struct box *b;
+
+    if (w->closing)
+        return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+    if (w->n_boxes >= w->max_boxes) {
+        err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
+        return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
+    }
+    b = new_box(w, r);
+    if (b == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    /* before anything is made: whatever happens from here on, the record says that there may be something */
+    if (box_wait(b, WAIT_MADE, ticket) < 0 || state_put(w->state, r, err) < 0 ||
+        launcher_say(w, EDGE_SPAWN, b->r.id) < 0) {
+        if (err->kind == ERR_NONE)
+            err_set(err, ERR_SYSTEM, "serve.launcher", "the launcher does not answer");
+        if (r->state == BOX_INITIALIZING)
+            (void)state_forget(w->state, r->id, NULL);
+        take_out(b);
+        return -1;
+    }
+    warden_note(w, b, "container_start", "asked for");
+    return 0;
+}
+
+int
+box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err)
+{
+    struct edge_box again = *r;
+
+    again.state = BOX_RECOVERING;
+    again.paused = false;
+    again.started_ms = again.ended_ms = 0;
+    again.used_ms = warden_now_ms();
+    again.detail = "made anew";
+    return box_create(w, &again, ticket, err);
+}
+
+void
+box_edge(struct box *b, int fd)
+{
+    b->fd = fd;
+    b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
+    b->check_ms = warden_clock_ms() + WARDEN_CHECK_MS;
+    b->asked_ms = 0;
+    if (warden_watch(b->w, fd, b, false, true) < 0)
+        box_lost(b);
+}
+
+struct box *
+box_adopt(struct warden *w, const struct edge_box *r, int fd)
+{
+    struct box *b = new_box(w, r);
+
+    if (b == NULL)
+        close(fd);
+    else
+        b->adopted = true;
+    if (b != NULL)
+        box_edge(b, fd);
+    return b;
+}
+
+/* --- who waits ---------------------------------------------------------------------------------------------------- */
+
+int
+box_wait(struct box *b, enum wait_for what, uint32_t ticket)
+{
+    struct waiter *one = malloc(sizeof(*one));
+
+    if (one == NULL)
+        return -1;
+    *one = (struct waiter){ .next = b->waiters, .ticket = ticket, .what = what };
+    b->waiters = one;
+    return 0;
+}
+
+static void
+gone_answers(struct box *b)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_SYSTEM, "sandbox.gone", "%s", b->r.detail[0] != '\0' ? b->r.detail : "the sandbox ended");
+    for (struct waiter *one; (one = b->waiters) != NULL;) {
+        b->waiters = one->next;
+        if (one->what == WAIT_GONE)
+            answer_box(b->w, one->ticket, &b->r);
+        else
+            answer_no(b->w, one->ticket, &err);
+        free(one);
+    }
+}
+
+void
+box_all_gone(struct warden *w)
+{
+    uint32_t ticket = w->stop_all_ticket;
+
+    if (w->n_boxes > 0)
+        return;
+    w->stop_all_ticket = 0;
+    if (ticket != 0)
+        answer_end(w, ticket, w->stop_all_n, false);
+    if (w->closing)
+        (void)launcher_say(w, EDGE_QUIET, NULL);
+}
+
+/* --- ending ------------------------------------------------------------------------------------------------------- */
+
+void
+box_stop(struct box *b, const char *why)
+{
+    b->again = false;
+    if (b->r.state == BOX_STOPPING)
+        return;
+    box_text(&b->why, why);
+    box_state(b, BOX_STOPPING, why);
+    b->stop_ms = warden_clock_ms();
+    box_say_short(b, EDGE_STOP);
+}
+
+int
+box_recover(struct box *b, struct err *err)
+{
+    if (b->r.state != BOX_DEGRADED) {
+        err_set(err, ERR_DENIED, "sandbox.state", "recovery is for a sandbox that is degraded or stopped; this one is %s",
+                box_state_name(b->r.state));
+        return err_hint(err, "delete it and create another one, if that is what is meant");
+    }
+    box_state(b, BOX_RECOVERING, "made anew");
+    b->again = true;
+    b->stop_ms = warden_clock_ms();
+    box_say_short(b, EDGE_STOP);
+    return 0;
+}
+
+static void
+make_again(struct box *b)
+{
+    b->again = false;
+    b->stop_ms = b->asked_ms = 0;
+    b->r.paused = false;
+    b->ops = 0;
+    b->r.started_ms = b->r.ended_ms = 0;
+    b->r.used_ms = warden_now_ms();
+    box_store(b);
+    if (launcher_say(b->w, EDGE_SPAWN, b->r.id) < 0)
+        box_lost(b);
+}
+
+void
+box_lost(struct box *b)
+{
+    struct warden *w = b->w;
+
+    if (b->fd >= 0)
+        (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, b->fd, NULL);
+    close_fd(&b->fd);
+    packet_queue_clear(&b->out);
+    if (b->again && !w->closing) {
+        make_again(b);
+        return;
+    }
+    b->r.paused = false;
+    box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
+    warden_note(w, b, "container_stop", "%s", b->r.detail);
+    gone_answers(b);
+    take_out(b);
+    box_all_gone(w);
+}
+
+void
+box_not_spawned(struct box *b, const struct packet_err *why)
+{
+    struct warden *w = b->w;
+
+    warden_note(w, b, "error", "not made: %s [%s]", why->msg, why->code);
+    for (struct waiter *one; (one = b->waiters) != NULL;) {
+        b->waiters = one->next;
+        answer_no_text(w, one->ticket, why);
+        free(one);
+    }
+    if (b->r.state == BOX_RECOVERING)
+        box_state(b, BOX_STOPPED, why->msg);
+    else
+        (void)state_forget(w->state, b->r.id, NULL);    /* it never was */
+    take_out(b);
+    box_all_gone(w);
+}
+
+static void
+lost_row(void *ctx, const struct edge_box *r)
+{
+    struct edge_box *out = ctx;
+
+    *out = *r;
+    out->name = strdup(r->name);
+    out->labels = strdup(r->labels);
+    out->policy = strdup(r->policy);
+    out->facts = strdup(r->facts);
+    out->detail = "";
+}
+
+void
+box_find_lost(struct warden *w)
+{
+    struct state_query q = { .prefix = "", .label = "", .after = "", .limit = 1 };
+    char after[EDGE_ID + 1] = "";
+
+    for (;;) {
+        struct edge_box r = { .name = NULL };
+        struct box *b = NULL;
+        bool more;
+        q.after = after;
+        if (state_list(w->state, &q, lost_row, &r, &more, NULL) <= 0)
+            return;
+        memcpy(after, r.id, sizeof(after));
+        if (box_of_id(w, r.id) == NULL && r.name != NULL && r.labels != NULL && r.policy != NULL && r.facts != NULL &&
+            (b = new_box(w, &r)) != NULL) {
+            box_state(b, BOX_STOPPED, "the daemon was killed: it was destroyed");
+            warden_note(w, b, "container_stop", "%s", b->r.detail);
+            take_out(b);
+            /* the row after which the search goes on is no longer listed, but it is there */
+        }
+        free((void *)(uintptr_t)r.name);
+        free((void *)(uintptr_t)r.labels);
+        free((void *)(uintptr_t)r.policy);
+        free((void *)(uintptr_t)r.facts);
+    }
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static void
+look_at(struct box *b, uint64_t now)
+{
+    if (b->fd < 0 || b->r.paused || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
+        return;
+    if (b->asked_ms > 0 && now - b->asked_ms >= WARDEN_LATE_MS && b->r.state == BOX_READY) {
+        warden_note(b->w, b, "health_check", "its keeper does not answer");
+        box_state(b, BOX_DEGRADED, "its keeper does not answer");
+    }
+    if (b->asked_ms == 0 && now >= b->check_ms) {
+        b->asked_ms = now;
+        b->check_ms = now + WARDEN_CHECK_MS;
+        box_say_short(b, EDGE_CHECK);
+    }
+}
+
+void
+box_time(struct warden *w)
+{
+    uint64_t now = warden_clock_ms(), date = warden_now_ms();
+
+    for (struct box *b = w->boxes, *next; b != NULL; b = next) {
+        bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;
+        next = b->next;
+        if (lives && b->r.life_s > 0 && date >= b->r.started_ms + (uint64_t)b->r.life_s * 1000)
+            box_stop(b, "its maximum lifetime was over");
+        else if (lives && b->r.idle_s > 0 && b->ops == 0 && date >= b->r.used_ms + (uint64_t)b->r.idle_s * 1000)
+            box_stop(b, "it was idle for too long");
+        if (b->stop_ms > 0 && now - b->stop_ms >= WARDEN_STOP_MS) {
+            b->stop_ms = now;
+            (void)launcher_say(w, EDGE_SHOOT, b->r.id);
+        }
+        look_at(b, now);
+    }
+}
+
+int
+box_timeout(const struct warden *w)
+{
+    /* a quarter of a second is exact enough for limits in seconds */
+    return w->boxes != NULL ? 250 : -1;
+}
+
+/* --- speaking ----------------------------------------------------------------------------------------------------- */
+
+int
+box_say(struct box *b, struct buf *frame, int fd)
+{
+    if (b->fd < 0) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (packet_queue_send(&b->out, b->fd, frame, fd) < 0)
+        return -1;      /* its end is noticed where it is read */
+    if (packet_queue_waits(&b->out))
+        (void)warden_watch(b->w, b->fd, b, true, false);
+    return 0;
+}
+
+void
+box_say_short(struct box *b, uint8_t type)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    if (frame_end(&frame, frame_begin(&frame, type, 0, 0)) == 0)
+        (void)box_say(b, &frame, -1);
+}

@@ -1,0 +1,216 @@
+/* warden/edge.c: see edge.h */
+#include "warden/edge.h"
+
+#include <string.h>
+
+static const char *const states[BOX_STATES] = {
+    [BOX_UNINITIALIZED] = "uninitialized", [BOX_INITIALIZING] = "initializing", [BOX_READY] = "ready",
+    [BOX_DEGRADED] = "degraded", [BOX_STOPPING] = "stopping", [BOX_STOPPED] = "stopped",
+    [BOX_RECOVERING] = "recovering",
+};
+
+const char *
+box_state_name(enum box_state state)
+{
+    return states[state];
+}
+
+bool
+box_state_parse(const char *name, enum box_state *out)
+{
+    for (int i = 0; i < BOX_STATES; i++) {
+        if (strcmp(states[i], name) == 0) {
+            *out = (enum box_state)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+edge_is_id(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == EDGE_ID && text[EDGE_ID] == '\0';
+}
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+bool
+edge_name_well(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= EDGE_NAME_MAX && strspn(name, LETTERS "._-") == n && strspn(name, LETTERS) > 0;
+}
+
+static bool
+value_well(const char *p, size_t n)
+{
+    if (n > 255)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
+            return false;
+    return true;
+}
+
+/* Whether the line of @n bytes at @line has a name that no line from @labels to it has. */
+static bool
+name_new(const char *labels, const char *line, size_t name)
+{
+    for (const char *at = labels + 1; at < line; at = strchr(at, '\n') + 1)
+        if (strncmp(at, line, name + 1) == 0)
+            return false;
+    return true;
+}
+
+bool
+edge_labels_well(const char *labels)
+{
+    if (labels[0] == '\0')
+        return true;
+    if (labels[0] != '\n')
+        return false;
+    for (const char *at = labels + 1, *end; *at != '\0'; at = end + 1) {
+        size_t name = strspn(at, LETTERS "._/-");
+        end = strchr(at, '\n');
+        if (end == NULL || name == 0 || name > 63 || at[name] != '=' ||
+            !value_well(at + name + 1, (size_t)(end - at) - name - 1) || !name_new(labels, at, name))
+            return false;
+    }
+    return true;
+}
+
+int
+edge_put_box(struct buf *b, const struct edge_box *box)
+{
+    wire_put_cstr(b, box->id, EDGE_ID);
+    buf_put_u8(b, (uint8_t)box->state);
+    buf_put_u8(b, (uint8_t)((box->paused ? 1 : 0) | (box->is_default ? 2 : 0)));
+    buf_put_be64(b, box->created_ms);
+    buf_put_be64(b, box->started_ms);
+    buf_put_be64(b, box->ended_ms);
+    buf_put_be64(b, box->used_ms);
+    buf_put_be32(b, box->idle_s);
+    buf_put_be32(b, box->life_s);
+    wire_put_cstr(b, box->name, EDGE_NAME_MAX);
+    wire_put_cstr(b, box->labels, EDGE_LABELS_MAX);
+    wire_put_cstr(b, box->policy, EDGE_POLICY_MAX);
+    wire_put_cstr(b, box->facts, EDGE_FACTS_MAX);
+    return wire_put_cstr(b, box->detail, EDGE_DETAIL_MAX);
+}
+
+bool
+edge_get_box(struct wire_in *in, struct edge_box *box)
+{
+    const char *id = wire_cstr(in, EDGE_ID, NULL);
+    uint8_t state = wire_u8(in), flags = wire_u8(in);
+
+    box->created_ms = wire_be64(in);
+    box->started_ms = wire_be64(in);
+    box->ended_ms = wire_be64(in);
+    box->used_ms = wire_be64(in);
+    box->idle_s = wire_be32(in);
+    box->life_s = wire_be32(in);
+    box->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
+    box->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
+    box->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
+    box->facts = wire_cstr(in, EDGE_FACTS_MAX, NULL);
+    box->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
+    if (in->bad || !edge_is_id(id) || state >= BOX_STATES || flags > 3)
+        return false;
+    memcpy(box->id, id, EDGE_ID + 1);
+    box->state = (enum box_state)state;
+    box->paused = (flags & 1) != 0;
+    box->is_default = (flags & 2) != 0;
+    return edge_labels_well(box->labels);
+}
+
+int
+edge_put_event(struct buf *b, const struct edge_event *event)
+{
+    buf_put_be64(b, event->number);
+    buf_put_be64(b, event->at_ms);
+    wire_put_cstr(b, event->id, EDGE_ID);
+    wire_put_cstr(b, event->type, PACKET_CODE_MAX);
+    return wire_put_cstr(b, event->detail, EDGE_DETAIL_MAX);
+}
+
+bool
+edge_get_event(struct wire_in *in, struct edge_event *event)
+{
+    event->number = wire_be64(in);
+    event->at_ms = wire_be64(in);
+    event->id = wire_cstr(in, EDGE_ID, NULL);
+    event->type = wire_cstr(in, PACKET_CODE_MAX, NULL);
+    event->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
+    return !in->bad;
+}
+
+const char *
+op_name(enum op_kind kind)
+{
+    static const char *const names[OP_KINDS] = {
+        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir",
+    };
+
+    return names[kind];
+}
+
+static void
+put_words(struct buf *b, const char *const *words, size_t n)
+{
+    buf_put_be32(b, (uint32_t)n);
+    for (size_t i = 0; i < n; i++)
+        wire_put_cstr(b, words[i], EDGE_OP_MAX);
+}
+
+static size_t
+get_words(struct wire_in *in, const char *words[EDGE_WORDS_MAX + 1])
+{
+    uint32_t n = wire_be32(in);
+
+    if (n > EDGE_WORDS_MAX)
+        in->bad = true;
+    for (uint32_t i = 0; !in->bad && i < n; i++)
+        words[i] = wire_cstr(in, EDGE_OP_MAX, NULL);
+    words[in->bad ? 0 : n] = NULL;
+    return in->bad ? 0 : n;
+}
+
+int
+edge_put_op(struct buf *b, const struct edge_op *op)
+{
+    buf_put_u8(b, (uint8_t)op->kind);
+    buf_put_u8(b, op->flags);
+    buf_put_be32(b, op->mode);
+    buf_put_be64(b, op->timeout_ms);
+    buf_put_be64(b, op->offset);
+    buf_put_be64(b, op->length);
+    wire_put_cstr(b, op->path, EDGE_PATH_MAX);
+    put_words(b, op->argv, op->n_argv);
+    put_words(b, op->env, op->n_env);
+    return buf_ok(b) ? 0 : -1;
+}
+
+bool
+edge_get_op(struct wire_in *in, struct edge_op *op)
+{
+    uint8_t kind = wire_u8(in);
+
+    op->flags = wire_u8(in);
+    op->mode = wire_be32(in);
+    op->timeout_ms = wire_be64(in);
+    op->offset = wire_be64(in);
+    op->length = wire_be64(in);
+    op->path = wire_cstr(in, EDGE_PATH_MAX, NULL);
+    op->n_argv = get_words(in, op->argv);
+    op->n_env = get_words(in, op->env);
+    if (!wire_done(in) || kind == 0 || kind >= OP_KINDS || op->mode > 07777)
+        return false;
+    op->kind = (enum op_kind)kind;
+    for (size_t i = 0; i < op->n_env; i++)
+        if (op->env[i][0] == '=' || strchr(op->env[i], '=') == NULL)
+            return false;
+    return op->kind == OP_EXEC ? op->n_argv > 0 && op->argv[0][0] != '\0' : op->n_argv == 0 && op->n_env == 0;
+}

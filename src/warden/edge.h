@@ -1,0 +1,173 @@
+/* warden/edge.h: what is said between the processes of `cloche serve`
+ *
+ * Four edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
+ * the end that listens:
+ *
+ *     front  ⇄ warden     what a client asks for, and the answer; each question has a ticket
+ *     warden ⇄ launcher   start a keeper; one has ended
+ *     warden ⇄ keeper     make the sandbox, an operation in it, its end
+ *     front  ⇄ keeper     one operation's streams; a socket of its own, made by the warden when it grants it
+ *
+ * Text that is kept for clients (labels, facts about a sandbox) travels as lines "\nNAME=VALUE\n...\n", so that nobody
+ * but the front has to read JSON. Decoded strings are borrowed from the message.
+ */
+#ifndef CLOCHE_WARDEN_EDGE_H
+#define CLOCHE_WARDEN_EDGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "wire/packet.h"
+
+#define EDGE_ID          32                 /* hexadecimal digits: 128 random bits */
+#define EDGE_NAME_MAX    63                 /* of a sandbox */
+#define EDGE_LABELS_MAX  4096               /* bytes of all labels of one */
+#define EDGE_POLICY_MAX  (64 * 1024)        /* JSON of the policy that was asked for */
+#define EDGE_FACTS_MAX   8192
+#define EDGE_DETAIL_MAX  1024
+#define EDGE_PATH_MAX    4096
+#define EDGE_WORDS_MAX   1024               /* arguments of a command; and variables */
+#define EDGE_OP_MAX      (128 * 1024)       /* one operation, all words together */
+#define EDGE_CHUNK       (32 * 1024)        /* bytes of a stream in one message */
+#define EDGE_MESSAGE_MAX (EDGE_OP_MAX + 4096)
+#define EDGE_ROOM        (EDGE_MESSAGE_MAX + FRAME_HEADER + 1)
+#define EDGE_LIST_MAX    200                /* sandboxes of one answer */
+#define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
+
+enum edge_message {
+    /* front to warden */
+    EDGE_ASK_CREATE = 1,    /* ticket, flags u8, idle be32, life be32 (seconds), name, labels, policy */
+    EDGE_ASK_GET,           /* ticket, id or name */
+    EDGE_ASK_LIST,          /* ticket, all u8, limit be16, name prefix, label line ("" any), after id ("" from the first) */
+    EDGE_ASK_DELETE,        /* ticket, id */
+    EDGE_ASK_PAUSE,         /* ticket, id */
+    EDGE_ASK_RESUME,
+    EDGE_ASK_RECOVER,
+    EDGE_ASK_OP,            /* ticket, id, operation */
+    EDGE_ASK_STOP_ALL,      /* ticket */
+    EDGE_ASK_EVENTS,        /* ticket, limit be16, id ("" of all) */
+
+    /* warden to front; the last but ITEM and EVENT is the answer's end */
+    EDGE_BOX = 32,          /* ticket, box */
+    EDGE_ITEM,              /* ticket, box */
+    EDGE_EVENT,             /* ticket, event */
+    EDGE_END,               /* ticket, count be32, more u8 */
+    EDGE_GRANTED,           /* ticket; with the operation's socket */
+    EDGE_NO,                /* ticket, error */
+
+    /* warden to launcher */
+    EDGE_SPAWN = 64,        /* id */
+    EDGE_SHOOT,             /* id: kill its keeper, which did not end when told to */
+    EDGE_READY,             /* the state is open, questions are answered */
+    EDGE_REFUSED,           /* error: it is not */
+    EDGE_QUIET,             /* after CLOSE: no sandbox is left */
+    /* launcher to warden */
+    EDGE_SPAWNED,           /* id; with the keeper's edge */
+    EDGE_NOT_SPAWNED,       /* id, error */
+    EDGE_ADOPT,             /* id; with a new edge to a keeper that served the warden before */
+    EDGE_ADOPTED_ALL,       /* once, after the last of them */
+    EDGE_FRONT,             /* with the edge to a new front */
+    EDGE_CLOSE,             /* end all sandboxes */
+    /* launcher to front */
+    EDGE_CONNECTION,        /* with a client's connection, whose right to be here is settled */
+
+    /* warden to keeper */
+    EDGE_MAKE = 96,         /* id, policy */
+    EDGE_OP,                /* operation; with the operation's socket */
+    EDGE_PAUSE,
+    EDGE_RESUME,
+    EDGE_CHECK,             /* is the guest there? */
+    EDGE_STOP,
+    /* keeper to warden */
+    EDGE_MADE,              /* facts */
+    EDGE_NOT_MADE,          /* error */
+    EDGE_STILL,             /* what an adopted one is: made u8, paused u8, facts */
+    EDGE_PAUSED,            /* paused u8 */
+    EDGE_NOT_PAUSED,        /* error */
+    EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
+    EDGE_OP_ENDED,          /* detail */
+    EDGE_GONE,              /* reason: why there is no sandbox any more */
+
+    /* front to keeper, on an operation's socket; its end cancels */
+    EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */
+    EDGE_IN_END,
+    /* keeper to front */
+    EDGE_OUT,               /* bytes: stdout, or of a file that is read */
+    EDGE_ERR,               /* bytes */
+    EDGE_ROOM_FOR,          /* bytes be32: as many more of IN are taken */
+    EDGE_ENTRY,             /* a file: mode be32, size be64, mtime in ns be64, name */
+    EDGE_EXIT,              /* flags u8, code be32 (signal with EDGE_SIGNALED), milliseconds be64 */
+    EDGE_DONE,              /* count be64 */
+    EDGE_FAILED,            /* error */
+};
+
+#define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox, of which one lives; it is given if it does */
+
+#define EDGE_SIGNALED   0x01    /* EXIT */
+#define EDGE_TIMED_OUT  0x02
+#define EDGE_OOM        0x04
+#define EDGE_OUT_CUT    0x08
+#define EDGE_ERR_CUT    0x10
+
+/* The seven states; `paused` is beside them. */
+enum box_state {
+    BOX_UNINITIALIZED, BOX_INITIALIZING, BOX_READY, BOX_DEGRADED, BOX_STOPPING, BOX_STOPPED, BOX_RECOVERING, BOX_STATES
+};
+const char *box_state_name(enum box_state state);
+bool box_state_parse(const char *name, enum box_state *out);
+
+/* One sandbox, as it is told. */
+struct edge_box {
+    char id[EDGE_ID + 1];
+    enum box_state state;
+    bool paused, is_default;
+    uint64_t created_ms, started_ms, ended_ms, used_ms;     /* since 1970; 0 not yet */
+    uint32_t idle_s, life_s;                                /* 0: no such limit */
+    const char *name, *labels, *policy, *facts, *detail;    /* never NULL */
+};
+
+int edge_put_box(struct buf *b, const struct edge_box *box);
+bool edge_get_box(struct wire_in *in, struct edge_box *box);
+/* 32 lower case hexadecimal digits and nothing else */
+bool edge_is_id(const char *text);
+/* "\nNAME=VALUE\n..." with names of letters, digits, "._/-", at most 63, each once; values without control bytes, at
+ * most 255. "" is none. */
+bool edge_labels_well(const char *labels);
+/* a letter or digit, then letters, digits, "._-", at most EDGE_NAME_MAX */
+bool edge_name_well(const char *name);
+
+struct edge_event {
+    uint64_t number, at_ms;
+    const char *id, *type, *detail;
+};
+
+int edge_put_event(struct buf *b, const struct edge_event *event);
+bool edge_get_event(struct wire_in *in, struct edge_event *event);
+
+enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_KINDS };
+
+#define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */
+#define OP_RECURSIVE  0x02      /* REMOVE */
+#define OP_PARENTS    0x04      /* WRITE, MKDIR: missing folders are made */
+#define OP_EXCLUSIVE  0x08      /* WRITE: it must not exist */
+
+struct edge_op {
+    enum op_kind kind;
+    uint8_t flags;
+    uint32_t mode;              /* WRITE, MKDIR; 0: the usual */
+    uint64_t timeout_ms;        /* EXEC; 0: the policy's */
+    uint64_t offset, length;    /* READ; length 0: to the end */
+    const char *path;           /* EXEC: the working directory, "" the sandbox's own */
+    size_t n_argv, n_env;
+    const char *argv[EDGE_WORDS_MAX + 1];       /* EXEC; NULL at the end */
+    const char *env[EDGE_WORDS_MAX + 1];        /* NAME=VALUE */
+};
+
+const char *op_name(enum op_kind kind);
+int edge_put_op(struct buf *b, const struct edge_op *op);
+/* Every value in its range; EXEC has at least one word, which is not empty, and well-formed variables. */
+bool edge_get_op(struct wire_in *in, struct edge_op *op);
+
+#endif

@@ -1,0 +1,369 @@
+/* warden/keep.c: what keepers and the launcher say
+ *
+ * A keeper parses what the sandbox's guest says; its word is about its own sandbox and no other. The launcher is the
+ * process that started this one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "warden/warden.h"
+
+/* --- keepers ------------------------------------------------------------------------------------------------------ */
+
+static bool
+facts_well(const char *facts)
+{
+    return facts[0] == '\0' || (facts[0] == '\n' && facts[strlen(facts) - 1] == '\n');
+}
+
+static void
+made_answers(struct box *b)
+{
+    for (struct waiter **at = &b->waiters, *one; (one = *at) != NULL;) {
+        if (one->what != WAIT_MADE) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        answer_box(b->w, one->ticket, &b->r);
+        free(one);
+    }
+}
+
+static int
+on_made(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
+
+    if (!wire_done(&in) || !facts_well(facts))
+        return -1;
+    if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
+        return 0;       /* it was told to stop meanwhile */
+    box_text(&b->r.facts, facts);
+    b->r.used_ms = warden_now_ms();
+    box_state(b, BOX_READY, "");
+    made_answers(b);
+    return 0;
+}
+
+static int
+on_not_made(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct packet_err why;
+
+    if (!packet_get_err(&in, &why))
+        return -1;
+    box_not_spawned(w->heard, &why);
+    return 0;
+}
+
+static void
+say_make(struct box *b)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
+    size_t at = frame_begin(&frame, EDGE_MAKE, 0, 0);
+
+    wire_put_cstr(&frame, b->r.id, EDGE_ID);
+    wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
+    if (frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+}
+
+/* An adopted one says how far it was. */
+static int
+on_still(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t made = wire_u8(&in), paused = wire_u8(&in);
+    const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
+
+    if (!wire_done(&in) || made > 1 || paused > 1 || !facts_well(facts))
+        return -1;
+    b->r.paused = paused != 0;
+    if (b->r.state == BOX_STOPPING || w->closing) {
+        b->stop_ms = warden_clock_ms();
+        box_say_short(b, EDGE_STOP);
+    } else if (made != 0) {
+        box_text(&b->r.facts, facts);
+        if (b->r.state != BOX_READY)
+            box_state(b, BOX_READY, "");
+        warden_note(w, b, "state_change", "adopted by a new warden");
+    } else {
+        say_make(b);
+    }
+    return 0;
+}
+
+static void
+paused_answers(struct box *b, const struct packet_err *no)
+{
+    for (struct waiter **at = &b->waiters, *one; (one = *at) != NULL;) {
+        if (one->what != WAIT_PAUSED) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        if (no != NULL)
+            answer_no_text(b->w, one->ticket, no);
+        else
+            answer_box(b->w, one->ticket, &b->r);
+        free(one);
+    }
+}
+
+static int
+on_paused(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t paused = wire_u8(&in);
+
+    if (!wire_done(&in) || paused > 1)
+        return -1;
+    b->r.paused = paused != 0;
+    b->asked_ms = 0;
+    b->r.used_ms = warden_now_ms();
+    box_store(b);
+    warden_note(w, b, "state_change", paused != 0 ? "paused" : "resumed");
+    paused_answers(b, NULL);
+    return 0;
+}
+
+static int
+on_not_paused(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct packet_err why;
+
+    if (!packet_get_err(&in, &why))
+        return -1;
+    paused_answers(w->heard, &why);
+    return 0;
+}
+
+static int
+on_healthy(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t healthy = wire_u8(&in);
+
+    if (!wire_done(&in) || healthy > 1)
+        return -1;
+    b->asked_ms = 0;
+    if (healthy == 0 && b->r.state == BOX_READY && !b->r.paused) {
+        warden_note(w, b, "health_check", "the guest does not answer");
+        box_state(b, BOX_DEGRADED, "the guest does not answer");
+    } else if (healthy != 0 && b->r.state == BOX_DEGRADED) {
+        warden_note(w, b, "health_check", "the guest answers again");
+        box_state(b, BOX_READY, "");
+    }
+    return 0;
+}
+
+static int
+on_op_ended(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+
+    (void)f;
+    if (b->ops > 0)
+        b->ops--;
+    b->r.used_ms = warden_now_ms();
+    box_store(b);
+    return 0;
+}
+
+static int
+on_gone(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *why = wire_cstr(&in, EDGE_DETAIL_MAX, NULL);
+    struct box *b = w->heard;
+
+    if (!wire_done(&in))
+        return -1;
+    if (b->why == NULL)
+        box_text(&b->why, why);
+    if (b->r.state != BOX_STOPPING && b->r.state != BOX_RECOVERING) {
+        box_state(b, BOX_STOPPING, why);
+        b->stop_ms = warden_clock_ms();
+    }
+    return 0;
+}
+
+#define ERROR_MAX (17 + PACKET_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX + 3)
+
+const struct msg_rule keep_rules[] = {
+    /* type            once   flags states min  max length           handler */
+    { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
+    { EDGE_NOT_MADE,   true,  0,    1,     20,  ERROR_MAX,           on_not_made },
+    { EDGE_STILL,      true,  0,    1,     7,   7 + EDGE_FACTS_MAX,  on_still },
+    { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
+    { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
+    { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },
+    { EDGE_OP_ENDED,   false, 0,    1,     0,   0,                   on_op_ended },
+    { EDGE_GONE,       true,  0,    1,     5,   5 + EDGE_DETAIL_MAX, on_gone },
+};
+const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);
+
+/* --- the launcher ------------------------------------------------------------------------------------------------- */
+
+int
+launcher_say(struct warden *w, uint8_t type, const char *id)
+{
+    uint8_t room[128];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    if (id != NULL)
+        wire_put_cstr(&frame, id, EDGE_ID);
+    if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher, &frame, -1) < 0)
+        return -1;
+    if (packet_queue_waits(&w->to_launcher))
+        (void)warden_watch(w, w->launcher, &w->launcher, true, false);
+    return 0;
+}
+
+static const char *
+id_of(const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+
+    return wire_done(&in) && edge_is_id(id) ? id : NULL;
+}
+
+static int
+on_spawned(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    const char *id = id_of(f);
+    struct box *b = id != NULL ? box_of_id(w, id) : NULL;
+
+    if (id == NULL || w->passed < 0)
+        return -1;
+    if (b == NULL || b->fd >= 0)
+        return 0;       /* its socket is closed, and it goes */
+    box_edge(b, take_fd(&w->passed));
+    if (b->r.state == BOX_STOPPING)
+        box_say_short(b, EDGE_STOP);
+    else
+        say_make(b);
+    return 0;
+}
+
+static int
+on_not_spawned(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    struct packet_err why;
+    struct box *b;
+
+    if (!packet_get_err(&in, &why) || !edge_is_id(id))
+        return -1;
+    b = box_of_id(w, id);
+    if (b != NULL && b->fd < 0)
+        box_not_spawned(b, &why);
+    return 0;
+}
+
+struct adopt { struct warden *w; int fd; };
+
+static void
+adopt(void *ctx, const struct edge_box *r)
+{
+    struct adopt *a = ctx;
+
+    if (r->state != BOX_STOPPED)
+        (void)box_adopt(a->w, r, take_fd(&a->fd));
+}
+
+/* One without a record is not kept: its socket closes, and it ends. */
+static int
+on_adopt(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    const char *id = id_of(f);
+    struct adopt a = { .w = w, .fd = -1 };
+
+    if (id == NULL || w->passed < 0)
+        return -1;
+    a.fd = take_fd(&w->passed);
+    if (box_of_id(w, id) == NULL)
+        (void)state_find(w->state, id, adopt, &a, NULL);
+    if (a.fd >= 0) {
+        close_fd(&a.fd);
+        return launcher_say(w, EDGE_SHOOT, id);
+    }
+    return 0;
+}
+
+static int
+on_adopted_all(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+
+    (void)f;
+    box_find_lost(w);
+    return launcher_say(w, EDGE_READY, NULL);
+}
+
+static int
+on_front(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+
+    (void)f;
+    if (w->passed < 0)
+        return -1;
+    close_fd(&w->front);
+    packet_queue_clear(&w->to_front);
+    w->stop_all_ticket = 0;
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        box_forget_waiters(b);      /* their tickets were the former front's */
+    w->front = take_fd(&w->passed);
+    w->front_gate = (struct msg_gate){ .rules = ask_rules, .n_rules = ask_n_rules, .state = 1 };
+    return warden_watch(w, w->front, &w->front, false, true);
+}
+
+static int
+on_close(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+
+    (void)f;
+    w->closing = true;
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        box_stop(b, "cloche serve ended");
+    box_all_gone(w);
+    return 0;
+}
+
+const struct msg_rule launch_rules[] = {
+    /* type              once   flags states min  max length               handler */
+    { EDGE_SPAWNED,      false, 0,    1,     37,  37,                      on_spawned },
+    { EDGE_NOT_SPAWNED,  false, 0,    1,     57,  37 + ERROR_MAX,          on_not_spawned },
+    { EDGE_ADOPT,        false, 0,    1,     37,  37,                      on_adopt },
+    { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
+    { EDGE_FRONT,        false, 0,    1,     0,   0,                       on_front },
+    { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
+};
+const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

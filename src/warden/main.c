@@ -1,0 +1,201 @@
+/* warden/main.c: cloche-warden: start, give everything up, then one loop (see warden.h)
+ *
+ * Started by cloche serve with the launcher's edge at descriptor 3. It ends with the launcher, and leaves its record
+ * as it is: the next warden finds what there was.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "warden/warden.h"
+
+#define FD_LAUNCHER 3
+#define AT_ONCE     64      /* events of one round; messages of one peer in one */
+#define PRUNE_EVERY 1000    /* events */
+
+uint64_t
+warden_clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t
+warden_now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void
+warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
+{
+    char detail[EDGE_DETAIL_MAX];
+    struct edge_event event = { .at_ms = warden_now_ms(), .id = box != NULL ? box->r.id : "", .type = type,
+                                .detail = detail };
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(detail, sizeof(detail), fmt, ap);
+    va_end(ap);
+    (void)state_note(w->state, &event, NULL);
+    if (++w->noted >= PRUNE_EVERY) {
+        w->noted = 0;
+        (void)state_prune(w->state, NULL);
+    }
+}
+
+int
+warden_watch(struct warden *w, int fd, void *who, bool writing, bool add)
+{
+    struct epoll_event event = { .events = writing ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = who };
+
+    return epoll_ctl(w->epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+}
+
+/* What one peer said, a few messages of it. 1; 0 at its end, -1 when it broke the dialogue. */
+static int
+hear(struct warden *w, int fd, struct msg_gate *gate, struct box *box)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct frame f;
+        enum msg_verdict verdict;
+        int r = packet_receive(fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return 1;
+        if (r <= 0)
+            return r;
+        w->heard = box;
+        verdict = msg_dispatch(gate, &f, w);
+        close_fd(&w->passed);
+        if (box != NULL && w->heard == NULL)
+            return 1;       /* it is no more */
+        if (verdict != MSG_OK) {
+            fprintf(stderr, "cloche-warden: message %u: %s\n", f.type, msg_verdict_text(verdict));
+            return -1;
+        }
+    }
+    return 1;
+}
+
+static int
+peer(struct warden *w, int fd, void *who, struct packet_queue *out, struct msg_gate *gate, struct box *box,
+     uint32_t events)
+{
+    if ((events & EPOLLOUT) != 0) {
+        if (packet_queue_flush(out, fd) < 0)
+            return -1;
+        if (!packet_queue_waits(out))
+            (void)warden_watch(w, fd, who, false, false);
+    }
+    return (events & ~(uint32_t)EPOLLOUT) != 0 ? hear(w, fd, gate, box) : 1;
+}
+
+static void
+lose_front(struct warden *w)
+{
+    (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->front, NULL);
+    close_fd(&w->front);
+    packet_queue_clear(&w->to_front);
+}
+
+/* One event of one peer. False when the launcher is gone. */
+static bool
+turn(struct warden *w, const struct epoll_event *event)
+{
+    if (event->data.ptr == &w->launcher)
+        return peer(w, w->launcher, &w->launcher, &w->to_launcher, &w->launcher_gate, NULL, event->events) > 0;
+    if (event->data.ptr == &w->front) {
+        if (w->front >= 0 &&
+            peer(w, w->front, &w->front, &w->to_front, &w->front_gate, NULL, event->events) <= 0)
+            lose_front(w);
+        return true;
+    }
+    /* one that an earlier event of this round ended is no longer in the list */
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (b != event->data.ptr)
+            continue;
+        w->heard = b;
+        if (b->fd >= 0 && peer(w, b->fd, b, &b->out, &b->gate, b, event->events) <= 0 && w->heard == b)
+            box_lost(b);
+        w->heard = NULL;
+        break;
+    }
+    return true;
+}
+
+static void
+serve(struct warden *w)
+{
+    struct epoll_event events[AT_ONCE];
+
+    for (;;) {
+        int n = epoll_wait(w->epoll, events, AT_ONCE, box_timeout(w));
+        for (int i = 0; i < n; i++)
+            if (!turn(w, &events[i]))
+                return;
+        box_time(w);
+    }
+}
+
+static bool
+number(const char *text, uint64_t max, uint64_t *out)
+{
+    return str_parse_u64(str_of(text), max, out);
+}
+
+static int
+refuse(struct warden *w, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_REFUSED, 0, 0);
+
+    packet_put_err(&frame, err);
+    if (frame_end(&frame, at) == 0)
+        (void)packet_send(w->launcher, &frame, -1);
+    return 1;
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .front = -1, .passed = -1,
+                               .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+                               .to_front = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
+    struct err err = ERR_INIT;
+    uint64_t max, idle, life;
+
+    if (argc != 5 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
+        !number(argv[3], UINT32_MAX, &idle) || !number(argv[4], UINT32_MAX, &life)) {
+        fprintf(stderr, "cloche-warden is started by cloche; see `cloche serve --help`\n");
+        return 1;
+    }
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    w.max_boxes = (size_t)max;
+    w.default_idle_s = (uint32_t)idle;
+    w.default_life_s = (uint32_t)life;
+    w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
+    w.epoll = epoll_create1(EPOLL_CLOEXEC);
+    w.state = state_open(argv[1], &err);
+    if (w.state == NULL || io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0)
+        return refuse(&w, &err);
+    if (warden_watch(&w, w.launcher, &w.launcher, false, true) < 0)
+        return 1;
+    serve(&w);
+    return 0;
+}

@@ -1,0 +1,308 @@
+/* warden/state.c: see state.h */
+#include "warden/state.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define VERSION 1
+
+enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES, Q_PRUNE_EVENTS, Q_N };
+
+#define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail"
+
+static const char *const texts[Q_N] = {
+    [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+    [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
+    [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
+    [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
+    [Q_DEFAULT] = "SELECT " COLUMNS " FROM sandbox WHERE (flags & 2) <> 0 AND ?1 = '' ORDER BY created DESC LIMIT 1",
+    [Q_LIST] = "SELECT " COLUMNS " FROM sandbox WHERE substr(name, 1, length(?1)) = ?1 AND instr(labels, ?2) > 0 AND "
+               "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (SELECT created, id FROM sandbox "
+               "WHERE id = ?4)) ORDER BY created, id LIMIT ?5",
+    [Q_NOTE] = "INSERT INTO event (at, id, type, detail) VALUES (?1, ?2, ?3, ?4)",
+    [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE ?1 = '' OR id = ?1 "
+                 "ORDER BY number DESC LIMIT ?2) ORDER BY number",
+    [Q_PRUNE_BOXES] = "DELETE FROM sandbox WHERE state = 'stopped' AND id NOT IN (SELECT id FROM sandbox "
+                      "WHERE state = 'stopped' ORDER BY ended DESC LIMIT ?1)",
+    [Q_PRUNE_EVENTS] = "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1",
+};
+
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS sandbox (id TEXT PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, flags INTEGER "
+    "NOT NULL, created INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, used INTEGER NOT NULL, idle "
+    "INTEGER NOT NULL, life INTEGER NOT NULL, labels TEXT NOT NULL, policy TEXT NOT NULL, facts TEXT NOT NULL, detail "
+    "TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS by_name ON sandbox (name) WHERE state <> 'stopped';"
+    "CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, id TEXT NOT "
+    "NULL, type TEXT NOT NULL, detail TEXT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS of_sandbox ON event (id);"
+    "PRAGMA user_version = 1;";
+
+struct state {
+    sqlite3 *db;
+    sqlite3_stmt *q[Q_N];
+};
+
+static int
+broken(const struct state *s, struct err *err)
+{
+    int code = sqlite3_errcode(s->db);
+
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED) {
+        err_set(err, ERR_DENIED, "serve.state.busy", "another cloche serve has this state folder");
+        return err_hint(err, "end it, or give this one another folder with --state-dir");
+    }
+    if (code == SQLITE_FULL)
+        return err_set(err, ERR_LIMIT, "serve.state.full", "the disk of the state folder is full");
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+        return err_set(err, ERR_SYSTEM, "serve.state.damaged", "state.db is damaged: %s", sqlite3_errmsg(s->db));
+    return err_set(err, ERR_SYSTEM, "serve.state", "state.db: %s", sqlite3_errmsg(s->db));
+}
+
+static int
+version_of(void *ctx, int n, char **values, char **names)
+{
+    (void)names;
+    if (n == 1 && values[0] != NULL)
+        snprintf(ctx, 16, "%s", values[0]);
+    return 0;
+}
+
+static int
+prepare(struct state *s, struct err *err)
+{
+    /* no second process, so no shared memory file; nothing temporary on disk: this process opens no file later */
+    static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = "
+                                   "NORMAL; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA "
+                                   "journal_size_limit = 4194304; BEGIN IMMEDIATE; COMMIT;";
+    char version[16] = "0";
+    unsigned char seed;
+
+    /* which opens a file the first time */
+    sqlite3_randomness(sizeof(seed), &seed);
+    if (sqlite3_exec(s->db, settings, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(s->db, "PRAGMA user_version", version_of, version, NULL) != SQLITE_OK)
+        return broken(s, err);
+    if (strcmp(version, "0") != 0 && strcmp(version, "1") != 0)
+        return err_set(err, ERR_UNSUPPORTED, "serve.state.version", "state.db is of version %s, this cloche knows %d",
+                       version, VERSION);
+    /* the first checkpoint of a new log opens its folder, to make its name last */
+    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
+        return broken(s, err);
+    for (size_t i = 0; i < Q_N; i++)
+        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)
+            return broken(s, err);
+    return 0;
+}
+
+struct state *
+state_open(const char *dir, struct err *err)
+{
+    struct state *s = calloc(1, sizeof(*s));
+    char path[PATH_MAX];
+    int r;
+
+    if (s == NULL) {
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    snprintf(path, sizeof(path), "%s/state.db", dir);
+    r = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW |
+                        SQLITE_OPEN_NOMUTEX, NULL);
+    if (r == SQLITE_OK)
+        r = prepare(s, err);
+    else
+        r = err_set(err, ERR_SYSTEM, "serve.state", "%s: %s", path, sqlite3_errstr(r));
+    if (r == 0)
+        return s;
+    sqlite3_close_v2(s->db);
+    free(s);
+    return NULL;
+}
+
+static void
+bind_text(sqlite3_stmt *q, int at, const char *text)
+{
+    sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
+}
+
+static void
+bind_u64(sqlite3_stmt *q, int at, uint64_t v)
+{
+    sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
+}
+
+/* Run a statement that gives no rows. */
+static int
+change(struct state *s, enum query which, struct err *err)
+{
+    sqlite3_stmt *q = s->q[which];
+    int r = sqlite3_step(q) == SQLITE_DONE ? 0 : broken(s, err);
+
+    sqlite3_reset(q);
+    sqlite3_clear_bindings(q);
+    return r;
+}
+
+int
+state_put(struct state *s, const struct edge_box *box, struct err *err)
+{
+    sqlite3_stmt *q = s->q[Q_PUT];
+
+    bind_text(q, 1, box->id);
+    bind_text(q, 2, box->name);
+    bind_text(q, 3, box_state_name(box->state));
+    bind_u64(q, 4, (box->paused ? 1U : 0U) | (box->is_default ? 2U : 0U));
+    bind_u64(q, 5, box->created_ms);
+    bind_u64(q, 6, box->started_ms);
+    bind_u64(q, 7, box->ended_ms);
+    bind_u64(q, 8, box->used_ms);
+    bind_u64(q, 9, box->idle_s);
+    bind_u64(q, 10, box->life_s);
+    bind_text(q, 11, box->labels);
+    bind_text(q, 12, box->policy);
+    bind_text(q, 13, box->facts);
+    bind_text(q, 14, box->detail);
+    return change(s, Q_PUT, err);
+}
+
+int
+state_forget(struct state *s, const char *id, struct err *err)
+{
+    bind_text(s->q[Q_FORGET], 1, id);
+    return change(s, Q_FORGET, err);
+}
+
+static const char *
+text_of(sqlite3_stmt *q, int column)
+{
+    const unsigned char *text = sqlite3_column_text(q, column);
+
+    return text != NULL ? (const char *)text : "";
+}
+
+static uint64_t
+number_of(sqlite3_stmt *q, int column)
+{
+    sqlite3_int64 v = sqlite3_column_int64(q, column);
+
+    return v > 0 ? (uint64_t)v : 0;
+}
+
+/* The file is our own, but what does not fit is not passed on. */
+static bool
+box_of(sqlite3_stmt *q, struct edge_box *box)
+{
+    const char *id = text_of(q, 0);
+    uint64_t flags = number_of(q, 3);
+
+    if (!edge_is_id(id) || !box_state_parse(text_of(q, 2), &box->state))
+        return false;
+    memcpy(box->id, id, EDGE_ID + 1);
+    box->name = text_of(q, 1);
+    box->paused = (flags & 1) != 0;
+    box->is_default = (flags & 2) != 0;
+    box->created_ms = number_of(q, 4);
+    box->started_ms = number_of(q, 5);
+    box->ended_ms = number_of(q, 6);
+    box->used_ms = number_of(q, 7);
+    box->idle_s = (uint32_t)number_of(q, 8);
+    box->life_s = (uint32_t)number_of(q, 9);
+    box->labels = text_of(q, 10);
+    box->policy = text_of(q, 11);
+    box->facts = text_of(q, 12);
+    box->detail = text_of(q, 13);
+    return edge_labels_well(box->labels);
+}
+
+/* Every row, at most @most of them. How many there were (@most + 1: more), or -1. */
+static int
+rows(struct state *s, enum query which, int most, state_box_fn *fn, void *ctx, struct err *err)
+{
+    sqlite3_stmt *q = s->q[which];
+    int n = 0, r;
+
+    while ((r = sqlite3_step(q)) == SQLITE_ROW) {
+        struct edge_box box;
+        if (box_of(q, &box) && n++ < most)
+            fn(ctx, &box);
+    }
+    if (r != SQLITE_DONE)
+        n = broken(s, err);
+    sqlite3_reset(q);
+    sqlite3_clear_bindings(q);
+    return n;
+}
+
+int
+state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err)
+{
+    enum query which = edge_is_id(id_or_name) ? Q_BY_ID : id_or_name[0] == '\0' ? Q_DEFAULT : Q_BY_NAME;
+
+    bind_text(s->q[which], 1, id_or_name);
+    return rows(s, which, 1, fn, ctx, err);
+}
+
+int
+state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void *ctx, bool *more, struct err *err)
+{
+    sqlite3_stmt *list = s->q[Q_LIST];
+    int n, most = q->limit < EDGE_LIST_MAX ? (int)q->limit : EDGE_LIST_MAX;
+
+    bind_text(list, 1, q->prefix);
+    /* instr() finds the empty text at 1 */
+    bind_text(list, 2, q->label);
+    sqlite3_bind_int(list, 3, q->all);
+    bind_text(list, 4, q->after);
+    sqlite3_bind_int(list, 5, most + 1);
+    n = rows(s, Q_LIST, most, fn, ctx, err);
+    *more = n > most;
+    return n > most ? most : n;
+}
+
+int
+state_note(struct state *s, const struct edge_event *event, struct err *err)
+{
+    sqlite3_stmt *q = s->q[Q_NOTE];
+
+    bind_u64(q, 1, event->at_ms);
+    bind_text(q, 2, event->id);
+    bind_text(q, 3, event->type);
+    bind_text(q, 4, event->detail);
+    return change(s, Q_NOTE, err);
+}
+
+int
+state_events(struct state *s, const char *id, unsigned limit, state_event_fn *fn, void *ctx, struct err *err)
+{
+    sqlite3_stmt *q = s->q[Q_EVENTS];
+    int n = 0, r;
+
+    bind_text(q, 1, id);
+    sqlite3_bind_int(q, 2, (int)limit);
+    while ((r = sqlite3_step(q)) == SQLITE_ROW) {
+        struct edge_event event = { .number = number_of(q, 0), .at_ms = number_of(q, 1), .id = text_of(q, 2),
+                                    .type = text_of(q, 3), .detail = text_of(q, 4) };
+        fn(ctx, &event);
+        n++;
+    }
+    if (r != SQLITE_DONE)
+        n = broken(s, err);
+    sqlite3_reset(q);
+    sqlite3_clear_bindings(q);
+    return n;
+}
+
+int
+state_prune(struct state *s, struct err *err)
+{
+    sqlite3_bind_int(s->q[Q_PRUNE_BOXES], 1, STATE_STOPPED_MAX);
+    sqlite3_bind_int(s->q[Q_PRUNE_EVENTS], 1, STATE_EVENTS_MAX);
+    return change(s, Q_PRUNE_BOXES, err) < 0 || change(s, Q_PRUNE_EVENTS, err) < 0 ? -1 : 0;
+}

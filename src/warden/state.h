@@ -1,0 +1,50 @@
+/* warden/state.h: the record of every sandbox and of what happened, in SQLite
+ *
+ * One file, state.db, in a folder of the daemon's own. Each call is a transaction of its own in the write-ahead log:
+ * what has returned survives the end of the process, however it comes (not that of the machine: no sandbox survives
+ * that either). The file is held exclusively, so that there is one daemon for one folder, and no second file is
+ * opened after state_open: the warden has given up opening files by then.
+ */
+#ifndef CLOCHE_WARDEN_STATE_H
+#define CLOCHE_WARDEN_STATE_H
+
+#include "base/err.h"
+#include "warden/edge.h"
+
+#define STATE_STOPPED_MAX 1000      /* records of ended sandboxes that are kept, the newest */
+#define STATE_EVENTS_MAX  10000     /* events, likewise */
+
+struct state;
+
+/* state.db in the folder @dir, made where it is missing. NULL with @err: another daemon has it (serve.state.busy), it is
+ * damaged or of a later version. */
+struct state *state_open(const char *dir, struct err *err);
+
+/* Insert or replace. 0 or -1 with @err. */
+int state_put(struct state *s, const struct edge_box *box, struct err *err);
+int state_forget(struct state *s, const char *id, struct err *err);
+
+/* What is found is the callback's for the time of the call. */
+typedef void state_box_fn(void *ctx, const struct edge_box *box);
+typedef void state_event_fn(void *ctx, const struct edge_event *event);
+
+/* By id, or by name among those that are not stopped; "": the newest that was made as the default one. 1 found, 0 not, -1 with @err. */
+int state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err);
+
+struct state_query {
+    const char *prefix;     /* of the name */
+    const char *label;      /* "\nNAME=VALUE\n", or "" */
+    const char *after;      /* the id after which to go on, or "" */
+    bool all;               /* the stopped ones too */
+    unsigned limit;
+};
+/* Oldest first. How many, and in @more whether there are others; -1 with @err. */
+int state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void *ctx, bool *more, struct err *err);
+
+int state_note(struct state *s, const struct edge_event *event, struct err *err);
+/* The newest @limit, oldest of them first; of the sandbox @id, or of all (""). How many or -1. */
+int state_events(struct state *s, const char *id, unsigned limit, state_event_fn *fn, void *ctx, struct err *err);
+/* Forget what is above the ceilings. */
+int state_prune(struct state *s, struct err *err);
+
+#endif

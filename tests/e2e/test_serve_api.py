@@ -1,0 +1,143 @@
+"""/api/sandbox: the routes, statuses and words that existing clients match on."""
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+
+pytestmark = requirement("R47")
+STATUS = {"state", "mode", "containerId", "browserContainerId", "running", "startedAt", "cdpEndpoint", "wsEndpoint"}
+KEYS = "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -"
+FORMATS = "wav, mp3, ogg, flac, m4a"
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+@requirement("R42", "R43")
+def test_the_default_sandbox(daemon):
+    status = daemon.get("/api/sandbox/status")
+    assert status.status == 200 and set(status.json) == STATUS, status
+    assert status.json["state"] == "uninitialized" and status.json["running"] is False
+    started = daemon.post("/api/sandbox/start").json
+    assert started["state"] == "ready" and started["running"] and started["mode"] == "standard" and started["startedAt"]
+    assert daemon.post("/api/sandbox/start").json == started        # there is one
+    assert daemon.get("/api/sandbox/status").json == started
+    run = daemon.post("/api/sandbox/exec", {"command": "sh -c 'echo $0 \"a  b\"' x"})
+    assert run.status == 422 and "shell syntax" in run.json["stderr"] and not run.json["executedInSandbox"], run
+    run = daemon.post("/api/sandbox/exec", {"command": "printf '%s,' \"a  b\" c\\ d ''", "workdir": "/tmp", "timeoutMs": 60000})
+    assert run.status == 200 and run.json["stdout"] == "a  b,c d,,", run
+    assert set(run.json) == {"exitCode", "stdout", "stderr", "durationMs", "executedInSandbox"} and run.json["executedInSandbox"]
+    assert daemon.post("/api/sandbox/exec", {"command": "pwd", "workdir": "/tmp"}).json["stdout"] == "/tmp\n"
+    run = daemon.post("/api/sandbox/exec", {"command": "ls /nowhere"})
+    assert run.status == 422 and run.json["exitCode"] == 2 and run.json["stderr"], run
+    run = daemon.post("/api/sandbox/exec", {"command": "sleep 600", "timeoutMs": 200})
+    assert run.status == 422 and run.json["exitCode"] == 124, run
+    assert daemon.post("/api/sandbox/exec", {"command": "no-such"}).json["exitCode"] == 127
+    assert daemon.post("/api/sandbox/recover").json["error"].startswith("Recovery failed: ")
+    stopped = daemon.post("/api/sandbox/stop").json
+    assert stopped["state"] == "stopped" and stopped["containerId"] is None, stopped
+    assert daemon.get("/api/sandbox/status").json["state"] == "stopped"
+    run = daemon.post("/api/sandbox/exec", {"command": "true"})
+    assert run.status == 422 and run.json["exitCode"] == 1 and not run.json["executedInSandbox"], run
+    assert run.json["stderr"] == "Sandbox not ready (state=stopped)"
+    assert daemon.post("/api/sandbox/recover").json["state"] == "ready"
+    events = daemon.get("/api/sandbox/events").json["events"]
+    assert {"container_start", "exec", "state_change", "container_stop", "exec_denied"} <= {e["type"] for e in events}
+    assert all(e["timestamp"] and e["detail"] == e["message"] for e in events)
+
+
+def test_nothing_was_started(daemon):
+    run = daemon.post("/api/sandbox/exec", {"command": "true"})
+    assert run.status == 422 and run.json["stderr"] == "Sandbox not ready (state=uninitialized)", run
+    assert daemon.post("/api/sandbox/stop").json["state"] == "uninitialized"
+    assert daemon.post("/api/sandbox/recover").status == 500
+
+
+def test_another_one_by_its_id(daemon):
+    box = daemon.create(name="other")
+    assert daemon.get(f"/api/sandbox/status?id={box.id}").json["containerId"] == box.id
+    assert daemon.post(f"/api/sandbox/exec?id={box.id}", {"command": "hostname"}).ok
+    assert daemon.post(f"/api/sandbox/start?id={box.id}").json["state"] == "ready"
+    assert daemon.post(f"/api/sandbox/stop?id={box.id}").json["state"] == "stopped"
+    assert daemon.post(f"/api/sandbox/start?id={box.id}").json["state"] == "ready"
+    assert daemon.get("/api/sandbox/status").json["state"] == "uninitialized"
+    assert daemon.get("/api/sandbox/status?id=a/b").status == 400
+    assert daemon.get("/api/sandbox/status?id=" + "0" * 32).status == 404
+
+
+def test_what_is_said_about_the_host(daemon):
+    platform = daemon.get("/api/sandbox/platform").json
+    assert set(platform) == {"platform", "arch", "dockerInstalled", "dockerRunning", "dockerAvailable",
+                             "appleContainerAvailable", "wsl2", "recommended"}
+    assert platform["platform"] == "linux" and platform["arch"] in ("x64", "arm64")
+    answer = daemon.post("/api/sandbox/docker/start")
+    assert answer.status == 500 and answer.json["success"] is False and answer.json["error"].startswith("Failed to start Docker: ")
+    capabilities = daemon.get("/api/sandbox/capabilities").json
+    assert {n for n, c in capabilities.items() if c["available"]} == {"shell"}
+    assert set(capabilities) == {"screenshot", "audioRecord", "audioPlay", "computerUse", "windowList", "browser", "shell"}
+    assert daemon.get("/api/sandbox/browser").json == {"cdpEndpoint": None, "wsEndpoint": None, "noVncEndpoint": None}
+    windows = daemon.get("/api/sandbox/screen/windows")
+    assert windows.status == 200 and windows.json["windows"] == [] and windows.json["error"], windows
+
+
+SCREEN = "this sandbox has no screen"
+AUDIO = "this sandbox has no audio"
+ROWS = [
+    ("GET", "screen/screenshot", None, 500, f"Screenshot failed: {SCREEN}"),
+    ("POST", "screen/screenshot", None, 500, f"Screenshot failed: {SCREEN}"),
+    ("POST", "screen/screenshot", {"x": 0, "y": 0, "width": 1, "height": 1}, 500, f"Screenshot failed: {SCREEN}"),
+    ("POST", "screen/screenshot", b"{", 400, "Invalid JSON body"),
+    ("POST", "screen/screenshot", [], 400, "Screenshot region payload must be a JSON object"),
+    ("POST", "screen/screenshot", {"x": 1.5, "y": 0, "width": 1, "height": 1}, 400,
+     "Region requires integer x, y, width, and height values"),
+    ("POST", "screen/screenshot", {"x": 0, "y": 0, "width": 0, "height": 1}, 400, "Region width and height must be greater than 0"),
+    ("POST", "audio/record", None, 500, f"Audio recording failed: {AUDIO}"),
+    ("POST", "audio/record", b"{", 400, "Invalid JSON in request body"),
+    ("POST", "audio/record", [], 400, "Request body must be a JSON object"),
+    ("POST", "audio/record", {"durationMs": "1"}, 400, "durationMs must be a finite number"),
+    ("POST", "audio/record", {"durationMs": 300.5}, 400, "durationMs must be an integer number of milliseconds"),
+    ("POST", "audio/record", {"durationMs": 249}, 400, "durationMs must be between 250 and 30000 milliseconds"),
+    ("POST", "audio/record", {"durationMs": 30001}, 400, "durationMs must be between 250 and 30000 milliseconds"),
+    ("POST", "audio/record", {"durationMs": 250}, 500, f"Audio recording failed: {AUDIO}"),
+    ("POST", "audio/play", [], 400, "Body must be a JSON object"),
+    ("POST", "audio/play", {}, 400, "Missing 'data' field (base64 audio)"),
+    ("POST", "audio/play", {"data": "AA==", "format": 1}, 400, "format must be a string"),
+    ("POST", "audio/play", {"data": "AA==", "format": "a/b"}, 400, f"format contains unsupported characters; use one of: {FORMATS}"),
+    ("POST", "audio/play", {"data": "AA==", "format": "aac"}, 400, f"format must be one of: {FORMATS}"),
+    ("POST", "computer/click", [], 400, "Click payload must be a JSON object"),
+    ("POST", "computer/click", {"x": 1}, 400, "Click payload requires integer x and y coordinates"),
+    ("POST", "computer/click", {"x": 1, "y": 2, "button": "middle"}, 400, "button must be either 'left' or 'right'"),
+    ("POST", "computer/click", {"x": 1, "y": 2, "button": "right"}, 500, f"Click failed: {SCREEN}"),
+    ("POST", "computer/type", [], 400, "Type payload must be a JSON object"),
+    ("POST", "computer/type", {"text": 1}, 400, "Type payload requires a string 'text' field"),
+    ("POST", "computer/type", {"text": ""}, 400, "text cannot be empty"),
+    ("POST", "computer/type", {"text": "x" * 4097}, 400, "text exceeds maximum length (4096)"),
+    ("POST", "computer/type", {"text": "ä" * 4096}, 500, f"Type failed: {SCREEN}"),
+    ("POST", "computer/keypress", [], 400, "Keypress payload must be a JSON object"),
+    ("POST", "computer/keypress", {}, 400, "Keypress payload requires a string 'keys' field"),
+    ("POST", "computer/keypress", {"keys": ""}, 400, "keys cannot be empty"),
+    ("POST", "computer/keypress", {"keys": "a" * 129}, 400, "keys exceeds maximum length (128)"),
+    ("POST", "computer/keypress", {"keys": "a;b"}, 400, KEYS),
+    ("POST", "computer/keypress", {"keys": "ctrl+c"}, 500, f"Keypress failed: {SCREEN}"),
+    ("POST", "sign", {}, 503, "Signing service not configured"),
+    ("POST", "sign/approve", {}, 503, "Signing service not configured"),
+    ("POST", "sign/reject", {}, 503, "Signing service not configured"),
+    ("GET", "sign/pending", None, 503, "Signing service not configured"),
+    ("GET", "sign/address", None, 503, "Signing service not configured"),
+    ("POST", "exec", {}, 400, "Missing 'command' field"),
+    ("POST", "exec", None, 400, "Missing 'command' field"),
+    ("POST", "exec", {"command": ["a"]}, 400, "Missing 'command' field"),
+    ("GET", "nothing", None, 404, "Unknown sandbox route: GET /api/sandbox/nothing"),
+    ("POST", "status", None, 404, "Unknown sandbox route: POST /api/sandbox/status"),
+]
+
+
+def test_the_words(daemon):
+    for method, path, body, status, words in ROWS:
+        answer = daemon(method, f"/api/sandbox/{path}", body)
+        assert (answer.status, answer.json) == (status, {"error": words}), (method, path, body, answer)
+    assert daemon.get("/api/audit/feed").status == 503      # there is no audit yet, and it says so

@@ -1,0 +1,186 @@
+"""cloche serve when its processes are killed: no record is lost, nothing is left, what can live on does."""
+import json
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from helpers import leaks, places, requirement
+from helpers.daemon import Daemon
+from helpers.runner import wait_for
+
+pytestmark = requirement("R42", "R61")
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def kill_one(daemon, name):
+    pid = daemon.processes(name)[0]
+    os.kill(pid, signal.SIGKILL)
+    assert wait_for(lambda: pid not in daemon.processes(name))
+    return pid
+
+
+def back(daemon):
+    """It answers again."""
+    def asks():
+        try:
+            return daemon.get("/v1/health").ok and daemon.get("/v1/sandboxes").ok
+        except (OSError, json.JSONDecodeError, ValueError):
+            return False
+        except Exception as e:      # http.client has many names for a connection that ended
+            assert type(e).__module__ == "http.client", e
+            return False
+    return wait_for(asks, 60)
+
+
+def test_the_front_is_killed(daemon):
+    box = daemon.create(name="b")
+    box.put("f", b"kept")
+    stream = box.stream("echo here; exec sleep 600")
+    assert next(stream)[0] == "stdout"
+    kill_one(daemon, "cloche-front")
+    assert back(daemon)
+    assert box.read("f").body == b"kept" and box.show()["state"] == "ready"
+    assert wait_for(lambda: not daemon.processes("sleep"))      # its client is gone, and so is it
+
+
+def test_the_warden_is_killed(daemon):
+    box = daemon.create(name="b", labels={"a": "b"})
+    box.put("f", b"kept")
+    before = box.show()
+    kill_one(daemon, "cloche-warden")
+    assert back(daemon)
+    after = box.show()
+    assert {**after, "last_used_ms": 0} == {**before, "last_used_ms": 0}
+    assert box.read("f").body == b"kept" and box.exec("echo on")["stdout"] == "on\n"
+    assert daemon.post(f"{box.at}/pause").json["paused"]
+    kill_one(daemon, "cloche-warden")
+    assert back(daemon) and box.show()["paused"]
+    assert not daemon.post(f"{box.at}/resume").json["paused"]
+    assert box.delete().json["state"] == "stopped"
+    assert not daemon.processes("cloche-keeper")
+    assert any("adopted" in e["detail"] for e in daemon.get("/v1/events").json["events"])
+
+
+@pytest.mark.parametrize("name", ["cloche-keeper", "cloche-guest"])
+def test_what_holds_a_sandbox_is_killed(daemon, name):
+    if name == "cloche-guest" and not places.IS_ROOT:
+        pytest.skip("a guest has another user")
+    boxes = [daemon.create(name=f"b{i}") for i in range(2)]
+    streams = [b.stream("echo here; exec sleep 600") for b in boxes]
+    for stream in streams:
+        assert next(stream)[0] == "stdout"
+    kill_one(daemon, name)
+    assert wait_for(lambda: sorted(b.show()["state"] for b in boxes) == ["ready", "stopped"], 30), [b.show() for b in boxes]
+    gone = [b for b in boxes if b.show()["state"] == "stopped"][0]
+    assert gone.show()["detail"], gone.show()
+    # its client hears of it, the other's command goes on
+    last = list(streams[boxes.index(gone)])
+    assert last and last[-1][0] in ("exit", "error"), last
+    assert wait_for(lambda: len(daemon.processes("sleep")) == 1) and len(daemon.processes("cloche-keeper")) == 1
+
+
+@pytest.mark.parametrize("name", [None, "cloche-warden"])
+def test_everything_is_killed_and_comes_again(cloche, name):
+    daemon = Daemon(cloche)
+    box = daemon.create(name="b", labels={"a": "b"})
+    assert next(box.stream("echo here; exec sleep 600"))[0] == "stdout"
+    if name is not None:        # the launcher too, while it starts another one
+        os.kill(daemon.processes(name)[0], signal.SIGKILL)
+    daemon.kill()
+    def nothing_left():
+        leaks.reap_adopted(set())
+        return not [what for what in leaks.descendants().values() if "cloche" in what or "sleep" in what]
+    assert wait_for(nothing_left, 60), leaks.descendants()
+    daemon.start()
+    record = box.show()
+    assert record["state"] == "stopped" and record["labels"] == {"a": "b"} and "killed" in record["detail"], record
+    assert daemon.create(name="b").exec("echo on")["stdout"] == "on\n"
+    assert daemon.stop() == 0
+    # and after an orderly end
+    daemon.start()
+    records = daemon.get("/v1/sandboxes?state=all").json["sandboxes"]
+    assert [r["state"] for r in records] == ["stopped", "stopped"] and records[1]["detail"] == "cloche serve ended", records
+    assert daemon.stop() == 0
+
+
+def test_a_front_that_always_dies_is_given_up(cloche):
+    daemon = Daemon(cloche)
+    daemon.create()
+    for _ in range(10):
+        fronts = lambda: daemon.processes("cloche-front")
+        assert wait_for(lambda: fronts() or daemon.process.poll() is not None)
+        for pid in fronts():
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    _, err = daemon.process.communicate(timeout=60)
+    assert daemon.process.returncode == 125 and b"[serve.crash-loop]" in err, err
+
+
+@pytest.mark.heavy
+def test_kills_at_random_moments_under_load(cloche):
+    """Clients create, run, write and delete while processes die; afterwards nothing is there that no record explains."""
+    daemon = Daemon(cloche)
+    over, made, broken = threading.Event(), [], []
+
+    def client(number):
+        n, kept = 0, []
+        while not over.is_set():
+            n += 1
+            try:
+                box = daemon.create(name=f"c{number}-{n}")
+                made.append(box.id)
+                box.put("f", b"x" * 100000)
+                box.exec("wc -c f")
+                kept.append(box)
+                if len(kept) > 4:       # of one that had stopped this removes the record
+                    made.remove(kept[0].id)
+                    kept.pop(0).delete()
+            except (OSError, AssertionError, ValueError, KeyError):
+                pass
+            except Exception as e:
+                if type(e).__module__ != "http.client":
+                    broken.append(e)
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    chance = random.Random(4)
+    for _ in range(places.loops(8)):
+        time.sleep(chance.random() * 0.4)
+        pids = [pid for name in ("cloche-front", "cloche-warden", "cloche-keeper", "cloche-keeper", "cloche-guest")
+                for pid in daemon.processes(name)[:1]]
+        if pids and daemon.process.poll() is None:
+            leaks.kill([chance.choice(pids)])
+        time.sleep(1)           # fewer deaths in a minute than it gives up at
+    over.set()
+    for thread in threads:
+        thread.join(90)
+    if daemon.process.poll() is not None:
+        pytest.fail(daemon.process.stderr.read().decode())
+    assert not broken
+    assert back(daemon)
+    records = {}
+    after = ""
+    while after is not None:
+        page = daemon.get("/v1/sandboxes?state=all&limit=200" + (f"&after={after}" if after else "")).json
+        records.update({r["id"]: r for r in page["sandboxes"]})
+        after = page["next"]
+    assert not [i for i in made if i not in records], "a record is lost"
+    # each sandbox that lives is known, and each that is known lives
+    settled = lambda: {r["state"] for r in daemon.get("/v1/sandboxes?limit=200").json["sandboxes"]} <= {"ready", "degraded"}
+    assert wait_for(settled, 60)
+    live = daemon.get("/v1/sandboxes?limit=200").json["sandboxes"]
+    assert wait_for(lambda: len(daemon.processes("cloche-keeper")) == len(live), 30), (len(live), daemon.processes("cloche-keeper"))
+    for r in live:
+        answer = daemon.post(f"/v1/sandboxes/{r['id']}/exec", {"command": "echo on"})
+        assert answer.status == 200 and answer.json["stdout"] == "on\n", (r, answer)
+    assert daemon.stop() == 0

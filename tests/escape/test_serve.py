@@ -1,0 +1,139 @@
+"""Attacks on the daemon: from other users, from its own sandboxes, and what its confined processes may still do."""
+import os
+import re
+import socket
+
+import pytest
+
+from helpers import places, requirement
+from helpers.daemon import Daemon, OthersDaemon
+from helpers.runner import Runner
+
+pytestmark = requirement("R12", "R23")
+
+ASK = r"""
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+try:
+    s.connect(sys.argv[1])
+    s.sendall(b"GET /v1/sandboxes HTTP/1.0\r\n\r\n")
+    got = b""
+    while b"\r\n" not in got:
+        more = s.recv(65536)
+        if not more: break
+        got += more
+    print(got.split(b"\r\n")[0].decode())
+except OSError as e:
+    print("refused", e)
+"""
+
+
+def asks(runner, path):
+    result = runner.run([places.PYTHON, "-I", "-c", ASK, str(path)])
+    assert result.ok, result
+    return result.out.strip()
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+@pytest.mark.root
+def test_another_user_is_refused(cloche, world):
+    """Also where the socket's own mode would let them in."""
+    path = cloche.home / "open" / "s"
+    path.parent.mkdir()
+    path.parent.chmod(0o755)
+    daemon = Daemon(cloche, "--listen", f"unix:{path}", path=path)
+    stranger = world.runner(Runner, "stranger", places.ordinary_user())
+    assert "Permission denied" in asks(stranger, path)
+    assert asks(world.runner(Runner, "owner", None), path) == "HTTP/1.1 200 OK"     # the attack is real
+    path.chmod(0o777)
+    assert asks(stranger, path) == "HTTP/1.1 403 Forbidden"
+    assert daemon.get("/v1/sandboxes").ok
+    assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("mode, view", [("standard", "private"), ("standard", "host"), ("light", "host")])
+@pytest.mark.ordinary
+def test_a_sandbox_does_not_reach_the_daemon(cloche, world, mode, view):
+    """It runs as the very user whose daemon it is, and may see the host's tree."""
+    path = cloche.home / "open.sock"
+    daemon = OthersDaemon(cloche, "--listen", f"unix:{path}", path=path)
+    assert asks(cloche, path) == "HTTP/1.0 200 OK" or asks(cloche, path) == "HTTP/1.1 200 OK"
+    box = daemon.create(policy={"mode": mode, "view": view, "workspace": str(cloche.project),
+                                "unix-sockets": {"all": True}})
+    said = box.exec([places.PYTHON, "-I", "-c", ASK, str(path)])
+    assert "200" not in said["stdout"], said
+    assert said["stdout"].startswith(("refused", "HTTP/1.1 403")), said
+    # and the usual place is not even there
+    usual = box.exec(["ls", str(cloche.state / "cloche" / "serve")])
+    assert usual["exit_code"] != 0 and "state.db" not in usual["stdout"], usual
+    assert daemon.stop() == 0
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+@pytest.mark.parametrize("name", ["cloche-front", "cloche-warden"])
+def test_what_the_confined_hold(daemon, name):
+    """tests/unit/test_serve.c tries from inside what these numbers say from outside."""
+    daemon.create(name="secret-name", policy={"env": {"TOKEN": "s3cret-value"}})
+    pid, = daemon.processes(name)
+    status = status_of(pid)
+    for caps in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[caps], 16) == 0, (caps, status)
+    assert status["NoNewPrivs"] == "1" and status["Threads"] == "1", status
+    assert status["Seccomp"] == ("0" if "asan" in str(daemon.cloche.binary) else "2"), status
+    if not places.IS_ROOT:
+        with pytest.raises(PermissionError):        # not dumpable: not even its owner
+            os.listdir(f"/proc/{pid}/fd")
+        return
+    assert "0" not in status["Uid"].split(), status
+    held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2"]
+    files = {re.sub(r":.*", "", t) if not t.startswith("/") else t for t in held}
+    allowed = {"/dev/null", "socket", "anon_inode"} | ({"pipe"} if name == "cloche-front" else set())
+    if name == "cloche-warden":
+        allowed |= {str(daemon.cloche.state / "cloche" / "serve" / f) for f in ("state.db", "state.db-wal")}
+    assert files <= allowed, held
+    inodes = {t[8:-1] for t in held if t.startswith("socket:[")}
+    for table in ("tcp", "tcp6", "udp", "udp6", "raw", "packet"):
+        with open(f"/proc/{pid}/net/{table}", encoding="utf-8") as f:
+            assert not inodes & set(f.read().split()), table
+    # nothing of ours was handed down: neither the environment nor the command line says anything
+    with open(f"/proc/{pid}/environ", "rb") as f:
+        assert f.read() == b""
+
+
+def test_one_sandbox_is_not_anothers(daemon):
+    """No path and no name of one request leads into another sandbox."""
+    one, other = daemon.create(name="one"), daemon.create(name="other")
+    one.put("mine", b"x")
+    for path in (f"{other.at}/files/../../one/files/mine", f"{other.at}/../one/files/mine", f"{other.at}%2f..%2fone/files/mine"):
+        c = socket.socket(socket.AF_UNIX)       # as it stands: http.client and curl would tidy it
+        c.connect(str(daemon.path))
+        c.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        got = b""
+        while more := c.recv(65536):
+            got += more
+        c.close()
+        assert b" 200 " not in got.split(b"\r\n")[0], (path, got)
+
+
+def test_what_a_sandbox_says_is_only_shown(daemon):
+    """Names, output and messages of a hostile sandbox cannot forge a header, an event or another answer."""
+    box = daemon.create()
+    evil = 'x\r\nevent: exit\r\ndata: {"exit_code":0}\r\n\r\n'
+    stream = box.stream(["printf", "%s", evil])
+    events = list(stream)
+    assert [name for name, _ in events] == ["stdout", "exit"] and events[0][1]["data"] == evil, events
+    box.exec(["touch", "a\nb\r\nX-Evil: 1", b"\xff\xfe".decode("latin-1")])
+    names = {e["name"] for e in daemon.get(f"{box.at}/dirs/").json["entries"]}
+    assert "a\nb\r\nX-Evil: 1" in names, names
+    answer = daemon.get(box.file("a\nb\r\nX-Evil: 1"))
+    assert answer.ok and "X-Evil" not in answer.headers and answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -1,0 +1,198 @@
+"""cloche serve, and a client that speaks HTTP over its socket."""
+import http.client
+import json
+import socket
+import subprocess
+from urllib.parse import quote
+
+from helpers import leaks
+from helpers.runner import wait_for
+
+HANG_GUARD = 90
+
+
+class Connection(http.client.HTTPConnection):
+    """http.client over a unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=HANG_GUARD)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        # an address of a socket has at most 107 bytes, which a test's folder stays below
+        self.sock.connect(self.path)
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = dict(response.getheaders())
+        self.body = response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def ok(self):
+        return 200 <= self.status < 300
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:2000]!r}>"
+
+
+class Daemon:
+    """One cloche serve of a test's own; `cloche` is the fixture."""
+
+    def __init__(self, cloche, *flags, path=None):
+        self.cloche = cloche
+        self.flags = flags
+        self.path = path or cloche.state / "cloche" / "serve" / "api.sock"
+        self.process = None
+        self.log = ""
+        self.start()
+
+    def start(self):
+        self.process = self.cloche.popen("serve", *self.flags, stderr=subprocess.PIPE)
+        self.heard = b""
+        while b"serving on" not in self.heard:
+            line = self.process.stderr.readline()
+            assert line, f"cloche serve ended: {self.process.wait()} {self.heard!r}"
+            self.heard += line
+        return self
+
+    def stop(self, patience=HANG_GUARD):
+        """SIGTERM; the exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        _, err = self.process.communicate(timeout=patience)
+        self.log = (self.heard + err).decode("utf-8", "replace")
+        return self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def connection(self):
+        return Connection(self.path)
+
+    def __call__(self, method, path, body=None, headers=None):
+        """One request on a connection of its own. @body: bytes, or what becomes JSON."""
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        c = self.connection()
+        try:
+            try:
+                c.request(method, path, body=body, headers=headers or {})
+            except BrokenPipeError:     # refused before the body was through; why is there to be read
+                pass
+            return Answer(c.getresponse())
+        finally:
+            c.close()
+
+    def get(self, path):
+        return self("GET", path)
+
+    def post(self, path, body=None):
+        return self("POST", path, body)
+
+    def create(self, **members):
+        made = self.post("/v1/sandboxes", members)
+        assert made.status == 201, made
+        return Sandbox(self, made.json)
+
+    def state(self, which):
+        return self.get(f"/v1/sandboxes/{which}").json["state"]
+
+    def processes(self, name):
+        """Living processes of that name (the first word of their command line, without folders) below this daemon."""
+        table = leaks.parents()
+        return [pid for pid in leaks.descendants(self.process.pid) if pid in table and table[pid][1] not in "ZX" and
+                command_of(pid) == name and table[pid][2] != "cloche-janitor"]
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read().split(b"\0")[0].decode("utf-8", "replace").rsplit("/", 1)[-1]
+    except OSError:
+        return ""
+
+
+class OthersDaemon(Daemon):
+    """The same for another user's daemon: it answers nobody else, so curl asks, as that user."""
+
+    def __call__(self, method, path, body=None, headers=None):
+        argv = ["curl", "-sS", "-X", method, "-w", "\n%{http_code}", "--unix-socket", self.path, "http://localhost" + path]
+        if body is not None:
+            argv += ["--data-binary", "@-"]
+        result = self.cloche.run(argv, stdin=body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b"")
+        assert result.ok, result
+        text, status = result.out_bytes.rsplit(b"\n", 1)
+        return Said(int(status), text)
+
+
+class Said(Answer):
+    def __init__(self, status, body):
+        self.status, self.body, self.headers = status, body, {}
+
+
+class Sandbox:
+    def __init__(self, daemon, record):
+        self.daemon = daemon
+        self.record = record
+        self.id = record["id"]
+        self.at = f"/v1/sandboxes/{self.id}"
+
+    def exec(self, command, **members):
+        """The result of a command that ran."""
+        answer = self.daemon.post(f"{self.at}/exec", {"command": command, **members})
+        assert answer.status == 200, answer
+        return answer.json
+
+    def file(self, path):
+        return f"{self.at}/files/{quote(path)}"
+
+    def put(self, path, data, query=""):
+        return self.daemon("PUT", self.file(path) + query, data)
+
+    def read(self, path):
+        return self.daemon.get(self.file(path))
+
+    def show(self):
+        return self.daemon.get(self.at).json
+
+    def delete(self):
+        return self.daemon("DELETE", self.at)
+
+    def wait_for(self, state, seconds=60):
+        return wait_for(lambda: self.show()["state"] == state, seconds)
+
+    def stream(self, command, **members):
+        """A command whose output comes as events: an iterator of (event, data); close() ends it early."""
+        return Stream(self, {"command": command, **members})
+
+
+class Stream:
+    def __init__(self, sandbox, body):
+        self.connection = sandbox.daemon.connection()
+        self.connection.request("POST", f"{sandbox.at}/exec", json.dumps(body), {"Accept": "text/event-stream"})
+        self.response = self.connection.getresponse()
+        assert self.response.status == 200, self.response.read()
+        assert self.response.getheader("Content-Type") == "text/event-stream"
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        name = self.response.readline().decode()
+        if not name:
+            raise StopIteration
+        data = self.response.readline().decode()
+        assert name.startswith("event: ") and data.startswith("data: ") and self.response.readline() == b"\n", (name, data)
+        return name[7:].rstrip("\n"), json.loads(data[6:])
+
+    def close(self):
+        self.connection.close()

@@ -1,0 +1,343 @@
+/* The daemon's messages, its record, and what is left to its two confined processes (R42, R61) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+#include "warden/edge.h"
+#include "warden/state.h"
+#include "warden/warden.h"
+#include "wire/packet.h"
+
+static char root[] = "/tmp/cloche-unit-serve-XXXXXX";
+
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+static void
+labels(void **state)
+{
+    static const struct { const char *text; bool well; } rows[] = {
+        { "", true }, { "\na=b\n", true }, { "\na=\n", true }, { "\na=b=c\n", true }, { "\na=b\nc=d\n", true },
+        { "\nab=1\na=2\n", true }, { "\na.b/c-d_e=x y\n", true }, { "\na=\xc3\xa4\n", true },
+        { "a=b", false }, { "\na=b", false }, { "a=b\n", false }, { "\n=b\n", false }, { "\na\n", false },
+        { "\n\n", false }, { "\na=b\na=c\n", false }, { "\na b=c\n", false }, { "\na=b\tc\n", false },
+        { "\na=b\n\n", false }, { "\na=\x7f\n", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (edge_labels_well(rows[i].text) != rows[i].well)
+            fail_msg("row %zu", i);
+}
+
+static void
+names(void **state)
+{
+    (void)state;
+    assert_true(edge_name_well("a") && edge_name_well("0-a._") && edge_is_id("0123456789abcdef0123456789abcdef"));
+    assert_false(edge_name_well("") || edge_name_well("-a") || edge_name_well("a b") || edge_name_well("a/b"));
+    assert_false(edge_is_id("0123456789ABCDEF0123456789abcdef") || edge_is_id("0") ||
+                 edge_is_id("0123456789abcdef0123456789abcdef0"));
+}
+
+static void
+operations(void **state)
+{
+    static struct edge_op op = { .kind = OP_EXEC, .flags = OP_STDIN, .timeout_ms = 5, .path = "/x", .n_argv = 2,
+                                 .argv = { "a", "" }, .n_env = 1, .env = { "A=b" } };
+    static struct edge_op back;
+    cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
+    struct wire_in in;
+
+    (void)state;
+    assert_int_equal(edge_put_op(&b, &op), 0);
+    in = wire_in_of(b.p, b.n);
+    assert_true(edge_get_op(&in, &back));
+    assert_true(back.kind == OP_EXEC && back.n_argv == 2 && back.timeout_ms == 5 && back.argv[2] == NULL);
+    assert_string_equal(back.env[0], "A=b");
+    /* whatever is cut off or changed in its fixed part is no other operation */
+    for (size_t n = 0; n < b.n; n++) {
+        in = wire_in_of(b.p, n);
+        assert_false(edge_get_op(&in, &back));
+    }
+    b.p[0] = OP_KINDS;
+    in = wire_in_of(b.p, b.n);
+    assert_false(edge_get_op(&in, &back));
+    b.p[0] = OP_READ;           /* has no words */
+    in = wire_in_of(b.p, b.n);
+    assert_false(edge_get_op(&in, &back));
+}
+
+/* A peer that closes with something unread is heard to its end. */
+static void
+last_words(void **state)
+{
+    uint8_t room[64];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+    uint8_t in[128];
+    struct frame f;
+    int pair[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(frame_append(&b, 7, 0, 0, "x", 1), 0);
+    assert_int_equal(packet_send(pair[0], &b, -1), 0);
+    assert_int_equal(packet_send(pair[1], &b, -1), 0);
+    close(pair[1]);
+    assert_int_equal(packet_receive(pair[0], in, sizeof(in), &f, NULL, 0), 1);
+    assert_int_equal(f.type, 7);
+    assert_int_equal(packet_receive(pair[0], in, sizeof(in), &f, NULL, 0), 0);
+    close(pair[0]);
+}
+
+static void
+a_queue_keeps_order_and_its_ceiling(void **state)
+{
+    struct packet_queue q = PACKET_QUEUE_INIT(1024 * 1024);
+    cleanup_buf struct buf b = BUF_INIT(40000);
+    static uint8_t in[40000];
+    static const uint8_t filler[30000];
+    struct frame f;
+    uint16_t sent = 0, got = 0;
+    int pair[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    do {
+        buf_reset(&b);
+        assert_int_equal(frame_append(&b, 1, 0, ++sent, filler, sizeof(filler)), 0);
+    } while (packet_queue_send(&q, pair[0], &b, -1) == 0);
+    assert_int_equal(errno, ENOBUFS);
+    assert_true(sent > 30 && packet_queue_waits(&q));
+    while (packet_receive(pair[1], in, sizeof(in), &f, NULL, 0) == 1) {
+        assert_int_equal(f.channel, ++got);
+        assert_int_equal(packet_queue_flush(&q, pair[0]), 0);
+    }
+    assert_int_equal(got, sent - 1);
+    assert_false(packet_queue_waits(&q));
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* --- the record --------------------------------------------------------------------------------------------------- */
+
+static struct edge_box
+box_of(unsigned i, enum box_state s)
+{
+    static char name[32];
+    struct edge_box box = { .state = s, .created_ms = 1000 + i, .ended_ms = s == BOX_STOPPED ? 5000 + i : 0,
+                            .name = name, .labels = i % 2 == 0 ? "\nk=even\nl=x\n" : "\nk=odd\n", .policy = "{}",
+                            .facts = "", .detail = "" };
+
+    snprintf(box.id, sizeof(box.id), "%032x", i);
+    snprintf(name, sizeof(name), "box-%u", i);
+    return box;
+}
+
+static void
+count(void *ctx, const struct edge_box *box)
+{
+    unsigned *n = ctx;
+
+    (void)box;
+    ++*n;
+}
+
+static void
+count_event(void *ctx, const struct edge_event *event)
+{
+    uint64_t *last = ctx;
+
+    assert_true(event->number > *last);
+    *last = event->number;
+}
+
+static void
+record(void **state)
+{
+    struct err err = ERR_INIT;
+    struct state *s = state_open(root, &err), *other;
+    struct state_query q = { .prefix = "", .label = "", .after = "", .limit = 200 };
+    unsigned n = 0;
+    bool more;
+
+    (void)state;
+    assert_non_null(s);
+    other = state_open(root, &err);
+    assert_null(other);
+    assert_string_equal(err.code, "serve.state.busy");
+    for (unsigned i = 0; i < 10; i++) {
+        struct edge_box box = box_of(i, i < 7 ? BOX_READY : BOX_STOPPED);
+        assert_int_equal(state_put(s, &box, NULL), 0);
+    }
+    assert_int_equal(state_list(s, &q, count, &n, &more, NULL), 7);
+    q.all = true;
+    assert_int_equal(state_list(s, &q, count, &n, &more, NULL), 10);
+    assert_true(n == 17 && !more);
+    q.label = "\nk=odd\n";
+    assert_int_equal(state_list(s, &q, count, &n, &more, NULL), 5);
+    q.limit = 2;
+    assert_int_equal(state_list(s, &q, count, &n, &more, NULL), 2);
+    assert_true(more);
+    q.after = "00000000000000000000000000000007";
+    assert_int_equal(state_list(s, &q, count, &n, &more, NULL), 1);
+    q.label = "";
+    q.prefix = "box-%";         /* no pattern */
+    assert_int_equal(state_list(s, &q, count, &n, &more, NULL), 0);
+    assert_int_equal(state_find(s, "box-3", count, &n, NULL), 1);
+    assert_int_equal(state_find(s, "box-8", count, &n, NULL), 0);      /* stopped: by id only */
+    assert_int_equal(state_find(s, "00000000000000000000000000000008", count, &n, NULL), 1);
+    assert_int_equal(state_forget(s, "00000000000000000000000000000008", NULL), 0);
+    assert_int_equal(state_find(s, "00000000000000000000000000000008", count, &n, NULL), 0);
+}
+
+/* In a process of its own, which is killed: what was said to be kept is there. Behind the filter, so that nothing that a
+ * long life brings (checkpoints, pruning) needs what was given up. */
+static void
+kept_by_the_confined(void **state)
+{
+    uint64_t last = 0;
+    struct state *s;
+    unsigned n = 0;
+    int status, ends[2];
+    char done;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        char folder[128];
+        snprintf(folder, sizeof(folder), "%s/c", root);
+        s = mkdir(folder, 0700) == 0 ? state_open(folder, NULL) : NULL;
+        if (s == NULL || warden_confine(NULL) < 0)
+            _exit(2);
+        for (unsigned i = 0; i < 4000; i++) {
+            struct edge_box box = box_of(i, i % 2 == 0 ? BOX_STOPPED : BOX_READY);
+            struct edge_event event = { .at_ms = i, .id = box.id, .type = "exec", .detail = "x" };
+            if (state_put(s, &box, NULL) < 0 || state_note(s, &event, NULL) < 0)
+                _exit(3);
+        }
+        if (state_prune(s, NULL) < 0)
+            _exit(4);
+        (void)!write(ends[1], "x", 1);
+        for (;;)
+            (void)!read(ends[0], &done, 0);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &done, 1), 1);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    close(ends[0]);
+    char folder[128];
+    snprintf(folder, sizeof(folder), "%s/c", root);
+    s = state_open(folder, NULL);
+    assert_non_null(s);
+    assert_int_equal(state_find(s, "00000000000000000000000000000f9f", count, &n, NULL), 1);    /* 3999 */
+    assert_int_equal(state_find(s, "00000000000000000000000000000000", count, &n, NULL), 0);    /* pruned */
+    assert_int_equal(state_events(s, "", 1000, count_event, &last, NULL), 1000);
+    assert_int_equal(last, 4000);
+}
+
+/* --- what is left ------------------------------------------------------------------------------------------------- */
+
+static void try_open(void) { (void)open("/etc/passwd", O_RDONLY | O_CLOEXEC); }
+static void try_create(void) { (void)open("/tmp/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600); }
+static void try_inet(void) { (void)socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+static void try_unix(void) { (void)socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+static void try_connect(void) { (void)connect(0, NULL, 0); }
+static void try_fork(void) { (void)fork(); }
+static void try_exec(void) { (void)execl("/bin/true", "true", NULL); }
+static void try_kill(void) { (void)kill(getppid(), 0); }
+static void try_ptrace(void) { (void)ptrace(PTRACE_PEEKUSER, getppid(), NULL, NULL); }
+static void try_dumpable(void) { (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }
+static void try_unlink(void) { (void)unlink("/tmp/x"); }
+static void try_chdir(void) { (void)!chdir("/"); }
+static void try_pair(void) { int p[2]; (void)socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p); }
+static void try_nothing(void) { }
+
+static void
+attack(int (*confine)(struct err *), void (*const *attempts)(void), size_t n)
+{
+    for (size_t i = 0; i <= n; i++) {
+        void (*attempt)(void) = i == 0 ? try_nothing : attempts[i - 1];
+        int status;
+        /* without the wall each of them is possible, or fails without ending the process */
+        for (int walled = 0; walled < 2; walled++) {
+            pid_t pid = fork();
+            if (pid == 0) {
+                if (walled && confine(NULL) < 0)
+                    _exit(2);
+                attempt();
+                _exit(0);
+            }
+            assert_int_equal(waitpid(pid, &status, 0), pid);
+            if (walled && i > 0 ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS : WIFSIGNALED(status))
+                fail_msg("attempt %zu, walled %d: status %d", i, walled, status);
+        }
+    }
+}
+
+static void
+confined(void **state)
+{
+    static void (*const attempts[])(void) = { try_open, try_create, try_inet, try_unix, try_connect, try_fork, try_exec,
+                                              try_kill, try_ptrace, try_dumpable, try_unlink, try_chdir, try_pair };
+    const size_t n = sizeof(attempts) / sizeof(attempts[0]);
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    skip();     /* then there is no filter */
+#endif
+    attack(front_confine, attempts, n);
+    attack(warden_confine, attempts, n - 1);    /* it makes the pairs that operations are spoken over */
+}
+
+static int
+group_begin(void **state)
+{
+    (void)state;
+    return mkdtemp(root) == NULL ? -1 : 0;
+}
+
+static int
+group_end(void **state)
+{
+    static const char *const left[] = { "c/state.db", "c/state.db-wal", "state.db", "state.db-wal" };
+    char path[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", root, left[i]);
+        (void)unlink(path);
+    }
+    snprintf(path, sizeof(path), "%s/c", root);
+    return rmdir(path) < 0 || rmdir(root) < 0 ? -1 : 0;
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels), cmocka_unit_test(names), cmocka_unit_test(operations), cmocka_unit_test(last_words),
+        cmocka_unit_test(a_queue_keeps_order_and_its_ceiling), cmocka_unit_test(record),
+        cmocka_unit_test(kept_by_the_confined), cmocka_unit_test(confined),
+    };
+
+    return cmocka_run_group_tests(tests, group_begin, group_end);
+}
