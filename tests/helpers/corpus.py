@@ -111,7 +111,7 @@ class Capture:
     def __init__(self, fd):
         self.sock = in_namespace(fd, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL)))
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 256 << 20)
-        self.sock.settimeout(60)
+        self.sock.settimeout(150)       # longer than a run may last; it only ends a hang
         self.fd, self.frames = fd, []
         self.mark(b"begin")
         self.thread = threading.Thread(target=self.read, daemon=True)
