@@ -111,8 +111,8 @@ class Capture:
     def __init__(self, fd):
         self.sock = in_namespace(fd, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL)))
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 256 << 20)
-        self.sock.settimeout(0.2)
-        self.fd, self.frames, self.stopping = fd, [], False
+        self.sock.settimeout(150)       # longer than a run may last; it only ends a hang
+        self.fd, self.frames = fd, []
         self.mark(b"begin")
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
@@ -123,20 +123,14 @@ class Capture:
             s.sendto(b"capture " + word, (SITE4, 9))
 
     def read(self):
-        while True:
-            try:
-                frame, address = self.sock.recvfrom(65536)
-            except TimeoutError:
-                if self.stopping:       # and nothing is left in the queue
-                    return
-                continue
+        while not self.frames or self.frames[-1].data[8:] != b"capture end":
+            frame, address = self.sock.recvfrom(65536)
             if address[2] == socket.PACKET_OUTGOING:
                 self.frames.append(parse(frame, address[1]))
 
     def end(self):
-        """The frames, but for the two marks; fails where one was lost."""
+        """The frames between the two marks; fails where one was lost."""
         self.mark(b"end")
-        self.stopping = True
         self.thread.join()
         seen, lost = struct.unpack("II", self.sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
         self.sock.close()
@@ -149,6 +143,8 @@ def own_noise(frame):
     """What the kernel says by itself: finding neighbours of its own cable, listening to multicast."""
     if frame.protocol == "arp":
         return frame.to in (SITE4, OTHER4, DNS4)
+    if frame.protocol == 1:     # an answer came when nobody waited for it any more
+        return frame.data[:1] == b"\3" and frame.to in (SITE4, DNS4)
     if frame.protocol == 58 and frame.data:
         target = socket.inet_ntop(socket.AF_INET6, frame.data[8:24]) if len(frame.data) >= 24 else ""
         return frame.data[0] in (133, 143) or frame.data[0] in (135, 136) and \
@@ -197,6 +193,8 @@ class Names(dict):
 class Everywhere(Internet):
     """An Internet in which the far machine has every address that the near one has not, and answers on many ports; and
     the near one, beside its own services, has a proxy without rules at PROXY_AT."""
+
+    patience = 20       # every case asks once, and a name's second answer is another
 
     def __init__(self, root, cases):
         super().__init__(root)

@@ -514,7 +514,9 @@ def main():
     cases = [(Sealed if told["kind"] == "secret" else Case)(*c) for c in told["cases"]]
     with concurrent.futures.ThreadPoolExecutor(told.get("beside", 24)) as pool:
         answers = list(pool.map(lambda c: [c.id, c.way, *c.run()], cases))
-    print(json.dumps([*answers, ["secret", "", False, os.environ.get("TOK")]]))
+    if told["kind"] == "secret":
+        answers.append(["secret", "", False, os.environ["TOK"]])
+    print(json.dumps(answers))
 
 
 if __name__ == "__main__":

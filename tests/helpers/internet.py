@@ -326,6 +326,7 @@ class Sniffer:
 
 class Internet:
     """Use as a context manager; `words` in front of a command start it in the near namespace."""
+    patience = 1        # seconds that the host's resolver waits for an answer
 
     def __init__(self, root):
         self.root = Path(root)
@@ -348,7 +349,7 @@ class Internet:
         self.cable()
         self.certificates()
         resolv = self.root / "resolv.conf"
-        resolv.write_text(f"nameserver {DNS4}\noptions timeout:1 attempts:1\n", encoding="ascii")
+        resolv.write_text(f"nameserver {DNS4}\noptions timeout:{self.patience} attempts:1\n", encoding="ascii")
         self.words = ["/usr/bin/nsenter", f"--net=/proc/{os.getpid()}/fd/{self.near}", "--", "/usr/bin/unshare", "-m",
                       "--propagation", "private", "--", "/bin/sh", "-ec",
                       f"mount --bind '{resolv}' /etc/resolv.conf; exec \"$@\"", "sh"]
