@@ -37,7 +37,7 @@
 #define H2_EXTRA_ALL_MAX (64u << 20)    /* ... of all */
 #define H2_STEP          (64 * 1024)    /* filtered, or written, at once */
 #define H2_QUEUE_MAX     256            /* frames that wait for the server; with more, new streams are refused */
-#define H2_ANSWERS_MAX   16384          /* frames without body that wait for the client; one that reads none is cut off */
+#define H2_ANSWERS_MAX   16384          /* ... for the client; one that reads none of them is cut off */
 
 /* Two windows and what a filter makes of them, and a head, of each stream; the larger windows; both sockets' output. */
 #define H2_MEMORY_MAX (H2_STREAMS_MAX * (2 * (H2_WINDOW + 2 * H2_STEP) + 2 * HTTP1_HEAD_MAX) + H2_EXTRA_MAX + \

@@ -281,10 +281,11 @@ add(struct h2_fields *f, struct str name, struct str value, bool secret)
 static struct str
 own(struct h2_fields *f, struct str s, bool lower)
 {
-    char *at = (char *)f->own.p + f->own.n;
+    char *at;
 
     if (f->own.p == NULL || f->own.cap - f->own.n < s.n)
         return (struct str){ NULL, 0 };
+    at = (char *)f->own.p + f->own.n;
     for (size_t i = 0; i < s.n; i++)
         at[i] = lower && s.p[i] >= 'A' && s.p[i] <= 'Z' ? (char)(s.p[i] - 'A' + 'a') : s.p[i];
     f->own.n += s.n;

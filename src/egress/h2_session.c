@@ -180,9 +180,9 @@ server_closed(struct h2_stream *s, uint32_t code)
 
     s->up_id = -1;
     h2_way_drop(s, &s->up);
-    if (s->phase != H2_SENT || s->down_id < 0)
+    if (s->phase == H2_DEAD || s->down_id < 0)
         return;
-    if (code == NGHTTP2_NO_ERROR && s->down.eof) {
+    if (s->phase == H2_REFUSED || (code == NGHTTP2_NO_ERROR && s->down.eof)) {
         /* the answer is whole; when it is out, a client that still sends is told to stop */
         if (s->down.sent && !s->up.eof)
             h2_rst(&h->client, h, s->down_id, NGHTTP2_NO_ERROR);
