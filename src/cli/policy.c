@@ -297,7 +297,11 @@ show(int argc, char **argv)
     if (end < 0)
         return cli_fail(&err, o.json);
     if (o.json) {
-        json_t *root = json_pack("{s:i}", "version", 1);
+        uint8_t digest[SHA256_SIZE];
+        char hex[SHA256_TEXT + 1];
+        policy_digest(&p, digest);
+        sha256_text(digest, hex);
+        json_t *root = json_pack("{s:i, s:s}", "version", 1, "digest", hex);
         policy_describe(&p, add_row, root);
         print_json(root);
     } else {

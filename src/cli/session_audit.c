@@ -84,10 +84,10 @@ redact(void *ctx, struct str text, struct buf *out)
     bool changed = false;
     size_t at;
 
-    if (a->hide_all)
+    if (a->hide_all) {
         buf_puts(out, "[redacted]");
-    if (a->hide_all)
         return true;
+    }
     while ((m = find_mask(a, text, &at)) != NULL) {
         buf_append(out, text.p, at);
         buf_puts(out, m->name);

@@ -13,6 +13,7 @@ struct describer {
     policy_row_fn *fn;
     void *ctx;
     int result;     /* the first that is not 0 stops */
+    bool machine;   /* nobody reads what numbers are in words */
 };
 
 static void
@@ -78,9 +79,10 @@ limits(struct describer *d, const struct policy *p)
 
     for (size_t i = 0; i < n_limit_specs; i++) {
         const struct policy_u64 *field = limit_field(&copy, &limit_specs[i]);
-        char key[64], human[64];
+        char key[64], human[64] = "";
         snprintf(key, sizeof(key), "limits.%s", limit_specs[i].key);
-        human_limit(&limit_specs[i], field->v, human, sizeof(human));
+        if (!d->machine)
+            human_limit(&limit_specs[i], field->v, human, sizeof(human));
         emit(d, &(struct policy_row){ .key = key, .type = ROW_NUMBER, .number = field->v, .text = human,
                                       .from = &field->from });
     }
@@ -194,12 +196,12 @@ parent(struct describer *d, const char *key, const struct policy_string *url)
     text(d, key, shown, &url->from);
 }
 
-int
-policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
+static int
+describe(const struct policy *p, bool machine, policy_row_fn *fn, void *ctx)
 {
     static const char *const networks[] = {
         [NETWORK_NONE] = "none", [NETWORK_ALLOWLIST] = "allowlist", [NETWORK_HOST] = "host" };
-    struct describer d = { .fn = fn, .ctx = ctx, .result = 0 };
+    struct describer d = { .fn = fn, .ctx = ctx, .result = 0, .machine = machine };
 
     scalars(&d, p);
     text(&d, "preset", p->preset.p, &p->preset.from);
@@ -235,6 +237,12 @@ policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
     truth(&d, "allow-nested-user-namespaces", &p->nested_userns);
     truth(&d, "ptrace", &p->ptrace);
     return d.result;
+}
+
+int
+policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx)
+{
+    return describe(p, false, fn, ctx);
 }
 
 /* Key, value and scope of one row, each behind its length. */
@@ -274,6 +282,6 @@ policy_digest(const struct policy *p, uint8_t out[SHA256_SIZE])
 
     sha256_init(&h);
     add_part(&h, CLOCHE_VERSION);       /* stands for what is built in */
-    (void)policy_describe(p, digest_row, &h);
+    (void)describe(p, true, digest_row, &h);
     sha256_end(&h, out);
 }

@@ -69,6 +69,7 @@ def test_equal_policies_have_equal_digests(cloche):
     cloche("run", "--memory", "129m", "--pids", "50", "--", "true")
     a, b, c = (e["metadata"]["policy"] for e in entries(cloche) if e.get("metadata", {}).get("event") == "start")
     assert a == b != c
+    assert a == cloche("policy", "show", "--json", "--memory", "128m", "--pids", "50").json["digest"]
 
 
 def test_mode_off_is_in_the_record(cloche):
@@ -434,9 +435,10 @@ def test_a_full_disk(cloche, command, writer):
     inside = f"""
 set -e
 mount -t tmpfs -o size=64k none {cloche.tmp}
+head -c 30000 /dev/zero > {cloche.tmp}/filler
 {writer} {cloche.tmp}/record full 100000 1 1000000 10 durable > {cloche.cwd}/said 2> {cloche.cwd}/why || true
 cp {cloche.tmp}/record/audit.jsonl {cloche.cwd}/full.jsonl
-mount -o remount,size=1m {cloche.tmp}
+rm {cloche.tmp}/filler
 {writer} {cloche.tmp}/record more 5 1 1000000 10 durable > /dev/null
 cp {cloche.tmp}/record/audit.jsonl {cloche.cwd}/more.jsonl
 """

@@ -61,6 +61,7 @@ preset_walls(void **state)
     assert_int_equal(p.view.v, VIEW_PRIVATE);
     assert_int_equal(p.network.v, NETWORK_NONE);
     assert_int_equal(p.fallback.v, FALLBACK_REFUSE);
+    assert_int_equal(p.audit.v, RECORD_TRY);
     assert_int_equal(p.user.uid, 1000);
     assert_false(p.env_inherit.v || p.read_only_root.v || p.all_unix_sockets.v || p.nested_userns.v);
     assert_string_equal(p.workdir.p, "/workspace");
@@ -185,6 +186,7 @@ refusals(void **state)
         { "policy.engine.unknown", { "--engine", "magic" } },
         { "policy.engine.not-yet", { "--engine", "docker" } },
         { "policy.fallback", { "--fallback", "maybe" } },
+        { "policy.audit", { "--audit", "maybe" } },
         { "policy.network.mode", { "--network", "bridge" } },
         { "policy.network.light", { "--mode", "light", "--network", "allowlist" } },
         { "policy.network.light", { "--mode", "light", "--allow-domain", "example.org" } },

@@ -29,6 +29,7 @@ static const char everything[] =
     "version: 1\n"
     "mode: standard\n"
     "engine: native\n"
+    "audit: required\n"
     "fallback: {action: warn, url: 'https://example.org/runner'}\n"
     "workspace:\n"
     "  dir: ~/project\n"
@@ -75,6 +76,7 @@ every_key(void **state)
     load_ok(&p, everything, POLICY_YAML);
     assert_string_equal(p.engine.p, "native");
     assert_int_equal(p.fallback.v, FALLBACK_WARN);
+    assert_int_equal(p.audit.v, RECORD_REQUIRED);
     assert_string_equal(p.fallback_url.p, "https://example.org/runner");
     assert_string_equal(p.workspace.dir, "/home/u/project");
     assert_int_equal(p.workspace.kind, WORKSPACE_COW);
@@ -89,7 +91,7 @@ every_key(void **state)
     assert_int_equal(p.protect_depth.v, 5);
     assert_true(list_has(&p.unix_sockets, "/run/docker.sock"));
     assert_int_equal(p.limits.memory.v, 1024 * MIB);
-    assert_int_equal(p.limits.memory.from.line, 24);
+    assert_int_equal(p.limits.memory.from.line, 25);
     assert_string_equal(p.limits.memory.from.name, "s.yaml");
     assert_int_equal(p.limits.cpu_milli.v, 1500);
     assert_int_equal(p.limits.time_ms.v, 120000);
