@@ -75,7 +75,7 @@ op_ended(struct op *o)
         op_free(o);
 }
 
-/* --- the sandbox has ended under it --------------------------------------------------------------------------------- */
+/* --- the sandbox has ended under it ------------------------------------------------------------------------------- */
 
 static void
 say_exit(struct op *o, uint8_t flags, uint32_t code)
@@ -531,7 +531,8 @@ void
 op_turn(struct op *o, short events)
 {
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
-    struct msg_gate gate = { .rules = front_rules, .n_rules = sizeof(front_rules) / sizeof(front_rules[0]), .state = 1 };
+    struct msg_gate gate = { .rules = front_rules, .state = 1,
+                             .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
     struct err err = ERR_INIT;
     struct frame f;
 

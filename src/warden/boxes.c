@@ -201,8 +201,6 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
     if (b == NULL)
         close(fd);
     else
-        b->adopted = true;
-    if (b != NULL)
         box_edge(b, fd);
     return b;
 }
@@ -269,7 +267,7 @@ int
 box_recover(struct box *b, struct err *err)
 {
     if (b->r.state != BOX_DEGRADED) {
-        err_set(err, ERR_DENIED, "sandbox.state", "recovery is for a sandbox that is degraded or stopped; this one is %s",
+        err_set(err, ERR_DENIED, "sandbox.state", "recovery is for a sandbox that is degraded or stopped; this is %s",
                 box_state_name(b->r.state));
         return err_hint(err, "delete it and create another one, if that is what is meant");
     }

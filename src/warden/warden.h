@@ -39,7 +39,6 @@ struct box {
     struct waiter *waiters;
     unsigned ops;                       /* that run */
     bool again;                         /* when it is gone it is made anew (recovery) */
-    bool adopted;                       /* since this warden began */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
