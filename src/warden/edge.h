@@ -51,7 +51,7 @@ enum edge_message {
 
     /* warden to front; the last but ITEM and EVENT is the answer's end */
     EDGE_BOX = 32,          /* ticket, box */
-    EDGE_ITEM,              /* ticket, box */
+    EDGE_ITEM,              /* ticket, box without its policy */
     EDGE_EVENT,             /* ticket, event */
     EDGE_END,               /* ticket, count be32, more u8 */
     EDGE_GRANTED,           /* ticket; with the operation's socket */
