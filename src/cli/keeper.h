@@ -61,7 +61,7 @@ void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox h
 
 /* keeper_op.c: operations. */
 /* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
-void op_begin(struct keeper_live *k, struct edge_op *want, int fd);
+void op_begin(struct keeper_live *k, const struct edge_op *want, int fd);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
 /* Its socket, for poll: what is waited for there. */

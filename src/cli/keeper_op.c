@@ -75,7 +75,7 @@ op_ended(struct op *o)
         op_free(o);
 }
 
-/* --- the sandbox has ended under it --------------------------------------------------------------------------------- */
+/* --- the sandbox has ended under it ------------------------------------------------------------------------------- */
 
 static void
 say_exit(struct op *o, uint8_t flags, uint32_t code)
@@ -131,7 +131,11 @@ new_op(struct keeper_live *k, const struct edge_op *want, int fd)
     o->path = strdup(want->path);
     o->name = strdup(want->n_argv > 0 ? want->argv[0] : "");
     k->ops[i] = o;
-    return o;
+    if (o->path != NULL && o->name != NULL)
+        return o;
+    o->fd = -1;         /* still the caller's */
+    op_free(o);
+    return NULL;
 }
 
 /* The sandbox's environment, with the command's own over it. */
@@ -215,22 +219,30 @@ begin_file(struct op *o, const struct edge_op *want, struct err *err)
     return guest_client_file(o->k->l.client, types[want->kind], &m, &o->channel, err);
 }
 
+/* There is no room for it. */
+static void
+turn_away(struct keeper_live *k, int fd)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit", KEEPER_OPS_MAX);
+    packet_put_err(&frame, &err);
+    if (frame_end(&frame, at) == 0)
+        (void)packet_send(fd, &frame, -1);
+    close(fd);
+    keeper_say_short(k, EDGE_OP_ENDED);
+}
+
 void
-op_begin(struct keeper_live *k, struct edge_op *want, int fd)
+op_begin(struct keeper_live *k, const struct edge_op *want, int fd)
 {
     struct err err = ERR_INIT;
-    struct op *o = new_op(k, want, fd), none = { .k = k, .fd = fd, .out = PACKET_QUEUE_INIT(OP_QUEUE_MAX) };
+    struct op *o = new_op(k, want, fd);
 
-    if (o == NULL || o->path == NULL || o->name == NULL) {
-        err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; the limit is %d", KEEPER_OPS_MAX,
-                KEEPER_OPS_MAX);
-        say_failed(&none, &err);
-        packet_queue_clear(&none.out);
-        keeper_say_short(k, EDGE_OP_ENDED);
-        if (o != NULL)
-            op_free(o);
-        else
-            close(fd);
+    if (o == NULL) {
+        turn_away(k, fd);
         return;
     }
     if (io_set_nonblock(fd, true) < 0 ||
@@ -531,7 +543,8 @@ void
 op_turn(struct op *o, short events)
 {
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
-    struct msg_gate gate = { .rules = front_rules, .n_rules = sizeof(front_rules) / sizeof(front_rules[0]), .state = 1 };
+    struct msg_gate gate = { .rules = front_rules, .state = 1,
+                             .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
     struct err err = ERR_INIT;
     struct frame f;
 

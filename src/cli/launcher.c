@@ -201,7 +201,8 @@ count_death(struct launcher *l, const char *who, struct err *err)
     fprintf(stderr, "cloche: %s ended; it is started again\n", who);
     if (recent < DEATHS_MAX)
         return 0;
-    return err_set(err, ERR_SYSTEM, "serve.crash-loop", "%s and others ended %d times within a minute", who, DEATHS_MAX);
+    return err_set(err, ERR_SYSTEM, "serve.crash-loop", "%s and others ended %d times within a minute", who,
+                   DEATHS_MAX);
 }
 
 static void

@@ -93,8 +93,8 @@ door_unbind(struct launcher *l)
 static void
 turn_away(int fd)
 {
-    static const char body[] = "{\"error\":\"this socket is its owner's\",\"code\":\"serve.peer\",\"detail\":\"only the "
-                               "user who started cloche serve may connect, and from no sandbox\"}\n";
+    static const char body[] = "{\"error\":\"this socket is its owner's\",\"code\":\"serve.peer\",\"detail\":\"only "
+                               "the user who started cloche serve may connect, and from no sandbox\"}\n";
     char text[512];
     int n = snprintf(text, sizeof(text), "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: "
                      "%zu\r\nConnection: close\r\n\r\n%s", sizeof(body) - 1, body);

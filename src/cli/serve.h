@@ -26,8 +26,8 @@ struct serve_plan {
 
 /* serve_config.c: overlay the configuration file @path. 0 or -1 with @err. */
 int serve_config(struct serve_plan *plan, const char *path, struct err *err);
-/* One key, from the file or a flag: listen, state-dir, settings, max-sandboxes, idle-timeout, max-lifetime. @where is for
- * messages ("--listen", "serve.yaml:3: listen"). 0 or -1 with @err. */
+/* One key, from the file or a flag: listen, state-dir, settings, max-sandboxes, idle-timeout, max-lifetime. @where is
+ * for messages ("--listen", "serve.yaml:3: listen"). 0 or -1 with @err. */
 int serve_set(struct serve_plan *plan, const char *key, const char *where, const char *value, struct err *err);
 bool serve_known(const char *key);
 

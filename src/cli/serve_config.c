@@ -95,8 +95,8 @@ put_member(struct serve_plan *plan, const char *path, const struct node *member,
     snprintf(where, sizeof(where), "%s:%u: %s", path, member->key_line, key);
     if (!serve_known(key)) {
         err_set(err, ERR_USAGE, "serve.config.key", "%s is no key of this file", where);
-        return err_hint(err, "listen, state-dir, settings, max-sandboxes, idle-timeout, max-lifetime; what a sandbox may "
-                        "do is in the settings file");
+        return err_hint(err, "listen, state-dir, settings, max-sandboxes, idle-timeout, max-lifetime; what a sandbox "
+                        "may do is in the settings file");
     }
     if (member->type != NODE_STRING && member->type != NODE_NUMBER)
         return err_set(err, ERR_USAGE, "serve.config.type", "%s is %s; a string or a number is wanted", where,

@@ -135,7 +135,8 @@ keep_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
         n = into->max - into->n;
         *(is_err ? &r->cut_err : &r->cut_out) = true;
     }
-    (void)buf_append(into, p, n);
+    if (buf_append(into, p, n) < 0)
+        *(is_err ? &r->cut_err : &r->cut_out) = true;
 }
 
 static json_t *

@@ -218,7 +218,8 @@ static void
 on_made(struct request *r, uint64_t count)
 {
     (void)count;
-    reply_json(r, MHD_HTTP_CREATED, json_pack("{s:o}", "path", json_of_text((const uint8_t *)r->rest, strlen(r->rest))));
+    reply_json(r, MHD_HTTP_CREATED,
+               json_pack("{s:o}", "path", json_of_text((const uint8_t *)r->rest, strlen(r->rest))));
 }
 
 static const struct op_answers made_answers = { .done = on_made, .failed = on_failed };

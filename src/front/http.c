@@ -167,7 +167,7 @@ body_well(struct request *r)
         return true;
     /* the words of /api are matched by programs; which route has which is the sheet's */
     if (r->api)
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, strncmp(r->path, "/api/sandbox/audio/record", 25) == 0
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, strcmp(r->path, "/api/sandbox/audio/record") == 0
                     ? "Invalid JSON in request body" : "Invalid JSON body");
     else
         reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, "the body is not valid JSON");

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "front/front.h"
+#include "wall/service.h"
 
 #define FD_WARDEN 3
 #define FD_DOOR   4
@@ -111,7 +112,8 @@ main(int argc, char **argv)
         files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
-    (void)setrlimit(RLIMIT_DATA, &memory);
+    if (!SERVICE_SANITIZED)         /* a sanitizer's shadow would count */
+        (void)setrlimit(RLIMIT_DATA, &memory);
     /* requests are told apart over restarts too */
     if (getrandom(&f.numbers, sizeof(f.numbers), 0) != (ssize_t)sizeof(f.numbers))
         f.numbers = 0;

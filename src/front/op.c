@@ -137,7 +137,8 @@ static const struct msg_rule keeper_rules[] = {
 static void
 broke_off(struct request *r)
 {
-    struct packet_err err = { .kind = ERR_SYSTEM, .code = "sandbox.gone", .msg = "the sandbox ended under the operation",
+    struct packet_err err = { .kind = ERR_SYSTEM, .code = "sandbox.gone",
+                              .msg = "the sandbox ended under the operation",
                               .hint = "GET /v1/sandboxes/{id} says why" };
 
     op_drop(r);

@@ -173,8 +173,8 @@ character(const uint8_t *p, size_t n, bool *cut)
     return want;
 }
 
-/* Whole characters to @out, each byte that is part of none as U+FFFD. How many bytes at the end are the beginning of one
- * that may still come (0 when @last). */
+/* Whole characters to @out, each byte that is part of none as U+FFFD. How many bytes at the end are the beginning of
+ * one that may still come (0 when @last). */
 static size_t
 clean(const uint8_t *p, size_t n, bool last, struct buf *out)
 {
@@ -268,12 +268,13 @@ json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "id", box->id, "name",
-                     json_of_text((const uint8_t *)box->name, strlen(box->name)), "state", box_state_name(box->state),
-                     "paused", box->paused, "default", box->is_default, "labels", json_of_lines(box->labels, false),
-                     "policy", policy != NULL ? policy : json_null(), "created_ms", json_of_ms(box->created_ms),
-                     "started_ms", json_of_ms(box->started_ms), "ended_ms", json_of_ms(box->ended_ms), "last_used_ms",
-                     json_of_ms(box->used_ms), "idle_timeout", (json_int_t)box->idle_s, "max_lifetime", (json_int_t)box->life_s,
-                     "facts", json_of_lines(box->facts, true), "detail",
-                     json_of_text((const uint8_t *)box->detail, strlen(box->detail)));
+    return json_pack("{s:s, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
+                     "id", box->id, "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
+                     "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
+                     "labels", json_of_lines(box->labels, false), "policy", policy != NULL ? policy : json_null(),
+                     "created_ms", json_of_ms(box->created_ms), "started_ms", json_of_ms(box->started_ms),
+                     "ended_ms", json_of_ms(box->ended_ms), "last_used_ms", json_of_ms(box->used_ms),
+                     "idle_timeout", (json_int_t)box->idle_s, "max_lifetime", (json_int_t)box->life_s,
+                     "facts", json_of_lines(box->facts, true),
+                     "detail", json_of_text((const uint8_t *)box->detail, strlen(box->detail)));
 }

@@ -126,7 +126,10 @@ create(struct request *r)
 static void
 on_item(struct request *r, const struct edge_box *box)
 {
-    json_array_append_new(r->list, json_of_box(box));
+    json_t *one = json_of_box(box);
+
+    json_object_set_new(one, "policy", json_null());        /* not said in lists */
+    json_array_append_new(r->list, one);
 }
 
 static void

@@ -141,8 +141,11 @@ static void
 tell_box(void *ctx, const struct edge_box *r)
 {
     const struct told *t = ctx;
+    struct edge_box shown = *r;
 
-    say_box(t->w, t->type, t->ticket, r);
+    if (t->type == EDGE_ITEM)
+        shown.policy = "";      /* the largest part of it, and there may be hundreds */
+    say_box(t->w, t->type, t->ticket, &shown);
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -391,8 +394,7 @@ grant(struct warden *w, struct box *b, uint32_t ticket, const uint8_t *op, size_
     at = begin(&answer, EDGE_GRANTED, ticket);
     to_front(w, &answer, at, pair[1]);
     b->ops++;
-    b->r.used_ms = warden_now_ms();
-    box_store(b);
+    box_used(b);
     return 0;
 }
 

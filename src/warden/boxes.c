@@ -58,13 +58,23 @@ box_store(struct box *b)
 }
 
 void
+box_used(struct box *b)
+{
+    b->r.used_ms = warden_now_ms();
+    b->used_ms = warden_clock_ms();
+    box_store(b);
+}
+
+void
 box_state(struct box *b, enum box_state state, const char *detail)
 {
     enum box_state was = b->r.state;
 
     b->r.state = state;
-    if (state == BOX_READY && b->r.started_ms == 0)
+    if (state == BOX_READY && b->r.started_ms == 0) {
         b->r.started_ms = warden_now_ms();
+        b->begun_ms = warden_clock_ms();
+    }
     if (state == BOX_STOPPED)
         b->r.ended_ms = warden_now_ms();
     box_text(&b->r.detail, detail);
@@ -193,6 +203,15 @@ box_edge(struct box *b, int fd)
         box_lost(b);
 }
 
+/* When that was on our clock, as far as the one of the record was not set since. */
+static uint64_t
+ago(uint64_t date)
+{
+    uint64_t now = warden_now_ms(), clock = warden_clock_ms(), age = now > date ? now - date : 0;
+
+    return age < clock ? clock - age : 0;
+}
+
 struct box *
 box_adopt(struct warden *w, const struct edge_box *r, int fd)
 {
@@ -200,10 +219,11 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
 
     if (b == NULL)
         close(fd);
-    else
-        b->adopted = true;
-    if (b != NULL)
+    else {
+        b->begun_ms = ago(r->started_ms);
+        b->used_ms = ago(r->used_ms);
         box_edge(b, fd);
+    }
     return b;
 }
 
@@ -269,7 +289,7 @@ int
 box_recover(struct box *b, struct err *err)
 {
     if (b->r.state != BOX_DEGRADED) {
-        err_set(err, ERR_DENIED, "sandbox.state", "recovery is for a sandbox that is degraded or stopped; this one is %s",
+        err_set(err, ERR_DENIED, "sandbox.state", "recovery is for a sandbox that is degraded or stopped; this is %s",
                 box_state_name(b->r.state));
         return err_hint(err, "delete it and create another one, if that is what is meant");
     }
@@ -288,8 +308,7 @@ make_again(struct box *b)
     b->r.paused = false;
     b->ops = 0;
     b->r.started_ms = b->r.ended_ms = 0;
-    b->r.used_ms = warden_now_ms();
-    box_store(b);
+    box_used(b);
     if (launcher_say(b->w, EDGE_SPAWN, b->r.id) < 0)
         box_lost(b);
 }
@@ -396,14 +415,14 @@ look_at(struct box *b, uint64_t now)
 void
 box_time(struct warden *w)
 {
-    uint64_t now = warden_clock_ms(), date = warden_now_ms();
+    uint64_t now = warden_clock_ms();
 
     for (struct box *b = w->boxes, *next; b != NULL; b = next) {
         bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;
         next = b->next;
-        if (lives && b->r.life_s > 0 && date >= b->r.started_ms + (uint64_t)b->r.life_s * 1000)
+        if (lives && b->r.life_s > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000)
             box_stop(b, "its maximum lifetime was over");
-        else if (lives && b->r.idle_s > 0 && b->ops == 0 && date >= b->r.used_ms + (uint64_t)b->r.idle_s * 1000)
+        else if (lives && b->r.idle_s > 0 && b->ops == 0 && now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
             box_stop(b, "it was idle for too long");
         if (b->stop_ms > 0 && now - b->stop_ms >= WARDEN_STOP_MS) {
             b->stop_ms = now;

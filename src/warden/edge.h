@@ -40,7 +40,7 @@ enum edge_message {
     /* front to warden */
     EDGE_ASK_CREATE = 1,    /* ticket, flags u8, idle be32, life be32 (seconds), name, labels, policy */
     EDGE_ASK_GET,           /* ticket, id or name */
-    EDGE_ASK_LIST,          /* ticket, all u8, limit be16, name prefix, label line ("" any), after id ("" from the first) */
+    EDGE_ASK_LIST,          /* ticket, all u8, limit be16, name prefix, label line ("" any), after id ("" none) */
     EDGE_ASK_DELETE,        /* ticket, id */
     EDGE_ASK_PAUSE,         /* ticket, id */
     EDGE_ASK_RESUME,
@@ -51,7 +51,7 @@ enum edge_message {
 
     /* warden to front; the last but ITEM and EVENT is the answer's end */
     EDGE_BOX = 32,          /* ticket, box */
-    EDGE_ITEM,              /* ticket, box */
+    EDGE_ITEM,              /* ticket, box without its policy */
     EDGE_EVENT,             /* ticket, event */
     EDGE_END,               /* ticket, count be32, more u8 */
     EDGE_GRANTED,           /* ticket; with the operation's socket */
@@ -96,14 +96,13 @@ enum edge_message {
     /* keeper to front */
     EDGE_OUT,               /* bytes: stdout, or of a file that is read */
     EDGE_ERR,               /* bytes */
-    EDGE_ROOM_FOR,          /* bytes be32: as many more of IN are taken */
     EDGE_ENTRY,             /* a file: mode be32, size be64, mtime in ns be64, name */
     EDGE_EXIT,              /* flags u8, code be32 (signal with EDGE_SIGNALED), milliseconds be64 */
     EDGE_DONE,              /* count be64 */
     EDGE_FAILED,            /* error */
 };
 
-#define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox, of which one lives; it is given if it does */
+#define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */
 
 #define EDGE_SIGNALED   0x01    /* EXIT */
 #define EDGE_TIMED_OUT  0x02

@@ -46,7 +46,7 @@ on_made(void *ctx, const struct frame *f)
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return 0;       /* it was told to stop meanwhile */
     box_text(&b->r.facts, facts);
-    b->r.used_ms = warden_now_ms();
+    box_used(b);
     box_state(b, BOX_READY, "");
     made_answers(b);
     return 0;
@@ -133,8 +133,7 @@ on_paused(void *ctx, const struct frame *f)
         return -1;
     b->r.paused = paused != 0;
     b->asked_ms = 0;
-    b->r.used_ms = warden_now_ms();
-    box_store(b);
+    box_used(b);
     warden_note(w, b, "state_change", paused != 0 ? "paused" : "resumed");
     paused_answers(b, NULL);
     return 0;
@@ -183,8 +182,7 @@ on_op_ended(void *ctx, const struct frame *f)
     (void)f;
     if (b->ops > 0)
         b->ops--;
-    b->r.used_ms = warden_now_ms();
-    box_store(b);
+    box_used(b);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -190,6 +191,7 @@ main(int argc, char **argv)
     w.default_idle_s = (uint32_t)idle;
     w.default_life_s = (uint32_t)life;
     w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
+    (void)umask(077);
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
     if (w.state == NULL || io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0)

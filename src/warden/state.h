@@ -16,8 +16,8 @@
 
 struct state;
 
-/* state.db in the folder @dir, made where it is missing. NULL with @err: another daemon has it (serve.state.busy), it is
- * damaged or of a later version. */
+/* state.db in the folder @dir, made where it is missing. NULL with @err: another daemon has it (serve.state.busy), it
+ * is damaged or of a later version. */
 struct state *state_open(const char *dir, struct err *err);
 
 /* Insert or replace. 0 or -1 with @err. */
@@ -28,7 +28,8 @@ int state_forget(struct state *s, const char *id, struct err *err);
 typedef void state_box_fn(void *ctx, const struct edge_box *box);
 typedef void state_event_fn(void *ctx, const struct edge_event *event);
 
-/* By id, or by name among those that are not stopped; "": the newest that was made as the default one. 1 found, 0 not, -1 with @err. */
+/* By id, or by name among those that are not stopped; "": the newest that was made as the default one. 1 found, 0 not,
+ * -1 with @err. */
 int state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err);
 
 struct state_query {

@@ -39,7 +39,7 @@ struct box {
     struct waiter *waiters;
     unsigned ops;                       /* that run */
     bool again;                         /* when it is gone it is made anew (recovery) */
-    bool adopted;                       /* since this warden began */
+    uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
@@ -88,6 +88,7 @@ int box_recover(struct box *b, struct err *err);
 void box_lost(struct box *b);                                       /* its keeper has ended */
 void box_not_spawned(struct box *b, const struct packet_err *why);
 void box_store(struct box *b);
+void box_used(struct box *b);                                       /* now; and store it */
 void box_text(const char **text, const char *new);                  /* owned; keeps the old one without memory */
 void box_time(struct warden *w);                                    /* limits, health */
 int box_timeout(const struct warden *w);                            /* for epoll_wait */

@@ -1,0 +1,78 @@
+/* warden/edge: whatever a peer of the daemon's sends, what is decoded is in its range and comes out as it went in
+ *
+ * Input: the first byte chooses the form, the rest is a message's payload.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "warden/edge.h"
+
+static void
+box(const uint8_t *data, size_t n)
+{
+    cleanup_buf struct buf out = BUF_INIT(1 << 20);
+    struct wire_in in = wire_in_of(data, n);
+    struct edge_box b;
+
+    if (!edge_get_box(&in, &b) || !wire_done(&in))
+        return;
+    FUZZ_ASSERT(b.state < BOX_STATES && edge_is_id(b.id) && strlen(b.name) <= EDGE_NAME_MAX);
+    FUZZ_ASSERT(b.labels[0] == '\0' || b.labels[strlen(b.labels) - 1] == '\n');
+    FUZZ_ASSERT(edge_put_box(&out, &b) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+}
+
+static void
+op(const uint8_t *data, size_t n)
+{
+    static struct edge_op o;
+    cleanup_buf struct buf out = BUF_INIT(1 << 20);
+    struct wire_in in = wire_in_of(data, n);
+
+    if (!edge_get_op(&in, &o))
+        return;
+    FUZZ_ASSERT(o.kind > 0 && o.kind < OP_KINDS && o.n_argv <= EDGE_WORDS_MAX && o.argv[o.n_argv] == NULL);
+    FUZZ_ASSERT((o.kind == OP_EXEC) == (o.n_argv > 0) && op_name(o.kind) != NULL);
+    for (size_t i = 0; i < o.n_env; i++)
+        FUZZ_ASSERT(strchr(o.env[i], '=') > o.env[i]);
+    FUZZ_ASSERT(edge_put_op(&out, &o) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+}
+
+static void
+texts(const uint8_t *data, size_t n)
+{
+    char text[512];
+    enum box_state state;
+
+    if (n >= sizeof(text))
+        return;
+    memcpy(text, data, n);
+    text[n] = '\0';
+    (void)edge_labels_well(text);
+    FUZZ_ASSERT(!edge_name_well(text) || strlen(text) <= EDGE_NAME_MAX);
+    if (box_state_parse(text, &state))
+        FUZZ_ASSERT(strcmp(box_state_name(state), text) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct edge_event event;
+    struct packet_err err;
+    struct wire_in in;
+
+    if (n == 0)
+        return 0;
+    in = wire_in_of(data + 1, n - 1);
+    switch (data[0] % 5) {
+    case 0: box(data + 1, n - 1); break;
+    case 1: op(data + 1, n - 1); break;
+    case 2: texts(data + 1, n - 1); break;
+    case 3: (void)edge_get_event(&in, &event); break;
+    default:
+        if (packet_get_err(&in, &err))
+            FUZZ_ASSERT(err.kind > ERR_NONE && err.kind <= ERR_DENIED && strlen(err.code) <= PACKET_CODE_MAX);
+    }
+    return 0;
+}
