@@ -13,6 +13,9 @@
 #define BIT(id) INJECT_BIT(id)
 #define BODY_FORMS (SWAP_RAW | SWAP_PERCENT | SWAP_JSON)
 
+/* Of all connections: what they may hold together has a ceiling. One thread. */
+static unsigned n_collecting;
+
 void
 inject_wipe_text(struct inject *j)
 {
@@ -29,6 +32,13 @@ inject_swap_drop(struct swap **s)
     *s = NULL;
 }
 
+static void
+stop_collecting(struct inject *j)
+{
+    n_collecting -= j->collecting;
+    j->collecting = false;
+}
+
 /* Nothing of the last request is left. */
 static void
 forget(struct inject *j)
@@ -39,6 +49,7 @@ forget(struct inject *j)
     inject_swap_drop(&j->up);
     inject_swap_drop(&j->down);
     unpack_free(j->unpack);
+    stop_collecting(j);
     inject_ws_free(j);
     inject_wipe_text(j);
     buf_free(&j->head);
@@ -460,9 +471,14 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     }
     edit->body = j->up != NULL ? EXCHANGE_BODY_SAME : EXCHANGE_BODY_PASS;
     if (j->sign_whole && whole == NULL) {
+        if (n_collecting == INJECT_WHOLE_MAX)
+            return inject_refuse_edit(edit, "secret-sigv4", "too many bodies are collected for a signature already");
+        n_collecting++;
+        j->collecting = true;
         edit->body = EXCHANGE_BODY_WHOLE;
         return 0;
     }
+    stop_collecting(j);
     if (j->sign) {
         edit->drop[edit->n_drop++] = STR_LIT("Authorization");
         edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Authorization"), str_of(j->authorization) };

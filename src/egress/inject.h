@@ -24,6 +24,7 @@
 #include "vault/client.h"
 
 #define INJECT_WAIT_MS 15000    /* for the vault's answers to one request */
+#define INJECT_WHOLE_MAX 32     /* bodies that are collected at a time, of EXCHANGE_WHOLE_MAX bytes each */
 
 struct inject_ws;
 struct swap;
@@ -59,7 +60,7 @@ struct inject {
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
     bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */
-    bool sign_whole, hashed;                /* its body has to be known for that; its hash is: */
+    bool sign_whole, collecting, hashed;    /* its body has to be known for that; comes in; its hash is: */
     uint8_t hash[32];
     struct binding_request place;           /* where it goes; its strings are in @head */
     struct buf head;                        /* of the request that is to be signed */
