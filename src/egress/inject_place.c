@@ -238,10 +238,11 @@ percent_encode(struct buf *text, struct str v)
 static struct str
 parameter(struct buf *text, struct str value, const struct inject_pair *pair)
 {
-    bool blanks = memchr(pair->placeholder, ' ', pair->n) != NULL;     /* which forms write as "+" */
+    /* forms write a blank as "+" */
+    size_t ways = memchr(pair->placeholder, ' ', pair->n) != NULL ? 2 : 1;
 
-    for (int plus = 0; plus <= blanks; plus++) {
-        struct str plain = percent_decode(text, value, plus == 1), changed;
+    for (size_t i = 0; i < ways; i++) {
+        struct str plain = percent_decode(text, value, i == 1), changed;
         if (plain.p == NULL)
             return plain;
         changed = replace(text, plain, pair);

@@ -1,7 +1,6 @@
 """Requests to AWS that the real library makes, signed anew on the way: what arrives is verified as the service would."""
 import hashlib
 import hmac
-import json
 import re
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from helpers import requirement
-from helpers.vaulted import OK, Vaulted, fields, only_request
+from helpers.vaulted import Vaulted, fields, only_request
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
 ID, KEY, TOKEN = "AKIA2E4R6T8Y0U2I4O6P", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYZ1LEKEY99", "IQoJb3JpZ2luX2VjEXAMPLEt0kenZ9"
