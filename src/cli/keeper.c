@@ -21,7 +21,7 @@
 #define FD_CONTROL   4
 #define BUSY_US      100000     /* between two looks at memory while something runs */
 #define IDLE_US      1000000
-#define GUEST_US     3000000    /* for the guest to answer; then it is not well */
+#define GUEST_US     10000000   /* for the guest to answer; then it is not well. A busy sandbox has little CPU */
 
 /* --- speaking ----------------------------------------------------------------------------------------------------- */
 

@@ -76,6 +76,8 @@ size_t op_count(const struct keeper_live *k);
 int keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);
+/* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */
+const char **keeper_environment(const struct keeper_live *k, const struct edge_op *want);
 void keeper_unmake(struct keeper_live *k);
 
 #endif

@@ -104,6 +104,29 @@ keeper_unmake(struct keeper_live *k)
     session_result_free(&k->r);
 }
 
+const char **
+keeper_environment(const struct keeper_live *k, const struct edge_op *want)
+{
+    const char *const *base = k->l.sb->plan.env;
+    size_t n = 0, used = 0;
+    const char **env;
+
+    while (base[n] != NULL)
+        n++;
+    env = calloc(n + want->n_env + 1, sizeof(*env));
+    for (size_t i = 0; env != NULL && i < n; i++) {
+        size_t name = strcspn(base[i], "=") + 1;
+        bool mine = true;
+        for (size_t j = 0; j < want->n_env && mine; j++)
+            mine = strncmp(base[i], want->env[j], name) != 0;
+        if (mine)
+            env[used++] = base[i];
+    }
+    for (size_t i = 0; env != NULL && i < want->n_env; i++)
+        env[used++] = want->env[i];
+    return env;
+}
+
 static void
 line(struct buf *out, const char *name, const char *value)
 {

@@ -138,35 +138,12 @@ new_op(struct keeper_live *k, const struct edge_op *want, int fd)
     return NULL;
 }
 
-/* The sandbox's environment, with the command's own over it. */
-static const char **
-environment(const char *const *base, const struct edge_op *want)
-{
-    size_t n = 0, used = 0;
-    const char **env;
-
-    while (base[n] != NULL)
-        n++;
-    env = calloc(n + want->n_env + 1, sizeof(*env));
-    for (size_t i = 0; env != NULL && i < n; i++) {
-        size_t name = strcspn(base[i], "=") + 1;
-        bool mine = true;
-        for (size_t j = 0; j < want->n_env && mine; j++)
-            mine = strncmp(base[i], want->env[j], name) != 0;
-        if (mine)
-            env[used++] = base[i];
-    }
-    for (size_t i = 0; env != NULL && i < want->n_env; i++)
-        env[used++] = want->env[i];
-    return env;
-}
-
 static int
 begin_exec(struct op *o, const struct edge_op *want, struct err *err)
 {
     struct keeper_live *k = o->k;
     const struct policy *p = k->l.s->policy;
-    cleanup_free const char **env = environment(k->l.sb->plan.env, want);
+    cleanup_free const char **env = keeper_environment(k, want);
     struct guest_exec x = GUEST_EXEC_INIT;
     uint64_t ms = want->timeout_ms != 0 ? want->timeout_ms : p->limits.time_ms.v;
 

@@ -36,16 +36,19 @@ static json_t *
 status_json(const struct edge_box *box)
 {
     const char *mode = box != NULL ? strstr(box->facts, "\nmode=") : NULL;
-    bool runs = box != NULL && (box->state == BOX_READY || box->state == BOX_DEGRADED);
-    json_t *at = json_null();
+    bool runs = false;
+    json_t *at = NULL, *id = NULL;
 
-    if (runs)
+    if (box != NULL && (box->state == BOX_READY || box->state == BOX_DEGRADED)) {
+        runs = true;
         at = json_integer((json_int_t)box->started_ms);
-    return json_pack("{s:s, s:o, s:o, s:n, s:b, s:o, s:n, s:n}", "state",
+        id = json_string(box->id);
+    }
+    return json_pack("{s:s, s:o, s:o?, s:n, s:b, s:o?, s:n, s:n}", "state",
                      box_state_name(box != NULL ? box->state : BOX_UNINITIALIZED), "mode",
                      mode != NULL ? json_stringn(mode + 6, strcspn(mode + 6, "\n")) : json_string("standard"),
-                     "containerId", runs ? json_string(box->id) : json_null(), "browserContainerId", "running", runs,
-                     "startedAt", at, "cdpEndpoint", "wsEndpoint");
+                     "containerId", id, "browserContainerId", "running", runs, "startedAt", at, "cdpEndpoint",
+                     "wsEndpoint");
 }
 
 static void

@@ -17,7 +17,7 @@
 #include "wire/table.h"
 
 #define WARDEN_CHECK_MS 2000    /* between two looks at a sandbox's health */
-#define WARDEN_LATE_MS  10000   /* a keeper that does not answer is not healthy */
+#define WARDEN_LATE_MS  20000   /* a keeper that does not answer is not healthy */
 #define WARDEN_STOP_MS  10000   /* for a keeper to end when told; then it is killed */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 

@@ -116,12 +116,11 @@ def test_everything_is_killed_and_comes_again(cloche, name):
 def test_a_front_that_always_dies_is_given_up(cloche):
     daemon = Daemon(cloche)
     daemon.create()
-    for _ in range(10):
-        fronts = lambda: daemon.processes("cloche-front")
-        assert wait_for(lambda: fronts() or daemon.process.poll() is not None)
-        for pid in fronts():
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
+
+    def given_up():
+        leaks.kill(daemon.processes("cloche-front"))
+        return daemon.process.poll() is not None
+    assert wait_for(given_up, 60)
     _, err = daemon.process.communicate(timeout=60)
     assert daemon.process.returncode == 125 and b"[serve.crash-loop]" in err, err
 

@@ -16,7 +16,10 @@ import socket, sys
 s = socket.socket(socket.AF_UNIX)
 try:
     s.connect(sys.argv[1])
-    s.sendall(b"GET /v1/sandboxes HTTP/1.0\r\n\r\n")
+    try:
+        s.sendall(b"GET /v1/sandboxes HTTP/1.0\r\n\r\n")
+    except BrokenPipeError:     # turned away already
+        pass
     got = b""
     while b"\r\n" not in got:
         more = s.recv(65536)
