@@ -296,6 +296,20 @@ answer_fd(struct call *c, int fd, bool cloexec)
     return saved == EINVAL ? -EACCES : -saved;
 }
 
+int
+answer_fd_closed(struct call *c, int fd, bool cloexec)
+{
+    struct gs_addfd add = { .id = c->id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0 };
+    long rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
+    int saved = errno;
+
+    close(fd);
+    if (rc < 0)
+        return saved == ENOENT ? ANSWERED : -saved;
+    answer(c, (int)rc);
+    return ANSWERED;
+}
+
 /* --- serving */
 
 static int

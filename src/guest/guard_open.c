@@ -71,7 +71,10 @@ open_job(struct call *c, const void *p)
     const struct open_job *job = p;
     int fd = raw_open(AT_FDCWD, fd_path(job->object).text, job->flags | O_NOCTTY | O_CLOEXEC, 0);
 
-    return fd < 0 ? fd : answer_fd(c, fd, (job->flags & O_CLOEXEC) != 0);
+    if (fd < 0)
+        return fd;
+    worker_settle();
+    return answer_fd_closed(c, fd, (job->flags & O_CLOEXEC) != 0);
 }
 
 /* Open the object in a worker, and wait there. */

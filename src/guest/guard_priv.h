@@ -291,6 +291,9 @@ int deny_text(struct guard *g, const char *op, const char *target, const char *r
 bool judge_make(struct call *c, const struct place *p, bool directory, const char **rule);
 /* Hand @fd (closed here) to the caller as its answer. ANSWERED or a negated errno. */
 int answer_fd(struct call *c, int fd, bool cloexec);
+/* The same in two steps, for a worker: the caller goes on when @fd is closed here. A FIFO's end that lived on in a
+ * worker that has not been scheduled yet would be the other end of whoever opens it next. */
+int answer_fd_closed(struct call *c, int fd, bool cloexec);
 /* Answer with a value or a negated errno. */
 void answer(const struct call *c, int result);
 
@@ -316,5 +319,7 @@ void deny_object(struct call *c, int object, const char *rule);
  * -EAGAIN. The job is run again whenever it answers -EINTR and the caller has no signal to handle. */
 typedef int worker_fn(struct call *c, const void *job);
 int worker_start(struct call *c, const int *fds, size_t n_fds, worker_fn *fn, const void *job);
+/* In a worker: it has waited, and answers now. Nothing may interrupt that. */
+void worker_settle(void);
 
 #endif

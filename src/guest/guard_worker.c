@@ -1,9 +1,11 @@
 /* guest/guard_worker.c: what may block (a FIFO without a reader, connect()) is done by a child
  *
  * The child keeps the few descriptors that it needs and nothing else (a pipe's end left open here would keep a
- * command from seeing its end of file), answers the notification itself, and ends. A timer interrupts whatever it
- * waits in: when the caller died it gives up, when the caller has a signal to handle it answers EINTR, as the kernel
- * would (a received notification is not interrupted by the kernel itself: WAIT_KILLABLE_RECV).
+ * command from seeing its end of file), answers the notification itself, and ends. A second child watches the caller and
+ * interrupts whatever the first waits in: when the caller died it gives up, when the caller has a signal to handle it
+ * answers EINTR, as the kernel would (a received notification is not interrupted by the kernel itself:
+ * WAIT_KILLABLE_RECV). Without such a reason nothing interrupts it: who opens a FIFO and is interrupted is gone for a
+ * moment, and the other end, which was let in, reads an end of file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -95,12 +96,34 @@ caller_interrupted(const struct call *c)
             ~hex_field(text, "\nSigBlk:") & ~hex_field(text, "\nSigIgn:")) != 0;
 }
 
+void
+worker_settle(void)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
+/* Interrupt @worker as long as there is a reason to. Ends with it. */
+static void __attribute__((noreturn))
+watch_caller(const struct call *c, pid_t worker)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    while (getppid() == worker) {
+        (void)usleep(LOOK_EVERY_US);
+        if (!caller_waits(c) || caller_interrupted(c))
+            (void)kill(worker, SIGALRM);
+    }
+    _exit(0);
+}
+
 static void __attribute__((noreturn))
 work(struct call *c, int *keep, size_t n_keep, worker_fn *fn, const void *job)
 {
-    const struct itimerval every = { { 0, LOOK_EVERY_US }, { 0, LOOK_EVERY_US } };
     struct sigaction act = { .sa_handler = SIG_DFL };
     sigset_t none;
+    pid_t self = getpid(), watcher;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != c->g->pid)
@@ -114,7 +137,14 @@ work(struct call *c, int *keep, size_t n_keep, worker_fn *fn, const void *job)
     keep_only(keep, n_keep);
     for (size_t i = 0; i < SEEN_MAX; i++)
         c->g->seen[i].tid = 0;      /* closed just now */
-    (void)setitimer(ITIMER_REAL, &every, NULL);
+    watcher = fork();
+    if (watcher == 0)
+        watch_caller(c, self);
+    if (watcher < 0) {
+        worker_settle();
+        answer(c, -EAGAIN);
+        _exit(0);
+    }
     for (;;) {
         int result = fn(c, job);
 
@@ -123,6 +153,7 @@ work(struct call *c, int *keep, size_t n_keep, worker_fn *fn, const void *job)
         if (!caller_waits(c))
             _exit(0);
         if (result != -EINTR || caller_interrupted(c)) {
+            worker_settle();
             answer(c, result);
             _exit(0);
         }

@@ -204,6 +204,25 @@ fifos(void *arg)
     return run_failures;
 }
 
+/* The worker that waits looks up every 50 ms; its answer comes whole, also when that falls together. */
+static int
+fifo_moments(void *arg)
+{
+    int status;
+    pid_t a, b;
+
+    (void)arg;
+    WANT(0, mkfifo("fifo", 0600));
+    for (int i = 0; i < 60; i++) {
+        a = in_child(fifo_writer);
+        usleep(48000 + (unsigned)i * 60);
+        b = in_child(fifo_reader);
+        CHECK(waitpid(a, &status, 0) == a && status == 0);
+        CHECK(waitpid(b, &status, 0) == b && status == 0);
+    }
+    return run_failures;
+}
+
 /* A lease makes an open wait for its holder, who is the attacker. */
 static int
 lease(void *arg)
@@ -597,6 +616,7 @@ descriptors_stay(void **state)
 CASE(redirections)
 CASE(terminal)
 CASE(fifos)
+CASE(fifo_moments)
 CASE(lease)
 CASE(pointers)
 CASE(unnamed)
@@ -616,6 +636,7 @@ main(void)
         cmocka_unit_test(test_redirections),
         cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_fifos),
+        cmocka_unit_test(test_fifo_moments),
         cmocka_unit_test(test_lease),
         cmocka_unit_test(test_pointers),
         cmocka_unit_test(test_unnamed),
