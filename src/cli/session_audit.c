@@ -106,7 +106,7 @@ audit_folder(char out[PATH_MAX], struct err *err)
 {
     char state[PATH_MAX];
 
-    if (state_dir_path(state, err) < 0)
+    if (state_dir_path(state, err) < 0 || state_dir_check(state, err) < 0)
         return -1;
     return snprintf(out, PATH_MAX, "%s/audit", state) < PATH_MAX
                ? 0 : err_set(err, ERR_LIMIT, "audit.open", "%s: the path is too long", state);

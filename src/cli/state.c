@@ -65,17 +65,32 @@ state_dir_path(char path[PATH_MAX], struct err *err)
 }
 
 int
+state_dir_check(const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, errno, "cli.state", "%s", path);
+    if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        return 0;
+    err_set(err, ERR_DENIED, "cli.state.unsafe", "the state folder %s %s", path,
+            S_ISLNK(st.st_mode) ? "is a link" : !S_ISDIR(st.st_mode) ? "is no folder"
+            : st.st_uid != geteuid() ? "belongs to another user" : "can be written by others");
+    return err_hint(err, "remove it, or set XDG_STATE_HOME to another folder");
+}
+
+int
 state_dir_open(struct err *err)
 {
+    cleanup_close int fd = -1;
     char path[PATH_MAX];
-    int fd;
 
-    if (state_dir_path(path, err) < 0)
+    if (state_dir_path(path, err) < 0 || state_dir_check(path, err) < 0)
         return -1;
     fd = state_make_path(path);
     if (fd < 0)
         return err_sys(err, errno, "cli.state", "%s", path);
-    return fd;
+    return take_fd(&fd);
 }
 
 int

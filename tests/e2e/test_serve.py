@@ -120,6 +120,7 @@ def test_pause_and_resume(daemon, box):
     box.exec("mkfifo p")
     running = box.stream("echo there; cat p; echo done")
     assert next(running) == ("stdout", {"data": "there\n"})
+    assert wait_for(lambda: daemon.processes("cat"))
     paused = daemon.post(f"{box.at}/pause")
     assert paused.status == 200 and paused.json["paused"] and paused.json["state"] == "ready", paused
     answer = daemon.post(f"{box.at}/exec", {"command": "true"})
