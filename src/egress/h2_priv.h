@@ -73,7 +73,7 @@ struct h2 {
     size_t n_streams;
     size_t extra;               /* of all its streams' windows */
     unsigned resets;            /* on their way to the client, and meant by us */
-    uint64_t moved_ms;          /* when something last came, or the last stream ended */
+    uint64_t moved_ms;          /* when something last came, was let go or refused, or ended */
     bool draining;              /* no more streams */
     bool said_goaway;
     bool any;                   /* bytes of the client have come */

@@ -16,6 +16,7 @@
 #define BODY ((size_t)4 << 20)      /* bytes of the server's answer */
 #define FACTOR 4                    /* a byte of it is so many for the client */
 #define ROUNDS 200000
+#define HOUR_MS 3600000u
 
 /* A peer of ours. */
 struct peer {
@@ -302,11 +303,38 @@ test_a_reader_that_stops(void **state)
         stop_at_refill(early);
 }
 
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static void
+test_a_question_takes_its_time(void **state)
+{
+    struct parties p = { .ask = true, .server.silent = true };
+
+    (void)state;
+    begin(&p);
+    for (int i = 0; i < ROUNDS && p.asked == NULL; i++)
+        assert_int_equal(go_round(&p), H2_LIVE);
+    p.now_ms += HOUR_MS;
+    assert_true(h2_deadline_ms(p.h) > p.now_ms);
+    h2_timeout(p.h);
+    assert_int_equal(go_round(&p), H2_LIVE);
+    /* yes: from now on the server has the time that a server has */
+    h2_go(p.asked);
+    assert_true(h2_deadline_ms(p.h) > p.now_ms);
+    h2_timeout(p.h);
+    assert_int_equal(go_round(&p), H2_LIVE);
+    p.now_ms = h2_deadline_ms(p.h);
+    h2_timeout(p.h);
+    assert_int_equal(h2_step(p.h, false, false), H2_BROKEN);
+    finish(&p);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_reader_that_stops),
+        cmocka_unit_test(test_a_question_takes_its_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
