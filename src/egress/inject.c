@@ -56,6 +56,7 @@ forget(struct inject *j)
     j->head = (struct buf)BUF_INIT(HTTP1_HEAD_MAX);
     explicit_bzero(j->authorization, sizeof(j->authorization));
     j->sign = j->sign_whole = j->hashed = false;
+    j->up_cut = j->down_cut = (struct grpc_cut){ .on = false };
     j->lease = NULL;
     j->unpack = NULL;
     j->ticket = j->seen = j->forbidden = j->concerned = 0;
@@ -462,6 +463,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     if (j->sign_whole && whole != NULL && j->authorization[0] == '\0')
         return sign_whole(j, whole, edit);
     grpc_cut_begin(&j->up_cut, head);
+    j->up_cut.on &= body && j->trailers && str_eq_c(head->method, "POST");
     if (body && whole == NULL && inject_make_up(j, &j->up) < 0)
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     if (!body && j->concerned != 0 && asks_for_websocket(head)) {

@@ -52,7 +52,7 @@ struct inject {
     uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
-    struct grpc_cut up_cut, down_cut;       /* where they may end */
+    struct grpc_cut up_cut, down_cut;       /* where they may end: a call of gRPC over HTTP/2 */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
     struct inject_ws *ws;                   /* frames are looked at; NULL: no WebSocket, or no secret concerned */

@@ -464,7 +464,7 @@ def test_places(h2, place, ask, where):
     assert result.out == "200\n" and where(h2.far.requests[0]), (result, h2.far.requests)
 
 
-@pytest.mark.parametrize("path", ["/mirror", "/gzip", "/trailers", "/only-trailers", "/early-hints"])
+@pytest.mark.parametrize("path", ["/mirror", "/gzip", "/trailers", "/only-trailers", "/typed", "/early-hints"])
 def test_no_answer_brings_the_value(opened, path):
     result = opened.client(f"""
 g = Client().get({path!r}, (('authorization', 'Bearer ' + os.environ['TOK']), ('accept-encoding', 'gzip')))
