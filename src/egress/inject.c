@@ -66,9 +66,9 @@ forget(struct inject *j)
 
 void
 inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
-            const uint64_t *now_ms)
+            uint32_t *told, const uint64_t *now_ms)
 {
-    *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .detail = "",
+    *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .told = told, .detail = "",
                           .text = BUF_INIT(INJECT_TEXT_MAX), .head = BUF_INIT(HTTP1_HEAD_MAX) };
 }
 
@@ -140,9 +140,9 @@ say_used(struct inject *j, uint32_t mask)
 
     (void)vault_client_secrets(j->vault, &n);
     for (size_t i = 0; i < n; i++)
-        if (mask & ~j->told & BIT(i))
+        if (mask & ~*j->told & BIT(i))
             j->owner->note(j->ctx, NULL, name_of(j, BIT(i)), false);
-    j->told |= mask;
+    *j->told |= mask;
 }
 
 /* The request has the values of @mask, and those that its head asked for are on their way. */
