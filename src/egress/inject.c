@@ -83,6 +83,7 @@ inject_free(struct inject *j)
 static enum inject_result
 refuse(struct inject *j, const char *reason, const char *detail, const char *name, bool critical)
 {
+    stop_collecting(j);     /* the exchange drops the body; the client may keep the connection */
     j->refuse = reason;
     j->detail = detail;
     j->owner->note(j->ctx, reason, name, critical);
