@@ -252,7 +252,7 @@ relay_step(struct conn *c, bool up, bool down)
         return;
     }
     if (c->down.done && c->up.done) {
-        conn_part(c->server.fd, false);
+        conn_part(c->server.fd, c->up_broken);      /* who was reset had not said all of it */
         conn_linger(c);
         return;
     }

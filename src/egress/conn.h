@@ -72,6 +72,7 @@ struct conn {
     struct answer failure;      /* the answer to the first request */
     char failure_detail[256], failure_rule[256];
     struct inject inject;
+    uint32_t secrets_told;      /* ids of those that the log has heard of */
     bool narrow;                /* of the request that waits for its secrets (exchange.h) */
     bool http;                  /* x lives: what is to be said to the client goes through it */
     struct h2 *h2;              /* H2: its streams */

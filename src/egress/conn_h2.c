@@ -101,7 +101,7 @@ request_of(struct conn *c, struct h2_stream *s)
         return NULL;
     r->c = c;
     r->s = s;
-    inject_init(&r->inject, c->e->vault, &secrets, r, &c->e->loop.now_ms);
+    inject_init(&r->inject, c->e->vault, &secrets, r, &c->secrets_told, &c->e->loop.now_ms);
     r->inject.trailers = true;
     h2_set_ctx(s, r);
     if (c->e->vault != NULL)

@@ -243,7 +243,7 @@ static void
 begin(struct conn *c)
 {
     exchange_init(&c->x, &owner, c, c->client.fd, &c->e->loop.now_ms);
-    inject_init(&c->inject, c->e->vault, &secrets, c, &c->e->loop.now_ms);
+    inject_init(&c->inject, c->e->vault, &secrets, c, &c->secrets_told, &c->e->loop.now_ms);
     if (c->e->vault != NULL) {
         c->x.filter = &inject_filter;
         c->x.filter_ctx = &c->inject;

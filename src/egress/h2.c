@@ -133,6 +133,7 @@ h2_reset(struct h2_stream *s, uint32_t code)
     if (s->phase == H2_DEAD)
         return;
     s->phase = H2_DEAD;
+    h->moved_ms = *h->now_ms;
     h2_way_drop(s, &s->up);
     h2_way_drop(s, &s->down);
     buf_free(&s->text);
@@ -376,11 +377,22 @@ is_slow(const struct h2_guard *g, uint64_t now_ms)
     return g->in_block && now_ms >= g->block_ms + EXCHANGE_HEAD_MS;
 }
 
+/* A stream waits for the owner's word, who knows for how long: nothing is stalled by that. */
+static bool
+is_asked_about(const struct h2 *h)
+{
+    for (const struct h2_stream *s = h->streams; s != NULL; s = s->next)
+        if (s->phase == H2_ASKED)
+            return true;
+    return false;
+}
+
 uint64_t
 h2_deadline_ms(const struct h2 *h)
 {
-    uint64_t at = h->moved_ms + (!h->any ? EXCHANGE_HEAD_MS : h->n_streams == 0 ? EXCHANGE_IDLE_MS
-                                                                                : EXCHANGE_STALL_MS);
+    uint64_t at = is_asked_about(h) ? UINT64_MAX
+                  : h->moved_ms + (!h->any ? EXCHANGE_HEAD_MS : h->n_streams == 0 ? EXCHANGE_IDLE_MS
+                                                                                  : EXCHANGE_STALL_MS);
     const struct h2_guard *guards[] = { &h->client.guard, &h->server.guard };
 
     for (int i = 0; i < 2; i++)

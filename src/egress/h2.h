@@ -39,9 +39,10 @@
 #define H2_QUEUE_MAX     256            /* frames that wait for the server; with more, new streams are refused */
 #define H2_ANSWERS_MAX   16384          /* ... for the client; one that reads none of them is cut off */
 
-/* Two windows and what a filter makes of them, and a head, of each stream; the larger windows; both sockets' output. */
-#define H2_MEMORY_MAX (H2_STREAMS_MAX * (2 * (H2_WINDOW + 2 * H2_STEP) + 2 * HTTP1_HEAD_MAX) + H2_EXTRA_MAX + \
-                       4 * H2_STEP)
+/* Two windows and what a filter makes of them, and a head, of each stream; the larger windows; both sockets' output.
+ * Twice the windows: before what waits there may be as much that went. */
+#define H2_MEMORY_MAX (H2_STREAMS_MAX * (2 * (2 * H2_WINDOW + 2 * H2_STEP) + 2 * HTTP1_HEAD_MAX) + \
+                       2 * H2_EXTRA_MAX + 4 * H2_STEP)
 
 struct h2;
 struct h2_stream;

@@ -73,7 +73,7 @@ struct h2 {
     size_t n_streams;
     size_t extra;               /* of all its streams' windows */
     unsigned resets;            /* on their way to the client, and meant by us */
-    uint64_t moved_ms;          /* when something last came, or the last stream ended */
+    uint64_t moved_ms;          /* when something last came, was let go or refused, or ended */
     bool draining;              /* no more streams */
     bool said_goaway;
     bool any;                   /* bytes of the client have come */
@@ -115,6 +115,8 @@ ssize_t h2_way_read(nghttp2_session *session, int32_t id, uint8_t *out, size_t n
 
 size_t h2_queue_n(const struct h2_queue *q);
 void h2_queue_take(struct h2_queue *q, size_t n);
+/* Behind the others. What was taken from the front does not count against the ceiling. -1: no room, or no memory. */
+int h2_queue_add(struct h2_queue *q, const uint8_t *p, size_t n);
 
 static inline struct h2_end *
 h2_source(const struct h2_stream *s, const struct h2_way *w)

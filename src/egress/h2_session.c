@@ -266,7 +266,8 @@ on_frame_not_send(nghttp2_session *session, const nghttp2_frame *frame, int erro
         h->resets--;
     if (frame->hd.type != NGHTTP2_HEADERS || error == NGHTTP2_ERR_STREAM_CLOSED || error == NGHTTP2_ERR_STREAM_CLOSING)
         return 0;
-    if (end == &h->client) {
+    /* an answer's, or trailers: the stream is there, and on_stream_close() will hear of its end */
+    if (end == &h->client || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
         struct h2_stream *s = stream_of(session, id);
         if (s != NULL)
             h2_reset(s, NGHTTP2_INTERNAL_ERROR);
@@ -276,6 +277,7 @@ on_frame_not_send(nghttp2_session *session, const nghttp2_frame *frame, int erro
         next = s->next;
         if (s->up_id != id)
             continue;
+        (void)nghttp2_session_set_stream_user_data(session, id, NULL);
         server_closed(s, NGHTTP2_REFUSED_STREAM);
         h2_stream_try_free(s);
     }

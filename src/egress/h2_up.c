@@ -155,6 +155,7 @@ h2_go(struct h2_stream *s)
     if (!ask_filter(s, &head, &edit) || submit(s, &head, &edit) < 0)
         return;
     s->phase = H2_SENT;
+    h->moved_ms = *h->now_ms;
     buf_free(&s->text);
     if (!s->ended)
         h2_way_open(s, &s->up, s->filter != NULL && s->filter->request_body != NULL &&
@@ -216,6 +217,7 @@ h2_refuse(struct h2_stream *s, const struct answer *answer)
     if (s->up_id >= 0)
         h2_rst(&s->h->server, s->h, s->up_id, NGHTTP2_CANCEL);
     s->phase = H2_REFUSED;
+    s->h->moved_ms = *s->h->now_ms;
     s->answered = true;
     h2_way_drop(s, &s->up);
     buf_free(&s->text);

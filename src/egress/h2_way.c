@@ -32,6 +32,16 @@ h2_queue_take(struct h2_queue *q, size_t n)
     }
 }
 
+int
+h2_queue_add(struct h2_queue *q, const uint8_t *p, size_t n)
+{
+    if (q->at > 0 && q->b.n + n > q->b.max) {
+        buf_consume(&q->b, q->at);
+        q->at = 0;
+    }
+    return buf_append(&q->b, p, n);
+}
+
 /* --- windows ------------------------------------------------------------------------------------------------------ */
 
 static int32_t
@@ -177,7 +187,7 @@ h2_way_take(struct h2_stream *s, struct h2_way *w, const uint8_t *p, size_t n)
     }
     enlarge(s, w);
     /* more than the window: nghttp2 would have seen to that */
-    if (buf_append(straight ? &w->out.b : &w->held.b, p, n) < 0)
+    if (h2_queue_add(straight ? &w->out : &w->held, p, n) < 0)
         return -1;
     if (pump(s, w, true) < 0)
         fail(s);

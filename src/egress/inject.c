@@ -56,6 +56,7 @@ forget(struct inject *j)
     j->head = (struct buf)BUF_INIT(HTTP1_HEAD_MAX);
     explicit_bzero(j->authorization, sizeof(j->authorization));
     j->sign = j->sign_whole = j->hashed = false;
+    j->up_cut = j->down_cut = (struct grpc_cut){ .on = false };
     j->lease = NULL;
     j->unpack = NULL;
     j->ticket = j->seen = j->forbidden = j->concerned = 0;
@@ -65,9 +66,9 @@ forget(struct inject *j)
 
 void
 inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
-            const uint64_t *now_ms)
+            uint32_t *told, const uint64_t *now_ms)
 {
-    *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .detail = "",
+    *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .told = told, .detail = "",
                           .text = BUF_INIT(INJECT_TEXT_MAX), .head = BUF_INIT(HTTP1_HEAD_MAX) };
 }
 
@@ -82,6 +83,7 @@ inject_free(struct inject *j)
 static enum inject_result
 refuse(struct inject *j, const char *reason, const char *detail, const char *name, bool critical)
 {
+    stop_collecting(j);     /* the exchange drops the body; the client may keep the connection */
     j->refuse = reason;
     j->detail = detail;
     j->owner->note(j->ctx, reason, name, critical);
@@ -139,9 +141,9 @@ say_used(struct inject *j, uint32_t mask)
 
     (void)vault_client_secrets(j->vault, &n);
     for (size_t i = 0; i < n; i++)
-        if (mask & ~j->told & BIT(i))
+        if (mask & ~*j->told & BIT(i))
             j->owner->note(j->ctx, NULL, name_of(j, BIT(i)), false);
-    j->told |= mask;
+    *j->told |= mask;
 }
 
 /* The request has the values of @mask, and those that its head asked for are on their way. */
@@ -462,6 +464,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     if (j->sign_whole && whole != NULL && j->authorization[0] == '\0')
         return sign_whole(j, whole, edit);
     grpc_cut_begin(&j->up_cut, head);
+    j->up_cut.on &= body && j->trailers && str_eq_c(head->method, "POST");
     if (body && whole == NULL && inject_make_up(j, &j->up) < 0)
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     if (!body && j->concerned != 0 && asks_for_websocket(head)) {

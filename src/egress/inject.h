@@ -47,12 +47,12 @@ struct inject {
     uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
     uint32_t seen;                          /* ... whose placeholder is in its head */
     uint32_t used;                          /* ids of values that any request of the connection has had */
-    uint32_t told;                          /* ... of which the log knows */
+    uint32_t *told;                         /* ... of which the log knows; the connection's */
     uint32_t ticket;                        /* a question to the vault is open */
     uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;
     struct swap *up, *down;                 /* of the body, of the answer; NULL: it passes unseen */
-    struct grpc_cut up_cut, down_cut;       /* where they may end */
+    struct grpc_cut up_cut, down_cut;       /* where they may end: a call of gRPC over HTTP/2 */
     uint32_t forbidden;                     /* ids that may not be in the body */
     struct unpack *unpack;
     struct inject_ws *ws;                   /* frames are looked at; NULL: no WebSocket, or no secret concerned */
@@ -69,9 +69,10 @@ struct inject {
     const char *refuse, *detail;
 };
 
-/* @vault may be NULL. @now_ms: the loop's clock, borrowed. */
+/* @vault may be NULL. @told: of all that belongs to one connection, 0 at first. @now_ms: the loop's clock. Both are
+ * borrowed. */
 void inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
-                 const uint64_t *now_ms);
+                 uint32_t *told, const uint64_t *now_ms);
 /* Wipes what it has. */
 void inject_free(struct inject *j);
 

@@ -464,7 +464,7 @@ def test_places(h2, place, ask, where):
     assert result.out == "200\n" and where(h2.far.requests[0]), (result, h2.far.requests)
 
 
-@pytest.mark.parametrize("path", ["/mirror", "/gzip", "/trailers", "/only-trailers", "/early-hints"])
+@pytest.mark.parametrize("path", ["/mirror", "/gzip", "/trailers", "/only-trailers", "/typed", "/early-hints"])
 def test_no_answer_brings_the_value(opened, path):
     result = opened.client(f"""
 g = Client().get({path!r}, (('authorization', 'Bearer ' + os.environ['TOK']), ('accept-encoding', 'gzip')))
@@ -485,6 +485,8 @@ print(all(x['status'] == 200 for x in g), sum(os.environ['TOK'].encode() in x['b
 """)
     assert result.out == "True 30\n", result
     assert sorted(field(r, "authorization") == [f"Bearer {VALUE}"] for r in opened.far.requests) == [False] * 30 + [True] * 30
+    log = opened.online.bare("net", "log", "--json").json["decisions"]
+    assert [d["count"] for d in log if d.get("secret") == "TOK"] == [1], log     # said once in a connection's life
 
 
 @way

@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 import subprocess
 import time
 
@@ -11,6 +12,7 @@ import pytest
 from helpers import leaks, requirement
 from helpers.internet import CA_INSIDE, DNS4, ECHO, NO_PROXY_VARIABLES, OTHER4, PRELUDE, SITE4, SITE6, payload
 from helpers.runner import wait_for
+from helpers.scripted import Scripted, read_exactly
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
 BIG = 50 << 20
@@ -420,6 +422,29 @@ def test_tunnel_in_which_the_server_speaks_first(online):
     result = online.python("s, got = connect('ok.example.org:22'); print(got, s.recv(100))",
                            allow=["ok.example.org:22"])
     assert b"SSH-2.0-far" in result.out_bytes, result
+
+
+@pytest.mark.parametrize("how,seen", [("reset", ConnectionResetError), ("end", b"")])
+def test_a_client_that_is_reset_has_not_ended(online, how, seen):
+    """The server has ended its own direction before: that the tunnel is over makes no whole of a part."""
+    ends = []
+
+    def serve(connection, _, kept):
+        read_exactly(connection, 6)
+        connection.shutdown(socket.SHUT_WR)
+        try:
+            ends.append(connection.recv(100))
+        except OSError as e:
+            ends.append(type(e))
+    server = Scripted(online.net, serve)
+    result = online.python(f"""
+s, got = connect('ok.example.org:{server.port}')
+s.sendall(b'\\x01\\x02part'); print(s.recv(100))
+if {how!r} == 'reset': s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+s.close()
+""", allow=server.allow)
+    assert result.out == "b''\n", result
+    assert wait_for(lambda: ends, 20) == [seen]
 
 
 # --- the sandbox's own loopback ----------------------------------------------------------------------------------------

@@ -220,6 +220,15 @@ def test_an_echo_is_scrubbed(vaulted, how):
         assert result.out.count(placeholder) >= 2, result
 
 
+def test_a_type_does_not_say_where_the_search_ends(vaulted):
+    """An answer that is called gRPC, whose one message would end within the value."""
+    body = bytes([0]) + (6 + len(VALUE) // 2).to_bytes(4, "big") + f"it is {VALUE}!".encode()
+    vaulted.net.pages[OK, "/typed"] = "application/grpc", body
+    result = vaulted.secret().sh("curl -sS https://ok.example.org/typed | tail -c +6; echo; echo $TOK")
+    said, placeholder, _ = result.out.split("\n")
+    assert said == f"it is {placeholder}!" and VALUE not in result.out, result
+
+
 def test_base64_of_basic_is_scrubbed(vaulted):
     """What a server gives back of Basic credentials does not say the value when it is decoded."""
     result = vaulted.secret(place="basic").sh('curl -sS -u "user:$TOK" https://ok.example.org/mirror/plain; echo; echo $TOK')

@@ -165,20 +165,29 @@ def test_what_is_too_long_to_be_hashed_is_refused(aws):
 def test_bodies_that_are_collected_are_bounded(aws):
     """32 at a time: a connection that has got its "continue" is one."""
     result = aws.python(RAW + """
-def begin():
-    day = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
+def begin(day=None, close=CLOSE):
+    day = day or time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
     s = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)), server_hostname='ok.example.org')
     s.sendall(('POST /t HTTP/1.1\\r\\nHost: ok.example.org\\r\\nX-Amz-Date: %s\\r\\nContent-Length: 9\\r\\nExpect: 100-continue\\r\\n%s'
                'Authorization: AWS4-HMAC-SHA256 Credential=%s/%s/eu-west-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, '
-               'Signature=%s\\r\\n\\r\\n' % (day, CLOSE, os.environ['AWS_ACCESS_KEY_ID'], day[:8], '0' * 64)).encode())
+               'Signature=%s\\r\\n\\r\\n' % (day, close, os.environ['AWS_ACCESS_KEY_ID'], day[:8], '0' * 64)).encode())
     return s, until(s).split(b'\\r\\n')[0].decode()
 held = [begin() for _ in range(32)]
 print({head for _, head in held}, begin()[1])
 held[0][0].close()
 held[1][0].sendall(b'123456789'); print(until(held[1][0]).split(b'\\r\\n')[0].decode())
 print(begin()[1])
+for s, _ in held: s.close()
+# who is refused holds none any more, on a connection that is kept
+kept = [begin('20200101T000000Z', '')[0] for _ in range(31)]
+for s in kept: s.sendall(b'123456789')
+heads = [until(s).split(b'\\r\\n') for s in kept]
+print({h[0].decode() for h in heads}, any(b'Connection: close' in h for h in heads))
+last = [begin() for _ in range(2)]
+print({head for _, head in last})
 """)
-    assert result.out == ("{'HTTP/1.1 100 Continue'} HTTP/1.1 403 Forbidden\nHTTP/1.1 200 OK\nHTTP/1.1 100 Continue\n"), result
+    assert result.out == ("{'HTTP/1.1 100 Continue'} HTTP/1.1 403 Forbidden\nHTTP/1.1 200 OK\nHTTP/1.1 100 Continue\n"
+                          "{'HTTP/1.1 403 Forbidden'} False\n{'HTTP/1.1 100 Continue'}\n"), result
 
 
 @pytest.mark.parametrize("kind", ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",

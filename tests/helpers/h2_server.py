@@ -121,6 +121,10 @@ class Connection:
             self.answer(stream, text, [("x-echo", f"is {token}!")])
         elif path.startswith("/gzip"):
             self.answer(stream, gzip.compress(text), [("content-encoding", "gzip")])
+        elif path.startswith("/typed"):         # one message of gRPC that ends within the token, and no gRPC
+            data = f"it is {token}!".encode()
+            head = bytes([0]) + (6 + len(token) // 2).to_bytes(4, "big")
+            self.answer(stream, head + data, [("content-type", "application/grpc")])
         elif path.startswith("/bytes/"):
             self.answer(stream, payload(int(path.split("/")[2])))
         elif path.startswith("/trailers"):
