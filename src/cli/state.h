@@ -8,8 +8,8 @@
 
 /* Its path: absolute, there or not. 0 or -1 with @err. */
 int state_dir_path(char out[PATH_MAX], struct err *err);
-/* Is it, where it is there, a folder of this user's that others cannot write to? A link is none: what lies behind it may
- * be anybody's. 0 or -1 with @err (cli.state.unsafe). */
+/* Is it, where it is there, a folder of this user's that others cannot write to? A link is none: what lies behind it
+ * may be anybody's. 0 or -1 with @err (cli.state.unsafe). */
 int state_dir_check(const char *path, struct err *err);
 /* Open (making it, 0700) $XDG_STATE_HOME/cloche, ~/.local/state/cloche by default, /var/lib/cloche as root.
  * Returns an O_CLOEXEC directory fd, or -1 with @err; checked as above. */
