@@ -11,7 +11,7 @@
 #include "warden/edge.h"
 #include "wire/table.h"
 
-#define KEEPER_OPS_MAX   64
+#define KEEPER_OPS_MAX   EDGE_OPS_MAX
 #define OP_QUEUE_MAX     (16UL * 1024 * 1024)
 #define OP_WINDOW        (256U * 1024)      /* output under way per stream */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "warden/warden.h"
 
+#define OPS_UNDER_WAY (2 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
 #define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
@@ -384,6 +385,9 @@ grant(struct warden *w, struct box *b, uint32_t ticket, const uint8_t *op, size_
     size_t at = frame_begin(&to_keeper, EDGE_OP, 0, 0);
     int pair[2];
 
+    /* its keeper turns away what is too much; one that does not read would have us hold a descriptor for each */
+    if (b->ops >= OPS_UNDER_WAY)
+        return err_set(err, ERR_LIMIT, "sandbox.busy", "%u operations wait for this sandbox", b->ops);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return err_sys(err, errno, "serve.op", "socketpair");
     buf_append(&to_keeper, op, n);

@@ -154,6 +154,27 @@ def test_a_guest_that_hangs_is_degraded_and_can_be_made_anew(daemon, box):
     assert daemon.post(f"{box.at}/recover").json["state"] == "ready"
 
 
+@requirement("R42")
+def test_a_keeper_that_hangs_hinders_no_other(daemon):
+    """However much is asked of its sandbox."""
+    stuck = daemon.create()
+    keeper, = daemon.processes("cloche-keeper")
+    box = daemon.create()
+    os.kill(keeper, 19)
+    waiting = []
+    for i in range(300):
+        c = daemon.connection()
+        c.request("POST", f"{stuck.at}/exec", json.dumps({"command": ["true", "x" * (100_000 if i < 20 else 100)]}))
+        waiting.append(c)
+    assert box.exec("echo on")["stdout"] == "on\n" and box.delete().json["state"] == "stopped"
+    assert stuck.delete().json["state"] == "stopped"        # it is told, then killed
+    assert keeper not in daemon.processes("cloche-keeper")
+    refused = [json.loads(c.getresponse().read()) for c in waiting]
+    assert {r["code"] for r in refused} <= {"sandbox.gone", "sandbox.busy", "sandbox.state"} and len(refused) == 300, refused
+    for c in waiting:
+        c.close()
+
+
 @requirement("R51")
 def test_the_kill_switch(daemon):
     boxes = [daemon.create() for _ in range(3)]
