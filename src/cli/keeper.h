@@ -42,6 +42,7 @@ struct keeper_live {
     struct policy policy;
     const char *settings;
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
+    uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
     struct msg_gate gate;
     bool made, ending, told_gone;

@@ -415,7 +415,7 @@ on_op(void *ctx, const struct frame *f)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (in.bad || !edge_get_op(&in, &op))
+    if (in.bad || n > EDGE_OP_BYTES || !edge_get_op(&in, &op))
         return -1;
     b = usable(w, id, &err);
     if (b != NULL && b->r.paused)
@@ -495,7 +495,7 @@ const struct msg_rule ask_rules[] = {
     { EDGE_ASK_PAUSE,    false, 0,    1,     9,   ID,                                               on_pause },
     { EDGE_ASK_RESUME,   false, 0,    1,     9,   ID,                                               on_resume },
     { EDGE_ASK_RECOVER,  false, 0,    1,     9,   ID,                                               on_recover },
-    { EDGE_ASK_OP,       false, 0,    1,     52,  EDGE_MESSAGE_MAX,                                 on_op },
+    { EDGE_ASK_OP,       false, 0,    1,     52,  ID + EDGE_OP_BYTES,                               on_op },
     { EDGE_ASK_STOP_ALL, false, 0,    1,     4,   4,                                                on_stop_all },
     { EDGE_ASK_EVENTS,   false, 0,    1,     11,  11 + EDGE_ID,                                     on_events },
 };

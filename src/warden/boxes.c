@@ -16,6 +16,8 @@
 #include "base/cleanup.h"
 #include "warden/warden.h"
 
+#define NOT_MADE_MAX 4096       /* above an error of any length */
+
 struct box *
 box_of_id(struct warden *w, const char *id)
 {
@@ -107,6 +109,7 @@ free_box(struct box *b)
     free((void *)(uintptr_t)b->r.facts);
     free((void *)(uintptr_t)b->r.detail);
     free((void *)(uintptr_t)b->why);
+    buf_free(&b->not_made);
     free(b);
 }
 
@@ -135,6 +138,7 @@ new_box(struct warden *w, const struct edge_box *r)
     b->w = w;
     b->fd = -1;
     b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    b->not_made = (struct buf)BUF_INIT(NOT_MADE_MAX);
     b->r = *r;
     b->r.name = strdup(r->name);
     b->r.labels = strdup(r->labels);
@@ -306,6 +310,7 @@ make_again(struct box *b)
     b->again = false;
     b->stop_ms = b->asked_ms = 0;
     b->r.paused = false;
+    buf_reset(&b->not_made);
     b->ops = 0;
     b->r.started_ms = b->r.ended_ms = 0;
     box_used(b);
@@ -316,14 +321,23 @@ make_again(struct box *b)
 void
 box_lost(struct box *b)
 {
+    struct wire_in in = wire_in_of(b->not_made.p, b->not_made.n);
     struct warden *w = b->w;
+    struct packet_err why;
 
-    if (b->fd >= 0)
+    if (b->fd >= 0) {
         (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, b->fd, NULL);
+        /* one that closed its edge and lives on would keep a sandbox that nobody can end */
+        (void)launcher_say(w, EDGE_SHOOT, b->r.id);
+    }
     close_fd(&b->fd);
     packet_queue_clear(&b->out);
     if (b->again && !w->closing) {
         make_again(b);
+        return;
+    }
+    if (b->not_made.n > 0 && b->r.state != BOX_STOPPING && packet_get_err(&in, &why)) {
+        box_not_spawned(b, &why);
         return;
     }
     b->r.paused = false;

@@ -30,6 +30,7 @@
 #define EDGE_PATH_MAX    4096
 #define EDGE_WORDS_MAX   1024               /* arguments of a command; and variables */
 #define EDGE_OP_MAX      (128 * 1024)       /* one operation, all words together */
+#define EDGE_OP_BYTES    (EDGE_OP_MAX + 2048)   /* one operation as it is sent, to the warden and on to the keeper */
 #define EDGE_OPS_MAX     64                 /* operations at once in one sandbox */
 #define EDGE_CHUNK       (32 * 1024)        /* bytes of a stream in one message */
 #define EDGE_MESSAGE_MAX (EDGE_OP_MAX + 4096)

@@ -52,17 +52,21 @@ on_made(void *ctx, const struct frame *f)
     return 0;
 }
 
+/* Nothing is left of it when its keeper has ended, which is when this is passed on. */
 static int
 on_not_made(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
+    struct box *b = w->heard;
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct packet_err why;
 
-    if (!packet_get_err(&in, &why))
+    if (!packet_get_err(&in, &why) || b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
         return -1;
-    box_not_spawned(w->heard, &why);
-    return 0;
+    if (b->r.state == BOX_STOPPING)
+        return 0;       /* nor was it wanted any more */
+    b->stop_ms = warden_clock_ms();
+    return buf_append(&b->not_made, f->payload, f->length);
 }
 
 static void
@@ -256,7 +260,9 @@ on_spawned(void *ctx, const struct frame *f)
 
     if (id == NULL || w->passed < 0)
         return -1;
-    if (b == NULL || b->fd >= 0)
+    if (b == NULL)
+        return launcher_say(w, EDGE_SHOOT, id);     /* nobody waits for it any more */
+    if (b->fd >= 0)
         return 0;       /* its socket is closed, and it goes */
     box_edge(b, take_fd(&w->passed));
     if (b->r.state == BOX_STOPPING)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "warden/edge.h"
 #include "warden/state.h"
@@ -43,6 +44,7 @@ struct box {
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
+    struct buf not_made;                /* what its keeper said, if so: an error as it was sent */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
