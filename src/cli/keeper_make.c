@@ -30,6 +30,11 @@ policy_of(struct keeper_live *k, const char *text, struct err *err)
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
         return err_hint(err, "use light, standard or max");
     }
+    if (p->audit.v == RECORD_REQUIRED) {
+        err_set(err, ERR_UNSUPPORTED, "serve.audit", "audit: required asks that nothing runs unrecorded, and the "
+                "daemon's sandboxes are not in the audit record yet");
+        return err_hint(err, "use cloche run, or audit: try");
+    }
     if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
         return -1;
     return policy_validate(p, err);
@@ -79,6 +84,8 @@ keeper_make(struct keeper_live *k, const char *id, const char *policy, struct er
             native_abandon(l->sb);
         return -1;
     }
+    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind != ORIGIN_DEFAULT)
+        session_warn(&k->r, false, "audit: try: the daemon's sandboxes are not in the audit record yet");
     return 0;
 }
 
@@ -145,6 +152,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
 
     buf_put_u8(out, '\n');
     line(out, "engine", "native");
+    line(out, "run", k->r.id);
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", sb->plan.workspace_inside != NULL ? sb->plan.workspace_inside : "");
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
