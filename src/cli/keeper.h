@@ -73,7 +73,7 @@ void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
 
-/* keeper_make.c: the policy from its text and the sandbox from that. 0 or -1 with @err. */
+/* keeper_make.c: the policy from its text, and from that the sandbox, @id to the engine. 0 or -1 with @err. */
 int keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);

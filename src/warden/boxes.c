@@ -162,6 +162,14 @@ box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
 
     if (w->closing)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+    if (living(w, r->name) != NULL) {
+        err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
+        return err_hint(err, "names are free again when their sandbox has stopped");
+    }
+    if (r->is_default && living(w, "") != NULL) {
+        err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
+        return err_hint(err, "POST /api/sandbox/stop ends it");
+    }
     if (w->n_boxes >= w->max_boxes) {
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
@@ -310,6 +318,8 @@ make_again(struct box *b)
     b->again = false;
     b->stop_ms = b->asked_ms = 0;
     b->r.paused = false;
+    free((void *)(uintptr_t)b->why);
+    b->why = NULL;
     buf_reset(&b->not_made);
     b->ops = 0;
     b->r.started_ms = b->r.ended_ms = 0;

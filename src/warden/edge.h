@@ -76,7 +76,7 @@ enum edge_message {
     EDGE_CONNECTION,        /* with a client's connection, whose right to be here is settled */
 
     /* warden to keeper */
-    EDGE_MAKE = 96,         /* id, policy */
+    EDGE_MAKE = 96,         /* the engine's id, policy */
     EDGE_OP,                /* operation; with the operation's socket */
     EDGE_PAUSE,
     EDGE_RESUME,

@@ -74,8 +74,13 @@ say_make(struct box *b)
 {
     cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
     size_t at = frame_begin(&frame, EDGE_MAKE, 0, 0);
+    char id[EDGE_ID + 1];
 
-    wire_put_cstr(&frame, b->r.id, EDGE_ID);
+    /* a life of its own in each recovery: what the former one left (a copy-on-write state, a log) has its id */
+    memcpy(id, b->r.id, sizeof(id));
+    if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
+        return box_stop(b, "no random numbers");
+    wire_put_cstr(&frame, id, EDGE_ID);
     wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);

@@ -102,6 +102,9 @@ void box_find_lost(struct warden *w);                               /* after ado
 /* ask.c: the front's edge */
 extern const struct msg_rule ask_rules[];
 extern const size_t ask_n_rules;
+int new_id(char out[EDGE_ID + 1]);      /* -1 with errno */
+/* The one that lives, by id or by name ("": the default one). NULL: none does. */
+struct box *living(struct warden *w, const char *id);
 void answer_box(struct warden *w, uint32_t ticket, const struct edge_box *r);
 void answer_no(struct warden *w, uint32_t ticket, const struct err *err);
 void answer_no_text(struct warden *w, uint32_t ticket, const struct packet_err *err);

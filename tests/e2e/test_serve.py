@@ -87,6 +87,32 @@ def test_a_name_is_one_sandboxs(daemon, box):
     assert answer.status == 409 and answer.json["code"] == "sandbox.name-taken", answer
     box.delete()
     assert daemon.create(name="box").id != box.id
+    answer = daemon.post(f"{box.at}/recover")       # nor does the former one take it back
+    assert answer.status == 409 and answer.json["code"] == "sandbox.name-taken", answer
+
+
+@requirement("R45")
+def test_what_must_be_recorded_does_not_run_unrecorded(daemon):
+    answer = daemon.post("/v1/sandboxes", {"policy": {"audit": "required"}})
+    assert answer.status == 501 and answer.json["code"] == "serve.audit" and answer.json["detail"], answer
+    assert daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
+    warnings = daemon.create(policy={"audit": "try"}).record["facts"]["warnings"]
+    assert "audit" in str(warnings), warnings
+
+
+def test_each_life_has_a_copy_of_the_workspace(cloche, daemon):
+    (cloche.project / "f").write_text("theirs")
+    box = daemon.create(policy={"workspace": f"{cloche.project}:cow"})
+    states = set()
+    for _ in range(3):
+        facts = box.show()["facts"]
+        states.add(facts["cow"])
+        assert box.read("f").body == b"theirs"
+        box.put("f", b"mine")
+        box.delete()
+        again = daemon.post(f"{box.at}/recover")
+        assert again.status == 200 and again.json["id"] == box.id, again
+    assert len(states) == 3 and (cloche.project / "f").read_text() == "theirs", states
 
 
 def test_no_more_than_are_allowed(cloche):
