@@ -204,15 +204,17 @@ box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
     return box_create(w, &again, ticket, err);
 }
 
-void
+int
 box_edge(struct box *b, int fd)
 {
     b->fd = fd;
     b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
     b->check_ms = warden_clock_ms() + WARDEN_CHECK_MS;
     b->asked_ms = 0;
-    if (warden_watch(b->w, fd, b, false, true) < 0)
-        box_lost(b);
+    if (warden_watch(b->w, fd, b, false, true) == 0)
+        return 0;
+    box_lost(b);
+    return -1;
 }
 
 /* When that was on our clock, as far as the one of the record was not set since. */
@@ -224,19 +226,18 @@ ago(uint64_t date)
     return age < clock ? clock - age : 0;
 }
 
-struct box *
+void
 box_adopt(struct warden *w, const struct edge_box *r, int fd)
 {
     struct box *b = new_box(w, r);
 
-    if (b == NULL)
+    if (b == NULL) {
         close(fd);
-    else {
-        b->begun_ms = ago(r->started_ms);
-        b->used_ms = ago(r->used_ms);
-        box_edge(b, fd);
+        return;
     }
-    return b;
+    b->begun_ms = ago(r->started_ms);
+    b->used_ms = ago(r->used_ms);
+    (void)box_edge(b, fd);
 }
 
 /* --- who waits ---------------------------------------------------------------------------------------------------- */

@@ -269,7 +269,8 @@ on_spawned(void *ctx, const struct frame *f)
         return launcher_say(w, EDGE_SHOOT, id);     /* nobody waits for it any more */
     if (b->fd >= 0)
         return 0;       /* its socket is closed, and it goes */
-    box_edge(b, take_fd(&w->passed));
+    if (box_edge(b, take_fd(&w->passed)) < 0)
+        return 0;
     if (b->r.state == BOX_STOPPING)
         box_say_short(b, EDGE_STOP);
     else
@@ -302,7 +303,7 @@ adopt(void *ctx, const struct edge_box *r)
     struct adopt *a = ctx;
 
     if (r->state != BOX_STOPPED)
-        (void)box_adopt(a->w, r, take_fd(&a->fd));
+        box_adopt(a->w, r, take_fd(&a->fd));
 }
 
 /* One without a record is not kept: its socket closes, and it ends. */

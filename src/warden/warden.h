@@ -79,9 +79,9 @@ struct box *box_of_id(struct warden *w, const char *id);
 int box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err);
 /* The same for the record @r of one that has stopped. */
 int box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err);
-/* From a record on disk, for a keeper that lived on. */
-struct box *box_adopt(struct warden *w, const struct edge_box *r, int fd);
-void box_edge(struct box *b, int fd);                               /* its keeper's */
+/* From a record on disk, for a keeper that lived on; @fd is taken. */
+void box_adopt(struct warden *w, const struct edge_box *r, int fd);
+int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
 int box_wait(struct box *b, enum wait_for what, uint32_t ticket);   /* -1: no memory */
 void box_forget_waiters(struct box *b);
