@@ -306,7 +306,8 @@ adopt(void *ctx, const struct edge_box *r)
         box_adopt(a->w, r, take_fd(&a->fd));
 }
 
-/* One without a record is not kept: its socket closes, and it ends. */
+/* One without a record is not kept. A second one of the same id is not either: its socket closes, so that it ends, but
+ * it cannot be shot by that id without the first. */
 static int
 on_adopt(void *ctx, const struct frame *f)
 {
@@ -316,9 +317,10 @@ on_adopt(void *ctx, const struct frame *f)
 
     if (id == NULL || w->passed < 0)
         return -1;
+    if (box_of_id(w, id) != NULL)
+        return 0;
     a.fd = take_fd(&w->passed);
-    if (box_of_id(w, id) == NULL)
-        (void)state_find(w->state, id, adopt, &a, NULL);
+    (void)state_find(w->state, id, adopt, &a, NULL);
     if (a.fd >= 0) {
         close_fd(&a.fd);
         return launcher_say(w, EDGE_SHOOT, id);
