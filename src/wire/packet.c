@@ -125,7 +125,7 @@ packet_receive(int socket, uint8_t *p, size_t room, struct frame *f, int *fd, in
     if (n == 0 && got < 0 && !more)
         return 0;
     /* a message without a byte but with a descriptor is no end */
-    if (n == 0 || more || (got >= 0 && fd == NULL) || (m.msg_flags & MSG_TRUNC) || !frame_header_decode(p, (size_t)n, f) ||
+    if (more || (got >= 0 && fd == NULL) || (m.msg_flags & MSG_TRUNC) || !frame_header_decode(p, (size_t)n, f) ||
         (size_t)n != (size_t)FRAME_HEADER + f->length) {
         if (got >= 0)
             close(got);

@@ -465,6 +465,18 @@ def test_what_serve_refuses(cloche, flags, code):
     assert result.code == 125 and f"[{code}]" in result.err, result
 
 
+def test_no_more_sandboxes_than_there_are_descriptors_for(cloche):
+    few = ["prlimit", "--nofile=100:600", str(cloche.binary), "serve", "--max-sandboxes"]
+    result = cloche.run(few + ["300"])
+    assert result.code == 125 and "[serve.max-sandboxes]" in result.err and "open files" in result.err, result
+    # for 256 the soft limit is raised
+    daemon = Daemon(cloche.behind("prlimit", "--nofile=100:1000"), path=cloche.state / "cloche" / "serve" / "api.sock")
+    assert daemon.create().exec("ulimit -Sn")["exit_code"] == 0
+    with open(f"/proc/{daemon.processes('cloche-keeper')[0]}/limits", encoding="utf-8") as f:
+        assert [line.split()[3:5] for line in f if line.startswith("Max open files")] == [["100", "1000"]]
+    assert daemon.stop() == 0
+
+
 def test_one_daemon_for_one_folder(cloche, daemon):
     result = cloche("serve", "--listen", f"unix:{cloche.home}/other")
     assert result.code == 125 and "[serve.state.busy]" in result.err, result
