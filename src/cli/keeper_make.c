@@ -1,9 +1,11 @@
 /* cli/keeper_make.c: a policy from what was asked for, a sandbox from the policy, and its end */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
@@ -68,8 +70,8 @@ wait_for_guest(struct live *l, struct err *err)
     }
 }
 
-int
-keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+static int
+make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
 {
     struct live *l = &k->l;
 
@@ -87,6 +89,23 @@ keeper_make(struct keeper_live *k, const char *id, const char *policy, struct er
     if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind != ORIGIN_DEFAULT)
         session_warn(&k->r, false, "audit: try: the daemon's sandboxes are not in the audit record yet");
     return 0;
+}
+
+/* Nobody listens to the launcher meanwhile, and package managers of the host are asked for minutes. So the end of the
+ * launcher ends us on the spot; what is made by then is the janitor's. */
+int
+keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+{
+    struct pollfd launcher = { .fd = k->control };
+    int r;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return err_sys(err, errno, "serve.start", "prctl");
+    if (poll(&launcher, 1, 0) > 0)
+        return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
+    r = make(k, id, policy, err);
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+    return r;
 }
 
 void
