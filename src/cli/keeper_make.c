@@ -86,7 +86,7 @@ make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
             native_abandon(l->sb);
         return -1;
     }
-    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind != ORIGIN_DEFAULT)
+    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE)
         session_warn(&k->r, false, "audit: try: the daemon's sandboxes are not in the audit record yet");
     return 0;
 }

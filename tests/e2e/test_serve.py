@@ -98,6 +98,7 @@ def test_what_must_be_recorded_does_not_run_unrecorded(daemon):
     assert daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
     warnings = daemon.create(policy={"audit": "try"}).record["facts"]["warnings"]
     assert "audit" in str(warnings), warnings
+    assert "audit" not in str(daemon.create().record["facts"]["warnings"])     # nobody asked
 
 
 def test_each_life_has_a_copy_of_the_workspace(cloche, daemon):
