@@ -386,7 +386,7 @@ prepare(struct launcher *l, struct err *err)
     struct stat st;
     sigset_t set;
 
-    if (state < 0 || fstat(state, &st) < 0)
+    if (state < 0 || fstat(state, &st) < 0 || realpath(l->plan->state, l->state) == NULL)
         return err_sys(err, errno, "serve.state", "%s", l->plan->state);
     if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
         err_set(err, ERR_DENIED, "serve.state.mode", "%s is not this user's own (0700)", l->plan->state);

@@ -23,6 +23,7 @@ struct keeper {
 struct launcher {
     const struct serve_plan *plan;
     char front_program[PATH_MAX], warden_program[PATH_MAX];
+    char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;
     int epoll, signals, listener, dir;  /* @dir: of the socket */
     int warden;                 /* the warden's edge; -1 */

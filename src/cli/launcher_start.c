@@ -124,7 +124,7 @@ int
 start_warden(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { NULL };
-    char *argv[] = { name, (char *)(uintptr_t)l->plan->state, max, idle, life, NULL };
+    char *argv[] = { name, l->state, max, idle, life, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
 

@@ -486,6 +486,14 @@ def test_one_daemon_for_one_folder(cloche, daemon):
     assert daemon.get("/v1/health").ok
 
 
+def test_a_state_folder_behind_a_link(cloche):
+    (cloche.home / "real").mkdir(mode=0o700)
+    (cloche.home / "link").symlink_to("real")
+    daemon = Daemon(cloche, "--state-dir", cloche.home / "link" / "s", path=cloche.home / "real" / "s" / "api.sock")
+    assert daemon.create().exec("echo on")["stdout"] == "on\n"
+    assert daemon.stop() == 0
+
+
 def test_readiness_is_said(cloche):
     heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     heard.bind(str(cloche.home / "notify"))
