@@ -21,6 +21,7 @@
 #define FD_CONTROL   4
 #define BUSY_US      100000     /* between two looks at memory while something runs */
 #define IDLE_US      1000000
+#define ALONE_US     60000000   /* without a warden: nobody could end the sandbox, so it ends */
 #define GUEST_US     10000000   /* for the guest to answer; then it is not well. A busy sandbox has little CPU */
 
 /* --- speaking ----------------------------------------------------------------------------------------------------- */
@@ -203,7 +204,7 @@ on_stop(void *ctx, const struct frame *f)
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_MAKE,   true,  0,    ST_FRESH,           42,  42 + EDGE_POLICY_MAX,             on_make },
-    { EDGE_OP,     false, 0,    ST_MADE,            43,  EDGE_OP_MAX + 2048,               on_op },
+    { EDGE_OP,     false, 0,    ST_MADE,            43,  EDGE_OP_BYTES,                    on_op },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
@@ -222,10 +223,13 @@ hear_warden(struct keeper_live *k)
             close_fd(&k->passed);
             continue;
         }
-        /* its end, or it is not what it should be: the launcher sends another one */
         close_fd(&k->passed);
+        if (r != 0)
+            return keeper_gone(k, "its warden said what it must not");
+        /* its end: the launcher sends another one */
         close_fd(&k->warden);
         packet_queue_clear(&k->to_warden);
+        k->alone_us = session_now_us();
         return;
     }
 }
@@ -319,6 +323,8 @@ time_passes(struct keeper_live *k)
 {
     uint64_t now = session_now_us();
 
+    if (k->warden < 0 && now - k->alone_us >= ALONE_US)
+        keeper_gone(k, "its warden is gone, and no other one came");
     if (!k->made || k->ending || k->paused)
         return;
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
@@ -332,7 +338,7 @@ time_passes(struct keeper_live *k)
 static int
 wait_ms(const struct keeper_live *k)
 {
-    return !k->made ? -1 : k->paused ? 1000 : op_count(k) > 0 ? 50 : 1000;
+    return !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000 : op_count(k) > 0 ? 50 : 1000;
 }
 
 static void

@@ -11,7 +11,7 @@
 #include "warden/edge.h"
 #include "wire/table.h"
 
-#define KEEPER_OPS_MAX   64
+#define KEEPER_OPS_MAX   EDGE_OPS_MAX
 #define OP_QUEUE_MAX     (16UL * 1024 * 1024)
 #define OP_WINDOW        (256U * 1024)      /* output under way per stream */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
@@ -42,6 +42,7 @@ struct keeper_live {
     struct policy policy;
     const char *settings;
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
+    uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
     struct msg_gate gate;
     bool made, ending, told_gone;
@@ -72,7 +73,7 @@ void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
 
-/* keeper_make.c: the policy from its text and the sandbox from that. 0 or -1 with @err. */
+/* keeper_make.c: the policy from its text, and from that the sandbox, @id to the engine. 0 or -1 with @err. */
 int keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);

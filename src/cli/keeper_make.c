@@ -1,9 +1,11 @@
 /* cli/keeper_make.c: a policy from what was asked for, a sandbox from the policy, and its end */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
@@ -29,6 +31,11 @@ policy_of(struct keeper_live *k, const char *text, struct err *err)
     if (p->mode.v == MODE_OFF) {
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
         return err_hint(err, "use light, standard or max");
+    }
+    if (p->audit.v == RECORD_REQUIRED) {
+        err_set(err, ERR_UNSUPPORTED, "serve.audit", "audit: required asks that nothing runs unrecorded, and the "
+                "daemon's sandboxes are not in the audit record yet");
+        return err_hint(err, "use cloche run, or audit: try");
     }
     if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
         return -1;
@@ -63,8 +70,8 @@ wait_for_guest(struct live *l, struct err *err)
     }
 }
 
-int
-keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+static int
+make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
 {
     struct live *l = &k->l;
 
@@ -79,7 +86,26 @@ keeper_make(struct keeper_live *k, const char *id, const char *policy, struct er
             native_abandon(l->sb);
         return -1;
     }
+    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE)
+        session_warn(&k->r, false, "audit: try: the daemon's sandboxes are not in the audit record yet");
     return 0;
+}
+
+/* Nobody listens to the launcher meanwhile, and package managers of the host are asked for minutes. So the end of the
+ * launcher ends us on the spot; what is made by then is the janitor's. */
+int
+keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+{
+    struct pollfd launcher = { .fd = k->control };
+    int r;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return err_sys(err, errno, "serve.start", "prctl");
+    if (poll(&launcher, 1, 0) > 0)
+        return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
+    r = make(k, id, policy, err);
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+    return r;
 }
 
 void
@@ -145,6 +171,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
 
     buf_put_u8(out, '\n');
     line(out, "engine", "native");
+    line(out, "run", k->r.id);
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", sb->plan.workspace_inside != NULL ? sb->plan.workspace_inside : "");
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");

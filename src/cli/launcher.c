@@ -29,6 +29,7 @@
 #define AT_ONCE     64
 #define PATIENCE_MS 20000   /* for all sandboxes to end */
 #define TICK_MS     1000
+#define SPARE_FILES 128
 
 static uint64_t
 now_ms(void)
@@ -315,7 +316,8 @@ loop(struct launcher *l, struct err *err)
     while (!l->was_refused && !(l->ending && (l->quiet || now_ms() >= l->end_ms))) {
         struct epoll_event events[AT_ONCE];
         int n = epoll_wait(l->epoll, events, AT_ONCE, packet_queue_waits(&l->to_front) ||
-                           packet_queue_waits(&l->to_warden) ? 20 : l->ending ? TICK_MS : -1);
+                           packet_queue_waits(&l->to_warden) ? 20 : l->resting ? 100 : l->ending ? TICK_MS : -1);
+        door_wake(l);
         for (int i = 0; i < n; i++)
             if (turn(l, events[i].data.fd, err) < 0)
                 return -1;
@@ -358,6 +360,25 @@ end_all(struct launcher *l)
     close_fd(&l->epoll);
 }
 
+/* Each keeper costs a descriptor, and another one until the warden has its edge. */
+static int
+room_for_all(struct launcher *l, struct err *err)
+{
+    uint64_t need = 2 * l->plan->max_sandboxes + SPARE_FILES;
+    struct rlimit more;
+
+    if (getrlimit(RLIMIT_NOFILE, &l->files) < 0)
+        return err_sys(err, errno, "serve.start", "getrlimit");
+    more = (struct rlimit){ l->files.rlim_max, l->files.rlim_max };
+    if (need > more.rlim_cur) {
+        err_set(err, ERR_USAGE, "serve.max-sandboxes", "%llu sandboxes need %llu open files; the hard limit is %llu",
+                (unsigned long long)l->plan->max_sandboxes, (unsigned long long)need,
+                (unsigned long long)more.rlim_cur);
+        return err_hint(err, "lower --max-sandboxes, or raise the limit (ulimit -Hn; LimitNOFILE= of a unit)");
+    }
+    return setrlimit(RLIMIT_NOFILE, &more) < 0 ? err_sys(err, errno, "serve.start", "setrlimit") : 0;
+}
+
 static int
 prepare(struct launcher *l, struct err *err)
 {
@@ -365,12 +386,14 @@ prepare(struct launcher *l, struct err *err)
     struct stat st;
     sigset_t set;
 
-    if (state < 0 || fstat(state, &st) < 0)
+    if (state < 0 || fstat(state, &st) < 0 || realpath(l->plan->state, l->state) == NULL)
         return err_sys(err, errno, "serve.state", "%s", l->plan->state);
     if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
         err_set(err, ERR_DENIED, "serve.state.mode", "%s is not this user's own (0700)", l->plan->state);
         return err_hint(err, "name another folder with --state-dir; it is made where it is missing");
     }
+    if (room_for_all(l, err) < 0)
+        return -1;
     if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||
         helper_find("warden", "cloche-warden", l->warden_program, err) < 0)
         return -1;

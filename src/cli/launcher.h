@@ -2,6 +2,7 @@
 #ifndef CLOCHE_CLI_LAUNCHER_H
 #define CLOCHE_CLI_LAUNCHER_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -22,6 +23,7 @@ struct keeper {
 struct launcher {
     const struct serve_plan *plan;
     char front_program[PATH_MAX], warden_program[PATH_MAX];
+    char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;
     int epoll, signals, listener, dir;  /* @dir: of the socket */
     int warden;                 /* the warden's edge; -1 */
@@ -33,6 +35,8 @@ struct launcher {
     size_t n_deaths;
     bool ready;                 /* the warden that lives has said so */
     bool bound;                 /* the socket's name is ours */
+    bool resting;               /* nobody is let in for a moment: there is no room for another connection */
+    struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
     bool ending, quiet;
     uint64_t end_ms;            /* no more patience then */
     struct err *refused;        /* why the warden did not start */
@@ -51,5 +55,6 @@ int launcher_watch(struct launcher *l, int fd);
 int door_bind(struct launcher *l, struct err *err);
 void door_unbind(struct launcher *l);
 void door_accept(struct launcher *l);
+void door_wake(struct launcher *l);     /* it has rested; nothing where it did not */
 
 #endif

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -103,16 +104,35 @@ turn_away(int fd)
     (void)shutdown(fd, SHUT_WR);
 }
 
+static void
+rest(struct launcher *l)
+{
+    l->resting = l->resting || epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->listener, NULL) == 0;
+}
+
+void
+door_wake(struct launcher *l)
+{
+    if (l->resting && !packet_queue_waits(&l->to_front) && launcher_watch(l, l->listener) == 0)
+        l->resting = false;
+}
+
 void
 door_accept(struct launcher *l)
 {
     for (int i = 0; i < AT_ONCE; i++) {
+        /* each connection that waits for the front is a descriptor of ours */
+        if (packet_queue_waits(&l->to_front))
+            return rest(l);
         cleanup_close int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         uint8_t room[64];
         struct buf frame = BUF_INIT_IN(room, sizeof(room));
         uid_t uid;
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                rest(l);        /* the listener stays readable: without this we would turn for nothing */
             return;
+        }
         if (!peer_may_ask(fd, &uid)) {
             turn_away(fd);
             continue;

@@ -15,9 +15,9 @@
 
 #define FD_HIGH 64
 
-/* Become @program with fds[0..n) from 3 on, stderr as ours, and nothing else. */
+/* Become @program with fds[0..n) from 3 on, stderr as ours, and nothing else; with the limit @files unless NULL. */
 static _Noreturn void
-become(const char *program, char *const argv[], char *const env[], const int *fds, int n)
+become(const char *program, char *const argv[], char *const env[], const int *fds, int n, const struct rlimit *files)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[2] = { -1, -1 };
     sigset_t none;
@@ -30,6 +30,8 @@ become(const char *program, char *const argv[], char *const env[], const int *fd
         if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
             _exit(1);
     (void)io_close_from(3 + n);
+    if (files != NULL && setrlimit(RLIMIT_NOFILE, files) < 0)
+        _exit(1);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();           /* a terminal's signals are the launcher's to judge */
@@ -79,7 +81,7 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
     if (edge(warden, err) == 0 && edge(control, err) == 0) {
         k->pid = fork();
         if (k->pid == 0)
-            become("/proc/self/exe", argv, environ, (int[]){ warden[1], control[1] }, 2);
+            become("/proc/self/exe", argv, environ, (int[]){ warden[1], control[1] }, 2, &l->files);
         if (k->pid < 0)
             err_sys(err, errno, "serve.start", "fork");
     }
@@ -122,7 +124,7 @@ int
 start_warden(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { NULL };
-    char *argv[] = { name, (char *)(uintptr_t)l->plan->state, max, idle, life, NULL };
+    char *argv[] = { name, l->state, max, idle, life, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
 
@@ -134,7 +136,7 @@ start_warden(struct launcher *l, struct err *err)
     snprintf(life, sizeof(life), "%llu", (unsigned long long)l->plan->life_s);
     l->warden_pid = fork();
     if (l->warden_pid == 0)
-        become(l->warden_program, argv, env, &theirs, 1);
+        become(l->warden_program, argv, env, &theirs, 1, NULL);
     l->warden = pair[0];
     if (l->warden_pid < 0)
         return err_sys(err, errno, "serve.start", "fork");
@@ -170,7 +172,7 @@ start_front(struct launcher *l, struct err *err)
     }
     l->front_pid = fork();
     if (l->front_pid == 0)
-        become(l->front_program, argv, env, (int[]){ theirs, connections }, 2);
+        become(l->front_program, argv, env, (int[]){ theirs, connections }, 2, NULL);
     l->connections = door[0];
     if (l->front_pid < 0)
         return err_sys(err, errno, "serve.start", "fork");

@@ -1,6 +1,7 @@
 /* cli/peer.c: see peer.h */
 #include "cli/peer.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
@@ -77,8 +78,11 @@ peer_may_ask(int fd, uid_t *uid)
     *uid = who.uid;
     if (who.uid != geteuid() && who.uid != 0)
         return false;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &m) < 0)
-        pidfd = -1;             /* before Linux 6.5 */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &m) < 0) {
+        pidfd = -1;
+        if (errno != ENOPROTOOPT)       /* before Linux 6.5; all else says that it has ended */
+            return false;
+    }
     if (!same_namespace(who.pid, "user") || !same_namespace(who.pid, "pid") || !as_free_as_we(who.pid))
         return false;
     /* its number may have become another's while we looked: then the one that connected has ended */

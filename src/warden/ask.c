@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "warden/warden.h"
 
+#define OPS_UNDER_WAY (2 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
 #define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
@@ -96,8 +97,7 @@ not_found(const char *id, struct err *err)
     return err_hint(err, "GET /v1/sandboxes lists them");
 }
 
-/* The one that lives, by id or by name ("": the default one). NULL: none does. */
-static struct box *
+struct box *
 living(struct warden *w, const char *id)
 {
     for (struct box *b = w->boxes; b != NULL; b = b->next)
@@ -150,7 +150,7 @@ tell_box(void *ctx, const struct edge_box *r)
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
-static int
+int
 new_id(char out[EDGE_ID + 1])
 {
     static const char digits[] = "0123456789abcdef";
@@ -178,10 +178,6 @@ create(struct warden *w, uint32_t ticket, struct edge_box *r, struct err *err)
         memcpy(name + 8, r->id, 12);
         name[20] = '\0';
         r->name = name;
-    }
-    if (living(w, r->name) != NULL) {
-        err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
-        return err_hint(err, "names are free again when their sandbox has stopped");
     }
     return box_create(w, r, ticket, err);
 }
@@ -384,6 +380,9 @@ grant(struct warden *w, struct box *b, uint32_t ticket, const uint8_t *op, size_
     size_t at = frame_begin(&to_keeper, EDGE_OP, 0, 0);
     int pair[2];
 
+    /* its keeper turns away what is too much; one that does not read would have us hold a descriptor for each */
+    if (b->ops >= OPS_UNDER_WAY)
+        return err_set(err, ERR_LIMIT, "sandbox.busy", "%u operations wait for this sandbox", b->ops);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return err_sys(err, errno, "serve.op", "socketpair");
     buf_append(&to_keeper, op, n);
@@ -411,7 +410,7 @@ on_op(void *ctx, const struct frame *f)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (in.bad || !edge_get_op(&in, &op))
+    if (in.bad || n > EDGE_OP_BYTES || !edge_get_op(&in, &op))
         return -1;
     b = usable(w, id, &err);
     if (b != NULL && b->r.paused)
@@ -491,7 +490,7 @@ const struct msg_rule ask_rules[] = {
     { EDGE_ASK_PAUSE,    false, 0,    1,     9,   ID,                                               on_pause },
     { EDGE_ASK_RESUME,   false, 0,    1,     9,   ID,                                               on_resume },
     { EDGE_ASK_RECOVER,  false, 0,    1,     9,   ID,                                               on_recover },
-    { EDGE_ASK_OP,       false, 0,    1,     52,  EDGE_MESSAGE_MAX,                                 on_op },
+    { EDGE_ASK_OP,       false, 0,    1,     52,  ID + EDGE_OP_BYTES,                               on_op },
     { EDGE_ASK_STOP_ALL, false, 0,    1,     4,   4,                                                on_stop_all },
     { EDGE_ASK_EVENTS,   false, 0,    1,     11,  11 + EDGE_ID,                                     on_events },
 };

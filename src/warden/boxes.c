@@ -16,6 +16,8 @@
 #include "base/cleanup.h"
 #include "warden/warden.h"
 
+#define NOT_MADE_MAX 4096       /* above an error of any length */
+
 struct box *
 box_of_id(struct warden *w, const char *id)
 {
@@ -107,6 +109,7 @@ free_box(struct box *b)
     free((void *)(uintptr_t)b->r.facts);
     free((void *)(uintptr_t)b->r.detail);
     free((void *)(uintptr_t)b->why);
+    buf_free(&b->not_made);
     free(b);
 }
 
@@ -135,6 +138,7 @@ new_box(struct warden *w, const struct edge_box *r)
     b->w = w;
     b->fd = -1;
     b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    b->not_made = (struct buf)BUF_INIT(NOT_MADE_MAX);
     b->r = *r;
     b->r.name = strdup(r->name);
     b->r.labels = strdup(r->labels);
@@ -158,6 +162,14 @@ box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
 
     if (w->closing)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+    if (living(w, r->name) != NULL) {
+        err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
+        return err_hint(err, "names are free again when their sandbox has stopped");
+    }
+    if (r->is_default && living(w, "") != NULL) {
+        err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
+        return err_hint(err, "POST /api/sandbox/stop ends it");
+    }
     if (w->n_boxes >= w->max_boxes) {
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
@@ -192,15 +204,17 @@ box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
     return box_create(w, &again, ticket, err);
 }
 
-void
+int
 box_edge(struct box *b, int fd)
 {
     b->fd = fd;
     b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
     b->check_ms = warden_clock_ms() + WARDEN_CHECK_MS;
     b->asked_ms = 0;
-    if (warden_watch(b->w, fd, b, false, true) < 0)
-        box_lost(b);
+    if (warden_watch(b->w, fd, b, false, true) == 0)
+        return 0;
+    box_lost(b);
+    return -1;
 }
 
 /* When that was on our clock, as far as the one of the record was not set since. */
@@ -212,19 +226,18 @@ ago(uint64_t date)
     return age < clock ? clock - age : 0;
 }
 
-struct box *
+void
 box_adopt(struct warden *w, const struct edge_box *r, int fd)
 {
     struct box *b = new_box(w, r);
 
-    if (b == NULL)
+    if (b == NULL) {
         close(fd);
-    else {
-        b->begun_ms = ago(r->started_ms);
-        b->used_ms = ago(r->used_ms);
-        box_edge(b, fd);
+        return;
     }
-    return b;
+    b->begun_ms = ago(r->started_ms);
+    b->used_ms = ago(r->used_ms);
+    (void)box_edge(b, fd);
 }
 
 /* --- who waits ---------------------------------------------------------------------------------------------------- */
@@ -306,6 +319,9 @@ make_again(struct box *b)
     b->again = false;
     b->stop_ms = b->asked_ms = 0;
     b->r.paused = false;
+    free((void *)(uintptr_t)b->why);
+    b->why = NULL;
+    buf_reset(&b->not_made);
     b->ops = 0;
     b->r.started_ms = b->r.ended_ms = 0;
     box_used(b);
@@ -316,14 +332,23 @@ make_again(struct box *b)
 void
 box_lost(struct box *b)
 {
+    struct wire_in in = wire_in_of(b->not_made.p, b->not_made.n);
     struct warden *w = b->w;
+    struct packet_err why;
 
-    if (b->fd >= 0)
+    if (b->fd >= 0) {
         (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, b->fd, NULL);
+        /* one that closed its edge and lives on would keep a sandbox that nobody can end */
+        (void)launcher_say(w, EDGE_SHOOT, b->r.id);
+    }
     close_fd(&b->fd);
     packet_queue_clear(&b->out);
     if (b->again && !w->closing) {
         make_again(b);
+        return;
+    }
+    if (b->not_made.n > 0 && b->r.state != BOX_STOPPING && packet_get_err(&in, &why)) {
+        box_not_spawned(b, &why);
         return;
     }
     b->r.paused = false;

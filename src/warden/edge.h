@@ -30,6 +30,8 @@
 #define EDGE_PATH_MAX    4096
 #define EDGE_WORDS_MAX   1024               /* arguments of a command; and variables */
 #define EDGE_OP_MAX      (128 * 1024)       /* one operation, all words together */
+#define EDGE_OP_BYTES    (EDGE_OP_MAX + 2048)   /* one operation as it is sent, to the warden and on to the keeper */
+#define EDGE_OPS_MAX     64                 /* operations at once in one sandbox */
 #define EDGE_CHUNK       (32 * 1024)        /* bytes of a stream in one message */
 #define EDGE_MESSAGE_MAX (EDGE_OP_MAX + 4096)
 #define EDGE_ROOM        (EDGE_MESSAGE_MAX + FRAME_HEADER + 1)
@@ -74,7 +76,7 @@ enum edge_message {
     EDGE_CONNECTION,        /* with a client's connection, whose right to be here is settled */
 
     /* warden to keeper */
-    EDGE_MAKE = 96,         /* id, policy */
+    EDGE_MAKE = 96,         /* the engine's id, policy */
     EDGE_OP,                /* operation; with the operation's socket */
     EDGE_PAUSE,
     EDGE_RESUME,

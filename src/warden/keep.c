@@ -52,17 +52,21 @@ on_made(void *ctx, const struct frame *f)
     return 0;
 }
 
+/* Nothing is left of it when its keeper has ended, which is when this is passed on. */
 static int
 on_not_made(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
+    struct box *b = w->heard;
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct packet_err why;
 
-    if (!packet_get_err(&in, &why))
+    if (!packet_get_err(&in, &why) || b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
         return -1;
-    box_not_spawned(w->heard, &why);
-    return 0;
+    if (b->r.state == BOX_STOPPING)
+        return 0;       /* nor was it wanted any more */
+    b->stop_ms = warden_clock_ms();
+    return buf_append(&b->not_made, f->payload, f->length);
 }
 
 static void
@@ -70,8 +74,13 @@ say_make(struct box *b)
 {
     cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
     size_t at = frame_begin(&frame, EDGE_MAKE, 0, 0);
+    char id[EDGE_ID + 1];
 
-    wire_put_cstr(&frame, b->r.id, EDGE_ID);
+    /* a life of its own in each recovery: what the former one left (a copy-on-write state, a log) has its id */
+    memcpy(id, b->r.id, sizeof(id));
+    if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
+        return box_stop(b, "no random numbers");
+    wire_put_cstr(&frame, id, EDGE_ID);
     wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
@@ -256,9 +265,12 @@ on_spawned(void *ctx, const struct frame *f)
 
     if (id == NULL || w->passed < 0)
         return -1;
-    if (b == NULL || b->fd >= 0)
+    if (b == NULL)
+        return launcher_say(w, EDGE_SHOOT, id);     /* nobody waits for it any more */
+    if (b->fd >= 0)
         return 0;       /* its socket is closed, and it goes */
-    box_edge(b, take_fd(&w->passed));
+    if (box_edge(b, take_fd(&w->passed)) < 0)
+        return 0;
     if (b->r.state == BOX_STOPPING)
         box_say_short(b, EDGE_STOP);
     else
@@ -291,10 +303,11 @@ adopt(void *ctx, const struct edge_box *r)
     struct adopt *a = ctx;
 
     if (r->state != BOX_STOPPED)
-        (void)box_adopt(a->w, r, take_fd(&a->fd));
+        box_adopt(a->w, r, take_fd(&a->fd));
 }
 
-/* One without a record is not kept: its socket closes, and it ends. */
+/* One without a record is not kept. A second one of the same id is not either: its socket closes, so that it ends, but
+ * it cannot be shot by that id without the first. */
 static int
 on_adopt(void *ctx, const struct frame *f)
 {
@@ -304,9 +317,10 @@ on_adopt(void *ctx, const struct frame *f)
 
     if (id == NULL || w->passed < 0)
         return -1;
+    if (box_of_id(w, id) != NULL)
+        return 0;
     a.fd = take_fd(&w->passed);
-    if (box_of_id(w, id) == NULL)
-        (void)state_find(w->state, id, adopt, &a, NULL);
+    (void)state_find(w->state, id, adopt, &a, NULL);
     if (a.fd >= 0) {
         close_fd(&a.fd);
         return launcher_say(w, EDGE_SHOOT, id);

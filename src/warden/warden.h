@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "warden/edge.h"
 #include "warden/state.h"
@@ -43,6 +44,7 @@ struct box {
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
+    struct buf not_made;                /* what its keeper said, if so: an error as it was sent */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
@@ -77,9 +79,9 @@ struct box *box_of_id(struct warden *w, const char *id);
 int box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err);
 /* The same for the record @r of one that has stopped. */
 int box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err);
-/* From a record on disk, for a keeper that lived on. */
-struct box *box_adopt(struct warden *w, const struct edge_box *r, int fd);
-void box_edge(struct box *b, int fd);                               /* its keeper's */
+/* From a record on disk, for a keeper that lived on; @fd is taken. */
+void box_adopt(struct warden *w, const struct edge_box *r, int fd);
+int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
 int box_wait(struct box *b, enum wait_for what, uint32_t ticket);   /* -1: no memory */
 void box_forget_waiters(struct box *b);
@@ -100,6 +102,9 @@ void box_find_lost(struct warden *w);                               /* after ado
 /* ask.c: the front's edge */
 extern const struct msg_rule ask_rules[];
 extern const size_t ask_n_rules;
+int new_id(char out[EDGE_ID + 1]);      /* -1 with errno */
+/* The one that lives, by id or by name ("": the default one). NULL: none does. */
+struct box *living(struct warden *w, const char *id);
 void answer_box(struct warden *w, uint32_t ticket, const struct edge_box *r);
 void answer_no(struct warden *w, uint32_t ticket, const struct err *err);
 void answer_no_text(struct warden *w, uint32_t ticket, const struct packet_err *err);

@@ -38,7 +38,7 @@ packet_get_bytes(struct wire_in *in, size_t max, size_t *n)
 }
 
 static int
-send_bytes(int socket, const uint8_t *p, size_t size, int fd)
+send_bytes(int socket, const uint8_t *p, size_t size, int fd, int flags)
 {
     union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } control;
     struct iovec iov = { .iov_base = (void *)(uintptr_t)p, .iov_len = size };
@@ -54,19 +54,25 @@ send_bytes(int socket, const uint8_t *p, size_t size, int fd)
         memcpy(CMSG_DATA(&control.h), &fd, sizeof(fd));
     }
     do
-        n = sendmsg(socket, &m, MSG_NOSIGNAL);
+        n = sendmsg(socket, &m, flags | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n == (ssize_t)size ? 0 : -1;
 }
 
-int
-packet_send(int socket, const struct buf *frame, int fd)
+static int
+send_frame(int socket, const struct buf *frame, int fd, int flags)
 {
     if (!buf_ok(frame)) {
         errno = EMSGSIZE;
         return -1;
     }
-    return send_bytes(socket, frame->p, frame->n, fd);
+    return send_bytes(socket, frame->p, frame->n, fd, flags);
+}
+
+int
+packet_send(int socket, const struct buf *frame, int fd)
+{
+    return send_frame(socket, frame, fd, 0);
 }
 
 /* The one descriptor of @m, if it has one and only one; all others are closed. musl's CMSG_NXTHDR mixes signs. */
@@ -113,9 +119,12 @@ packet_receive(int socket, uint8_t *p, size_t room, struct frame *f, int *fd, in
     do
         n = recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (n <= 0)
-        return (int)n;
+    if (n < 0)
+        return -1;
     got = passed(&m, &more);
+    if (n == 0 && got < 0 && !more)
+        return 0;
+    /* a message without a byte but with a descriptor is no end */
     if (more || (got >= 0 && fd == NULL) || (m.msg_flags & MSG_TRUNC) || !frame_header_decode(p, (size_t)n, f) ||
         (size_t)n != (size_t)FRAME_HEADER + f->length) {
         if (got >= 0)
@@ -173,7 +182,7 @@ int
 packet_queue_flush(struct packet_queue *q, int socket)
 {
     while (q->first != NULL) {
-        if (send_bytes(socket, q->first->p, q->first->n, q->first->fd) < 0)
+        if (send_bytes(socket, q->first->p, q->first->n, q->first->fd, MSG_DONTWAIT) < 0)
             return errno == EAGAIN ? 0 : -1;
         drop_first(q);
     }
@@ -206,7 +215,7 @@ wait_in(struct packet_queue *q, const struct buf *frame, int fd)
 int
 packet_queue_send(struct packet_queue *q, int socket, const struct buf *frame, int fd)
 {
-    int r = q->first == NULL ? packet_send(socket, frame, fd) : -2, why;
+    int r = q->first == NULL ? send_frame(socket, frame, fd, MSG_DONTWAIT) : -2, why;
 
     if (r == -2 || (r < 0 && errno == EAGAIN && buf_ok(frame))) {
         if (buf_ok(frame) && wait_in(q, frame, fd) == 0)

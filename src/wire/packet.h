@@ -33,7 +33,7 @@ struct packet_err {
 int packet_put_err(struct buf *b, const struct err *err);
 bool packet_get_err(struct wire_in *in, struct packet_err *out);
 
-/* Messages that wait for a non-blocking socket. */
+/* Messages that wait for a socket whose peer does not read. Nobody sleeps here, be the socket non-blocking or not. */
 struct packet_queue {
     struct packet_waiting *first, *last;
     size_t bytes, max;                  /* what waits, and the ceiling */

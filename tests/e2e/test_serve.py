@@ -87,6 +87,33 @@ def test_a_name_is_one_sandboxs(daemon, box):
     assert answer.status == 409 and answer.json["code"] == "sandbox.name-taken", answer
     box.delete()
     assert daemon.create(name="box").id != box.id
+    answer = daemon.post(f"{box.at}/recover")       # nor does the former one take it back
+    assert answer.status == 409 and answer.json["code"] == "sandbox.name-taken", answer
+
+
+@requirement("R45")
+def test_what_must_be_recorded_does_not_run_unrecorded(daemon):
+    answer = daemon.post("/v1/sandboxes", {"policy": {"audit": "required"}})
+    assert answer.status == 501 and answer.json["code"] == "serve.audit" and answer.json["detail"], answer
+    assert daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
+    warnings = daemon.create(policy={"audit": "try"}).record["facts"]["warnings"]
+    assert "audit" in str(warnings), warnings
+    assert "audit" not in str(daemon.create().record["facts"]["warnings"])     # nobody asked
+
+
+def test_each_life_has_a_copy_of_the_workspace(cloche, daemon):
+    (cloche.project / "f").write_text("theirs")
+    box = daemon.create(policy={"workspace": f"{cloche.project}:cow"})
+    states = set()
+    for _ in range(3):
+        facts = box.show()["facts"]
+        states.add(facts["cow"])
+        assert box.read("f").body == b"theirs"
+        box.put("f", b"mine")
+        box.delete()
+        again = daemon.post(f"{box.at}/recover")
+        assert again.status == 200 and again.json["id"] == box.id, again
+    assert len(states) == 3 and (cloche.project / "f").read_text() == "theirs", states
 
 
 def test_no_more_than_are_allowed(cloche):
@@ -153,6 +180,27 @@ def test_a_guest_that_hangs_is_degraded_and_can_be_made_anew(daemon, box):
     assert daemon.post(f"{box.at}/recover").status == 409
     box.delete()
     assert daemon.post(f"{box.at}/recover").json["state"] == "ready"
+
+
+@requirement("R42")
+def test_a_keeper_that_hangs_hinders_no_other(daemon):
+    """However much is asked of its sandbox."""
+    stuck = daemon.create()
+    keeper, = daemon.processes("cloche-keeper")
+    box = daemon.create()
+    os.kill(keeper, 19)
+    waiting = []
+    for i in range(300):
+        c = daemon.connection()
+        c.request("POST", f"{stuck.at}/exec", json.dumps({"command": ["true", "x" * (100_000 if i < 20 else 100)]}))
+        waiting.append(c)
+    assert box.exec("echo on")["stdout"] == "on\n" and box.delete().json["state"] == "stopped"
+    assert stuck.delete().json["state"] == "stopped"        # it is told, then killed
+    assert keeper not in daemon.processes("cloche-keeper")
+    refused = [json.loads(c.getresponse().read()) for c in waiting]
+    assert {r["code"] for r in refused} <= {"sandbox.gone", "sandbox.busy", "sandbox.state"} and len(refused) == 300, refused
+    for c in waiting:
+        c.close()
 
 
 @requirement("R51")
@@ -419,12 +467,32 @@ def test_what_serve_refuses(cloche, flags, code):
     assert result.code == 125 and f"[{code}]" in result.err, result
 
 
+def test_no_more_sandboxes_than_there_are_descriptors_for(cloche):
+    few = ["prlimit", "--nofile=100:600", str(cloche.binary), "serve", "--max-sandboxes"]
+    result = cloche.run(few + ["300"])
+    assert result.code == 125 and "[serve.max-sandboxes]" in result.err and "open files" in result.err, result
+    # for 256 the soft limit is raised
+    daemon = Daemon(cloche.behind("prlimit", "--nofile=100:1000"), path=cloche.state / "cloche" / "serve" / "api.sock")
+    assert daemon.create().exec("ulimit -Sn")["exit_code"] == 0
+    with open(f"/proc/{daemon.processes('cloche-keeper')[0]}/limits", encoding="utf-8") as f:
+        assert [line.split()[3:5] for line in f if line.startswith("Max open files")] == [["100", "1000"]]
+    assert daemon.stop() == 0
+
+
 def test_one_daemon_for_one_folder(cloche, daemon):
     result = cloche("serve", "--listen", f"unix:{cloche.home}/other")
     assert result.code == 125 and "[serve.state.busy]" in result.err, result
     result = cloche("serve", "--state-dir", cloche.home / "state2", "--listen", f"unix:{daemon.path}")
     assert result.code == 125 and "[serve.listen.busy]" in result.err, result
     assert daemon.get("/v1/health").ok
+
+
+def test_a_state_folder_behind_a_link(cloche):
+    (cloche.home / "real").mkdir(mode=0o700)
+    (cloche.home / "link").symlink_to("real")
+    daemon = Daemon(cloche, "--state-dir", cloche.home / "link" / "s", path=cloche.home / "real" / "s" / "api.sock")
+    assert daemon.create().exec("echo on")["stdout"] == "on\n"
+    assert daemon.stop() == 0
 
 
 def test_readiness_is_said(cloche):

@@ -113,6 +113,29 @@ def test_everything_is_killed_and_comes_again(cloche, name):
     assert daemon.stop() == 0
 
 
+def test_it_is_killed_while_a_sandbox_is_made(cloche, world):
+    """By a package manager of the host, which takes its time."""
+    folder = world.root / "bin"
+    folder.mkdir()
+    (folder / "npm").write_text("#!/bin/sh\nexec sleep 610\n", encoding="utf-8")
+    (folder / "npm").chmod(0o755)
+    cloche.env["PATH"] = f"{folder}:{cloche.env['PATH']}"
+    daemon = Daemon(cloche)
+    c = daemon.connection()
+    c.request("POST", "/v1/sandboxes", json.dumps({"policy": {"network": {"registries": ["npm"]}}}))
+    asked = wait_for(lambda: daemon.processes("sleep"), 60)
+    assert asked, daemon.get("/v1/events").body
+    daemon.kill()
+    c.close()
+    def nothing_left():
+        leaks.reap_adopted(set())
+        return not [what for what in leaks.descendants().values() if "cloche" in what or "sleep" in what]
+    assert wait_for(nothing_left, 30), leaks.descendants()
+    daemon.start()
+    assert [b["state"] for b in daemon.get("/v1/sandboxes?state=all").json["sandboxes"]] == ["stopped"]
+    assert daemon.stop() == 0
+
+
 def test_a_front_that_always_dies_is_given_up(cloche):
     daemon = Daemon(cloche)
     daemon.create()

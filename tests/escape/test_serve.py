@@ -1,13 +1,15 @@
 """Attacks on the daemon: from other users, from its own sandboxes, and what its confined processes may still do."""
+import ctypes
 import os
 import re
 import socket
+import struct
 
 import pytest
 
 from helpers import places, requirement
 from helpers.daemon import Daemon, OthersDaemon
-from helpers.runner import Runner
+from helpers.runner import Runner, wait_for
 
 pytestmark = requirement("R12", "R23")
 
@@ -140,3 +142,67 @@ def test_what_a_sandbox_says_is_only_shown(daemon):
     assert "a\nb\r\nX-Evil: 1" in names, names
     answer = daemon.get(box.file("a\nb\r\nX-Evil: 1"))
     assert answer.ok and "X-Evil" not in answer.headers and answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def edge_of(pid):
+    """Its end of the socket to the warden, as a taken process would use it."""
+    pidfd = os.pidfd_open(pid)
+    fd = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, 3, 0)       # pidfd_getfd
+    os.close(pidfd)
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    return socket.socket(fileno=fd)
+
+
+def text(s):
+    return struct.pack(">I", len(s)) + s + b"\0"
+
+
+def frame(kind, payload):
+    return struct.pack(">BBHI", kind, 0, 0, len(payload)) + payload
+
+
+NOT_MADE, ASK_OP = 103, 8
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("how", ["closes", "never was", "garbage"])
+def test_a_taken_keeper_cannot_keep_its_sandbox(daemon, how):
+    """Whatever makes the warden give it up: what it kept ends, and is not only forgotten."""
+    box = daemon.create(name="taken")
+    keeper, = daemon.processes("cloche-keeper")
+    other = daemon.create(name="other")
+    stream = box.stream("echo here; exec sleep 600")
+    assert next(stream)[0] == "stdout"
+    with edge_of(keeper) as edge:
+        if how == "closes":
+            edge.shutdown(socket.SHUT_RDWR)
+        elif how == "never was":
+            edge.send(frame(NOT_MADE, struct.pack(">BI", 4, 0) + text(b"x") + text(b"y") + text(b"")))
+        else:
+            edge.send(frame(1, b""))
+        assert box.wait_for("stopped"), box.show()
+        assert wait_for(lambda: keeper not in daemon.processes("cloche-keeper") and not daemon.processes("sleep"), 30)
+    assert other.show()["state"] == "ready" and other.exec("echo on")["stdout"] == "on\n"
+
+
+@pytest.mark.root
+def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
+    """By an operation that is longer than a keeper takes."""
+    box = daemon.create(name="kept")
+    keeper, = daemon.processes("cloche-keeper")
+    front, = daemon.processes("cloche-front")
+    op = struct.pack(">BBIQQQ", 1, 0, 0, 0, 0, 0) + text(b"") + struct.pack(">I", 2) + text(b"a" * 100_000)
+    op += text(b"b" * (135_000 - len(op) - 9)) + struct.pack(">I", 0)
+    with edge_of(front) as edge:
+        edge.send(frame(ASK_OP, struct.pack(">I", 7) + text(box.id.encode()) + op))
+        assert wait_for(lambda: front not in daemon.processes("cloche-front"), 30)     # the warden gave it up
+
+    def answers():
+        try:
+            return box.show()["state"] == "ready"
+        except Exception as e:      # http.client has many names for a connection that ended
+            assert isinstance(e, OSError) or type(e).__module__ in ("http.client", "json.decoder"), e
+            return False
+    assert wait_for(answers, 60)
+    assert daemon.processes("cloche-keeper") == [keeper] and box.exec("echo on")["stdout"] == "on\n"
+    assert box.delete().json["state"] == "stopped" and not daemon.processes("cloche-guest")

@@ -104,6 +104,36 @@ last_words(void **state)
     close(pair[0]);
 }
 
+/* A message without a byte hands nothing down. */
+static void
+empty_with_a_descriptor(void **state)
+{
+    union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } control;
+    struct msghdr m = { .msg_control = control.room, .msg_controllen = sizeof(control.room) };
+    uint8_t in[64];
+    struct frame f;
+    int pair[2], fd, before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    (void)state;
+    close(before);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    memset(&control, 0, sizeof(control));
+    control.h = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+                                  .cmsg_type = SCM_RIGHTS };
+    memcpy(CMSG_DATA(&control.h), &pair[0], sizeof(int));
+    assert_int_equal(sendmsg(pair[0], &m, MSG_NOSIGNAL), 0);
+    fd = 0;
+    assert_int_equal(packet_receive(pair[1], in, sizeof(in), &f, &fd, 0), -1);
+    assert_int_equal(errno, EPROTO);
+    assert_int_equal(fd, -1);
+    close(pair[0]);
+    assert_int_equal(packet_receive(pair[1], in, sizeof(in), &f, &fd, 0), 0);
+    close(pair[1]);
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fd, before);
+    close(fd);
+}
+
 static void
 a_queue_keeps_order_and_its_ceiling(void **state)
 {
@@ -116,14 +146,14 @@ a_queue_keeps_order_and_its_ceiling(void **state)
     int pair[2];
 
     (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);   /* blocking: it does not wait */
     do {
         buf_reset(&b);
         assert_int_equal(frame_append(&b, 1, 0, ++sent, filler, sizeof(filler)), 0);
     } while (packet_queue_send(&q, pair[0], &b, -1) == 0);
     assert_int_equal(errno, ENOBUFS);
     assert_true(sent > 30 && packet_queue_waits(&q));
-    while (packet_receive(pair[1], in, sizeof(in), &f, NULL, 0) == 1) {
+    while (packet_receive(pair[1], in, sizeof(in), &f, NULL, MSG_DONTWAIT) == 1) {
         assert_int_equal(f.channel, ++got);
         assert_int_equal(packet_queue_flush(&q, pair[0]), 0);
     }
@@ -335,7 +365,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels), cmocka_unit_test(names), cmocka_unit_test(operations), cmocka_unit_test(last_words),
-        cmocka_unit_test(a_queue_keeps_order_and_its_ceiling), cmocka_unit_test(record),
+        cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
+        cmocka_unit_test(record),
         cmocka_unit_test(kept_by_the_confined), cmocka_unit_test(confined),
     };
 
