@@ -126,7 +126,10 @@ edit_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edit *
     return http1_find(trailer, STR_LIT("x-no"), NULL) != NULL ? -1 : 0;
 }
 
-static const struct exchange_filter filter = { edit_head, doubled, edit_answer, doubled, edit_trailer, edit_trailer };
+static const struct exchange_filter filter = {
+    .request_head = edit_head, .request_body = doubled, .request_trailer = edit_trailer,
+    .response_head = edit_answer, .response_body = doubled, .response_trailer = edit_trailer,
+};
 
 static void
 decide(struct h2_stream *s, const struct http1_head *head)

@@ -2,8 +2,8 @@
  *
  * The child keeps the few descriptors that it needs and nothing else (a pipe's end left open here would keep a
  * command from seeing its end of file), answers the notification itself, and ends. A second child watches the caller
- * and interrupts whatever the first waits in: when the caller died it gives up, when the caller has a signal to handle it
- * answers EINTR, as the kernel would (a received notification is not interrupted by the kernel itself:
+ * and interrupts whatever the first waits in: when the caller died it gives up, when the caller has a signal to handle
+ * it answers EINTR, as the kernel would (a received notification is not interrupted by the kernel itself:
  * WAIT_KILLABLE_RECV). Without such a reason nothing interrupts it: who opens a FIFO and is interrupted is gone for a
  * moment, and the other end, which was let in, reads an end of file.
  */
