@@ -158,23 +158,33 @@ apply_binds(struct loader *l, const struct node *v, const struct key_rule *rule)
     return schema_items(l, v, apply_bind, rule);
 }
 
+/* The strings that the map @v has under @keys; *@known: how many. */
 static int
-apply_secret_map(struct loader *l, const struct node *v)
+string_parts(struct loader *l, const struct node *v, const char *const keys[3], struct str parts[3], size_t *known)
 {
-    static const char *const keys[] = { "name", "binding", "env" };
-    struct str parts[3] = { { NULL, 0 } };
-    struct where w = schema_where(l, v);
-    size_t known = 0;
-
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+    *known = 0;
+    for (size_t i = 0; i < 3; i++) {
         const struct node *part = node_member(v, keys[i]);
         if (part == NULL)
             continue;
         if (schema_expect(l, part, NODE_STRING) < 0)
             return -1;
         parts[i] = part->text;
-        known++;
+        ++*known;
     }
+    return 0;
+}
+
+static int
+apply_secret_map(struct loader *l, const struct node *v)
+{
+    static const char *const keys[] = { "name", "binding", "env" };
+    struct str parts[3] = { { NULL, 0 } };
+    struct where w = schema_where(l, v);
+    size_t known;
+
+    if (string_parts(l, v, keys, parts, &known) < 0)
+        return -1;
     if (parts[0].n == 0 || known != v->n)
         return schema_fail(l, v, "policy.secret.syntax", "a secret has the keys name and, optionally, binding and env");
     return set_secret_parts(l->p, parts[0], parts[1], parts[2], &w, l->err);
@@ -203,17 +213,10 @@ apply_secret_file_map(struct loader *l, const struct node *v)
     static const char *const keys[] = { "path", "text", "template" };
     struct str parts[3] = { { NULL, 0 } };
     struct where w = schema_where(l, v);
-    size_t known = 0;
+    size_t known;
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const struct node *part = node_member(v, keys[i]);
-        if (part == NULL)
-            continue;
-        if (schema_expect(l, part, NODE_STRING) < 0)
-            return -1;
-        parts[i] = part->text;
-        known++;
-    }
+    if (string_parts(l, v, keys, parts, &known) < 0)
+        return -1;
     if (parts[0].n == 0 || known != v->n || known != 2 || parts[1].n + parts[2].n == 0)
         return schema_fail(l, v, "policy.secret-file.syntax",
                            "a file with placeholders has the keys path and either text or template");
@@ -221,25 +224,20 @@ apply_secret_file_map(struct loader *l, const struct node *v)
 }
 
 static int
-apply_secret_files(struct loader *l, const struct node *v, const struct key_rule *rule)
+apply_secret_file(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    size_t i = 0;
+    struct where w = schema_where(l, v);
 
     (void)rule;
-    if (schema_expect(l, v, NODE_LIST) < 0)
-        return -1;
-    for (const struct node *item = v->first; item != NULL; item = item->next) {
-        size_t mark = schema_enter_index(l, i++);
-        struct where w = schema_where(l, item);
-        if (item->type == NODE_MAP) {
-            if (apply_secret_file_map(l, item) < 0)
-                return -1;
-        } else if (schema_expect(l, item, NODE_STRING) < 0 || set_secret_file(l->p, item->text, &w, l->err) < 0) {
-            return -1;
-        }
-        schema_leave(l, mark);
-    }
-    return 0;
+    if (v->type == NODE_MAP)
+        return apply_secret_file_map(l, v);
+    return schema_expect(l, v, NODE_STRING) < 0 ? -1 : set_secret_file(l->p, v->text, &w, l->err);
+}
+
+static int
+apply_secret_files(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_items(l, v, apply_secret_file, rule);
 }
 
 static int
