@@ -385,14 +385,21 @@ inject_make_down(struct inject *j, struct swap **out)
     return down == NULL ? -1 : 0;
 }
 
+/* Placeholders of @found are where they must not be. */
+static void
+say_misplaced(struct inject *j, uint32_t found)
+{
+    j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
+                   (found & ~j->concerned) != 0);
+}
+
 bool
 inject_forbidden(struct inject *j, uint32_t seen)
 {
     uint32_t found = seen & j->forbidden;
 
     if (found != 0)
-        j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
-                       (found & ~j->concerned) != 0);
+        say_misplaced(j, found);
     return found != 0;
 }
 
@@ -531,8 +538,7 @@ request_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edi
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
     if (found == 0)
         return 0;
-    j->owner->note(j->ctx, found & ~j->concerned ? "secret-wrong-host" : "secret-not-bound", name_of(j, found),
-                   (found & ~j->concerned) != 0);
+    say_misplaced(j, found);
     return inject_refuse_edit(edit, "secret-not-bound", "a placeholder behind the body");
 }
 
