@@ -154,15 +154,7 @@ on_event(struct request *r, const struct edge_event *event)
                                              "sandbox", event->id));
 }
 
-static void
-on_events_end(struct request *r, uint32_t count, bool more)
-{
-    (void)count;
-    (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "events", r->list));
-}
-
-static const struct answers event_answers = { .event = on_event, .end = on_events_end };
+static const struct answers event_answers = { .event = on_event, .end = reply_events };
 
 static void
 events(struct request *r)

@@ -156,6 +156,8 @@ void op_upload_end(struct request *r);
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+/* r->list as {"events": ...}: the end of a list of events (struct answers) */
+void reply_events(struct request *r, uint32_t count, bool more);
 /* {"error": MESSAGE, "code": CODE, "detail": HINT, "request_id": ID}; under /api {"error": MESSAGE} */
 void reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -46,6 +46,14 @@ reply_json(struct request *r, unsigned status, json_t *body)
 }
 
 void
+reply_events(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "events", r->list));
+}
+
+void
 reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
 {
     char text[2048];
