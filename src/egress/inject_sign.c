@@ -80,13 +80,13 @@ payload_of(const struct http1_head *head, const uint8_t *body, char hex[SIGV4_HE
     case INJECT_PAYLOAD_HASH:
         if (body == NULL)
             return "the request has a body and no x-amz-content-sha256";
-        sigv4_hex(body, hex);
+        sha256_text(body, hex);
         break;
     case INJECT_PAYLOAD_SAID:
         if (said == NULL && !sigv4_hash("", 0, empty))
             return "no hash";
         if (said == NULL)
-            sigv4_hex(empty, hex);
+            sha256_text(empty, hex);
         else
             *out = said->value;
         break;

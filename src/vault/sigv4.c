@@ -345,18 +345,6 @@ sigv4_hash(const void *p, size_t n, uint8_t out[SIGV4_HASH])
     return EVP_Digest(p, n, out, NULL, EVP_sha256(), NULL) > 0;
 }
 
-void
-sigv4_hex(const uint8_t hash[SIGV4_HASH], char out[SIGV4_HEX + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < SIGV4_HASH; i++) {
-        out[2 * i] = digits[hash[i] >> 4];
-        out[2 * i + 1] = digits[hash[i] & 15];
-    }
-    out[SIGV4_HEX] = '\0';
-}
-
 /* --- signing ------------------------------------------------------------------------------------------------------ */
 
 bool
@@ -421,13 +409,13 @@ sigv4_sign(const struct secret *id, const struct secret *key, struct str date, s
 
     if (date.n != SIGV4_DATE || region.n > 64 || service.n > 64)
         return false;
-    sigv4_hex(canonical, hex);
+    sha256_text(canonical, hex);
     buf_printf(&text, ALGORITHM "\n%.*s\n%.8s/%.*s/%.*s/aws4_request\n%s", SIGV4_DATE, date.p, date.p, (int)region.n,
                region.p, (int)service.n, service.p, hex);
     if (!buf_ok(&text) || !signing_key(key, day, region, service, &derived) ||
         !hmac(derived.p, derived.n, (struct str){ (const char *)text.p, text.n }, signature))
         return false;
-    sigv4_hex(signature, hex);
+    sha256_text(signature, hex);
     buf_puts(out, ALGORITHM " Credential=");
     buf_append(out, id->p, id->n);
     r = buf_printf(out, "/%.8s/%.*s/%.*s/aws4_request, SignedHeaders=%.*s, Signature=%s", date.p, (int)region.n,

@@ -15,11 +15,12 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "vault/seal.h"
 
-#define SIGV4_HASH       32
-#define SIGV4_HEX        64
+#define SIGV4_HASH       SHA256_SIZE
+#define SIGV4_HEX        SHA256_TEXT
 #define SIGV4_DATE       16         /* "20260102T030405Z" */
 #define SIGV4_PARAMS_MAX 256        /* of a query */
 #define SIGV4_SIGNED_MAX 64         /* signed headers */
@@ -49,7 +50,6 @@ struct sigv4_request {
 /* Append the canonical request. False: malformed, above a limit, or a signed header is missing. */
 bool sigv4_canonical(const struct sigv4_request *r, struct buf *out);
 bool sigv4_hash(const void *p, size_t n, uint8_t out[SIGV4_HASH]);
-void sigv4_hex(const uint8_t hash[SIGV4_HASH], char out[SIGV4_HEX + 1]);
 
 /* Whether @date is "YYYYMMDDThhmmssZ" and within @slack_s of @now (seconds since 1970). */
 bool sigv4_date_near(struct str date, uint64_t now, uint64_t slack_s);

@@ -106,7 +106,7 @@ test_list_users(void **state)
     (void)state;
     assert_true(sigv4_canonical(&r, &canonical));
     assert_true(sigv4_hash(canonical.p, canonical.n, hash));
-    sigv4_hex(hash, hex);
+    sha256_text(hash, hex);
     assert_string_equal(hex, "f536975d06c0309214f805bb90ccff089219ecd68b2577efef23edd43b7e1a59");
     sign(&r, key_text, STR_LIT(DATE), "iam", signature);
     assert_string_equal(signature, "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7");
