@@ -260,3 +260,19 @@ def online(internet, cloche):
     from helpers.internet import Online
     internet.forget()
     return Online(internet, cloche)
+
+
+@pytest.fixture
+def h2(online, command, tmp_path):
+    """The same with a server of HTTP/2 (helpers/h2.py)."""
+    from helpers.h2 import start
+    made = start(online, command, tmp_path)
+    yield made
+    made.far.finish()
+
+
+@pytest.fixture
+def opened(h2):
+    """A secret for the host makes sure that its TLS is opened."""
+    from helpers.h2 import HOST
+    return h2.secret(host=HOST)

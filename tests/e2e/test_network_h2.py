@@ -18,19 +18,6 @@ way = pytest.mark.parametrize("transparent", [False, True], ids=["proxy", "trans
 GRPC = "grpc.example.org"
 
 
-@pytest.fixture
-def h2(online, command, tmp_path):
-    made = start(online, command, tmp_path)
-    yield made
-    made.far.finish()
-
-
-@pytest.fixture
-def opened(h2):
-    """A secret for the host makes sure that its TLS is opened."""
-    return h2.secret(host=HOST)
-
-
 # --- clients ----------------------------------------------------------------------------------------------------------
 
 @way

@@ -5,24 +5,12 @@ from pathlib import Path
 import pytest
 
 from helpers import leaks, memory, requirement
-from helpers.h2 import CLIENT, HOST, field, start
+from helpers.h2 import CLIENT, HOST, field
 from helpers.internet import PRELUDE
 from helpers.vaulted import BUNDLE, VALUE, denied
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
 OTHER = "second.example.org"
-
-
-@pytest.fixture
-def h2(online, command, tmp_path):
-    made = start(online, command, tmp_path)
-    yield made
-    made.far.finish()
-
-
-@pytest.fixture
-def opened(h2):
-    return h2.secret(host=HOST)
 
 
 @pytest.fixture
