@@ -58,18 +58,12 @@ ask_simple(struct request *r, uint8_t type, const char *id, const struct answers
 }
 
 void
-ask_create(struct request *r, uint8_t flags, uint32_t idle_s, uint32_t life_s, const char *name, const char *labels,
-           const char *policy, const struct answers *answers)
+ask_create(struct request *r, const struct edge_create *create, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
     size_t at = begin(r, &b, EDGE_ASK_CREATE, answers);
 
-    buf_put_u8(&b, flags);
-    buf_put_be32(&b, idle_s);
-    buf_put_be32(&b, life_s);
-    wire_put_cstr(&b, name, EDGE_NAME_MAX);
-    wire_put_cstr(&b, labels, EDGE_LABELS_MAX);
-    wire_put_cstr(&b, policy, EDGE_POLICY_MAX);
+    edge_put_create(&b, create);
     ask(r, &b, at);
 }
 
@@ -84,7 +78,7 @@ ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const 
     buf_put_be16(&b, limit);
     wire_put_cstr(&b, prefix, EDGE_NAME_MAX);
     wire_put_cstr(&b, label, EDGE_LABELS_MAX);
-    wire_put_cstr(&b, after, EDGE_ID);
+    wire_put_cstr(&b, after, EDGE_CURSOR_MAX);
     ask(r, &b, at);
 }
 

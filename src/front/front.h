@@ -135,8 +135,7 @@ void http_wake(struct request *r);              /* it has what it waited for */
 
 /* ask.c: questions to the warden. Each takes the request's ticket; the answers go to @answers. */
 void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);
-void ask_create(struct request *r, uint8_t flags, uint32_t idle_s, uint32_t life_s, const char *name,
-                const char *labels, const char *policy, const struct answers *answers);
+void ask_create(struct request *r, const struct edge_create *create, const struct answers *answers);
 void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
               const struct answers *answers);
 void ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers);

@@ -74,6 +74,7 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
 
 static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
+    { "idempotency.conflict", 422 }, { "idempotency.gone", 410 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
     { "files.not-empty", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 }, { "files.too-large", 507 },

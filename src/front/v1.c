@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sha256.h"
 #include "front/front.h"
 
-#define DAY_S (24UL * 3600)
+#define DAY_S   (24UL * 3600)
+#define KEY_MAX 255     /* characters of an idempotency key */
 
 /* --- what most answers are ---------------------------------------------------------------------------------------- */
 
@@ -88,21 +90,46 @@ members_known(struct request *r)
     return true;
 }
 
+/* draft-ietf-httpapi-idempotency-key-header; neither the key nor the body is kept, only what tells them from others. */
+static bool
+key_of(struct request *r, struct edge_create *c, uint8_t key[SHA256_SIZE], uint8_t body[SHA256_SIZE])
+{
+    const char *text = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Idempotency-Key");
+    size_t n = text != NULL ? strlen(text) : 0;
+
+    if (text == NULL)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] < 0x20 || text[i] > 0x7e)
+            n = 0;
+    if (n == 0 || n > KEY_MAX) {
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "idempotency.key", "a UUID is a good one",
+                    "an Idempotency-Key has 1 to %d visible characters", KEY_MAX);
+        return false;
+    }
+    sha256_of(text, n, key);
+    sha256_of(r->body.p, r->body.n, body);
+    c->key = key;
+    c->body = body;
+    return true;
+}
+
 static void
 create(struct request *r)
 {
     cleanup_buf struct buf labels = BUF_INIT(EDGE_LABELS_MAX);
     const json_t *policy = json_object_get(r->json, "policy"), *v = json_object_get(r->json, "name");
     const char *name = v != NULL ? json_string_value(v) : "";
-    uint32_t idle, life;
+    struct edge_create c = { .flags = 0 };
+    uint8_t key[SHA256_SIZE], body[SHA256_SIZE];
     char *text = NULL;
 
     if (r->json != NULL && !json_is_object(r->json)) {
         refuse(r, "the body is an object");
         return;
     }
-    if (!members_known(r) || !seconds_of(r, "idle_timeout", &idle) || !seconds_of(r, "max_lifetime", &life) ||
-        !labels_of(r, &labels))
+    if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
+        !labels_of(r, &labels) || !key_of(r, &c, key, body))
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
                                        edge_is_id(name)))) {
@@ -116,8 +143,10 @@ create(struct request *r)
     }
     if (policy != NULL && json_object_size(policy) > 0)
         text = json_dumps(policy, JSON_COMPACT);
-    ask_create(r, 0, idle, life, name, labels.p != NULL ? (const char *)labels.p : "", text != NULL ? text : "",
-               &created_answers);
+    c.name = name;
+    c.labels = labels.p != NULL ? (const char *)labels.p : "";
+    c.policy = text != NULL ? text : "";
+    ask_create(r, &c, &created_answers);
     free(text);
 }
 
@@ -136,11 +165,15 @@ static void
 on_list_end(struct request *r, uint32_t count, bool more)
 {
     size_t n = json_array_size(r->list);
-    const json_t *last = n > 0 ? json_object_get(json_array_get(r->list, n - 1), "id") : NULL;
+    const json_t *last = n > 0 ? json_array_get(r->list, n - 1) : NULL;
+    json_t *next = json_null();
 
     (void)count;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:o}", "sandboxes", r->list, "next",
-                                         more && last != NULL ? json_string(json_string_value(last)) : json_null()));
+    /* with its time: the list goes on there, whatever becomes of that one's record meanwhile */
+    if (more && last != NULL)
+        next = json_sprintf("%s-%lld", json_string_value(json_object_get(last, "id")),
+                            (long long)json_integer_value(json_object_get(last, "created_ms")));
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:o}", "sandboxes", r->list, "next", next));
 }
 
 static const struct answers list_answers = { .item = on_item, .end = on_list_end };
@@ -162,8 +195,9 @@ limit_of(const struct request *r, uint64_t max, uint64_t usual, uint16_t *out)
 static void
 list(struct request *r)
 {
-    char prefix[EDGE_NAME_MAX + 1], label[400], line[512] = "", after[EDGE_ID + 1], state[32];
+    char prefix[EDGE_NAME_MAX + 1], label[400], line[512] = "", after[EDGE_CURSOR_MAX + 1], state[32], id[EDGE_ID + 1];
     const char *p, *l, *a, *s;
+    uint64_t created;
     bool bad = false;
     uint16_t limit;
 
@@ -177,9 +211,10 @@ list(struct request *r)
         line[0] = line[n + 1] = '\n';
         line[n + 2] = '\0';
     }
-    if (bad || !edge_labels_well(line) || (a != NULL && !edge_is_id(a)) ||
-        (s != NULL && strcmp(s, "all") != 0 && strcmp(s, "live") != 0) || !limit_of(r, EDGE_LIST_MAX, 100, &limit)) {
-        refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=ID");
+    if (bad || !edge_labels_well(line) || (a != NULL && !edge_cursor(a, id, &created)) ||
+        (s != NULL && strcmp(s, "all") != 0 && strcmp(s, "live") != 0) ||
+        !limit_of(r, EDGE_LIST_MAX, 100, &limit)) {
+        refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=NEXT of the former answer");
         return;
     }
     r->list = json_array();

@@ -135,6 +135,18 @@ usable(struct warden *w, const char *id, struct err *err)
     return b;
 }
 
+/* Answered when @what has come, or now when too many wait: false. */
+static bool
+wait_or_no(struct box *b, enum wait_for what, uint32_t ticket)
+{
+    struct err err = ERR_INIT;
+
+    if (box_wait(b, what, ticket, &err) == 0)
+        return true;
+    answer_no(b->w, ticket, &err);
+    return false;
+}
+
 struct told { struct warden *w; uint32_t ticket; uint8_t type; };
 
 static void
@@ -167,19 +179,61 @@ new_id(char out[EDGE_ID + 1])
 }
 
 static int
-create(struct warden *w, uint32_t ticket, struct edge_box *r, struct err *err)
+create(struct warden *w, uint32_t ticket, const struct edge_create *c, struct edge_box *r, struct err *err)
 {
     char name[EDGE_ID + 16];
 
     if (new_id(r->id) < 0)
         return err_sys(err, errno, "serve.random", "getrandom");
+    if (c->key != NULL && state_once_put(w->state, "", c->key, c->body, r->id, err) < 0)
+        return -1;
     if (r->name[0] == '\0') {
         memcpy(name, "sandbox-", 8);
         memcpy(name + 8, r->id, 12);
         name[20] = '\0';
         r->name = name;
     }
-    return box_create(w, r, ticket, err);
+    if (box_create(w, r, ticket, err) == 0)
+        return 0;
+    if (c->key != NULL)
+        (void)state_once_forget(w->state, r->id, NULL);
+    return -1;
+}
+
+/* Answered when the caller has made one with that key already: with that one, as it is now. -1 only with @err. */
+static int
+repeated(struct warden *w, uint32_t ticket, const struct edge_create *c, bool *answered, struct err *err)
+{
+    struct told t = { .w = w, .ticket = ticket, .type = EDGE_BOX };
+    char id[EDGE_ID + 1];
+    struct box *b;
+    bool same;
+    int r = c->key != NULL ? state_once_find(w->state, "", c->key, c->body, id, &same, err) : 0;
+
+    *answered = false;
+    if (r <= 0)
+        return r;
+    if (!same) {
+        err_set(err, ERR_USAGE, "idempotency.conflict", "this Idempotency-Key was sent with another request");
+        return err_hint(err, "a key belongs to one request, and to its repetitions, for 24 hours");
+    }
+    b = living(w, id);
+    if (b != NULL && (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)) {
+        if (box_wait(b, WAIT_MADE, ticket, err) < 0)
+            return -1;
+    } else if (b != NULL) {
+        answer_box(w, ticket, &b->r);
+    } else {
+        r = state_find(w->state, id, tell_box, &t, err);
+        if (r < 0)
+            return -1;
+        if (r == 0) {
+            err_set(err, ERR_DENIED, "idempotency.gone", "this Idempotency-Key made a sandbox that was removed");
+            return err_hint(err, "make another one with another key");
+        }
+    }
+    *answered = true;
+    return 0;
 }
 
 static int
@@ -188,28 +242,28 @@ on_create(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint32_t ticket = wire_be32(&in);
-    uint8_t flags = wire_u8(&in);
+    struct edge_create c;
     struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = warden_now_ms(), .facts = "", .detail = "" };
     struct err err = ERR_INIT;
+    bool answered = false;
     struct box *b;
 
-    r.idle_s = wire_be32(&in);
-    r.life_s = wire_be32(&in);
-    r.name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    r.labels = wire_cstr(&in, EDGE_LABELS_MAX, NULL);
-    r.policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    if (!wire_done(&in) || (flags & ~EDGE_DEFAULT) != 0 || !edge_labels_well(r.labels) ||
-        (r.name[0] != '\0' && (!edge_name_well(r.name) || edge_is_id(r.name))))
+    if (!edge_get_create(&in, &c))
         return -1;
+    r.name = c.name;
+    r.labels = c.labels;
+    r.policy = c.policy;
     r.used_ms = r.created_ms;
-    r.is_default = (flags & EDGE_DEFAULT) != 0;
-    r.idle_s = r.idle_s != 0 ? r.idle_s : w->default_idle_s;
-    r.life_s = r.life_s != 0 ? r.life_s : w->default_life_s;
+    r.is_default = (c.flags & EDGE_DEFAULT) != 0;
+    r.idle_s = c.idle_s != 0 ? c.idle_s : w->default_idle_s;
+    r.life_s = c.life_s != 0 ? c.life_s : w->default_life_s;
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)
-            return box_wait(b, WAIT_MADE, ticket);
-        answer_box(w, ticket, &b->r);
-    } else if (create(w, ticket, &r, &err) < 0) {
+            (void)wait_or_no(b, WAIT_MADE, ticket);
+        else
+            answer_box(w, ticket, &b->r);
+    } else if (repeated(w, ticket, &c, &answered, &err) < 0 ||
+               (!answered && create(w, ticket, &c, &r, &err) < 0)) {
         answer_no(w, ticket, &err);
     }
     return 0;
@@ -257,14 +311,18 @@ on_list(void *ctx, const struct frame *f)
     uint8_t all = wire_u8(&in);
     uint16_t limit = wire_be16(&in);
     struct state_query q = { .all = all != 0, .limit = limit };
+    char after[EDGE_ID + 1] = "";
     struct err err = ERR_INIT;
+    const char *cursor;
     bool more;
     int n;
 
     q.prefix = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     q.label = wire_cstr(&in, EDGE_LABELS_MAX, NULL);
-    q.after = wire_cstr(&in, EDGE_ID, NULL);
-    if (!wire_done(&in) || all > 1 || limit == 0 || limit > EDGE_LIST_MAX || !edge_labels_well(q.label))
+    cursor = wire_cstr(&in, EDGE_CURSOR_MAX, NULL);
+    q.after = after;
+    if (!wire_done(&in) || all > 1 || (cursor[0] != '\0' && !edge_cursor(cursor, after, &q.after_ms)) ||
+        limit == 0 || limit > EDGE_LIST_MAX || !edge_labels_well(q.label))
         return -1;
     n = state_list(w->state, &q, tell_box, &t, &more, &err);
     if (n < 0)
@@ -287,9 +345,8 @@ on_delete(void *ctx, const struct frame *f)
         return -1;
     b = living(w, id);
     if (b != NULL) {
-        if (box_wait(b, WAIT_GONE, t.ticket) < 0)
-            return -1;
-        box_stop(b, "deleted");
+        if (wait_or_no(b, WAIT_GONE, t.ticket))
+            box_stop(b, "deleted");
         return 0;
     }
     /* one that has stopped already: its record goes */
@@ -317,9 +374,7 @@ pause_it(struct warden *w, const struct frame *f, bool paused)
         answer_no(w, ticket, &err);
     else if (b->r.paused == paused)
         answer_box(w, ticket, &b->r);
-    else if (box_wait(b, WAIT_PAUSED, ticket) < 0)
-        return -1;
-    else
+    else if (wait_or_no(b, WAIT_PAUSED, ticket))
         box_say_short(b, paused ? EDGE_PAUSE : EDGE_RESUME);
     return 0;
 }
@@ -358,10 +413,10 @@ on_recover(void *ctx, const struct frame *f)
     if (!ticket_and_id(f, &v.ticket, &id))
         return -1;
     b = living(w, id);
-    if (b != NULL && b->r.state == BOX_RECOVERING)
-        return box_wait(b, WAIT_MADE, v.ticket);
-    if (b != NULL && box_recover(b, &err) == 0)
-        return box_wait(b, WAIT_MADE, v.ticket);
+    if (b != NULL && (b->r.state == BOX_RECOVERING || box_recover(b, &err) == 0)) {
+        (void)wait_or_no(b, WAIT_MADE, v.ticket);
+        return 0;
+    }
     if (b == NULL && state_find(w->state, id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
         not_found(id, &err);
     if (err.kind != ERR_NONE)
@@ -479,13 +534,13 @@ on_events(void *ctx, const struct frame *f)
 }
 
 #define ID (9 + EDGE_NAME_MAX)
-#define CREATE (4 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX)
+#define CREATE (4 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH)
 
 const struct msg_rule ask_rules[] = {
     /* type              once   flags states min  max length                                        handler */
-    { EDGE_ASK_CREATE,   false, 0,    1,     28,  CREATE,                                           on_create },
+    { EDGE_ASK_CREATE,   false, 0,    1,     36,  CREATE,                                           on_create },
     { EDGE_ASK_GET,      false, 0,    1,     9,   ID,                                               on_get },
-    { EDGE_ASK_LIST,     false, 0,    1,     22,  22 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_ID,   on_list },
+    { EDGE_ASK_LIST,     false, 0,    1,     22,  22 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX, on_list },
     { EDGE_ASK_DELETE,   false, 0,    1,     9,   ID,                                               on_delete },
     { EDGE_ASK_PAUSE,    false, 0,    1,     9,   ID,                                               on_pause },
     { EDGE_ASK_RESUME,   false, 0,    1,     9,   ID,                                               on_resume },

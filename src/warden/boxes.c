@@ -155,6 +155,13 @@ new_box(struct warden *w, const struct edge_box *r)
     return b;
 }
 
+static void
+unrecord(struct warden *w, const char *id)
+{
+    (void)state_forget(w->state, id, NULL);
+    (void)state_once_forget(w->state, id, NULL);
+}
+
 int
 box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err)
 {
@@ -178,12 +185,12 @@ box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     /* before anything is made: whatever happens from here on, the record says that there may be something */
-    if (box_wait(b, WAIT_MADE, ticket) < 0 || state_put(w->state, r, err) < 0 ||
+    if (box_wait(b, WAIT_MADE, ticket, err) < 0 || state_put(w->state, r, err) < 0 ||
         launcher_say(w, EDGE_SPAWN, b->r.id) < 0) {
         if (err->kind == ERR_NONE)
             err_set(err, ERR_SYSTEM, "serve.launcher", "the launcher does not answer");
         if (r->state == BOX_INITIALIZING)
-            (void)state_forget(w->state, r->id, NULL);
+            unrecord(w, r->id);
         take_out(b);
         return -1;
     }
@@ -243,12 +250,18 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
 /* --- who waits ---------------------------------------------------------------------------------------------------- */
 
 int
-box_wait(struct box *b, enum wait_for what, uint32_t ticket)
+box_wait(struct box *b, enum wait_for what, uint32_t ticket, struct err *err)
 {
-    struct waiter *one = malloc(sizeof(*one));
+    struct waiter *one;
+    size_t n = 0;
 
+    for (one = b->waiters; one != NULL; one = one->next)
+        n++;
+    if (n >= WARDEN_WAITERS)
+        return err_set(err, ERR_LIMIT, "sandbox.busy", "%zu requests wait for this sandbox", n);
+    one = malloc(sizeof(*one));
     if (one == NULL)
-        return -1;
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     *one = (struct waiter){ .next = b->waiters, .ticket = ticket, .what = what };
     b->waiters = one;
     return 0;
@@ -373,7 +386,7 @@ box_not_spawned(struct box *b, const struct packet_err *why)
     if (b->r.state == BOX_RECOVERING)
         box_state(b, BOX_STOPPED, why->msg);
     else
-        (void)state_forget(w->state, b->r.id, NULL);    /* it never was */
+        unrecord(w, b->r.id);   /* it never was */
     take_out(b);
     box_all_gone(w);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 static const char *const states[BOX_STATES] = {
     [BOX_UNINITIALIZED] = "uninitialized", [BOX_INITIALIZING] = "initializing", [BOX_READY] = "ready",
     [BOX_DEGRADED] = "degraded", [BOX_STOPPING] = "stopping", [BOX_STOPPED] = "stopped",
@@ -79,6 +81,54 @@ edge_labels_well(const char *labels)
             return false;
     }
     return true;
+}
+
+int
+edge_put_create(struct buf *b, const struct edge_create *c)
+{
+    buf_put_u8(b, c->flags);
+    buf_put_be32(b, c->idle_s);
+    buf_put_be32(b, c->life_s);
+    wire_put_cstr(b, c->name, EDGE_NAME_MAX);
+    wire_put_cstr(b, c->labels, EDGE_LABELS_MAX);
+    wire_put_cstr(b, c->policy, EDGE_POLICY_MAX);
+    packet_put_bytes(b, c->key, c->key != NULL ? EDGE_HASH : 0);
+    return packet_put_bytes(b, c->body, c->body != NULL ? EDGE_HASH : 0);
+}
+
+bool
+edge_get_create(struct wire_in *in, struct edge_create *c)
+{
+    size_t key, body;
+
+    c->flags = wire_u8(in);
+    c->idle_s = wire_be32(in);
+    c->life_s = wire_be32(in);
+    c->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
+    c->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
+    c->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
+    c->key = packet_get_bytes(in, EDGE_HASH, &key);
+    c->body = packet_get_bytes(in, EDGE_HASH, &body);
+    if (!wire_done(in) || (c->flags & ~EDGE_DEFAULT) != 0 || !edge_labels_well(c->labels) || key != body ||
+        (key != 0 && key != EDGE_HASH) ||
+        (c->name[0] != '\0' && (!edge_name_well(c->name) || edge_is_id(c->name))))
+        return false;
+    if (key == 0)
+        c->key = c->body = NULL;
+    return true;
+}
+
+bool
+edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms)
+{
+    if (strlen(text) < EDGE_ID)
+        return false;
+    memcpy(id, text, EDGE_ID);
+    id[EDGE_ID] = '\0';
+    *created_ms = 0;
+    if (!edge_is_id(id) || text[EDGE_ID] == '\0')
+        return edge_is_id(id);
+    return text[EDGE_ID] == '-' && str_parse_u64(str_of(text + EDGE_ID + 1), INT64_MAX, created_ms);
 }
 
 int

@@ -36,13 +36,15 @@
 #define EDGE_MESSAGE_MAX (EDGE_OP_MAX + 4096)
 #define EDGE_ROOM        (EDGE_MESSAGE_MAX + FRAME_HEADER + 1)
 #define EDGE_LIST_MAX    200                /* sandboxes of one answer */
+#define EDGE_HASH        32                 /* bytes of a SHA-256 */
+#define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 
 enum edge_message {
     /* front to warden */
-    EDGE_ASK_CREATE = 1,    /* ticket, flags u8, idle be32, life be32 (seconds), name, labels, policy */
+    EDGE_ASK_CREATE = 1,    /* ticket, struct edge_create */
     EDGE_ASK_GET,           /* ticket, id or name */
-    EDGE_ASK_LIST,          /* ticket, all u8, limit be16, name prefix, label line ("" any), after id ("" none) */
+    EDGE_ASK_LIST,          /* ticket, all u8, limit be16, name prefix, label line ("" any), after ("" none) */
     EDGE_ASK_DELETE,        /* ticket, id */
     EDGE_ASK_PAUSE,         /* ticket, id */
     EDGE_ASK_RESUME,
@@ -128,6 +130,20 @@ struct edge_box {
     uint32_t idle_s, life_s;                                /* 0: no such limit */
     const char *name, *labels, *policy, *facts, *detail;    /* never NULL */
 };
+
+/* What a sandbox is to be. Texts "" where there is nothing to say. */
+struct edge_create {
+    uint8_t flags;
+    uint32_t idle_s, life_s;                /* 0: as the daemon has it */
+    const char *name, *labels, *policy;
+    const uint8_t *key, *body;              /* EDGE_HASH bytes: of the caller's idempotency key and of what it sent
+                                             * with it; NULL: it has none */
+};
+
+int edge_put_create(struct buf *b, const struct edge_create *create);
+bool edge_get_create(struct wire_in *in, struct edge_create *create);
+/* "ID" or "ID-CREATED" (milliseconds since 1970, decimal): @id, and @created_ms or 0. */
+bool edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms);
 
 int edge_put_box(struct buf *b, const struct edge_box *box);
 bool edge_get_box(struct wire_in *in, struct edge_box *box);

@@ -1,5 +1,5 @@
 /* warden/state.c: see state.h */
-#include "warden/state.h"
+#include "warden/state_priv.h"
 
 #include <limits.h>
 #include <sqlite3.h>
@@ -11,9 +11,6 @@
 
 #define VERSION 1
 
-enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
-             Q_PRUNE_EVENTS, Q_N };
-
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail"
 
 static const char *const texts[Q_N] = {
@@ -23,8 +20,8 @@ static const char *const texts[Q_N] = {
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
     [Q_DEFAULT] = "SELECT " COLUMNS " FROM sandbox WHERE (flags & 2) <> 0 AND ?1 = '' ORDER BY created DESC LIMIT 1",
     [Q_LIST] = "SELECT " COLUMNS " FROM sandbox WHERE substr(name, 1, length(?1)) = ?1 AND instr(labels, ?2) > 0 AND "
-               "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (SELECT created, id FROM sandbox "
-               "WHERE id = ?4)) ORDER BY created, id LIMIT ?5",
+               "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (ifnull((SELECT created FROM "
+               "sandbox WHERE id = ?4), nullif(?6, 0)), ?4)) ORDER BY created, id LIMIT ?5",
     [Q_NOTE] = "INSERT INTO event (at, id, type, detail) VALUES (?1, ?2, ?3, ?4)",
     [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE ?1 = '' OR id = ?1 "
                  "ORDER BY number DESC LIMIT ?2) ORDER BY number",
@@ -44,13 +41,8 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS of_sandbox ON event (id);"
     "PRAGMA user_version = 1;";
 
-struct state {
-    sqlite3 *db;
-    sqlite3_stmt *q[Q_N];
-};
-
-static int
-broken(const struct state *s, struct err *err)
+int
+state_broken(const struct state *s, struct err *err)
 {
     int code = sqlite3_errcode(s->db);
 
@@ -88,18 +80,18 @@ prepare(struct state *s, struct err *err)
     sqlite3_randomness(sizeof(seed), &seed);
     if (sqlite3_exec(s->db, settings, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA user_version", version_of, version, NULL) != SQLITE_OK)
-        return broken(s, err);
+        return state_broken(s, err);
     if (strcmp(version, "0") != 0 && strcmp(version, "1") != 0)
         return err_set(err, ERR_UNSUPPORTED, "serve.state.version", "state.db is of version %s, this cloche knows %d",
                        version, VERSION);
     /* the first checkpoint of a new log opens its folder, to make its name last */
     if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
-        return broken(s, err);
+        return state_broken(s, err);
     for (size_t i = 0; i < Q_N; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)
-            return broken(s, err);
-    return 0;
+            return state_broken(s, err);
+    return state_once_prepare(s, err);
 }
 
 struct state *
@@ -139,12 +131,10 @@ bind_u64(sqlite3_stmt *q, int at, uint64_t v)
     sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
 }
 
-/* Run a statement that gives no rows. */
-static int
-change(struct state *s, enum query which, struct err *err)
+int
+state_change(struct state *s, sqlite3_stmt *q, struct err *err)
 {
-    sqlite3_stmt *q = s->q[which];
-    int r = sqlite3_step(q) == SQLITE_DONE ? 0 : broken(s, err);
+    int r = sqlite3_step(q) == SQLITE_DONE ? 0 : state_broken(s, err);
 
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
@@ -170,14 +160,14 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 12, box->policy);
     bind_text(q, 13, box->facts);
     bind_text(q, 14, box->detail);
-    return change(s, Q_PUT, err);
+    return state_change(s, s->q[Q_PUT], err);
 }
 
 int
 state_forget(struct state *s, const char *id, struct err *err)
 {
     bind_text(s->q[Q_FORGET], 1, id);
-    return change(s, Q_FORGET, err);
+    return state_change(s, s->q[Q_FORGET], err);
 }
 
 static const char *
@@ -235,7 +225,7 @@ rows(struct state *s, enum query which, int most, state_box_fn *fn, void *ctx, s
             fn(ctx, &box);
     }
     if (r != SQLITE_DONE)
-        n = broken(s, err);
+        n = state_broken(s, err);
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
     return n;
@@ -262,6 +252,7 @@ state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void 
     sqlite3_bind_int(list, 3, q->all);
     bind_text(list, 4, q->after);
     sqlite3_bind_int(list, 5, most + 1);
+    bind_u64(list, 6, q->after_ms);
     n = rows(s, Q_LIST, most, fn, ctx, err);
     *more = n > most;
     return n > most ? most : n;
@@ -276,7 +267,7 @@ state_note(struct state *s, const struct edge_event *event, struct err *err)
     bind_text(q, 2, event->id);
     bind_text(q, 3, event->type);
     bind_text(q, 4, event->detail);
-    return change(s, Q_NOTE, err);
+    return state_change(s, s->q[Q_NOTE], err);
 }
 
 int
@@ -294,7 +285,7 @@ state_events(struct state *s, const char *id, unsigned limit, state_event_fn *fn
         n++;
     }
     if (r != SQLITE_DONE)
-        n = broken(s, err);
+        n = state_broken(s, err);
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
     return n;
@@ -305,5 +296,6 @@ state_prune(struct state *s, struct err *err)
 {
     sqlite3_bind_int(s->q[Q_PRUNE_BOXES], 1, STATE_STOPPED_MAX);
     sqlite3_bind_int(s->q[Q_PRUNE_EVENTS], 1, STATE_EVENTS_MAX);
-    return change(s, Q_PRUNE_BOXES, err) < 0 || change(s, Q_PRUNE_EVENTS, err) < 0 ? -1 : 0;
+    return state_change(s, s->q[Q_PRUNE_BOXES], err) < 0 || state_change(s, s->q[Q_PRUNE_EVENTS], err) < 0 ||
+           state_once_prune(s, err) < 0 ? -1 : 0;
 }

@@ -13,6 +13,8 @@
 
 #define STATE_STOPPED_MAX 1000      /* records of ended sandboxes that are kept, the newest */
 #define STATE_EVENTS_MAX  10000     /* events, likewise */
+#define STATE_ONCE_MAX    1000      /* idempotency keys of one caller, the newest */
+#define STATE_ONCE_S      86400     /* and for so long */
 
 struct state;
 
@@ -36,6 +38,7 @@ struct state_query {
     const char *prefix;     /* of the name */
     const char *label;      /* "\nNAME=VALUE\n", or "" */
     const char *after;      /* the id after which to go on, or "" */
+    uint64_t after_ms;      /* when that one was made, in case that its record is gone */
     bool all;               /* the stopped ones too */
     unsigned limit;
 };
@@ -45,6 +48,15 @@ int state_list(struct state *s, const struct state_query *q, state_box_fn *fn, v
 int state_note(struct state *s, const struct edge_event *event, struct err *err);
 /* The newest @limit, oldest of them first; of the sandbox @id, or of all (""). How many or -1. */
 int state_events(struct state *s, const char *id, unsigned limit, state_event_fn *fn, void *ctx, struct err *err);
+/* The caller @who made the sandbox @id by its idempotency key; @key and @body are hashes (EDGE_HASH). */
+int state_once_put(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, const char *id,
+                   struct err *err);
+/* 1 with the sandbox's @id and whether the body was the @same; 0 when the key is new (or old enough), -1 with @err. */
+int state_once_find(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, char id[EDGE_ID + 1],
+                    bool *same, struct err *err);
+/* It was not made after all. */
+int state_once_forget(struct state *s, const char *id, struct err *err);
+
 /* Forget what is above the ceilings. */
 int state_prune(struct state *s, struct err *err);
 

@@ -20,6 +20,7 @@
 #define WARDEN_CHECK_MS 2000    /* between two looks at a sandbox's health */
 #define WARDEN_LATE_MS  20000   /* a keeper that does not answer is not healthy */
 #define WARDEN_STOP_MS  10000   /* for a keeper to end when told; then it is killed */
+#define WARDEN_WAITERS  1024    /* questions that wait for one sandbox */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
 /* Who waits for what comes of a sandbox. */
@@ -83,7 +84,8 @@ int box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, stru
 void box_adopt(struct warden *w, const struct edge_box *r, int fd);
 int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
-int box_wait(struct box *b, enum wait_for what, uint32_t ticket);   /* -1: no memory */
+/* @ticket is answered when that has come. -1 with @err: too many wait. */
+int box_wait(struct box *b, enum wait_for what, uint32_t ticket, struct err *err);
 void box_forget_waiters(struct box *b);
 void box_stop(struct box *b, const char *why);
 int box_recover(struct box *b, struct err *err);

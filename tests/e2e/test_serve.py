@@ -61,7 +61,7 @@ def test_listing(daemon):
     assert names("?prefix=a-") == ["a-1", "a-2"]
     assert names("?label=kind%3Db") == ["b-1"] and names("?label=kind%3Dz") == []
     page = daemon.get("/v1/sandboxes?limit=2").json
-    assert len(page["sandboxes"]) == 2 and page["next"] == made["a-2"]
+    assert len(page["sandboxes"]) == 2 and page["next"].startswith(made["a-2"])
     page = daemon.get(f"/v1/sandboxes?limit=2&after={page['next']}").json
     assert [b["name"] for b in page["sandboxes"]] == ["b-1"] and page["next"] is None
     for query in ("?limit=0", "?limit=x", "?after=zz", "?label=no", "?state=some", "?prefix=%zz"):

@@ -1,0 +1,28 @@
+/* warden/state_priv.h: for state*.c only: the file, and its statements */
+#ifndef CLOCHE_WARDEN_STATE_PRIV_H
+#define CLOCHE_WARDEN_STATE_PRIV_H
+
+#include <sqlite3.h>
+
+#include "warden/state.h"
+
+enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
+             Q_PRUNE_EVENTS, Q_N };
+enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
+
+struct state {
+    sqlite3 *db;
+    sqlite3_stmt *q[Q_N];
+    sqlite3_stmt *once[ONCE_N];
+};
+
+/* What SQLite said last, as an error: -1. */
+int state_broken(const struct state *s, struct err *err);
+/* Run a statement that gives no rows, and make it ready for the next time. 0 or -1 with @err. */
+int state_change(struct state *s, sqlite3_stmt *q, struct err *err);
+
+/* state_once.c: its table and statements; forget what is too old, or too much. */
+int state_once_prepare(struct state *s, struct err *err);
+int state_once_prune(struct state *s, struct err *err);
+
+#endif
