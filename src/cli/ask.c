@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/session_priv.h"
@@ -191,7 +192,7 @@ listen_to(struct ask *a, int out, int said_fd, uint64_t end)
     char said[4096], chunk[4096];
     size_t said_n = 0;
 
-    while ((p[0].fd >= 0 || p[1].fd >= 0) && (now = session_now_us()) < end) {
+    while ((p[0].fd >= 0 || p[1].fd >= 0) && (now = clock_us()) < end) {
         if (poll(p, 2, (int)((end - now) / 1000) + 1) <= 0)
             continue;
         for (size_t i = 0; i < 2; i++) {
@@ -219,7 +220,7 @@ end_of(pid_t pid, uint64_t end)
     siginfo_t info = { .si_pid = 0 };
     int status;
 
-    while (info.si_pid == 0 && session_now_us() < end) {
+    while (info.si_pid == 0 && clock_us() < end) {
         if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) < 0 && errno != EINTR)
             break;
         if (info.si_pid == 0)
@@ -237,7 +238,7 @@ ask_run(const struct policy *p, const char *const *argv, const char *const *set,
 {
     cleanup_close int out = -1, said = -1, out_end = -1, said_end = -1;
     cleanup_buf struct buf path = BUF_INIT(ASK_OUT_MAX);
-    uint64_t end = session_now_us() + ASK_US;
+    uint64_t end = clock_us() + ASK_US;
     int pair[2];
     pid_t pid;
 

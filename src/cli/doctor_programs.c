@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "cli/doctor.h"
 
@@ -64,25 +64,16 @@ ask(const struct doctor_program *p, struct question *q)
     posix_spawn_file_actions_destroy(&actions);
 }
 
-static long
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void
-listen_to(struct question *q, long deadline)
+listen_to(struct question *q, uint64_t deadline)
 {
     struct pollfd p = { .fd = q->fd, .events = POLLIN };
 
     while (q->pid > 0 && q->n < sizeof(q->text) - 1) {
-        long left = deadline - now_ms();
+        uint64_t now = clock_ms();
         ssize_t got;
 
-        if (left <= 0 || poll(&p, 1, (int)left) <= 0)
+        if (now >= deadline || poll(&p, 1, (int)(deadline - now)) <= 0)
             break;
         got = read(q->fd, q->text + q->n, sizeof(q->text) - 1 - q->n);
         if (got <= 0)
@@ -130,7 +121,7 @@ doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS])
         { .name = "bash", .language = "shell", .want_major = 5, .want_minor = 2 },
     };
     struct question q[DOCTOR_PROGRAMS] = { { -1, -1, "", 0 }, { -1, -1, "", 0 }, { -1, -1, "", 0 } };
-    long deadline = now_ms() + ASK_MS;
+    uint64_t deadline = clock_ms() + ASK_MS;
 
     for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
         programs[i] = wanted[i];

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/serve.h"
@@ -139,7 +140,7 @@ static int
 set_paused(struct keeper_live *k, bool paused)
 {
     struct err err = ERR_INIT;
-    uint64_t now = session_now_us();
+    uint64_t now = clock_us();
 
     if (k->paused != paused && hold(k, paused, &err) < 0) {
         say_err(k, EDGE_NOT_PAUSED, &err);
@@ -182,13 +183,13 @@ on_check(void *ctx, const struct frame *f)
     if (k->paused) {
         say_u8(k, EDGE_HEALTHY, 1);
     } else if (k->check_us == 0) {
-        k->check_us = session_now_us();
+        k->check_us = clock_us();
         if (guest_client_file(k->l.client, MSG_FILE_STAT, &m, &k->check_request, &err) < 0) {
             k->check_us = 0;
             say_u8(k, EDGE_HEALTHY, err.kind == ERR_LIMIT);     /* busy, not ill */
         }
     } else {
-        say_u8(k, EDGE_HEALTHY, session_now_us() - k->check_us < GUEST_US);
+        say_u8(k, EDGE_HEALTHY, clock_us() - k->check_us < GUEST_US);
     }
     return 0;
 }
@@ -229,7 +230,7 @@ hear_warden(struct keeper_live *k)
         /* its end: the launcher sends another one */
         close_fd(&k->warden);
         packet_queue_clear(&k->to_warden);
-        k->alone_us = session_now_us();
+        k->alone_us = clock_us();
         return;
     }
 }
@@ -321,7 +322,7 @@ look_at_memory(struct keeper_live *k, uint64_t now)
 static void
 time_passes(struct keeper_live *k)
 {
-    uint64_t now = session_now_us();
+    uint64_t now = clock_us();
 
     if (k->warden < 0 && now - k->alone_us >= ALONE_US)
         keeper_gone(k, "its warden is gone, and no other one came");

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/keeper.h"
 #include "cli/preset.h"
@@ -46,11 +47,11 @@ policy_of(struct keeper_live *k, const char *text, struct err *err)
 static int
 wait_for_guest(struct live *l, struct err *err)
 {
-    uint64_t end = session_now_us() + PATIENCE_US;
+    uint64_t end = clock_us() + PATIENCE_US;
 
     for (;;) {
         struct pollfd p = { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) };
-        uint64_t now = session_now_us();
+        uint64_t now = clock_us();
         struct guest_event ev;
         int got;
         if (now >= end)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/keeper.h"
 
@@ -88,7 +89,7 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
     flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
     buf_put_u8(&frame, flags);
     buf_put_be32(&frame, code);
-    buf_put_be64(&frame, (session_now_us() - o->begin_us) / 1000);
+    buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
     say(o, &frame, at);
 }
 
@@ -127,7 +128,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, int fd)
     o->kind = want->kind;
     o->fd = fd;
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
-    o->begin_us = session_now_us();
+    o->begin_us = clock_us();
     o->path = strdup(want->path);
     o->name = strdup(want->n_argv > 0 ? want->argv[0] : "");
     k->ops[i] = o;

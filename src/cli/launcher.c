@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/session_priv.h"
@@ -30,12 +31,6 @@
 #define PATIENCE_MS 20000   /* for all sandboxes to end */
 #define TICK_MS     1000
 #define SPARE_FILES 128
-
-static uint64_t
-now_ms(void)
-{
-    return session_now_us() / 1000;
-}
 
 /* --- what the warden says ----------------------------------------------------------------------------------------- */
 
@@ -193,7 +188,7 @@ hear_warden(struct launcher *l)
 static int
 count_death(struct launcher *l, const char *who, struct err *err)
 {
-    uint64_t now = now_ms();
+    uint64_t now = clock_ms();
     size_t recent = 0;
 
     l->deaths[l->n_deaths++ % DEATHS_MAX] = now;
@@ -275,7 +270,7 @@ begin_end(struct launcher *l)
         return;
     }
     l->ending = true;
-    l->end_ms = now_ms() + PATIENCE_MS;
+    l->end_ms = clock_ms() + PATIENCE_MS;
     if (l->ready && launcher_say(l, EDGE_CLOSE, NULL, -1) < 0)
         l->quiet = true;
 }
@@ -313,7 +308,7 @@ turn(struct launcher *l, int fd, struct err *err)
 static int
 loop(struct launcher *l, struct err *err)
 {
-    while (!l->was_refused && !(l->ending && (l->quiet || now_ms() >= l->end_ms))) {
+    while (!l->was_refused && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
         struct epoll_event events[AT_ONCE];
         int n = epoll_wait(l->epoll, events, AT_ONCE, packet_queue_waits(&l->to_front) ||
                            packet_queue_waits(&l->to_warden) ? 20 : l->resting ? 100 : l->ending ? TICK_MS : -1);
@@ -332,13 +327,13 @@ loop(struct launcher *l, struct err *err)
 static void
 end_all(struct launcher *l)
 {
-    uint64_t end = now_ms() + PATIENCE_MS;
+    uint64_t end = clock_ms() + PATIENCE_MS;
 
     door_unbind(l);
     lose_front(l);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         close_fd(&k->control);
-    while (l->keepers != NULL && now_ms() < end) {
+    while (l->keepers != NULL && clock_ms() < end) {
         const struct timespec pause = { 0, 2000000 };
         reap_keepers(l);
         if (l->keepers != NULL)

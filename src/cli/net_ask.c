@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/net.h"
@@ -35,7 +36,7 @@ net_ask_heard(struct net *n, const json_t *event)
         n->questions[i].number = json_integer_value(json_object_get(event, "id"));
         n->questions[i].event = json_deep_copy(event);
         json_object_set_new(n->questions[i].event, "id", json_integer(++n->n_questions));
-        n->questions[i].until_us = session_now_us() + ms * 1000;
+        n->questions[i].until_us = clock_us() + ms * 1000;
         run_audit_asked(n->live->audit, n->questions[i].event);
         break;
     }
@@ -83,7 +84,7 @@ static json_t *
 list_questions(const struct net *n)
 {
     json_t *list = json_array();
-    uint64_t now = session_now_us();
+    uint64_t now = clock_us();
 
     for (size_t i = 0; i < NET_QUESTIONS_MAX; i++) {
         json_t *o;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/net_state.h"
 #include "cli/session_priv.h"
@@ -43,7 +44,7 @@ net_log_new(int dir, const char *id, struct session_result *r)
     log->r = r;
     log->entries = json_object();
     log->told = json_object();
-    log->due_us = session_now_us() + NET_LOG_US;
+    log->due_us = clock_us() + NET_LOG_US;
     return log;
 }
 
@@ -77,7 +78,7 @@ static void
 changed(struct net_log *log)
 {
     if (log->due_us == 0)
-        log->due_us = session_now_us() + NET_LOG_US;
+        log->due_us = clock_us() + NET_LOG_US;
 }
 
 void

@@ -29,7 +29,7 @@ void net_log_lost(struct net_log *log, uint64_t count);
  * with how often. Returns how many decisions there was no room to keep; 0 without @last. */
 typedef void net_log_fn(void *ctx, const json_t *decision, uint64_t count);
 uint64_t net_log_told(struct net_log *log, bool last, net_log_fn *fn, void *ctx);
-/* When it is to be written (session_now_us); 0: nothing is new. */
+/* When it is to be written (clock_us); 0: nothing is new. */
 uint64_t net_log_due(const struct net_log *log);
 /* Write it now. */
 void net_log_write(struct net_log *log, bool ended);

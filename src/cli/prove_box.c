@@ -15,10 +15,10 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/prove.h"
 #include "engine/native/native.h"
@@ -108,15 +108,6 @@ box_close(struct box *b)
     free(b);
 }
 
-static int64_t
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* How the probe's end is known: by the guest's word, or (bare) by waitpid. */
 struct run {
     struct box *box;
@@ -197,7 +188,7 @@ take_output(int *fd, struct buf *out)
 static int
 follow(struct run *r, struct err *err)
 {
-    int64_t deadline = now_ms() + PROBE_MS;
+    uint64_t deadline = clock_ms() + PROBE_MS;
 
     while (r->out_fd >= 0 || r->said_fd >= 0 || (!r->ended && !r->box->bare)) {
         struct pollfd p[3] = {
@@ -208,7 +199,7 @@ follow(struct run *r, struct err *err)
 
         if (!r->box->bare)
             p[2].events = guest_client_poll_events(r->box->client);
-        if (now_ms() > deadline)
+        if (clock_ms() > deadline)
             return err_set(err, ERR_LIMIT, "prove.hung", "the probe did not end within %d s", PROBE_MS / 1000);
         if (poll(p, 3, 1000) < 0 && errno != EINTR)
             return err_sys(err, errno, "prove.probe", "poll");

@@ -17,20 +17,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 
 #define MEMORY_SAMPLE_US 100000
 #define WAITING_MAX      (4UL * 1024 * 1024)    /* far above what one read of the transport can bring */
-
-uint64_t
-session_now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 /* --- signals --------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +72,7 @@ on_signal(struct live *l, struct err *err)
         /* whoever ends cloche wants the sandbox ended: the command has the grace period to comply */
         if ((sig == SIGTERM || sig == SIGHUP) && l->kill_us == 0) {
             l->cancelled = true;
-            l->kill_us = session_now_us() + l->s->policy->limits.grace_ms.v * 1000;
+            l->kill_us = clock_us() + l->s->policy->limits.grace_ms.v * 1000;
         }
     }
     return 0;
@@ -91,7 +83,7 @@ on_signal(struct live *l, struct err *err)
 static int
 on_time(struct live *l, struct err *err)
 {
-    uint64_t now = session_now_us();
+    uint64_t now = clock_us();
 
     if (l->deadline_us > 0 && now >= l->deadline_us) {
         l->deadline_us = 0;
@@ -122,7 +114,7 @@ on_time(struct live *l, struct err *err)
 static int
 poll_timeout(const struct live *l)
 {
-    uint64_t now = session_now_us(), next = UINT64_MAX;
+    uint64_t now = clock_us(), next = UINT64_MAX;
 
     if (l->deadline_us > 0)
         next = l->deadline_us;
@@ -263,13 +255,13 @@ static int
 supervise(struct live *l, struct err *err)
 {
     struct tty_state tty = { .raw = false };
-    uint64_t begin = session_now_us();
+    uint64_t begin = clock_us();
     int r;
 
     if (vault_start(l, err) < 0 || session_open(l, err) < 0)
         return -1;
-    l->r->setup_us = session_now_us() - begin;
-    l->sample_us = session_now_us() + MEMORY_SAMPLE_US;
+    l->r->setup_us = clock_us() - begin;
+    l->sample_us = clock_us() + MEMORY_SAMPLE_US;
     if (l->s->io == SESSION_PTY && tty_raw(&tty, STDIN_FILENO, err) < 0)
         return -1;
     r = loop(l, err);
@@ -277,7 +269,7 @@ supervise(struct live *l, struct err *err)
     if (r == 0) {
         conclude(l);
         r = pass_drain(l, err) < 0 ? -1 : flush_rest(l, err);
-        l->r->duration_us = session_now_us() - begin;
+        l->r->duration_us = clock_us() - begin;
     }
     return r;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sha256.h"
 #include "cli/cli.h"
 #include "cli/session_priv.h"
@@ -202,7 +203,7 @@ run_audit_queue(struct run_audit *a, const struct audit_entry *e)
                                               audit_append(a->log, e, &why) < 0))
         session_warn(a->r, true, "an entry is missing in the audit record: %s", why.msg);
     if (a->due_us == 0)
-        a->due_us = session_now_us() + WRITE_US;
+        a->due_us = clock_us() + WRITE_US;
 }
 
 uint64_t

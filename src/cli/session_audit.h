@@ -43,7 +43,7 @@ void run_audit_rules_replaced(struct run_audit *a);
 /* cloche-egress has died, @how, for the @deaths-th time; @closed: the network stays closed. */
 void run_audit_death(struct run_audit *a, const char *how, uint64_t deaths, bool closed);
 
-/* When something is to be written (session_now_us); 0: nothing. */
+/* When something is to be written (clock_us); 0: nothing. */
 uint64_t run_audit_due(const struct run_audit *a);
 /* Write it now. -1 with @err when the run must end. */
 int run_audit_write(struct run_audit *a, struct err *err);

@@ -23,6 +23,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/net_state.h"
@@ -360,7 +361,7 @@ close_network(struct net *n, const char *how)
 static void
 died(struct net *n)
 {
-    uint64_t now = session_now_us(), recent = 0;
+    uint64_t now = clock_us(), recent = 0;
     char how[64];
     int status;
 
@@ -404,7 +405,7 @@ static void
 on_timer(struct net *n)
 {
     struct err err = ERR_INIT;
-    uint64_t times, now = session_now_us();
+    uint64_t times, now = clock_us();
 
     (void)!read(n->timer, &times, sizeof(times));
     if (n->start_us > 0 && now >= n->start_us) {
@@ -444,10 +445,10 @@ net_turn(struct net *n)
 static void
 hear_the_rest(struct net *n)
 {
-    uint64_t now = session_now_us(), end = now + LAST_MS * 1000;
+    uint64_t now = clock_us(), end = now + LAST_MS * 1000;
 
     shutdown(n->control, SHUT_WR);
-    for (; now < end; now = session_now_us()) {
+    for (; now < end; now = clock_us()) {
         struct pollfd p = { .fd = n->control, .events = POLLIN };
         if (poll(&p, 1, (int)((end - now) / 1000) + 1) > 0 && !hear(n, 64))
             return;

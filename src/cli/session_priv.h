@@ -46,7 +46,6 @@ struct live {
     bool in_eof, in_closed;
 };
 
-uint64_t session_now_us(void);
 
 /* session_io.c */
 void session_note_denied(struct session_result *r, const struct msg_denied *d);

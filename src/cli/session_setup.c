@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/net_state.h"
 #include "cli/session_priv.h"
@@ -176,6 +177,6 @@ session_open(struct live *l, struct err *err)
     if (run_audit_start(l->audit, l->asked, l->s->policy, l->r, err) < 0)
         return -1;
     if (l->s->policy->limits.time_ms.v > 0)
-        l->deadline_us = session_now_us() + l->s->policy->limits.time_ms.v * 1000;
+        l->deadline_us = clock_us() + l->s->policy->limits.time_ms.v * 1000;
     return send_exec(l, err);
 }

@@ -3,24 +3,16 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define BATCH 256
-
-uint64_t
-loop_clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 int
 loop_init(struct loop *l, struct err *err)
 {
-    l->now_ms = loop_clock_ms();
+    l->now_ms = clock_ms();
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     return l->epoll < 0 ? err_sys(err, errno, "egress.loop", "epoll") : 0;
 }
@@ -66,7 +58,7 @@ loop_round(struct loop *l, int ms, struct err *err)
     struct epoll_event came[BATCH];
     int n = epoll_wait(l->epoll, came, BATCH, ms);
 
-    l->now_ms = loop_clock_ms();
+    l->now_ms = clock_ms();
     l->round++;
     if (n < 0)
         return errno == EINTR ? 0 : err_sys(err, errno, "egress.loop", "epoll_wait");

@@ -38,6 +38,5 @@ void loop_drop(struct loop *l, struct watch *w);
 /* Wait at most @ms for events and call those who asked, once. How many events came, or -1 with @err. */
 int loop_round(struct loop *l, int ms, struct err *err);
 
-uint64_t loop_clock_ms(void);
 
 #endif

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "guest/child.h"
 #include "guest/guest.h"
 #include "guest/guard_link.h"
@@ -22,15 +22,6 @@ struct plumbing {
     int child[3];               /* becomes 0, 1, 2 there; closed here after the spawn */
     int in, out, err;           /* ours; -1 where there is none */
 };
-
-uint64_t
-guest_now_us(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 struct guest_exec *
 exec_of(struct guest *g, uint16_t channel)
@@ -156,7 +147,7 @@ spawn(struct guest *g, const struct msg_exec *x, const struct plumbing *p, struc
     msg_strings_fill(&x->env, plan.env);
     if ((x->flags & MSG_EXEC_NO_GUARD) == 0 && guard_link_begin(g, &plan, &guard_sock) < 0)
         return EXEC_STAGE_GUARD;
-    e->started_us = guest_now_us();
+    e->started_us = clock_us();
     e->pid = child_spawn(&plan);
     if (e->pid < 0) {
         guard_link_abandon(&plan, guard_sock);

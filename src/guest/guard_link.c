@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "guest/guard.h"
 
 #define REPORT_EVERY_US 200000  /* a loop of denied calls must not become a flood of messages */
@@ -101,7 +102,7 @@ guard_link_serve(struct guest *g, size_t i)
         reap_kill_all(g, SIGKILL);
         return msg_put_notice(&g->link.out, &m);
     }
-    now = guest_now_us();
+    now = clock_us();
     if (now - reported_us < REPORT_EVERY_US || link_full(&g->link))
         return 0;
     reported_us = now;

@@ -90,7 +90,6 @@ struct guest_exec *exec_of(struct guest *g, uint16_t channel);
 int exec_on_exec(struct guest *g, const struct frame *f);
 void exec_free(struct guest *g, struct guest_exec *e);
 int exec_failed(struct guest *g, uint16_t channel, int sys_errno, enum exec_stage stage);
-uint64_t guest_now_us(void);
 
 /* pty.c: a terminal of the sandbox's own; both ends CLOEXEC. 0 or an errno. */
 int pty_open(uint16_t rows, uint16_t cols, int *master, int *slave);

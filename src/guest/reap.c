@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "guest/guard_link.h"
 #include "guest/guest.h"
 #include "guest/tree.h"
@@ -23,7 +24,7 @@ us_of(const struct timeval *tv)
 static void
 note_end(struct guest_exec *e, int status, const struct rusage *u)
 {
-    uint64_t now = guest_now_us();
+    uint64_t now = clock_us();
 
     e->end = (struct msg_exit){
         .utime_us = us_of(&u->ru_utime),

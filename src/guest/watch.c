@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "guest/guest.h"
 #include "guest/tree.h"
@@ -136,7 +137,7 @@ watch_step(struct guest *g)
 
     if ((g->memory_limit == 0 && g->pids_limit == 0) || g->childless)
         return -1;
-    now = guest_now_us();
+    now = clock_us();
     if (now < g->next_sample_us)
         return (int)((g->next_sample_us - now) / 1000 + 1);
     g->next_sample_us = now + (uint64_t)g->sample_ms * 1000;

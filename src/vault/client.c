@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "vault/wire.h"
 #include "wire/table.h"
@@ -40,15 +40,6 @@ struct vault_client {
     uint32_t next_ticket;
     uint8_t in[VAULT_RECEIVE_ROOM];
 };
-
-static uint64_t
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static const struct err *
 ended(struct err *err)
@@ -263,7 +254,7 @@ read_lease(const struct vault_client *c, struct wire_in *in, uint32_t ms)
     if (lease == NULL)
         return NULL;
     lease->size = in->n;
-    lease->expires_ms = now_ms() + ms;
+    lease->expires_ms = clock_ms() + ms;
     for (uint8_t i = 0; i < count; i++) {
         uint8_t id = wire_u8(in);
         size_t n;
@@ -326,7 +317,7 @@ on_certified(void *ctx, const struct frame *f)
     leaf.key = vault_get_bytes(&in, VAULT_LEAF_MAX, &leaf.key_n);
     if (q == NULL || !wire_done(&in))
         return -1;
-    leaf.renew_ms = now_ms() + ms;
+    leaf.renew_ms = clock_ms() + ms;
     was = *q;
     q->ticket = 0;
     if (was.fn.leaf != NULL)
@@ -435,11 +426,11 @@ vault_client_ready(struct vault_client *c, struct err *err)
 static int
 introduce(struct vault_client *c, struct err *err)
 {
-    uint64_t until = now_ms() + PATIENCE_MS;
+    uint64_t until = clock_ms() + PATIENCE_MS;
 
     while (c->gate.state == ST_INTRODUCED) {
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
-        uint64_t now = now_ms();
+        uint64_t now = clock_ms();
         int r = now < until ? poll(&p, 1, (int)(until - now)) : 0;
         if (r == 0)
             return err_set(err, ERR_SYSTEM, "vault.ended", "the vault said nothing for %d s", PATIENCE_MS / 1000);

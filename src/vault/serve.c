@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "vault/bound.h"
 #include "vault/ca.h"
@@ -40,10 +40,7 @@ struct vault {
 static uint64_t
 now_s(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec;
+    return clock_wall_ms() / 1000;
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */

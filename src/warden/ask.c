@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "warden/warden.h"
 
 #define OPS_UNDER_WAY (2 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
@@ -243,7 +244,7 @@ on_create(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint32_t ticket = wire_be32(&in);
     struct edge_create c;
-    struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = warden_now_ms(), .facts = "", .detail = "" };
+    struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = clock_wall_ms(), .facts = "", .detail = "" };
     struct err err = ERR_INIT;
     bool answered = false;
     struct box *b;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "warden/warden.h"
 
 #define NOT_MADE_MAX 4096       /* above an error of any length */
@@ -62,8 +63,8 @@ box_store(struct box *b)
 void
 box_used(struct box *b)
 {
-    b->r.used_ms = warden_now_ms();
-    b->used_ms = warden_clock_ms();
+    b->r.used_ms = clock_wall_ms();
+    b->used_ms = clock_ms();
     box_store(b);
 }
 
@@ -74,11 +75,11 @@ box_state(struct box *b, enum box_state state, const char *detail)
 
     b->r.state = state;
     if (state == BOX_READY && b->r.started_ms == 0) {
-        b->r.started_ms = warden_now_ms();
-        b->begun_ms = warden_clock_ms();
+        b->r.started_ms = clock_wall_ms();
+        b->begun_ms = clock_ms();
     }
     if (state == BOX_STOPPED)
-        b->r.ended_ms = warden_now_ms();
+        b->r.ended_ms = clock_wall_ms();
     box_text(&b->r.detail, detail);
     box_store(b);
     if (was != state)
@@ -206,7 +207,7 @@ box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
     again.state = BOX_RECOVERING;
     again.paused = false;
     again.started_ms = again.ended_ms = 0;
-    again.used_ms = warden_now_ms();
+    again.used_ms = clock_wall_ms();
     again.detail = "made anew";
     return box_create(w, &again, ticket, err);
 }
@@ -216,7 +217,7 @@ box_edge(struct box *b, int fd)
 {
     b->fd = fd;
     b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
-    b->check_ms = warden_clock_ms() + WARDEN_CHECK_MS;
+    b->check_ms = clock_ms() + WARDEN_CHECK_MS;
     b->asked_ms = 0;
     if (warden_watch(b->w, fd, b, false, true) == 0)
         return 0;
@@ -228,7 +229,7 @@ box_edge(struct box *b, int fd)
 static uint64_t
 ago(uint64_t date)
 {
-    uint64_t now = warden_now_ms(), clock = warden_clock_ms(), age = now > date ? now - date : 0;
+    uint64_t now = clock_wall_ms(), clock = clock_ms(), age = now > date ? now - date : 0;
 
     return age < clock ? clock - age : 0;
 }
@@ -307,7 +308,7 @@ box_stop(struct box *b, const char *why)
         return;
     box_text(&b->why, why);
     box_state(b, BOX_STOPPING, why);
-    b->stop_ms = warden_clock_ms();
+    b->stop_ms = clock_ms();
     box_say_short(b, EDGE_STOP);
 }
 
@@ -321,7 +322,7 @@ box_recover(struct box *b, struct err *err)
     }
     box_state(b, BOX_RECOVERING, "made anew");
     b->again = true;
-    b->stop_ms = warden_clock_ms();
+    b->stop_ms = clock_ms();
     box_say_short(b, EDGE_STOP);
     return 0;
 }
@@ -453,7 +454,7 @@ look_at(struct box *b, uint64_t now)
 void
 box_time(struct warden *w)
 {
-    uint64_t now = warden_clock_ms();
+    uint64_t now = clock_ms();
 
     for (struct box *b = w->boxes, *next; b != NULL; b = next) {
         bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;

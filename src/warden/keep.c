@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "warden/warden.h"
 
 /* --- keepers ------------------------------------------------------------------------------------------------------ */
@@ -65,7 +66,7 @@ on_not_made(void *ctx, const struct frame *f)
         return -1;
     if (b->r.state == BOX_STOPPING)
         return 0;       /* nor was it wanted any more */
-    b->stop_ms = warden_clock_ms();
+    b->stop_ms = clock_ms();
     return buf_append(&b->not_made, f->payload, f->length);
 }
 
@@ -100,7 +101,7 @@ on_still(void *ctx, const struct frame *f)
         return -1;
     b->r.paused = paused != 0;
     if (b->r.state == BOX_STOPPING || w->closing) {
-        b->stop_ms = warden_clock_ms();
+        b->stop_ms = clock_ms();
         box_say_short(b, EDGE_STOP);
     } else if (made != 0) {
         box_text(&b->r.facts, facts);
@@ -209,7 +210,7 @@ on_gone(void *ctx, const struct frame *f)
         box_text(&b->why, why);
     if (b->r.state != BOX_STOPPING && b->r.state != BOX_RECOVERING) {
         box_state(b, BOX_STOPPING, why);
-        b->stop_ms = warden_clock_ms();
+        b->stop_ms = clock_ms();
     }
     return 0;
 }

@@ -13,10 +13,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/str.h"
 #include "warden/warden.h"
@@ -25,29 +25,11 @@
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
 #define PRUNE_EVERY 1000    /* events */
 
-uint64_t
-warden_clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-uint64_t
-warden_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 void
 warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
 {
     char detail[EDGE_DETAIL_MAX];
-    struct edge_event event = { .at_ms = warden_now_ms(), .id = box != NULL ? box->r.id : "", .type = type,
+    struct edge_event event = { .at_ms = clock_wall_ms(), .id = box != NULL ? box->r.id : "", .type = type,
                                 .detail = detail };
     va_list ap;
 

@@ -4,8 +4,8 @@
  * happens to the daemon between the two, a repeated request never makes a second one.
  */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "warden/state_priv.h"
 
 static const char schema[] =
@@ -23,19 +23,10 @@ static const char *const texts[ONCE_N] = {
                         "OVER (PARTITION BY who ORDER BY at DESC) AS n FROM once) WHERE n > ?1)",
 };
 
-static uint64_t
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static sqlite3_int64
 oldest(void)
 {
-    return (sqlite3_int64)now_ms() - (sqlite3_int64)STATE_ONCE_S * 1000;
+    return (sqlite3_int64)clock_wall_ms() - (sqlite3_int64)STATE_ONCE_S * 1000;
 }
 
 int
@@ -68,7 +59,7 @@ state_once_put(struct state *s, const char *who, const uint8_t *key, const uint8
     sqlite3_bind_blob(q, 2, key, EDGE_HASH, SQLITE_STATIC);
     sqlite3_bind_blob(q, 3, body, EDGE_HASH, SQLITE_STATIC);
     sqlite3_bind_text(q, 4, id, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 5, (sqlite3_int64)now_ms());
+    sqlite3_bind_int64(q, 5, (sqlite3_int64)clock_wall_ms());
     return state_change(s, q, err);
 }
 

@@ -67,8 +67,6 @@ struct warden {
 };
 
 /* main.c */
-uint64_t warden_clock_ms(void);         /* monotonic */
-uint64_t warden_now_ms(void);           /* since 1970 */
 /* What happened, to the record of events. The audit's chain begins here when there is one. @box may be NULL. */
 void warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

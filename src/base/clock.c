@@ -1,0 +1,35 @@
+/* base/clock.c: what time it is (see clock.h) */
+#include "base/clock.h"
+
+#include <time.h>
+
+static struct timespec
+now(clockid_t which)
+{
+    struct timespec t = { 0 };
+
+    (void)clock_gettime(which, &t);
+    return t;
+}
+
+uint64_t
+clock_us(void)
+{
+    struct timespec t = now(CLOCK_MONOTONIC);
+
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t
+clock_ms(void)
+{
+    return clock_us() / 1000;
+}
+
+uint64_t
+clock_wall_ms(void)
+{
+    struct timespec t = now(CLOCK_REALTIME);
+
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}

@@ -1,0 +1,16 @@
+/* base/clock.h: what time it is, as most callers want it
+ *
+ * Neither can fail: the clocks are always there and the addresses are ours (clock_gettime(2)).
+ */
+#ifndef CLOCHE_BASE_CLOCK_H
+#define CLOCHE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Since an unnamed moment, never set back (CLOCK_MONOTONIC): for deadlines and durations. */
+uint64_t clock_us(void);
+uint64_t clock_ms(void);
+/* Milliseconds since 1970, as the machine believes (CLOCK_REALTIME): for people and records. */
+uint64_t clock_wall_ms(void);
+
+#endif
