@@ -150,6 +150,21 @@ start_warden(struct launcher *l, struct err *err)
     return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
 }
 
+/* A front's edge, and what it may take for granted. */
+static int
+say_front(struct launcher *l, uint8_t flags, int fd)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_FRONT, 0, 0);
+
+    buf_put_u8(&frame, flags);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        return packet_queue_send(&l->to_warden, l->warden, &frame, fd);
+    close_fd(&fd);
+    return -1;
+}
+
 int
 start_front(struct launcher *l, struct err *err)
 {
@@ -166,7 +181,7 @@ start_front(struct launcher *l, struct err *err)
     }
     connections = door[1];
     /* a warden that has ended is noticed next, and the one after it asks for a front */
-    if (launcher_say(l, EDGE_FRONT, NULL, pair[0]) < 0) {
+    if (say_front(l, 0, pair[0]) < 0) {
         close(door[0]);
         return 0;
     }

@@ -23,6 +23,8 @@ begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answ
     while (r->ticket == 0);
     r->answers = answers;
     buf_put_be32(b, r->ticket);
+    if (type != EDGE_ASK_WHO)
+        buf_put_be32(b, r->who);
     return at;
 }
 
@@ -107,6 +109,36 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
 }
 
 void
+ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(256);
+    size_t at = begin(r, &b, EDGE_ASK_WHO, answers);
+
+    buf_put_u8(&b, (uint8_t)kind);
+    wire_put_cstr(&b, text, EDGE_CREDENTIAL_MAX);
+    ask(r, &b, at);
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.cap);
+}
+
+void
+ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
+          const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(256);
+    size_t at = begin(r, &b, EDGE_ASK_TOKEN, answers);
+
+    buf_put_u8(&b, (uint8_t)what);
+    if (what == TOKEN_MAKE) {
+        buf_put_u8(&b, (uint8_t)role);
+        buf_put_be64(&b, lives);
+    }
+    if (what != TOKEN_LIST)
+        wire_put_cstr(&b, name_or_id, EDGE_NAME_MAX);
+    ask(r, &b, at);
+}
+
+void
 ask_drop(struct request *r)
 {
     r->ticket = 0;
@@ -143,11 +175,16 @@ on_box(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct request *r = asker(h->f, wire_be32(&in));
     struct edge_box box;
+    const char *key;
 
-    if (!edge_get_box(&in, &box) || !wire_done(&in))
+    if (!edge_get_box(&in, &box))
+        return -1;
+    key = f->type == EDGE_BOX ? wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL) : "";
+    if (!wire_done(&in))
         return -1;
     if (r == NULL)
         return 0;
+    memcpy(r->key, key, strlen(key) + 1);
     if (f->type == EDGE_ITEM) {
         if (r->answers->item == NULL)
             return -1;
@@ -237,6 +274,57 @@ on_no(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_who(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    uint32_t who = wire_be32(&in);
+    uint8_t role = wire_u8(&in);
+    const char *box;
+
+    (void)wire_be64(&in);       /* until when: the warden judges that each time */
+    box = wire_cstr(&in, EDGE_ID, NULL);
+    if (!wire_done(&in) || who == 0 || role == EDGE_NOBODY || role >= EDGE_ROLES ||
+        (box[0] != '\0' && !edge_is_id(box)) || (r != NULL && r->answers->who == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;
+    over(r);
+    r->who = who;
+    r->role = (enum edge_role)role;
+    memcpy(r->role_box, box, strlen(box) + 1);
+    r->answers->who(r);
+    http_wake(r);
+    return 0;
+}
+
+/* Of a list, or the answer itself. */
+static int
+on_token(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    struct edge_token token;
+    const char *text;
+
+    if (!edge_get_token(&in, &token))
+        return -1;
+    text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
+    if (!wire_done(&in) || (r != NULL && r->answers->token == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;
+    if (r->answers->end == NULL)
+        over(r);
+    r->answers->token(r, &token, text);
+    if (r->answers->end == NULL)
+        http_wake(r);
+    return 0;
+}
+
 static const struct msg_rule warden_rules[] = {
     /* type          once   flags states min max length         handler */
     { EDGE_BOX,      false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
@@ -245,6 +333,8 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_END,      false, 0,    1,     9,  9,                 on_end },
     { EDGE_GRANTED,  false, 0,    1,     4,  4,                 on_granted },
     { EDGE_NO,       false, 0,    1,     24, 4096,              on_no },
+    { EDGE_WHO,      false, 0,    1,     22, 22 + EDGE_ID,      on_who },
+    { EDGE_TOKEN,    false, 0,    1,     31, 512,               on_token },
 };
 
 int

@@ -48,6 +48,8 @@ struct answers {
     void (*end)(struct request *r, uint32_t count, bool more);
     void (*granted)(struct request *r);                             /* r->op_fd is there */
     void (*no)(struct request *r, const struct packet_err *err);    /* NULL: reply_err */
+    void (*token)(struct request *r, const struct edge_token *token, const char *text);
+    void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
 };
 
 /* What an operation says. */
@@ -65,6 +67,7 @@ struct route {
     void (*begin)(struct request *r);
     bool json;              /* a body that is JSON, or none */
     bool upload;            /* the body is streamed to the operation that begin() asks for */
+    bool open;              /* for whoever comes: no credential is wanted or looked at */
 };
 
 struct request {
@@ -85,6 +88,11 @@ struct request {
     bool seen, begun, whole, suspended, queued, dead, too_large;
     bool api;                           /* errors in the words of /api: {"error": ...} */
     uint32_t ticket;                    /* of the open question; 0 */
+    uint32_t who;                       /* what the warden calls the caller; 0 who came without a credential */
+    enum edge_role role;                /* of @who, for what is not asked of the warden; NOBODY with 0 */
+    char role_box[EDGE_ID + 1];         /* of a key */
+    bool held;                          /* its beginning will be said again by the library: who it is was not known */
+    char key[EDGE_CREDENTIAL_MAX + 1];  /* that came with a sandbox (struct answers: box); "" */
     const struct answers *answers;
     const struct op_answers *op_answers;
     struct watch peer, op;              /* our own look at the client's connection; the operation */
@@ -117,6 +125,7 @@ struct front {
     uint64_t numbers;
     size_t bodies;                      /* bytes of bodies that are held */
     bool ended;
+    bool strangers;                     /* nobody vouches for its connections: each needs a credential */
     json_t *platform;
     uint8_t in[EDGE_ROOM];
 };
@@ -141,6 +150,9 @@ void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, c
 void ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers);
 void ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
             const struct op_answers *said);
+void ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers);
+void ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
+               const struct answers *answers);
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 void ask_drop(struct request *r);               /* its answer is not waited for any more */
 
@@ -176,6 +188,10 @@ bool query_true(const struct request *r, const char *key);
 /* Percent-decoding; false when malformed, when it holds a NUL, or does not fit. */
 bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
 
+/* who.c: whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
+ * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */
+bool who_admit(struct request *r);
+
 /* route.c */
 const struct route *route_find(struct request *r);      /* NULL: r->early says why */
 
@@ -185,9 +201,9 @@ bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
 
-/* v1.c, files.c, api.c: the routes. */
-extern const struct route v1_routes[], files_routes[], api_routes[];
-extern const size_t v1_n_routes, files_n_routes, api_n_routes;
+/* v1.c, files.c, api.c, tokens.c: the routes. */
+extern const struct route v1_routes[], files_routes[], api_routes[], token_routes[];
+extern const size_t v1_n_routes, files_n_routes, api_n_routes, token_n_routes;
 json_t *platform_facts(void);                           /* before confinement */
 
 int front_confine(struct err *err);

@@ -79,6 +79,7 @@ http_bury(struct front *f)
         buf_free(&r->half[0]);
         buf_free(&r->half[1]);
         free(r->uri);
+        explicit_bzero(r->key, sizeof(r->key));
         free(r);
     }
 }
@@ -192,8 +193,10 @@ first_look(struct request *r, const char *method)
         r->early_code = "http.body-too-large";
         r->early_why = "the body is too large";
     }
-    if (r->early == 0)
+    if (r->early == 0) {
+        r->held = !r->route->open && !who_admit(r) && r->response == NULL;
         return;
+    }
     if (r->api && r->early == MHD_HTTP_NOT_FOUND)
         reply_error(r, r->early, r->early_code, "", "Unknown sandbox route: %.16s %.1000s", method, r->path);
     else
@@ -253,6 +256,12 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
         return MHD_NO;      /* no memory */
     if (!r->seen) {
         first_look(r, method);
+        if (r->held)
+            suspend(r);
+        return r->response != NULL ? respond(r) : MHD_YES;
+    }
+    if (r->held) {
+        r->held = false;
         return r->response != NULL ? respond(r) : MHD_YES;
     }
     if (r->queued)

@@ -1,12 +1,14 @@
 /* front/main.c: cloche-front: start, give everything up, then one loop (see front.h)
  *
  * Started by cloche serve with the warden's edge at descriptor 3 and at 4 the socket on which connections come, each of
- * them accepted and judged by the launcher.
+ * them accepted by the launcher, which has judged whose it is. With the argument "strangers" it has not: then each
+ * request needs a credential, and the warden's end of the edge knows that too (EDGE_STRANGERS).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -102,8 +104,8 @@ main(int argc, char **argv)
     struct rlimit files;
     struct err err = ERR_INIT;
 
-    (void)argv;
-    if (argc != 1 || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
+    f.strangers = argc == 2 && strcmp(argv[1], "strangers") == 0;
+    if (argc != (f.strangers ? 2 : 1) || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
         fprintf(stderr, "cloche-front is started by cloche; see `cloche serve --help`\n");
         return 1;
     }

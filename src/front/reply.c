@@ -43,6 +43,8 @@ reply_json(struct request *r, unsigned status, json_t *body)
         return;
     }
     headers(r, "application/json");
+    if (status == MHD_HTTP_UNAUTHORIZED)        /* RFC 9110 11.6.1, RFC 6750 3 */
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cloche\"");
 }
 
 void
@@ -76,6 +78,8 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
+    { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
+    { "auth.again", 503 },
     { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
     { "files.not-empty", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 }, { "files.too-large", 507 },
     { "files.too-many-entries", 413 }, { "files.not-regular", 409 }, { "exec.cwd", 400 },
@@ -277,8 +281,9 @@ json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
-                     "id", box->id, "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
+    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
+                     "id", box->id, "owner", box->owner[0] != '\0' ? json_string(box->owner) : json_null(),
+                     "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
                      "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
                      "labels", json_of_lines(box->labels, false), "policy", policy != NULL ? policy : json_null(),
                      "created_ms", json_of_ms(box->created_ms), "started_ms", json_of_ms(box->started_ms),

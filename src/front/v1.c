@@ -19,11 +19,21 @@ on_box(struct request *r, const struct edge_box *box)
 static void
 on_created(struct request *r, const struct edge_box *box)
 {
-    reply_json(r, MHD_HTTP_CREATED, json_of_box(box));
+    json_t *made = json_of_box(box);
+
+    json_object_set_new(made, "key", r->key[0] != '\0' ? json_string(r->key) : json_null());
+    reply_json(r, MHD_HTTP_CREATED, made);
+}
+
+static void
+on_key(struct request *r, const struct edge_box *box)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:s, s:s}", "id", box->id, "key", r->key));
 }
 
 static const struct answers box_answers = { .box = on_box };
 static const struct answers created_answers = { .box = on_created };
+static const struct answers key_answers = { .box = on_key };
 
 /* --- creating ----------------------------------------------------------------------------------------------------- */
 
@@ -255,6 +265,12 @@ recover(struct request *r)
 }
 
 static void
+new_key(struct request *r)
+{
+    ask_simple(r, EDGE_ASK_KEY, r->id, &key_answers);
+}
+
+static void
 exec(struct request *r)
 {
     static struct edge_op op;
@@ -315,7 +331,7 @@ health(struct request *r)
 }
 
 const struct route v1_routes[] = {
-    { "GET",    "/v1/health",               health,    false, false },
+    { "GET",    "/v1/health",               health,    false, false, .open = true },
     { "GET",    "/v1/events",               events,    false, false },
     { "POST",   "/v1/kill",                 stop_all,  true,  false },
     { "POST",   "/v1/sandboxes",            create,    true,  false },
@@ -325,6 +341,7 @@ const struct route v1_routes[] = {
     { "POST",   "/v1/sandboxes/{}/pause",   pause_it,  true,  false },
     { "POST",   "/v1/sandboxes/{}/resume",  resume,    true,  false },
     { "POST",   "/v1/sandboxes/{}/recover", recover,   true,  false },
+    { "POST",   "/v1/sandboxes/{}/key",     new_key,   true,  false },
     { "POST",   "/v1/sandboxes/{}/exec",    exec,      true,  false },
 };
 const size_t v1_n_routes = sizeof(v1_routes) / sizeof(v1_routes[0]);

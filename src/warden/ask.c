@@ -1,7 +1,8 @@
-/* warden/ask.c: what the front asks for, and the answers
+/* warden/ask.c: what the fronts ask for, and the answers
  *
- * Each question has a ticket that the front chose; each gets one last answer. The front is the process that reads
- * strangers' bytes: it may ask for what a client may ask for, in the forms below, and for nothing else.
+ * Each question has a ticket that its front chose; each gets one last answer. A front is the process that reads
+ * strangers' bytes: it may ask for what a client may ask for, in the forms below, and for nothing else. Who the client
+ * is and whether it may ask that was judged before (who.c); which sandboxes it reaches is judged here.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,79 +19,91 @@
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static void
-to_front(struct warden *w, struct buf *frame, size_t at, int fd)
+void
+answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd)
 {
-    if (frame_end(frame, at) < 0 || w->front < 0) {
+    struct front_edge *e = &w->fronts[to.front];
+
+    if (frame_end(frame, at) < 0 || e->fd < 0) {
         if (fd >= 0)
             close(fd);
         return;
     }
-    if (packet_queue_send(&w->to_front, w->front, frame, fd) < 0 && errno == ENOBUFS)
-        shutdown(w->front, SHUT_RDWR);      /* it does not read: it is ended and comes anew */
-    if (packet_queue_waits(&w->to_front))
-        (void)warden_watch(w, w->front, &w->front, true, false);
+    if (packet_queue_send(&e->out, e->fd, frame, fd) < 0 && errno == ENOBUFS)
+        shutdown(e->fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
+    if (packet_queue_waits(&e->out))
+        (void)warden_watch(w, e->fd, e, true, false);
 }
 
-static size_t
-begin(struct buf *b, uint8_t type, uint32_t ticket)
+size_t
+answer_begin(struct buf *b, uint8_t type, struct asker to)
 {
     size_t at = frame_begin(b, type, 0, 0);
 
-    buf_put_be32(b, ticket);
+    buf_put_be32(b, to.ticket);
     return at;
 }
 
 static void
-say_box(struct warden *w, uint8_t type, uint32_t ticket, const struct edge_box *r)
+say_box(struct warden *w, uint8_t type, struct asker to, const struct edge_box *r, const char *key)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = begin(&b, type, ticket);
+    size_t at = answer_begin(&b, type, to);
 
     edge_put_box(&b, r);
-    to_front(w, &b, at, -1);
+    if (type == EDGE_BOX)
+        wire_put_cstr(&b, key != NULL ? key : "", EDGE_CREDENTIAL_MAX);
+    answer_send(w, to, &b, at, -1);
+    if (key != NULL && b.p != NULL)
+        explicit_bzero(b.p, b.cap);
 }
 
 void
-answer_box(struct warden *w, uint32_t ticket, const struct edge_box *r)
+answer_box(struct warden *w, struct asker to, const struct edge_box *r, const char *key)
 {
-    say_box(w, EDGE_BOX, ticket, r);
+    say_box(w, EDGE_BOX, to, r, key);
 }
 
 void
-answer_no(struct warden *w, uint32_t ticket, const struct err *err)
+answer_no(struct warden *w, struct asker to, const struct err *err)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = begin(&b, EDGE_NO, ticket);
+    size_t at = answer_begin(&b, EDGE_NO, to);
 
     packet_put_err(&b, err);
-    to_front(w, &b, at, -1);
+    answer_send(w, to, &b, at, -1);
 }
 
 void
-answer_no_text(struct warden *w, uint32_t ticket, const struct packet_err *said)
+answer_no_text(struct warden *w, struct asker to, const struct packet_err *said)
 {
     struct err err = ERR_INIT;
 
     err_set(&err, said->kind, said->code, "%s", said->msg);
     err_hint(&err, "%s", said->hint);
-    answer_no(w, ticket, &err);
+    answer_no(w, to, &err);
 }
 
 void
-answer_end(struct warden *w, uint32_t ticket, uint32_t count, bool more)
+answer_end(struct warden *w, struct asker to, uint32_t count, bool more)
 {
     cleanup_buf struct buf b = BUF_INIT(64);
-    size_t at = begin(&b, EDGE_END, ticket);
+    size_t at = answer_begin(&b, EDGE_END, to);
 
     buf_put_be32(&b, count);
     buf_put_u8(&b, more);
-    to_front(w, &b, at, -1);
+    answer_send(w, to, &b, at, -1);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
-static int
+struct wire_in
+ask_in(const struct frame *f)
+{
+    return wire_in_of(f->payload + 8, f->length - 8);   /* who.c has read the ticket and who asks */
+}
+
+int
 not_found(const char *id, struct err *err)
 {
     err_set(err, ERR_NOT_FOUND, "sandbox.not-found", id[0] != '\0' ? "there is no sandbox \"%.64s\""
@@ -101,10 +114,46 @@ not_found(const char *id, struct err *err)
 struct box *
 living(struct warden *w, const char *id)
 {
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (id[0] == '\0' ? b->r.is_default : strcmp(b->r.id, id) == 0 || strcmp(b->r.name, id) == 0)
+    struct box *found = NULL;
+
+    if (id[0] == '\0' && w->who.role == EDGE_KEY)
+        id = w->who.box;
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        bool own = strcmp(b->r.owner, w->who.id) == 0;
+        if (!who_reaches(&w->who, &b->r))
+            continue;
+        if (id[0] == '\0' ? b->r.is_default && own : strcmp(b->r.id, id) == 0 || (own && strcmp(b->r.name, id) == 0))
             return b;
-    return NULL;
+        if (id[0] != '\0' && strcmp(b->r.name, id) == 0)
+            found = b;
+    }
+    return found;
+}
+
+struct reach { const struct who *who; state_box_fn *fn; void *ctx; bool found; };
+
+static void
+reach(void *ctx, const struct edge_box *r)
+{
+    struct reach *found = ctx;
+
+    if (!who_reaches(found->who, r))
+        return;
+    found->found = true;
+    found->fn(found->ctx, r);
+}
+
+int
+find_record(struct warden *w, const char *id, state_box_fn *fn, void *ctx, struct err *err)
+{
+    struct reach found = { .who = &w->who, .fn = fn, .ctx = ctx };
+    int r;
+
+    if (id[0] == '\0' && w->who.role == EDGE_KEY)
+        id = w->who.box;
+    r = id[0] != '\0' ? state_find(w->state, id, reach, &found, err)
+                      : state_find_default(w->state, w->who.id, reach, &found, err);
+    return r > 0 ? found.found : r;
 }
 
 static void
@@ -124,7 +173,7 @@ usable(struct warden *w, const char *id, struct err *err)
 
     if (b == NULL) {
         /* one that has stopped is there, but of no use */
-        if (state_find(w->state, id, not_usable, err, NULL) <= 0)
+        if (find_record(w, id, not_usable, err, NULL) <= 0)
             not_found(id, err);
         return NULL;
     }
@@ -138,17 +187,17 @@ usable(struct warden *w, const char *id, struct err *err)
 
 /* Answered when @what has come, or now when too many wait: false. */
 static bool
-wait_or_no(struct box *b, enum wait_for what, uint32_t ticket)
+wait_or_no(struct box *b, enum wait_for what, struct asker to)
 {
     struct err err = ERR_INIT;
 
-    if (box_wait(b, what, ticket, &err) == 0)
+    if (box_wait(b, what, to, &err) == 0)
         return true;
-    answer_no(b->w, ticket, &err);
+    answer_no(b->w, to, &err);
     return false;
 }
 
-struct told { struct warden *w; uint32_t ticket; uint8_t type; };
+struct told { struct warden *w; struct asker to; uint8_t type; };
 
 static void
 tell_box(void *ctx, const struct edge_box *r)
@@ -158,7 +207,7 @@ tell_box(void *ctx, const struct edge_box *r)
 
     if (t->type == EDGE_ITEM)
         shown.policy = "";      /* the largest part of it, and there may be hundreds */
-    say_box(t->w, t->type, t->ticket, &shown);
+    say_box(t->w, t->type, t->to, &shown, NULL);
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -180,7 +229,7 @@ new_id(char out[EDGE_ID + 1])
 }
 
 static int
-create(struct warden *w, uint32_t ticket, const struct edge_create *c, struct edge_box *r, struct err *err)
+create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct err *err)
 {
     char name[EDGE_ID + 16];
 
@@ -194,22 +243,23 @@ create(struct warden *w, uint32_t ticket, const struct edge_create *c, struct ed
         name[20] = '\0';
         r->name = name;
     }
-    if (box_create(w, r, ticket, err) == 0)
+    if (box_create(w, r, w->asker, !r->is_default, err) == 0)
         return 0;
     if (c->key != NULL)
         (void)state_once_forget(w->state, r->id, NULL);
     return -1;
 }
 
-/* Answered when the caller has made one with that key already: with that one, as it is now. -1 only with @err. */
+/* Answered when the caller has made one with that key already: with that one, as it is now (its own key was told
+ * then). -1 only with @err. */
 static int
-repeated(struct warden *w, uint32_t ticket, const struct edge_create *c, bool *answered, struct err *err)
+repeated(struct warden *w, const struct edge_create *c, bool *answered, struct err *err)
 {
-    struct told t = { .w = w, .ticket = ticket, .type = EDGE_BOX };
+    struct told t = { .w = w, .to = w->asker, .type = EDGE_BOX };
     char id[EDGE_ID + 1];
     struct box *b;
     bool same;
-    int r = c->key != NULL ? state_once_find(w->state, "", c->key, c->body, id, &same, err) : 0;
+    int r = c->key != NULL ? state_once_find(w->state, w->who.id, c->key, c->body, id, &same, err) : 0;
 
     *answered = false;
     if (r <= 0)
@@ -220,12 +270,12 @@ repeated(struct warden *w, uint32_t ticket, const struct edge_create *c, bool *a
     }
     b = living(w, id);
     if (b != NULL && (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)) {
-        if (box_wait(b, WAIT_MADE, ticket, err) < 0)
+        if (box_wait(b, WAIT_MADE, w->asker, err) < 0)
             return -1;
     } else if (b != NULL) {
-        answer_box(w, ticket, &b->r);
+        answer_box(w, w->asker, &b->r, NULL);
     } else {
-        r = state_find(w->state, id, tell_box, &t, err);
+        r = find_record(w, id, tell_box, &t, err);
         if (r < 0)
             return -1;
         if (r == 0) {
@@ -241,8 +291,7 @@ static int
 on_create(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ticket = wire_be32(&in);
+    struct wire_in in = ask_in(f);
     struct edge_create c;
     struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = clock_wall_ms(), .facts = "", .detail = "" };
     struct err err = ERR_INIT;
@@ -254,51 +303,50 @@ on_create(void *ctx, const struct frame *f)
     r.name = c.name;
     r.labels = c.labels;
     r.policy = c.policy;
+    memcpy(r.owner, w->who.id, sizeof(r.owner));
     r.used_ms = r.created_ms;
     r.is_default = (c.flags & EDGE_DEFAULT) != 0;
     r.idle_s = c.idle_s != 0 ? c.idle_s : w->default_idle_s;
     r.life_s = c.life_s != 0 ? c.life_s : w->default_life_s;
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)
-            (void)wait_or_no(b, WAIT_MADE, ticket);
+            (void)wait_or_no(b, WAIT_MADE, w->asker);
         else
-            answer_box(w, ticket, &b->r);
-    } else if (repeated(w, ticket, &c, &answered, &err) < 0 ||
-               (!answered && create(w, ticket, &c, &r, &err) < 0)) {
-        answer_no(w, ticket, &err);
+            answer_box(w, w->asker, &b->r, NULL);
+    } else if (repeated(w, &c, &answered, &err) < 0 || (!answered && create(w, &c, &r, &err) < 0)) {
+        answer_no(w, w->asker, &err);
     }
     return 0;
 }
 
-/* Ticket and id, as most questions are. */
-static bool
-ticket_and_id(const struct frame *f, uint32_t *ticket, const char **id)
+/* An id or name and nothing else, as most questions are. NULL: malformed. */
+static const char *
+only_id(const struct frame *f)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct wire_in in = ask_in(f);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
 
-    *ticket = wire_be32(&in);
-    *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    return wire_done(&in);
+    return wire_done(&in) ? id : NULL;
 }
 
 static int
 on_get(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct told t = { .w = w, .type = EDGE_BOX };
+    struct told t = { .w = w, .to = w->asker, .type = EDGE_BOX };
+    const char *id = only_id(f);
     struct err err = ERR_INIT;
     const struct box *b;
-    const char *id;
 
-    if (!ticket_and_id(f, &t.ticket, &id))
+    if (id == NULL)
         return -1;
     b = living(w, id);
     if (b != NULL)
-        answer_box(w, t.ticket, &b->r);
-    else if (state_find(w->state, id, tell_box, &t, &err) <= 0) {
+        answer_box(w, t.to, &b->r, NULL);
+    else if (find_record(w, id, tell_box, &t, &err) <= 0) {
         if (err.kind == ERR_NONE)
             not_found(id, &err);
-        answer_no(w, t.ticket, &err);
+        answer_no(w, t.to, &err);
     }
     return 0;
 }
@@ -307,11 +355,11 @@ static int
 on_list(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct told t = { .w = w, .ticket = wire_be32(&in), .type = EDGE_ITEM };
+    struct wire_in in = ask_in(f);
+    struct told t = { .w = w, .to = w->asker, .type = EDGE_ITEM };
     uint8_t all = wire_u8(&in);
     uint16_t limit = wire_be16(&in);
-    struct state_query q = { .all = all != 0, .limit = limit };
+    struct state_query q = { .owner = who_owner(&w->who), .all = all != 0, .limit = limit };
     char after[EDGE_ID + 1] = "";
     struct err err = ERR_INIT;
     const char *cursor;
@@ -327,9 +375,9 @@ on_list(void *ctx, const struct frame *f)
         return -1;
     n = state_list(w->state, &q, tell_box, &t, &more, &err);
     if (n < 0)
-        answer_no(w, t.ticket, &err);
+        answer_no(w, t.to, &err);
     else
-        answer_end(w, t.ticket, (uint32_t)n, more);
+        answer_end(w, t.to, (uint32_t)n, more);
     return 0;
 }
 
@@ -337,25 +385,25 @@ static int
 on_delete(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct told t = { .w = w, .type = EDGE_BOX };
+    struct told t = { .w = w, .to = w->asker, .type = EDGE_BOX };
+    const char *id = only_id(f);
     struct err err = ERR_INIT;
     struct box *b;
-    const char *id;
 
-    if (!ticket_and_id(f, &t.ticket, &id))
+    if (id == NULL)
         return -1;
     b = living(w, id);
     if (b != NULL) {
-        if (wait_or_no(b, WAIT_GONE, t.ticket))
+        if (wait_or_no(b, WAIT_GONE, t.to))
             box_stop(b, "deleted");
         return 0;
     }
     /* one that has stopped already: its record goes */
-    if (!edge_is_id(id) || state_find(w->state, id, tell_box, &t, &err) <= 0 ||
+    if (!edge_is_id(id) || find_record(w, id, tell_box, &t, &err) <= 0 ||
         state_forget(w->state, id, &err) < 0) {
         if (err.kind == ERR_NONE)
             not_found(id, &err);
-        answer_no(w, t.ticket, &err);
+        answer_no(w, t.to, &err);
     }
     return 0;
 }
@@ -363,19 +411,18 @@ on_delete(void *ctx, const struct frame *f)
 static int
 pause_it(struct warden *w, const struct frame *f, bool paused)
 {
+    const char *id = only_id(f);
     struct err err = ERR_INIT;
-    uint32_t ticket;
     struct box *b;
-    const char *id;
 
-    if (!ticket_and_id(f, &ticket, &id))
+    if (id == NULL)
         return -1;
     b = usable(w, id, &err);
     if (b == NULL)
-        answer_no(w, ticket, &err);
+        answer_no(w, w->asker, &err);
     else if (b->r.paused == paused)
-        answer_box(w, ticket, &b->r);
-    else if (wait_or_no(b, WAIT_PAUSED, ticket))
+        answer_box(w, w->asker, &b->r, NULL);
+    else if (wait_or_no(b, WAIT_PAUSED, w->asker))
         box_say_short(b, paused ? EDGE_PAUSE : EDGE_RESUME);
     return 0;
 }
@@ -392,14 +439,14 @@ on_resume(void *ctx, const struct frame *f)
     return pause_it(ctx, f, false);
 }
 
-struct revive { struct warden *w; uint32_t ticket; struct err *err; };
+struct revive { struct warden *w; struct err *err; };
 
 static void
 revive(void *ctx, const struct edge_box *r)
 {
     const struct revive *v = ctx;
 
-    (void)box_revive(v->w, r, v->ticket, v->err);
+    (void)box_revive(v->w, r, v->w->asker, v->err);
 }
 
 static int
@@ -408,20 +455,20 @@ on_recover(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct err err = ERR_INIT;
     struct revive v = { .w = w, .err = &err };
+    const char *id = only_id(f);
     struct box *b;
-    const char *id;
 
-    if (!ticket_and_id(f, &v.ticket, &id))
+    if (id == NULL)
         return -1;
     b = living(w, id);
     if (b != NULL && (b->r.state == BOX_RECOVERING || box_recover(b, &err) == 0)) {
-        (void)wait_or_no(b, WAIT_MADE, v.ticket);
+        (void)wait_or_no(b, WAIT_MADE, w->asker);
         return 0;
     }
-    if (b == NULL && state_find(w->state, id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
+    if (b == NULL && find_record(w, id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
         not_found(id, &err);
     if (err.kind != ERR_NONE)
-        answer_no(w, v.ticket, &err);
+        answer_no(w, w->asker, &err);
     return 0;
 }
 
@@ -430,7 +477,7 @@ on_recover(void *ctx, const struct frame *f)
 /* A socket between front and keeper for this one operation. What it is was decided here and goes to the keeper from
  * here: on the socket itself only its streams are spoken. */
 static int
-grant(struct warden *w, struct box *b, uint32_t ticket, const uint8_t *op, size_t n, struct err *err)
+grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *err)
 {
     cleanup_buf struct buf to_keeper = BUF_INIT(EDGE_MESSAGE_MAX + FRAME_HEADER), answer = BUF_INIT(64);
     size_t at = frame_begin(&to_keeper, EDGE_OP, 0, 0);
@@ -446,8 +493,8 @@ grant(struct warden *w, struct box *b, uint32_t ticket, const uint8_t *op, size_
         close(pair[1]);
         return err_set(err, ERR_SYSTEM, "sandbox.gone", "the sandbox is ending");
     }
-    at = begin(&answer, EDGE_GRANTED, ticket);
-    to_front(w, &answer, at, pair[1]);
+    at = answer_begin(&answer, EDGE_GRANTED, w->asker);
+    answer_send(w, w->asker, &answer, at, pair[1]);
     b->ops++;
     box_used(b);
     return 0;
@@ -458,8 +505,7 @@ on_op(void *ctx, const struct frame *f)
 {
     static struct edge_op op;       /* 16 KiB, and there is one thread */
     struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ticket = wire_be32(&in);
+    struct wire_in in = ask_in(f);
     const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     const uint8_t *bytes = in.p;
     size_t n = in.n;
@@ -471,14 +517,14 @@ on_op(void *ctx, const struct frame *f)
     b = usable(w, id, &err);
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
-    if (err.kind == ERR_NONE && grant(w, b, ticket, bytes, n, &err) == 0) {
+    if (err.kind == ERR_NONE && grant(w, b, bytes, n, &err) == 0) {
         if (op.kind == OP_EXEC)
             warden_note(w, b, "exec", "%.200s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
         return 0;
     }
     if (op.kind == OP_EXEC)
         warden_note(w, b, "exec_denied", "%s", err.msg);
-    answer_no(w, ticket, &err);
+    answer_no(w, w->asker, &err);
     return 0;
 }
 
@@ -486,14 +532,11 @@ static int
 on_stop_all(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ticket = wire_be32(&in);
 
-    if (!wire_done(&in))
-        return -1;
-    if (w->stop_all_ticket != 0)        /* another one asked: both mean the same */
-        answer_end(w, w->stop_all_ticket, w->stop_all_n, true);
-    w->stop_all_ticket = ticket;
+    (void)f;
+    if (w->stop_all.ticket != 0)        /* another one asked: both mean the same */
+        answer_end(w, w->stop_all, w->stop_all_n, true);
+    w->stop_all = w->asker;
     w->stop_all_n = (uint32_t)w->n_boxes;
     warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", w->n_boxes);
     for (struct box *b = w->boxes; b != NULL; b = b->next)
@@ -507,18 +550,18 @@ tell_event(void *ctx, const struct edge_event *event)
 {
     const struct told *t = ctx;
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = begin(&b, EDGE_EVENT, t->ticket);
+    size_t at = answer_begin(&b, EDGE_EVENT, t->to);
 
     edge_put_event(&b, event);
-    to_front(t->w, &b, at, -1);
+    answer_send(t->w, t->to, &b, at, -1);
 }
 
 static int
 on_events(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct told t = { .w = w, .ticket = wire_be32(&in) };
+    struct wire_in in = ask_in(f);
+    struct told t = { .w = w, .to = w->asker };
     uint16_t limit = wire_be16(&in);
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
     struct err err = ERR_INIT;
@@ -526,28 +569,29 @@ on_events(void *ctx, const struct frame *f)
 
     if (!wire_done(&in) || limit == 0 || limit > 1000 || (id[0] != '\0' && !edge_is_id(id)))
         return -1;
-    n = state_events(w->state, id, limit, tell_event, &t, &err);
+    n = state_events(w->state, id, who_owner(&w->who), limit, tell_event, &t, &err);
     if (n < 0)
-        answer_no(w, t.ticket, &err);
+        answer_no(w, t.to, &err);
     else
-        answer_end(w, t.ticket, (uint32_t)n, false);
+        answer_end(w, t.to, (uint32_t)n, false);
     return 0;
 }
 
-#define ID (9 + EDGE_NAME_MAX)
-#define CREATE (4 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH)
+#define ID (13 + EDGE_NAME_MAX)
+#define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH)
+#define LIST (26 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX)
 
 const struct msg_rule ask_rules[] = {
-    /* type              once   flags states min  max length                                        handler */
-    { EDGE_ASK_CREATE,   false, 0,    1,     36,  CREATE,                                           on_create },
-    { EDGE_ASK_GET,      false, 0,    1,     9,   ID,                                               on_get },
-    { EDGE_ASK_LIST,     false, 0,    1,     22,  22 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX, on_list },
-    { EDGE_ASK_DELETE,   false, 0,    1,     9,   ID,                                               on_delete },
-    { EDGE_ASK_PAUSE,    false, 0,    1,     9,   ID,                                               on_pause },
-    { EDGE_ASK_RESUME,   false, 0,    1,     9,   ID,                                               on_resume },
-    { EDGE_ASK_RECOVER,  false, 0,    1,     9,   ID,                                               on_recover },
-    { EDGE_ASK_OP,       false, 0,    1,     52,  ID + EDGE_OP_BYTES,                               on_op },
-    { EDGE_ASK_STOP_ALL, false, 0,    1,     4,   4,                                                on_stop_all },
-    { EDGE_ASK_EVENTS,   false, 0,    1,     11,  11 + EDGE_ID,                                     on_events },
+    /* type              once   flags states min  max length          handler */
+    { EDGE_ASK_CREATE,   false, 0,    1,     40,  CREATE,             on_create },
+    { EDGE_ASK_GET,      false, 0,    1,     13,  ID,                 on_get },
+    { EDGE_ASK_LIST,     false, 0,    1,     26,  LIST,               on_list },
+    { EDGE_ASK_DELETE,   false, 0,    1,     13,  ID,                 on_delete },
+    { EDGE_ASK_PAUSE,    false, 0,    1,     13,  ID,                 on_pause },
+    { EDGE_ASK_RESUME,   false, 0,    1,     13,  ID,                 on_resume },
+    { EDGE_ASK_RECOVER,  false, 0,    1,     13,  ID,                 on_recover },
+    { EDGE_ASK_OP,       false, 0,    1,     56,  ID + EDGE_OP_BYTES, on_op },
+    { EDGE_ASK_STOP_ALL, false, 0,    1,     8,   8,                  on_stop_all },
+    { EDGE_ASK_EVENTS,   false, 0,    1,     15,  15 + EDGE_ID,       on_events },
 };
 const size_t ask_n_rules = sizeof(ask_rules) / sizeof(ask_rules[0]);

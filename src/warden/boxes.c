@@ -90,18 +90,23 @@ box_state(struct box *b, enum box_state state, const char *detail)
 /* --- making and forgetting ---------------------------------------------------------------------------------------- */
 
 void
-box_forget_waiters(struct box *b)
+box_forget_waiters(struct box *b, uint32_t front)
 {
-    for (struct waiter *next; b->waiters != NULL; b->waiters = next) {
-        next = b->waiters->next;
-        free(b->waiters);
+    for (struct waiter **at = &b->waiters, *one; (one = *at) != NULL;) {
+        if (one->to.front != front) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        free(one);
     }
 }
 
 static void
 free_box(struct box *b)
 {
-    box_forget_waiters(b);
+    for (uint32_t i = 0; i < WARDEN_FRONTS; i++)
+        box_forget_waiters(b, i);
     packet_queue_clear(&b->out);
     close_fd(&b->fd);
     free((void *)(uintptr_t)b->r.name);
@@ -163,18 +168,28 @@ unrecord(struct warden *w, const char *id)
     (void)state_once_forget(w->state, id, NULL);
 }
 
+/* Names are their owner's: whoever asks does not learn which ones others use. */
+static bool
+taken(const struct warden *w, const struct edge_box *r, bool as_default)
+{
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        if (strcmp(b->r.owner, r->owner) == 0 && (as_default ? b->r.is_default : strcmp(b->r.name, r->name) == 0))
+            return true;
+    return false;
+}
+
 int
-box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err)
+box_create(struct warden *w, const struct edge_box *r, struct asker to, bool keyed, struct err *err)
 {
     struct box *b;
 
     if (w->closing)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
-    if (living(w, r->name) != NULL) {
+    if (taken(w, r, false)) {
         err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
         return err_hint(err, "names are free again when their sandbox has stopped");
     }
-    if (r->is_default && living(w, "") != NULL) {
+    if (r->is_default && taken(w, r, true)) {
         err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
         return err_hint(err, "POST /api/sandbox/stop ends it");
     }
@@ -186,7 +201,7 @@ box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     /* before anything is made: whatever happens from here on, the record says that there may be something */
-    if (box_wait(b, WAIT_MADE, ticket, err) < 0 || state_put(w->state, r, err) < 0 ||
+    if (box_wait(b, WAIT_MADE, to, err) < 0 || state_put(w->state, r, err) < 0 ||
         launcher_say(w, EDGE_SPAWN, b->r.id) < 0) {
         if (err->kind == ERR_NONE)
             err_set(err, ERR_SYSTEM, "serve.launcher", "the launcher does not answer");
@@ -195,12 +210,13 @@ box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
         take_out(b);
         return -1;
     }
+    b->waiters->keyed = keyed;
     warden_note(w, b, "container_start", "asked for");
     return 0;
 }
 
 int
-box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err)
+box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err)
 {
     struct edge_box again = *r;
 
@@ -209,7 +225,7 @@ box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct e
     again.started_ms = again.ended_ms = 0;
     again.used_ms = clock_wall_ms();
     again.detail = "made anew";
-    return box_create(w, &again, ticket, err);
+    return box_create(w, &again, to, false, err);
 }
 
 int
@@ -251,7 +267,7 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
 /* --- who waits ---------------------------------------------------------------------------------------------------- */
 
 int
-box_wait(struct box *b, enum wait_for what, uint32_t ticket, struct err *err)
+box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err)
 {
     struct waiter *one;
     size_t n = 0;
@@ -263,7 +279,7 @@ box_wait(struct box *b, enum wait_for what, uint32_t ticket, struct err *err)
     one = malloc(sizeof(*one));
     if (one == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *one = (struct waiter){ .next = b->waiters, .ticket = ticket, .what = what };
+    *one = (struct waiter){ .next = b->waiters, .to = to, .what = what };
     b->waiters = one;
     return 0;
 }
@@ -277,9 +293,9 @@ gone_answers(struct box *b)
     for (struct waiter *one; (one = b->waiters) != NULL;) {
         b->waiters = one->next;
         if (one->what == WAIT_GONE)
-            answer_box(b->w, one->ticket, &b->r);
+            answer_box(b->w, one->to, &b->r, NULL);
         else
-            answer_no(b->w, one->ticket, &err);
+            answer_no(b->w, one->to, &err);
         free(one);
     }
 }
@@ -287,13 +303,13 @@ gone_answers(struct box *b)
 void
 box_all_gone(struct warden *w)
 {
-    uint32_t ticket = w->stop_all_ticket;
+    struct asker to = w->stop_all;
 
     if (w->n_boxes > 0)
         return;
-    w->stop_all_ticket = 0;
-    if (ticket != 0)
-        answer_end(w, ticket, w->stop_all_n, false);
+    w->stop_all.ticket = 0;
+    if (to.ticket != 0)
+        answer_end(w, to, w->stop_all_n, false);
     if (w->closing)
         (void)launcher_say(w, EDGE_QUIET, NULL);
 }
@@ -381,7 +397,7 @@ box_not_spawned(struct box *b, const struct packet_err *why)
     warden_note(w, b, "error", "not made: %s [%s]", why->msg, why->code);
     for (struct waiter *one; (one = b->waiters) != NULL;) {
         b->waiters = one->next;
-        answer_no_text(w, one->ticket, why);
+        answer_no_text(w, one->to, why);
         free(one);
     }
     if (b->r.state == BOX_RECOVERING)

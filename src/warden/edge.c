@@ -29,10 +29,52 @@ box_state_parse(const char *name, enum box_state *out)
     return false;
 }
 
+#define HEX "0123456789abcdef"
+
 bool
 edge_is_id(const char *text)
 {
-    return strspn(text, "0123456789abcdef") == EDGE_ID && text[EDGE_ID] == '\0';
+    return strspn(text, HEX) == EDGE_ID && text[EDGE_ID] == '\0';
+}
+
+static const char *const roles[EDGE_ROLES] = {
+    [EDGE_NOBODY] = "nobody", [EDGE_OPERATOR] = "operator", [EDGE_AGENT] = "agent", [EDGE_APPROVER] = "approver",
+    [EDGE_AUDITOR] = "auditor", [EDGE_KEY] = "key",
+};
+
+const char *
+edge_role_name(enum edge_role role)
+{
+    return roles[role];
+}
+
+bool
+edge_role_parse(const char *name, enum edge_role *out)
+{
+    for (int i = EDGE_NOBODY + 1; i < EDGE_ROLES; i++) {
+        if (strcmp(roles[i], name) == 0) {
+            *out = (enum edge_role)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+edge_credential_well(enum edge_credential kind, const char *text)
+{
+    static const char prefix[] = "cloche_";
+    size_t n = sizeof(prefix) - 1;
+
+    if (strncmp(text, prefix, n) != 0)
+        return false;
+    text += n;
+    for (int i = EDGE_NOBODY + 1; i < EDGE_ROLES; i++) {
+        n = strlen(roles[i]);
+        if ((kind == EDGE_BEARER || i == EDGE_KEY) && strncmp(text, roles[i], n) == 0 && text[n] == '_')
+            return strspn(text + n + 1, HEX) == 64 && text[n + 65] == '\0';
+    }
+    return false;
 }
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -143,6 +185,7 @@ edge_put_box(struct buf *b, const struct edge_box *box)
     buf_put_be64(b, box->used_ms);
     buf_put_be32(b, box->idle_s);
     buf_put_be32(b, box->life_s);
+    wire_put_cstr(b, box->owner, EDGE_ID);
     wire_put_cstr(b, box->name, EDGE_NAME_MAX);
     wire_put_cstr(b, box->labels, EDGE_LABELS_MAX);
     wire_put_cstr(b, box->policy, EDGE_POLICY_MAX);
@@ -153,7 +196,7 @@ edge_put_box(struct buf *b, const struct edge_box *box)
 bool
 edge_get_box(struct wire_in *in, struct edge_box *box)
 {
-    const char *id = wire_cstr(in, EDGE_ID, NULL);
+    const char *id = wire_cstr(in, EDGE_ID, NULL), *owner;
     uint8_t state = wire_u8(in), flags = wire_u8(in);
 
     box->created_ms = wire_be64(in);
@@ -162,18 +205,49 @@ edge_get_box(struct wire_in *in, struct edge_box *box)
     box->used_ms = wire_be64(in);
     box->idle_s = wire_be32(in);
     box->life_s = wire_be32(in);
+    owner = wire_cstr(in, EDGE_ID, NULL);
     box->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
     box->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
     box->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
     box->facts = wire_cstr(in, EDGE_FACTS_MAX, NULL);
     box->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
-    if (in->bad || !edge_is_id(id) || state >= BOX_STATES || flags > 3)
+    if (in->bad || !edge_is_id(id) || state >= BOX_STATES || flags > 3 || (owner[0] != '\0' && !edge_is_id(owner)))
         return false;
     memcpy(box->id, id, EDGE_ID + 1);
+    memcpy(box->owner, owner, strlen(owner) + 1);
+    box->key[0] = '\0';
     box->state = (enum box_state)state;
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
     return edge_labels_well(box->labels);
+}
+
+int
+edge_put_token(struct buf *b, const struct edge_token *token)
+{
+    wire_put_cstr(b, token->id, EDGE_ID);
+    buf_put_u8(b, (uint8_t)token->role);
+    buf_put_be64(b, token->created_ms);
+    buf_put_be64(b, token->expires_ms);
+    return wire_put_cstr(b, token->name, EDGE_NAME_MAX);
+}
+
+bool
+edge_get_token(struct wire_in *in, struct edge_token *token)
+{
+    const char *id = wire_cstr(in, EDGE_ID, NULL), *name;
+    uint8_t role = wire_u8(in);
+
+    token->created_ms = wire_be64(in);
+    token->expires_ms = wire_be64(in);
+    name = wire_cstr(in, EDGE_NAME_MAX, NULL);
+    if (in->bad || !edge_is_id(id) || role == EDGE_NOBODY || role >= EDGE_KEY ||
+        (name[0] != '\0' && !edge_name_well(name)))
+        return false;
+    memcpy(token->id, id, EDGE_ID + 1);
+    memcpy(token->name, name, strlen(name) + 1);
+    token->role = (enum edge_role)role;
+    return true;
 }
 
 int

@@ -8,6 +8,10 @@
  *     warden ⇄ keeper     make the sandbox, an operation in it, its end
  *     front  ⇄ keeper     one operation's streams; a socket of its own, made by the warden when it grants it
  *
+ * Who asks: every question of a front names a caller by a handle, which the warden gave it for a credential
+ * (EDGE_ASK_WHO) and which it judges anew each time. 0 is nobody, who is the daemon's owner on the edge of the owner's
+ * front (it takes connections that the kernel vouches for) and a stranger on that of any other.
+ *
  * Text that is kept for clients (labels, facts about a sandbox) travels as lines "\nNAME=VALUE\n...\n", so that nobody
  * but the front has to read JSON. Decoded strings are borrowed from the message.
  */
@@ -39,27 +43,33 @@
 #define EDGE_HASH        32                 /* bytes of a SHA-256 */
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
+#define EDGE_CREDENTIAL_MAX 96
 
 enum edge_message {
-    /* front to warden */
-    EDGE_ASK_CREATE = 1,    /* ticket, struct edge_create */
-    EDGE_ASK_GET,           /* ticket, id or name */
-    EDGE_ASK_LIST,          /* ticket, all u8, limit be16, name prefix, label line ("" any), after ("" none) */
-    EDGE_ASK_DELETE,        /* ticket, id */
-    EDGE_ASK_PAUSE,         /* ticket, id */
+    /* front to warden; behind the ticket of each but ASK_WHO comes who asks, be32 */
+    EDGE_ASK_CREATE = 1,    /* struct edge_create */
+    EDGE_ASK_GET,           /* id or name */
+    EDGE_ASK_LIST,          /* all u8, limit be16, name prefix, label line ("" any), after ("" none) */
+    EDGE_ASK_DELETE,        /* id */
+    EDGE_ASK_PAUSE,         /* id */
     EDGE_ASK_RESUME,
     EDGE_ASK_RECOVER,
-    EDGE_ASK_OP,            /* ticket, id, operation */
-    EDGE_ASK_STOP_ALL,      /* ticket */
-    EDGE_ASK_EVENTS,        /* ticket, limit be16, id ("" of all) */
+    EDGE_ASK_OP,            /* id, operation */
+    EDGE_ASK_STOP_ALL,
+    EDGE_ASK_EVENTS,        /* limit be16, id ("" of all) */
+    EDGE_ASK_WHO,           /* ticket, kind u8 (enum edge_credential), credential */
+    EDGE_ASK_TOKEN,         /* what u8 (edge_token_ask); MAKE: role u8, seconds be64 (0 for ever), name; REVOKE: id */
+    EDGE_ASK_KEY,           /* id: a new key for it; the former one is none any more */
 
     /* warden to front; the last but ITEM and EVENT is the answer's end */
-    EDGE_BOX = 32,          /* ticket, box */
+    EDGE_BOX = 32,          /* ticket, box, its key ("" but in the answer to CREATE without EDGE_DEFAULT, and to KEY) */
     EDGE_ITEM,              /* ticket, box without its policy */
     EDGE_EVENT,             /* ticket, event */
     EDGE_END,               /* ticket, count be32, more u8 */
     EDGE_GRANTED,           /* ticket; with the operation's socket */
     EDGE_NO,                /* ticket, error */
+    EDGE_WHO = 40,          /* ticket, who be32, role u8, until be64 (ms since 1970; 0 for ever), sandbox's id or "" */
+    EDGE_TOKEN,             /* ticket, token, the token itself ("" but in the answer to its making) */
 
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
@@ -72,7 +82,7 @@ enum edge_message {
     EDGE_NOT_SPAWNED,       /* id, error */
     EDGE_ADOPT,             /* id; with a new edge to a keeper that served the warden before */
     EDGE_ADOPTED_ALL,       /* once, after the last of them */
-    EDGE_FRONT,             /* with the edge to a new front */
+    EDGE_FRONT,             /* flags u8; with the edge to a new front, in the place of the former one of its kind */
     EDGE_CLOSE,             /* end all sandboxes */
     /* launcher to front */
     EDGE_CONNECTION,        /* with a client's connection, whose right to be here is settled */
@@ -108,11 +118,24 @@ enum edge_message {
 
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */
 
+#define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
+
 #define EDGE_SIGNALED   0x01    /* EXIT */
 #define EDGE_TIMED_OUT  0x02
 #define EDGE_OOM        0x04
 #define EDGE_OUT_CUT    0x08
 #define EDGE_ERR_CUT    0x10
+
+/* What a caller is. The daemon's owner is an operator. */
+enum edge_role { EDGE_NOBODY, EDGE_OPERATOR, EDGE_AGENT, EDGE_APPROVER, EDGE_AUDITOR, EDGE_KEY, EDGE_ROLES };
+const char *edge_role_name(enum edge_role role);
+bool edge_role_parse(const char *name, enum edge_role *out);
+
+/* How a credential was presented: an Authorization of scheme Bearer takes tokens and keys, X-Sandbox-Key keys. */
+enum edge_credential { EDGE_BEARER = 1, EDGE_SANDBOX_KEY };
+/* "cloche_ROLE_" and 64 lower case hexadecimal digits, for the roles that have credentials; a sandbox's key is that of
+ * the role "key". The role is a hint for people: what counts is what the warden has on record. */
+bool edge_credential_well(enum edge_credential kind, const char *text);
 
 /* The seven states; `paused` is beside them. */
 enum box_state {
@@ -128,6 +151,8 @@ struct edge_box {
     bool paused, is_default;
     uint64_t created_ms, started_ms, ended_ms, used_ms;     /* since 1970; 0 not yet */
     uint32_t idle_s, life_s;                                /* 0: no such limit */
+    char owner[EDGE_ID + 1];                                /* the token that made it; "": the daemon's owner */
+    char key[65];                                           /* SHA-256 of its key, "" none; never told */
     const char *name, *labels, *policy, *facts, *detail;    /* never NULL */
 };
 
@@ -162,6 +187,20 @@ struct edge_event {
 
 int edge_put_event(struct buf *b, const struct edge_event *event);
 bool edge_get_event(struct wire_in *in, struct edge_event *event);
+
+#define TOKEN_LIVES_MAX (10UL * 365 * 24 * 3600)    /* seconds */
+enum edge_token_ask { TOKEN_MAKE = 1, TOKEN_LIST, TOKEN_REVOKE };
+
+/* A credential of a role, without what it is. LIST: items of it, then END; otherwise one that ends the answer. */
+struct edge_token {
+    char id[EDGE_ID + 1];
+    enum edge_role role;        /* neither NOBODY nor KEY */
+    uint64_t created_ms, expires_ms;    /* since 1970; 0 never */
+    char name[EDGE_NAME_MAX + 1];       /* for people; "" or edge_name_well() */
+};
+
+int edge_put_token(struct buf *b, const struct edge_token *token);
+bool edge_get_token(struct wire_in *in, struct edge_token *token);
 
 enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_KINDS };
 

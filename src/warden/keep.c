@@ -23,13 +23,16 @@ facts_well(const char *facts)
 static void
 made_answers(struct box *b)
 {
+    char key[EDGE_CREDENTIAL_MAX + 1];
+
     for (struct waiter **at = &b->waiters, *one; (one = *at) != NULL;) {
         if (one->what != WAIT_MADE) {
             at = &one->next;
             continue;
         }
         *at = one->next;
-        answer_box(b->w, one->ticket, &b->r);
+        answer_box(b->w, one->to, &b->r, one->keyed ? box_new_key(b, key) : NULL);
+        explicit_bzero(key, sizeof(key));
         free(one);
     }
 }
@@ -124,9 +127,9 @@ paused_answers(struct box *b, const struct packet_err *no)
         }
         *at = one->next;
         if (no != NULL)
-            answer_no_text(b->w, one->ticket, no);
+            answer_no_text(b->w, one->to, no);
         else
-            answer_box(b->w, one->ticket, &b->r);
+            answer_box(b->w, one->to, &b->r, NULL);
         free(one);
     }
 }
@@ -344,17 +347,23 @@ on_front(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
 
-    (void)f;
-    if (w->passed < 0)
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t flags = wire_u8(&in);
+    uint32_t which = (flags & EDGE_STRANGERS) != 0 ? 1 : 0;
+    struct front_edge *e = &w->fronts[which];
+
+    if (!wire_done(&in) || (flags & ~EDGE_STRANGERS) != 0 || w->passed < 0)
         return -1;
-    close_fd(&w->front);
-    packet_queue_clear(&w->to_front);
-    w->stop_all_ticket = 0;
+    close_fd(&e->fd);
+    packet_queue_clear(&e->out);
+    if (w->stop_all.front == which)
+        w->stop_all.ticket = 0;
     for (struct box *b = w->boxes; b != NULL; b = b->next)
-        box_forget_waiters(b);      /* their tickets were the former front's */
-    w->front = take_fd(&w->passed);
-    w->front_gate = (struct msg_gate){ .rules = ask_rules, .n_rules = ask_n_rules, .state = 1 };
-    return warden_watch(w, w->front, &w->front, false, true);
+        box_forget_waiters(b, which);       /* their tickets were the former front's */
+    memset(e->handles, 0, sizeof(e->handles));
+    e->owner = which == 0;
+    e->fd = take_fd(&w->passed);
+    return warden_watch(w, e->fd, e, false, true);
 }
 
 static int
@@ -376,7 +385,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_NOT_SPAWNED,  false, 0,    1,     57,  37 + ERROR_MAX,          on_not_spawned },
     { EDGE_ADOPT,        false, 0,    1,     37,  37,                      on_adopt },
     { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
-    { EDGE_FRONT,        false, 0,    1,     0,   0,                       on_front },
+    { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

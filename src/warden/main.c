@@ -51,22 +51,31 @@ warden_watch(struct warden *w, int fd, void *who, bool writing, bool add)
     return epoll_ctl(w->epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
 }
 
+/* One who is heard: a keeper (@box), a front, or the launcher. */
+struct peer {
+    int fd;
+    struct packet_queue *out;
+    struct msg_gate *gate;              /* NULL for a front: its questions are judged by who asks them */
+    struct box *box;
+    struct front_edge *front;
+};
+
 /* What one peer said, a few messages of it. 1; 0 at its end, -1 when it broke the dialogue. */
 static int
-hear(struct warden *w, int fd, struct msg_gate *gate, struct box *box)
+hear(struct warden *w, const struct peer *p)
 {
     for (int i = 0; i < AT_ONCE; i++) {
         struct frame f;
         enum msg_verdict verdict;
-        int r = packet_receive(fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
+        int r = packet_receive(p->fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return 1;
         if (r <= 0)
             return r;
-        w->heard = box;
-        verdict = msg_dispatch(gate, &f, w);
+        w->heard = p->box;
+        verdict = p->front != NULL ? front_heard(w, p->front, &f) : msg_dispatch(p->gate, &f, w);
         close_fd(&w->passed);
-        if (box != NULL && w->heard == NULL)
+        if (p->box != NULL && w->heard == NULL)
             return 1;       /* it is no more */
         if (verdict != MSG_OK) {
             fprintf(stderr, "cloche-warden: message %u: %s\n", f.type, msg_verdict_text(verdict));
@@ -77,24 +86,27 @@ hear(struct warden *w, int fd, struct msg_gate *gate, struct box *box)
 }
 
 static int
-peer(struct warden *w, int fd, void *who, struct packet_queue *out, struct msg_gate *gate, struct box *box,
-     uint32_t events)
+peer(struct warden *w, void *who, const struct peer *p, uint32_t events)
 {
     if ((events & EPOLLOUT) != 0) {
-        if (packet_queue_flush(out, fd) < 0)
+        if (packet_queue_flush(p->out, p->fd) < 0)
             return -1;
-        if (!packet_queue_waits(out))
-            (void)warden_watch(w, fd, who, false, false);
+        if (!packet_queue_waits(p->out))
+            (void)warden_watch(w, p->fd, who, false, false);
     }
-    return (events & ~(uint32_t)EPOLLOUT) != 0 ? hear(w, fd, gate, box) : 1;
+    return (events & ~(uint32_t)EPOLLOUT) != 0 ? hear(w, p) : 1;
 }
 
 static void
-lose_front(struct warden *w)
+front_turn(struct warden *w, struct front_edge *e, uint32_t events)
 {
-    (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->front, NULL);
-    close_fd(&w->front);
-    packet_queue_clear(&w->to_front);
+    const struct peer p = { .fd = e->fd, .out = &e->out, .front = e };
+
+    if (e->fd < 0 || peer(w, e, &p, events) > 0)
+        return;
+    (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, e->fd, NULL);
+    close_fd(&e->fd);
+    packet_queue_clear(&e->out);
 }
 
 /* One event of one peer. False when the launcher is gone. */
@@ -102,19 +114,21 @@ static bool
 turn(struct warden *w, const struct epoll_event *event)
 {
     if (event->data.ptr == &w->launcher)
-        return peer(w, w->launcher, &w->launcher, &w->to_launcher, &w->launcher_gate, NULL, event->events) > 0;
-    if (event->data.ptr == &w->front) {
-        if (w->front >= 0 &&
-            peer(w, w->front, &w->front, &w->to_front, &w->front_gate, NULL, event->events) <= 0)
-            lose_front(w);
-        return true;
+        return peer(w, &w->launcher, &(struct peer){ .fd = w->launcher, .out = &w->to_launcher,
+                                                     .gate = &w->launcher_gate }, event->events) > 0;
+    for (size_t i = 0; i < WARDEN_FRONTS; i++) {
+        if (event->data.ptr == &w->fronts[i]) {
+            front_turn(w, &w->fronts[i], event->events);
+            return true;
+        }
     }
     /* one that an earlier event of this round ended is no longer in the list */
     for (struct box *b = w->boxes; b != NULL; b = b->next) {
         if (b != event->data.ptr)
             continue;
         w->heard = b;
-        if (b->fd >= 0 && peer(w, b->fd, b, &b->out, &b->gate, b, event->events) <= 0 && w->heard == b)
+        if (b->fd >= 0 && peer(w, b, &(struct peer){ .fd = b->fd, .out = &b->out, .gate = &b->gate, .box = b },
+                               event->events) <= 0 && w->heard == b)
             box_lost(b);
         w->heard = NULL;
         break;
@@ -157,9 +171,8 @@ refuse(struct warden *w, const struct err *err)
 int
 main(int argc, char **argv)
 {
-    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .front = -1, .passed = -1,
-                               .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
-                               .to_front = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
+    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1,
+                               .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     struct err err = ERR_INIT;
     uint64_t max, idle, life;
 
@@ -173,10 +186,15 @@ main(int argc, char **argv)
     w.default_idle_s = (uint32_t)idle;
     w.default_life_s = (uint32_t)life;
     w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
+    for (size_t i = 0; i < WARDEN_FRONTS; i++) {
+        w.fronts[i].fd = -1;
+        w.fronts[i].out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    }
     (void)umask(077);
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
-    if (w.state == NULL || io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0)
+    if (w.state == NULL || tokens_load(&w, &err) < 0 || io_set_nonblock(w.launcher, true) < 0 ||
+        warden_confine(&err) < 0)
         return refuse(&w, &err);
     if (warden_watch(&w, w.launcher, &w.launcher, false, true) < 0)
         return 1;

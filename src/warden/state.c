@@ -8,38 +8,49 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 
-#define VERSION 1
-
-#define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail"
+#define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
+                "owner, secret"
 
 static const char *const texts[Q_N] = {
-    [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+    [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
+              "?15,?16)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
-    [Q_DEFAULT] = "SELECT " COLUMNS " FROM sandbox WHERE (flags & 2) <> 0 AND ?1 = '' ORDER BY created DESC LIMIT 1",
+    [Q_DEFAULT] = "SELECT " COLUMNS " FROM sandbox WHERE (flags & 2) <> 0 AND owner = ?1 ORDER BY created DESC LIMIT 1",
+    [Q_BY_KEY] = "SELECT " COLUMNS " FROM sandbox WHERE secret = ?1 AND secret <> ''",
     [Q_LIST] = "SELECT " COLUMNS " FROM sandbox WHERE substr(name, 1, length(?1)) = ?1 AND instr(labels, ?2) > 0 AND "
                "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (ifnull((SELECT created FROM "
-               "sandbox WHERE id = ?4), nullif(?6, 0)), ?4)) ORDER BY created, id LIMIT ?5",
+               "sandbox WHERE id = ?4), nullif(?6, 0)), ?4)) AND (?7 IS NULL OR owner = ?7) ORDER BY created, id "
+               "LIMIT ?5",
     [Q_NOTE] = "INSERT INTO event (at, id, type, detail) VALUES (?1, ?2, ?3, ?4)",
-    [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE ?1 = '' OR id = ?1 "
-                 "ORDER BY number DESC LIMIT ?2) ORDER BY number",
+    [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE (?1 = '' OR id = ?1) "
+                 "AND (?3 IS NULL OR id IN (SELECT id FROM sandbox WHERE owner = ?3)) ORDER BY number "
+                 "DESC LIMIT ?2) ORDER BY number",
     [Q_PRUNE_BOXES] = "DELETE FROM sandbox WHERE state = 'stopped' AND id NOT IN (SELECT id FROM sandbox "
                       "WHERE state = 'stopped' ORDER BY ended DESC LIMIT ?1)",
     [Q_PRUNE_EVENTS] = "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1",
 };
 
-static const char schema[] =
-    "CREATE TABLE IF NOT EXISTS sandbox (id TEXT PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, flags INTEGER "
+/* Each brings a file of the version of its place to the next one. */
+static const char *const steps[] = {
+    "CREATE TABLE sandbox (id TEXT PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, flags INTEGER "
     "NOT NULL, created INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, used INTEGER NOT NULL, idle "
     "INTEGER NOT NULL, life INTEGER NOT NULL, labels TEXT NOT NULL, policy TEXT NOT NULL, facts TEXT NOT NULL, detail "
     "TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE INDEX IF NOT EXISTS by_name ON sandbox (name) WHERE state <> 'stopped';"
-    "CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, id TEXT NOT "
+    "CREATE INDEX by_name ON sandbox (name) WHERE state <> 'stopped';"
+    "CREATE TABLE event (number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, id TEXT NOT "
     "NULL, type TEXT NOT NULL, detail TEXT NOT NULL);"
-    "CREATE INDEX IF NOT EXISTS of_sandbox ON event (id);"
-    "PRAGMA user_version = 1;";
+    "CREATE INDEX of_sandbox ON event (id);",
+    /* who made it; the SHA-256 of its key in hexadecimal */
+    "ALTER TABLE sandbox ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN secret TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX by_secret ON sandbox (secret) WHERE secret <> '';",
+};
+
+#define VERSION (sizeof(steps) / sizeof(steps[0]))
 
 int
 state_broken(const struct state *s, struct err *err)
@@ -66,6 +77,20 @@ version_of(void *ctx, int n, char **values, char **names)
     return 0;
 }
 
+/* From version @at on. SQLITE_OK or what failed; then the file is of the last version that was reached. */
+static int
+take_steps(struct state *s, uint64_t at)
+{
+    int r = SQLITE_OK;
+
+    for (; at < VERSION && r == SQLITE_OK; at++) {
+        cleanup_buf struct buf text = BUF_INIT(8192);
+        buf_printf(&text, "BEGIN IMMEDIATE; %s PRAGMA user_version = %zu; COMMIT;", steps[at], (size_t)at + 1);
+        r = buf_nul(&text) < 0 ? SQLITE_NOMEM : sqlite3_exec(s->db, (const char *)text.p, NULL, NULL, NULL);
+    }
+    return r;
+}
+
 static int
 prepare(struct state *s, struct err *err)
 {
@@ -75,23 +100,24 @@ prepare(struct state *s, struct err *err)
                                    "journal_size_limit = 4194304; BEGIN IMMEDIATE; COMMIT;";
     char version[16] = "0";
     unsigned char seed;
+    uint64_t at;
 
     /* which opens a file the first time */
     sqlite3_randomness(sizeof(seed), &seed);
     if (sqlite3_exec(s->db, settings, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA user_version", version_of, version, NULL) != SQLITE_OK)
         return state_broken(s, err);
-    if (strcmp(version, "0") != 0 && strcmp(version, "1") != 0)
-        return err_set(err, ERR_UNSUPPORTED, "serve.state.version", "state.db is of version %s, this cloche knows %d",
+    if (!str_parse_u64(str_of(version), VERSION, &at))
+        return err_set(err, ERR_UNSUPPORTED, "serve.state.version", "state.db is of version %s, this cloche knows %zu",
                        version, VERSION);
     /* the first checkpoint of a new log opens its folder, to make its name last */
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK ||
+    if (take_steps(s, at) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(s, err);
     for (size_t i = 0; i < Q_N; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)
             return state_broken(s, err);
-    return state_once_prepare(s, err);
+    return state_once_prepare(s, err) < 0 || state_token_prepare(s, err) < 0 ? -1 : 0;
 }
 
 struct state *
@@ -119,6 +145,7 @@ state_open(const char *dir, struct err *err)
     return NULL;
 }
 
+/* NULL is SQL's. */
 static void
 bind_text(sqlite3_stmt *q, int at, const char *text)
 {
@@ -160,6 +187,8 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 12, box->policy);
     bind_text(q, 13, box->facts);
     bind_text(q, 14, box->detail);
+    bind_text(q, 15, box->owner);
+    bind_text(q, 16, box->key);
     return state_change(s, s->q[Q_PUT], err);
 }
 
@@ -190,12 +219,15 @@ number_of(sqlite3_stmt *q, int column)
 static bool
 box_of(sqlite3_stmt *q, struct edge_box *box)
 {
-    const char *id = text_of(q, 0);
+    const char *id = text_of(q, 0), *owner = text_of(q, 14), *key = text_of(q, 15);
     uint64_t flags = number_of(q, 3);
 
-    if (!edge_is_id(id) || !box_state_parse(text_of(q, 2), &box->state))
+    if (!edge_is_id(id) || !box_state_parse(text_of(q, 2), &box->state) || (owner[0] != '\0' && !edge_is_id(owner)) ||
+        strlen(key) >= sizeof(box->key))
         return false;
     memcpy(box->id, id, EDGE_ID + 1);
+    memcpy(box->owner, owner, strlen(owner) + 1);
+    memcpy(box->key, key, strlen(key) + 1);
     box->name = text_of(q, 1);
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
@@ -241,6 +273,20 @@ state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx,
 }
 
 int
+state_find_default(struct state *s, const char *owner, state_box_fn *fn, void *ctx, struct err *err)
+{
+    bind_text(s->q[Q_DEFAULT], 1, owner);
+    return rows(s, Q_DEFAULT, 1, fn, ctx, err);
+}
+
+int
+state_find_key(struct state *s, const char *key, state_box_fn *fn, void *ctx, struct err *err)
+{
+    bind_text(s->q[Q_BY_KEY], 1, key);
+    return rows(s, Q_BY_KEY, 1, fn, ctx, err);
+}
+
+int
 state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void *ctx, bool *more, struct err *err)
 {
     sqlite3_stmt *list = s->q[Q_LIST];
@@ -253,6 +299,7 @@ state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void 
     bind_text(list, 4, q->after);
     sqlite3_bind_int(list, 5, most + 1);
     bind_u64(list, 6, q->after_ms);
+    bind_text(list, 7, q->owner);
     n = rows(s, Q_LIST, most, fn, ctx, err);
     *more = n > most;
     return n > most ? most : n;
@@ -271,13 +318,15 @@ state_note(struct state *s, const struct edge_event *event, struct err *err)
 }
 
 int
-state_events(struct state *s, const char *id, unsigned limit, state_event_fn *fn, void *ctx, struct err *err)
+state_events(struct state *s, const char *id, const char *owner, unsigned limit, state_event_fn *fn, void *ctx,
+             struct err *err)
 {
     sqlite3_stmt *q = s->q[Q_EVENTS];
     int n = 0, r;
 
     bind_text(q, 1, id);
     sqlite3_bind_int(q, 2, (int)limit);
+    bind_text(q, 3, owner);
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
         struct edge_event event = { .number = number_of(q, 0), .at_ms = number_of(q, 1), .id = text_of(q, 2),
                                     .type = text_of(q, 3), .detail = text_of(q, 4) };

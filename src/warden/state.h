@@ -30,15 +30,20 @@ int state_forget(struct state *s, const char *id, struct err *err);
 typedef void state_box_fn(void *ctx, const struct edge_box *box);
 typedef void state_event_fn(void *ctx, const struct edge_event *event);
 
-/* By id, or by name among those that are not stopped; "": the newest that was made as the default one. 1 found, 0 not,
- * -1 with @err. */
+/* By id, or by name among those that are not stopped; "": the newest that was made as the default one of the owner ""
+ * (the daemon's). 1 found, 0 not, -1 with @err. */
 int state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err);
+/* The newest that @owner had as its default one. */
+int state_find_default(struct state *s, const char *owner, state_box_fn *fn, void *ctx, struct err *err);
+/* By the hash of its key (edge_box.key). */
+int state_find_key(struct state *s, const char *key, state_box_fn *fn, void *ctx, struct err *err);
 
 struct state_query {
     const char *prefix;     /* of the name */
     const char *label;      /* "\nNAME=VALUE\n", or "" */
     const char *after;      /* the id after which to go on, or "" */
     uint64_t after_ms;      /* when that one was made, in case that its record is gone */
+    const char *owner;      /* of this token only; NULL: of everybody */
     bool all;               /* the stopped ones too */
     unsigned limit;
 };
@@ -46,8 +51,10 @@ struct state_query {
 int state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void *ctx, bool *more, struct err *err);
 
 int state_note(struct state *s, const struct edge_event *event, struct err *err);
-/* The newest @limit, oldest of them first; of the sandbox @id, or of all (""). How many or -1. */
-int state_events(struct state *s, const char *id, unsigned limit, state_event_fn *fn, void *ctx, struct err *err);
+/* The newest @limit, oldest of them first; of the sandbox @id, or of all (""); of those only whose sandbox @owner made,
+ * as far as its record is still there, unless NULL. How many or -1. */
+int state_events(struct state *s, const char *id, const char *owner, unsigned limit, state_event_fn *fn, void *ctx,
+                 struct err *err);
 /* The caller @who made the sandbox @id by its idempotency key; @key and @body are hashes (EDGE_HASH). */
 int state_once_put(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, const char *id,
                    struct err *err);
@@ -57,6 +64,12 @@ int state_once_find(struct state *s, const char *who, const uint8_t *key, const 
 /* It was not made after all. */
 int state_once_forget(struct state *s, const char *id, struct err *err);
 
+/* A new token, and @hash, the SHA-256 of what it is, in hexadecimal. 0 or -1 with @err. */
+int state_put_token(struct state *s, const struct edge_token *token, const char *hash, struct err *err);
+int state_forget_token(struct state *s, const char *id, struct err *err);
+typedef void state_token_fn(void *ctx, const struct edge_token *token, const char *hash);
+/* All, oldest first. How many or -1. */
+int state_tokens(struct state *s, state_token_fn *fn, void *ctx, struct err *err);
 /* Forget what is above the ceilings. */
 int state_prune(struct state *s, struct err *err);
 

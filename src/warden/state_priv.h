@@ -6,14 +6,16 @@
 
 #include "warden/state.h"
 
-enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
+enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
              Q_PRUNE_EVENTS, Q_N };
+enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 struct state {
     sqlite3 *db;
     sqlite3_stmt *q[Q_N];
     sqlite3_stmt *once[ONCE_N];
+    sqlite3_stmt *token[TOKEN_Q_N];
 };
 
 /* What SQLite said last, as an error: -1. */
@@ -24,5 +26,8 @@ int state_change(struct state *s, sqlite3_stmt *q, struct err *err);
 /* state_once.c: its table and statements; forget what is too old, or too much. */
 int state_once_prepare(struct state *s, struct err *err);
 int state_once_prune(struct state *s, struct err *err);
+
+/* state_token.c: its table and statements. */
+int state_token_prepare(struct state *s, struct err *err);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/sha256.h"
 #include "warden/edge.h"
 #include "warden/state.h"
 #include "wire/packet.h"
@@ -23,12 +24,49 @@
 #define WARDEN_WAITERS  1024    /* questions that wait for one sandbox */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
+#define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
+#define WARDEN_HANDLES 1024     /* callers that one front may know at once; the oldest is forgotten */
+#define WARDEN_TOKENS  1024
+
+/* Where an answer goes: on which front's edge, under which of its tickets. */
+struct asker {
+    uint32_t front;                     /* in warden.fronts */
+    uint32_t ticket;                    /* 0: nobody asked */
+};
+
+/* Who asks. */
+struct who {
+    enum edge_role role;
+    char id[EDGE_ID + 1];               /* the token's; "" the daemon's owner, and nobody */
+    char box[EDGE_ID + 1];              /* of a key: its sandbox */
+};
+
+struct handle {
+    uint32_t number;                    /* as the front knows it; 0 none */
+    uint8_t hash[SHA256_SIZE];          /* of the credential: what it opens is looked up for each question */
+};
+
+/* The edge to one front. */
+struct front_edge {
+    int fd;                             /* -1: none */
+    bool owner;                         /* who comes without a credential is the daemon's owner */
+    struct packet_queue out;
+    uint32_t numbers;
+    struct handle handles[WARDEN_HANDLES];
+};
+
+struct token {
+    struct edge_token r;
+    uint8_t hash[SHA256_SIZE];
+};
+
 /* Who waits for what comes of a sandbox. */
 enum wait_for { WAIT_MADE, WAIT_PAUSED, WAIT_GONE, WAIT_ALL_GONE };
 struct waiter {
     struct waiter *next;
-    uint32_t ticket;
+    struct asker to;
     enum wait_for what;
+    bool keyed;                         /* WAIT_MADE: the answer brings its key */
 };
 
 struct box {
@@ -53,14 +91,21 @@ struct warden {
     struct state *state;
     struct box *boxes;
     size_t n_boxes, max_boxes;
-    int epoll, launcher, front;         /* front -1: none */
-    struct packet_queue to_launcher, to_front;
-    struct msg_gate launcher_gate, front_gate;
+    int epoll, launcher;
+    struct packet_queue to_launcher;
+    struct msg_gate launcher_gate;
+    struct front_edge fronts[WARDEN_FRONTS];
+    struct token tokens[WARDEN_TOKENS];
+    size_t n_tokens;
+    struct asker asker;                 /* of the question at hand */
+    struct who who;                     /* and who asks it */
+    uint64_t refused_ms;                /* the minute whose refusals are counted, and how many there were */
+    unsigned refused;
     uint32_t default_idle_s, default_life_s;
     bool closing;                       /* no sandbox is made any more */
     unsigned noted;                     /* events since the last pruning */
     int passed;                         /* the descriptor that came with the message at hand; -1 */
-    uint32_t stop_all_ticket;           /* who waits for all to be gone; 0 nobody */
+    struct asker stop_all;              /* who waits for all to be gone */
     uint32_t stop_all_n;
     struct box *heard;                  /* whose message is at hand */
     uint8_t in[EDGE_ROOM];
@@ -74,17 +119,18 @@ int warden_watch(struct warden *w, int fd, void *who, bool writing, bool add);
 
 /* boxes.c: what becomes of sandboxes */
 struct box *box_of_id(struct warden *w, const char *id);
-/* A new record, in memory and on disk, and a keeper asked for. @ticket is answered when it is made. */
-int box_create(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err);
-/* The same for the record @r of one that has stopped. */
-int box_revive(struct warden *w, const struct edge_box *r, uint32_t ticket, struct err *err);
+/* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
+ * @keyed. */
+int box_create(struct warden *w, const struct edge_box *r, struct asker to, bool keyed, struct err *err);
+/* The same for the record @r of one that has stopped. Its key stays. */
+int box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err);
 /* From a record on disk, for a keeper that lived on; @fd is taken. */
 void box_adopt(struct warden *w, const struct edge_box *r, int fd);
 int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
-/* @ticket is answered when that has come. -1 with @err: too many wait. */
-int box_wait(struct box *b, enum wait_for what, uint32_t ticket, struct err *err);
-void box_forget_waiters(struct box *b);
+/* @to is answered when that has come. -1 with @err: too many wait. */
+int box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err);
+void box_forget_waiters(struct box *b, uint32_t front);             /* of that front */
 void box_stop(struct box *b, const char *why);
 int box_recover(struct box *b, struct err *err);
 void box_lost(struct box *b);                                       /* its keeper has ended */
@@ -99,16 +145,47 @@ void box_say_short(struct box *b, uint8_t type);
 void box_all_gone(struct warden *w);                                /* whoever waits for that is told, if so */
 void box_find_lost(struct warden *w);                               /* after adoption: what nobody keeps any more */
 
-/* ask.c: the front's edge */
+/* ask.c: the fronts' questions. A handler finds who asks in warden.asker and warden.who; ask_in() is the rest. */
 extern const struct msg_rule ask_rules[];
 extern const size_t ask_n_rules;
+struct wire_in ask_in(const struct frame *f);
 int new_id(char out[EDGE_ID + 1]);      /* -1 with errno */
-/* The one that lives, by id or by name ("": the default one). NULL: none does. */
+/* The one that lives and that the caller (warden.who) reaches, by id or by name; "": its own default one, or a key's.
+ * Names are the owner's: where several match the caller's own comes first. NULL: none does. */
 struct box *living(struct warden *w, const char *id);
-void answer_box(struct warden *w, uint32_t ticket, const struct edge_box *r);
-void answer_no(struct warden *w, uint32_t ticket, const struct err *err);
-void answer_no_text(struct warden *w, uint32_t ticket, const struct packet_err *err);
-void answer_end(struct warden *w, uint32_t ticket, uint32_t count, bool more);
+/* The same among records, for what is not in memory. 1, 0 or -1 with @err, as state_find. */
+int find_record(struct warden *w, const char *id, state_box_fn *fn, void *ctx, struct err *err);
+int not_found(const char *id, struct err *err);
+/* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
+size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
+void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);
+void answer_box(struct warden *w, struct asker to, const struct edge_box *r, const char *key);
+void answer_no(struct warden *w, struct asker to, const struct err *err);
+void answer_no_text(struct warden *w, struct asker to, const struct packet_err *err);
+void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
+
+/* who.c: who asks, and who may ask what: one table for all questions */
+enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
+/* Whether @who may see and use the sandbox of record @r. */
+bool who_reaches(const struct who *who, const struct edge_box *r);
+/* Whose records @who may list: NULL everybody's. */
+const char *who_owner(const struct who *who);
+/* "the owner", "agent NAME (ID)", "the key of ID": for records. */
+void who_text(const struct warden *w, const struct who *who, char out[160]);
+extern const struct msg_rule who_rules[];
+extern const size_t who_n_rules;
+
+/* tokens.c: credentials. Only hashes of them are kept. */
+int tokens_load(struct warden *w, struct err *err);
+/* Who the credential of that hash is for, now. 0 or -1 with @err (auth.unknown, auth.expired). @until: 0 for ever. */
+int credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until,
+                   struct err *err);
+/* A new credential of @role: its text and its hash. -1 with errno. Wipe @out when it is told. */
+int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
+/* A new key for the sandbox, stored; NULL when there is none to be had. To be wiped by explicit_bzero. */
+const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1]);
+extern const struct msg_rule token_rules[];
+extern const size_t token_n_rules;
 
 /* keep.c: the keepers' edge and the launcher's */
 extern const struct msg_rule keep_rules[];

@@ -280,7 +280,7 @@ kept_by_the_confined(void **state)
     assert_non_null(s);
     assert_int_equal(state_find(s, "00000000000000000000000000000f9f", count, &n, NULL), 1);    /* 3999 */
     assert_int_equal(state_find(s, "00000000000000000000000000000000", count, &n, NULL), 0);    /* pruned */
-    assert_int_equal(state_events(s, "", 1000, count_event, &last, NULL), 1000);
+    assert_int_equal(state_events(s, "", NULL, 1000, count_event, &last, NULL), 1000);
     assert_int_equal(last, 4000);
 }
 

@@ -1,0 +1,110 @@
+/* front/tokens.c: /v1/tokens: credentials of callers (docs/daemon.md) */
+#include <string.h>
+
+#include "front/front.h"
+
+static void
+refuse(struct request *r, const char *what)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "token.request", "docs/daemon.md has the form", "%s", what);
+}
+
+static json_t *
+json_of_token(const struct edge_token *token)
+{
+    return json_pack("{s:s, s:s, s:s, s:I, s:o}", "id", token->id, "role", edge_role_name(token->role), "name",
+                     token->name, "created_ms", (json_int_t)token->created_ms, "expires_ms", token->expires_ms > 0
+                     ? json_integer((json_int_t)token->expires_ms) : json_null());
+}
+
+static void
+on_made(struct request *r, const struct edge_token *token, const char *text)
+{
+    json_t *made = json_of_token(token);
+
+    json_object_set_new(made, "token", json_string(text));
+    reply_json(r, MHD_HTTP_CREATED, made);
+}
+
+static void
+on_item(struct request *r, const struct edge_token *token, const char *text)
+{
+    (void)text;
+    json_array_append_new(r->list, json_of_token(token));
+}
+
+static void
+on_end(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "tokens", r->list));
+}
+
+static void
+on_revoked(struct request *r, const struct edge_token *token, const char *text)
+{
+    (void)text;
+    reply_json(r, MHD_HTTP_OK, json_of_token(token));
+}
+
+static const struct answers made_answers = { .token = on_made };
+static const struct answers list_answers = { .token = on_item, .end = on_end };
+static const struct answers revoked_answers = { .token = on_revoked };
+
+static bool
+members_known(const json_t *body)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)body, name, value)
+        if (strcmp(name, "role") != 0 && strcmp(name, "name") != 0 && strcmp(name, "expires") != 0)
+            return false;
+    return json_is_object(body);
+}
+
+static void
+create(struct request *r)
+{
+    const json_t *role = json_object_get(r->json, "role"), *name = json_object_get(r->json, "name");
+    const json_t *expires = json_object_get(r->json, "expires");
+    const char *text = name != NULL ? json_string_value(name) : "";
+    enum edge_role which;
+
+    if (!members_known(r->json))
+        refuse(r, "the body is an object; known members: role, name, expires");
+    else if (!json_is_string(role) || !edge_role_parse(json_string_value(role), &which) || which == EDGE_KEY)
+        refuse(r, "role is operator, agent, approver or auditor");
+    else if (text == NULL || (name != NULL && (strlen(text) != json_string_length(name) || !edge_name_well(text))))
+        refuse(r, "a name begins with a letter or digit and has at most 63 of these and ._-");
+    else if (expires != NULL && (!json_is_integer(expires) || json_integer_value(expires) < 0 ||
+                                 json_integer_value(expires) > (json_int_t)TOKEN_LIVES_MAX))
+        refuse(r, "expires is a whole number of seconds, at most ten years; 0 or absent: never");
+    else
+        ask_token(r, TOKEN_MAKE, which, expires != NULL ? (uint64_t)json_integer_value(expires) : 0, text,
+                  &made_answers);
+}
+
+static void
+list(struct request *r)
+{
+    r->list = json_array();
+    ask_token(r, TOKEN_LIST, EDGE_NOBODY, 0, "", &list_answers);
+}
+
+static void
+end_it(struct request *r)
+{
+    if (edge_is_id(r->id))
+        ask_token(r, TOKEN_REVOKE, EDGE_NOBODY, 0, r->id, &revoked_answers);
+    else
+        refuse(r, "a token is named by its id, 32 hexadecimal digits");
+}
+
+const struct route token_routes[] = {
+    { "POST",   "/v1/tokens",    create, true,  false },
+    { "GET",    "/v1/tokens",    list,   false, false },
+    { "DELETE", "/v1/tokens/{}", end_it, false, false },
+};
+const size_t token_n_routes = sizeof(token_routes) / sizeof(token_routes[0]);

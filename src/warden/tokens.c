@@ -1,0 +1,292 @@
+/* warden/tokens.c: credentials: tokens of callers, keys of sandboxes
+ *
+ * Each has 256 random bits, so that nothing better than its SHA-256 has to be kept, and that is all there is of it here
+ * or on disk. It is told once, in the answer to its making. A token is looked for among all of them in a time that does
+ * not depend on which one it is or nearly is; so is a key among those of sandboxes that live. That of a stopped one is
+ * found by its hash in the record: what the time of that may tell is the hash of what was sent.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "warden/warden.h"
+
+static bool
+same(const uint8_t a[SHA256_SIZE], const uint8_t b[SHA256_SIZE])
+{
+    volatile uint8_t differ = 0;
+
+    for (size_t i = 0; i < SHA256_SIZE; i++)
+        differ |= a[i] ^ b[i];
+    return differ == 0;
+}
+
+static bool
+hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
+{
+    uint64_t v;
+
+    for (size_t i = 0; i < SHA256_SIZE; i++) {
+        if (text[2 * i] == '\0' || !str_parse_hex((struct str){ text + 2 * i, 2 }, 255, &v))
+            return false;
+        out[i] = (uint8_t)v;
+    }
+    return text[2 * SHA256_SIZE] == '\0';
+}
+
+int
+credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
+{
+    uint8_t raw[SHA256_SIZE];
+    char text[SHA256_TEXT + 1];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return -1;
+    sha256_text(raw, text);
+    snprintf(out, EDGE_CREDENTIAL_MAX + 1, "cloche_%s_%s", edge_role_name(role), text);
+    sha256_of(out, strlen(out), hash);
+    explicit_bzero(raw, sizeof(raw));
+    explicit_bzero(text, sizeof(text));
+    return 0;
+}
+
+/* --- who one is for ----------------------------------------------------------------------------------------------- */
+
+static void
+key_row(void *ctx, const struct edge_box *r)
+{
+    struct who *who = ctx;
+
+    who->role = EDGE_KEY;
+    memcpy(who->box, r->id, sizeof(who->box));
+}
+
+int
+credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until, struct err *err)
+{
+    const struct token *found = NULL;
+    uint8_t key[SHA256_SIZE];
+    char text[SHA256_TEXT + 1];
+
+    *who = (struct who){ .role = EDGE_NOBODY };
+    *until = 0;
+    for (size_t i = 0; i < w->n_tokens; i++)
+        if (same(w->tokens[i].hash, hash))
+            found = &w->tokens[i];
+    if (found != NULL && found->r.expires_ms > 0 && clock_wall_ms() >= found->r.expires_ms) {
+        err_set(err, ERR_DENIED, "auth.expired", "this token is over");
+        return err_hint(err, "`cloche token create` makes another one");
+    }
+    if (found != NULL) {
+        who->role = found->r.role;
+        memcpy(who->id, found->r.id, sizeof(who->id));
+        *until = found->r.expires_ms;
+        return 0;
+    }
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (hash_of_text(b->r.key, key) && same(key, hash))
+            key_row(who, &b->r);
+    sha256_text(hash, text);
+    if (who->role == EDGE_NOBODY)
+        (void)state_find_key(w->state, text, key_row, who, NULL);
+    if (who->role != EDGE_NOBODY)
+        return 0;
+    err_set(err, ERR_DENIED, "auth.unknown", "no token and no sandbox's key is that credential");
+    return err_hint(err, "it was revoked or replaced, its sandbox is gone, or it never was one");
+}
+
+const char *
+box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1])
+{
+    uint8_t hash[SHA256_SIZE];
+
+    if (credential_new(EDGE_KEY, out, hash) < 0)
+        return NULL;
+    sha256_text(hash, b->r.key);
+    box_store(b);
+    return out;
+}
+
+/* --- tokens ------------------------------------------------------------------------------------------------------- */
+
+static void
+loaded(void *ctx, const struct edge_token *r, const char *hash)
+{
+    struct warden *w = ctx;
+    struct token *t = &w->tokens[w->n_tokens];
+
+    if (w->n_tokens < WARDEN_TOKENS && hash_of_text(hash, t->hash)) {
+        t->r = *r;
+        w->n_tokens++;
+    }
+}
+
+int
+tokens_load(struct warden *w, struct err *err)
+{
+    return state_tokens(w->state, loaded, w, err) < 0 ? -1 : 0;
+}
+
+static int
+forget(struct warden *w, size_t i, struct err *err)
+{
+    if (state_forget_token(w->state, w->tokens[i].r.id, err) < 0)
+        return -1;
+    w->n_tokens--;
+    memmove(&w->tokens[i], &w->tokens[i + 1], (w->n_tokens - i) * sizeof(w->tokens[0]));
+    return 0;
+}
+
+static void
+forget_expired(struct warden *w)
+{
+    for (size_t i = w->n_tokens; i-- > 0;)
+        if (w->tokens[i].r.expires_ms > 0 && clock_wall_ms() >= w->tokens[i].r.expires_ms)
+            (void)forget(w, i, NULL);
+}
+
+static void
+answer_token(struct warden *w, const struct edge_token *r, const char *text)
+{
+    cleanup_buf struct buf b = BUF_INIT(1024);
+    size_t at = answer_begin(&b, EDGE_TOKEN, w->asker);
+
+    edge_put_token(&b, r);
+    wire_put_cstr(&b, text, EDGE_CREDENTIAL_MAX);
+    answer_send(w, w->asker, &b, at, -1);
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.cap);
+}
+
+static int
+make(struct warden *w, struct token *t, struct err *err)
+{
+    char text[EDGE_CREDENTIAL_MAX + 1], hash[SHA256_TEXT + 1], by[160];
+
+    forget_expired(w);
+    if (w->n_tokens == WARDEN_TOKENS) {
+        err_set(err, ERR_LIMIT, "token.too-many", "there are %d tokens, which is the limit", WARDEN_TOKENS);
+        return err_hint(err, "`cloche token revoke ID` ends one");
+    }
+    if (new_id(t->r.id) < 0 || credential_new(t->r.role, text, t->hash) < 0)
+        return err_sys(err, errno, "serve.random", "getrandom");
+    sha256_text(t->hash, hash);
+    if (state_put_token(w->state, &t->r, hash, err) < 0)
+        return -1;
+    w->tokens[w->n_tokens++] = *t;
+    who_text(w, &w->who, by);
+    warden_note(w, NULL, "token_created", "%s %s %s, by %s", edge_role_name(t->r.role), t->r.id, t->r.name, by);
+    answer_token(w, &t->r, text);
+    explicit_bzero(text, sizeof(text));
+    return 0;
+}
+
+static int
+on_make(struct warden *w, struct wire_in *in)
+{
+    uint8_t role = wire_u8(in);
+    uint64_t lives = wire_be64(in);
+    const char *name = wire_cstr(in, EDGE_NAME_MAX, NULL);
+    struct token t = { .r = { .created_ms = clock_wall_ms() } };
+    struct err err = ERR_INIT;
+
+    if (!wire_done(in) || role == EDGE_NOBODY || role >= EDGE_KEY || lives > TOKEN_LIVES_MAX ||
+        (name[0] != '\0' && !edge_name_well(name)))
+        return -1;
+    t.r.role = (enum edge_role)role;
+    t.r.expires_ms = lives > 0 ? t.r.created_ms + lives * 1000 : 0;
+    memcpy(t.r.name, name, strlen(name) + 1);
+    if (make(w, &t, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+static int
+on_revoke(struct warden *w, struct wire_in *in)
+{
+    const char *id = wire_cstr(in, EDGE_ID, NULL);
+    struct err err = ERR_INIT;
+    struct edge_token gone;
+    char by[160];
+    size_t i;
+
+    if (!wire_done(in) || !edge_is_id(id))
+        return -1;
+    for (i = 0; i < w->n_tokens && strcmp(w->tokens[i].r.id, id) != 0; i++)
+        ;
+    if (i == w->n_tokens) {
+        err_set(&err, ERR_NOT_FOUND, "token.not-found", "there is no token %s", id);
+        err_hint(&err, "`cloche token ls` lists them");
+    } else {
+        gone = w->tokens[i].r;
+        who_text(w, &w->who, by);
+        if (forget(w, i, &err) == 0) {
+            warden_note(w, NULL, "token_revoked", "%s %s %s, by %s", edge_role_name(gone.role), id, gone.name, by);
+            answer_token(w, &gone, "");
+            return 0;
+        }
+    }
+    answer_no(w, w->asker, &err);
+    return 0;
+}
+
+static int
+on_token(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+
+    switch (wire_u8(&in)) {
+    case TOKEN_MAKE: return on_make(w, &in);
+    case TOKEN_REVOKE: return on_revoke(w, &in);
+    case TOKEN_LIST:
+        if (!wire_done(&in))
+            return -1;
+        for (size_t i = 0; i < w->n_tokens; i++)
+            answer_token(w, &w->tokens[i].r, "");
+        answer_end(w, w->asker, (uint32_t)w->n_tokens, false);
+        return 0;
+    default: return -1;
+    }
+}
+
+/* --- keys --------------------------------------------------------------------------------------------------------- */
+
+static int
+on_key(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    char key[EDGE_CREDENTIAL_MAX + 1], by[160];
+    struct err err = ERR_INIT;
+    struct box *b;
+
+    if (!wire_done(&in))
+        return -1;
+    b = living(w, id);
+    if (b == NULL) {
+        not_found(id, &err);
+    } else if (box_new_key(b, key) == NULL) {
+        err_sys(&err, errno, "serve.random", "getrandom");
+    } else {
+        who_text(w, &w->who, by);
+        warden_note(w, b, "key_created", "a new key, by %s", by);
+        answer_box(w, w->asker, &b->r, key);
+        explicit_bzero(key, sizeof(key));
+        return 0;
+    }
+    answer_no(w, w->asker, &err);
+    return 0;
+}
+
+const struct msg_rule token_rules[] = {
+    /* type            once   flags states min max length          handler */
+    { EDGE_ASK_TOKEN,  false, 0,    1,     9,  23 + EDGE_NAME_MAX, on_token },
+    { EDGE_ASK_KEY,    false, 0,    1,     13, 13 + EDGE_NAME_MAX, on_key },
+};
+const size_t token_n_rules = sizeof(token_rules) / sizeof(token_rules[0]);

@@ -1,0 +1,236 @@
+/* warden/who.c: who asks, and who may ask what
+ *
+ * A front presents a credential once for a request and has a handle for it; the handle is good on that front's edge
+ * only, and what it stands for is looked up in each question: a token that was revoked or is over, and a key that was
+ * replaced, open nothing any more from then on. A question that the table below does not name is nobody's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "warden/warden.h"
+
+#define REFUSALS   20           /* that are noted within a minute; of the others how many there were */
+#define MINUTE_MS  60000
+
+/* --- who may ask what --------------------------------------------------------------------------------------------- */
+
+#define OPERATOR (1U << EDGE_OPERATOR)
+#define AGENT    (1U << EDGE_AGENT)
+#define APPROVER (1U << EDGE_APPROVER)
+#define AUDITOR  (1U << EDGE_AUDITOR)
+#define KEY      (1U << EDGE_KEY)
+#define ANYBODY  (1U << EDGE_NOBODY | OPERATOR | AGENT | APPROVER | AUDITOR | KEY)
+
+/* An agent and a key reach their own sandboxes only, whatever they ask (who_reaches, who_owner). */
+static const struct { uint8_t question; unsigned roles; } may[] = {
+    { EDGE_ASK_CREATE,   OPERATOR | AGENT },
+    { EDGE_ASK_GET,      OPERATOR | AGENT | AUDITOR | KEY },
+    { EDGE_ASK_LIST,     OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_DELETE,   OPERATOR | AGENT },
+    { EDGE_ASK_PAUSE,    OPERATOR | AGENT },
+    { EDGE_ASK_RESUME,   OPERATOR | AGENT },
+    { EDGE_ASK_RECOVER,  OPERATOR | AGENT },
+    { EDGE_ASK_OP,       OPERATOR | AGENT | KEY },
+    { EDGE_ASK_STOP_ALL, OPERATOR },
+    { EDGE_ASK_EVENTS,   OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_WHO,      ANYBODY },
+    { EDGE_ASK_TOKEN,    OPERATOR },
+    { EDGE_ASK_KEY,      OPERATOR | AGENT },
+};
+
+/* The questions themselves. None of them may be a once-message. */
+static const struct { const struct msg_rule *rules; const size_t *n; } tables[] = {
+    { ask_rules, &ask_n_rules },
+    { who_rules, &who_n_rules },
+    { token_rules, &token_n_rules },
+};
+
+static unsigned
+roles_of(uint8_t question)
+{
+    for (size_t i = 0; i < sizeof(may) / sizeof(may[0]); i++)
+        if (may[i].question == question)
+            return may[i].roles;
+    return 0;
+}
+
+bool
+who_reaches(const struct who *who, const struct edge_box *r)
+{
+    switch (who->role) {
+    case EDGE_OPERATOR:
+    case EDGE_AUDITOR: return true;
+    case EDGE_AGENT: return strcmp(r->owner, who->id) == 0;
+    case EDGE_KEY: return strcmp(r->id, who->box) == 0;
+    default: return false;
+    }
+}
+
+const char *
+who_owner(const struct who *who)
+{
+    return who->role == EDGE_OPERATOR || who->role == EDGE_AUDITOR ? NULL : who->id;
+}
+
+void
+who_text(const struct warden *w, const struct who *who, char out[160])
+{
+    const char *name = "";
+
+    for (size_t i = 0; i < w->n_tokens; i++)
+        if (strcmp(w->tokens[i].r.id, who->id) == 0)
+            name = w->tokens[i].r.name;
+    if (who->role == EDGE_KEY)
+        snprintf(out, 160, "the key of %s", who->box);
+    else if (who->id[0] == '\0')
+        snprintf(out, 160, "%s", who->role == EDGE_OPERATOR ? "the owner" : "nobody");
+    else
+        snprintf(out, 160, "%s %s%s%s", edge_role_name(who->role), who->id, name[0] != '\0' ? " " : "", name);
+}
+
+/* --- judging ------------------------------------------------------------------------------------------------------ */
+
+/* Strangers may try credentials as often as they like, but not push what matters out of the record. */
+static void
+note_refusal(struct warden *w, const char *what)
+{
+    uint64_t minute = clock_ms() / MINUTE_MS;
+    char who[160];
+
+    if (w->refused_ms != minute) {
+        if (w->refused > REFUSALS)
+            warden_note(w, NULL, "auth_refused", "%u more were refused", w->refused - REFUSALS);
+        w->refused_ms = minute;
+        w->refused = 0;
+    }
+    who_text(w, &w->who, who);
+    if (w->refused++ < REFUSALS)
+        warden_note(w, NULL, "auth_refused", "%s: %s", who, what);
+}
+
+static int
+who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct err *err)
+{
+    const struct handle *h = &e->handles[number % WARDEN_HANDLES];
+    uint64_t until;
+
+    w->who = (struct who){ .role = number == 0 && e->owner ? EDGE_OPERATOR : EDGE_NOBODY };
+    if (number == 0)
+        return 0;
+    if (h->number != number) {
+        err_set(err, ERR_DENIED, "auth.again", "too many callers at once");
+        return err_hint(err, "try again");
+    }
+    return credential_who(w, h->hash, &w->who, &until, err);
+}
+
+/* 1: go on; 0: refused, which was said; -1: malformed. */
+static int
+judge(struct warden *w, const struct front_edge *e, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct err err = ERR_INIT;
+    uint32_t number;
+
+    w->asker = (struct asker){ .front = (uint32_t)(e - w->fronts), .ticket = wire_be32(&in) };
+    w->who = (struct who){ .role = EDGE_NOBODY };
+    if (in.bad || w->asker.ticket == 0)
+        return -1;
+    if (f->type == EDGE_ASK_WHO)
+        return 1;       /* that is what it asks */
+    number = wire_be32(&in);
+    if (in.bad)
+        return -1;
+    if (who_of(w, e, number, &err) == 0) {
+        if ((roles_of(f->type) & 1U << w->who.role) != 0)
+            return 1;
+        if (w->who.role == EDGE_NOBODY) {
+            err_set(&err, ERR_DENIED, "auth.required", "this needs a credential");
+            err_hint(&err, "Authorization: Bearer TOKEN; `cloche token create` makes one");
+        } else {
+            err_set(&err, ERR_DENIED, "auth.role", "the role \"%s\" may not do this", edge_role_name(w->who.role));
+            err_hint(&err, "docs/daemon.md says what each role may");
+            note_refusal(w, "a question that its role may not ask");
+        }
+    }
+    answer_no(w, w->asker, &err);
+    return 0;
+}
+
+enum msg_verdict
+front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
+{
+    enum msg_verdict verdict = MSG_UNKNOWN;
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && verdict == MSG_UNKNOWN; i++) {
+        struct msg_gate gate = { .rules = tables[i].rules, .n_rules = *tables[i].n, .state = 1 };
+        verdict = msg_check(&gate, f);
+        if (verdict != MSG_OK)
+            continue;
+        switch (judge(w, e, f)) {
+        case 1: return msg_dispatch(&gate, f, w);
+        case 0: return MSG_OK;
+        default: return MSG_HANDLER;
+        }
+    }
+    return verdict;
+}
+
+/* --- handles ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t
+handle_of(struct front_edge *e, const uint8_t hash[SHA256_SIZE])
+{
+    struct handle *h;
+
+    for (size_t i = 0; i < WARDEN_HANDLES; i++)
+        if (e->handles[i].number != 0 && memcmp(e->handles[i].hash, hash, SHA256_SIZE) == 0)
+            return e->handles[i].number;
+    do
+        e->numbers++;
+    while (e->numbers == 0);
+    h = &e->handles[e->numbers % WARDEN_HANDLES];
+    h->number = e->numbers;
+    memcpy(h->hash, hash, SHA256_SIZE);
+    return h->number;
+}
+
+static int
+on_who(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload + 4, f->length - 4);
+    uint8_t kind = wire_u8(&in), hash[SHA256_SIZE];
+    const char *text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
+    cleanup_buf struct buf b = BUF_INIT(256);
+    struct err err = ERR_INIT;
+    uint64_t until;
+    size_t at;
+
+    if (!wire_done(&in) || (kind != EDGE_BEARER && kind != EDGE_SANDBOX_KEY) ||
+        !edge_credential_well((enum edge_credential)kind, text))
+        return -1;      /* a front sends none that is not well-formed */
+    sha256_of(text, strlen(text), hash);
+    explicit_bzero(w->in, sizeof(w->in));
+    if (credential_who(w, hash, &w->who, &until, &err) < 0 ||
+        (kind == EDGE_SANDBOX_KEY && w->who.role != EDGE_KEY)) {
+        note_refusal(w, err.msg);
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    at = answer_begin(&b, EDGE_WHO, w->asker);
+    buf_put_be32(&b, handle_of(&w->fronts[w->asker.front], hash));
+    buf_put_u8(&b, (uint8_t)w->who.role);
+    buf_put_be64(&b, until);
+    wire_put_cstr(&b, w->who.box, EDGE_ID);
+    answer_send(w, w->asker, &b, at, -1);
+    return 0;
+}
+
+const struct msg_rule who_rules[] = {
+    /* type          once   flags states min max length                handler */
+    { EDGE_ASK_WHO,  false, 0,    1,     10, 10 + EDGE_CREDENTIAL_MAX, on_who },
+};
+const size_t who_n_rules = sizeof(who_rules) / sizeof(who_rules[0]);

@@ -1,0 +1,171 @@
+"""cloche serve: tokens with roles, keys of sandboxes."""
+import re
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon, Sandbox
+
+pytestmark = requirement("R23", "R47")
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+class Caller(Daemon):
+    """The same daemon, asked with a credential."""
+
+    def __init__(self, daemon, **headers):  # pylint: disable=super-init-not-called
+        self.path = daemon.path
+        self.headers = {k.replace("_", "-"): v for k, v in headers.items()}
+
+    def __call__(self, method, path, body=None, headers=None):
+        return super().__call__(method, path, body, {**self.headers, **(headers or {})})
+
+
+def token(daemon, role, **members):
+    made = daemon.post("/v1/tokens", {"role": role, **members})
+    assert made.status == 201, made
+    return made.json
+
+
+def caller(daemon, role, **members):
+    return Caller(daemon, Authorization="Bearer " + token(daemon, role, **members)["token"])
+
+
+def test_a_token_is_shown_once_and_only_its_hash_is_kept(daemon):
+    made = token(daemon, "agent", name="builder")
+    assert re.fullmatch("cloche_agent_[0-9a-f]{64}", made["token"]) and re.fullmatch("[0-9a-f]{32}", made["id"]), made
+    assert made["role"] == "agent" and made["name"] == "builder" and made["expires_ms"] is None, made
+    listed = daemon.get("/v1/tokens").json["tokens"]
+    assert [(t["id"], t["role"], t["name"]) for t in listed] == [(made["id"], "agent", "builder")], listed
+    assert "token" not in listed[0]
+    key = daemon.post("/v1/sandboxes", {"name": "k"}).json["key"]
+    assert daemon.get("/v1/sandboxes/k").json.get("key") is None
+    assert Caller(daemon, Authorization=f"Bearer {made['token']}").get("/v1/sandboxes").ok
+    folder = daemon.cloche.state / "cloche" / "serve"
+    for file in folder.iterdir():
+        if file.is_file():
+            kept = file.read_bytes()
+            assert made["token"][-64:].encode() not in kept and key[-64:].encode() not in kept, file
+            assert bytes.fromhex(made["token"][-64:]) not in kept and bytes.fromhex(key[-64:]) not in kept, file
+
+
+@pytest.mark.parametrize("body", [{}, {"role": "key"}, {"role": "nobody"}, {"role": "root"}, {"role": 1}, {"role": "agent", "x": 1},
+                                  {"role": "agent", "name": "a b"}, {"role": "agent", "name": ""}, [], {"role": "agent", "expires": -1},
+                                  {"role": "agent", "expires": "1h"}, {"role": "agent", "expires": 10 ** 12}])
+def test_what_is_no_token_is_refused(daemon, body):
+    answer = daemon.post("/v1/tokens", body)
+    assert answer.status == 400 and answer.json["code"] == "token.request", answer
+    assert daemon.get("/v1/tokens").json["tokens"] == []
+
+
+def test_revoked_and_expired_tokens_open_nothing(daemon):
+    made = token(daemon, "operator")
+    operator = Caller(daemon, Authorization=f"Bearer {made['token']}")
+    assert operator.get("/v1/sandboxes").ok
+    box = operator.create(name="mine")
+    assert box.record["owner"] == made["id"]
+    assert daemon("DELETE", f"/v1/tokens/{made['id']}").json["id"] == made["id"]
+    for method, path in (("GET", "/v1/sandboxes"), ("GET", "/api/sandbox/platform"), ("POST", "/v1/kill"), ("DELETE", box.at)):
+        answer = operator(method, path)
+        assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer"), (method, path, answer)
+    assert operator.get("/v1/sandboxes").json["code"] == "auth.unknown"
+    assert daemon("DELETE", f"/v1/tokens/{made['id']}").status == 404
+    assert daemon.state(box.id) == "ready"      # it stays, for those who reach it
+    short = Caller(daemon, Authorization="Bearer " + token(daemon, "agent", expires=1)["token"])
+    while (answer := short.get("/v1/sandboxes")).ok:
+        pass
+    assert answer.status == 401 and answer.json["code"] == "auth.expired", answer
+    token(daemon, "agent")      # which forgets those that are over
+    assert [t["role"] for t in daemon.get("/v1/tokens").json["tokens"]] == ["agent"]
+    assert short.get("/v1/sandboxes").json["code"] == "auth.unknown"
+
+
+@pytest.mark.parametrize("headers", [
+    {"Authorization": "Basic Y2xvY2hl"}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"Authorization": ""},
+    {"Authorization": "Bearer {token}x"}, {"Authorization": "Bearer {token} "  "y"}, {"Authorization": "Token {token}"},
+    {"Authorization": "Bearer {upper}"}, {"Authorization": "Bearer cloche_owner_" + "0" * 64}, {"Authorization": "Bearer " + "a" * 9000},
+    {"X-Sandbox-Key": ""}, {"X-Sandbox-Key": "{token}"}, {"X-Sandbox-Key": "x", "Authorization": "Bearer {token}"},
+    {"X-Sandbox-Key": "{key}", "Authorization": "Bearer {token}"}, {"Authorization": "Bearer {cut}"},
+])
+def test_a_malformed_credential_is_not_none(daemon, headers):
+    """On the owner's own socket too: who brings one that is no good is not the owner instead."""
+    made = token(daemon, "operator")["token"]
+    key = daemon.post("/v1/sandboxes", {"name": "k"}).json["key"]
+    sent = {k: v.format(token=made, key=key, upper=made.upper(), cut=made[:-1]) for k, v in headers.items()}
+    for method, path in (("GET", "/v1/sandboxes"), ("POST", "/v1/kill"), ("PUT", "/v1/sandboxes/k/files/f")):
+        answer = Caller(daemon, **sent)(method, path, b"{}" if method != "GET" else None)
+        assert answer.status == 401 and answer.json["code"] == "auth.malformed", (method, path, answer)
+    assert daemon.state("k") == "ready" and daemon.get("/v1/sandboxes/k/files/f").status == 404
+
+
+def test_a_key_is_of_one_sandbox(daemon):
+    one, other = daemon.create(name="one"), daemon.create(name="other")
+    key = one.record["key"]
+    assert re.fullmatch("cloche_key_[0-9a-f]{64}", key) and other.record["key"] != key
+    for holder in (Caller(daemon, X_Sandbox_Key=key), Caller(daemon, Authorization=f"bearer {key}")):
+        mine, others = Sandbox(holder, one.record), Sandbox(holder, other.record)
+        assert mine.exec("echo in")["stdout"] == "in\n" and mine.put("f", b"x").ok and mine.read("f").body == b"x"
+        assert mine.show()["id"] == one.id and holder.get("/v1/sandboxes/one").json["id"] == one.id
+        assert holder.get(f"{one.at}/stat/f").ok and holder.get(f"{one.at}/dirs/").ok
+        # the routes that name none mean its own
+        assert holder.get("/api/sandbox/status").json["containerId"] == one.id
+        assert holder.post("/api/sandbox/exec", {"command": "echo api"}).json["stdout"] == "api\n"
+        for answer in (holder.get(other.at), others.put("f", b"x"), others.read("f"), holder.post(f"{other.at}/exec", {"command": "id"})):
+            assert answer.status == 404, answer
+        for method, path in (("GET", "/v1/sandboxes"), ("POST", "/v1/sandboxes"), ("DELETE", one.at), ("POST", f"{one.at}/pause"),
+                             ("POST", f"{one.at}/key"), ("POST", "/v1/kill"), ("GET", "/v1/events"), ("GET", "/v1/tokens")):
+            answer = holder(method, path, {} if method == "POST" else None)
+            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, path, answer)
+    assert other.read("f").status == 404
+
+
+def test_a_key_is_replaced_at_once_and_outlives_recovery(daemon):
+    box = daemon.create(name="one")
+    old = Caller(daemon, X_Sandbox_Key=box.record["key"])
+    assert old.get(box.at).ok
+    made = daemon.post(f"{box.at}/key")
+    assert made.status == 200 and made.json["id"] == box.id, made
+    assert old.get(box.at).json["code"] == "auth.unknown"
+    new = Caller(daemon, X_Sandbox_Key=made.json["key"])
+    assert new.post(f"{box.at}/exec", {"command": "true"}).ok
+    assert box.delete().json["state"] == "stopped"
+    assert new.get(box.at).json["state"] == "stopped"       # it may know what became of it
+    assert daemon.post(f"{box.at}/key").status == 404
+    assert daemon.post(f"{box.at}/recover").ok
+    assert new.post(f"{box.at}/exec", {"command": "true"}).ok
+    box.delete()
+    box.delete()
+    assert new.get(box.at).json["code"] == "auth.unknown"
+
+
+def test_credentials_outlive_the_processes(daemon):
+    made = token(daemon, "agent")
+    agent = Caller(daemon, Authorization=f"Bearer {made['token']}")
+    box = agent.create(name="one")
+    holder = Caller(daemon, X_Sandbox_Key=box.record["key"])
+    assert daemon.stop() == 0, daemon.log
+    daemon.start()
+    assert agent.get(box.at).json["state"] == "stopped" and holder.get(box.at).json["state"] == "stopped"
+    assert [b["id"] for b in agent.get("/v1/sandboxes?state=all").json["sandboxes"]] == [box.id]
+    assert caller(daemon, "agent").get(box.at).status == 404
+
+
+def test_health_wants_no_credential_and_looks_at_none(daemon):
+    assert Caller(daemon, Authorization="Bearer x").get("/v1/health").json["status"] == "ok"
+
+
+def test_refusals_are_on_record_and_bounded(daemon):
+    stranger = Caller(daemon, Authorization="Bearer cloche_agent_" + "0" * 64)
+    for _ in range(60):
+        assert stranger.get("/v1/sandboxes").status == 401
+    agent = caller(daemon, "agent", name="curious")
+    assert agent.get("/v1/tokens").status == 403
+    refused = [e for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "auth_refused"]
+    assert 20 <= len(refused) <= 45, refused        # the minute may have ended on the way
+    assert all("0" * 64 not in e["detail"] for e in refused)
