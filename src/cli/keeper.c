@@ -195,6 +195,28 @@ on_check(void *ctx, const struct frame *f)
 }
 
 static int
+on_show(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+
+    keeper_policy_show(ctx, wire_be32(&in));
+    return 0;
+}
+
+static int
+on_change(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t number = wire_be32(&in);
+    const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+
+    if (!wire_done(&in))
+        return -1;
+    keeper_policy_change(ctx, number, policy);
+    return 0;
+}
+
+static int
 on_stop(void *ctx, const struct frame *f)
 {
     (void)f;
@@ -209,6 +231,8 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
+    { EDGE_SHOW,   false, 0,    ST_MADE,            4,   4,                                on_show },
+    { EDGE_CHANGE, false, 0,    ST_MADE,            9,   9 + EDGE_POLICY_MAX,              on_change },
     { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE, 0,   0,                                on_stop },
 };
 

@@ -40,6 +40,13 @@ struct keeper_live {
     struct session s;
     struct session_result r;
     struct policy policy;
+    struct policy_limits limits;    /* of them those that each command has for itself count here */
+    size_t n_asked_hosts;           /* of policy.allow_domains; behind them those that registries and presets named */
+    json_t *profile;                /* what its policy says: keeper_profile() */
+    struct policy *changed;         /* in the place of @policy, as far as it can be changed; NULL: it was not */
+    struct policy *next;            /* cloche-egress's word about it is awaited; NULL */
+    json_t *next_profile;
+    uint32_t next_number;
     const char *settings;
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
     uint64_t alone_us;          /* since when there is none */
@@ -73,7 +80,19 @@ void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
 
-/* keeper_make.c: the policy from its text, and from that the sandbox, @id to the engine. 0 or -1 with @err. */
+/* keeper_policy.c: say what the sandbox is held to; hold it to @policy (its text), and say whether that is done */
+void keeper_policy_show(struct keeper_live *k, uint32_t number);
+void keeper_policy_change(struct keeper_live *k, uint32_t number, const char *policy);
+void keeper_policy_free(struct keeper_live *k);
+/* What it says, to be compared: as policy_json() has it, without origins and built-in entries, secrets as hashes. */
+json_t *keeper_profile(const struct policy *p);
+/* The first key in which two differ, but for those that can change while @k lives; @k NULL: any. */
+bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[128]);
+
+/* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. 0 or -1 with
+ * @err. */
+int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err);
+/* The policy from its text, and from that the sandbox, @id to the engine. 0 or -1 with @err. */
 int keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);

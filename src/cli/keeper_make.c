@@ -17,10 +17,9 @@
 
 #define PATIENCE_US 30000000UL
 
-static int
-policy_of(struct keeper_live *k, const char *text, struct err *err)
+int
+keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err)
 {
-    struct policy *p = &k->policy;
     struct policy_host host;
 
     if (cli_host(&host, err) < 0 || policy_init(p, MODE_STANDARD, VERB_CODE, &host, err) < 0)
@@ -38,6 +37,18 @@ policy_of(struct keeper_live *k, const char *text, struct err *err)
                 "daemon's sandboxes are not in the audit record yet");
         return err_hint(err, "use cloche run, or audit: try");
     }
+    return 0;
+}
+
+static int
+policy_of(struct keeper_live *k, const char *text, struct err *err)
+{
+    struct policy *p = &k->policy;
+
+    if (keeper_policy_read(k, p, text, err) < 0)
+        return -1;
+    k->profile = keeper_profile(p);
+    k->n_asked_hosts = p->allow_domains.n;
     if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
         return -1;
     return policy_validate(p, err);
@@ -79,6 +90,7 @@ make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
     if (policy_of(k, policy, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
+    k->limits = k->policy.limits;
     l->s = &k->s;
     l->r = &k->r;
     clock_gettime(CLOCK_REALTIME, &k->r.started);
@@ -128,6 +140,7 @@ keeper_unmake(struct keeper_live *k)
         engine_native.destroy(l->sb, NULL);
     l->sb = NULL;
     vault_stop(l);
+    keeper_policy_free(k);
     session_result_free(&k->r);
 }
 

@@ -143,10 +143,9 @@ static int
 begin_exec(struct op *o, const struct edge_op *want, struct err *err)
 {
     struct keeper_live *k = o->k;
-    const struct policy *p = k->l.s->policy;
     cleanup_free const char **env = keeper_environment(k, want);
     struct guest_exec x = GUEST_EXEC_INIT;
-    uint64_t ms = want->timeout_ms != 0 ? want->timeout_ms : p->limits.time_ms.v;
+    uint64_t ms = want->timeout_ms != 0 ? want->timeout_ms : k->limits.time_ms.v;
 
     if (env == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -157,7 +156,7 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     x.window = OP_WINDOW;
     x.flags = MSG_EXEC_QUIET | ((want->flags & OP_STDIN) != 0 ? 0 : MSG_EXEC_NO_STDIN);
     o->in_end = (want->flags & OP_STDIN) == 0;
-    o->limit = p->limits.output.v;
+    o->limit = k->limits.output.v;
     o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
     return guest_client_exec(k->l.client, &x, &o->channel, err);
 }
@@ -565,7 +564,7 @@ op_time(struct op *o, uint64_t now)
     if (o->deadline_us > 0 && now >= o->deadline_us) {
         o->deadline_us = 0;
         o->timed_out = true;
-        o->kill_us = now + o->k->l.s->policy->limits.grace_ms.v * 1000;
+        o->kill_us = now + o->k->limits.grace_ms.v * 1000;
         (void)guest_client_signal(c, o->channel, SIGTERM, SIGNAL_GROUP, NULL);
     }
     if (o->kill_us > 0 && now >= o->kill_us) {

@@ -27,6 +27,7 @@
 #define NET_DEATHS_US  60000000UL
 
 #define NET_UPDATES_MAX   32        /* changes of rules that cloche-egress has not confirmed */
+#define NET_KEEPER        UINT64_MAX    /* of callers: the process itself */
 #define NET_QUESTIONS_MAX 32        /* as many as cloche-egress asks at a time */
 #define NET_LINE_MAX      POLICY_FILE_MAX
 
@@ -47,6 +48,8 @@ struct net {
     uint64_t n_changes;                 /* that there were: their numbers */
     struct net_question questions[NET_QUESTIONS_MAX];
     json_int_t n_questions;             /* that there were: an id is never another question's */
+    void (*told_keeper)(void *keeper, const char *why_not);     /* what became of net_rules_replace; NULL: taken */
+    void *keeper;
     bool told;                          /* that there are questions */
     bool warned;                        /* that a secret was on its way to a wrong place */
     int control_in;                     /* SRT's control descriptor; -1 */
@@ -87,6 +90,9 @@ int net_say_rules(struct net *n, uint64_t number, struct err *err);
 /* net_rules.c: one more rule, whose fate is told to @caller (0: nobody) by door_answer; cloche-egress's word about a
  * change; it has died; more on the control descriptor (false: its end). */
 int net_rules_add(struct net *n, bool deny, const char *rule, uint64_t caller, struct err *err);
+/* The rules of @fresh, which stays the caller's, in the place of those that it began with; what became of that is said
+ * to told_keeper, maybe at once. Where they are not taken, n->policy has to be set back by then. */
+int net_rules_replace(struct net *n, const struct policy *fresh, struct err *err);
 void net_rules_heard(struct net *n, const json_t *event);
 void net_rules_lost(struct net *n);
 bool net_control_read(struct net *n);

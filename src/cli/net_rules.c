@@ -19,6 +19,18 @@
 
 /* --- one rule more ------------------------------------------------------------------------------------------------ */
 
+/* The word about a change, to whoever asked for it. Takes @answer. */
+static void
+tell(struct net *n, uint64_t caller, json_t *answer)
+{
+    if (caller != NET_KEEPER) {
+        door_answer(n->door, caller, answer);
+        return;
+    }
+    n->told_keeper(n->keeper, json_string_value(json_object_get(answer, "error")));
+    json_decref(answer);
+}
+
 static bool
 has_rule(const struct policy_list *list, const char *rule)
 {
@@ -34,7 +46,7 @@ push(struct net *n, uint64_t caller, struct err *err)
     if (n->n_updates == NET_UPDATES_MAX)
         return err_set(err, ERR_LIMIT, "net.busy", "too many changes at once");
     if (n->control < 0) {       /* it is being started again, with these; or the network is closed for good */
-        door_answer(n->door, caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
+        tell(n, caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
         return 0;
     }
     n->n_changes++;
@@ -71,6 +83,18 @@ net_rules_add(struct net *n, bool deny, const char *rule, uint64_t caller, struc
     return -1;
 }
 
+int
+net_rules_replace(struct net *n, const struct policy *fresh, struct err *err)
+{
+    const struct policy *was = n->policy;
+
+    n->policy = fresh;
+    if (push(n, NET_KEEPER, err) == 0)
+        return 0;
+    n->policy = was;
+    return -1;
+}
+
 /* The oldest one whose word is awaited. */
 static struct net_update
 next_update(struct net *n)
@@ -91,31 +115,31 @@ net_rules_heard(struct net *n, const json_t *event)
 
     /* a word that was lost on its way is nobody else's; what was said in that change is said in all later ones too */
     while (n->n_updates > 0 && n->updates[0].number < number)
-        door_answer(n->door, next_update(n).caller,
-                    ok ? json_pack("{s:b, s:i}", "ok", 1, "closed", 0)
-                       : json_pack("{s:s, s:s}", "error", "whether cloche-egress took the rule is not known", "code",
-                                   "net.lost"));
+        tell(n, next_update(n).caller,
+             ok ? json_pack("{s:b, s:i}", "ok", 1, "closed", 0)
+                : json_pack("{s:s, s:s}", "error", "whether cloche-egress took the rule is not known", "code",
+                            "net.lost"));
     if (n->n_updates == 0 || n->updates[0].number != number)
         return;
     caller = next_update(n).caller;
     if (ok) {
         n->kept_allow = n->added.allow_domains.n;
         n->kept_deny = n->added.deny_domains.n;
-        door_answer(n->door, caller, json_pack("{s:b, s:O}", "ok", 1, "closed", json_object_get(event, "closed")));
+        tell(n, caller, json_pack("{s:b, s:O}", "ok", 1, "closed", json_object_get(event, "closed")));
         return;
     }
     if (n->n_updates == 0) {
         n->added.allow_domains.n = n->kept_allow;
         n->added.deny_domains.n = n->kept_deny;
     }
-    door_answer(n->door, caller, json_pack("{s:s, s:s}", "error", why != NULL ? why : "refused", "code", "net.rules"));
+    tell(n, caller, json_pack("{s:s, s:s}", "error", why != NULL ? why : "refused", "code", "net.rules"));
 }
 
 void
 net_rules_lost(struct net *n)
 {
     for (size_t i = 0; i < n->n_updates; i++)
-        door_answer(n->door, n->updates[i].caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
+        tell(n, n->updates[i].caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
     n->n_updates = 0;
 }
 

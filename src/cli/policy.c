@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/policy_json.h"
 #include "policy/describe.h"
 
 static int
@@ -31,96 +32,6 @@ usage(FILE *to, int code)
         fprintf(to, "  %-32s %s\n", flag, policy_flags[i].help);
     }
     return code;
-}
-
-/* jansson refuses bytes that are not UTF-8, which paths may hold: those become "?". */
-static json_t *
-json_text(const char *s)
-{
-    json_t *out = s != NULL ? json_string(s) : json_null();
-    char copy[4096];
-    size_t n = 0;
-
-    if (out != NULL)
-        return out;
-    for (; s[n] != '\0' && n < sizeof(copy) - 1; n++)
-        copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
-    copy[n] = '\0';
-    return json_string(copy);
-}
-
-static json_t *
-json_origin(const struct origin *from)
-{
-    static const char *const kinds[] = {
-        [ORIGIN_DEFAULT] = "default", [ORIGIN_MODE] = "mode", [ORIGIN_FILE] = "file", [ORIGIN_FLAG] = "flag",
-        [ORIGIN_BUILTIN] = "builtin" };
-    json_t *out = json_object();
-
-    json_object_set_new(out, "kind", json_text(kinds[from->kind]));
-    json_object_set_new(out, "name", json_text(from->name));
-    if (from->line > 0)
-        json_object_set_new(out, "line", json_integer(from->line));
-    return out;
-}
-
-static void
-json_scope(json_t *out, const struct policy_scope *scope)
-{
-    json_t *methods = scope != NULL && scope->n_methods > 0 ? json_array() : NULL;
-
-    for (size_t i = 0; methods != NULL && i < scope->n_methods; i++)
-        json_array_append_new(methods, json_text(scope->methods[i]));
-    if (methods != NULL)
-        json_object_set_new(out, "methods", methods);
-    if (scope != NULL && scope->path != NULL)
-        json_object_set_new(out, "path", json_text(scope->path));
-}
-
-static json_t *
-json_row(const struct policy_row *row)
-{
-    json_t *out = json_object();
-
-    if (row->type == ROW_NUMBER)
-        json_object_set_new(out, "value", json_integer((json_int_t)row->number));
-    else if (row->type == ROW_BOOL)
-        json_object_set_new(out, "value", json_boolean(row->truth));
-    else
-        json_object_set_new(out, "value", json_text(row->text));
-    if (row->type == ROW_ENTRY) {
-        json_object_set_new(out, "written", json_text(row->written));
-        json_object_set_new(out, "literal", json_boolean(row->literal));
-        json_scope(out, row->scope);
-    }
-    json_object_set_new(out, "from", json_origin(row->from));
-    return out;
-}
-
-/* "limits.memory" becomes a member of the object "limits". */
-static int
-add_row(void *ctx, const struct policy_row *row)
-{
-    json_t *object = ctx;
-    const char *name = row->key, *dot = strchr(row->key, '.');
-    char group[64];
-
-    if (dot != NULL) {
-        snprintf(group, sizeof(group), "%.*s", (int)(dot - name), name);
-        if (json_object_get(object, group) == NULL)
-            json_object_set_new(object, group, json_object());
-        object = json_object_get(object, group);
-        name = dot + 1;
-    }
-    if (row->type == ROW_ENTRY || row->type == ROW_NO_ENTRIES) {
-        if (json_object_get(object, name) == NULL)
-            json_object_set_new(object, name, json_array());
-        if (row->type == ROW_ENTRY)
-            json_array_append_new(json_object_get(object, name), json_row(row));
-        return 0;
-    }
-    json_object_set_new(object, name, json_row(row));
-    return 0;
 }
 
 static void
@@ -219,8 +130,8 @@ check(int argc, char **argv)
     if (r < 0)
         return cli_fail(&err, json);
     if (json)
-        print_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", json_text(file), "format",
-                             p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)));
+        print_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", policy_json_text(file),
+                             "format", p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)));
     else
         printf("%s: good (%s settings, mode %s)\n", file, p.srt ? "SRT" : "cloche", policy_mode_name(p.mode.v));
     return 0;
@@ -302,7 +213,7 @@ show(int argc, char **argv)
         policy_digest(&p, digest);
         sha256_text(digest, hex);
         json_t *root = json_pack("{s:i, s:s}", "version", 1, "digest", hex);
-        policy_describe(&p, add_row, root);
+        policy_json(&p, true, root);
         print_json(root);
     } else {
         printer.all = o.all;

@@ -70,6 +70,7 @@ int pass_drain(struct live *l, struct err *err);
  * certificate into the run's policy; before the sandbox is made. 0, also when there is nothing to do, or -1 with
  * @err. */
 int vault_start(struct live *l, struct err *err);
+bool vault_wanted(const struct policy *p);      /* whether there is something to do */
 /* A new egress edge in l->vault_for_egress, for a cloche-egress that is started anew; the former one is closed. */
 int vault_new_edge(struct live *l, struct err *err);
 /* To be watched for reading; -1 none. */

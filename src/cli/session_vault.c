@@ -309,12 +309,18 @@ looks_into_tls(const struct policy_list *hosts)
     return false;
 }
 
+bool
+vault_wanted(const struct policy *p)
+{
+    return p->n_secrets > 0 || looks_into_tls(&p->allow_domains) || looks_into_tls(&p->deny_domains);
+}
+
 int
 vault_start(struct live *l, struct err *err)
 {
     const struct policy *p = l->s->policy;
 
-    if (p->n_secrets == 0 && !looks_into_tls(&p->allow_domains) && !looks_into_tls(&p->deny_domains))
+    if (!vault_wanted(p))
         return 0;
     l->vault = calloc(1, sizeof(*l->vault));
     if (l->vault == NULL)

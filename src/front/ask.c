@@ -96,6 +96,18 @@ ask_events(struct request *r, uint16_t limit, const char *id, const struct answe
 }
 
 void
+ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = begin(r, &b, EDGE_ASK_CHANGE, answers);
+
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    buf_append(&b, was, EDGE_HASH);
+    wire_put_cstr(&b, policy, EDGE_POLICY_MAX);
+    ask(r, &b, at);
+}
+
+void
 ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
        const struct op_answers *said)
 {
@@ -211,6 +223,28 @@ on_event(void *ctx, const struct frame *f)
         return -1;
     if (r != NULL)
         r->answers->event(r, &event);
+    return 0;
+}
+
+static int
+on_policy(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    uint8_t last = wire_u8(&in);
+    size_t n;
+    const uint8_t *p = packet_get_bytes(&in, EDGE_CHUNK, &n);
+
+    if (!wire_done(&in) || last > 1 || (r != NULL && r->answers->piece == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;
+    if (last != 0)
+        over(r);
+    r->answers->piece(r, p, n, last != 0);
+    if (r->ticket == 0)
+        http_wake(r);
     return 0;
 }
 
@@ -335,6 +369,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_NO,       false, 0,    1,     24, 4096,              on_no },
     { EDGE_WHO,      false, 0,    1,     22, 22 + EDGE_ID,      on_who },
     { EDGE_TOKEN,    false, 0,    1,     31, 512,               on_token },
+    { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
 };
 
 int

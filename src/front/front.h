@@ -46,6 +46,7 @@ struct answers {
     void (*item)(struct request *r, const struct edge_box *box);
     void (*event)(struct request *r, const struct edge_event *event);
     void (*end)(struct request *r, uint32_t count, bool more);
+    void (*piece)(struct request *r, const uint8_t *p, size_t n, bool last);
     void (*granted)(struct request *r);                             /* r->op_fd is there */
     void (*no)(struct request *r, const struct packet_err *err);    /* NULL: reply_err */
     void (*token)(struct request *r, const struct edge_token *token, const char *text);
@@ -111,7 +112,8 @@ struct request {
     struct buf err_out;
     struct buf half[2];                 /* the beginning of a character whose rest has not come */
     bool base64, has_stdin, cut_out, cut_err;
-    json_t *list;
+    json_t *list;                       /* what the answer is made of */
+    unsigned tries;
     struct request *next;               /* of all */
 };
 
@@ -148,6 +150,9 @@ void ask_create(struct request *r, const struct edge_create *create, const struc
 void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
               const struct answers *answers);
 void ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers);
+/* @was: SHA-256 of the policy that @policy was made of. */
+void ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy,
+                const struct answers *answers);
 void ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
             const struct op_answers *said);
 void ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers);
@@ -201,9 +206,9 @@ bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
 
-/* v1.c, files.c, api.c, tokens.c: the routes. */
-extern const struct route v1_routes[], files_routes[], api_routes[], token_routes[];
-extern const size_t v1_n_routes, files_n_routes, api_n_routes, token_n_routes;
+/* v1.c, files.c, life.c, api.c, tokens.c: the routes. */
+extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[];
+extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes;
 json_t *platform_facts(void);                           /* before confinement */
 
 int front_confine(struct err *err);

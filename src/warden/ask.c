@@ -165,8 +165,7 @@ not_usable(void *ctx, const struct edge_box *r)
     err_hint(err, "GET /v1/sandboxes/%s says why", r->id);
 }
 
-/* One that can be worked with. NULL with @err. */
-static struct box *
+struct box *
 usable(struct warden *w, const char *id, struct err *err)
 {
     struct box *b = living(w, id);
@@ -319,8 +318,7 @@ on_create(void *ctx, const struct frame *f)
     return 0;
 }
 
-/* An id or name and nothing else, as most questions are. NULL: malformed. */
-static const char *
+const char *
 only_id(const struct frame *f)
 {
     struct wire_in in = ask_in(f);

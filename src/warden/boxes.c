@@ -100,6 +100,8 @@ box_forget_waiters(struct box *b, uint32_t front)
         *at = one->next;
         free(one);
     }
+    if (b->change.to.front == front)
+        b->change.to.ticket = 0;        /* it is awaited all the same */
 }
 
 static void
@@ -107,6 +109,7 @@ free_box(struct box *b)
 {
     for (uint32_t i = 0; i < WARDEN_FRONTS; i++)
         box_forget_waiters(b, i);
+    free(b->change.policy);
     packet_queue_clear(&b->out);
     close_fd(&b->fd);
     free((void *)(uintptr_t)b->r.name);
@@ -364,6 +367,7 @@ box_lost(struct box *b)
 {
     struct wire_in in = wire_in_of(b->not_made.p, b->not_made.n);
     struct warden *w = b->w;
+    struct err err = ERR_INIT;
     struct packet_err why;
 
     if (b->fd >= 0) {
@@ -373,6 +377,8 @@ box_lost(struct box *b)
     }
     close_fd(&b->fd);
     packet_queue_clear(&b->out);
+    err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended meanwhile");
+    life_gone(b, &err);
     if (b->again && !w->closing) {
         make_again(b);
         return;

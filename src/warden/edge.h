@@ -42,6 +42,7 @@
 #define EDGE_LIST_MAX    200                /* sandboxes of one answer */
 #define EDGE_HASH        32                 /* bytes of a SHA-256 */
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
+#define EDGE_SHOWN_MAX   (4 * 1024 * 1024)  /* of a policy as JSON, with where each value comes from */
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
 
@@ -60,6 +61,8 @@ enum edge_message {
     EDGE_ASK_WHO,           /* ticket, kind u8 (enum edge_credential), credential */
     EDGE_ASK_TOKEN,         /* what u8 (edge_token_ask); MAKE: role u8, seconds be64 (0 for ever), name; REVOKE: id */
     EDGE_ASK_KEY,           /* id: a new key for it; the former one is none any more */
+    EDGE_ASK_POLICY = 23,   /* id: what it is held to */
+    EDGE_ASK_CHANGE,        /* id, SHA-256 of the policy that is changed, policy */
 
     /* warden to front; the last but ITEM and EVENT is the answer's end */
     EDGE_BOX = 32,          /* ticket, box, its key ("" but in the answer to CREATE without EDGE_DEFAULT, and to KEY) */
@@ -70,6 +73,7 @@ enum edge_message {
     EDGE_NO,                /* ticket, error */
     EDGE_WHO = 40,          /* ticket, who be32, role u8, until be64 (ms since 1970; 0 for ever), sandbox's id or "" */
     EDGE_TOKEN,             /* ticket, token, the token itself ("" but in the answer to its making) */
+    EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
 
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
@@ -103,6 +107,13 @@ enum edge_message {
     EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
     EDGE_OP_ENDED,          /* detail */
     EDGE_GONE,              /* reason: why there is no sandbox any more */
+
+    /* warden to keeper; each question has a number */
+    EDGE_SHOW = 116,        /* number: the policy that it holds its sandbox to */
+    EDGE_CHANGE,            /* number, policy: hold it to that from now on */
+    /* keeper to warden */
+    EDGE_SHOWN,             /* number, last u8, bytes of JSON */
+    EDGE_CHANGED,           /* number, done u8, the error unless done */
 
     /* front to keeper, on an operation's socket; its end cancels */
     EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */

@@ -111,6 +111,7 @@ on_still(void *ctx, const struct frame *f)
         if (b->r.state != BOX_READY)
             box_state(b, BOX_READY, "");
         warden_note(w, b, "state_change", "adopted by a new warden");
+        life_adopted(b);
     } else {
         say_make(b);
     }
@@ -230,6 +231,8 @@ const struct msg_rule keep_rules[] = {
     { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },
     { EDGE_OP_ENDED,   false, 0,    1,     0,   0,                   on_op_ended },
     { EDGE_GONE,       true,  0,    1,     5,   5 + EDGE_DETAIL_MAX, on_gone },
+    { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
+    { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
 };
 const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);
 

@@ -25,22 +25,38 @@
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
 #define PRUNE_EVERY 1000    /* events */
 
-void
-warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
+static void __attribute__((format(printf, 4, 0)))
+note(struct warden *w, const char *id, const char *type, const char *fmt, va_list ap)
 {
     char detail[EDGE_DETAIL_MAX];
-    struct edge_event event = { .at_ms = clock_wall_ms(), .id = box != NULL ? box->r.id : "", .type = type,
-                                .detail = detail };
-    va_list ap;
+    struct edge_event event = { .at_ms = clock_wall_ms(), .id = id, .type = type, .detail = detail };
 
-    va_start(ap, fmt);
     vsnprintf(detail, sizeof(detail), fmt, ap);
-    va_end(ap);
     (void)state_note(w->state, &event, NULL);
     if (++w->noted >= PRUNE_EVERY) {
         w->noted = 0;
         (void)state_prune(w->state, NULL);
     }
+}
+
+void
+warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    note(w, box != NULL ? box->r.id : "", type, fmt, ap);
+    va_end(ap);
+}
+
+void
+warden_note_id(struct warden *w, const char *id, const char *type, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    note(w, id, type, fmt, ap);
+    va_end(ap);
 }
 
 int

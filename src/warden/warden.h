@@ -61,12 +61,21 @@ struct token {
 };
 
 /* Who waits for what comes of a sandbox. */
-enum wait_for { WAIT_MADE, WAIT_PAUSED, WAIT_GONE, WAIT_ALL_GONE };
+enum wait_for { WAIT_MADE, WAIT_PAUSED, WAIT_SHOWN, WAIT_GONE };
 struct waiter {
     struct waiter *next;
     struct asker to;
     enum wait_for what;
     bool keyed;                         /* WAIT_MADE: the answer brings its key */
+    uint32_t number;                    /* WAIT_SHOWN: of the question to the keeper, */
+    size_t bytes;                       /* and what has come of the answer */
+};
+
+/* A policy that a keeper was told to hold its sandbox to, and whose answer is awaited. */
+struct box_change {
+    char *policy;                       /* owned; NULL: none */
+    uint32_t number;
+    struct asker to;
 };
 
 struct box {
@@ -76,7 +85,8 @@ struct box {
     int fd;                             /* the keeper's edge; -1: there is none (yet) */
     struct packet_queue out;
     struct msg_gate gate;
-    struct waiter *waiters;
+    struct waiter *waiters;             /* the newest first */
+    struct box_change change;
     unsigned ops;                       /* that run */
     bool again;                         /* when it is gone it is made anew (recovery) */
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
@@ -103,6 +113,7 @@ struct warden {
     unsigned refused;
     uint32_t default_idle_s, default_life_s;
     bool closing;                       /* no sandbox is made any more */
+    uint32_t numbers;                   /* of questions to keepers */
     unsigned noted;                     /* events since the last pruning */
     int passed;                         /* the descriptor that came with the message at hand; -1 */
     struct asker stop_all;              /* who waits for all to be gone */
@@ -115,6 +126,8 @@ struct warden {
 /* What happened, to the record of events. The audit's chain begins here when there is one. @box may be NULL. */
 void warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+void warden_note_id(struct warden *w, const char *id, const char *type, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));      /* of one that does not live */
 int warden_watch(struct warden *w, int fd, void *who, bool writing, bool add);
 
 /* boxes.c: what becomes of sandboxes */
@@ -156,6 +169,10 @@ struct box *living(struct warden *w, const char *id);
 /* The same among records, for what is not in memory. 1, 0 or -1 with @err, as state_find. */
 int find_record(struct warden *w, const char *id, state_box_fn *fn, void *ctx, struct err *err);
 int not_found(const char *id, struct err *err);
+/* One that can be worked with. NULL with @err. */
+struct box *usable(struct warden *w, const char *id, struct err *err);
+/* An id or name and nothing else, as most questions are. NULL: malformed. */
+const char *only_id(const struct frame *f);
 /* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
 size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
 void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);
@@ -186,6 +203,15 @@ int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8
 const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1]);
 extern const struct msg_rule token_rules[];
 extern const size_t token_n_rules;
+
+/* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
+ * change of one that ended fails. */
+extern const struct msg_rule life_rules[];
+extern const size_t life_n_rules;
+int life_on_shown(void *ctx, const struct frame *f);
+int life_on_changed(void *ctx, const struct frame *f);
+void life_adopted(struct box *b);
+void life_gone(struct box *b, const struct err *why);
 
 /* keep.c: the keepers' edge and the launcher's */
 extern const struct msg_rule keep_rules[];

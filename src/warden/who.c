@@ -38,6 +38,8 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_WHO,      ANYBODY },
     { EDGE_ASK_TOKEN,    OPERATOR },
     { EDGE_ASK_KEY,      OPERATOR | AGENT },
+    { EDGE_ASK_POLICY,   OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_CHANGE,   OPERATOR },
 };
 
 /* The questions themselves. None of them may be a once-message. */
@@ -45,6 +47,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
     { ask_rules, &ask_n_rules },
     { who_rules, &who_n_rules },
     { token_rules, &token_n_rules },
+    { life_rules, &life_n_rules },
 };
 
 static unsigned

@@ -1,0 +1,235 @@
+/* warden/life.c: the policy of a sandbox that lives
+ *
+ * What it is held to is told by its keeper, and a change of it is judged there: both pass through here unread. On
+ * record is what the keeper took; one that a lost warden had begun is taken back by the next one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/sha256.h"
+#include "warden/warden.h"
+
+static void
+say_change(struct box *b, uint32_t number, const char *policy)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 64);
+    size_t at = frame_begin(&frame, EDGE_CHANGE, 0, 0);
+
+    buf_put_be32(&frame, number);
+    wire_put_cstr(&frame, policy, EDGE_POLICY_MAX);
+    if (frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+}
+
+/* --- what it is held to ------------------------------------------------------------------------------------------- */
+
+static int
+on_policy(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    const char *id = only_id(f);
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    struct err err = ERR_INIT;
+    struct box *b;
+    size_t at;
+
+    if (id == NULL)
+        return -1;
+    b = usable(w, id, &err);
+    if (b == NULL || box_wait(b, WAIT_SHOWN, w->asker, &err) < 0) {
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    b->waiters->number = ++w->numbers;
+    at = frame_begin(&frame, EDGE_SHOW, 0, 0);
+    buf_put_be32(&frame, b->waiters->number);
+    if (frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+    return 0;
+}
+
+static void
+answer_piece(struct warden *w, struct asker to, bool last, const uint8_t *p, size_t n)
+{
+    cleanup_buf struct buf b = BUF_INIT(EDGE_CHUNK + 64);
+    size_t at = answer_begin(&b, EDGE_POLICY, to);
+
+    buf_put_u8(&b, last);
+    packet_put_bytes(&b, p, n);
+    answer_send(w, to, &b, at, -1);
+}
+
+/* A piece of it, to whoever asked, unless that one has gone. */
+int
+life_on_shown(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t number = wire_be32(&in);
+    uint8_t last = wire_u8(&in);
+    size_t n;
+    const uint8_t *p = packet_get_bytes(&in, EDGE_CHUNK, &n);
+    struct waiter **at = &b->waiters, *one;
+
+    if (!wire_done(&in) || last > 1)
+        return -1;
+    while ((one = *at) != NULL && (one->what != WAIT_SHOWN || one->number != number))
+        at = &one->next;
+    if (one == NULL)
+        return 0;
+    one->bytes += n;
+    if (one->bytes > EDGE_SHOWN_MAX || (n == 0 && last == 0))
+        return -1;
+    answer_piece(w, one->to, last != 0, p, n);
+    if (last != 0) {
+        *at = one->next;
+        free(one);
+    }
+    return 0;
+}
+
+/* --- changes ------------------------------------------------------------------------------------------------------ */
+
+static bool
+is_revision(const char *policy, const uint8_t *hash)
+{
+    uint8_t own[SHA256_SIZE];
+
+    sha256_of(policy, strlen(policy), own);
+    return memcmp(own, hash, sizeof(own)) == 0;
+}
+
+static int
+stale(struct err *err)
+{
+    err_set(err, ERR_DENIED, "policy.stale", "the policy was changed meanwhile");
+    return err_hint(err, "GET it again, and change what is there now");
+}
+
+struct change { struct warden *w; const uint8_t *was; const char *policy; struct err *err; };
+
+/* Of one that has stopped any policy may be put on record; whether it is one is said when it is recovered. */
+static void
+change_record(void *ctx, const struct edge_box *r)
+{
+    const struct change *c = ctx;
+    struct edge_box new = *r;
+
+    if (r->state != BOX_STOPPED) {
+        err_set(c->err, ERR_DENIED, "sandbox.state", "the sandbox is %s", box_state_name(r->state));
+        return;
+    }
+    if (!is_revision(r->policy, c->was)) {
+        stale(c->err);
+        return;
+    }
+    new.policy = c->policy;
+    if (state_put(c->w->state, &new, c->err) == 0) {
+        warden_note_id(c->w, r->id, "state_change", "the policy for its next life was changed");
+        answer_box(c->w, c->w->asker, &new, NULL);
+    }
+}
+
+static int
+change_living(struct box *b, const struct change *c)
+{
+    if (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED) {
+        err_set(c->err, ERR_DENIED, "sandbox.state", "the sandbox is %s", box_state_name(b->r.state));
+        return err_hint(c->err, "GET /v1/sandboxes/%s shows its state", b->r.id);
+    }
+    if (b->change.policy != NULL)
+        return err_set(c->err, ERR_LIMIT, "sandbox.busy", "another change of the policy is under way");
+    if (!is_revision(b->r.policy, c->was))
+        return stale(c->err);
+    b->change.policy = strdup(c->policy);
+    if (b->change.policy == NULL)
+        return err_set(c->err, ERR_SYSTEM, "memory", "out of memory");
+    b->change.number = ++b->w->numbers;
+    b->change.to = b->w->asker;
+    say_change(b, b->change.number, c->policy);
+    return 0;
+}
+
+static int
+on_change(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    struct err err = ERR_INIT;
+    struct change c = { .w = w, .err = &err };
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    struct box *b;
+
+    c.was = wire_bytes(&in, EDGE_HASH);
+    c.policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    if (!wire_done(&in))
+        return -1;
+    b = living(w, id);
+    if (b != NULL)
+        (void)change_living(b, &c);
+    else if (find_record(w, id, change_record, &c, &err) <= 0 && err.kind == ERR_NONE)
+        not_found(id, &err);
+    if (err.kind != ERR_NONE)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+static void
+forget_change(struct box *b)
+{
+    free(b->change.policy);
+    b->change = (struct box_change){ .policy = NULL };
+}
+
+int
+life_on_changed(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t number = wire_be32(&in);
+    uint8_t done = wire_u8(&in);
+    struct packet_err why;
+
+    if (done > 1 || (done == 0 && !packet_get_err(&in, &why)) || (done == 1 && !wire_done(&in)))
+        return -1;
+    if (b->change.policy == NULL || b->change.number != number)
+        return 0;
+    if (done != 0) {
+        box_text(&b->r.policy, b->change.policy);
+        box_used(b);
+        warden_note(w, b, "state_change", "its policy was changed");
+        answer_box(w, b->change.to, &b->r, NULL);
+    } else {
+        warden_note(w, b, "state_change", "its policy was not changed: %s", why.msg);
+        answer_no_text(w, b->change.to, &why);
+    }
+    forget_change(b);
+    return 0;
+}
+
+void
+life_adopted(struct box *b)
+{
+    say_change(b, ++b->w->numbers, b->r.policy);
+}
+
+void
+life_gone(struct box *b, const struct err *why)
+{
+    if (b->change.policy != NULL)
+        answer_no(b->w, b->change.to, why);
+    forget_change(b);
+}
+
+#define ID (13 + EDGE_NAME_MAX)
+
+const struct msg_rule life_rules[] = {
+    /* type              once   flags states min max length                               handler */
+    { EDGE_ASK_POLICY,   false, 0,    1,     13, ID,                                      on_policy },
+    { EDGE_ASK_CHANGE,   false, 0,    1,     50, ID + EDGE_HASH + 5 + EDGE_POLICY_MAX,    on_change },
+};
+const size_t life_n_rules = sizeof(life_rules) / sizeof(life_rules[0]);
