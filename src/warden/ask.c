@@ -234,7 +234,7 @@ create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct
 
     if (new_id(r->id) < 0)
         return err_sys(err, errno, "serve.random", "getrandom");
-    if (c->key != NULL && state_once_put(w->state, "", c->key, c->body, r->id, err) < 0)
+    if (c->key != NULL && state_once_put(w->state, w->who.id, c->key, c->body, r->id, err) < 0)
         return -1;
     if (r->name[0] == '\0') {
         memcpy(name, "sandbox-", 8);

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, caller
 
 pytestmark = requirement("R47", "R61")
 
@@ -60,6 +60,14 @@ def test_requests_at_once_with_one_key(daemon):
         thread.join(90)
     assert [a.status for a in answers] == [201] * 8 and len({a.json["id"] for a in answers}) == 1, answers
     assert len(daemon.processes("cloche-keeper")) == 1
+
+
+@requirement("R23")
+def test_a_key_is_its_callers_own(daemon):
+    agents = [caller(daemon, "agent"), caller(daemon, "agent"), daemon]
+    answers = [create(a, "k", {"name": "b"}) for a in agents for _ in range(2)]
+    assert [a.status for a in answers] == [201] * 6, answers
+    assert [answers[i].json["id"] == answers[i + 1].json["id"] for i in range(5)] == [True, False, True, False, True], answers
 
 
 def test_a_key_outlives_the_daemon(cloche):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, Sandbox, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R47", "R61")
@@ -106,6 +106,19 @@ def test_revisions(daemon):
     refused = patch(box, {"limits": {"output": "8"}}, Content_Type="text/plain")
     assert refused.status == 415 and refused.headers["Accept-Patch"] == "application/merge-patch+json", refused
     assert patch(box, {"limits": {"output": "8"}}, Content_Type="application/merge-patch+json").status == 200
+
+
+@requirement("R23")
+def test_who_may(daemon):
+    agent, other, auditor = caller(daemon, "agent"), caller(daemon, "agent"), caller(daemon, "auditor")
+    made = agent.post("/v1/sandboxes", {"policy": {"limits": {"output": "5"}}}).json
+    box = Sandbox(agent, made)
+    assert show(box)["policy"] == {"limits": {"output": "5"}}
+    assert auditor.get(f"{box.at}/policy").ok and other.get(f"{box.at}/policy").status == 404
+    for who in agent, other, auditor, caller(daemon, "approver"):
+        assert who("PATCH", f"{box.at}/policy", {"limits": {"output": None}}).status in (403, 404)
+    assert caller(daemon, "operator")("PATCH", f"{box.at}/policy", {"limits": {"output": None}}).status == 200
+    assert show(box)["policy"] == {"limits": {}}
 
 
 def test_of_changes_at_once_none_is_lost(daemon):

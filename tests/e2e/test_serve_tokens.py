@@ -4,7 +4,7 @@ import re
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox
+from helpers.daemon import Caller, Daemon, Sandbox, caller, token
 
 pytestmark = requirement("R23", "R47")
 
@@ -14,27 +14,6 @@ def daemon(cloche):
     made = Daemon(cloche)
     yield made
     assert made.stop() == 0, made.log
-
-
-class Caller(Daemon):
-    """The same daemon, asked with a credential."""
-
-    def __init__(self, daemon, **headers):  # pylint: disable=super-init-not-called
-        self.path = daemon.path
-        self.headers = {k.replace("_", "-"): v for k, v in headers.items()}
-
-    def __call__(self, method, path, body=None, headers=None):
-        return super().__call__(method, path, body, {**self.headers, **(headers or {})})
-
-
-def token(daemon, role, **members):
-    made = daemon.post("/v1/tokens", {"role": role, **members})
-    assert made.status == 201, made
-    return made.json
-
-
-def caller(daemon, role, **members):
-    return Caller(daemon, Authorization="Bearer " + token(daemon, role, **members)["token"])
 
 
 def test_a_token_is_shown_once_and_only_its_hash_is_kept(daemon):

@@ -196,3 +196,24 @@ class Stream:
 
     def close(self):
         self.connection.close()
+
+
+class Caller(Daemon):
+    """The same daemon, asked with a credential."""
+
+    def __init__(self, daemon, **headers):  # pylint: disable=super-init-not-called
+        self.path = daemon.path
+        self.headers = {k.replace("_", "-"): v for k, v in headers.items()}
+
+    def __call__(self, method, path, body=None, headers=None):
+        return super().__call__(method, path, body, {**self.headers, **(headers or {})})
+
+
+def token(daemon, role, **members):
+    made = daemon.post("/v1/tokens", {"role": role, **members})
+    assert made.status == 201, made
+    return made.json
+
+
+def caller(daemon, role, **members):
+    return Caller(daemon, Authorization="Bearer " + token(daemon, role, **members)["token"])
