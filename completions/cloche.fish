@@ -14,6 +14,7 @@ complete -c cloche -n __fish_use_subcommand -a approvals -d 'connections that wa
 complete -c cloche -n __fish_use_subcommand -a audit -d 'what was done and decided, on record: look into it, check it'
 complete -c cloche -n __fish_use_subcommand -a secret -d 'secrets that sandboxes may use and never see'
 complete -c cloche -n __fish_use_subcommand -a serve -d 'keep sandboxes for other programs, over HTTP'
+complete -c cloche -n __fish_use_subcommand -a token -d 'credentials for callers of cloche serve'
 complete -c cloche -n __fish_use_subcommand -a doctor -d 'what this host can enforce, and what to do about the rest'
 complete -c cloche -n __fish_use_subcommand -a prove -d 'attack the wall from inside and report'
 complete -c cloche -n __fish_use_subcommand -a srt -d 'run a command as Anthropic\'s sandbox-runtime would'
@@ -314,6 +315,13 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l idle-timeout -x -d 
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-lifetime -x -d 'of sandboxes that name none (none)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -F
+complete -c cloche -n '__fish_seen_subcommand_from token' -l role -x -a 'agent operator approver auditor' -d 'what its holder may: agent, operator, approver or auditor'
+complete -c cloche -n '__fish_seen_subcommand_from token' -l name -x -d 'for your own list'
+complete -c cloche -n '__fish_seen_subcommand_from token' -l expires -x -d 'ends it after 90s, 30m, 12h (never)'
+complete -c cloche -n '__fish_seen_subcommand_from token' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
+complete -c cloche -n '__fish_seen_subcommand_from token' -l json -d 'one JSON object'
+complete -c cloche -n '__fish_seen_subcommand_from token' -l help -d 'print the flags'
+complete -c cloche -n '__fish_seen_subcommand_from token' -F -a 'create ls revoke'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -l json -d 'one JSON object'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from doctor' -F

@@ -11,18 +11,19 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'audit', 'secret', 'serve',
-         'doctor', 'prove', 'srt', 'help', 'version')
-SUBVERBS = {'policy': 'check show', 'audit': 'tail query verify export', 'secret': 'set ls rm import rotate revoke ca'}
+         'token', 'doctor', 'prove', 'srt', 'help', 'version')
+SUBVERBS = {'policy': 'check show', 'audit': 'tail query verify export', 'secret': 'set ls rm import rotate revoke ca',
+            'token': 'create ls revoke'}
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 CHOICES = {
     '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host',
     '--network': 'none allowlist host', '--audit': 'off try required', '--format': 'jsonl ocsf',
     '--severity': 'info warn error critical',
-    '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
+    '--role': 'agent operator approver auditor', '--engine': 'auto native', '--language': 'python javascript shell', '--op': 'read write exec',
     '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian cargo maven', '--preset': 'ci',
 }
 FILES = {'--config', '--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
-         '--allow-unix-socket', '--extra-ca', '-s'}
+         '--allow-unix-socket', '--extra-ca', '--socket', '-s'}
 FOLDERS = {'--dir', '--state-dir', '--workspace', '--workdir'}
 # These are followed by a command; the others by files.
 COMMANDS = {'run', 'srt'}

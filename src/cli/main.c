@@ -35,6 +35,7 @@ static const struct verb {
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "serve", cmd_serve, "keep sandboxes for other programs, over HTTP" },
+    { "token", cmd_token, "credentials for callers of cloche serve" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },
     { "help", cmd_help, "this text" },

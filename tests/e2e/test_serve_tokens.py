@@ -1,4 +1,5 @@
 """cloche serve: tokens with roles, keys of sandboxes."""
+import json
 import re
 
 import pytest
@@ -148,3 +149,47 @@ def test_refusals_are_on_record_and_bounded(daemon):
     refused = [e for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "auth_refused"]
     assert 20 <= len(refused) <= 45, refused        # the minute may have ended on the way
     assert all("0" * 64 not in e["detail"] for e in refused)
+
+
+def verb(daemon, *words, **env):
+    return daemon.cloche("token", *words, **({"env": env} if env else {}))
+
+
+def test_the_verbs(daemon):
+    made = verb(daemon, "create", "--role", "agent", "--name=ci", "--expires", "12h")
+    assert made.ok and re.fullmatch("cloche_agent_[0-9a-f]{64}\n", made.out) and "shown once" in made.err, made
+    assert Caller(daemon, Authorization=f"Bearer {made.out.strip()}").get("/v1/sandboxes").ok
+    listed = json.loads(verb(daemon, "ls", "--json").out)
+    (one,), version = listed["tokens"], listed["version"]
+    assert version == 1 and (one["role"], one["name"]) == ("agent", "ci") and one["expires_ms"] - one["created_ms"] == 12 * 3600 * 1000, listed
+    shown = verb(daemon, "ls").out.splitlines()
+    assert shown[0].split() == ["ID", "ROLE", "CREATED", "EXPIRES", "NAME"] and shown[1].split()[0] == one["id"], shown
+    assert one["id"] in made.err
+    as_json = json.loads(verb(daemon, "create", "--role", "auditor", "--json").out)
+    assert as_json["role"] == "auditor" and as_json["token"].startswith("cloche_auditor_") and as_json["expires_ms"] is None, as_json
+    assert verb(daemon, "revoke", one["id"]).ok
+    gone = verb(daemon, "revoke", one["id"])
+    assert gone.code == 125 and "token.not-found" in gone.err, gone
+    assert [t["role"] for t in json.loads(verb(daemon, "ls", "--json").out)["tokens"]] == ["auditor"]
+
+
+@pytest.mark.parametrize("words, code", [
+    (["create"], "cli.token.role"), (["create", "--role", "key"], "cli.token.role"), (["create", "--role", "root"], "cli.token.role"),
+    (["create", "--role", "agent", "--expires", "soon"], "cli.token.expires"), (["create", "--role", "agent", "--name", "a b"], "token.request"),
+    (["create", "--role"], "cli.flag-value"), (["revoke"], "cli.token.verb"), (["revoke", "x"], "token.request"), (["ls", "--role", "agent"], "cli.token.verb"),
+    (["ls", "--what"], "cli.unknown-flag"), ([], "cli.token.verb"), (["ls", "--socket", "/nowhere/at/all"], "api.down"),
+    (["revoke", "../sandboxes/x"], "http.route"),
+])
+def test_what_the_verbs_refuse(daemon, words, code):
+    refused = verb(daemon, *words)
+    assert refused.code == 125 and f"[{code}]" in refused.err and not refused.out, refused
+
+
+def test_a_verb_with_a_token_has_its_role(daemon):
+    agent, operator = token(daemon, "agent")["token"], token(daemon, "operator")["token"]
+    refused = verb(daemon, "ls", CLOCHE_TOKEN=agent)
+    assert refused.code == 125 and "[auth.role]" in refused.err, refused
+    assert verb(daemon, "ls", CLOCHE_TOKEN=operator).ok
+    assert "[auth.malformed]" in verb(daemon, "ls", CLOCHE_TOKEN="x").err
+    assert "[api.request]" in verb(daemon, "ls", CLOCHE_TOKEN="x\r\nHost: y").err
+    assert verb(daemon, "ls", CLOCHE_SOCKET=str(daemon.path)).ok

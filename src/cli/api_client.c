@@ -1,0 +1,347 @@
+/* cli/api_client.c: see api_client.h */
+#include "cli/api_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/state.h"
+#include "egress/http1.h"
+
+#define PIECE 65536
+
+/* --- where -------------------------------------------------------------------------------------------------------- */
+
+static int
+put_socket(struct api *api, const char *path, struct err *err)
+{
+    if (strncmp(path, "unix:", 5) == 0)
+        path += 5;
+    if (path[0] != '\0' && snprintf(api->socket, sizeof(api->socket), "%s", path) < (int)sizeof(api->socket))
+        return 0;
+    return err_set(err, ERR_USAGE, "api.socket", "the socket's path is empty or too long");
+}
+
+int
+api_init(struct api *api, struct err *err)
+{
+    const char *socket = getenv("CLOCHE_SOCKET"), *token = getenv("CLOCHE_TOKEN");
+    char folder[PATH_MAX];
+
+    memset(api, 0, sizeof(*api));
+    if (token != NULL && snprintf(api->token, sizeof(api->token), "%s", token) >= (int)sizeof(api->token))
+        return err_set(err, ERR_USAGE, "api.token", "CLOCHE_TOKEN holds no token: it is too long");
+    if (socket != NULL && socket[0] != '\0')
+        return put_socket(api, socket, err);
+    if (state_dir_path(folder, err) < 0)
+        return -1;
+    if (snprintf(api->socket, sizeof(api->socket), "%s/serve/api.sock", folder) >= (int)sizeof(api->socket))
+        return err_set(err, ERR_USAGE, "api.socket", "the state folder's path is too long");
+    return 0;
+}
+
+int
+api_flag(struct api *api, const char *name, const char *value, struct err *err)
+{
+    if (strcmp(name, "--socket") != 0)
+        return 0;
+    if (value == NULL)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "--socket needs a value");
+    return put_socket(api, value, err) < 0 ? -1 : 2;
+}
+
+int
+api_escape(struct buf *path, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
+    for (; *text != '\0'; text++) {
+        if (strchr(plain, *text) != NULL)
+            buf_put_u8(path, (uint8_t)*text);
+        else
+            buf_printf(path, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+    return buf_nul(path);
+}
+
+/* --- one request -------------------------------------------------------------------------------------------------- */
+
+/* A folder may have a longer path than an address of a socket. */
+static int
+reach(const struct api *api, struct err *err)
+{
+    const char *slash = strrchr(api->socket, '/'), *name = slash != NULL ? slash + 1 : api->socket;
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), dir = -1;
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    char folder[PATH_MAX] = ".";
+
+    if (slash != NULL)
+        snprintf(folder, sizeof(folder), "%.*s/", (int)(slash - api->socket), api->socket);
+    dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && dir >= 0 && snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/%s", dir, name) <
+        (int)sizeof(to.sun_path) && connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
+        return take_fd(&fd);
+    err_sys(err, errno, "api.down", "no cloche serve answers at %s", api->socket);
+    return err_hint(err, "start it (`cloche serve`), or name its socket with --socket or CLOCHE_SOCKET");
+}
+
+static int
+send_all(int fd, const uint8_t *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t r = send(fd, p, n, MSG_NOSIGNAL);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            return -1;
+        p += r;
+        n -= (size_t)r;
+    }
+    return 0;
+}
+
+static int
+say(const struct api *api, int fd, const char *method, const char *path, const char *accept, const json_t *body,
+    struct err *err)
+{
+    cleanup_buf struct buf out = BUF_INIT(API_ANSWER_MAX);
+    cleanup_free char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char bearer[sizeof(api->token) + 8];
+    const char *query = strchrnul(path, '?');
+    struct http1_add add[] = {
+        { STR_LIT("Accept"), str_of(accept) },
+        { STR_LIT("Content-Type"), STR_LIT("application/json") },
+        { STR_LIT("Authorization"), { bearer, 0 } },
+    };
+    struct http1_request_out req = {
+        .method = str_of(method), .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTP, .host = STR_LIT("localhost"),
+        .port = 80, .path = { path, (size_t)(query - path) }, .query = str_of(query),
+        .out = { .add = add, .n_add = 2, .framing = HTTP1_BODY_NONE, .connection = HTTP1_CONN_CLOSE },
+    };
+    int r;
+
+    if (body != NULL && text == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (strcmp(method, "GET") != 0) {
+        req.out.framing = HTTP1_BODY_LENGTH;
+        req.out.body_length = text != NULL ? strlen(text) : 0;
+    }
+    if (api->token[0] != '\0') {
+        snprintf(bearer, sizeof(bearer), "Bearer %s", api->token);
+        add[2].value = str_of(bearer);
+        req.out.n_add = 3;
+    }
+    if (http1_write_request(&out, &req) < 0 || (text != NULL && buf_puts(&out, text) < 0))
+        return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", method, path);
+    r = send_all(fd, out.p, out.n);
+    explicit_bzero(out.p, out.n);
+    explicit_bzero(bearer, sizeof(bearer));
+    /* one that was refused before it was through has its answer there to be read */
+    return r < 0 && errno != EPIPE && errno != ECONNRESET ? err_sys(err, errno, "api.cut", "send the request") : 0;
+}
+
+/* More of what the daemon says behind @in: how many bytes, 0 at the end, -1 with @err. */
+static ssize_t
+more(int fd, struct buf *in, struct err *err)
+{
+    ssize_t r;
+
+    if (buf_reserve(in, PIECE) < 0)
+        return err_set(err, ERR_LIMIT, "api.answer", "the daemon's answer is too long");
+    do
+        r = recv(fd, in->p + in->n, PIECE, 0);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return err_sys(err, errno, "api.cut", "the daemon's answer");
+    in->n += (size_t)r;
+    return r;
+}
+
+/* The head of the answer, and behind it in @in what has come of the body. */
+static int
+hear_head(int fd, const char *method, struct buf *in, struct http1_head *head, struct err *err)
+{
+    enum http1_result result = HTTP1_MORE;
+
+    for (;;) {
+        if (in->n > 0)
+            result = http1_parse_response(in->p, in->n, str_of(method), head);
+        if (result == HTTP1_OK && head->status >= 200)
+            return 0;
+        if (result == HTTP1_OK) {       /* 100 */
+            buf_consume(in, head->length);
+            continue;
+        }
+        if (result != HTTP1_MORE)
+            return err_set(err, ERR_PROTOCOL, "api.answer", "what answers is no cloche serve: %s", http1_word(result));
+        ssize_t r = more(fd, in, err);
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            return err_set(err, ERR_PROTOCOL, "api.cut", "the daemon ended the connection without an answer");
+    }
+}
+
+/* The body, each piece to @fn. 0 at its end, what @fn returned, or -1 with @err. */
+static int
+hear_body(int fd, struct buf *in, const struct http1_head *head, api_bytes_fn *fn, void *ctx, struct err *err)
+{
+    struct http1_body body;
+    enum http1_result result = http1_body_begin(&body, head, UINT64_MAX);
+    bool whole = head->framing == HTTP1_BODY_NONE;
+
+    while (!whole && (result == HTTP1_OK || result == HTTP1_MORE)) {
+        struct str data;
+        size_t used;
+        ssize_t r;
+        int said;
+        while (in->n > 0 && !whole) {
+            result = http1_body_next(&body, in->p, in->n, &data, &used);
+            if (result != HTTP1_OK && result != HTTP1_MORE)
+                break;
+            said = data.n > 0 ? fn(ctx, data.p, data.n) : 0;
+            if (said != 0)
+                return said;
+            buf_consume(in, used);
+            whole = result == HTTP1_OK;
+        }
+        if (whole || (result != HTTP1_OK && result != HTTP1_MORE))
+            break;
+        r = more(fd, in, err);
+        if (r < 0)
+            return -1;
+        if (r == 0) {
+            result = http1_body_end(&body);
+            whole = result == HTTP1_OK;
+            break;
+        }
+    }
+    return whole ? 0 : err_set(err, ERR_PROTOCOL, "api.cut", "the daemon's answer ended early: %s", http1_word(result));
+}
+
+static int
+keep(void *ctx, const void *p, size_t n)
+{
+    return buf_append(ctx, p, n);
+}
+
+static enum err_kind
+kind_of(unsigned status)
+{
+    return status == 404 ? ERR_NOT_FOUND : status == 401 || status == 403 || status == 409 ? ERR_DENIED
+           : status == 429 ? ERR_LIMIT : status == 501 ? ERR_UNSUPPORTED : status < 500 ? ERR_USAGE : ERR_SYSTEM;
+}
+
+/* The daemon's words. */
+static int
+refused(unsigned status, const struct buf *body, struct err *err)
+{
+    static char code[64];
+    json_t *said = body->n > 0 ? json_loadb((const char *)body->p, body->n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const char *message = json_string_value(json_object_get(said, "error"));
+    const char *detail = json_string_value(json_object_get(said, "detail"));
+    const char *name = json_string_value(json_object_get(said, "code"));
+
+    snprintf(code, sizeof(code), "%s", name != NULL ? name : "api.status");
+    if (message != NULL)
+        err_set(err, kind_of(status), code, "%s", message);
+    else
+        err_set(err, kind_of(status), code, "the daemon answered with status %u", status);
+    if (detail != NULL)
+        err_hint(err, "%s", detail);
+    json_decref(said);
+    return -1;
+}
+
+/* Ask, and read the answer to where its body begins. A descriptor, when its status is 2xx. */
+static int
+begin(const struct api *api, const char *method, const char *path, const char *accept, const json_t *body,
+      struct buf *in, struct http1_head *head, struct err *err)
+{
+    cleanup_buf struct buf why = BUF_INIT(65536);
+    cleanup_close int fd = reach(api, err);
+
+    if (fd < 0 || say(api, fd, method, path, accept, body, err) < 0 || hear_head(fd, method, in, head, err) < 0)
+        return -1;
+    if (head->status >= 300) {
+        buf_consume(in, head->length);
+        (void)hear_body(fd, in, head, keep, &why, NULL);
+        return refused(head->status, &why, err);
+    }
+    buf_consume(in, head->length);      /* of the head only its numbers are of use from here on */
+    return take_fd(&fd);
+}
+
+int
+api_ask(const struct api *api, const char *method, const char *path, const json_t *body, json_t **out, struct err *err)
+{
+    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE), text = BUF_INIT(API_ANSWER_MAX);
+    struct http1_head head;
+    cleanup_close int fd = begin(api, method, path, "application/json", body, &in, &head, err);
+    json_t *said = NULL;
+    json_error_t why;
+
+    if (out != NULL)
+        *out = NULL;
+    if (fd < 0)
+        return -1;
+    if (hear_body(fd, &in, &head, keep, &text, err) < 0)
+        return buf_ok(&text) ? -1 : err_set(err, ERR_LIMIT, "api.answer", "the daemon's answer is too long");
+    if (text.n > 0) {
+        said = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &why);
+        if (said == NULL)
+            return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer is no JSON: %s", why.text);
+    }
+    explicit_bzero(text.p, text.n);     /* it may have been a token */
+    if (out != NULL)
+        *out = said;
+    else
+        json_decref(said);
+    return 0;
+}
+
+int
+api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, struct err *err)
+{
+    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
+    struct http1_head head;
+    cleanup_close int fd = begin(api, "GET", path, "*/*", NULL, &in, &head, err);
+
+    return fd < 0 ? -1 : hear_body(fd, &in, &head, fn, ctx, err);
+}
+
+struct feed {
+    struct sse sse;
+    sse_fn *fn;
+    void *ctx;
+    bool too_long;
+};
+
+static int
+feed(void *ctx, const void *p, size_t n)
+{
+    struct feed *f = ctx;
+    int r = sse_feed(&f->sse, p, n, f->fn, f->ctx);
+
+    f->too_long = r < 0;
+    return r;
+}
+
+int
+api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struct err *err)
+{
+    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
+    struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
+    struct http1_head head;
+    cleanup_close int fd = begin(api, "GET", path, "text/event-stream", NULL, &in, &head, err);
+    int r = fd < 0 ? -1 : hear_body(fd, &in, &head, feed, &f, err);
+
+    sse_free(&f.sse);
+    return r < 0 && f.too_long ? err_set(err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long") : r;
+}

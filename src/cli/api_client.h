@@ -1,0 +1,51 @@
+/* cli/api_client.h: what the verbs ask of cloche serve
+ *
+ * Its HTTP API (docs/openapi.yaml) over its unix socket: one request a connection, JSON or events back. Whoever runs
+ * the verb is the daemon's owner there, unless $CLOCHE_TOKEN holds a token, which is then presented. Calls block until
+ * the daemon answers. What it says is text from elsewhere: it is printed by cli_fail or with care for a terminal.
+ */
+#ifndef CLOCHE_CLI_API_CLIENT_H
+#define CLOCHE_CLI_API_CLIENT_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/sse.h"
+
+#define API_ANSWER_MAX (40UL * 1024 * 1024)     /* bytes of a JSON answer */
+#define API_PATH_MAX   8192
+#define API_FLAG_HELP  "the daemon's socket ($CLOCHE_SOCKET, or api.sock in its usual folder)"
+
+struct api {
+    char socket[PATH_MAX];      /* absolute, or from the working directory */
+    char token[128];            /* "" none */
+};
+
+/* Where it usually is: $CLOCHE_SOCKET, else api.sock in the state folder; and $CLOCHE_TOKEN. 0 or -1 with @err. */
+int api_init(struct api *api, struct err *err);
+/* The flag that every verb of the daemon has: "--socket" (PATH or unix:PATH). 2 when it was that (@value was taken), 0
+ * when it is another one, -1 with @err. */
+int api_flag(struct api *api, const char *name, const char *value, struct err *err);
+
+/* Append @text to the path or query in @path, percent-encoded but for letters, digits and "-._~". 0 or -1. */
+int api_escape(struct buf *path, const char *text);
+
+/* Ask: @method, @path ("/v1/tokens?limit=5"), @body or NULL (borrowed). 0 with the answer in @out, which the caller
+ * releases (an object or array, or NULL where the answer has no content), when its status is 2xx. Otherwise -1 with
+ * @err: of the daemon's own words where it answered, with its code (which lasts until the next call), else api.down
+ * (nobody answers there), api.cut, api.answer. @out may be NULL. */
+int api_ask(const struct api *api, const char *method, const char *path, const json_t *body, json_t **out,
+            struct err *err);
+
+/* GET @path as events (text/event-stream); each goes to @fn until the stream ends or it returns something else than 0.
+ * 0 at the stream's end; what @fn returned (let it be above 0); or -1 with @err. */
+int api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struct err *err);
+
+/* GET @path, whatever it is, in pieces as they come. The same. */
+typedef int api_bytes_fn(void *ctx, const void *p, size_t n);
+int api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, struct err *err);
+
+#endif
