@@ -32,6 +32,8 @@
 
 struct front;
 struct request;
+struct mcp_call;
+struct mcp_session;
 
 /* What epoll hands back. */
 enum watched { WATCH_WARDEN, WATCH_DOOR, WATCH_HTTP, WATCH_PEER, WATCH_OP };
@@ -114,6 +116,7 @@ struct request {
     bool base64, has_stdin, cut_out, cut_err;
     json_t *list;                       /* what the answer is made of */
     unsigned tries;
+    struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
     struct request *next;               /* of all */
 };
 
@@ -129,6 +132,8 @@ struct front {
     bool ended;
     bool strangers;                     /* nobody vouches for its connections: each needs a credential */
     json_t *platform;
+    struct mcp_session *mcp_sessions;
+    uint64_t mcp_turns;
     uint8_t in[EDGE_ROOM];
 };
 
@@ -143,6 +148,8 @@ int http_timeout(struct front *f);              /* milliseconds, -1 none */
 void http_peer_gone(struct request *r);
 void http_bury(struct front *f);                /* free what has ended; between two rounds of epoll */
 void http_wake(struct request *r);              /* it has what it waited for */
+/* Notice when its client goes. @half: a client that only says no more has gone too. */
+void http_watch_peer(struct request *r, bool half);
 
 /* ask.c: questions to the warden. Each takes the request's ticket; the answers go to @answers. */
 void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);
@@ -179,6 +186,7 @@ void reply_error(struct request *r, unsigned status, const char *code, const cha
     __attribute__((format(printf, 5, 6)));
 void reply_err(struct request *r, const struct packet_err *err);
 unsigned status_of(const struct packet_err *err);
+void reply_empty(struct request *r, unsigned status);
 void reply_stream(struct request *r, const char *type);
 void stream_add(struct request *r, const void *p, size_t n);
 void stream_close(struct request *r);
@@ -206,9 +214,11 @@ bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
 
-/* v1.c, files.c, life.c, api.c, tokens.c: the routes. */
+/* v1.c, files.c, life.c, api.c, tokens.c, mcp/rpc.c: the routes. */
 extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes;
+extern const struct route mcp_routes[];
+extern const size_t mcp_n_routes;
 json_t *platform_facts(void);                           /* before confinement */
 
 int front_confine(struct err *err);

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "front/front.h"
+#include "front/mcp/mcp.h"
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
@@ -70,6 +71,7 @@ http_bury(struct front *f)
         f->bodies -= r->body.n;
         if (r->response != NULL)
             MHD_destroy_response(r->response);
+        mcp_free(r);
         json_decref(r->json);
         json_decref(r->list);
         buf_free(&r->body);
@@ -87,18 +89,24 @@ http_bury(struct front *f)
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
 
 /* While it is suspended nobody looks at its connection but us: a client that has gone is not worked for. */
-static void
-suspend(struct request *r)
+void
+http_watch_peer(struct request *r, bool half)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_CONNECTION_FD);
 
+    if (r->peer_watched || info == NULL)
+        return;
+    r->peer_fd = info->connect_fd;
+    /* no events: only that both directions are closed */
+    r->peer_watched = front_watch(r->f, r->peer_fd, &r->peer, half ? EPOLLRDHUP : 0, true) == 0;
+}
+
+static void
+suspend(struct request *r)
+{
     r->suspended = true;
     MHD_suspend_connection(r->c);
-    if (!r->peer_watched && info != NULL) {
-        r->peer_fd = info->connect_fd;
-        /* no events: only that both directions are closed */
-        r->peer_watched = front_watch(r->f, r->peer_fd, &r->peer, 0, true) == 0;
-    }
+    http_watch_peer(r, false);
 }
 
 void

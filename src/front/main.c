@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "front/front.h"
+#include "front/mcp/mcp.h"
 #include "wall/service.h"
 
 #define FD_WARDEN 3
@@ -86,9 +87,11 @@ serve(struct front *f)
     struct epoll_event events[AT_ONCE];
 
     while (!f->ended) {
-        int n = epoll_wait(f->epoll, events, AT_ONCE, http_timeout(f));
+        int http = http_timeout(f), mcp = mcp_timeout(f);
+        int n = epoll_wait(f->epoll, events, AT_ONCE, mcp >= 0 && (http < 0 || mcp < http) ? mcp : http);
         for (int i = 0; i < n && !f->ended; i++)
             turn(f, events[i].data.ptr, events[i].events);
+        mcp_tick(f);
         http_run(f);
         http_bury(f);
     }
@@ -123,7 +126,7 @@ main(int argc, char **argv)
     f.platform = platform_facts();
     tzset();        /* the C library reads a file for the first date that it makes */
     if (f.epoll < 0 || io_set_nonblock(f.warden, true) < 0 || io_set_nonblock(f.door, true) < 0 ||
-        http_open(&f, &err) < 0 || front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||
+        mcp_open(&f) < 0 || http_open(&f, &err) < 0 || front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||
         front_watch(&f, f.door, &f.watch_door, EPOLLIN, true) < 0 || front_confine(&err) < 0) {
         fprintf(stderr, "cloche-front: %s [%s]\n", err.msg, err.code);
         return 1;

@@ -48,6 +48,21 @@ reply_json(struct request *r, unsigned status, json_t *body)
 }
 
 void
+reply_empty(struct request *r, unsigned status)
+{
+    static char nothing[] = "";
+
+    if (r->response != NULL)
+        return;
+    r->status = status;
+    r->response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+    if (r->response == NULL)
+        r->f->ended = true;
+    else
+        (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+}
+
+void
 reply_events(struct request *r, uint32_t count, bool more)
 {
     (void)count;

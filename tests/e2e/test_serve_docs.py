@@ -28,7 +28,7 @@ def documented():
 
 def in_the_source():
     routes = set()
-    for source in (REPO / "src" / "front").glob("*.c"):
+    for source in (REPO / "src" / "front").rglob("*.c"):
         text = source.read_text()
         routes |= {(m, p) for m, p in re.findall(r'^    \{ "([A-Z]+)", +"(/[^"]+)",', text, flags=re.M)}
     return routes

@@ -1,0 +1,202 @@
+/* front/mcp/call_box.c: tools about sandboxes as such */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "front/mcp/mcp.h"
+
+/* --- making ------------------------------------------------------------------------------------------------------- */
+
+/* The network that was asked for; false: it cannot be had. */
+static bool
+network_of(struct request *r, const char *language, json_t *policy)
+{
+    const json_t *domains = json_object_get(r->mcp->args, "allowed_domains");
+    json_t *list = json_array(), *network;
+
+    for (size_t i = 0; i < json_array_size(domains); i++) {
+        json_t *one = json_array_get(domains, i);
+        if (!mcp_domain_well(json_string_value(one))) {
+            mcp_fail(r, "InvalidArguments",
+                     "allowed_domains[%zu] is no name of a host (addresses are never opened here)", i);
+            json_decref(list);
+            return false;
+        }
+        json_array_append(list, one);
+    }
+    if (json_array_size(list) > 0) {
+        network = json_pack("{s:s, s:o}", "mode", "allowlist", "allow", list);
+    } else {
+        bool npm = language == NULL || strcmp(language, "python") != 0;
+        bool pypi = language == NULL || strcmp(language, "javascript") != 0;
+        if (pypi)
+            json_array_append_new(list, json_string("pypi"));
+        if (npm)
+            json_array_append_new(list, json_string("npm"));
+        network = json_pack("{s:s, s:o}", "mode", "allowlist", "registries", list);
+    }
+    json_object_set_new(policy, "network", network);
+    return true;
+}
+
+bool
+call_make(struct request *r, const char *name, const char *language, const struct answers *answers)
+{
+    json_t *policy = json_object();
+    cleanup_free char *text = NULL;
+    struct edge_create create = { .idle_s = MCP_IDLE_S, .name = name, .labels = "\nmade-by=mcp\n" };
+
+    if (!mcp_true(r, "network_enabled") && json_array_size(json_object_get(r->mcp->args, "allowed_domains")) > 0) {
+        mcp_fail(r, "InvalidArguments", "allowed_domains needs network_enabled");
+        json_decref(policy);
+        return false;
+    }
+    if (mcp_true(r, "network_enabled") && !network_of(r, language, policy)) {
+        json_decref(policy);
+        return false;
+    }
+    text = json_object_size(policy) > 0 ? json_dumps(policy, JSON_COMPACT) : NULL;
+    json_decref(policy);
+    create.policy = text != NULL ? text : "";
+    ask_create(r, &create, answers);
+    return true;
+}
+
+static json_t *
+box_json(const struct edge_box *box)
+{
+    const char *network = strstr(box->facts, "\nnetwork=");
+
+    return json_pack("{s:s, s:o, s:s, s:o}", "sandbox_id", box->id, "name",
+                     json_of_text((const uint8_t *)box->name, strlen(box->name)), "state", box_state_name(box->state),
+                     "network", network != NULL ? json_stringn(network + 9, strcspn(network + 9, "\n"))
+                                                : json_string("unknown"));
+}
+
+static void
+on_created(struct request *r, const struct edge_box *box)
+{
+    json_t *body = box_json(box);
+
+    json_object_set_new(body, "success", json_true());
+    json_object_set_new(body, "error", json_null());
+    mcp_done(r, body, false);
+}
+
+static const struct answers created = { .box = on_created, .no = mcp_fail_err };
+
+void
+call_create(struct request *r)
+{
+    const char *name = mcp_text(r, "name");
+
+    if (name != NULL && (!edge_name_well(name) || edge_is_id(name)))
+        mcp_fail(r, "InvalidArguments", "a name begins with a letter or digit and has at most 63 of these and ._-");
+    else
+        (void)call_make(r, name != NULL ? name : "", mcp_text(r, "language"), &created);
+}
+
+/* --- listing ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_item(struct request *r, const struct edge_box *box)
+{
+    json_array_append_new(r->list, box_json(box));
+}
+
+static void
+on_listed(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    mcp_done(r, json_pack("{s:b, s:O, s:b, s:n}", "success", 1, "sandboxes", r->list, "truncated", more, "error"),
+             false);
+}
+
+static const struct answers listed = { .item = on_item, .end = on_listed, .no = mcp_fail_err };
+
+void
+call_list(struct request *r)
+{
+    const json_t *limit = json_object_get(r->mcp->args, "limit");
+
+    r->list = json_array();
+    ask_list(r, false, limit != NULL ? (uint16_t)json_integer_value(limit) : 100, "", "", "", &listed);
+}
+
+/* --- one ---------------------------------------------------------------------------------------------------------- */
+
+static void
+on_destroyed(struct request *r, const struct edge_box *box)
+{
+    mcp_done(r, json_pack("{s:b, s:s, s:s, s:n}", "success", 1, "sandbox_id", box->id, "message",
+                          "Sandbox destroyed successfully", "error"), false);
+}
+
+static const struct answers destroyed = { .box = on_destroyed, .no = mcp_fail_err };
+
+void
+call_destroy(struct request *r)
+{
+    if (call_names_box(r))
+        ask_simple(r, EDGE_ASK_DELETE, r->mcp->box, &destroyed);
+}
+
+static void
+on_port_box(struct request *r, const struct edge_box *box)
+{
+    (void)box;
+    mcp_fail(r, "NotSupported", "ports of sandboxes cannot be exposed yet");
+}
+
+static const struct answers port_box = { .box = on_port_box, .no = mcp_fail_err };
+
+void
+call_expose(struct request *r)
+{
+    if (call_names_box(r))
+        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &port_box);
+}
+
+/* What a sandbox changed is its user's to look at and to take over, on the host: a result names the command. */
+static void
+on_workspace_box(struct request *r, const struct edge_box *box)
+{
+    const char *cow = strstr(box->facts, "\ncow=");
+    const char *verb = r->mcp->tool->name;
+
+    if (cow == NULL) {
+        mcp_fail(r, "NoCopyOnWrite", "this sandbox has a workspace of its own and no folder of the user's under it: "
+                 "read its files with code_read_file");
+        return;
+    }
+    cow += 5;
+    if (strcmp(verb, "apply") == 0) {
+        mcp_fail(r, "UserOnly", "only the user can take changes over, with: cloche apply %.*s", (int)strcspn(cow, "\n"),
+                 cow);
+        return;
+    }
+    mcp_done(r, json_pack("{s:b, s:s, s:o, s:n}", "success", 1, "sandbox_id", box->id, "command",
+                          json_sprintf("cloche diff %.*s", (int)strcspn(cow, "\n"), cow), "error"), false);
+}
+
+static const struct answers workspace_box = { .box = on_workspace_box, .no = mcp_fail_err };
+
+void
+call_workspace(struct request *r)
+{
+    if (call_names_box(r))
+        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &workspace_box);
+}
+
+bool
+call_names_box(struct request *r)
+{
+    const char *id = mcp_text(r, "sandbox_id");
+
+    if (id == NULL || (!edge_is_id(id) && !edge_name_well(id))) {
+        mcp_fail(r, "sandbox.not-found", "sandbox_id names no sandbox");
+        return false;
+    }
+    memcpy(r->mcp->box, id, strlen(id) + 1);
+    return true;
+}

@@ -1,0 +1,262 @@
+/* front/mcp/call_run.c: tools that run something: make a sandbox if none is named, run, tell what came of it */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "front/mcp/mcp.h"
+
+#define TIMEOUT_S    30
+#define INSTALL_S    600
+#define MODULES      "/workspace/.packages"     /* where what pip installs lies */
+
+/* Code is the program's standard input, so that its size is no question and no file has to be picked and cleaned up.
+ * The shell reads all of it before it runs any: what it starts shall not swallow the rest. */
+static const struct language {
+    const char *name, *argv[4], *env;
+} languages[] = {
+    { "python", { "python3", "-", NULL }, "PYTHONPATH=" MODULES },
+    { "javascript", { "node", "-", NULL }, NULL },
+    { "shell", { "bash", "-c", "eval \"$(cat)\"", NULL }, NULL },
+};
+
+/* The schema lets no other name through. */
+static const struct language *
+language_of(const char *name)
+{
+    size_t i = sizeof(languages) / sizeof(languages[0]) - 1;
+
+    while (i > 0 && strcmp(languages[i].name, name) != 0)
+        i--;
+    return &languages[i];
+}
+
+/* --- output ------------------------------------------------------------------------------------------------------- */
+
+json_t *
+mcp_output(struct buf *b, bool cut)
+{
+    json_t *text = json_of_text(b->p, b->n), *both;
+
+    if (!cut || text == NULL)
+        return text;
+    both = json_sprintf("%s%s", json_string_value(text), MCP_CUT);
+    json_decref(text);
+    return both;
+}
+
+static void
+on_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    struct buf *into = is_err ? &r->mcp->err : &r->mcp->out;
+
+    if (n > into->max - into->n) {
+        n = into->max - into->n;
+        r->mcp->cut[is_err ? 1 : 0] = true;
+    }
+    (void)buf_append(into, p, n);
+    mcp_progress(r, p, n, is_err);
+}
+
+static const char *
+error_of(uint8_t flags)
+{
+    return (flags & EDGE_TIMED_OUT) != 0 ? "TimeoutError" : (flags & EDGE_OOM) != 0 ? "MemoryError" : NULL;
+}
+
+/* stdout, stderr and error of a result; what is about the time is said where programs say such things */
+static void
+add_output(struct request *r, json_t *body, uint8_t flags)
+{
+    struct mcp_call *call = r->mcp;
+    const char *error = error_of(flags);
+    bool cut_err = call->cut[1] || (flags & EDGE_ERR_CUT) != 0;
+
+    if ((flags & EDGE_TIMED_OUT) != 0) {
+        call->err.max += 128;
+        if (call->err.n > 0 && call->err.p[call->err.n - 1] != '\n')
+            buf_put_u8(&call->err, '\n');
+        buf_printf(&call->err, "Execution timeout after %llds", (long long)call->timeout_s);
+    }
+    json_object_set_new(body, "stdout", mcp_output(&call->out, call->cut[0] || (flags & EDGE_OUT_CUT) != 0));
+    json_object_set_new(body, "stderr", mcp_output(&call->err, cut_err));
+    json_object_set_new(body, "error", error != NULL ? json_string(error) : json_null());
+}
+
+static int
+code_of(uint8_t flags, uint32_t code)
+{
+    return (flags & EDGE_TIMED_OUT) != 0 ? -1 : (flags & EDGE_SIGNALED) != 0 ? 128 + (int)code : (int)code;
+}
+
+/* --- running ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_granted(struct request *r)
+{
+    if (r->mcp->token != NULL)
+        mcp_begin_stream(r);
+    if (r->has_stdin) {
+        r->in_end = true;
+        op_hear(r, EPOLLOUT);
+    }
+}
+
+static const struct answers granted = { .granted = on_granted, .no = mcp_fail_err };
+
+static void
+on_executed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    int exit_code = code_of(flags, code);
+    json_t *body = json_pack("{s:b, s:s, s:i, s:f}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "exit_code",
+                             exit_code, "execution_time", (double)ms / 1000);
+
+    add_output(r, body, flags);
+    mcp_done(r, body, exit_code != 0);
+}
+
+static const struct op_answers executed = { .out = on_output, .exit = on_executed, .failed = mcp_fail_err };
+
+static void
+execute(struct request *r)
+{
+    static struct edge_op op;
+    const struct language *l = language_of(mcp_text(r, "language"));
+
+    memset(&op, 0, sizeof(op));
+    op.kind = OP_EXEC;
+    op.path = "";
+    op.flags = OP_STDIN;
+    r->has_stdin = true;
+    op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
+    while (l->argv[op.n_argv] != NULL) {
+        op.argv[op.n_argv] = l->argv[op.n_argv];
+        op.n_argv++;
+    }
+    if (l->env != NULL)
+        op.env[op.n_env++] = l->env;
+    ask_op(r, r->mcp->box, &op, &granted, &executed);
+}
+
+static void
+on_made(struct request *r, const struct edge_box *box)
+{
+    memcpy(r->mcp->box, box->id, sizeof(box->id));
+    execute(r);
+}
+
+static const struct answers made = { .box = on_made, .no = mcp_fail_err };
+
+static bool
+has_network(const struct edge_box *box)
+{
+    return strstr(box->facts, "\nnetwork=allowlist\n") != NULL || strstr(box->facts, "\nnetwork=host\n") != NULL;
+}
+
+/* A sandbox's network is settled when it is made: asking for one in a sandbox that exists asks if it is there. */
+static void
+on_networked(struct request *r, const struct edge_box *box)
+{
+    if (!has_network(box))
+        mcp_fail(r, "NetworkDisabled",
+                 "this sandbox was made without a network: leave out sandbox_id for one that has it");
+    else
+        execute(r);
+}
+
+static const struct answers networked = { .box = on_networked, .no = mcp_fail_err };
+
+void
+call_execute(struct request *r)
+{
+    const json_t *code = json_object_get(r->mcp->args, "code"), *timeout = json_object_get(r->mcp->args, "timeout");
+
+    r->mcp->timeout_s = timeout != NULL ? json_integer_value(timeout) : TIMEOUT_S;
+    if (buf_append(&r->in, json_string_value(code), json_string_length(code)) < 0) {
+        mcp_fail(r, "http.body-too-large", "the code is too large");
+        return;
+    }
+    if (mcp_text(r, "sandbox_id") == NULL) {
+        (void)call_make(r, "", mcp_text(r, "language"), &made);
+        return;
+    }
+    if (!call_names_box(r))
+        return;
+    if (json_array_size(json_object_get(r->mcp->args, "allowed_domains")) > 0)
+        mcp_fail(r, "InvalidArguments",
+                 "allowed_domains is for a new sandbox: one that exists keeps what it was made with");
+    else if (mcp_true(r, "network_enabled"))
+        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &networked);
+    else
+        execute(r);
+}
+
+/* --- packages ----------------------------------------------------------------------------------------------------- */
+
+static const char *
+registry_of(const struct request *r)
+{
+    const char *registry = mcp_text(r, "registry");
+
+    return registry != NULL ? registry : "pypi";
+}
+
+static void
+on_installed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    int exit_code = code_of(flags, code);
+    json_t *body = json_pack("{s:b, s:s, s:s, s:s}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "package",
+                             mcp_text(r, "package"), "registry", registry_of(r));
+
+    (void)ms;
+    add_output(r, body, flags);
+    if (exit_code != 0 && error_of(flags) == NULL)
+        json_object_set_new(body, "error", json_string("InstallFailed"));
+    mcp_done(r, body, exit_code != 0);
+}
+
+static const struct op_answers installed = { .out = on_output, .exit = on_installed, .failed = mcp_fail_err };
+
+static void
+on_install_box(struct request *r, const struct edge_box *box)
+{
+    static struct edge_op op;
+    static const char *const pip[] = { "python3", "-m", "pip", "install", "--no-input", "--disable-pip-version-check",
+                                       "--no-cache-dir", "--target", MODULES, "--upgrade", "--" };
+    static const char *const npm[] = { "npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix",
+                                       "/workspace", "--" };
+    bool is_npm = strcmp(registry_of(r), "npm") == 0;
+    const char *const *words = is_npm ? npm : pip;
+    size_t n = is_npm ? sizeof(npm) / sizeof(npm[0]) : sizeof(pip) / sizeof(pip[0]);
+
+    if (!has_network(box)) {
+        mcp_fail(r, "NetworkDisabled", "this sandbox was made without a network: make one with network_enabled");
+        return;
+    }
+    memset(&op, 0, sizeof(op));
+    op.kind = OP_EXEC;
+    op.path = "";
+    op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
+    memcpy(op.argv, words, n * sizeof(words[0]));
+    op.argv[n] = mcp_text(r, "package");
+    op.n_argv = n + 1;
+    ask_op(r, r->mcp->box, &op, &granted, &installed);
+}
+
+static const struct answers install_box = { .box = on_install_box, .no = mcp_fail_err };
+
+void
+call_install(struct request *r)
+{
+    const char *registry = registry_of(r);
+
+    r->mcp->timeout_s = INSTALL_S;
+    if (!call_names_box(r))
+        return;
+    if (strcmp(registry, "pypi") != 0 && strcmp(registry, "npm") != 0)
+        mcp_fail(r, "UnsupportedLanguage", "registry is none of pypi, npm");
+    else if (!mcp_package_well(registry, mcp_text(r, "package")))
+        mcp_fail(r, "InvalidArguments", "package is no name of %s with at most a version: no URL, path or option",
+                 registry);
+    else
+        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &install_box);
+}

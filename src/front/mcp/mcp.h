@@ -1,0 +1,130 @@
+/* front/mcp/mcp.h: /mcp: the Model Context Protocol over HTTP, in front of the warden's questions (docs/mcp.md)
+ *
+ * One HTTP request is one message. A call of a tool is a chain of questions, as a route's is; its answer is JSON, or a
+ * stream of events with what it says meanwhile. A client that goes away takes its call along.
+ *
+ *     rpc.c      headers, the two forms of the protocol, answers
+ *     session.c  what `initialize` made; forgotten when the front dies, and clients then begin anew
+ *     tools.c    the table of tools with their schemas
+ *     call*.c    what they do
+ */
+#ifndef CLOCHE_FRONT_MCP_MCP_H
+#define CLOCHE_FRONT_MCP_MCP_H
+
+#include "front/front.h"
+#include "front/mcp/message.h"
+
+#define MCP_OUTPUT_MAX  (1024UL * 1024)     /* of each stream of a command, and of a file that is read */
+#define MCP_CUT         "\n[OUTPUT TRUNCATED]"
+#define MCP_FILES_MAX   1000                /* entries of one listing */
+#define MCP_IDLE_S      1800                /* sandboxes made here end when nothing ran for so long */
+#define MCP_SESSIONS    256
+#define MCP_ALIVE_S     15                  /* a stream on which nothing else was said gets a comment */
+#define MCP_META        "io.modelcontextprotocol/"
+
+struct mcp_session {
+    char id[33];                            /* 128 random bits; "" free */
+    uint32_t who;                           /* nobody else can use it */
+    int version;
+    json_t *capabilities;                   /* the client's */
+    uint64_t used;                          /* a clock of requests, for who goes first */
+};
+
+struct mcp_tool;
+
+struct mcp_call {
+    struct mcp_message message;
+    int version;
+    bool streams;                           /* the client takes events */
+    bool streaming;                         /* and gets them */
+    bool over;
+    uint64_t said_s;                        /* when something was said last */
+    struct mcp_session *session;            /* NULL in the stateless form */
+    char session_id[33];                    /* whose it was, should the place be another's by now */
+    const struct mcp_tool *tool;
+    json_t *args;                           /* an object, owned */
+    const json_t *token;                    /* of progress, borrowed */
+    uint64_t progress;
+    const json_t *capabilities;             /* of the client */
+    char wait[40];                          /* the id of a question to the client; "" none */
+    void (*answered)(struct request *r, const json_t *result);     /* NULL @result: it refused */
+    char box[EDGE_NAME_MAX + 1];
+    int64_t timeout_s;
+    struct buf out, err;                    /* a command's output */
+    struct buf half[2];                     /* of its progress */
+    bool cut[2];
+    int step;                               /* of fixtures */
+};
+
+struct mcp_tool {
+    const char *name, *title, *description;
+    const char *input, *output;             /* schemas, as text */
+    bool reads_only, destroys;              /* what clients tell their user */
+    void (*begin)(struct request *r);
+    json_t *listed;                         /* made of the above at the start */
+};
+
+/* What a test build adds; the daemon's own is empty (none.c). */
+struct mcp_extra {
+    struct mcp_tool *tools;
+    size_t n_tools;
+    const char *capabilities;               /* JSON, "" none */
+    /* Other methods: false when it is none of its own. */
+    bool (*method)(struct request *r, const char *method, json_t *params);
+};
+extern const struct mcp_extra mcp_extra;
+
+/* rpc.c */
+int mcp_open(struct front *f);                              /* before confinement; -1: no memory */
+void mcp_free(struct request *r);
+void mcp_result(struct request *r, json_t *result);         /* takes the reference; ends the request */
+void mcp_error(struct request *r, int code, json_t *data, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+bool mcp_is_stateless(const struct request *r);
+void mcp_begin_stream(struct request *r);                   /* from here on events, where the client takes them */
+void mcp_say(struct request *r, json_t *message);           /* one event; takes the reference */
+void mcp_progress(struct request *r, const uint8_t *p, size_t n, bool is_err);
+/* Ask the client (sessions only, on its stream). */
+void mcp_ask_client(struct request *r, const char *method, json_t *params,
+                    void (*answered)(struct request *r, const json_t *result));
+void mcp_cancel(struct request *r);
+/* Every round of the front's loop; how long it may wait at most, -1 for ever. */
+void mcp_tick(struct front *f);
+int mcp_timeout(const struct front *f);
+
+/* session.c */
+struct mcp_session *mcp_session_new(struct front *f, uint32_t who, int version, json_t *capabilities);
+struct mcp_session *mcp_session_find(struct front *f, uint32_t who, const char *id);
+void mcp_session_end(struct front *f, struct mcp_session *s);
+
+/* tools.c */
+extern struct mcp_tool mcp_tools[];
+extern const size_t mcp_n_tools;
+int mcp_tools_open(void);                   /* -1: no memory */
+struct mcp_tool *mcp_tool_find(const char *name);
+json_t *mcp_tools_json(void);
+
+/* call.c: ends of calls */
+void mcp_done(struct request *r, json_t *structured, bool failed);      /* takes the reference */
+/* {success: false, error: ..., error_type: ...} */
+void mcp_fail(struct request *r, const char *type, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void mcp_fail_err(struct request *r, const struct packet_err *err);
+const char *mcp_text(const struct request *r, const char *name);       /* an argument; NULL: not given */
+bool mcp_true(const struct request *r, const char *name);
+json_t *mcp_output(struct buf *b, bool cut);                            /* what a command said, as text */
+/* sandbox_id into the call; false: said. */
+bool call_names_box(struct request *r);
+
+void call_execute(struct request *r);       /* call_run.c */
+void call_install(struct request *r);
+void call_create(struct request *r);        /* call_box.c */
+void call_list(struct request *r);
+void call_destroy(struct request *r);
+void call_expose(struct request *r);
+void call_workspace(struct request *r);
+void call_write(struct request *r);         /* call_file.c */
+void call_read(struct request *r);
+void call_list_files(struct request *r);
+/* A sandbox as the call's arguments want it (network_enabled, allowed_domains); the answers get it. False: said. */
+bool call_make(struct request *r, const char *name, const char *language, const struct answers *answers);
+
+#endif

@@ -1,0 +1,151 @@
+/* front/mcp/tools.c: the tools, with the schemas that clients are told and arguments are judged by (JSON Schema) */
+#include <string.h>
+
+#include "front/mcp/mcp.h"
+
+/* JSON, written as it is. */
+#define JSON(...) #__VA_ARGS__
+
+#define OBJECT(required, properties) \
+    "{\"type\": \"object\", \"properties\": {" properties "}, \"required\": [" required "], " \
+    "\"additionalProperties\": false}"
+/* every result may instead be {success: false, error, error_type} */
+#define RESULT(properties) \
+    "{\"type\": \"object\", \"properties\": {\"success\": {\"type\": \"boolean\"}, " \
+    "\"error\": {\"type\": [\"string\", \"null\"]}, \"error_type\": {\"type\": \"string\"}, " \
+    "\"sandbox_id\": {\"type\": \"string\"}" properties "}, \"required\": [\"success\"]}"
+
+#define SANDBOX_ID JSON( \
+    "sandbox_id": {"type": "string", "maxLength": 63, "description": "Sandbox to work in: its id or name"})
+#define LANGUAGES JSON({"type": "string", "enum": ["python", "javascript", "shell"], "description":)
+#define NETWORK JSON( \
+    "network_enabled": {"type": "boolean", "default": false, \
+        "description": "Enable network access (requires approval)"}, \
+    "allowed_domains": {"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 260}, \
+        "description": "Allowlisted domains (when network enabled); without any, the language's package registries"})
+#define FILE_PATH JSON(, \
+    "file_path": {"type": "string", "maxLength": 4096, "description": "Below /workspace, or relative to it"})
+
+#define OUTPUT JSON(, "stdout": {"type": "string"}, "stderr": {"type": "string"})
+#define PATH JSON(, "path": {"type": "string"})
+#define TRUNCATED JSON(, "truncated": {"type": "boolean"})
+
+struct mcp_tool mcp_tools[] = {
+    { .name = "code_execute", .title = "Execute code",
+      .description = "Execute code in an isolated sandbox. Without sandbox_id a new sandbox is made and named in the "
+                     "result; its files stay until code_destroy_sandbox.",
+      .input = OBJECT("\"language\", \"code\"",
+          "\"language\": " LANGUAGES JSON("Programming language"},
+          "code": {"type": "string", "description": "Code to execute"},) SANDBOX_ID JSON(,
+          "timeout": {"type": "integer", "default": 30, "minimum": 1, "maximum": 3600,
+              "description": "Execution timeout in seconds"},) NETWORK),
+      .output = RESULT(OUTPUT JSON(, "exit_code": {"type": "integer"}, "execution_time": {"type": "number"})),
+      .destroys = true, .begin = call_execute },
+    { .name = "code_install_package", .title = "Install a package",
+      .description = "Install a package from its language's registry into a sandbox made with network_enabled.",
+      .input = OBJECT("\"sandbox_id\", \"package\"", SANDBOX_ID JSON(,
+          "package": {"type": "string", "maxLength": 214,
+              "description": "Name, and if you like a version: requests==2.31.0"},
+          "registry": {"type": "string", "default": "pypi", "maxLength": 64, "description": "pypi or npm"})),
+      .output = RESULT(OUTPUT JSON(, "package": {"type": "string"}, "registry": {"type": "string"})),
+      .begin = call_install },
+    { .name = "code_write_file", .title = "Write a file",
+      .description = "Write a text file in a sandbox's workspace; missing folders are made.",
+      .input = OBJECT("\"sandbox_id\", \"file_path\", \"content\"", SANDBOX_ID FILE_PATH JSON(,
+          "content": {"type": "string"})),
+      .output = RESULT(PATH), .destroys = true, .begin = call_write },
+    { .name = "code_read_file", .title = "Read a file",
+      .description = "Read a text file of a sandbox's workspace; at most 1 MiB.",
+      .input = OBJECT("\"sandbox_id\", \"file_path\"", SANDBOX_ID FILE_PATH),
+      .output = RESULT(PATH JSON(, "content": {"type": "string"}) TRUNCATED),
+      .reads_only = true, .begin = call_read },
+    { .name = "code_list_files", .title = "List files",
+      .description = "List a folder of a sandbox's workspace; folders end in a slash. At most 1000 entries.",
+      .input = OBJECT("\"sandbox_id\"", SANDBOX_ID JSON(,
+          "path": {"type": "string", "default": ".", "maxLength": 4096,
+              "description": "Below /workspace, or relative to it"})),
+      .output = RESULT(PATH JSON(, "files": {"type": "array", "items": {"type": "string"}}) TRUNCATED),
+      .reads_only = true, .begin = call_list_files },
+    { .name = "code_destroy_sandbox", .title = "Destroy a sandbox",
+      .description = "End a sandbox with all that runs and lies in it.",
+      .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
+      .output = RESULT(JSON(, "message": {"type": "string"})), .destroys = true, .begin = call_destroy },
+    { .name = "create_sandbox", .title = "Create a sandbox",
+      .description = "Make an empty sandbox to use with the other tools.",
+      .input = OBJECT("", JSON(
+          "name": {"type": "string", "maxLength": 63, "description": "Letters, digits and ._-"},
+          "language":) LANGUAGES JSON("Whose package registries a network without allowed_domains opens"},) NETWORK),
+      .output = RESULT(JSON(, "name": {"type": "string"}, "state": {"type": "string"}, "network": {"type": "string"})),
+      .begin = call_create },
+    { .name = "list_sandboxes", .title = "List sandboxes",
+      .description = "List the sandboxes that can be used.",
+      .input = OBJECT("", JSON("limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 100})),
+      .output = RESULT(JSON(, "sandboxes": {"type": "array", "items": {"type": "object"}}) TRUNCATED),
+      .reads_only = true, .begin = call_list },
+    { .name = "expose_port", .title = "Expose a port",
+      .description = "Make a port on which a program in a sandbox listens reachable for the user.",
+      .input = OBJECT("\"sandbox_id\", \"port\"", SANDBOX_ID JSON(,
+          "port": {"type": "integer", "minimum": 1, "maximum": 65535})),
+      .output = RESULT(JSON(, "port": {"type": "integer"}, "url": {"type": "string"})), .begin = call_expose },
+    { .name = "diff", .title = "Show what changed",
+      .description = "How the user sees what a sandbox changed in their folder (a copy-on-write workspace).",
+      .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
+      .output = RESULT(JSON(, "command": {"type": "string"})), .reads_only = true, .begin = call_workspace },
+    { .name = "apply", .title = "Take changes over",
+      .description = "How the user takes over what a sandbox changed in their folder. Only they can.",
+      .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
+      .output = RESULT(JSON(, "command": {"type": "string"})), .reads_only = true, .begin = call_workspace },
+};
+const size_t mcp_n_tools = sizeof(mcp_tools) / sizeof(mcp_tools[0]);
+
+static int
+open_one(struct mcp_tool *t)
+{
+    json_t *input = json_loads(t->input, JSON_REJECT_DUPLICATES, NULL);
+    json_t *output = t->output != NULL ? json_loads(t->output, JSON_REJECT_DUPLICATES, NULL) : NULL;
+
+    t->listed = json_pack("{s:s, s:s, s:o, s:o*, s:{s:b, s:b, s:b}}", "name", t->name, "description", t->description,
+                          "inputSchema", input, "outputSchema", output, "annotations", "readOnlyHint", t->reads_only,
+                          "destructiveHint", t->destroys, "openWorldHint", 0);
+    if (t->listed == NULL || input == NULL || (t->output != NULL && output == NULL))
+        return -1;
+    if (t->title != NULL)
+        json_object_set_new(t->listed, "title", json_string(t->title));
+    return 0;
+}
+
+int
+mcp_tools_open(void)
+{
+    for (size_t i = 0; i < mcp_n_tools; i++)
+        if (open_one(&mcp_tools[i]) < 0)
+            return -1;
+    for (size_t i = 0; i < mcp_extra.n_tools; i++)
+        if (open_one(&mcp_extra.tools[i]) < 0)
+            return -1;
+    return 0;
+}
+
+struct mcp_tool *
+mcp_tool_find(const char *name)
+{
+    for (size_t i = 0; i < mcp_n_tools; i++)
+        if (strcmp(mcp_tools[i].name, name) == 0)
+            return &mcp_tools[i];
+    for (size_t i = 0; i < mcp_extra.n_tools; i++)
+        if (strcmp(mcp_extra.tools[i].name, name) == 0)
+            return &mcp_extra.tools[i];
+    return NULL;
+}
+
+json_t *
+mcp_tools_json(void)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < mcp_n_tools; i++)
+        json_array_append(list, mcp_tools[i].listed);
+    for (size_t i = 0; i < mcp_extra.n_tools; i++)
+        json_array_append(list, mcp_extra.tools[i].listed);
+    return list;
+}

@@ -1,0 +1,139 @@
+/* front/mcp: messages, headers, arguments: what is accepted and what is not (R62, R85) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "front/mcp/message.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static void
+messages(void **state)
+{
+    static const struct { const char *text; int code; enum mcp_kind kind; } rows[] = {
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}", 0, MCP_REQUEST },
+        { " {\"jsonrpc\":\"2.0\",\"id\":\"\",\"method\":\"m\",\"params\":{}} ", 0, MCP_REQUEST },
+        { "{\"jsonrpc\":\"2.0\",\"method\":\"m\"}", 0, MCP_NOTIFICATION },
+        { "{\"jsonrpc\":\"2.0\",\"id\":-1,\"result\":{}}", 0, MCP_RESPONSE },
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1}}", 0, MCP_RESPONSE },
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}x", MCP_PARSE_ERROR, 0 },
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"method\":\"n\"}", MCP_PARSE_ERROR, 0 },
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\"}", MCP_INVALID_REQUEST, 0 },
+        { "{\"jsonrpc\":\"2.0\",\"id\":true,\"method\":\"m\"}", MCP_INVALID_REQUEST, 0 },
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}", MCP_INVALID_REQUEST, 0 },
+        { "null", MCP_PARSE_ERROR, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        struct mcp_message m;
+        const char *why;
+        assert_int_equal(mcp_parse(rows[i].text, strlen(rows[i].text), &m, &why), rows[i].code);
+        if (rows[i].code == 0)
+            assert_int_equal(m.kind, rows[i].kind);
+        mcp_message_free(&m);
+    }
+}
+
+/* Exactly so deep and no deeper; brackets in strings are none. */
+static void
+depth(void **state)
+{
+    char text[4 * MCP_DEPTH_MAX + 128];
+
+    (void)state;
+    for (int levels = MCP_DEPTH_MAX - 1; levels <= MCP_DEPTH_MAX; levels++) {
+        struct mcp_message m;
+        const char *why;
+        static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":\"[[[\\\"[\",\"method\":\"m\",\"x\":";
+        char *at = text + sizeof(head) - 1;
+        memcpy(text, head, sizeof(head));
+        memset(at, '[', (size_t)levels);
+        memset(at + levels, ']', (size_t)levels);
+        strcpy(at + 2 * levels, "}");
+        assert_int_equal(mcp_parse(text, strlen(text), &m, &why), levels < MCP_DEPTH_MAX ? 0 : MCP_PARSE_ERROR);
+        mcp_message_free(&m);
+    }
+}
+
+static void
+headers(void **state)
+{
+    static const struct { const char *value, *text; } rows[] = {
+        { "name", "name" }, { "", "" }, { "=?base64?" "?=", "" }, { "=?base64?YQ==?=", "a" }, { "=?base64?YWI=?=", "ab" },
+        { "=?base64?YWJj?=", "abc" }, { "=?base64?w6Q=?=", "\xc3\xa4" }, { "=?base64?YQ?=", NULL }, { "=?base64?YQ=a?=", NULL },
+        { "=?base64?====?=", NULL }, { "=?base64?AA==?=", NULL }, { "=?base64?Y Q=?=", NULL }, { "=?base64?", "=?base64?" },
+    };
+    static const struct { const char *accept; bool both; } accepts[] = {
+        { "application/json, text/event-stream", true }, { "text/event-stream;q=0.5,Application/JSON", true }, { "*/*", true },
+        { "application/json", false }, { "text/event-stream", false }, { "", false }, { "application/jsonx, text/event-stream", false },
+        { "application/*, text/*", true },
+    };
+    char out[MCP_NAME_MAX + 1];
+    bool stream;
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        assert_int_equal(mcp_header_text(rows[i].value, out), rows[i].text != NULL);
+        if (rows[i].text != NULL)
+            assert_string_equal(out, rows[i].text);
+    }
+    for (size_t i = 0; i < N(accepts); i++)
+        assert_int_equal(mcp_accepts(accepts[i].accept, &stream), accepts[i].both);
+    assert_true(mcp_is_json("application/json; charset=utf-8") && !mcp_is_json("text/plain") && !mcp_is_json("application/json5"));
+}
+
+static void
+packages(void **state)
+{
+    static const struct { const char *name; bool pypi, npm; } rows[] = {
+        { "requests", true, true }, { "zope.interface", true, true }, { "requests==2.31.0", true, false },
+        { "requests[socks]>=2,<3", true, false }, { "a~=1.*", true, false }, { "left-pad@1.3.0", false, true },
+        { "@types/node@^20", false, true }, { "@types/node", false, true }, { "x@latest", false, true },
+        { "", false, false }, { "-r", false, false }, { "--index-url=https://x.example", false, false }, { ".", false, false },
+        { "./x", false, false }, { "../x", false, false }, { "/etc", false, false }, { "user/repo", false, false },
+        { "git+https://x.example/y", false, false }, { "https://x.example/y.whl", false, false }, { "file:x", false, false },
+        { "npm:left-pad", false, false }, { "a@npm:b", false, false }, { "a @ https://x.example", false, false },
+        { "x.whl", false, false }, { "x-1.0.tar.gz", false, false }, { "x.tgz", false, false }, { "a;b", false, false },
+        { "a b", false, false }, { "a\nb", false, false }, { "$(x)", false, false }, { "a[", false, false }, { "a[]", false, false },
+        { "a==", false, false }, { "a==1,", false, false }, { "a@", false, false }, { "@/a", false, false }, { "@a", false, false },
+        { "@a/b/c", false, false }, { "a@../x", false, false }, { "a@1/2", false, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        assert_int_equal(mcp_package_well("pypi", rows[i].name), rows[i].pypi);
+        assert_int_equal(mcp_package_well("npm", rows[i].name), rows[i].npm);
+    }
+}
+
+static void
+domains(void **state)
+{
+    static const struct { const char *name; bool well; } rows[] = {
+        { "example.org", true }, { "*.example.org", true }, { "**.example.org", true }, { "a-b.example:8443", true }, { "a", true },
+        { "", false }, { "*", false }, { "*.", false }, { "10.0.0.1", false }, { "169.254.169.254", false }, { "0x7f000001", false },
+        { "2130706433", false }, { "127.1", false }, { "::1", false }, { "[::1]", false }, { "10.0.0.0/8", false },
+        { "a..b", false }, { ".a", false }, { "a.", false }, { "a:0", false }, { "a:", false }, { "a:99999", false }, { "a:b", false },
+        { "http://a", false }, { "a/b", false }, { "u@a", false }, { "a b", false }, { "a.*.b", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++)
+        assert_int_equal(mcp_domain_well(rows[i].name), rows[i].well);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages), cmocka_unit_test(depth), cmocka_unit_test(headers), cmocka_unit_test(packages),
+        cmocka_unit_test(domains),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
