@@ -89,14 +89,16 @@ on_make(void *ctx, const struct frame *f)
 {
     struct keeper_live *k = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL), *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    uint8_t bounds = wire_u8(&in);
+    const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
     cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
     struct err err = ERR_INIT;
     size_t at;
 
-    if (!wire_done(&in) || !edge_is_id(id))
+    if (!wire_done(&in) || !edge_is_id(id) || (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
         return -1;
-    if (keeper_make(k, id, policy, &err) < 0) {
+    if (keeper_make(k, id, bounds, policy, &err) < 0) {
         say_err(k, EDGE_NOT_MADE, &err);
         k->ending = k->told_gone = true;
         return 0;
@@ -226,7 +228,7 @@ on_stop(void *ctx, const struct frame *f)
 
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
-    { EDGE_MAKE,   true,  0,    ST_FRESH,           42,  42 + EDGE_POLICY_MAX,             on_make },
+    { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
     { EDGE_OP,     false, 0,    ST_MADE,            43,  EDGE_OP_BYTES,                    on_op },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },

@@ -92,8 +92,9 @@ bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[
 /* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. 0 or -1 with
  * @err. */
 int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err);
-/* The policy from its text, and from that the sandbox, @id to the engine. 0 or -1 with @err. */
-int keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err);
+/* The policy from its text, no wider than @bounds (EDGE_BOUNDED ...) lets it be, and from that the sandbox, @id to the
+ * engine. 0 or -1 with @err. */
+int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);
 /* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */

@@ -14,6 +14,7 @@
 #include "cli/preset.h"
 #include "cli/registry.h"
 #include "policy/policy.h"
+#include "policy/within.h"
 
 #define PATIENCE_US 30000000UL
 
@@ -40,12 +41,25 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
     return 0;
 }
 
+/* An agent's sandbox has no more than the daemon's settings give: whoever may show it a folder may read the folder. */
 static int
-policy_of(struct keeper_live *k, const char *text, struct err *err)
+below_settings(const struct keeper_live *k, uint8_t bounds, struct err *err)
+{
+    cleanup_policy struct policy ceiling = { .srt = false };
+    unsigned free = (bounds & EDGE_JUDGED) != 0 ? WITHIN_NETWORK | WITHIN_LIMITS : 0;
+
+    if (keeper_policy_read(k, &ceiling, "", err) < 0)
+        return -1;
+    return policy_within(&ceiling, &k->policy, free, err);
+}
+
+static int
+policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err)
 {
     struct policy *p = &k->policy;
 
-    if (keeper_policy_read(k, p, text, err) < 0)
+    if (keeper_policy_read(k, p, text, err) < 0 ||
+        ((bounds & EDGE_BOUNDED) != 0 && below_settings(k, bounds, err) < 0))
         return -1;
     k->profile = keeper_profile(p);
     k->n_asked_hosts = p->allow_domains.n;
@@ -83,11 +97,11 @@ wait_for_guest(struct live *l, struct err *err)
 }
 
 static int
-make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err)
 {
     struct live *l = &k->l;
 
-    if (policy_of(k, policy, err) < 0)
+    if (policy_of(k, bounds, policy, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;
@@ -107,7 +121,7 @@ make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
 /* Nobody listens to the launcher meanwhile, and package managers of the host are asked for minutes. So the end of the
  * launcher ends us on the spot; what is made by then is the janitor's. */
 int
-keeper_make(struct keeper_live *k, const char *id, const char *policy, struct err *err)
+keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err)
 {
     struct pollfd launcher = { .fd = k->control };
     int r;
@@ -116,7 +130,7 @@ keeper_make(struct keeper_live *k, const char *id, const char *policy, struct er
         return err_sys(err, errno, "serve.start", "prctl");
     if (poll(&launcher, 1, 0) > 0)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
-    r = make(k, id, policy, err);
+    r = make(k, id, bounds, policy, err);
     (void)prctl(PR_SET_PDEATHSIG, 0);
     return r;
 }

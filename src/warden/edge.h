@@ -92,7 +92,7 @@ enum edge_message {
     EDGE_CONNECTION,        /* with a client's connection, whose right to be here is settled */
 
     /* warden to keeper */
-    EDGE_MAKE = 96,         /* the engine's id, policy */
+    EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy */
     EDGE_OP,                /* operation; with the operation's socket */
     EDGE_PAUSE,
     EDGE_RESUME,
@@ -131,6 +131,9 @@ enum edge_message {
 
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 
+#define EDGE_BOUNDED    0x01    /* MAKE: the policy allows no more than the daemon's settings (policy/within.h) */
+#define EDGE_JUDGED     0x02    /* ... but for its network by name and its limits, which the gate has judged */
+
 #define EDGE_SIGNALED   0x01    /* EXIT */
 #define EDGE_TIMED_OUT  0x02
 #define EDGE_OOM        0x04
@@ -160,6 +163,7 @@ struct edge_box {
     char id[EDGE_ID + 1];
     enum box_state state;
     bool paused, is_default;
+    uint8_t bounds;                                         /* EDGE_BOUNDED ...; not told to fronts */
     uint64_t created_ms, started_ms, ended_ms, used_ms;     /* since 1970; 0 not yet */
     uint32_t idle_s, life_s;                                /* 0: no such limit */
     char owner[EDGE_ID + 1];                                /* the token that made it; "": the daemon's owner */

@@ -85,6 +85,7 @@ say_make(struct box *b)
     if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
         return box_stop(b, "no random numbers");
     wire_put_cstr(&frame, id, EDGE_ID);
+    buf_put_u8(&frame, b->r.bounds);
     wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);

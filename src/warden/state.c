@@ -176,7 +176,7 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 1, box->id);
     bind_text(q, 2, box->name);
     bind_text(q, 3, box_state_name(box->state));
-    bind_u64(q, 4, (box->paused ? 1U : 0U) | (box->is_default ? 2U : 0U));
+    bind_u64(q, 4, (box->paused ? 1U : 0U) | (box->is_default ? 2U : 0U) | (unsigned)box->bounds << 2);
     bind_u64(q, 5, box->created_ms);
     bind_u64(q, 6, box->started_ms);
     bind_u64(q, 7, box->ended_ms);
@@ -231,6 +231,7 @@ box_of(sqlite3_stmt *q, struct edge_box *box)
     box->name = text_of(q, 1);
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
+    box->bounds = (uint8_t)(flags >> 2 & 3);
     box->created_ms = number_of(q, 4);
     box->started_ms = number_of(q, 5);
     box->ended_ms = number_of(q, 6);

@@ -1,0 +1,102 @@
+"""Agents' tokens: what their sandboxes may be given, which is never more than the daemon's settings give."""
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Caller, Daemon, token
+
+pytestmark = requirement("R20", "R23")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder of the host's with something to steal, and one that the daemon's settings give."""
+    for name in ("private", "given"):
+        (tmp_path / name).mkdir(mode=0o755)
+        (tmp_path / name / "f").write_text(f"words of {name}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def daemon(cloche, place):
+    settings = place / "settings.yaml"
+    settings.write_text(f"binds: [\"{place}/given:/given\"]\nlimits:\n  memory: 128m\n")
+    made = Daemon(cloche, "--settings", str(settings))
+    yield made
+    assert made.stop() == 0, made.log
+
+
+@pytest.fixture
+def agent(daemon):
+    return Caller(daemon, Authorization="Bearer " + token(daemon, "agent")["token"])
+
+
+WIDER = {
+    "a folder as workspace": {"workspace": "{}:ro"},
+    "a folder to write": {"workspace": "{}:rw"},
+    "a copy of a folder": {"workspace": "{}:cow"},
+    "a bind": {"binds": ["{}:/p"]},
+    "writing to what is given": {"binds": ["{given}:/given:rw"]},
+    "what is given, elsewhere": {"binds": ["{given}:/elsewhere"]},
+    "a path to read": {"filesystem": {"allow-read": ["{}"]}},
+    "a path to write": {"filesystem": {"allow-write": ["{}"]}},
+    "a template of secrets": {"secret-files": [{"path": "/workspace/t", "template": "{}/f"}]},
+    "the host's tree": {"view": "host"},
+    "a weaker mode": {"mode": "light"},
+    "a socket": {"unix-sockets": ["/run/dbus/system_bus_socket"]},
+    "every socket": {"unix-sockets": {"all": True}},
+    "the host's network": {"network": "host"},
+    "a network": {"network": {"allow": ["example.org"]}},
+    "questions": {"network": {"ask": True}},
+    "another way out": {"network": {"parent-proxy": {"http": "http://127.0.0.1:1"}}},
+    "another authority": {"network": {"extra-ca": ["{}/f"]}},
+    "a secret": {"secrets": ["GITHUB_TOKEN"]},
+    "the daemon's variables": {"env": {"HOME_OF_SECRETS": None}},
+    "more memory": {"limits": {"memory": "1g"}},
+    "no limit": {"limits": {"memory": 0}},
+    "no end": {"limits": {"time": 0}},
+    "walls that may be missing": {"fallback": "warn"},
+}
+
+
+def filled(value, place):
+    if isinstance(value, str):
+        return value.replace("{given}", str(place / "given")).replace("{}", str(place / "private"))
+    if isinstance(value, list):
+        return [filled(v, place) for v in value]
+    if isinstance(value, dict):
+        return {k: filled(v, place) for k, v in value.items()}
+    return value
+
+
+def test_the_owner_may_show_a_folder(daemon, place):
+    """The attack, by somebody who may."""
+    box = daemon.create(policy=filled(WIDER["a bind"], place))
+    assert box.exec("cat /p/f /given/f")["stdout"] == "words of private\nwords of given\n"
+
+
+@pytest.mark.parametrize("asked", WIDER, ids=lambda name: name.replace(" ", "-"))
+def test_an_agent_gets_no_more_than_the_settings_give(daemon, agent, place, asked):
+    answer = agent.post("/v1/sandboxes", {"name": "mine", "policy": filled(WIDER[asked], place)})
+    assert answer.status in (400, 403), answer
+    assert answer.json["code"].startswith(("policy.", "gate.")), answer
+    assert agent.get("/v1/sandboxes").json["sandboxes"] == []
+    assert daemon.get("/v1/sandboxes").json["sandboxes"] == []
+
+
+def test_within_the_settings_it_may_choose(daemon, agent, place):
+    box = agent.create(policy={"mode": "max", "limits": {"memory": "64m", "pids": 20}, "env": {"A": "1"},
+                               "filesystem": {"deny-read": ["/etc/hostname"]}})
+    assert box.exec("cat /given/f; echo $A")["stdout"] == "words of given\n1\n"
+    assert box.exec(f"cat {place}/private/f")["exit_code"] != 0
+
+
+def test_recovery_keeps_the_ceiling(daemon, agent, place):
+    """A link that the daemon would follow is no way around what is compared: the folder's name."""
+    (place / "link").symlink_to(place / "private")
+    for name in (f"{place}/link", f"{place}/given/../private", f"{place}/given/./"):
+        answer = agent.post("/v1/sandboxes", {"policy": {"binds": [f"{name}:/p"]}})
+        assert answer.status == 403 and answer.json["code"] == "policy.ceiling", (name, answer)
+    box = agent.create(name="again")
+    assert box.delete().ok
+    assert agent.post(f"{box.at}/recover").ok
+    assert box.exec("cat /given/f")["stdout"] == "words of given\n"
