@@ -15,13 +15,15 @@
 #include "base/str.h"
 #include "warden/warden.h"
 
+/* In the same time, whatever they are. */
 static bool
-same(const uint8_t a[SHA256_SIZE], const uint8_t b[SHA256_SIZE])
+same(const void *a, const void *b, size_t n)
 {
-    volatile uint8_t differ = 0;
+    const volatile uint8_t *x = a, *y = b;
+    uint8_t differ = 0;
 
-    for (size_t i = 0; i < SHA256_SIZE; i++)
-        differ |= a[i] ^ b[i];
+    for (size_t i = 0; i < n; i++)
+        differ |= x[i] ^ y[i];
     return differ == 0;
 }
 
@@ -69,13 +71,12 @@ int
 credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until, struct err *err)
 {
     const struct token *found = NULL;
-    uint8_t key[SHA256_SIZE];
     char text[SHA256_TEXT + 1];
 
     *who = (struct who){ .role = EDGE_NOBODY };
     *until = 0;
     for (size_t i = 0; i < w->n_tokens; i++)
-        if (same(w->tokens[i].hash, hash))
+        if (same(w->tokens[i].hash, hash, SHA256_SIZE))
             found = &w->tokens[i];
     if (found != NULL && found->r.expires_ms > 0 && clock_wall_ms() >= found->r.expires_ms) {
         err_set(err, ERR_DENIED, "auth.expired", "this token is over");
@@ -87,10 +88,10 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
         *until = found->r.expires_ms;
         return 0;
     }
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (hash_of_text(b->r.key, key) && same(key, hash))
-            key_row(who, &b->r);
     sha256_text(hash, text);
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (same(b->r.key, text, SHA256_TEXT))      /* "" is none */
+            key_row(who, &b->r);
     if (who->role == EDGE_NOBODY)
         (void)state_find_key(w->state, text, key_row, who, NULL);
     if (who->role != EDGE_NOBODY)

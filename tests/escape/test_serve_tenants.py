@@ -1,0 +1,305 @@
+"""One caller's credential on everything that is another's, route by route: every route of docs/openapi.yaml is tried."""
+import json
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.mcp import STATELESS, Client
+from helpers.routes import documented, request_of
+
+pytestmark = requirement("R12", "R23")
+
+# What a route is about. One below /v1/sandboxes/{id} is about that sandbox; for every other one this says it, and a new
+# one that is not here fails the test.
+ANYBODY, STATIC, OPERATORS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "list", "make", "default", "mcp"
+JUDGED = {
+    ("GET", "/v1/health"): ANYBODY,
+    ("GET", "/v1/events"): LIST,
+    ("POST", "/v1/kill"): OPERATORS,
+    ("GET", "/v1/sandboxes"): LIST,
+    ("POST", "/v1/sandboxes"): MAKE,
+    ("GET", "/v1/tokens"): OPERATORS,
+    ("POST", "/v1/tokens"): OPERATORS,
+    ("DELETE", "/v1/tokens/{id}"): OPERATORS,
+    ("POST", "/mcp"): MCP,
+    ("GET", "/mcp"): MCP,
+    ("DELETE", "/mcp"): MCP,
+    # ?id= names a sandbox, without it they are about the caller's default one
+    ("GET", "/api/sandbox/status"): DEFAULT,
+    ("GET", "/api/sandbox/events"): DEFAULT,
+    ("POST", "/api/sandbox/start"): DEFAULT,
+    ("POST", "/api/sandbox/stop"): DEFAULT,
+    ("POST", "/api/sandbox/recover"): DEFAULT,
+    ("POST", "/api/sandbox/exec"): DEFAULT,
+    # they say the same to everybody, of no sandbox
+    ("GET", "/api/sandbox/platform"): STATIC,
+    ("POST", "/api/sandbox/docker/start"): STATIC,
+    ("GET", "/api/sandbox/browser"): STATIC,
+    ("GET", "/api/sandbox/screen/screenshot"): STATIC,
+    ("POST", "/api/sandbox/screen/screenshot"): STATIC,
+    ("GET", "/api/sandbox/screen/windows"): STATIC,
+    ("POST", "/api/sandbox/audio/record"): STATIC,
+    ("POST", "/api/sandbox/audio/play"): STATIC,
+    ("POST", "/api/sandbox/computer/click"): STATIC,
+    ("POST", "/api/sandbox/computer/type"): STATIC,
+    ("POST", "/api/sandbox/computer/keypress"): STATIC,
+    ("POST", "/api/sandbox/sign"): STATIC,
+    ("POST", "/api/sandbox/sign/approve"): STATIC,
+    ("POST", "/api/sandbox/sign/reject"): STATIC,
+    ("GET", "/api/sandbox/sign/pending"): STATIC,
+    ("GET", "/api/sandbox/sign/address"): STATIC,
+    ("GET", "/api/sandbox/capabilities"): STATIC,
+    ("GET", "/api/audit/feed"): STATIC,
+}
+# What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
+READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/policy")}
+KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"),
+         ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
+         ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
+         ("POST", "/v1/sandboxes/{id}/dirs/{path}"), ("GET", "/v1/sandboxes/{id}/stat/{path}")}
+BODIES = {"/api/sandbox/exec": {"command": "touch /workspace/was-here"}}
+
+
+def judged(method, path):
+    if path.startswith("/v1/sandboxes/{id}"):
+        return "own"
+    assert (method, path) in JUDGED, f"{method} {path} is new: say in JUDGED what it is about, and who may"
+    return JUDGED[method, path]
+
+
+def test_every_route_is_judged():
+    for method, path in documented():
+        judged(method, path)
+    assert set(JUDGED) <= set(documented())
+
+
+class Town:
+    """Two agents, each with a sandbox of the same name, and the owner's own; their files, keys, and one who looks on."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.a = caller(daemon, "agent", name="a")
+        self.b = caller(daemon, "agent", name="b")
+        self.box_a = self.a.create(name="work", labels={"of": "a"})
+        self.box_b = self.b.create(name="work")
+        self.box_owner = daemon.create(name="owners")
+        self.key_b = Caller(daemon, X_Sandbox_Key=self.box_b.record["key"])
+        for box in (self.box_a, self.box_b, self.box_owner):
+            assert box.put("f", f"of {box.id}".encode()).ok
+
+    def untouched(self, box):
+        """Seen by the owner, who reaches all."""
+        seen = Sandbox(self.daemon, box.record)
+        now = {k: v for k, v in seen.show().items() if k not in ("last_used_ms", "key")}
+        was = {k: v for k, v in box.record.items() if k not in ("last_used_ms", "key")}
+        assert now == was, (now, was)
+        assert seen.read("f").body == f"of {box.id}".encode()
+        names = {e["name"] for e in self.daemon.get(f"{box.at}/dirs/").json["entries"]}
+        assert names == {"f"}, names
+        assert Caller(self.daemon, X_Sandbox_Key=box.record["key"]).get(box.at).ok
+        assert not [e for e in self.daemon.get(f"/v1/events?sandbox={box.id}&limit=1000").json["events"] if e["type"].startswith("exec")]
+
+
+@pytest.fixture
+def town(cloche):
+    daemon = Daemon(cloche)
+    yield Town(daemon)
+    assert daemon.stop() == 0, daemon.log
+
+
+def elsewhere():
+    return sorted(r for r in documented() if judged(*r) != "own")
+
+
+@pytest.mark.parametrize("who", ["agent", "key"])
+@pytest.mark.parametrize("named", ["id", "name"])
+def test_anothers_sandbox_is_not_there(town, who, named):
+    attacker = town.b if who == "agent" else town.key_b
+    for victim in (town.box_a, town.box_owner):
+        if named == "name" and victim is town.box_a:
+            continue        # they have one of that name themselves: below
+        target = victim.id if named == "id" else "owners"
+        for method, path in sorted(r for r in documented() if judged(*r) == "own"):
+            at, body = request_of(method, path, target)
+            answer = attacker(method, at, body)
+            refused = [(404, "sandbox.not-found")]
+            if who == "key" and (method, path) not in KEYED:
+                refused.append((403, "auth.role"))
+            assert (answer.status, answer.json["code"]) in refused, (method, at, answer)
+            # and not another word than about one that never was
+            never = request_of(method, path, "0" * 32 if named == "id" else "nobody")[0]
+            twin = attacker(method, never, body)
+            assert twin.status == answer.status and twin.json["code"] == answer.json["code"], (method, at, answer, twin)
+            assert twin.json["error"].replace("0" * 32, target).replace("nobody", target) == answer.json["error"], (answer, twin)
+        town.untouched(victim)
+
+
+def test_the_same_name_is_each_ones_own(town):
+    assert town.a.get("/v1/sandboxes/work").json["id"] == town.box_a.id
+    assert town.b.get("/v1/sandboxes/work").json["id"] == town.box_b.id
+    assert town.b.post("/v1/sandboxes/work/exec", {"command": "cat f"}).json["stdout"] == f"of {town.box_b.id}"
+    taken = town.b.post("/v1/sandboxes", {"name": "work"})
+    assert taken.status == 409, taken
+    free = town.b.post("/v1/sandboxes", {"name": "owners"})     # that the owner has one is nobody's business
+    assert free.status == 201 and free.json["owner"] == town.box_b.record["owner"], free
+    assert town.b("DELETE", "/v1/sandboxes/owners").ok
+    town.untouched(town.box_a)
+    town.untouched(town.box_owner)
+
+
+def test_a_key_is_for_working_in_its_sandbox(town):
+    for method, path in sorted(r for r in documented() if judged(*r) == "own" and r not in KEYED):
+        at, body = request_of(method, path, town.box_b.id)
+        answer = town.key_b(method, at, body)
+        assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+    town.untouched(town.box_b)
+    for method, path in sorted(KEYED):
+        at, body = request_of(method, path, town.box_b.id)
+        assert town.key_b(method, at, body).status not in (401, 403), (method, at)
+
+
+@pytest.mark.parametrize("role", ["approver", "auditor"])
+def test_who_has_no_sandboxes_changes_none(town, role):
+    attacker = caller(town.daemon, role)
+    for method, path in sorted(r for r in documented() if judged(*r) == "own"):
+        at, body = request_of(method, path, town.box_a.id)
+        answer = attacker(method, at, body)
+        if role == "auditor" and (method, path) in READS:
+            assert answer.ok, (method, at, answer)
+        else:
+            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+    town.untouched(town.box_a)
+
+
+@pytest.mark.parametrize("who", ["agent", "key", "approver", "auditor"])
+def test_what_is_about_no_one_sandbox(town, who):
+    attacker = {"agent": town.b, "key": town.key_b}.get(who) or caller(town.daemon, who)
+    victims = (town.box_a, town.box_owner)
+    for method, path in elsewhere():
+        about = judged(method, path)
+        at, body = request_of(method, path, token(town.daemon, "auditor")["id"])
+        if about == DEFAULT:
+            for victim in victims:
+                for target in (victim.id, "owners"):
+                    answer = attacker(method, f"{at}?id={target}", BODIES.get(path, body))
+                    if who == "auditor" and method == "GET":
+                        continue        # it may know
+                    assert not answer.ok or victim.id.encode() not in answer.body, (method, at, answer)
+                    assert b'"running":true' not in answer.body and b'"executedInSandbox":true' not in answer.body, (method, at, answer)
+            continue
+        if (about == MAKE and who == "agent") or about == MCP:
+            continue        # its own: tested above; and tool by tool below
+        answer = attacker(method, at, BODIES.get(path, body))
+        if about == OPERATORS or about == MAKE:
+            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+        elif about == LIST and who in ("key", "approver"):
+            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+        elif about == LIST and who == "auditor":
+            assert answer.ok and town.box_a.id.encode() in answer.body, (method, at, answer)
+        else:
+            assert answer.status not in (401, 403), (method, at, answer)
+            for victim in victims:
+                assert victim.id.encode() not in answer.body, (method, at, answer)
+    for victim in victims:
+        town.untouched(victim)
+
+
+ARGUMENTS = {"language": "shell", "code": "touch /workspace/was-here", "file_path": "f", "content": "of another", "path": ".",
+             "package": "requests", "registry": "pypi", "port": 8080, "command": "true"}
+
+
+@pytest.mark.parametrize("who", ["agent", "key", "approver", "auditor"])
+def test_no_tool_reaches_anothers_sandbox(town, who):
+    attacker = {"agent": town.b, "key": town.key_b}.get(who) or caller(town.daemon, who)
+    client = Client(attacker, STATELESS)
+    tried = 0
+    for name, tool in sorted(client.tools().items()):
+        known = tool["inputSchema"]["properties"]
+        if "sandbox_id" not in known:
+            continue
+        for victim in (town.box_a, town.box_owner):
+            args = {k: v for k, v in ARGUMENTS.items() if k in known}
+            done = client.call(name, sandbox_id=victim.id, **args)
+            assert not done["success"] and f"of {victim.id}" not in str(done), (name, done)
+            tried += 1
+    assert tried >= 12
+    if who == "agent":
+        assert {b["sandbox_id"] for b in client.call("list_sandboxes")["sandboxes"]} == {town.box_b.id}
+    town.untouched(town.box_a)
+    town.untouched(town.box_owner)
+
+
+def test_a_session_is_of_the_caller_who_began_it(town):
+    mine = Client(town.a)
+    for thief in (town.b, town.key_b, caller(town.daemon, "agent"), town.daemon):
+        stolen = Client(thief, STATELESS)
+        headers = mine.headers()
+        for method, body in (("POST", mine.message("tools/list")), ("POST", mine.message("notifications/cancelled", {"requestId": 1}, True)),
+                             ("GET", None), ("DELETE", None)):
+            answer = stolen.raw(body, headers, method)
+            assert answer.status == 404, (method, answer)
+    assert "code_execute" in mine.tools()
+
+
+def test_lists_of_an_agent_are_its_own(town):
+    for query in ("", "?state=all", "?prefix=own", "?prefix=work", "?label=of=a", f"?after={town.box_a.id}", "?limit=200"):
+        ids = {b["id"] for b in town.b.get("/v1/sandboxes" + query).json["sandboxes"]}
+        assert ids <= {town.box_b.id}, (query, ids)
+    for query in ("", f"?sandbox={town.box_a.id}", "?limit=1000"):
+        events = town.b.get("/v1/events" + query).json["events"]
+        assert {e["sandbox"] for e in events} <= {town.box_b.id}, (query, events)
+    assert town.b.get(f"/v1/events?sandbox={town.box_b.id}").json["events"]
+
+
+def test_the_default_sandbox_is_each_ones_own(town):
+    mine = town.a.post("/api/sandbox/start").json["containerId"]
+    others = town.b.post("/api/sandbox/start").json["containerId"]
+    owners = town.daemon.post("/api/sandbox/start").json["containerId"]
+    assert len({mine, others, owners}) == 3
+    for who, box in ((town.a, mine), (town.b, others), (town.daemon, owners)):
+        assert who.get("/api/sandbox/status").json["containerId"] == box
+        assert who.post("/api/sandbox/exec", {"command": f"touch {box}"}).ok
+        assert {e["name"] for e in who.get(f"/v1/sandboxes/{box}/dirs/").json["entries"]} == {box}
+    # a key means its own sandbox
+    assert town.key_b.get("/api/sandbox/status").json["containerId"] == town.box_b.id
+    assert town.b.post("/api/sandbox/stop").ok
+    assert town.a.get("/api/sandbox/status").json["containerId"] == mine
+
+
+def test_an_idempotency_key_is_each_ones_own(town):
+    made = {}
+    for name, who in (("a", town.a), ("b", town.b), ("owner", town.daemon)):
+        answer = who("POST", "/v1/sandboxes", {"name": "same"}, {"Idempotency-Key": "k"})
+        assert answer.status == 201, answer
+        made[name] = answer.json["id"]
+    assert len(set(made.values())) == 3, made
+
+
+def test_a_credential_that_ends_ends_on_an_open_connection_too(town):
+    """Replayed where it was good a moment ago: nothing about a caller is remembered with a connection."""
+    made = token(town.daemon, "agent")
+    connection = town.daemon.connection()
+
+    def ask(headers):
+        connection.request("GET", "/v1/sandboxes", headers=headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    assert ask({"Authorization": f"Bearer {made['token']}"})[0] == 200
+    town.daemon("DELETE", f"/v1/tokens/{made['id']}")
+    status, said = ask({"Authorization": f"Bearer {made['token']}"})
+    assert status == 401 and said["code"] == "auth.unknown", said
+    # nor is its absence: the next request is the owner's again, the one after it the key's
+    assert ask({})[0] == 200
+    assert ask({"X-Sandbox-Key": town.box_b.record["key"]})[0] == 403
+    connection.close()
+
+
+def test_credentials_are_nowhere_to_be_read(town):
+    """Not in a record, a list, an event or the environment of a sandbox, and the daemon's log has none."""
+    secrets = [town.box_a.record["key"], town.box_b.record["key"], town.b.headers["Authorization"].split()[1]]
+    for path in ("/v1/sandboxes?state=all", "/v1/events?limit=1000", "/v1/tokens", town.box_a.at, f"{town.box_a.at}/policy"):
+        body = town.daemon.get(path).body
+        assert not [s for s in secrets if s[-64:].encode() in body], (path, body)
+    inside = Sandbox(town.b, town.box_b.record).exec("env; cat /proc/*/environ /proc/*/cmdline; ls -aR /workspace /home /tmp")
+    assert not [s for s in secrets if s[-64:] in inside["stdout"]], inside

@@ -1,0 +1,27 @@
+"""The daemon's routes as docs/openapi.yaml has them, and a request of each."""
+import re
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+
+BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/sandboxes/{id}/exec": {"command": "true"}}
+
+
+def documented():
+    """{(METHOD, path): {status, ...}}: the file's own two-space steps are all of YAML that is needed here."""
+    routes, path, method = {}, None, None
+    for line in (REPO / "docs" / "openapi.yaml").read_text().split("\nsecurity:")[0].splitlines():
+        if found := re.match(r"  (/\S+):$", line):
+            path = found[1]
+        elif found := re.match(r"    (get|put|post|patch|delete):$", line):
+            method = found[1].upper()
+            routes[method, path] = set()
+        elif found := re.match(r'        "(\d{3})":$', line):
+            routes[method, path].add(int(found[1]))
+    return routes
+
+
+def request_of(method, path, box):
+    """(path, body) of a request that the route would take, on the sandbox @box (an id or name)."""
+    at = path.replace("{id}", box).replace("{path}", "new" if method == "POST" else "f" if "dirs" not in path else "")
+    return at, BODIES.get(path) if method == "POST" else {} if method == "PATCH" else b"y" if method == "PUT" else None
