@@ -357,6 +357,7 @@ time_passes(struct keeper_live *k)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         if (k->ops[i] != NULL)
             op_time(k->ops[i], now);
+    native_keep_janitor(k->l.sb);
     if (k->check_us > 0 && now - k->check_us >= GUEST_US)
         say_u8(k, EDGE_HEALTHY, 0);
     look_at_memory(k, now);

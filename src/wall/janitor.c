@@ -70,6 +70,16 @@ janitor_start(struct janitor *j, janitor_job *job, void *ctx, struct err *err)
     return 0;
 }
 
+bool
+janitor_renew(struct janitor *j, janitor_job *job, void *ctx)
+{
+    if (j->pid > 0 && waitpid(j->pid, NULL, WNOHANG) == 0)
+        return true;
+    close_fd(&j->pipe);
+    j->pid = -1;
+    return janitor_start(j, job, ctx, NULL) == 0;
+}
+
 /* Dismissed and not yet reaped: it is waited for with the next one, or by whoever inherits it. */
 static pid_t unreaped = -1;
 

@@ -25,6 +25,9 @@ typedef bool janitor_job(void *ctx);
 
 int janitor_start(struct janitor *j, janitor_job *job, void *ctx, struct err *err);
 
+/* One that was killed has a successor; the same job. True when there is one. */
+bool janitor_renew(struct janitor *j, janitor_job *job, void *ctx);
+
 /* The maker ends in order. With @done everything is gone and the janitor goes too; otherwise it is left to its job. */
 void janitor_dismiss(struct janitor *j, bool done);
 

@@ -98,7 +98,7 @@ prepare(struct state *s, struct err *err)
     static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = "
                                    "NORMAL; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA "
                                    "journal_size_limit = 4194304; BEGIN IMMEDIATE; COMMIT;";
-    char version[16] = "0";
+    char version[16] = "0", again[80];
     unsigned char seed;
     uint64_t at;
 
@@ -110,8 +110,10 @@ prepare(struct state *s, struct err *err)
     if (!str_parse_u64(str_of(version), VERSION, &at))
         return err_set(err, ERR_UNSUPPORTED, "serve.state.version", "state.db is of version %s, this cloche knows %zu",
                        version, VERSION);
-    /* the first checkpoint of a new log opens its folder, to make its name last */
-    if (take_steps(s, at) != SQLITE_OK ||
+    /* the first log that is written to disk has its folder opened, to make its name last: so there is one now, be there
+     * something to write or not */
+    snprintf(again, sizeof(again), "BEGIN IMMEDIATE; PRAGMA user_version = %zu; COMMIT;", VERSION);
+    if (take_steps(s, at) != SQLITE_OK || sqlite3_exec(s->db, again, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(s, err);
     for (size_t i = 0; i < Q_N; i++)

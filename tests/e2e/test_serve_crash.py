@@ -3,6 +3,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import threading
 import time
 
@@ -111,6 +112,34 @@ def test_everything_is_killed_and_comes_again(cloche, name):
     records = daemon.get("/v1/sandboxes?state=all").json["sandboxes"]
     assert [r["state"] for r in records] == ["stopped", "stopped"] and records[1]["detail"] == "cloche serve ended", records
     assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("log", ["empty", "none"])
+def test_it_begins_with_a_record_that_is_all_written(cloche, log):
+    """SQLite opens the folder once for each log; by the time of the first checkpoint the warden opens nothing any more."""
+    daemon = Daemon(cloche)
+    box = daemon.create(name="b")
+    daemon.kill()
+    path = cloche.state / "cloche" / "serve" / "state.db"
+    wal = path.with_name("state.db-wal")
+    def unheld():       # its warden may still be ending
+        try:
+            connection = sqlite3.connect(path)
+            try:
+                return connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+            finally:
+                connection.close()
+        except sqlite3.OperationalError:
+            return False
+    assert wait_for(unheld, 60)
+    if log == "empty":
+        wal.write_bytes(b"")
+    daemon.start()
+    for i in range(400):        # a checkpoint comes after a thousand pages
+        assert daemon.get(f"/v1/sandboxes/{box.id}").json["state"] == "stopped"
+        assert daemon("PATCH", f"{box.at}/policy", {"hostname": f"h{i}"}).status == 200
+    assert len(daemon.processes("cloche-warden")) == 1
+    assert daemon.stop() == 0 and "started again" not in daemon.log, daemon.log
 
 
 def test_it_is_killed_while_a_sandbox_is_made(cloche, world):

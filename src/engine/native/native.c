@@ -240,6 +240,19 @@ tidy(void *ctx)
     return light_folder_remove(&sb->plan, NULL) == 0 && gone;
 }
 
+static bool
+needs_janitor(const struct sandbox *sb, bool light)
+{
+    return sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || light;
+}
+
+void
+native_keep_janitor(struct sandbox *sb)
+{
+    if (needs_janitor(sb, sb->plan.light))
+        (void)janitor_renew(&sb->janitor, tidy, sb);    /* where that fails it is tried again */
+}
+
 static int
 build(struct sandbox *sb, const struct policy *p, struct err *err)
 {
@@ -254,8 +267,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
     /* before anything that it may have to remove, and while this process is small: it is a fork */
-    if ((sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || p->mode.v == MODE_LIGHT) &&
-        janitor_start(&sb->janitor, tidy, sb, err) < 0)
+    if (needs_janitor(sb, p->mode.v == MODE_LIGHT) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;

@@ -47,6 +47,9 @@ int native_gone(struct sandbox *sb, struct err *err);
 /* Memory that is not files is above the limit (call every 100 ms or so). */
 bool native_over_memory(struct sandbox *sb);
 
+/* Who tidies up after this process has a successor when it was killed. Call now and then. */
+void native_keep_janitor(struct sandbox *sb);
+
 /* Nothing of the command ran: destroy leaves no copy-on-write state behind. */
 void native_abandon(struct sandbox *sb);
 
