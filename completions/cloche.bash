@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve token doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve token config doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -60,7 +60,7 @@ _cloche() {
         --preset)
             mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
             return ;;
-        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | --socket | -s)
+        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | --socket | --tls-cert | --tls-key | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         --dir | --state-dir | --workdir | --workspace)
@@ -119,9 +119,13 @@ _cloche() {
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
                 --from-env --from-file --from-command --keep --json --help" ;;
         serve)
-            flags="--listen --state-dir --config --settings --max-sandboxes --idle-timeout --max-lifetime --help" ;;
+            flags="--config --listen --state-dir --settings --max-sandboxes --idle-timeout --max-lifetime
+                --client-timeout --rate-limit --allowed-hosts --allowed-origins --tls-cert --tls-key --json
+                --help" ;;
         token)
             flags="--role --name --expires --socket --json --help" ;;
+        config)
+            flags="--json --help" ;;
         doctor)
             flags="--json --help" ;;
         prove)
@@ -132,9 +136,10 @@ _cloche() {
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve token doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve token config doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
+    if [ "$verb" = config ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
     if [ "$verb" = audit ] && [ "$COMP_CWORD" -eq 2 ]; then flags="tail query verify export $flags"; fi
     if [ "$verb" = secret ] && [ "$COMP_CWORD" -eq 2 ]; then flags="set ls rm import rotate revoke ca $flags"; fi
     if [ "$verb" = token ] && [ "$COMP_CWORD" -eq 2 ]; then flags="create ls revoke $flags"; fi

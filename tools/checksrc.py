@@ -76,7 +76,7 @@ LAYERS = {
     'vault': {'base', 'match', 'wire', 'wall'},
     'egress': {'base', 'match', 'policy', 'wall', 'vault'},
     'warden': {'base', 'wire', 'wall'},
-    'front': {'base', 'wire', 'wall', 'warden'},
+    'front': {'base', 'match', 'wire', 'wall', 'warden'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},

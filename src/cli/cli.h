@@ -35,6 +35,7 @@ int cmd_net(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_token(int argc, char **argv);
+int cmd_config(int argc, char **argv);
 int cmd_srt(int argc, char **argv);
 
 /* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */

@@ -412,7 +412,7 @@ keeper_main(int argc, char **argv)
         .gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
                   .state = ST_FRESH } };
 
-    if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
+    if (argc != 4 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
         io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0) {
         fprintf(stderr, "cloche-keeper is started by cloche serve\n");
         return EXIT_REFUSED;
@@ -420,6 +420,8 @@ keeper_main(int argc, char **argv)
     prctl(PR_SET_NAME, "cloche-keeper");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     k.settings = argv[1];
+    k.config = argv[2];
+    k.security = argv[3];
     k.r.exit_code = -1;
     while (!k.ending)
         step(&k);

@@ -47,7 +47,7 @@ struct keeper_live {
     struct policy *next;            /* cloche-egress's word about it is awaited; NULL */
     json_t *next_profile;
     uint32_t next_number;
-    const char *settings;
+    const char *settings, *config, *security;   /* as in struct serve_plan */
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;

@@ -13,6 +13,7 @@
 #include "cli/keeper.h"
 #include "cli/preset.h"
 #include "cli/registry.h"
+#include "cli/serve.h"
 #include "policy/policy.h"
 #include "policy/within.h"
 
@@ -23,9 +24,7 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
 {
     struct policy_host host;
 
-    if (cli_host(&host, err) < 0 || policy_init(p, MODE_STANDARD, VERB_CODE, &host, err) < 0)
-        return -1;
-    if (k->settings[0] != '\0' && policy_load_file(p, k->settings, POLICY_AUTO, &host, err) < 0)
+    if (cli_host(&host, err) < 0 || serve_policy(p, k->config, k->security, k->settings, &host, err) < 0)
         return -1;
     if (text[0] != '\0' && policy_load_bytes(p, "policy", text, strlen(text), POLICY_JSON, &host, err) < 0)
         return -1;

@@ -87,43 +87,44 @@ on_shoot(void *ctx, const struct frame *f)
     return id != NULL ? 0 : -1;
 }
 
-/* Whoever waits for the start (systemd) is told, and people. */
+void
+launcher_notify(const struct launcher *l, const char *text)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    cleanup_close int fd = l->notify[0] != '\0' ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    size_t n = strlen(l->notify);
+
+    if (fd < 0)
+        return;
+    memcpy(to.sun_path, l->notify, n);
+    if (l->notify[0] == '@')
+        to.sun_path[0] = '\0';
+    (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+}
+
+/* Nobody but us has anything to say there. */
 static void
-notify(const struct launcher *l)
+take_notify_socket(struct launcher *l)
 {
     const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un to = { .sun_family = AF_UNIX };
-    cleanup_close int fd = -1;
-    size_t n = path != NULL ? strlen(path) : 0;
 
-    fprintf(stderr, "cloche: serving on unix:%s\n", l->plan->socket);
-    if (n == 0 || n >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
-        return;
-    memcpy(to.sun_path, path, n);
-    if (path[0] == '@')
-        to.sun_path[0] = '\0';
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0)
-        (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (const struct sockaddr *)&to,
-                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    if (path != NULL && strlen(path) < sizeof(l->notify) && (path[0] == '/' || path[0] == '@'))
+        snprintf(l->notify, sizeof(l->notify), "%s", path);
+    unsetenv("NOTIFY_SOCKET");
 }
 
 static int
 on_ready(void *ctx, const struct frame *f)
 {
     struct launcher *l = ctx;
-    bool first = !l->bound;
 
     (void)f;
     l->ready = true;
     if (l->ending)
         return launcher_say(l, EDGE_CLOSE, NULL, -1);
-    if ((first && door_bind(l, l->refused) < 0) || start_front(l, l->refused) < 0) {
+    if ((!l->open && doors_open(l, l->refused) < 0) || start_fronts(l, l->refused) < 0)
         l->was_refused = true;
-        return 0;
-    }
-    if (first)
-        notify(l);
     return 0;
 }
 
@@ -213,14 +214,24 @@ end_process(pid_t *pid)
 }
 
 static void
-lose_front(struct launcher *l)
+lose_front(struct launcher *l, enum which_front which)
 {
-    close_fd(&l->connections);
-    packet_queue_clear(&l->to_front);
-    end_process(&l->front_pid);
+    struct front_end *front = &l->fronts[which];
+
+    close_fd(&front->door);
+    packet_queue_clear(&front->out);
+    front->waits = 0;
+    end_process(&front->pid);
 }
 
-/* The front goes with it: nobody would answer it. Sandboxes live on. */
+static void
+lose_fronts(struct launcher *l)
+{
+    for (enum which_front which = 0; which < FRONTS; which++)
+        lose_front(l, which);
+}
+
+/* The fronts go with it: nobody would answer them. Sandboxes live on. */
 static int
 warden_ended(struct launcher *l, struct err *err)
 {
@@ -229,7 +240,7 @@ warden_ended(struct launcher *l, struct err *err)
     close_fd(&l->warden);
     packet_queue_clear(&l->to_warden);
     end_process(&l->warden_pid);
-    lose_front(l);
+    lose_fronts(l);
     l->ready = false;
     if (expected || l->was_refused)
         return 0;
@@ -237,15 +248,27 @@ warden_ended(struct launcher *l, struct err *err)
 }
 
 static int
-front_ended(struct launcher *l, struct err *err)
+front_ended(struct launcher *l, enum which_front which, struct err *err)
 {
     /* a front without a warden ends: then that is what happened */
     if (l->warden >= 0 && hear_warden(l) <= 0)
         return warden_ended(l, err);
-    lose_front(l);
+    lose_front(l, which);
     if (l->ending || !l->ready)
         return 0;
-    return count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, err);
+    return count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, which, err);
+}
+
+/* What a front says: that it took its settings, or why not. */
+static int
+hear_front(struct launcher *l, enum which_front which, struct err *err)
+{
+    struct frame f;
+    int r = packet_receive(l->fronts[which].door, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+
+    if (r < 0 && errno == EAGAIN)
+        return 0;
+    return r <= 0 || settings_answer(l, which, &f) < 0 ? front_ended(l, which, err) : 0;
 }
 
 static void
@@ -271,6 +294,7 @@ begin_end(struct launcher *l)
     }
     l->ending = true;
     l->end_ms = clock_ms() + PATIENCE_MS;
+    launcher_notify(l, "STOPPING=1");
     if (l->ready && launcher_say(l, EDGE_CLOSE, NULL, -1) < 0)
         l->quiet = true;
 }
@@ -283,7 +307,9 @@ on_signal(struct launcher *l)
     while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGCHLD)
             reap_keepers(l);
-        else if (info.ssi_signo != SIGHUP)
+        else if (info.ssi_signo == SIGHUP)
+            settings_reload(l);
+        else
             begin_end(l);
     }
     return 0;
@@ -296,13 +322,21 @@ turn(struct launcher *l, int fd, struct err *err)
 {
     if (fd == l->signals)
         return on_signal(l);
-    if (fd == l->listener)
-        door_accept(l);
+    if (door_is(l, fd))
+        door_accept(l, fd);
     else if (fd == l->warden && hear_warden(l) <= 0)
         return warden_ended(l, err);
-    else if (fd == l->connections)
-        return front_ended(l, err);     /* it says nothing: this is its end */
+    for (enum which_front which = 0; which < FRONTS; which++)
+        if (fd == l->fronts[which].door)
+            return hear_front(l, which, err);
     return 0;
+}
+
+static bool
+something_waits(const struct launcher *l)
+{
+    return packet_queue_waits(&l->to_warden) || packet_queue_waits(&l->fronts[FRONT_OWNER].out) ||
+           packet_queue_waits(&l->fronts[FRONT_STRANGERS].out);
 }
 
 static int
@@ -310,15 +344,18 @@ loop(struct launcher *l, struct err *err)
 {
     while (!l->was_refused && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
         struct epoll_event events[AT_ONCE];
-        int n = epoll_wait(l->epoll, events, AT_ONCE, packet_queue_waits(&l->to_front) ||
-                           packet_queue_waits(&l->to_warden) ? 20 : l->resting ? 100 : l->ending ? TICK_MS : -1);
-        door_wake(l);
+        int n = epoll_wait(l->epoll, events, AT_ONCE, something_waits(l) ? 20 : doors_rest(l) ? 100 :
+                           l->ending ? TICK_MS : -1);
+        doors_wake(l);
         for (int i = 0; i < n; i++)
             if (turn(l, events[i].data.fd, err) < 0)
                 return -1;
-        if ((l->connections >= 0 && packet_queue_flush(&l->to_front, l->connections) < 0) ||
-            (l->warden >= 0 && packet_queue_flush(&l->to_warden, l->warden) < 0))
-            continue;           /* its end is noticed where it is read */
+        /* their end is noticed where they are read */
+        for (enum which_front which = 0; which < FRONTS; which++)
+            if (l->fronts[which].door >= 0)
+                (void)packet_queue_flush(&l->fronts[which].out, l->fronts[which].door);
+        if (l->warden >= 0)
+            (void)packet_queue_flush(&l->to_warden, l->warden);
     }
     return l->was_refused ? -1 : 0;
 }
@@ -329,8 +366,8 @@ end_all(struct launcher *l)
 {
     uint64_t end = clock_ms() + PATIENCE_MS;
 
-    door_unbind(l);
-    lose_front(l);
+    doors_close(l);
+    lose_fronts(l);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         close_fd(&k->control);
     while (l->keepers != NULL && clock_ms() < end) {
@@ -353,25 +390,32 @@ end_all(struct launcher *l)
     packet_queue_clear(&l->to_warden);
     close_fd(&l->signals);
     close_fd(&l->epoll);
+    serve_plan_free(l->former);
+    serve_plan_free(l->plan);
 }
 
 /* Each keeper costs a descriptor, and another one until the warden has its edge. */
-static int
-room_for_all(struct launcher *l, struct err *err)
+int
+launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err)
 {
-    uint64_t need = 2 * l->plan->max_sandboxes + SPARE_FILES;
-    struct rlimit more;
+    uint64_t need = 2 * plan->max_sandboxes + SPARE_FILES;
 
+    if (need <= limit)
+        return 0;
+    err_set(err, ERR_USAGE, "serve.max-sandboxes", "%llu sandboxes need %llu open files; the hard limit is %llu",
+            (unsigned long long)plan->max_sandboxes, (unsigned long long)need, (unsigned long long)limit);
+    return err_hint(err, "lower --max-sandboxes, or raise the limit (ulimit -Hn; LimitNOFILE= of a unit)");
+}
+
+static int
+raise_files(struct launcher *l, struct err *err)
+{
     if (getrlimit(RLIMIT_NOFILE, &l->files) < 0)
         return err_sys(err, errno, "serve.start", "getrlimit");
-    more = (struct rlimit){ l->files.rlim_max, l->files.rlim_max };
-    if (need > more.rlim_cur) {
-        err_set(err, ERR_USAGE, "serve.max-sandboxes", "%llu sandboxes need %llu open files; the hard limit is %llu",
-                (unsigned long long)l->plan->max_sandboxes, (unsigned long long)need,
-                (unsigned long long)more.rlim_cur);
-        return err_hint(err, "lower --max-sandboxes, or raise the limit (ulimit -Hn; LimitNOFILE= of a unit)");
-    }
-    return setrlimit(RLIMIT_NOFILE, &more) < 0 ? err_sys(err, errno, "serve.start", "setrlimit") : 0;
+    if (launcher_room(l->plan, l->files.rlim_max, err) < 0)
+        return -1;
+    return setrlimit(RLIMIT_NOFILE, &(struct rlimit){ l->files.rlim_max, l->files.rlim_max }) < 0
+               ? err_sys(err, errno, "serve.start", "setrlimit") : 0;
 }
 
 static int
@@ -387,7 +431,8 @@ prepare(struct launcher *l, struct err *err)
         err_set(err, ERR_DENIED, "serve.state.mode", "%s is not this user's own (0700)", l->plan->state);
         return err_hint(err, "name another folder with --state-dir; it is made where it is missing");
     }
-    if (room_for_all(l, err) < 0)
+    take_notify_socket(l);
+    if (raise_files(l, err) < 0)
         return -1;
     if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||
         helper_find("warden", "cloche-warden", l->warden_program, err) < 0)
@@ -407,18 +452,22 @@ prepare(struct launcher *l, struct err *err)
 }
 
 int
-launcher_run(const struct serve_plan *plan, struct err *err)
+launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
-    static struct launcher l = { .epoll = -1, .signals = -1, .listener = -1, .dir = -1, .warden = -1, .connections = -1,
+    static struct launcher l = { .epoll = -1, .signals = -1, .warden = -1,
+                                 .fronts = { { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) },
+                                             { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) } },
                                  .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
-                                 .to_front = PACKET_QUEUE_INIT(1024 * 1024),
                                  .gate = { .rules = warden_rules,
                                            .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]), .state = 1 } };
     int r;
 
     l.plan = plan;
+    l.argc = argc;
+    l.argv = argv;
+    l.json = json;
     l.refused = err;
-    r = prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l, err);
+    r = doors_take(&l, err) < 0 || prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l, err);
     end_all(&l);
     return r;
 }

@@ -20,22 +20,48 @@ struct keeper {
     int control;                /* its end: the launcher is gone. New edges to the warden go over it */
 };
 
+/* Which front a connection is for: what the kernel vouches for comes over unix sockets, strangers over TCP. */
+enum which_front { FRONT_OWNER, FRONT_STRANGERS, FRONTS };
+
+struct front_end {
+    pid_t pid;
+    int door;                   /* what was accepted goes over it; -1: there is no such front */
+    struct packet_queue out;
+    unsigned waits;             /* settings that it has not answered yet */
+    bool resting;               /* nobody is let in for a moment: there is no room for another connection */
+};
+
+#define LISTENERS_MAX (2 * SERVE_LISTEN_MAX)    /* ours, and those that were passed in */
+struct listener {
+    int fd;
+    int dir;                    /* of a unix socket's name that is ours to remove; -1 */
+    struct serve_listen at;     /* with the port that it got; a passed unix socket may have no path */
+};
+
 struct launcher {
-    const struct serve_plan *plan;
+    struct serve_plan *plan;
+    struct serve_plan *former;  /* while a new one is tried; NULL */
+    int argc;
+    char **argv;                /* the flags, for the next reading of the configuration */
+    bool json;
+    char notify[108];           /* NOTIFY_SOCKET, "" none */
     char front_program[PATH_MAX], warden_program[PATH_MAX];
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;
-    int epoll, signals, listener, dir;  /* @dir: of the socket */
+    struct listener listeners[LISTENERS_MAX];
+    size_t n_listeners;
+    struct front_end fronts[FRONTS];
+    int epoll, signals;
     int warden;                 /* the warden's edge; -1 */
-    int connections;            /* to the front: what was accepted goes over it; -1 */
-    pid_t warden_pid, front_pid;
-    struct packet_queue to_warden, to_front;
+    pid_t warden_pid;
+    struct packet_queue to_warden;
     struct msg_gate gate;
     uint64_t deaths[DEATHS_MAX];
     size_t n_deaths;
     bool ready;                 /* the warden that lives has said so */
-    bool bound;                 /* the socket's name is ours */
-    bool resting;               /* nobody is let in for a moment: there is no room for another connection */
+    bool open;                  /* it listens */
+    bool told;                  /* whoever waits for the start knows */
+    bool read_again;            /* asked for while a new configuration is tried */
     struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
     bool ending, quiet;
     uint64_t end_ms;            /* no more patience then */
@@ -44,17 +70,33 @@ struct launcher {
     uint8_t in[EDGE_ROOM];
 };
 
+/* launcher.c: what was told to systemd (sd_notify(3)), where it asked for it. */
+void launcher_notify(const struct launcher *l, const char *text);
+/* Twice as many descriptors as sandboxes, and some. 0 or -1 with @err. */
+int launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err);
+
 /* launcher_start.c: the processes. 0, or -1 with @err. */
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
-int start_front(struct launcher *l, struct err *err);
+int start_front(struct launcher *l, enum which_front which, struct err *err);
+int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 int launcher_watch(struct launcher *l, int fd);
 
-/* launcher_door.c: the socket. */
-int door_bind(struct launcher *l, struct err *err);
-void door_unbind(struct launcher *l);
-void door_accept(struct launcher *l);
-void door_wake(struct launcher *l);     /* it has rested; nothing where it did not */
+/* launcher_door.c: the sockets. */
+int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */
+int doors_open(struct launcher *l, struct err *err);
+void doors_close(struct launcher *l);
+bool door_is(const struct launcher *l, int fd);
+void door_accept(struct launcher *l, int fd);
+void doors_wake(struct launcher *l);    /* those that have rested; nothing where none did */
+bool doors_rest(const struct launcher *l);
+
+/* launcher_reload.c: what the fronts and the warden are told of the configuration. */
+int settings_say(struct launcher *l, enum which_front which);   /* to a front; -1: it is gone */
+/* Read it again. What is bad in it is said, and the former one stays. */
+void settings_reload(struct launcher *l);
+/* A front's answer. 0; -1: it broke the dialogue. */
+int settings_answer(struct launcher *l, enum which_front which, const struct frame *f);
 
 #endif

@@ -73,7 +73,7 @@ int
 start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
 {
     struct keeper *k = calloc(1, sizeof(*k));
-    char name[] = "cloche-keeper", *argv[] = { name, (char *)(uintptr_t)l->plan->settings, NULL };
+    char name[] = "cloche-keeper", *argv[] = { name, l->plan->settings, l->plan->config, l->plan->security, NULL };
     int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
 
     if (k == NULL)
@@ -166,9 +166,11 @@ say_front(struct launcher *l, uint8_t flags, int fd)
 }
 
 int
-start_front(struct launcher *l, struct err *err)
+start_front(struct launcher *l, enum which_front which, struct err *err)
 {
-    char name[] = "cloche-front", *argv[] = { name, NULL }, *env[] = { NULL };
+    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls", *env[] = { NULL };
+    char *argv[] = { name, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL, NULL };
+    struct front_end *front = &l->fronts[which];
     cleanup_close int theirs = -1, connections = -1;
     int pair[2], door[2];
 
@@ -181,16 +183,31 @@ start_front(struct launcher *l, struct err *err)
     }
     connections = door[1];
     /* a warden that has ended is noticed next, and the one after it asks for a front */
-    if (say_front(l, 0, pair[0]) < 0) {
+    if (say_front(l, which == FRONT_STRANGERS ? EDGE_STRANGERS : 0, pair[0]) < 0) {
         close(door[0]);
         return 0;
     }
-    l->front_pid = fork();
-    if (l->front_pid == 0)
+    front->pid = fork();
+    if (front->pid == 0)
         become(l->front_program, argv, env, (int[]){ theirs, connections }, 2, NULL);
-    l->connections = door[0];
-    if (l->front_pid < 0)
+    front->door = door[0];
+    if (front->pid < 0)
         return err_sys(err, errno, "serve.start", "fork");
-    return io_set_nonblock(l->connections, true) < 0 || launcher_watch(l, l->connections) < 0
-               ? err_sys(err, errno, "serve.start", "watch the front") : 0;
+    if (io_set_nonblock(front->door, true) < 0 || launcher_watch(l, front->door) < 0)
+        return err_sys(err, errno, "serve.start", "watch the front");
+    (void)settings_say(l, which);       /* one that has gone already is noticed where it is read */
+    return 0;
+}
+
+int
+start_fronts(struct launcher *l, struct err *err)
+{
+    bool wanted[FRONTS] = { false };
+
+    for (size_t i = 0; i < l->n_listeners; i++)
+        wanted[l->listeners[i].at.tcp ? FRONT_STRANGERS : FRONT_OWNER] = true;
+    for (enum which_front which = 0; which < FRONTS; which++)
+        if (wanted[which] && start_front(l, which, err) < 0)
+            return -1;
+    return 0;
 }

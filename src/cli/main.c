@@ -36,6 +36,7 @@ static const struct verb {
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "serve", cmd_serve, "keep sandboxes for other programs, over HTTP" },
     { "token", cmd_token, "credentials for callers of cloche serve" },
+    { "config", cmd_config, "check and show the daemon's configuration" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },
     { "help", cmd_help, "this text" },

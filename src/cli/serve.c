@@ -1,99 +1,175 @@
-/* cli/serve.c: cloche serve: flags, configuration, then the launcher */
+/* cli/serve.c: cloche serve and cloche config */
 #include <errno.h>
-#include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/serve.h"
-#include "cli/state.h"
 
 static int
 usage(void)
 {
     printf("usage: cloche serve [flags]\n\n"
            "Keep sandboxes for other programs: create them, run commands in them, move files, over HTTP.\n"
-           "Only the user who started it (and root) may connect. SIGTERM ends it, and all its sandboxes.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n\n"
-           "docs/daemon.md, docs/openapi.yaml\n",
-           "--listen unix:PATH", "the socket (default: api.sock in the state folder)",
-           "--state-dir DIR", "where the records are kept",
-           "--config FILE", "YAML with these flags as keys, without the dashes",
-           "--settings FILE", "a policy's settings file, below what each sandbox asks for",
-           "--max-sandboxes N", "at once (256)",
-           "--idle-timeout TIME", "of sandboxes that name none: ended when nothing ran for so long (none)",
-           "--max-lifetime TIME", "of sandboxes that name none (none)");
+           "SIGTERM ends it, and all its sandboxes; SIGHUP reads the configuration again.\n\n"
+           "  %-32s %s\n", "--config FILE", "YAML with these flags as keys, without the dashes");
+    for (size_t i = 0; i < serve_n_keys; i++) {
+        char flag[64];
+        snprintf(flag, sizeof(flag), "--%s %s", serve_keys[i].name, serve_keys[i].value);
+        printf("  %-32s %s\n", flag, serve_keys[i].help);
+    }
+    printf("  %-32s %s\n\ndocs/daemon.md, docs/openapi.yaml\n", "--json", "say on standard output what is listened on");
     return 0;
 }
 
-static int
-defaults(struct serve_plan *plan, struct err *err)
+static bool
+has_flag(int argc, char **argv, const char *flag)
 {
-    char folder[PATH_MAX];
-
-    plan->max_sandboxes = 256;
-    if (state_dir_path(folder, err) < 0)
-        return -1;
-    return snprintf(plan->state, sizeof(plan->state), "%s/serve", folder) < (int)sizeof(plan->state)
-               ? 0 : err_set(err, ERR_USAGE, "serve.path", "the state folder's path is too long");
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], flag) == 0)
+            return true;
+    return false;
 }
 
-/* "--name=value" or "--name value": how many words, -1 with @err. */
-static int
-flag(int argc, char **argv, int i, char name[64], const char **value, struct err *err)
+/* As `cloche serve` with these flags would have it. NULL with @err. */
+static struct serve_plan *
+load(int argc, char **argv, struct err *err)
 {
-    const char *eq = strchr(argv[i], '=');
-    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
+    char cwd[PATH_MAX];
 
-    snprintf(name, 64, "%.*s", (int)(n < 63 ? n : 63), argv[i]);
-    if (strncmp(name, "--", 2) != 0 || (!serve_known(name + 2) && strcmp(name, "--config") != 0)) {
-        err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-        return err_hint(err, "`cloche serve --help` lists the flags");
+    if (getcwd(cwd, sizeof(cwd)) == NULL) {
+        err_sys(err, errno, "serve.path", "the working directory");
+        return NULL;
     }
-    *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-    if (*value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    return eq != NULL ? 1 : 2;
-}
-
-static int
-read_flags(struct serve_plan *plan, int argc, char **argv, struct err *err)
-{
-    const char *value;
-    char name[64];
-    int n;
-
-    /* the file first: flags have the last word */
-    for (int i = 1; i < argc; i += n) {
-        n = flag(argc, argv, i, name, &value, err);
-        if (n < 0 || (strcmp(name, "--config") == 0 && serve_config(plan, value, err) < 0))
-            return -1;
-    }
-    for (int i = 1; i < argc; i += n) {
-        n = flag(argc, argv, i, name, &value, err);
-        if (n < 0 || (strcmp(name, "--config") != 0 && serve_set(plan, name + 2, name, value, err) < 0))
-            return -1;
-    }
-    if (plan->socket[0] == '\0' &&
-        snprintf(plan->socket, sizeof(plan->socket), "%s/api.sock", plan->state) >= (int)sizeof(plan->socket))
-        return err_set(err, ERR_USAGE, "serve.path", "the socket's path is too long");
-    return 0;
+    return serve_plan_load(argc, argv, cwd, err);
 }
 
 int
 cmd_serve(int argc, char **argv)
 {
-    static struct serve_plan plan;
+    struct err err = ERR_INIT;
+    struct serve_plan *plan;
+    bool json = has_flag(argc, argv, "--json");
+
+    if (has_flag(argc, argv, "--help") || has_flag(argc, argv, "-h"))
+        return usage();
+    plan = load(argc, argv, &err);
+    if (plan == NULL || launcher_run(plan, argc, argv, json, &err) < 0)
+        return cli_fail(&err, json);
+    return 0;
+}
+
+/* --- cloche config ------------------------------------------------------------------------------------------------ */
+
+static int
+config_usage(void)
+{
+    printf("usage: cloche config check [--json] FILE\n"
+           "       cloche config show [--json] [flags of cloche serve]\n\n"
+           "  check      exit 0 when cloche serve would take FILE, 125 with the line and the fix when not\n"
+           "  show       what cloche serve would do with these flags, key by key\n"
+           "  %-10s one JSON object\n", "--json");
+    return 0;
+}
+
+static int
+check(int argc, char **argv)
+{
+    char flag[] = "--config";
+    char *words[] = { argv[0], flag, NULL, NULL };
+    struct err err = ERR_INIT;
+    bool json = has_flag(argc, argv, "--json");
+    struct serve_plan *plan;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            continue;
+        if (words[2] != NULL || argv[i][0] == '-') {
+            err_set(&err, ERR_USAGE, "cli.usage", "config check takes one FILE and --json, not \"%s\"", argv[i]);
+            return cli_fail(&err, json);
+        }
+        words[2] = argv[i];
+    }
+    if (words[2] == NULL) {
+        err_set(&err, ERR_USAGE, "cli.usage", "config check needs a FILE");
+        err_hint(&err, "cloche config check /etc/cloche/serve.yaml");
+        return cli_fail(&err, json);
+    }
+    plan = load(3, words, &err);
+    if (plan == NULL)
+        return cli_fail(&err, json);
+    if (json)
+        printf("{\"ok\": true}\n");
+    else
+        printf("%s: well\n", words[2]);
+    serve_plan_free(plan);
+    return 0;
+}
+
+/* Paths may hold bytes that are no UTF-8. */
+static json_t *
+json_value(const char *text)
+{
+    json_t *out = json_string(text);
+
+    return out != NULL ? out : json_null();
+}
+
+static void
+show_json(const struct serve_plan *plan)
+{
+    json_t *top = json_object();
+    char room[SERVE_VALUE_MAX];
+
+    for (size_t k = 0; k < serve_n_keys; k++) {
+        const char *text = serve_value(plan, &serve_keys[k], 0, room);
+        json_t *list = serve_keys[k].list ? json_array() : NULL;
+        for (size_t i = 0; list != NULL && text != NULL; text = serve_value(plan, &serve_keys[k], ++i, room))
+            json_array_append_new(list, json_value(text));
+        json_object_set_new(top, serve_keys[k].name,
+                            list != NULL ? list : text != NULL ? json_value(text) : json_null());
+    }
+    json_dumpf(top, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(top);
+}
+
+static int
+show(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    bool json = has_flag(argc, argv, "--json");
+    struct serve_plan *plan = load(argc, argv, &err);
+    char room[SERVE_VALUE_MAX];
+
+    if (plan == NULL)
+        return cli_fail(&err, json);
+    for (size_t k = 0; k < serve_n_keys && !json; k++) {
+        const char *text = serve_value(plan, &serve_keys[k], 0, room);
+        printf("%-16s %s\n", serve_keys[k].name, text != NULL ? text : "-");
+        for (size_t i = 1; text != NULL && (text = serve_value(plan, &serve_keys[k], i, room)) != NULL; i++)
+            printf("%-16s %s\n", "", text);
+    }
+    if (json)
+        show_json(plan);
+    serve_plan_free(plan);
+    return 0;
+}
+
+int
+cmd_config(int argc, char **argv)
+{
     struct err err = ERR_INIT;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
-    if (defaults(&plan, &err) < 0 || read_flags(&plan, argc, argv, &err) < 0 || launcher_run(&plan, &err) < 0)
-        return cli_fail(&err, false);
-    return 0;
+    if (argc < 2 || has_flag(argc, argv, "--help") || has_flag(argc, argv, "-h"))
+        return config_usage(), argc < 2 ? EXIT_REFUSED : 0;
+    if (strcmp(argv[1], "check") == 0)
+        return check(argc - 1, argv + 1);
+    if (strcmp(argv[1], "show") == 0)
+        return show(argc - 1, argv + 1);
+    err_set(&err, ERR_USAGE, "cli.usage", "config knows check and show, not \"%s\"", argv[1]);
+    return cli_fail(&err, false);
 }

@@ -3,7 +3,7 @@
  * It starts the others and starts them again, accepts connections and says whose they are, and reads nothing that any
  * of them was sent by a stranger:
  *
- *     cloche serve (launcher) ─┬─ cloche-front     HTTP; holds nothing
+ *     cloche serve (launcher) ─┬─ cloche-front     HTTP; holds nothing. One for unix sockets, one for TCP
  *                              ├─ cloche-warden    the records, what is allowed
  *                              └─ cloche-keeper    one for each sandbox: makes it, speaks with its guest
  */
@@ -14,25 +14,90 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "match/door.h"
+#include "match/host.h"
+#include "policy/policy.h"
 
-struct serve_plan {
-    char socket[PATH_MAX];      /* absolute */
-    char state[PATH_MAX];       /* absolute: the folder of state.db */
-    char settings[PATH_MAX];    /* a settings file below every sandbox's own policy, absolute; "" none */
-    uint64_t max_sandboxes;
-    uint64_t idle_s, life_s;    /* of sandboxes that name none; 0: no limit */
+#define SERVE_LISTEN_MAX   16
+#define SERVE_NAMES_MAX    64               /* allowed hosts; and origins */
+#define SERVE_SECURITY_MAX (64 * 1024)      /* bytes of a configuration's security section */
+#define SERVE_PEM_MAX      (256 * 1024)     /* of a certificate with its chain, or a key */
+
+struct serve_listen {
+    bool tcp;
+    struct ip ip;
+    uint16_t port;
+    char path[PATH_MAX];        /* of a unix socket: absolute */
 };
 
-/* serve_config.c: overlay the configuration file @path. 0 or -1 with @err. */
-int serve_config(struct serve_plan *plan, const char *path, struct err *err);
-/* One key, from the file or a flag: listen, state-dir, settings, max-sandboxes, idle-timeout, max-lifetime. @where is
- * for messages ("--listen", "serve.yaml:3: listen"). 0 or -1 with @err. */
-int serve_set(struct serve_plan *plan, const char *key, const char *where, const char *value, struct err *err);
-bool serve_known(const char *key);
+/* Everything that flags and configuration say. All paths are absolute. */
+struct serve_plan {
+    char cwd[PATH_MAX];         /* what relative paths are below */
+    char config[PATH_MAX];      /* "" none */
+    struct serve_listen listen[SERVE_LISTEN_MAX];
+    size_t n_listen;            /* 0: api.sock in the state folder, unless sockets were passed in */
+    char state[PATH_MAX];       /* the folder of state.db */
+    char settings[PATH_MAX];    /* a settings file below every sandbox's own policy; "" none */
+    char security[SERVE_SECURITY_MAX];  /* YAML: the configuration's security section, below that; "" none */
+    uint64_t max_sandboxes;
+    uint64_t idle_s, life_s;    /* of sandboxes that name none; 0: no limit */
+    uint64_t client_s;          /* a connection whose client says nothing whole for so long is closed */
+    uint64_t rate;              /* requests a second of one credential; 0 no limit */
+    char hosts[SERVE_NAMES_MAX][HOST_TEXT_MAX + 1];
+    char origins[SERVE_NAMES_MAX][HOST_TEXT_MAX + 10];
+    size_t n_hosts, n_origins;
+    char tls_cert[PATH_MAX], tls_key[PATH_MAX];     /* "": TCP without TLS */
+    struct buf cert, key;       /* what they hold */
+};
 
-/* launcher.c: until a signal ends it. 0 after an orderly end, or -1 with @err. */
-int launcher_run(const struct serve_plan *plan, struct err *err);
+void serve_plan_free(struct serve_plan *plan);      /* NULL is fine */
+/* Defaults, the configuration file, the flags argv[1..], in that order; then whether it is whole, every file that it
+ * names included. @cwd: what relative paths are below. The caller's to free; NULL with @err. */
+struct serve_plan *serve_plan_load(int argc, char **argv, const char *cwd, struct err *err);
+
+/* serve_config.c: the keys. A flag is one of them with two dashes. */
+enum serve_kind { SERVE_LISTEN, SERVE_PATH, SERVE_SECONDS, SERVE_NUMBER, SERVE_HOSTS, SERVE_ORIGINS };
+struct serve_key {
+    const char *name;
+    const char *value, *help;   /* for the usage */
+    enum serve_kind kind;
+    bool list;                  /* may be given several times, or as a list */
+    bool restart;               /* a change needs a new start */
+    uint64_t min, max;          /* of a number */
+    size_t at;                  /* of a path, a number: where in the plan */
+};
+extern const struct serve_key serve_keys[];
+extern const size_t serve_n_keys;
+const struct serve_key *serve_key(const char *name);    /* NULL: there is no such one */
+/* @where is for messages ("--listen", "serve.yaml:3: listen"). A list's value is added. 0 or -1 with @err. */
+int serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
+              struct err *err);
+void serve_clear(struct serve_plan *plan, const struct serve_key *key);     /* a list */
+#define SERVE_VALUE_MAX (PATH_MAX + 16)
+/* The i-th value as text in @room; NULL: there is none. */
+const char *serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i,
+                        char room[SERVE_VALUE_MAX]);
+/* "tcp:127.0.0.1:80" */
+const char *serve_listen_text(const struct serve_listen *listen, char room[SERVE_VALUE_MAX]);
+/* Overlay the configuration file plan->config. 0 or -1 with @err. */
+int serve_config(struct serve_plan *plan, struct err *err);
+
+/* serve_plan.c */
+/* Whether the values fit together; reads the files that they name. 0 or -1 with @err. */
+int serve_check(struct serve_plan *plan, struct err *err);
+/* Whether that address may be listened on: one that others reach needs TLS. 0 or -1 with @err. */
+int serve_check_door(const struct serve_plan *plan, const struct serve_listen *listen, struct err *err);
+
+/* A sandbox's policy, but for what its request says: the mode's values, @security (called @config in messages), the
+ * file @settings; "" is none. 0 or -1 with @err. */
+int serve_policy(struct policy *p, const char *config, const char *security, const char *settings,
+                 const struct policy_host *host, struct err *err);
+
+/* launcher.c: until a signal ends it. @argv are the flags, for the configuration's next reading; @json: say on standard
+ * output what is listened on. 0 after an orderly end, or -1 with @err. The plan is taken. */
+int launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err);
 
 /* keeper.c: what `cloche-keeper` is. The exit code. */
 int keeper_main(int argc, char **argv);

@@ -1,111 +1,286 @@
 /* cli/serve_config.c: the keys of cloche serve, from a YAML file and from flags */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/serve.h"
 #include "policy/doc.h"
-#include "policy/policy.h"
 
-static const char *const keys[] = {
-    "listen", "state-dir", "settings", "max-sandboxes", "idle-timeout", "max-lifetime",
+#define AT(member) offsetof(struct serve_plan, member)
+
+const struct serve_key serve_keys[] = {
+    { "listen", "ADDRESS", "unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT; again for another one", SERVE_LISTEN,
+      .list = true, .restart = true },
+    { "state-dir", "DIR", "where the records are kept", SERVE_PATH, .restart = true, .at = AT(state) },
+    { "settings", "FILE", "a policy's settings file, below what each sandbox asks for", SERVE_PATH,
+      .at = AT(settings) },
+    { "max-sandboxes", "N", "at once (256)", SERVE_NUMBER, .min = 1, .max = 10000, .at = AT(max_sandboxes) },
+    { "idle-timeout", "TIME", "of sandboxes that name none: ended when nothing ran for so long (none)",
+      SERVE_SECONDS, .max = UINT32_MAX, .at = AT(idle_s) },
+    { "max-lifetime", "TIME", "of sandboxes that name none (none)", SERVE_SECONDS, .max = UINT32_MAX,
+      .at = AT(life_s) },
+    { "client-timeout", "TIME", "for a client to say something whole; then its connection is closed (60s)",
+      SERVE_SECONDS, .min = 1, .max = 3600, .at = AT(client_s) },
+    { "rate-limit", "N", "requests a second of one credential (1000); 0: no limit", SERVE_NUMBER, .max = 1000000,
+      .at = AT(rate) },
+    { "allowed-hosts", "HOST", "another name that TCP clients may reach this by (Host); again for more", SERVE_HOSTS,
+      .list = true },
+    { "allowed-origins", "ORIGIN", "a site whose pages may ask, as https://HOST; again for more", SERVE_ORIGINS,
+      .list = true },
+    { "tls-cert", "FILE", "PEM: TLS on TCP, with this certificate and its chain", SERVE_PATH, .at = AT(tls_cert) },
+    { "tls-key", "FILE", "PEM: its private key", SERVE_PATH, .at = AT(tls_key) },
 };
+const size_t serve_n_keys = sizeof(serve_keys) / sizeof(serve_keys[0]);
 
-bool
-serve_known(const char *key)
+const struct serve_key *
+serve_key(const char *name)
 {
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (strcmp(keys[i], key) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < serve_n_keys; i++)
+        if (strcmp(serve_keys[i].name, name) == 0)
+            return &serve_keys[i];
+    return NULL;
 }
+
+static char *
+path_at(const struct serve_plan *plan, const struct serve_key *key)
+{
+    return (char *)(uintptr_t)plan + key->at;
+}
+
+static uint64_t *
+number_at(const struct serve_plan *plan, const struct serve_key *key)
+{
+    return (uint64_t *)((uintptr_t)plan + key->at);
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------- */
 
 /* Made absolute: what comes later has another working directory. */
 static int
-put_path(char out[PATH_MAX], const char *where, const char *path, struct err *err)
+put_path(const struct serve_plan *plan, char out[PATH_MAX], const char *where, const char *path, struct err *err)
 {
-    char cwd[PATH_MAX];
     int n;
 
     if (path[0] == '\0')
         return err_set(err, ERR_USAGE, "serve.path", "%s is empty", where);
-    if (path[0] == '/')
-        n = snprintf(out, PATH_MAX, "%s", path);
-    else if (getcwd(cwd, sizeof(cwd)) != NULL)
-        n = snprintf(out, PATH_MAX, "%s/%s", cwd, path);
-    else
-        return err_sys(err, errno, "serve.path", "%s: the working directory", where);
+    n = path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path) : snprintf(out, PATH_MAX, "%s/%s", plan->cwd, path);
     return n < PATH_MAX ? 0 : err_set(err, ERR_USAGE, "serve.path", "%s is longer than a path can be", where);
+}
+
+static int
+too_many(const char *where, size_t max, struct err *err)
+{
+    return err_set(err, ERR_USAGE, "serve.config.many", "%s: more than %zu", where, max);
 }
 
 static int
 put_listen(struct serve_plan *plan, const char *where, const char *value, struct err *err)
 {
-    if (strncmp(value, "unix:", 5) == 0)
-        return put_path(plan->socket, where, value + 5, err);
-    err_set(err, ERR_UNSUPPORTED, "serve.listen", "%s \"%s\": only a unix socket can be listened on", where, value);
-    return err_hint(err, "unix:PATH; TCP needs credentials of its own, which this version does not have");
+    struct serve_listen *new = &plan->listen[plan->n_listen];
+    struct door door;
+    const char *why;
+
+    if (plan->n_listen == SERVE_LISTEN_MAX)
+        return too_many(where, SERVE_LISTEN_MAX, err);
+    if (!door_parse(str_of(value), &door, &why)) {
+        err_set(err, ERR_USAGE, "serve.listen", "%s \"%s\" %s", where, value, why);
+        return err_hint(err, "unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT");
+    }
+    *new = (struct serve_listen){ .tcp = door.tcp, .ip = door.ip, .port = door.port };
+    if (!door.tcp && put_path(plan, new->path, where, door.path.p, err) < 0)
+        return -1;
+    plan->n_listen++;
+    return 0;
 }
 
 static int
-put_seconds(uint64_t *out, const char *where, const char *value, struct err *err)
+put_seconds(const struct serve_key *key, uint64_t *out, const char *where, const char *value, struct err *err)
 {
     uint64_t ms;
 
-    if (!str_parse_duration_ms(str_of(value), (uint64_t)UINT32_MAX * 1000, &ms) || ms % 1000 != 0) {
-        err_set(err, ERR_USAGE, "serve.duration", "%s \"%s\" is no number of whole seconds", where, value);
-        return err_hint(err, "30m, 2h, 90s; 0 is no limit");
+    if (!str_parse_duration_ms(str_of(value), key->max * 1000, &ms) || ms % 1000 != 0 || ms / 1000 < key->min) {
+        err_set(err, ERR_USAGE, "serve.duration", "%s \"%s\" is no number of whole seconds from %llu to %llu", where,
+                value, (unsigned long long)key->min, (unsigned long long)key->max);
+        return err_hint(err, key->min > 0 ? "30s, 2m" : "30m, 2h, 90s; 0 is no limit");
     }
     *out = ms / 1000;
     return 0;
 }
 
-int
-serve_set(struct serve_plan *plan, const char *key, const char *where, const char *value, struct err *err)
+static int
+put_number(const struct serve_key *key, uint64_t *out, const char *where, const char *value, struct err *err)
 {
-    if (strcmp(key, "listen") == 0)
-        return put_listen(plan, where, value, err);
-    if (strcmp(key, "state-dir") == 0)
-        return put_path(plan->state, where, value, err);
-    if (strcmp(key, "settings") == 0)
-        return put_path(plan->settings, where, value, err);
-    if (strcmp(key, "idle-timeout") == 0)
-        return put_seconds(&plan->idle_s, where, value, err);
-    if (strcmp(key, "max-lifetime") == 0)
-        return put_seconds(&plan->life_s, where, value, err);
-    if (str_parse_u64(str_of(value), 10000, &plan->max_sandboxes) && plan->max_sandboxes > 0)
+    uint64_t n;
+
+    if (str_parse_u64(str_of(value), key->max, &n) && n >= key->min) {
+        *out = n;
         return 0;
-    err_set(err, ERR_USAGE, "serve.max-sandboxes", "%s \"%s\" is no number from 1 to 10000", where, value);
-    return err_hint(err, "how many sandboxes may live at once");
+    }
+    err_set(err, ERR_USAGE, strcmp(key->name, "max-sandboxes") == 0 ? "serve.max-sandboxes" : "serve.number",
+            "%s \"%s\" is no number from %llu to %llu", where, value, (unsigned long long)key->min,
+            (unsigned long long)key->max);
+    return err_hint(err, "%s", key->help);
 }
 
 static int
-put_member(struct serve_plan *plan, const char *path, const struct node *member, struct err *err)
+put_host(struct serve_plan *plan, const char *where, const char *value, struct err *err)
 {
-    char key[64], where[PATH_MAX + 96];
+    struct host_pattern pattern;
+    enum host_fault fault = host_pattern_cloche(str_of(value), &pattern);
 
-    snprintf(key, sizeof(key), "%.*s", (int)member->key.n, member->key.p);
-    snprintf(where, sizeof(where), "%s:%u: %s", path, member->key_line, key);
-    if (!serve_known(key)) {
-        err_set(err, ERR_USAGE, "serve.config.key", "%s is no key of this file", where);
-        return err_hint(err, "listen, state-dir, settings, max-sandboxes, idle-timeout, max-lifetime; what a sandbox "
-                        "may do is in the settings file");
+    if (plan->n_hosts == SERVE_NAMES_MAX)
+        return too_many(where, SERVE_NAMES_MAX, err);
+    if (fault != HOST_OK) {
+        err_set(err, ERR_USAGE, "serve.host", "%s \"%s\" %s", where, value, host_fault_text(fault));
+        return err_hint(err, "a name, with its port or for any: \"cloche.example.org\", \"10.0.0.7:8443\"");
     }
-    if (member->type != NODE_STRING && member->type != NODE_NUMBER)
-        return err_set(err, ERR_USAGE, "serve.config.type", "%s is %s; a string or a number is wanted", where,
-                       node_type_text(member->type));
-    return serve_set(plan, key, where, member->text.p, err);
+    snprintf(plan->hosts[plan->n_hosts++], sizeof(plan->hosts[0]), "%s", value);
+    return 0;
+}
+
+static int
+put_origin(struct serve_plan *plan, const char *where, const char *value, struct err *err)
+{
+    struct door_origin origin;
+
+    if (plan->n_origins == SERVE_NAMES_MAX)
+        return too_many(where, SERVE_NAMES_MAX, err);
+    if (strlen(value) >= sizeof(plan->origins[0]) || !door_origin(str_of(value), &origin)) {
+        err_set(err, ERR_USAGE, "serve.origin", "%s \"%s\" is no origin", where, value);
+        return err_hint(err, "as a browser says it: \"https://console.example.org\", \"http://localhost:3000\"");
+    }
+    snprintf(plan->origins[plan->n_origins++], sizeof(plan->origins[0]), "%s", value);
+    return 0;
 }
 
 int
-serve_config(struct serve_plan *plan, const char *path, struct err *err)
+serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
+          struct err *err)
+{
+    switch (key->kind) {
+    case SERVE_LISTEN: return put_listen(plan, where, value, err);
+    case SERVE_HOSTS: return put_host(plan, where, value, err);
+    case SERVE_ORIGINS: return put_origin(plan, where, value, err);
+    case SERVE_PATH: return put_path(plan, path_at(plan, key), where, value, err);
+    case SERVE_SECONDS: return put_seconds(key, number_at(plan, key), where, value, err);
+    case SERVE_NUMBER: break;
+    }
+    return put_number(key, number_at(plan, key), where, value, err);
+}
+
+void
+serve_clear(struct serve_plan *plan, const struct serve_key *key)
+{
+    if (key->kind == SERVE_LISTEN)
+        plan->n_listen = 0;
+    else if (key->kind == SERVE_HOSTS)
+        plan->n_hosts = 0;
+    else if (key->kind == SERVE_ORIGINS)
+        plan->n_origins = 0;
+}
+
+const char *
+serve_listen_text(const struct serve_listen *listen, char room[SERVE_VALUE_MAX])
+{
+    char ip[IP_TEXT_MAX];
+
+    if (!listen->tcp) {
+        snprintf(room, SERVE_VALUE_MAX, "unix:%s", listen->path);
+        return room;
+    }
+    ip_format(&listen->ip, ip);
+    snprintf(room, SERVE_VALUE_MAX, listen->ip.family == 6 ? "tcp:[%s]:%u" : "tcp:%s:%u", ip, listen->port);
+    return room;
+}
+
+const char *
+serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i, char room[SERVE_VALUE_MAX])
+{
+    switch (key->kind) {
+    case SERVE_LISTEN: return i < plan->n_listen ? serve_listen_text(&plan->listen[i], room) : NULL;
+    case SERVE_HOSTS: return i < plan->n_hosts ? plan->hosts[i] : NULL;
+    case SERVE_ORIGINS: return i < plan->n_origins ? plan->origins[i] : NULL;
+    case SERVE_PATH: return i == 0 && path_at(plan, key)[0] != '\0' ? path_at(plan, key) : NULL;
+    case SERVE_SECONDS:
+    case SERVE_NUMBER: break;
+    }
+    snprintf(room, SERVE_VALUE_MAX, "%llu%s", (unsigned long long)*number_at(plan, key),
+             key->kind == SERVE_SECONDS ? "s" : "");
+    return i == 0 ? room : NULL;
+}
+
+/* --- the file ----------------------------------------------------------------------------------------------------- */
+
+static int
+wrong_type(const char *where, const struct node *member, struct err *err)
+{
+    return err_set(err, ERR_USAGE, "serve.config.type", "%s is %s; a string or a number is wanted", where,
+                   node_type_text(member->type));
+}
+
+static int
+put_member(struct serve_plan *plan, const struct node *member, struct err *err)
+{
+    char name[64], where[PATH_MAX + 96];
+    const struct serve_key *key;
+
+    snprintf(name, sizeof(name), "%.*s", (int)member->key.n, member->key.p);
+    snprintf(where, sizeof(where), "%s:%u: %s", plan->config, member->key_line, name);
+    key = serve_key(name);
+    if (key == NULL || strlen(name) != member->key.n) {
+        err_set(err, ERR_USAGE, "serve.config.key", "%s is no key of this file", where);
+        return err_hint(err, "`cloche config show` lists the keys; what a sandbox may do is in security.sandbox, or in "
+                        "the settings file");
+    }
+    if (key->list && member->type == NODE_LIST) {
+        for (const struct node *m = member->first; m != NULL; m = m->next) {
+            snprintf(where, sizeof(where), "%s:%u: %s", plan->config, m->line, name);
+            if (m->type != NODE_STRING)
+                return wrong_type(where, m, err);
+            if (serve_put(plan, key, where, m->text.p, err) < 0)
+                return -1;
+        }
+        return 0;
+    }
+    if (member->type != NODE_STRING && member->type != NODE_NUMBER)
+        return wrong_type(where, member, err);
+    return serve_put(plan, key, where, member->text.p, err);
+}
+
+/* A settings file may have a section of that name, so that is what it is read as: its lines, at their places. */
+static int
+put_security(struct serve_plan *plan, const struct node *member, const struct buf *text, struct err *err)
+{
+    const char *at = (const char *)text->p, *end = at + text->n, *from = NULL;
+    unsigned last = member->next != NULL ? member->next->key_line : UINT32_MAX;
+    size_t used = member->key_line - 1;
+
+    for (unsigned line = 1; line < last && at < end; line++) {
+        if (line == member->key_line)
+            from = at;
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at != NULL ? at + 1 : end;
+    }
+    if (from == NULL || last == member->key_line || used + (size_t)(at - from) >= sizeof(plan->security)) {
+        err_set(err, ERR_USAGE, "serve.config.security", "%s:%u: security cannot be taken apart from the rest",
+                plan->config, member->key_line);
+        return err_hint(err, "write it as a block of lines of its own, near the beginning, of less than 64 KiB");
+    }
+    memset(plan->security, '\n', used);
+    memcpy(plan->security + used, from, (size_t)(at - from));
+    plan->security[used + (size_t)(at - from)] = '\0';
+    return strlen(plan->security) == used + (size_t)(at - from)
+               ? 0 : err_set(err, ERR_USAGE, "serve.config.security", "%s holds a NUL", plan->config);
+}
+
+int
+serve_config(struct serve_plan *plan, struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(POLICY_FILE_MAX);
     struct arena *arena = arena_new(4096);
@@ -114,12 +289,12 @@ serve_config(struct serve_plan *plan, const char *path, struct err *err)
 
     if (arena == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (io_read_file(AT_FDCWD, path, &text) < 0)
-        (void)err_sys(err, errno, "serve.config.read", "--config %s", path);
-    else if ((top = doc_parse_yaml(arena, path, text.p, text.n, err)) != NULL)
-        r = top->type == NODE_MAP ? 0 : err_set(err, ERR_USAGE, "serve.config.type", "%s holds no keys", path);
+    if (io_read_file(AT_FDCWD, plan->config, &text) < 0)
+        (void)err_sys(err, errno, "serve.config.read", "%s", plan->config);
+    else if ((top = doc_parse_yaml(arena, plan->config, text.p, text.n, err)) != NULL)
+        r = top->type == NODE_MAP ? 0 : err_set(err, ERR_USAGE, "serve.config.type", "%s holds no keys", plan->config);
     for (const struct node *m = r == 0 ? top->first : NULL; m != NULL && r == 0; m = m->next)
-        r = put_member(plan, path, m, err);
+        r = str_eq(m->key, STR_LIT("security")) ? put_security(plan, m, &text, err) : put_member(plan, m, err);
     arena_free(arena);
     return r;
 }

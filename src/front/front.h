@@ -10,6 +10,7 @@
 #ifndef CLOCHE_FRONT_FRONT_H
 #define CLOCHE_FRONT_FRONT_H
 
+#include <gnutls/abstract.h>
 #include <jansson.h>
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -20,9 +21,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "match/door.h"
 #include "warden/edge.h"
 
-#define FRONT_CONNECTIONS 512
+#define FRONT_CONNECTIONS 512                       /* of the owner */
+#define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
 #define FRONT_BODY_MAX    (10UL * 1024 * 1024)      /* of a JSON body */
 #define FRONT_BODIES_MAX  (128UL * 1024 * 1024)     /* of all of them together */
 #define FRONT_RESULT_MAX  (32UL * 1024 * 1024)      /* of one command's output in a JSON answer, each stream */
@@ -34,6 +37,35 @@ struct front;
 struct request;
 struct mcp_call;
 struct mcp_session;
+
+/* What the launcher says (EDGE_SETTINGS). */
+struct front_doors {
+    struct host_pattern hosts[EDGE_SETTINGS_NAMES];     /* names of ours */
+    struct door_origin origins[EDGE_SETTINGS_NAMES];    /* sites whose pages may ask */
+    size_t n_hosts, n_origins;
+    bool any_address;
+    uint32_t rate;                      /* requests a second of one credential; 0 no limit */
+    uint64_t client_ms;                 /* for a client to say something whole; 0: nothing was said yet */
+};
+
+/* A connection. */
+struct link {
+    struct link *prev, *next;           /* of those that wait for their client, the longest-waiting first */
+    uint64_t since_ms;
+    bool listed;
+    int fd;
+    struct ip peer;                     /* family 0: over a unix socket */
+};
+
+#define RATE_SETS 512
+#define RATE_WAYS 8
+struct rate_bucket {
+    uint64_t key, thousandths, at_ms;
+};
+struct rate {
+    uint8_t secret[32];
+    struct rate_bucket buckets[RATE_SETS][RATE_WAYS];
+};
 
 /* What epoll hands back. */
 enum watched { WATCH_WARDEN, WATCH_DOOR, WATCH_HTTP, WATCH_PEER, WATCH_OP };
@@ -131,6 +163,11 @@ struct front {
     size_t bodies;                      /* bytes of bodies that are held */
     bool ended;
     bool strangers;                     /* nobody vouches for its connections: each needs a credential */
+    bool tls;
+    struct front_doors doors;
+    struct link *idle_first, *idle_last;
+    size_t n_links, max_links;          /* connections */
+    struct rate rate;
     json_t *platform;
     struct mcp_session *mcp_sessions;
     uint64_t mcp_turns;
@@ -142,7 +179,7 @@ int front_watch(struct front *f, int fd, struct watch *w, uint32_t events, bool 
 
 /* http.c: connections and requests */
 int http_open(struct front *f, struct err *err);
-int http_connection(struct front *f, int fd);   /* owned from here on */
+int http_connection(struct front *f, int fd, const struct sockaddr *from, socklen_t n);     /* owned from here on */
 void http_run(struct front *f);
 int http_timeout(struct front *f);              /* milliseconds, -1 none */
 void http_peer_gone(struct request *r);
@@ -200,6 +237,26 @@ const char *query_get(const struct request *r, const char *key, char *room, size
 bool query_true(const struct request *r, const char *key);
 /* Percent-decoding; false when malformed, when it holds a NUL, or does not fit. */
 bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
+
+/* doors.c: settings, connections, where requests come from. The two take a message of the launcher's: 0, -1 when it is
+ * malformed or cannot be answered. */
+int doors_settings(struct front *f, const struct frame *message, int pem);
+int doors_connection(struct front *f, const struct frame *message, int fd);     /* @fd is taken */
+/* Refuse (r->early) what came by a name that is not ours, or from a page that may not ask. */
+void doors_judge(struct request *r);
+const char *doors_hint(const char *code);       /* the way out, for the codes of early refusals */
+void doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode what);
+struct link *doors_link(struct request *r);     /* NULL: without memory */
+void doors_busy(struct request *r, bool busy);  /* we work for it; or it is the client's turn, from now on */
+int doors_expire(struct front *f);              /* milliseconds until there is something to do again, -1 none */
+
+/* rate.c: 0 when this request may go on, otherwise in how many seconds it may come again. */
+unsigned rate_take(struct rate *rate, const struct ip *peer, const char *credential, uint32_t per_s);
+
+/* tls.c: a certificate and its key, PEM one after the other in the file @pem; checked first. 0 or -1 with @err, then
+ * the former ones stay. */
+int tls_take(int pem, uint32_t cert_n, uint32_t key_n, struct err *err);
+gnutls_certificate_retrieve_function3 tls_identity;
 
 /* who.c: whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
  * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -35,6 +34,7 @@ on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
     r->half[1] = (struct buf)BUF_INIT(8);
     snprintf(r->number, sizeof(r->number), "%016llx", (unsigned long long)++f->numbers);
     r->uri = strdup(uri);
+    doors_busy(r, false);
     r->next = f->requests;
     f->requests = r;
     return r;
@@ -51,6 +51,7 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
     *slot = NULL;
     if (r == NULL)
         return;
+    doors_busy(r, false);
     ask_drop(r);
     op_drop(r);
     if (r->peer_watched)
@@ -105,6 +106,7 @@ static void
 suspend(struct request *r)
 {
     r->suspended = true;
+    doors_busy(r, true);
     MHD_suspend_connection(r->c);
     http_watch_peer(r, false);
 }
@@ -185,6 +187,31 @@ body_well(struct request *r)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
+/* More than its credential may ask in a second. Owners, whom the kernel vouches for, are not counted. */
+static bool
+limited(struct request *r)
+{
+    static const char *const names[] = { MHD_HTTP_HEADER_AUTHORIZATION, "X-Sandbox-Key" };
+    const struct link *k = doors_link(r);
+    const char *credential = NULL;
+    char after[16];
+    unsigned seconds;
+
+    for (size_t i = 0; i < 2 && credential == NULL; i++)
+        credential = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, names[i]);
+    if (r->f->doors.rate == 0 || k == NULL || (credential == NULL && !r->f->strangers))
+        return false;
+    seconds = rate_take(&r->f->rate, &k->peer, credential != NULL ? credential : "", r->f->doors.rate);
+    if (seconds == 0)
+        return false;
+    reply_error(r, MHD_HTTP_TOO_MANY_REQUESTS, "http.rate", "come again later (Retry-After); rate-limit in the "
+                "daemon's configuration", "too many requests in a second");
+    snprintf(after, sizeof(after), "%u", seconds);
+    if (r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, after);
+    return true;
+}
+
 static void
 first_look(struct request *r, const char *method)
 {
@@ -201,14 +228,15 @@ first_look(struct request *r, const char *method)
         r->early_code = "http.body-too-large";
         r->early_why = "the body is too large";
     }
+    doors_judge(r);
     if (r->early == 0) {
-        r->held = !r->route->open && !who_admit(r) && r->response == NULL;
+        r->held = !limited(r) && !r->route->open && !who_admit(r) && r->response == NULL;
         return;
     }
     if (r->api && r->early == MHD_HTTP_NOT_FOUND)
         reply_error(r, r->early, r->early_code, "", "Unknown sandbox route: %.16s %.1000s", method, r->path);
     else
-        reply_error(r, r->early, r->early_code, "docs/openapi.yaml lists the routes", "%s", r->early_why);
+        reply_error(r, r->early, r->early_code, doors_hint(r->early_code), "%s", r->early_why);
 }
 
 static enum MHD_Result
@@ -294,16 +322,27 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
 
+/* Room for those that are closed in a moment. */
+#define PASSING 128
+
 int
 http_open(struct front *f, struct err *err)
 {
+    const struct MHD_OptionItem tls[] = {
+        { MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(uintptr_t)tls_identity },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
+        { MHD_OPTION_END, 0, NULL },
+    };
     const union MHD_DaemonInfo *info;
 
-    f->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+    f->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+                               (f->tls ? MHD_USE_TLS : 0), 0, NULL, NULL,
                                on_request, f, MHD_OPTION_URI_LOG_CALLBACK, on_uri, f, MHD_OPTION_NOTIFY_COMPLETED,
-                               on_completed, f, MHD_OPTION_CONNECTION_LIMIT, (unsigned)FRONT_CONNECTIONS,
+                               on_completed, f, MHD_OPTION_NOTIFY_CONNECTION, doors_notify, f,
+                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)(f->max_links + PASSING),
                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)FRONT_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
+                               MHD_OPTION_ARRAY, f->tls ? tls : &tls[2], MHD_OPTION_END);
     info = f->http != NULL ? MHD_get_daemon_info(f->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (info == NULL || front_watch(f, info->epoll_fd, &f->watch_http, EPOLLIN, true) < 0)
         return err_set(err, ERR_SYSTEM, "front.http", "the HTTP library does not start");
@@ -311,12 +350,10 @@ http_open(struct front *f, struct err *err)
 }
 
 int
-http_connection(struct front *f, int fd)
+http_connection(struct front *f, int fd, const struct sockaddr *from, socklen_t n)
 {
-    const struct sockaddr_un nobody = { .sun_family = AF_UNIX };
-
     /* closes it itself when it refuses */
-    return MHD_add_connection(f->http, fd, (const struct sockaddr *)&nobody, sizeof(sa_family_t)) == MHD_YES ? 0 : -1;
+    return MHD_add_connection(f->http, fd, from, n) == MHD_YES ? 0 : -1;
 }
 
 void

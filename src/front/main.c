@@ -2,7 +2,8 @@
  *
  * Started by cloche serve with the warden's edge at descriptor 3 and at 4 the socket on which connections come, each of
  * them accepted by the launcher, which has judged whose it is. With the argument "strangers" it has not: then each
- * request needs a credential, and the warden's end of the edge knows that too (EDGE_STRANGERS).
+ * request needs a credential, and the warden's end of the edge knows that too (EDGE_STRANGERS). "strangers tls": and
+ * they speak TLS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,18 +38,22 @@ static void
 hear_door(struct front *f)
 {
     for (int i = 0; i < AT_ONCE; i++) {
-        uint8_t room[FRAME_HEADER + 1];
         struct frame message;
-        int fd = -1, r = packet_receive(f->door, room, sizeof(room), &message, &fd, MSG_DONTWAIT);
+        int fd = -1, r = packet_receive(f->door, f->in, sizeof(f->in), &message, &fd, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
-        if (r <= 0 || message.type != EDGE_CONNECTION || fd < 0) {
-            close_fd(&fd);
+        if (r > 0 && message.type == EDGE_CONNECTION) {
+            r = doors_connection(f, &message, take_fd(&fd)) < 0 ? -1 : 1;
+        } else if (r > 0 && message.type == EDGE_SETTINGS) {
+            r = doors_settings(f, &message, fd) < 0 ? -1 : 1;
+        } else if (r > 0) {
+            r = -1;
+        }
+        close_fd(&fd);
+        if (r <= 0) {
             f->ended = true;
             return;
         }
-        if (http_connection(f, fd) < 0)
-            fprintf(stderr, "cloche-front: a connection was refused: too many\n");
     }
 }
 
@@ -81,20 +86,43 @@ turn(struct front *f, struct watch *w, uint32_t events)
     }
 }
 
+/* Of two times to wake up; -1 is none. */
+static int
+earlier(int a, int b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static void
 serve(struct front *f)
 {
     struct epoll_event events[AT_ONCE];
 
     while (!f->ended) {
-        int http = http_timeout(f), mcp = mcp_timeout(f);
-        int n = epoll_wait(f->epoll, events, AT_ONCE, mcp >= 0 && (http < 0 || mcp < http) ? mcp : http);
+        int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), doors_expire(f));
+        int n = epoll_wait(f->epoll, events, AT_ONCE, ms);
         for (int i = 0; i < n && !f->ended; i++)
             turn(f, events[i].data.ptr, events[i].events);
         mcp_tick(f);
         http_run(f);
         http_bury(f);
     }
+}
+
+/* How many connections there may be: each is a descriptor, and its operation another one. */
+static size_t
+room_for_links(bool strangers)
+{
+    const size_t most = strangers ? FRONT_STRANGERS : FRONT_CONNECTIONS;
+    struct rlimit files;
+    size_t room;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return FRONT_CONNECTIONS;
+    files.rlim_cur = files.rlim_max < 4 * most ? files.rlim_max : 4 * most;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    room = files.rlim_cur > 256 ? (size_t)files.rlim_cur / 2 - 64 : 64;
+    return room < most ? room : most;
 }
 
 int
@@ -104,24 +132,23 @@ main(int argc, char **argv)
                               .watch_warden = { WATCH_WARDEN, NULL }, .watch_door = { WATCH_DOOR, NULL },
                               .watch_http = { WATCH_HTTP, NULL }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     const struct rlimit memory = { MEMORY, MEMORY };
-    struct rlimit files;
     struct err err = ERR_INIT;
 
-    f.strangers = argc == 2 && strcmp(argv[1], "strangers") == 0;
-    if (argc != (f.strangers ? 2 : 1) || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
+    f.strangers = argc >= 2 && strcmp(argv[1], "strangers") == 0;
+    f.tls = argc == 3 && f.strangers && strcmp(argv[2], "tls") == 0;
+    if (argc != 1 + f.strangers + f.tls || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
         fprintf(stderr, "cloche-front is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
+    f.max_links = room_for_links(f.strangers);
     if (!SERVICE_SANITIZED)         /* a sanitizer's shadow would count */
         (void)setrlimit(RLIMIT_DATA, &memory);
     /* requests are told apart over restarts too */
     if (getrandom(&f.numbers, sizeof(f.numbers), 0) != (ssize_t)sizeof(f.numbers))
         f.numbers = 0;
+    if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret))
+        return 1;
     f.epoll = epoll_create1(EPOLL_CLOEXEC);
     f.platform = platform_facts();
     tzset();        /* the C library reads a file for the first date that it makes */

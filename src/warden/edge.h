@@ -89,7 +89,15 @@ enum edge_message {
     EDGE_FRONT,             /* flags u8; with the edge to a new front, in the place of the former one of its kind */
     EDGE_CLOSE,             /* end all sandboxes */
     /* launcher to front */
-    EDGE_CONNECTION,        /* with a client's connection, whose right to be here is settled */
+    EDGE_CONNECTION,        /* family u8 (0, 4, 6), 16 bytes of the client's address; with its connection */
+    EDGE_SETTINGS = 80,     /* flags u8, requests a second be32 (0 no limit), client timeout in seconds be32, hosts be16
+                               and so many texts, origins be16 and so many, certificate be32 and key be32: lengths in
+                               the file that comes with it where there is TLS */
+    /* front to launcher, the answer to it */
+    EDGE_SETTLED,
+    EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
+    /* launcher to warden */
+    EDGE_LIMITS,            /* sandboxes at once be32, idle be32, life be32 (seconds) of those that name none */
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy */
@@ -130,6 +138,9 @@ enum edge_message {
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */
 
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
+#define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */
+#define EDGE_SETTINGS_NAMES 96  /* hosts; and origins */
+#define EDGE_PEM_MAX    (256 * 1024)
 
 #define EDGE_BOUNDED    0x01    /* MAKE: the policy allows no more than the daemon's settings (policy/within.h) */
 #define EDGE_JUDGED     0x02    /* ... but for its network by name and its limits, which the gate has judged */

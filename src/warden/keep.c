@@ -383,6 +383,22 @@ on_close(void *ctx, const struct frame *f)
     return 0;
 }
 
+/* For sandboxes that come; those that live keep what they were made with. */
+static int
+on_limits(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct warden *w = ctx;
+    uint32_t max = wire_be32(&in), idle_s = wire_be32(&in), life_s = wire_be32(&in);
+
+    if (!wire_done(&in) || max == 0)
+        return -1;
+    w->max_boxes = max;
+    w->default_idle_s = idle_s;
+    w->default_life_s = life_s;
+    return 0;
+}
+
 const struct msg_rule launch_rules[] = {
     /* type              once   flags states min  max length               handler */
     { EDGE_SPAWNED,      false, 0,    1,     37,  37,                      on_spawned },
@@ -391,5 +407,6 @@ const struct msg_rule launch_rules[] = {
     { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
+    { EDGE_LIMITS,       false, 0,    1,     12,  12,                      on_limits },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

@@ -456,7 +456,7 @@ def test_configuration(cloche):
 
 
 @pytest.mark.parametrize("flags, code", [
-    (["--listen", "tcp:127.0.0.1:80"], "serve.listen"), (["--listen", "/x"], "serve.listen"), (["--max-sandboxes", "0"], "serve.max-sandboxes"),
+    (["--listen", "tcp:localhost:80"], "serve.listen"), (["--listen", "tcp:0.0.0.0:80"], "serve.listen.open"), (["--listen", "/x"], "serve.listen"), (["--max-sandboxes", "0"], "serve.max-sandboxes"),
     (["--idle-timeout", "soon"], "serve.duration"), (["--surprise"], "cli.unknown-flag"), (["--config", "/none"], "serve.config.read"),
     (["--state-dir", "/etc"], "serve.state.mode"), (["--listen", "unix:/none/x"], "serve.listen"), (["--listen"], "cli.flag-value"),
 ])

@@ -1,6 +1,8 @@
 """cloche serve, and a client that speaks HTTP over its socket."""
 import http.client
 import json
+import re
+import signal
 import socket
 import subprocess
 from urllib.parse import quote
@@ -23,6 +25,19 @@ class Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         # an address of a socket has at most 107 bytes, which a test's folder stays below
         self.sock.connect(self.path)
+
+
+class TcpConnection(http.client.HTTPConnection):
+    """http.client over TCP, with TLS when there is a context; @name is what it asks for (Host, SNI)."""
+
+    def __init__(self, address, context=None, name=None):
+        super().__init__(address[0], address[1], timeout=HANG_GUARD)
+        self.context, self.name = context, name
+
+    def connect(self):
+        self.sock = socket.create_connection((self.host, self.port), self.timeout)
+        if self.context is not None:
+            self.sock = self.context.wrap_socket(self.sock, server_hostname=self.name)
 
 
 class Answer:
@@ -57,10 +72,7 @@ class Daemon:
     def start(self):
         self.process = self.cloche.popen("serve", *self.flags, stderr=subprocess.PIPE)
         self.heard = b""
-        while b"serving on" not in self.heard:
-            line = self.process.stderr.readline()
-            assert line, f"cloche serve ended: {self.process.wait()} {self.heard!r}"
-            self.heard += line
+        self.hear(b"serving on")
         return self
 
     def stop(self, patience=HANG_GUARD):
@@ -77,6 +89,38 @@ class Daemon:
 
     def connection(self):
         return Connection(self.path)
+
+    def credential(self):
+        """Headers: an owner needs none."""
+        return {}
+
+    def addresses(self):
+        """[(host, port)] of its TCP sockets."""
+        found = re.findall(r"tcp:(?:\[(\S+?)\]|([\d.]+)):(\d+)", self.heard.decode())
+        return [(six or four, int(port)) for six, four, port in found]
+
+    def token(self, role="operator"):
+        made = self.post("/v1/tokens", {"role": role})
+        assert made.status == 201, made
+        return made.json["token"]
+
+    def remote(self, token=None, address=None, context=None, name=None):
+        """The same daemon, asked over TCP."""
+        return Remote(self, address or self.addresses()[0], token, context, name)
+
+    def reload(self):
+        """SIGHUP, until what it says of it has come: the lines."""
+        self.process.send_signal(signal.SIGHUP)
+        return self.hear(b"was read again", b"configuration stays")
+
+    def hear(self, *ends):
+        lines = b""
+        while not any(end in lines for end in ends):
+            line = self.process.stderr.readline()
+            assert line, f"cloche serve ended: {self.process.wait()} {lines!r}"
+            lines += line
+        self.heard += lines
+        return lines.decode()
 
     def __call__(self, method, path, body=None, headers=None):
         """One request on a connection of its own. @body: bytes, or what becomes JSON."""
@@ -119,6 +163,22 @@ def command_of(pid):
             return f.read().split(b"\0")[0].decode("utf-8", "replace").rsplit("/", 1)[-1]
     except OSError:
         return ""
+
+
+class Remote(Daemon):
+    """Asks a daemon that another object started."""
+
+    def __init__(self, daemon, address, token, context, name):      # pylint: disable=super-init-not-called
+        self.daemon, self.address, self.secret, self.context, self.name = daemon, address, token, context, name
+
+    def connection(self):
+        return TcpConnection(self.address, self.context, self.name)
+
+    def __call__(self, method, path, body=None, headers=None):
+        return super().__call__(method, path, body, {**self.credential(), **(headers or {})})
+
+    def credential(self):
+        return {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
 
 
 class OthersDaemon(Daemon):
@@ -178,7 +238,7 @@ class Sandbox:
 class Stream:
     def __init__(self, sandbox, body):
         self.connection = sandbox.daemon.connection()
-        self.connection.request("POST", f"{sandbox.at}/exec", json.dumps(body), {"Accept": "text/event-stream"})
+        self.connection.request("POST", f"{sandbox.at}/exec", json.dumps(body), {"Accept": "text/event-stream", **sandbox.daemon.credential()})
         self.response = self.connection.getresponse()
         assert self.response.status == 200, self.response.read()
         assert self.response.getheader("Content-Type") == "text/event-stream"

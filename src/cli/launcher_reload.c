@@ -1,0 +1,281 @@
+/* cli/launcher_reload.c: the configuration, at the start and anew (SIGHUP)
+ *
+ * A new one is read and judged whole before anything of it counts. Then those that serve are told; a front may still
+ * refuse (a key that is not its certificate's), and then all go back to the former one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/launcher.h"
+
+/* --- telling ------------------------------------------------------------------------------------------------------ */
+
+/* Certificate and key in a file without a name, which nobody can change any more. -1 with errno. */
+static int
+sealed(const struct serve_plan *plan)
+{
+    cleanup_close int fd = memfd_create("cloche-tls", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || io_write_full(fd, plan->cert.p, plan->cert.n) < 0 ||
+        io_write_full(fd, plan->key.p, plan->key.n) < 0 ||
+        lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+/* Names that lead to us: what is listened on, and what the configuration adds. */
+static uint8_t
+put_hosts(struct buf *frame, const struct launcher *l)
+{
+    const char *texts[EDGE_SETTINGS_NAMES];
+    char ips[LISTENERS_MAX][IP_TEXT_MAX + 2];
+    uint8_t flags = 0;
+    uint16_t n = 0;
+
+    texts[n++] = "localhost";
+    for (size_t i = 0; i < l->n_listeners; i++) {
+        const struct serve_listen *at = &l->listeners[i].at;
+        char ip[IP_TEXT_MAX];
+        if (!at->tcp)
+            continue;
+        if (ip_classify(at->ip) == IP_UNSPECIFIED)
+            flags |= EDGE_ANY_ADDRESS;
+        ip_format(&at->ip, ip);
+        snprintf(ips[i], sizeof(ips[i]), at->ip.family == 6 ? "[%s]" : "%s", ip);
+        texts[n++] = ips[i];
+    }
+    for (size_t i = 0; i < l->plan->n_hosts && n < EDGE_SETTINGS_NAMES; i++)
+        texts[n++] = l->plan->hosts[i];
+    buf_put_be16(frame, n);
+    for (uint16_t i = 0; i < n; i++)
+        wire_put_cstr(frame, texts[i], HOST_TEXT_MAX);
+    return flags;
+}
+
+int
+settings_say(struct launcher *l, enum which_front which)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
+    const struct serve_plan *plan = l->plan;
+    struct front_end *front = &l->fronts[which];
+    bool tls = which == FRONT_STRANGERS && plan->cert.n > 0;
+    size_t begin = frame_begin(&frame, EDGE_SETTINGS, 0, 0), flags = frame.n;
+    cleanup_close int pem = tls ? sealed(plan) : -1;
+
+    if (front->door < 0 || (tls && pem < 0))
+        return -1;
+    buf_put_u8(&frame, 0);
+    buf_put_be32(&frame, (uint32_t)plan->rate);
+    buf_put_be32(&frame, (uint32_t)plan->client_s);
+    uint8_t any = put_hosts(&frame, l);
+    buf_put_be16(&frame, (uint16_t)plan->n_origins);
+    for (size_t i = 0; i < plan->n_origins; i++)
+        wire_put_cstr(&frame, plan->origins[i], HOST_TEXT_MAX + 9);
+    buf_put_be32(&frame, tls ? (uint32_t)plan->cert.n : 0);
+    buf_put_be32(&frame, tls ? (uint32_t)plan->key.n : 0);
+    if (frame_end(&frame, begin) < 0)
+        return -1;
+    frame.p[flags] = any;
+    front->waits++;
+    return packet_queue_send(&front->out, front->door, &frame, take_fd(&pem));
+}
+
+static void
+say_limits(struct launcher *l)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_LIMITS, 0, 0);
+
+    buf_put_be32(&frame, (uint32_t)l->plan->max_sandboxes);
+    buf_put_be32(&frame, (uint32_t)l->plan->idle_s);
+    buf_put_be32(&frame, (uint32_t)l->plan->life_s);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
+static void
+say_all(struct launcher *l)
+{
+    say_limits(l);
+    for (enum which_front which = 0; which < FRONTS; which++)
+        (void)settings_say(l, which);
+}
+
+/* --- what is heard ------------------------------------------------------------------------------------------------ */
+
+static void
+say_serving(const struct launcher *l)
+{
+    json_t *list = l->json ? json_array() : NULL;
+    char room[SERVE_VALUE_MAX];
+
+    fprintf(stderr, "cloche: serving on");
+    for (size_t i = 0; i < l->n_listeners; i++) {
+        const char *text = serve_listen_text(&l->listeners[i].at, room);
+        fprintf(stderr, "%s %s", i > 0 ? "," : "", text);
+        if (list != NULL)
+            json_array_append_new(list, json_string(text));
+    }
+    fprintf(stderr, "\n");
+    if (list == NULL)
+        return;
+    json_t *top = json_pack("{s:o, s:i}", "listening", list, "pid", (int)getpid());
+    if (top != NULL)
+        json_dumpf(top, stdout, 0);
+    putchar('\n');
+    fflush(stdout);
+    json_decref(top);
+}
+
+/* All that were told have answered. */
+static void
+all_settled(struct launcher *l)
+{
+    if (!l->told)
+        say_serving(l);
+    else if (l->former != NULL)
+        fprintf(stderr, "cloche: the configuration was read again\n");
+    if (!l->told || l->former != NULL)
+        launcher_notify(l, "READY=1");
+    l->told = true;
+    serve_plan_free(l->former);
+    l->former = NULL;
+    if (l->read_again)
+        settings_reload(l);
+}
+
+static void
+refused(struct launcher *l, const struct packet_err *why)
+{
+    static char code[PACKET_CODE_MAX + 1];
+    struct err err = ERR_INIT;
+
+    snprintf(code, sizeof(code), "%s", why->code);
+    err_set(&err, why->kind, code, "%s", why->msg);
+    err_hint(&err, "%s", why->hint);
+    if (l->former == NULL) {
+        *l->refused = err;
+        l->was_refused = true;
+        return;
+    }
+    (void)cli_fail(&err, false);
+    fprintf(stderr, "cloche: the former configuration stays\n");
+    serve_plan_free(l->plan);
+    l->plan = take_ptr(&l->former);
+    say_all(l);
+    launcher_notify(l, "READY=1");
+}
+
+int
+settings_answer(struct launcher *l, enum which_front which, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct packet_err why;
+
+    if (l->fronts[which].waits == 0)
+        return -1;
+    if (f->type == EDGE_UNSETTLED && packet_get_err(&in, &why)) {
+        l->fronts[which].waits--;
+        refused(l, &why);
+        return 0;
+    }
+    if (f->type != EDGE_SETTLED || f->length != 0)
+        return -1;
+    l->fronts[which].waits--;
+    for (enum which_front other = 0; other < FRONTS; other++)
+        if (l->fronts[other].waits > 0)
+            return 0;
+    all_settled(l);
+    return 0;
+}
+
+/* --- anew --------------------------------------------------------------------------------------------------------- */
+
+static bool
+same(const struct serve_key *key, const struct serve_plan *a, const struct serve_plan *b)
+{
+    char room[2][SERVE_VALUE_MAX];
+
+    for (size_t i = 0;; i++) {
+        const char *x = serve_value(a, key, i, room[0]), *y = serve_value(b, key, i, room[1]);
+        if (x == NULL || y == NULL)
+            return x == y;
+        if (strcmp(x, y) != 0)
+            return false;
+    }
+}
+
+static void
+keep(const char *name, const char *why)
+{
+    fprintf(stderr, "cloche: %s: %s; until cloche serve is started anew the former value stays\n", name, why);
+}
+
+/* What cannot change alive stays as it is in @new too. */
+static void
+keep_the_fixed(struct serve_plan *new, const struct serve_plan *old)
+{
+    for (size_t i = 0; i < serve_n_keys; i++)
+        if (serve_keys[i].restart && !same(&serve_keys[i], new, old))
+            keep(serve_keys[i].name, "it needs a restart");
+    memcpy(new->listen, old->listen, sizeof(new->listen));
+    new->n_listen = old->n_listen;
+    memcpy(new->state, old->state, sizeof(new->state));
+    if ((new->cert.n > 0) == (old->cert.n > 0))
+        return;
+    keep("tls-cert", "TLS is switched on and off at the start only");
+    memcpy(new->tls_cert, old->tls_cert, sizeof(new->tls_cert));
+    memcpy(new->tls_key, old->tls_key, sizeof(new->tls_key));
+    buf_reset(&new->cert);
+    buf_reset(&new->key);
+    buf_append(&new->cert, old->cert.p, old->cert.n);
+    buf_append(&new->key, old->key.p, old->key.n);
+}
+
+static void
+say_reloading(const struct launcher *l)
+{
+    struct timespec t;
+    char text[64];
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
+             (unsigned long long)t.tv_sec * 1000000 + (unsigned long long)t.tv_nsec / 1000);
+    launcher_notify(l, text);
+}
+
+void
+settings_reload(struct launcher *l)
+{
+    struct err err = ERR_INIT;
+    struct serve_plan *new;
+
+    l->read_again = !l->told || l->former != NULL;
+    if (l->ending || l->read_again)
+        return;     /* when that is done */
+    say_reloading(l);
+    new = serve_plan_load(l->argc, l->argv, l->plan->cwd, &err);
+    if (new == NULL || launcher_room(new, l->files.rlim_max, &err) < 0) {
+        serve_plan_free(new);
+        (void)cli_fail(&err, false);
+        fprintf(stderr, "cloche: the former configuration stays\n");
+        launcher_notify(l, "READY=1");
+        return;
+    }
+    keep_the_fixed(new, l->plan);
+    l->former = l->plan;
+    l->plan = new;
+    say_all(l);
+}

@@ -1,0 +1,271 @@
+/* front/doors.c: what the launcher says of the doors, and who is let through them
+ *
+ * Host and Origin are judged before anything else of a request. A connection that waits for its client is in a list,
+ * the longest-waiting first: it is closed when its time is over, or when there is no room for another one.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "front/front.h"
+
+/* --- settings ----------------------------------------------------------------------------------------------------- */
+
+static bool
+read_names(struct wire_in *in, struct front_doors *d)
+{
+    uint16_t n = wire_be16(in);
+    const char *text;
+
+    for (; d->n_hosts < n && n <= EDGE_SETTINGS_NAMES; d->n_hosts++)
+        if ((text = wire_cstr(in, HOST_TEXT_MAX, NULL)) == NULL ||
+            host_pattern_cloche(str_of(text), &d->hosts[d->n_hosts]) != HOST_OK)
+            return false;
+    if (d->n_hosts != n)
+        return false;
+    n = wire_be16(in);
+    for (; d->n_origins < n && n <= EDGE_SETTINGS_NAMES; d->n_origins++)
+        if ((text = wire_cstr(in, HOST_TEXT_MAX + 9, NULL)) == NULL ||
+            !door_origin(str_of(text), &d->origins[d->n_origins]))
+            return false;
+    return d->n_origins == n;
+}
+
+static int
+say(struct front *f, uint8_t type, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    if (err != NULL)
+        packet_put_err(&frame, err);
+    return frame_end(&frame, at) < 0 ? -1 : packet_send(f->door, &frame, -1);
+}
+
+int
+doors_settings(struct front *f, const struct frame *message, int pem)
+{
+    static struct front_doors new;
+    struct wire_in in = wire_in_of(message->payload, message->length);
+    uint8_t flags = wire_u8(&in);
+    uint32_t cert, key;
+    struct err err = ERR_INIT;
+
+    new = (struct front_doors){ .any_address = (flags & EDGE_ANY_ADDRESS) != 0, .rate = wire_be32(&in),
+                                .client_ms = (uint64_t)wire_be32(&in) * 1000 };
+    if (!read_names(&in, &new))
+        return -1;
+    cert = wire_be32(&in);
+    key = wire_be32(&in);
+    if (!wire_done(&in) || (f->tls != (cert > 0 && key > 0 && pem >= 0)) || cert > EDGE_PEM_MAX || key > EDGE_PEM_MAX ||
+        new.client_ms == 0)
+        return -1;
+    if (f->tls && tls_take(pem, cert, key, &err) < 0)
+        return say(f, EDGE_UNSETTLED, &err);
+    f->doors = new;
+    return say(f, EDGE_SETTLED, NULL);
+}
+
+/* --- where a request came to, and from ---------------------------------------------------------------------------- */
+
+struct once {
+    const char *name, *value;
+    size_t size;
+    unsigned n;
+};
+
+static enum MHD_Result
+on_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *value, size_t size)
+{
+    struct once *o = ctx;
+
+    (void)kind;
+    if (name_size == strlen(o->name) && strncasecmp(name, o->name, name_size) == 0) {
+        o->n++;
+        o->value = value != NULL ? value : "";
+        o->size = value != NULL ? size : 0;
+    }
+    return MHD_YES;
+}
+
+static struct once
+header(const struct request *r, const char *name)
+{
+    struct once o = { .name = name };
+
+    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_header, &o);
+    return o;
+}
+
+static void
+refuse(struct request *r, const char *code, const char *why)
+{
+    r->early = MHD_HTTP_FORBIDDEN;
+    r->early_code = code;
+    r->early_why = why;
+}
+
+void
+doors_judge(struct request *r)
+{
+    const struct front_doors *d = &r->f->doors;
+    struct once host = header(r, MHD_HTTP_HEADER_HOST), origin = header(r, MHD_HTTP_HEADER_ORIGIN);
+    struct str at = { host.value, host.size };
+    struct door_origin said, own;
+
+    /* a client of a unix socket writes anything there */
+    if (r->f->strangers &&
+        (host.n != 1 || !door_host(at, r->f->tls ? 443 : 80, d->hosts, d->n_hosts, d->any_address)))
+        return refuse(r, "http.host", "this server has no such name (Host)");
+    if (origin.n == 0)
+        return;
+    if (origin.n > 1 || !door_origin((struct str){ origin.value, origin.size }, &said))
+        return refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
+    if (r->f->strangers && door_origin_of_host(at, r->f->tls, &own) && door_origin_eq(&said, &own))
+        return;
+    for (size_t i = 0; i < d->n_origins; i++)
+        if (door_origin_eq(&said, &d->origins[i]))
+            return;
+    refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
+}
+
+const char *
+doors_hint(const char *code)
+{
+    return strcmp(code, "http.host") == 0 ? "allowed-hosts in the daemon's configuration lists other names"
+           : strcmp(code, "http.origin") == 0 ? "allowed-origins in the daemon's configuration lists such pages"
+                                              : "docs/openapi.yaml lists the routes";
+}
+
+/* --- connections -------------------------------------------------------------------------------------------------- */
+
+static void
+list_add(struct front *f, struct link *k)
+{
+    if (k->listed)
+        return;
+    k->listed = true;
+    k->since_ms = clock_ms();
+    k->next = NULL;
+    k->prev = f->idle_last;
+    *(f->idle_last != NULL ? &f->idle_last->next : &f->idle_first) = k;
+    f->idle_last = k;
+}
+
+static void
+list_remove(struct front *f, struct link *k)
+{
+    if (!k->listed)
+        return;
+    k->listed = false;
+    *(k->prev != NULL ? &k->prev->next : &f->idle_first) = k->next;
+    *(k->next != NULL ? &k->next->prev : &f->idle_last) = k->prev;
+}
+
+/* The library finds it closed in its next round, and says so. */
+static void
+cut(struct front *f, struct link *k)
+{
+    list_remove(f, k);
+    (void)shutdown(k->fd, SHUT_RDWR);
+}
+
+static void
+on_peer(const struct sockaddr *from, struct ip *out)
+{
+    if (from->sa_family == AF_INET) {
+        out->family = 4;
+        memcpy(out->b, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
+    } else if (from->sa_family == AF_INET6) {
+        out->family = 6;
+        memcpy(out->b, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
+    }
+}
+
+void
+doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode what)
+{
+    struct front *f = ctx;
+    struct link *k = *slot;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *from = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        f->n_links++;
+        *slot = k = calloc(1, sizeof(*k));
+        if (k == NULL || fd == NULL)
+            return;
+        k->fd = fd->connect_fd;
+        if (from != NULL && from->client_addr != NULL)
+            on_peer(from->client_addr, &k->peer);
+        list_add(f, k);
+        return;
+    }
+    f->n_links--;
+    *slot = NULL;
+    if (k != NULL)
+        list_remove(f, k);
+    free(k);
+}
+
+struct link *
+doors_link(struct request *r)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info != NULL ? info->socket_context : NULL;
+}
+
+void
+doors_busy(struct request *r, bool busy)
+{
+    struct link *k = doors_link(r);
+
+    if (k == NULL)
+        return;
+    list_remove(r->f, k);
+    if (!busy)
+        list_add(r->f, k);      /* from now on */
+}
+
+int
+doors_connection(struct front *f, const struct frame *message, int fd)
+{
+    struct wire_in in = wire_in_of(message->payload, message->length);
+    uint8_t family = wire_u8(&in);
+    const uint8_t *b = wire_bytes(&in, 16);
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    const struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+    if (!wire_done(&in) || fd < 0 || (family != 0) != f->strangers || f->doors.client_ms == 0) {
+        close_fd(&fd);
+        return -1;
+    }
+    if (f->n_links >= f->max_links && f->idle_first != NULL)
+        cut(f, f->idle_first);
+    memcpy(&v4.sin_addr, b, 4);
+    memcpy(&v6.sin6_addr, b, 16);
+    if ((family == 4 ? http_connection(f, fd, (const struct sockaddr *)&v4, sizeof(v4))
+         : family == 6 ? http_connection(f, fd, (const struct sockaddr *)&v6, sizeof(v6))
+         : http_connection(f, fd, (const struct sockaddr *)&un, sizeof(sa_family_t))) < 0)
+        fprintf(stderr, "cloche-front: a connection was refused: too many\n");
+    return 0;
+}
+
+int
+doors_expire(struct front *f)
+{
+    uint64_t now = clock_ms();
+
+    while (f->idle_first != NULL && now - f->idle_first->since_ms >= f->doors.client_ms)
+        cut(f, f->idle_first);
+    return f->idle_first == NULL ? -1 : (int)(f->doors.client_ms - (now - f->idle_first->since_ms)) + 1;
+}

@@ -1,0 +1,180 @@
+"""cloche serve's configuration: its file, cloche config, and reading it again."""
+import json
+import os
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+from helpers.runner import wait_for
+
+pytestmark = requirement("R67")
+
+
+@pytest.fixture
+def serve(cloche):
+    """serve(text, *flags): a daemon with that configuration; write(text) changes it."""
+    made = []
+
+    def start(text, *flags):
+        (cloche.home / "serve.yaml").write_text(text)
+        made.append(Daemon(cloche, "--config", "serve.yaml", *flags))
+        return made[-1]
+    yield start
+    for daemon in made:
+        assert daemon.stop() == 0, daemon.log
+
+
+SOURCE = """\
+max-sandboxes: 3
+# what every sandbox begins with
+security:
+  sandbox:
+    enabled: true
+    runtime: native
+    limits:
+      max_memory_mb: 96
+      max_execution_time: 7
+      max_output_bytes: 1000
+    network:
+      enabled_by_default: false
+"""
+
+
+def test_the_sources_keys(serve):
+    daemon = serve(SOURCE)
+    box = daemon.create()
+    assert box.exec("yes | head -c 5000")["stdout_truncated"]
+    assert daemon.create(policy={"limits": {"output": 10000}}).exec("yes | head -c 5000")["stdout_truncated"] is False
+
+
+def test_settings_come_after_that_section_and_the_request_after_both(serve, cloche):
+    (cloche.home / "base.yaml").write_text("limits:\n  output: 3000\n")
+    daemon = serve(SOURCE + "settings: base.yaml\n")
+    assert not daemon.create().exec("yes | head -c 2500")["stdout_truncated"]
+    assert daemon.create().exec("yes | head -c 3500")["stdout_truncated"]
+    assert not daemon.create(policy={"limits": {"output": 4000}}).exec("yes | head -c 3500")["stdout_truncated"]
+
+
+REFUSED = [
+    ("surprise: 1\n", "serve.config.key", ":1:"),
+    ("max-sandboxes: 2\nlisten: tcp:localhost:1\n", "serve.listen", ":2:"),
+    ("listen:\n  - unix:/x\n  - tcp:127.0.0.1:70000\n", "serve.listen", ":3:"),
+    ("listen:\n  - 7\n", "serve.config.type", ":2:"),
+    ("listen: {a: b}\n", "serve.config.type", ":1:"),
+    ("listen: tcp:0.0.0.0:1\n", "serve.listen.open", "tls-cert"),
+    ("rate-limit: many\n", "serve.number", ":1:"),
+    ("client-timeout: 0\n", "serve.duration", ":1:"),
+    ("idle-timeout: 1.5s\n", "serve.duration", ":1:"),
+    ("allowed-hosts: 'a b'\n", "serve.host", ":1:"),
+    ("allowed-hosts: http://a.example\n", "serve.host", ":1:"),
+    ("allowed-origins: ['https://a.example', '*']\n", "serve.origin", ":1:"),
+    ("allowed-origins: a.example\n", "serve.origin", "https://"),
+    ("tls-cert: a.pem\n", "serve.tls", "tls-key"),
+    ("settings: none.yaml\n", None, "none.yaml"),
+    ("- a\n", "serve.config.type", None),
+    ("a: 1\na: 2\n", None, ":2:"),
+    ("listen: [\n", None, "serve.yaml"),
+    ("security:\n  sandbox:\n    enabled: false\n", "serve.mode-off", None),
+    ("rate-limit: 5\nsecurity:\n  sandbox:\n    limits:\n      max_memory: 3\n", None, ":5:"),
+    ("security:\n  sandbox:\n    languages: {python: {}}\n", None, ":3:"),
+    ("{security: {sandbox: {}}, rate-limit: 3}\n", "serve.config.security", ":1:"),
+]
+
+
+@pytest.mark.parametrize("text, code, said", REFUSED, ids=range(len(REFUSED)))
+def test_what_check_refuses(cloche, text, code, said):
+    (cloche.home / "serve.yaml").write_text(text)
+    result = cloche("config", "check", "serve.yaml")
+    assert result.code == 125 and (code is None or f"[{code}]" in result.err), result
+    assert said is None or said in result.err, result
+    told = cloche("config", "check", "--json", "serve.yaml")
+    assert told.code == 125 and (code is None or code in told.err + told.out), told
+    served = cloche("serve", "--config", "serve.yaml")
+    assert served.code == 125 and (code is None or f"[{code}]" in served.err), served
+
+
+def test_check_and_show(cloche):
+    (cloche.home / "serve.yaml").write_text(
+        "listen: [unix:a/s, 'tcp:[::1]:0']\nrate-limit: 7\nidle-timeout: 2h\nallowed-hosts: [a.example, b.example]\n" + SOURCE)
+    assert cloche("config", "check", "serve.yaml").ok and json.loads(cloche("config", "check", "--json", "serve.yaml").out)["ok"]
+    shown = json.loads(cloche("config", "show", "--json", "--config", "serve.yaml", "--rate-limit", "9", "--listen", "unix:/z").out)
+    assert shown["listen"] == ["unix:/z"] and shown["rate-limit"] == "9" and shown["idle-timeout"] == "7200s", shown
+    assert shown["allowed-hosts"] == ["a.example", "b.example"] and shown["max-sandboxes"] == "3" and shown["tls-key"] is None
+    text = cloche("config", "show", "--config", "serve.yaml").out
+    assert f"unix:{cloche.home}/a/s" in text and "tcp:[::1]:0" in text and "b.example" in text, text
+    for words in (("config",), ("config", "check"), ("config", "check", "a", "b"), ("config", "other"), ("config", "show", "--x")):
+        assert cloche(*words).code == 125, words
+
+
+# --- reading it again -------------------------------------------------------------------------------------------------
+
+def test_what_changes_alive(serve, cloche):
+    def write(text):
+        (cloche.home / "serve.yaml").write_text(text)
+    fixed = "listen: [unix:api, tcp:127.0.0.1:0]\n"
+    cloche.env["XDG_STATE_HOME"] = str(cloche.home)
+    (cloche.home / "serve.yaml").write_text(fixed)
+    daemon = Daemon(cloche, "--config", "serve.yaml", path=cloche.home / "api")
+    lived = daemon.create(name="lived")
+    warden = daemon.processes("cloche-warden")
+    origin = {"Origin": "https://new.example"}
+    assert daemon("GET", "/v1/health", None, origin).status == 403
+    assert daemon.remote()("GET", "/v1/health", None, {"Host": "new.example"}).status == 403
+    write(fixed + "max-sandboxes: 2\nidle-timeout: 3h\nallowed-origins: https://new.example\nallowed-hosts: new.example\n"
+          "security:\n  sandbox:\n    limits:\n      max_output_bytes: 1000\n")
+    assert "was read again" in daemon.reload()
+    assert daemon("GET", "/v1/health", None, origin).ok
+    assert daemon.remote()("GET", "/v1/health", None, {"Host": "new.example"}).ok
+    new = daemon.create()
+    assert new.record["idle_timeout"] == 10800 and new.exec("yes | head -c 5000")["stdout_truncated"]
+    assert lived.show()["idle_timeout"] == 0 and not lived.exec("yes | head -c 5000")["stdout_truncated"]
+    assert daemon.post("/v1/sandboxes", {}).json["code"] == "sandbox.too-many"
+    # what is bad changes nothing, be the rest as good as it may
+    write(fixed + "max-sandboxes: 9\nallowed-origins: nonsense\n")
+    said = daemon.reload()
+    assert "[serve.origin]" in said and "configuration stays" in said, said
+    assert daemon("GET", "/v1/health", None, origin).ok
+    assert daemon.post("/v1/sandboxes", {}).json["code"] == "sandbox.too-many"
+    # what cannot change is said, and the rest counts
+    write("listen: [unix:other]\nmax-sandboxes: 3\nstate-dir: other-state\n")
+    said = daemon.reload()
+    assert "listen: it needs a restart" in said and "state-dir: it needs a restart" in said and "was read again" in said, said
+    assert daemon("GET", "/v1/health", None, origin).status == 403
+    assert daemon.create().exec("true")["exit_code"] == 0 and not (cloche.home / "other").exists()
+    assert lived.show()["state"] == "ready" and daemon.processes("cloche-warden") == warden
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_the_flags_have_the_last_word_then_too(serve, cloche):
+    daemon = serve("max-sandboxes: 5\n", "--max-sandboxes", "1")
+    daemon.create()
+    (cloche.home / "serve.yaml").write_text("max-sandboxes: 7\n")
+    assert "was read again" in daemon.reload()
+    assert daemon.post("/v1/sandboxes", {}).status == 429
+
+
+def test_without_a_file_it_is_nothing_to_do(cloche):
+    daemon = Daemon(cloche)
+    box = daemon.create()
+    for _ in range(3):
+        assert "was read again" in daemon.reload()
+    assert box.exec("echo on")["stdout"] == "on\n"
+    assert daemon.stop() == 0
+
+
+def test_a_warden_that_comes_later_knows_the_new_limits(serve, cloche):
+    daemon = serve("max-sandboxes: 5\n")
+    (cloche.home / "serve.yaml").write_text("max-sandboxes: 1\n")
+    daemon.reload()
+    os.kill(daemon.processes("cloche-warden")[0], 9)
+    daemon.hear(b"started again")
+
+    def answers():
+        try:
+            return daemon.get("/v1/sandboxes").ok
+        except OSError:
+            return False
+    assert wait_for(answers, 60)
+    daemon.create()
+    assert daemon.post("/v1/sandboxes", {}).status == 429
