@@ -40,6 +40,19 @@ op(const uint8_t *data, size_t n)
 }
 
 static void
+token(const uint8_t *data, size_t n)
+{
+    cleanup_buf struct buf out = BUF_INIT(1 << 20);
+    struct wire_in in = wire_in_of(data, n);
+    struct edge_token t;
+
+    if (!edge_get_token(&in, &t) || !wire_done(&in))
+        return;
+    FUZZ_ASSERT(edge_is_id(t.id) && t.role > EDGE_NOBODY && t.role < EDGE_KEY && edge_role_name(t.role) != NULL);
+    FUZZ_ASSERT(edge_put_token(&out, &t) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+}
+
+static void
 texts(const uint8_t *data, size_t n)
 {
     char text[512];
@@ -50,6 +63,8 @@ texts(const uint8_t *data, size_t n)
     memcpy(text, data, n);
     text[n] = '\0';
     (void)edge_labels_well(text);
+    FUZZ_ASSERT(!edge_credential_well(EDGE_BEARER, text) || strlen(text) <= EDGE_CREDENTIAL_MAX);
+    FUZZ_ASSERT(!edge_credential_well(EDGE_SANDBOX_KEY, text) || edge_credential_well(EDGE_BEARER, text));
     FUZZ_ASSERT(!edge_name_well(text) || strlen(text) <= EDGE_NAME_MAX);
     if (box_state_parse(text, &state))
         FUZZ_ASSERT(strcmp(box_state_name(state), text) == 0);
@@ -65,11 +80,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n == 0)
         return 0;
     in = wire_in_of(data + 1, n - 1);
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0: box(data + 1, n - 1); break;
     case 1: op(data + 1, n - 1); break;
     case 2: texts(data + 1, n - 1); break;
     case 3: (void)edge_get_event(&in, &event); break;
+    case 5: token(data + 1, n - 1); break;
     default:
         if (packet_get_err(&in, &err))
             FUZZ_ASSERT(err.kind > ERR_NONE && err.kind <= ERR_DENIED && strlen(err.code) <= PACKET_CODE_MAX);

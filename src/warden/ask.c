@@ -130,15 +130,17 @@ living(struct warden *w, const char *id)
     return found;
 }
 
-struct reach { const struct who *who; state_box_fn *fn; void *ctx; bool found; };
+struct reach { struct warden *w; state_box_fn *fn; void *ctx; bool found; };
 
 static void
 reach(void *ctx, const struct edge_box *r)
 {
     struct reach *found = ctx;
 
-    if (!who_reaches(found->who, r))
+    if (!who_reaches(&found->w->who, r)) {
+        who_refused(found->w, "asked for %s", r->id);
         return;
+    }
     found->found = true;
     found->fn(found->ctx, r);
 }
@@ -146,7 +148,7 @@ reach(void *ctx, const struct edge_box *r)
 int
 find_record(struct warden *w, const char *id, state_box_fn *fn, void *ctx, struct err *err)
 {
-    struct reach found = { .who = &w->who, .fn = fn, .ctx = ctx };
+    struct reach found = { .w = w, .fn = fn, .ctx = ctx };
     int r;
 
     if (id[0] == '\0' && w->who.role == EDGE_KEY)

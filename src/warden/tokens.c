@@ -269,19 +269,17 @@ on_key(void *ctx, const struct frame *f)
 
     if (!wire_done(&in))
         return -1;
-    b = living(w, id);
-    if (b == NULL) {
-        not_found(id, &err);
-    } else if (box_new_key(b, key) == NULL) {
+    b = usable(w, id, &err);
+    if (b != NULL && box_new_key(b, key) == NULL)
         err_sys(&err, errno, "serve.random", "getrandom");
-    } else {
-        who_text(w, &w->who, by);
-        warden_note(w, b, "key_created", "a new key, by %s", by);
-        answer_box(w, w->asker, &b->r, key);
-        explicit_bzero(key, sizeof(key));
+    if (err.kind != ERR_NONE) {
+        answer_no(w, w->asker, &err);
         return 0;
     }
-    answer_no(w, w->asker, &err);
+    who_text(w, &w->who, by);
+    warden_note(w, b, "key_created", "a new key, by %s", by);
+    answer_box(w, w->asker, &b->r, key);
+    explicit_bzero(key, sizeof(key));
     return 0;
 }
 

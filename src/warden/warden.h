@@ -25,7 +25,7 @@
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
-#define WARDEN_HANDLES 1024     /* callers that one front may know at once; the oldest is forgotten */
+#define WARDEN_HANDLES 8192     /* callers that one front may know at once; older ones are forgotten */
 #define WARDEN_TOKENS  1024
 
 /* Where an answer goes: on which front's edge, under which of its tickets. */
@@ -42,7 +42,7 @@ struct who {
 };
 
 struct handle {
-    uint32_t number;                    /* as the front knows it; 0 none */
+    uint32_t number;                    /* as the front knows it: its place, and above that a count; 0 none */
     uint8_t hash[SHA256_SIZE];          /* of the credential: what it opens is looked up for each question */
 };
 
@@ -189,6 +189,8 @@ bool who_reaches(const struct who *who, const struct edge_box *r);
 const char *who_owner(const struct who *who);
 /* "the owner", "agent NAME (ID)", "the key of ID": for records. */
 void who_text(const struct warden *w, const struct who *who, char out[160]);
+/* A caller was refused: on record, but not more often than is of use. */
+void who_refused(struct warden *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 extern const struct msg_rule who_rules[];
 extern const size_t who_n_rules;
 

@@ -4,6 +4,7 @@
  * only, and what it stands for is looked up in each question: a token that was revoked or is over, and a key that was
  * replaced, open nothing any more from then on. A question that the table below does not name is nobody's.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 
 #define REFUSALS   20           /* that are noted within a minute; of the others how many there were */
 #define MINUTE_MS  60000
+#define WAYS       8            /* places of a handle */
 
 /* --- who may ask what --------------------------------------------------------------------------------------------- */
 
@@ -96,11 +98,16 @@ who_text(const struct warden *w, const struct who *who, char out[160])
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
 /* Strangers may try credentials as often as they like, but not push what matters out of the record. */
-static void
-note_refusal(struct warden *w, const char *what)
+void
+who_refused(struct warden *w, const char *fmt, ...)
 {
     uint64_t minute = clock_ms() / MINUTE_MS;
-    char who[160];
+    char who[160], what[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
 
     if (w->refused_ms != minute) {
         if (w->refused > REFUSALS)
@@ -155,7 +162,7 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
         } else {
             err_set(&err, ERR_DENIED, "auth.role", "the role \"%s\" may not do this", edge_role_name(w->who.role));
             err_hint(&err, "docs/daemon.md says what each role may");
-            note_refusal(w, "a question that its role may not ask");
+            who_refused(w, "a question that its role may not ask");
         }
     }
     answer_no(w, w->asker, &err);
@@ -183,19 +190,22 @@ front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
 
 /* --- handles ------------------------------------------------------------------------------------------------------ */
 
+/* Its handle on that edge, the one that it has or a new one, in the place of the oldest of the few where it may be. */
 static uint32_t
 handle_of(struct front_edge *e, const uint8_t hash[SHA256_SIZE])
 {
-    struct handle *h;
+    uint32_t first = ((uint32_t)hash[0] << 8 | hash[1]) % (WARDEN_HANDLES / WAYS) * WAYS;
+    struct handle *h = &e->handles[first];
 
-    for (size_t i = 0; i < WARDEN_HANDLES; i++)
-        if (e->handles[i].number != 0 && memcmp(e->handles[i].hash, hash, SHA256_SIZE) == 0)
-            return e->handles[i].number;
-    do
-        e->numbers++;
-    while (e->numbers == 0);
-    h = &e->handles[e->numbers % WARDEN_HANDLES];
-    h->number = e->numbers;
+    for (struct handle *at = h; at < &e->handles[first + WAYS]; at++) {
+        if (at->number != 0 && memcmp(at->hash, hash, SHA256_SIZE) == 0)
+            return at->number;
+        if (at->number < h->number)
+            h = at;
+    }
+    if (++e->numbers > UINT32_MAX / WARDEN_HANDLES)
+        e->numbers = 1;
+    h->number = e->numbers * WARDEN_HANDLES + (uint32_t)(h - e->handles);
     memcpy(h->hash, hash, SHA256_SIZE);
     return h->number;
 }
@@ -219,7 +229,7 @@ on_who(void *ctx, const struct frame *f)
     explicit_bzero(w->in, sizeof(w->in));
     if (credential_who(w, hash, &w->who, &until, &err) < 0 ||
         (kind == EDGE_SANDBOX_KEY && w->who.role != EDGE_KEY)) {
-        note_refusal(w, err.msg);
+        who_refused(w, "%s", err.msg);
         answer_no(w, w->asker, &err);
         return 0;
     }

@@ -1,6 +1,7 @@
 """cloche serve: tokens with roles, keys of sandboxes."""
 import json
 import re
+import sqlite3
 
 import pytest
 
@@ -116,12 +117,42 @@ def test_a_key_is_replaced_at_once_and_outlives_recovery(daemon):
     assert new.post(f"{box.at}/exec", {"command": "true"}).ok
     assert box.delete().json["state"] == "stopped"
     assert new.get(box.at).json["state"] == "stopped"       # it may know what became of it
-    assert daemon.post(f"{box.at}/key").status == 404
+    assert daemon.post(f"{box.at}/key").json["code"] == "sandbox.state"
     assert daemon.post(f"{box.at}/recover").ok
     assert new.post(f"{box.at}/exec", {"command": "true"}).ok
     box.delete()
     box.delete()
     assert new.get(box.at).json["code"] == "auth.unknown"
+
+
+def test_a_record_of_before_there_were_owners_is_the_owners(cloche):
+    """state.db as its first version had it."""
+    folder = cloche.state / "cloche" / "serve"
+    folder.mkdir(parents=True, mode=0o700)
+    (cloche.state / "cloche").chmod(0o700)
+    with sqlite3.connect(folder / "state.db") as db:
+        db.executescript("""
+            CREATE TABLE sandbox (id TEXT PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, flags INTEGER NOT NULL, created INTEGER
+            NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, used INTEGER NOT NULL, idle INTEGER NOT NULL, life INTEGER NOT
+            NULL, labels TEXT NOT NULL, policy TEXT NOT NULL, facts TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
+            CREATE INDEX by_name ON sandbox (name) WHERE state <> 'stopped';
+            CREATE TABLE event (number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL,
+            detail TEXT NOT NULL);
+            CREATE INDEX of_sandbox ON event (id);
+            PRAGMA user_version = 1;""")
+        db.execute("INSERT INTO sandbox VALUES (?, 'old', 'stopped', 0, 1000, 1001, 1002, 1001, 0, 0, '', '', '', 'ended')", ("1" * 32,))
+    db.close()
+    for _ in range(2):
+        daemon = Daemon(cloche)
+        assert daemon.get("/v1/sandboxes/" + "1" * 32).json["owner"] is None
+        assert caller(daemon, "agent").get("/v1/sandboxes/" + "1" * 32).status == 404
+        assert Caller(daemon, X_Sandbox_Key="cloche_key_" + "0" * 64).get("/v1/sandboxes").status == 401
+        assert daemon.stop() == 0, daemon.log
+    with sqlite3.connect(folder / "state.db") as db:
+        db.execute("PRAGMA user_version = 1000")
+    db.close()
+    late = cloche("serve")
+    assert late.code == 125 and "serve.state.version" in late.err, late
 
 
 def test_credentials_outlive_the_processes(daemon):
@@ -149,6 +180,18 @@ def test_refusals_are_on_record_and_bounded(daemon):
     refused = [e for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "auth_refused"]
     assert 20 <= len(refused) <= 45, refused        # the minute may have ended on the way
     assert all("0" * 64 not in e["detail"] for e in refused)
+
+
+def test_who_asks_for_what_is_anothers_is_on_record(daemon):
+    agent, box = caller(daemon, "agent", name="curious"), daemon.create()
+    holder = Caller(daemon, X_Sandbox_Key=daemon.create(name="own").record["key"])
+    own = daemon.get("/v1/sandboxes/own").json["id"]
+    for who in (agent, holder):
+        assert who.get(box.at).status == 404 and who.get("/v1/sandboxes/" + "0" * 32).status == 404
+        assert who.post(f"{box.at}/exec", {"command": "id"}).status == 404
+    details = [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "auth_refused"]
+    assert len(details) == 4 and all(d.endswith(f": asked for {box.id}") for d in details), details
+    assert sum("curious" in d for d in details) == 2 and sum(f"the key of {own}" in d for d in details) == 2, details
 
 
 def verb(daemon, *words, **env):

@@ -55,6 +55,60 @@ names(void **state)
 }
 
 static void
+credentials(void **state)
+{
+    static const char digits[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct { const char *prefix, *suffix; bool bearer, key; } rows[] = {
+        { "cloche_agent_", "", true, false }, { "cloche_operator_", "", true, false },
+        { "cloche_key_", "", true, true }, { "cloche_auditor_", "", true, false },
+        { "cloche_agent_", "0", false, false }, { "cloche_agent_", " ", false, false },
+        { "cloche_nobody_", "", false, false }, { "cloche__", "", false, false }, { "cloche_agent", "", false, false },
+        { "Cloche_agent_", "", false, false }, { "cloche_AGENT_", "", false, false }, { "", "", false, false },
+        { " cloche_key_", "", false, false }, { "cloche_agent_key_", "", false, false },
+    };
+    char text[160];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(text, sizeof(text), "%s%s%s", rows[i].prefix, digits, rows[i].suffix);
+        if (edge_credential_well(EDGE_BEARER, text) != rows[i].bearer ||
+            edge_credential_well(EDGE_SANDBOX_KEY, text) != rows[i].key)
+            fail_msg("row %zu", i);
+        if (rows[i].bearer) {
+            text[strlen(text) - 1] = '\0';
+            assert_false(edge_credential_well(EDGE_BEARER, text));
+            strcat(text, "F");
+            assert_false(edge_credential_well(EDGE_BEARER, text));
+        }
+    }
+}
+
+static void
+tokens(void **state)
+{
+    struct edge_token token = { .id = "0123456789abcdef0123456789abcdef", .role = EDGE_AUDITOR, .created_ms = 5,
+                                .expires_ms = 7, .name = "x" }, back;
+    cleanup_buf struct buf b = BUF_INIT(4096);
+    struct wire_in in;
+
+    (void)state;
+    assert_int_equal(edge_put_token(&b, &token), 0);
+    in = wire_in_of(b.p, b.n);
+    assert_true(edge_get_token(&in, &back) && wire_done(&in));
+    assert_string_equal(back.id, token.id);
+    assert_true(back.role == EDGE_AUDITOR && back.created_ms == 5 && back.expires_ms == 7);
+    for (size_t n = 0; n < b.n; n++) {
+        in = wire_in_of(b.p, n);
+        assert_false(edge_get_token(&in, &back));
+    }
+    for (unsigned role = 0; role < 8; role++) {
+        b.p[37] = (uint8_t)role;    /* behind the id */
+        in = wire_in_of(b.p, b.n);
+        assert_int_equal(edge_get_token(&in, &back), role > EDGE_NOBODY && role < EDGE_KEY);
+    }
+}
+
+static void
 operations(void **state)
 {
     static struct edge_op op = { .kind = OP_EXEC, .flags = OP_STDIN, .timeout_ms = 5, .path = "/x", .n_argv = 2,
@@ -364,7 +418,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels), cmocka_unit_test(names), cmocka_unit_test(operations), cmocka_unit_test(last_words),
+        cmocka_unit_test(labels), cmocka_unit_test(names), cmocka_unit_test(credentials),
+        cmocka_unit_test(tokens), cmocka_unit_test(operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record),
         cmocka_unit_test(kept_by_the_confined), cmocka_unit_test(confined),
