@@ -120,8 +120,8 @@ _cloche() {
                 --from-env --from-file --from-command --keep --json --help" ;;
         serve)
             flags="--config --listen --state-dir --settings --max-sandboxes --idle-timeout --max-lifetime
-                --client-timeout --rate-limit --allowed-hosts --allowed-origins --tls-cert --tls-key --json
-                --help" ;;
+                --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention
+                --tls-cert --tls-key --json --help" ;;
         token)
             flags="--role --name --expires --socket --json --help" ;;
         config)

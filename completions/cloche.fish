@@ -318,6 +318,8 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l client-timeout -x -
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l rate-limit -x -d 'requests a second of one credential (1000); 0: no limit'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l allowed-hosts -x -d 'another name that TCP clients may reach this by (Host); again for more'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l allowed-origins -x -d 'a site whose pages may ask, as https://HOST; again for more'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l audit -x -a 'off try required' -d 'what becomes of what cannot be recorded (try)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l audit-retention -x -d 'full files of the record are kept so long (by their number alone)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l tls-cert -r -F -d 'PEM: TLS on TCP, with this certificate and its chain'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l tls-key -r -F -d 'PEM: its private key'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l json -d 'say on standard output what is listened on'

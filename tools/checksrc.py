@@ -75,8 +75,9 @@ LAYERS = {
     'policy': {'base', 'match'},
     'vault': {'base', 'match', 'wire', 'wall'},
     'egress': {'base', 'match', 'policy', 'wall', 'vault'},
-    'warden': {'base', 'wire', 'wall'},
-    'front': {'base', 'match', 'wire', 'wall', 'warden'},
+    'scribe': {'base', 'audit', 'wire', 'wall', 'warden'},
+    'warden': {'base', 'audit', 'wire', 'wall'},
+    'front': {'base', 'audit', 'match', 'wire', 'wall', 'warden'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},

@@ -88,6 +88,7 @@ struct audit_options {
     const char *dir;            /* absolute; its last part is made (0700) where it is missing */
     uint64_t file_bytes;        /* 0: AUDIT_FILE_BYTES */
     unsigned keep_files;        /* 0: AUDIT_KEEP_FILES */
+    uint64_t keep_s;            /* full files that nothing was written to for so long go too; 0: age does not matter */
     bool durable;               /* audit_commit() returns when the entries are on the disk (fdatasync) */
     audit_redact_fn *redact;    /* NULL: none */
     void *redact_ctx;
@@ -112,6 +113,14 @@ int audit_commit(struct audit *a, struct err *err);
 
 /* How many entries are queued. */
 size_t audit_queued(const struct audit *a);
+
+/* For a process that writes for others. Entries whose body was made where their texts were known (chain.h): queue one.
+ * As audit_append(); a body that breaks the form of the record is audit.entry. */
+int audit_append_body(struct audit *a, struct str body, struct err *err);
+/* From now on audit_commit() waits for the disk, or not. */
+void audit_set_durable(struct audit *a, bool durable);
+/* The lines that the last audit_commit() wrote, whole, each with its newline; until the next call. */
+struct str audit_written(const struct audit *a);
 
 /* Free it; what is queued is lost. NULL is harmless. */
 void audit_close(struct audit *a);

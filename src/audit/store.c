@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "audit/store_priv.h"
@@ -78,23 +79,57 @@ audit_queued(const struct audit *a)
     return a->n_queued;
 }
 
-int
-audit_append(struct audit *a, const struct audit_entry *e, struct err *err)
+/* What was put behind @at of the queue, and whether that @failed. */
+static int
+queued(struct audit *a, size_t at, bool failed, struct err *err)
 {
-    size_t at = a->queue.n, n;
+    size_t n = a->queue.n - at - 4;
 
-    if (buf_put_be32(&a->queue, 0) < 0 ||
-        audit_body(e, a->options.redact, a->options.redact_ctx, &a->queue, err) < 0) {
+    if (failed) {
         bool full = !buf_ok(&a->queue);
         a->queue.n = at;
         a->queue.broken = false;
         return full ? err_set(err, ERR_LIMIT, "audit.full", "%zu bytes of entries are not written yet", at) : -1;
     }
-    n = a->queue.n - at - 4;
     for (size_t i = 0; i < 4; i++)
         a->queue.p[at + i] = (uint8_t)(n >> (24 - 8 * i));
     a->n_queued++;
     return 0;
+}
+
+int
+audit_append(struct audit *a, const struct audit_entry *e, struct err *err)
+{
+    size_t at = a->queue.n;
+
+    return queued(a, at, buf_put_be32(&a->queue, 0) < 0 ||
+                  audit_body(e, a->options.redact, a->options.redact_ctx, &a->queue, err) < 0, err);
+}
+
+int
+audit_append_body(struct audit *a, struct str body, struct err *err)
+{
+    cleanup_buf struct buf line = BUF_INIT(AUDIT_LINE_MAX);
+    struct audit_head nowhere = { .seq = 0 };
+    struct audit_line parsed;
+    size_t at = a->queue.n;
+
+    if (audit_seal(&nowhere, body, &line) < 0 ||
+        !audit_parse((struct str){ (const char *)line.p, line.n - 1 }, &parsed))
+        return err_set(err, ERR_PROTOCOL, "audit.entry", "an entry that does not have the record's form");
+    return queued(a, at, buf_put_be32(&a->queue, 0) < 0 || buf_append(&a->queue, body.p, body.n) < 0, err);
+}
+
+void
+audit_set_durable(struct audit *a, bool durable)
+{
+    a->options.durable = durable;
+}
+
+struct str
+audit_written(const struct audit *a)
+{
+    return (struct str){ (const char *)a->lines.p, a->lines.n };
 }
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
@@ -151,6 +186,18 @@ retire(struct audit *a, int dir, uint64_t first, struct err *err)
     return 1;
 }
 
+/* Nothing was written to that full file for longer than it is kept: an older one has older entries only. */
+static bool
+too_old(const struct audit *a, int dir, uint64_t first)
+{
+    char name[STORE_NAME_MAX];
+    struct stat st;
+
+    store_name(first, name);
+    return a->options.keep_s > 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - st.st_mtim.tv_sec > (time_t)a->options.keep_s;
+}
+
 /* The file in use is empty: it continues the newest full one, if there is one. */
 static int
 begin_file(struct audit *a, struct err *err)
@@ -181,7 +228,8 @@ begin_file(struct audit *a, struct err *err)
     }
     if (r <= 0)
         return -1;
-    for (ssize_t i = 0; r > 0 && n - i > (ssize_t)a->options.keep_files && a->n_old < STORE_OLD_MAX; i++)
+    for (ssize_t i = 0; r > 0 && i < n && a->n_old < STORE_OLD_MAX &&
+         (n - i > (ssize_t)a->options.keep_files || too_old(a, dir, firsts[i])); i++)
         r = retire(a, dir, firsts[i], err);
     return r < 0 ? -1 : 0;
 }

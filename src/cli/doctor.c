@@ -11,7 +11,7 @@ enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 const char *const doctor_not_here[] = {
     "UDP, incoming connections",
     "other engines: oci (crun, runc, runsc), docker, microvm, kubernetes, apple",
-    "of the daemon: TCP, tokens, approvals of operations, audit, MCP, console",
+    "of the daemon: TCP, tokens, approvals of operations, MCP, console",
     "pausing on cgroup v1, snapshots and forks of a running sandbox",
     NULL,
 };

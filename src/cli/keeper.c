@@ -118,10 +118,11 @@ on_op(void *ctx, const struct frame *f)
     static struct edge_op op;
     struct keeper_live *k = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
+    uint64_t number = wire_be64(&in);
 
     if (k->passed < 0 || !edge_get_op(&in, &op))
         return -1;
-    op_begin(k, &op, take_fd(&k->passed));
+    op_begin(k, &op, number, take_fd(&k->passed));
     return 0;
 }
 
@@ -229,7 +230,7 @@ on_stop(void *ctx, const struct frame *f)
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
-    { EDGE_OP,     false, 0,    ST_MADE,            43,  EDGE_OP_BYTES,                    on_op },
+    { EDGE_OP,     false, 0,    ST_MADE,            51,  EDGE_OP_BYTES + 8,                 on_op },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
@@ -412,7 +413,7 @@ keeper_main(int argc, char **argv)
         .gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
                   .state = ST_FRESH } };
 
-    if (argc != 4 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
+    if (argc != 8 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
         io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0) {
         fprintf(stderr, "cloche-keeper is started by cloche serve\n");
         return EXIT_REFUSED;
@@ -422,6 +423,7 @@ keeper_main(int argc, char **argv)
     k.settings = argv[1];
     k.config = argv[2];
     k.security = argv[3];
+    k.audit = argv[4];
     k.r.exit_code = -1;
     while (!k.ending)
         step(&k);

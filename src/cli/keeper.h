@@ -17,9 +17,20 @@
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
 #define OP_ENTRIES_MAX   10000              /* of one folder */
 
+/* What is said of it to the warden when it has ended, and to the transcript. */
+struct op_result {
+    bool told;
+    uint8_t flags;              /* EDGE_SIGNALED ... */
+    uint32_t code;
+    const char *error;          /* a code; NULL: none */
+    uint64_t bytes;             /* of output, or of a file; entries of a list */
+};
+
 struct op {
     struct keeper_live *k;      /* NULL: free */
     enum op_kind kind;
+    uint64_t number;            /* the warden's */
+    struct op_result result;
     int fd;                     /* to the front; -1 when that is gone, or has all it gets */
     uint16_t channel;           /* the guest's: of a command or of a file request */
     struct packet_queue out;
@@ -48,6 +59,7 @@ struct keeper_live {
     json_t *next_profile;
     uint32_t next_number;
     const char *settings, *config, *security;   /* as in struct serve_plan */
+    const char *audit;          /* "off", "try", "required": the daemon's own */
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
@@ -69,7 +81,7 @@ void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox h
 
 /* keeper_op.c: operations. */
 /* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
-void op_begin(struct keeper_live *k, const struct edge_op *want, int fd);
+void op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int fd);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
 /* Its socket, for poll: what is waited for there. */
@@ -79,6 +91,11 @@ void op_time(struct op *o, uint64_t now_us);
 void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
+
+/* keeper_record.c: what is said for the audit record. */
+void keeper_record_end(struct op *o);           /* its result, once */
+/* From here on decisions about the network and the like are said to the warden. */
+int keeper_record_begin(struct keeper_live *k, struct err *err);
 
 /* keeper_policy.c: say what the sandbox is held to; hold it to @policy (its text), and say whether that is done */
 void keeper_policy_show(struct keeper_live *k, uint32_t number);

@@ -32,10 +32,10 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
         return err_hint(err, "use light, standard or max");
     }
-    if (p->audit.v == RECORD_REQUIRED) {
-        err_set(err, ERR_UNSUPPORTED, "serve.audit", "audit: required asks that nothing runs unrecorded, and the "
-                "daemon's sandboxes are not in the audit record yet");
-        return err_hint(err, "use cloche run, or audit: try");
+    if (p->audit.v == RECORD_REQUIRED && strcmp(k->audit, "off") == 0) {
+        err_set(err, ERR_POLICY, "audit.off", "audit: required asks that nothing runs unrecorded, and this daemon "
+                "keeps no record");
+        return err_hint(err, "start cloche serve with --audit try or required");
     }
     return 0;
 }
@@ -112,8 +112,12 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
             native_abandon(l->sb);
         return -1;
     }
-    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE)
-        session_warn(&k->r, false, "audit: try: the daemon's sandboxes are not in the audit record yet");
+    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE && strcmp(k->audit, "off") == 0)
+        session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
+    if (keeper_record_begin(k, err) < 0) {
+        native_abandon(l->sb);
+        return -1;
+    }
     return 0;
 }
 
@@ -147,6 +151,8 @@ keeper_unmake(struct keeper_live *k)
         native_kill(l->sb);
     net_stop(l->net);
     l->net = NULL;
+    run_audit_remote_end(l->audit);
+    l->audit = NULL;
     guest_client_free(l->client);
     l->client = NULL;
     if (l->sb != NULL)
@@ -202,6 +208,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", sb->plan.workspace_inside != NULL ? sb->plan.workspace_inside : "");
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
+    line(out, "audit", p->audit.v == RECORD_REQUIRED || strcmp(k->audit, "required") == 0 ? "required" : k->audit);
     line(out, "memory_by", r->memory_by);
     line(out, "cpu_by", r->cpu_by);
     line(out, "pids_by", r->pids_by);

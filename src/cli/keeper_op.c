@@ -62,6 +62,7 @@ say_failed(struct op *o, const struct err *err)
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
 
+    o->result.error = err->code;
     packet_put_err(&frame, err);
     say(o, &frame, at);
 }
@@ -70,6 +71,7 @@ say_failed(struct op *o, const struct err *err)
 static void
 op_ended(struct op *o)
 {
+    keeper_record_end(o);
     keeper_say_short(o->k, EDGE_OP_ENDED);
     o->channel = 0;
     if (!packet_queue_waits(&o->out))
@@ -87,6 +89,9 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
 
     flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
     flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
+    o->result.flags = flags;
+    o->result.code = code;
+    o->result.bytes = o->bytes[0] + o->bytes[1];
     buf_put_u8(&frame, flags);
     buf_put_be32(&frame, code);
     buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
@@ -107,6 +112,7 @@ op_free_all(struct keeper_live *k)
             say_exit(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
         else if (o->channel != 0)
             say_failed(o, &err);
+        keeper_record_end(o);
         (void)packet_queue_flush(&o->out, o->fd);
         op_free(o);
     }
@@ -115,7 +121,7 @@ op_free_all(struct keeper_live *k)
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
 
 static struct op *
-new_op(struct keeper_live *k, const struct edge_op *want, int fd)
+new_op(struct keeper_live *k, const struct edge_op *want, uint64_t number, int fd)
 {
     struct op *o;
     size_t i;
@@ -126,6 +132,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, int fd)
         return NULL;
     o->k = k;
     o->kind = want->kind;
+    o->number = number;
     o->fd = fd;
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     o->begin_us = clock_us();
@@ -213,10 +220,10 @@ turn_away(struct keeper_live *k, int fd)
 }
 
 void
-op_begin(struct keeper_live *k, const struct edge_op *want, int fd)
+op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int fd)
 {
     struct err err = ERR_INIT;
-    struct op *o = new_op(k, want, fd);
+    struct op *o = new_op(k, want, number, fd);
 
     if (o == NULL) {
         turn_away(k, fd);
@@ -293,6 +300,7 @@ say_done(struct op *o, uint64_t count)
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
 
+    o->result.bytes = count;
     buf_put_be64(&frame, count);
     say(o, &frame, at);
 }
@@ -441,8 +449,10 @@ cancel(struct op *o)
     packet_queue_clear(&o->out);
     o->in_n = o->in_at = 0;
     if (o->channel == 0) {
-        if (o->kind == OP_READ && o->in_end)    /* between two pieces */
+        if (o->kind == OP_READ && o->in_end) {  /* between two pieces */
+            keeper_record_end(o);
             keeper_say_short(o->k, EDGE_OP_ENDED);
+        }
         op_free(o);
     } else if (o->kind == OP_EXEC) {
         (void)guest_client_signal(c, o->channel, SIGKILL, SIGNAL_GROUP, NULL);

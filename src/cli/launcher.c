@@ -186,8 +186,8 @@ hear_warden(struct launcher *l)
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
 /* One of them died: again, but not for ever. */
-static int
-count_death(struct launcher *l, const char *who, struct err *err)
+int
+launcher_count_death(struct launcher *l, const char *who, struct err *err)
 {
     uint64_t now = clock_ms();
     size_t recent = 0;
@@ -244,7 +244,7 @@ warden_ended(struct launcher *l, struct err *err)
     l->ready = false;
     if (expected || l->was_refused)
         return 0;
-    return count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
+    return launcher_count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
 }
 
 static int
@@ -256,7 +256,7 @@ front_ended(struct launcher *l, enum which_front which, struct err *err)
     lose_front(l, which);
     if (l->ending || !l->ready)
         return 0;
-    return count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, which, err);
+    return launcher_count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, which, err);
 }
 
 /* What a front says: that it took its settings, or why not. */
@@ -300,17 +300,20 @@ begin_end(struct launcher *l)
 }
 
 static int
-on_signal(struct launcher *l)
+on_signal(struct launcher *l, struct err *err)
 {
     struct signalfd_siginfo info;
 
     while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD)
+        if (info.ssi_signo == SIGCHLD) {
             reap_keepers(l);
-        else if (info.ssi_signo == SIGHUP)
+            if (scribe_reap(l, err) < 0)
+                return -1;
+        } else if (info.ssi_signo == SIGHUP) {
             settings_reload(l);
-        else
+        } else {
             begin_end(l);
+        }
     }
     return 0;
 }
@@ -321,7 +324,7 @@ static int
 turn(struct launcher *l, int fd, struct err *err)
 {
     if (fd == l->signals)
-        return on_signal(l);
+        return on_signal(l, err);
     if (door_is(l, fd))
         door_accept(l, fd);
     else if (fd == l->warden && hear_warden(l) <= 0)
@@ -387,6 +390,7 @@ end_all(struct launcher *l)
     close_fd(&l->warden);       /* which ends it, when it has written what it knows */
     if (l->warden_pid > 0)
         (void)waitpid(l->warden_pid, NULL, 0);
+    scribe_end(l);
     packet_queue_clear(&l->to_warden);
     close_fd(&l->signals);
     close_fd(&l->epoll);
@@ -435,7 +439,8 @@ prepare(struct launcher *l, struct err *err)
     if (raise_files(l, err) < 0)
         return -1;
     if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||
-        helper_find("warden", "cloche-warden", l->warden_program, err) < 0)
+        helper_find("warden", "cloche-warden", l->warden_program, err) < 0 ||
+        helper_find("scribe", "cloche-scribe", l->scribe_program, err) < 0 || scribe_folders(l, err) < 0)
         return -1;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

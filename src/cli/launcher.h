@@ -20,6 +20,8 @@ struct keeper {
     int control;                /* its end: the launcher is gone. New edges to the warden go over it */
 };
 
+#define SCRIBES_MAX 4
+
 /* Which front a connection is for: what the kernel vouches for comes over unix sockets, strangers over TCP. */
 enum which_front { FRONT_OWNER, FRONT_STRANGERS, FRONTS };
 
@@ -45,7 +47,7 @@ struct launcher {
     char **argv;                /* the flags, for the next reading of the configuration */
     bool json;
     char notify[108];           /* NOTIFY_SOCKET, "" none */
-    char front_program[PATH_MAX], warden_program[PATH_MAX];
+    char front_program[PATH_MAX], warden_program[PATH_MAX], scribe_program[PATH_MAX];
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;
     struct listener listeners[LISTENERS_MAX];
@@ -54,6 +56,8 @@ struct launcher {
     int epoll, signals;
     int warden;                 /* the warden's edge; -1 */
     pid_t warden_pid;
+    pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
+    char audit[PATH_MAX], transcripts[PATH_MAX];        /* folders */
     struct packet_queue to_warden;
     struct msg_gate gate;
     uint64_t deaths[DEATHS_MAX];
@@ -82,6 +86,15 @@ int start_fronts(struct launcher *l, struct err *err);  /* those that there are 
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 int launcher_watch(struct launcher *l, int fd);
+
+/* launcher_scribe.c: who writes the audit record. */
+int scribe_folders(struct launcher *l, struct err *err);        /* make them, before anything is started */
+int start_scribe(struct launcher *l, struct err *err);          /* for the warden that lives */
+int scribe_reap(struct launcher *l, struct err *err);           /* one may have ended; another one is started */
+void scribe_end(struct launcher *l);                            /* the warden has ended: wait for them */
+_Noreturn void become(const char *program, char *const argv[], char *const env[], const int *fds, int n,
+                      const struct rlimit *files);              /* launcher_start.c */
+int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 
 /* launcher_door.c: the sockets. */
 int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */

@@ -233,6 +233,8 @@ keep_the_fixed(struct serve_plan *new, const struct serve_plan *old)
     memcpy(new->listen, old->listen, sizeof(new->listen));
     new->n_listen = old->n_listen;
     memcpy(new->state, old->state, sizeof(new->state));
+    new->audit = old->audit;
+    new->audit_keep_s = old->audit_keep_s;
     if ((new->cert.n > 0) == (old->cert.n > 0))
         return;
     keep("tls-cert", "TLS is switched on and off at the start only");

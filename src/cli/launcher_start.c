@@ -16,7 +16,7 @@
 #define FD_HIGH 64
 
 /* Become @program with fds[0..n) from 3 on, stderr as ours, and nothing else; with the limit @files unless NULL. */
-static _Noreturn void
+_Noreturn void
 become(const char *program, char *const argv[], char *const env[], const int *fds, int n, const struct rlimit *files)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[2] = { -1, -1 };
@@ -73,11 +73,15 @@ int
 start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
 {
     struct keeper *k = calloc(1, sizeof(*k));
-    char name[] = "cloche-keeper", *argv[] = { name, l->plan->settings, l->plan->config, l->plan->security, NULL };
+    char name[] = "cloche-keeper", audit[SERVE_WORD_MAX], transcript[SERVE_WORD_MAX];
+    char *argv[] = { name, l->plan->settings, l->plan->config, l->plan->security, audit, transcript, l->transcripts,
+                     (char *)(uintptr_t)id, NULL };
     int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
 
     if (k == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
+    snprintf(transcript, sizeof(transcript), "%s", serve_transcript_words[l->plan->transcript]);
     if (edge(warden, err) == 0 && edge(control, err) == 0) {
         k->pid = fork();
         if (k->pid == 0)
@@ -124,7 +128,7 @@ int
 start_warden(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { NULL };
-    char *argv[] = { name, l->state, max, idle, life, NULL };
+    char audit[SERVE_WORD_MAX], *argv[] = { name, l->state, max, idle, life, audit, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
 
@@ -134,6 +138,7 @@ start_warden(struct launcher *l, struct err *err)
     snprintf(max, sizeof(max), "%llu", (unsigned long long)l->plan->max_sandboxes);
     snprintf(idle, sizeof(idle), "%llu", (unsigned long long)l->plan->idle_s);
     snprintf(life, sizeof(life), "%llu", (unsigned long long)l->plan->life_s);
+    snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
     l->warden_pid = fork();
     if (l->warden_pid == 0)
         become(l->warden_program, argv, env, &theirs, 1, NULL);
@@ -145,6 +150,8 @@ start_warden(struct launcher *l, struct err *err)
     l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
     if (io_set_nonblock(l->warden, true) < 0 || launcher_watch(l, l->warden) < 0)
         return err_sys(err, errno, "serve.start", "watch the warden");
+    if (start_scribe(l, err) < 0)
+        return -1;
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         hand_over(l, k);
     return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ? err_sys(err, errno, "serve.start", "tell the warden") : 0;

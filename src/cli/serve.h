@@ -5,6 +5,7 @@
  *
  *     cloche serve (launcher) ─┬─ cloche-front     HTTP; holds nothing. One for unix sockets, one for TCP
  *                              ├─ cloche-warden    the records, what is allowed
+ *                              ├─ cloche-scribe    writes the audit record
  *                              └─ cloche-keeper    one for each sandbox: makes it, speaks with its guest
  */
 #ifndef CLOCHE_CLI_SERVE_H
@@ -32,6 +33,11 @@ struct serve_listen {
     char path[PATH_MAX];        /* of a unix socket: absolute */
 };
 
+#define SERVE_WORD_MAX 16
+enum serve_audit { SERVE_AUDIT_OFF, SERVE_AUDIT_TRY, SERVE_AUDIT_REQUIRED };
+enum serve_transcript { SERVE_TRANSCRIPT_OFF, SERVE_TRANSCRIPT_COMMANDS, SERVE_TRANSCRIPT_FULL };
+extern const char *const serve_audit_words[], *const serve_transcript_words[];
+
 /* Everything that flags and configuration say. All paths are absolute. */
 struct serve_plan {
     char cwd[PATH_MAX];         /* what relative paths are below */
@@ -44,6 +50,10 @@ struct serve_plan {
     uint64_t max_sandboxes;
     uint64_t idle_s, life_s;    /* of sandboxes that name none; 0: no limit */
     uint64_t client_s;          /* a connection whose client says nothing whole for so long is closed */
+    uint64_t audit;             /* enum serve_audit; what becomes of what cannot be recorded */
+    uint64_t transcript;        /* enum serve_transcript */
+    uint64_t audit_keep_s;      /* full files of the record are kept so long; 0: by their number alone */
+    uint64_t transcript_keep_s, transcript_keep;        /* transcripts; 0 seconds: any age */
     uint64_t rate;              /* requests a second of one credential; 0 no limit */
     char hosts[SERVE_NAMES_MAX][HOST_TEXT_MAX + 1];
     char origins[SERVE_NAMES_MAX][HOST_TEXT_MAX + 10];
@@ -58,7 +68,7 @@ void serve_plan_free(struct serve_plan *plan);      /* NULL is fine */
 struct serve_plan *serve_plan_load(int argc, char **argv, const char *cwd, struct err *err);
 
 /* serve_config.c: the keys. A flag is one of them with two dashes. */
-enum serve_kind { SERVE_LISTEN, SERVE_PATH, SERVE_SECONDS, SERVE_NUMBER, SERVE_HOSTS, SERVE_ORIGINS };
+enum serve_kind { SERVE_LISTEN, SERVE_PATH, SERVE_SECONDS, SERVE_NUMBER, SERVE_WORD, SERVE_HOSTS, SERVE_ORIGINS };
 struct serve_key {
     const char *name;
     const char *value, *help;   /* for the usage */
@@ -66,6 +76,7 @@ struct serve_key {
     bool list;                  /* may be given several times, or as a list */
     bool restart;               /* a change needs a new start */
     uint64_t min, max;          /* of a number */
+    const char *const *words;   /* of a word, which is kept as its place among them; NULL at the end */
     size_t at;                  /* of a path, a number: where in the plan */
 };
 extern const struct serve_key serve_keys[];

@@ -14,6 +14,9 @@
 
 #define AT(member) offsetof(struct serve_plan, member)
 
+const char *const serve_audit_words[] = { "off", "try", "required", NULL };
+const char *const serve_transcript_words[] = { "off", "commands", "full", NULL };
+
 const struct serve_key serve_keys[] = {
     { "listen", "ADDRESS", "unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT; again for another one", SERVE_LISTEN,
       .list = true, .restart = true },
@@ -33,6 +36,10 @@ const struct serve_key serve_keys[] = {
       .list = true },
     { "allowed-origins", "ORIGIN", "a site whose pages may ask, as https://HOST; again for more", SERVE_ORIGINS,
       .list = true },
+    { "audit", "off|try|required", "what becomes of what cannot be recorded (try)", SERVE_WORD, .restart = true,
+      .words = serve_audit_words, .at = AT(audit) },
+    { "audit-retention", "TIME", "full files of the record are kept so long (by their number alone)", SERVE_SECONDS,
+      .max = UINT32_MAX, .restart = true, .at = AT(audit_keep_s) },
     { "tls-cert", "FILE", "PEM: TLS on TCP, with this certificate and its chain", SERVE_PATH, .at = AT(tls_cert) },
     { "tls-key", "FILE", "PEM: its private key", SERVE_PATH, .at = AT(tls_key) },
 };
@@ -129,6 +136,19 @@ put_number(const struct serve_key *key, uint64_t *out, const char *where, const 
 }
 
 static int
+put_word(const struct serve_key *key, uint64_t *out, const char *where, const char *value, struct err *err)
+{
+    for (size_t i = 0; key->words[i] != NULL; i++) {
+        if (strcmp(key->words[i], value) == 0) {
+            *out = i;
+            return 0;
+        }
+    }
+    err_set(err, ERR_USAGE, "serve.word", "%s \"%.64s\" is none of %s", where, value, key->value);
+    return err_hint(err, "%s", key->help);
+}
+
+static int
 put_host(struct serve_plan *plan, const char *where, const char *value, struct err *err)
 {
     struct host_pattern pattern;
@@ -169,6 +189,7 @@ serve_put(struct serve_plan *plan, const struct serve_key *key, const char *wher
     case SERVE_ORIGINS: return put_origin(plan, where, value, err);
     case SERVE_PATH: return put_path(plan, path_at(plan, key), where, value, err);
     case SERVE_SECONDS: return put_seconds(key, number_at(plan, key), where, value, err);
+    case SERVE_WORD: return put_word(key, number_at(plan, key), where, value, err);
     case SERVE_NUMBER: break;
     }
     return put_number(key, number_at(plan, key), where, value, err);
@@ -207,6 +228,7 @@ serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i
     case SERVE_HOSTS: return i < plan->n_hosts ? plan->hosts[i] : NULL;
     case SERVE_ORIGINS: return i < plan->n_origins ? plan->origins[i] : NULL;
     case SERVE_PATH: return i == 0 && path_at(plan, key)[0] != '\0' ? path_at(plan, key) : NULL;
+    case SERVE_WORD: return i == 0 ? key->words[*number_at(plan, key)] : NULL;
     case SERVE_SECONDS:
     case SERVE_NUMBER: break;
     }

@@ -35,6 +35,10 @@ defaults(struct serve_plan *plan, struct err *err)
     plan->max_sandboxes = 256;
     plan->client_s = 60;
     plan->rate = 1000;
+    plan->audit = SERVE_AUDIT_TRY;
+    plan->transcript = SERVE_TRANSCRIPT_FULL;
+    plan->transcript_keep = 1000;
+    plan->transcript_keep_s = 30UL * 24 * 3600;
     plan->cert = plan->key = (struct buf)BUF_INIT(SERVE_PEM_MAX);
     if (state_dir_path(folder, err) < 0)
         return -1;

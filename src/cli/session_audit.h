@@ -53,6 +53,13 @@ int run_audit_write(struct run_audit *a, struct err *err);
 int run_audit_end(struct run_audit *a, const struct session *s, struct session_result *r, int result,
                   const struct err *why, struct err *err);
 
+/* The same for a process that has no record but somebody who takes its entries, clean of what must not be in them:
+ * @policy is the sandbox's own, with the placeholders. NULL: no memory. Entries come at once, from the functions
+ * above. */
+typedef void run_audit_fn(void *ctx, const struct audit_entry *e);
+struct run_audit *run_audit_remote(const struct policy *policy, struct session_result *r, run_audit_fn *fn, void *ctx);
+void run_audit_remote_end(struct run_audit *a);
+
 /* An entry that belongs to no run, written at once; a warning where that fails. */
 void audit_note(const struct audit_entry *e);
 /* The record's folder: absolute, there or not. 0 or -1 with @err. */

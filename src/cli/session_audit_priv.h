@@ -11,7 +11,9 @@ struct mask {
 };
 
 struct run_audit {
-    struct audit *log;
+    struct audit *log;          /* NULL with @remote */
+    run_audit_fn *remote;
+    void *remote_ctx;
     struct session_result *r;   /* borrowed; for the sandbox's id and warnings */
     bool required, started, failed;
     uint64_t due_us;

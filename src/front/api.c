@@ -469,12 +469,6 @@ no_signer(struct request *r)
     refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Signing service not configured");
 }
 
-static void
-no_audit(struct request *r)
-{
-    refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Audit feed not configured");
-}
-
 const struct route api_routes[] = {
     { "GET",  "/api/sandbox/platform",          platform,          false, false },
     { "POST", "/api/sandbox/docker/start",      docker_start,      true,  false },
@@ -499,6 +493,5 @@ const struct route api_routes[] = {
     { "GET",  "/api/sandbox/sign/pending",      no_signer,         false, false },
     { "GET",  "/api/sandbox/sign/address",      no_signer,         false, false },
     { "GET",  "/api/sandbox/capabilities",      capabilities,      false, false },
-    { "GET",  "/api/audit/feed",                no_audit,          false, false },
 };
 const size_t api_n_routes = sizeof(api_routes) / sizeof(api_routes[0]);

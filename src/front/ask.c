@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "audit/audit.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 #include "wire/table.h"
@@ -151,8 +152,53 @@ ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint
 }
 
 void
+ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, uint64_t since_ms, uint64_t after,
+          uint16_t limit, const char *id, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(512);
+    size_t at = begin(r, &b, EDGE_ASK_AUDIT, answers);
+
+    buf_put_u8(&b, follow);
+    buf_put_be32(&b, types);
+    buf_put_be32(&b, severities);
+    buf_put_be64(&b, since_ms);
+    buf_put_be64(&b, after);
+    buf_put_be16(&b, limit);
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    ask(r, &b, at);
+}
+
+void
+ask_transcript(struct request *r, const char *id, uint64_t offset, const struct answers *answers,
+               const struct op_answers *said)
+{
+    cleanup_buf struct buf b = BUF_INIT(512);
+    size_t at = begin(r, &b, EDGE_ASK_TRANSCRIPT, answers);
+
+    r->op_answers = said;
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    buf_put_be64(&b, offset);
+    ask(r, &b, at);
+}
+
+/* What was asked to go on without an end has to be told. */
+static void
+unfollow(struct request *r)
+{
+    uint8_t room[FRAME_HEADER + 8];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&b, EDGE_ASK_UNFOLLOW, 0, 0);
+
+    buf_put_be32(&b, r->ticket);
+    buf_put_be32(&b, r->who);
+    ask(r, &b, at);
+}
+
+void
 ask_drop(struct request *r)
 {
+    if (r->ticket != 0 && r->answers != NULL && r->answers->following != NULL)
+        unfollow(r);
     r->ticket = 0;
 }
 
@@ -245,6 +291,36 @@ on_policy(void *ctx, const struct frame *f)
     r->answers->piece(r, p, n, last != 0);
     if (r->ticket == 0)
         http_wake(r);
+    return 0;
+}
+
+static int
+on_line(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+
+    if (in.bad || (r != NULL && r->answers->line == NULL))
+        return -1;
+    if (r != NULL)
+        r->answers->line(r, in.p, in.n);
+    return 0;
+}
+
+static int
+on_following(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+
+    if (!wire_done(&in) || (r != NULL && r->answers->following == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;
+    r->answers->following(r);
+    http_wake(r);
     return 0;
 }
 
@@ -364,6 +440,8 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_BOX,      false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
     { EDGE_ITEM,     false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
     { EDGE_EVENT,    false, 0,    1,     35, 4096,              on_event },
+    { EDGE_LINE,     false, 0,    1,     5,  AUDIT_LINE_MAX,    on_line },
+    { EDGE_FOLLOWING, false, 0,   1,     4,  4,                 on_following },
     { EDGE_END,      false, 0,    1,     9,  9,                 on_end },
     { EDGE_GRANTED,  false, 0,    1,     4,  4,                 on_granted },
     { EDGE_NO,       false, 0,    1,     24, 4096,              on_no },

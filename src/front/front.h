@@ -79,6 +79,8 @@ struct answers {
     void (*box)(struct request *r, const struct edge_box *box);
     void (*item)(struct request *r, const struct edge_box *box);
     void (*event)(struct request *r, const struct edge_event *event);
+    void (*line)(struct request *r, const uint8_t *p, size_t n);    /* of the audit record; without an end after... */
+    void (*following)(struct request *r);                           /* ... this */
     void (*end)(struct request *r, uint32_t count, bool more);
     void (*piece)(struct request *r, const uint8_t *p, size_t n, bool last);
     void (*granted)(struct request *r);                             /* r->op_fd is there */
@@ -193,6 +195,10 @@ void ask_simple(struct request *r, uint8_t type, const char *id, const struct an
 void ask_create(struct request *r, const struct edge_create *create, const struct answers *answers);
 void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
               const struct answers *answers);
+void ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, uint64_t since_ms, uint64_t after,
+               uint16_t limit, const char *id, const struct answers *answers);
+void ask_transcript(struct request *r, const char *id, uint64_t offset, const struct answers *answers,
+                    const struct op_answers *said);
 void ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers);
 /* @was: SHA-256 of the policy that @policy was made of. */
 void ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy,
@@ -272,8 +278,8 @@ bool exec_request(struct request *r, struct edge_op *op);
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
 
 /* v1.c, files.c, life.c, api.c, tokens.c, mcp/rpc.c: the routes. */
-extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[];
-extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes;
+extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];
+extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes, audit_n_routes;
 extern const struct route mcp_routes[];
 extern const size_t mcp_n_routes;
 json_t *platform_facts(void);                           /* before confinement */

@@ -93,6 +93,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 }, { "policy.stale", 412 },
     { "policy.fixed", 409 },
+    { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
     { "auth.again", 503 },

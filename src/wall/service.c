@@ -85,8 +85,8 @@ service_confine(const struct service_plan *plan, struct err *err)
 {
     const struct rlimit none = { 0, 0 };
 
-    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-                           setresuid(NOBODY, NOBODY, NOBODY) < 0))
+    if (!plan->keep_user && geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+                                             setresuid(NOBODY, NOBODY, NOBODY) < 0))
         return err_sys(err, errno, "service.rights", "become nobody");
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, errno, "service.rights", "not dumpable");

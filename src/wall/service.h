@@ -26,11 +26,12 @@ struct service_plan {
     bool inet_sockets;                      /* socket(2) stays, for AF_INET and AF_INET6; otherwise it goes */
     const struct landlock_rule *files;      /* what can still be opened, where the kernel has Landlock */
     size_t n_files;
+    bool keep_user;                         /* root stays root, though without any capability: for files of its own */
 };
 
-/* As root become nobody; not dumpable, no core; no capability, no_new_privs; Landlock; then the filter (not under
- * AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights, service.filter ...). One
- * thread. */
+/* As root become nobody (unless @keep_user); not dumpable, no core; no capability, no_new_privs; Landlock; then
+ * the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,
+ * service.filter ...). One thread. */
 int service_confine(const struct service_plan *plan, struct err *err);
 
 #endif

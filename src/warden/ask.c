@@ -12,88 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "warden/warden.h"
+#include "warden/record.h"
 
 #define OPS_UNDER_WAY (2 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
 #define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
-
-/* --- answers ------------------------------------------------------------------------------------------------------ */
-
-void
-answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd)
-{
-    struct front_edge *e = &w->fronts[to.front];
-
-    if (frame_end(frame, at) < 0 || e->fd < 0) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    if (packet_queue_send(&e->out, e->fd, frame, fd) < 0 && errno == ENOBUFS)
-        shutdown(e->fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
-    if (packet_queue_waits(&e->out))
-        (void)warden_watch(w, e->fd, e, true, false);
-}
-
-size_t
-answer_begin(struct buf *b, uint8_t type, struct asker to)
-{
-    size_t at = frame_begin(b, type, 0, 0);
-
-    buf_put_be32(b, to.ticket);
-    return at;
-}
-
-static void
-say_box(struct warden *w, uint8_t type, struct asker to, const struct edge_box *r, const char *key)
-{
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = answer_begin(&b, type, to);
-
-    edge_put_box(&b, r);
-    if (type == EDGE_BOX)
-        wire_put_cstr(&b, key != NULL ? key : "", EDGE_CREDENTIAL_MAX);
-    answer_send(w, to, &b, at, -1);
-    if (key != NULL && b.p != NULL)
-        explicit_bzero(b.p, b.cap);
-}
-
-void
-answer_box(struct warden *w, struct asker to, const struct edge_box *r, const char *key)
-{
-    say_box(w, EDGE_BOX, to, r, key);
-}
-
-void
-answer_no(struct warden *w, struct asker to, const struct err *err)
-{
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = answer_begin(&b, EDGE_NO, to);
-
-    packet_put_err(&b, err);
-    answer_send(w, to, &b, at, -1);
-}
-
-void
-answer_no_text(struct warden *w, struct asker to, const struct packet_err *said)
-{
-    struct err err = ERR_INIT;
-
-    err_set(&err, said->kind, said->code, "%s", said->msg);
-    err_hint(&err, "%s", said->hint);
-    answer_no(w, to, &err);
-}
-
-void
-answer_end(struct warden *w, struct asker to, uint32_t count, bool more)
-{
-    cleanup_buf struct buf b = BUF_INIT(64);
-    size_t at = answer_begin(&b, EDGE_END, to);
-
-    buf_put_be32(&b, count);
-    buf_put_u8(&b, more);
-    answer_send(w, to, &b, at, -1);
-}
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
@@ -208,7 +130,7 @@ tell_box(void *ctx, const struct edge_box *r)
 
     if (t->type == EDGE_ITEM)
         shown.policy = "";      /* the largest part of it, and there may be hundreds */
-    say_box(t->w, t->type, t->to, &shown, NULL);
+    answer_item(t->w, t->type, t->to, &shown, NULL);
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -315,7 +237,8 @@ on_create(void *ctx, const struct frame *f)
             (void)wait_or_no(b, WAIT_MADE, w->asker);
         else
             answer_box(w, w->asker, &b->r, NULL);
-    } else if (repeated(w, &c, &answered, &err) < 0 || (!answered && create(w, &c, &r, &err) < 0)) {
+    } else if (repeated(w, &c, &answered, &err) < 0 ||
+               (!answered && !record_create(w, f, &r) && create(w, &c, &r, &err) < 0)) {
         answer_no(w, w->asker, &err);
     }
     return 0;
@@ -395,11 +318,15 @@ on_delete(void *ctx, const struct frame *f)
         return -1;
     b = living(w, id);
     if (b != NULL) {
+        if (record_asked(w, f, b, id, "delete", RECORD_INSIST))
+            return 0;
         if (wait_or_no(b, WAIT_GONE, t.to))
             box_stop(b, "deleted");
         return 0;
     }
     /* one that has stopped already: its record goes */
+    if (edge_is_id(id) && record_asked(w, f, NULL, id, "forget", RECORD_INSIST))
+        return 0;
     if (!edge_is_id(id) || find_record(w, id, tell_box, &t, &err) <= 0 ||
         state_forget(w->state, id, &err) < 0) {
         if (err.kind == ERR_NONE)
@@ -423,6 +350,8 @@ pause_it(struct warden *w, const struct frame *f, bool paused)
         answer_no(w, w->asker, &err);
     else if (b->r.paused == paused)
         answer_box(w, w->asker, &b->r, NULL);
+    else if (record_asked(w, f, b, id, paused ? "pause" : "resume", RECORD_WAIT))
+        return 0;
     else if (wait_or_no(b, WAIT_PAUSED, w->asker))
         box_say_short(b, paused ? EDGE_PAUSE : EDGE_RESUME);
     return 0;
@@ -462,6 +391,8 @@ on_recover(void *ctx, const struct frame *f)
     if (id == NULL)
         return -1;
     b = living(w, id);
+    if ((b == NULL || b->r.state != BOX_RECOVERING) && record_asked(w, f, b, id, "recover", RECORD_WAIT))
+        return 0;
     if (b != NULL && (b->r.state == BOX_RECOVERING || box_recover(b, &err) == 0)) {
         (void)wait_or_no(b, WAIT_MADE, w->asker);
         return 0;
@@ -489,6 +420,7 @@ grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *
         return err_set(err, ERR_LIMIT, "sandbox.busy", "%u operations wait for this sandbox", b->ops);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return err_sys(err, errno, "serve.op", "socketpair");
+    buf_put_be64(&to_keeper, record_operation(w));
     buf_append(&to_keeper, op, n);
     if (frame_end(&to_keeper, at) < 0 || box_say(b, &to_keeper, pair[0]) < 0) {
         close(pair[1]);
@@ -518,6 +450,8 @@ on_op(void *ctx, const struct frame *f)
     b = usable(w, id, &err);
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE && record_op(w, f, b, &op))
+        return 0;
     if (err.kind == ERR_NONE && grant(w, b, bytes, n, &err) == 0) {
         if (op.kind == OP_EXEC)
             warden_note(w, b, "exec", "%.200s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");

@@ -1,12 +1,14 @@
 /* warden/edge.h: what is said between the processes of `cloche serve`
  *
- * Four edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
+ * Five edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
  * the end that listens:
  *
  *     front  ⇄ warden     what a client asks for, and the answer; each question has a ticket
  *     warden ⇄ launcher   start a keeper; one has ended
  *     warden ⇄ keeper     make the sandbox, an operation in it, its end
- *     front  ⇄ keeper     one operation's streams; a socket of its own, made by the warden when it grants it
+ *     warden ⇄ scribe     entries of the audit record, and that they are written
+ *     front  ⇄ keeper     one operation's streams; a socket of its own, made by the warden when it grants it. Pages of
+ *                         a transcript come from the scribe in the same way
  *
  * Who asks: every question of a front names a caller by a handle, which the warden gave it for a credential
  * (EDGE_ASK_WHO) and which it judges anew each time. 0 is nobody, who is the daemon's owner on the edge of the owner's
@@ -61,6 +63,10 @@ enum edge_message {
     EDGE_ASK_WHO,           /* ticket, kind u8 (enum edge_credential), credential */
     EDGE_ASK_TOKEN,         /* what u8 (edge_token_ask); MAKE: role u8, seconds be64 (0 for ever), name; REVOKE: id */
     EDGE_ASK_KEY,           /* id: a new key for it; the former one is none any more */
+    EDGE_ASK_AUDIT = 14,    /* follow u8, types be32, severities be32, since be64 (ms), after be64 (number of an entry),
+                             * limit be16, id or name ("" of all): EDGE_LINEs; then END, or first FOLLOWING */
+    EDGE_ASK_UNFOLLOW,      /* with the ticket of such a question: no more; no answer */
+    EDGE_ASK_TRANSCRIPT,    /* id or name, offset be64: GRANTED; what is read comes as that of a file */
     EDGE_ASK_POLICY = 23,   /* id: what it is held to */
     EDGE_ASK_CHANGE,        /* id, SHA-256 of the policy that is changed, policy */
 
@@ -74,6 +80,9 @@ enum edge_message {
     EDGE_WHO = 40,          /* ticket, who be32, role u8, until be64 (ms since 1970; 0 for ever), sandbox's id or "" */
     EDGE_TOKEN,             /* ticket, token, the token itself ("" but in the answer to its making) */
     EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
+
+    EDGE_LINE = 43,         /* ticket, one line of the audit record */
+    EDGE_FOLLOWING,         /* ticket */
 
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
@@ -90,6 +99,9 @@ enum edge_message {
     EDGE_CLOSE,             /* end all sandboxes */
     /* launcher to front */
     EDGE_CONNECTION,        /* family u8 (0, 4, 6), 16 bytes of the client's address; with its connection */
+    /* launcher to warden */
+    EDGE_SCRIBE = 86,       /* with the edge to a new scribe */
+    /* launcher to front */
     EDGE_SETTINGS = 80,     /* flags u8, requests a second be32 (0 no limit), client timeout in seconds be32, hosts be16
                                and so many texts, origins be16 and so many, certificate be32 and key be32: lengths in
                                the file that comes with it where there is TLS */
@@ -101,7 +113,7 @@ enum edge_message {
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy */
-    EDGE_OP,                /* operation; with the operation's socket */
+    EDGE_OP,                /* number be64, operation; with the operation's socket */
     EDGE_PAUSE,
     EDGE_RESUME,
     EDGE_CHECK,             /* is the guest there? */
@@ -113,7 +125,7 @@ enum edge_message {
     EDGE_PAUSED,            /* paused u8 */
     EDGE_NOT_PAUSED,        /* error */
     EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
-    EDGE_OP_ENDED,          /* detail */
+    EDGE_OP_ENDED,
     EDGE_GONE,              /* reason: why there is no sandbox any more */
 
     /* warden to keeper; each question has a number */
@@ -122,6 +134,9 @@ enum edge_message {
     /* keeper to warden */
     EDGE_SHOWN,             /* number, last u8, bytes of JSON */
     EDGE_CHANGED,           /* number, done u8, the error unless done */
+
+    EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
+    EDGE_OP_SAID,           /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
 
     /* front to keeper, on an operation's socket; its end cancels */
     EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */
@@ -133,6 +148,20 @@ enum edge_message {
     EDGE_EXIT,              /* flags u8, code be32 (signal with EDGE_SIGNALED), milliseconds be64 */
     EDGE_DONE,              /* count be64 */
     EDGE_FAILED,            /* error */
+};
+
+/* warden ⇄ scribe (src/scribe) */
+enum edge_scribe {
+    /* warden to scribe */
+    SCRIBE_WRITE = 160,     /* durable u8, number be64, body: an entry as audit_body() makes it */
+    SCRIBE_AGAIN,           /* after FAILED: what is written from here on is to be tried again */
+    SCRIBE_READ,            /* id, offset be64; with a socket, on which a page of that transcript goes */
+    /* scribe to warden */
+    SCRIBE_PAST,            /* one line that is there already, oldest first; only at the beginning */
+    SCRIBE_READY,           /* that was all of them */
+    SCRIBE_LINE,            /* one line that was written */
+    SCRIBE_WRITTEN,         /* number be64: up to there, on the disk where that was asked */
+    SCRIBE_FAILED,          /* error: what was not said to be written is not, and all until AGAIN is dropped */
 };
 
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */

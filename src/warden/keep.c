@@ -10,7 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "warden/warden.h"
+#include "warden/entry.h"
+#include "warden/record.h"
 
 /* --- keepers ------------------------------------------------------------------------------------------------------ */
 
@@ -20,8 +21,9 @@ facts_well(const char *facts)
     return facts[0] == '\0' || (facts[0] == '\n' && facts[strlen(facts) - 1] == '\n');
 }
 
+/* @err: it cannot be used. */
 static void
-made_answers(struct box *b)
+made_answers(struct box *b, const struct err *err)
 {
     char key[EDGE_CREDENTIAL_MAX + 1];
 
@@ -31,10 +33,29 @@ made_answers(struct box *b)
             continue;
         }
         *at = one->next;
-        answer_box(b->w, one->to, &b->r, one->keyed ? box_new_key(b, key) : NULL);
+        if (err != NULL)
+            answer_no(b->w, one->to, err);
+        else
+            answer_box(b->w, one->to, &b->r, one->keyed ? box_new_key(b, key) : NULL);
         explicit_bzero(key, sizeof(key));
         free(one);
     }
+}
+
+void
+keep_made(struct box *b)
+{
+    if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
+        return;         /* it was told to stop meanwhile */
+    box_used(b);
+    box_state(b, BOX_READY, "");
+    made_answers(b, NULL);
+}
+
+void
+keep_refused(struct box *b, const struct err *err)
+{
+    made_answers(b, err);
 }
 
 static int
@@ -50,9 +71,8 @@ on_made(void *ctx, const struct frame *f)
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return 0;       /* it was told to stop meanwhile */
     box_text(&b->r.facts, facts);
-    box_used(b);
-    box_state(b, BOX_READY, "");
-    made_answers(b);
+    if (!record_made(w, b))
+        keep_made(b);
     return 0;
 }
 
@@ -231,6 +251,8 @@ const struct msg_rule keep_rules[] = {
     { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
     { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },
     { EDGE_OP_ENDED,   false, 0,    1,     0,   0,                   on_op_ended },
+    { EDGE_NOTED,      false, 0,    1,     8,   ENTRY_BYTES_MAX,     record_on_noted },
+    { EDGE_OP_SAID,    false, 0,    1,     35,  35 + PACKET_CODE_MAX, record_on_op_said },
     { EDGE_GONE,       true,  0,    1,     5,   5 + EDGE_DETAIL_MAX, on_gone },
     { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
     { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
@@ -364,10 +386,23 @@ on_front(void *ctx, const struct frame *f)
         w->stop_all.ticket = 0;
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         box_forget_waiters(b, which);       /* their tickets were the former front's */
+    record_front_gone(w, which);
     memset(e->handles, 0, sizeof(e->handles));
     e->owner = which == 0;
     e->fd = take_fd(&w->passed);
     return warden_watch(w, e->fd, e, false, true);
+}
+
+static int
+on_scribe(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+
+    (void)f;
+    if (w->passed < 0)
+        return -1;
+    record_scribe(w, take_fd(&w->passed));
+    return 0;
 }
 
 static int
@@ -406,6 +441,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_ADOPT,        false, 0,    1,     37,  37,                      on_adopt },
     { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
+    { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_LIMITS,       false, 0,    1,     12,  12,                      on_limits },
 };

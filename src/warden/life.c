@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/sha256.h"
-#include "warden/warden.h"
+#include "warden/record.h"
 
 static void
 say_change(struct box *b, uint32_t number, const char *policy)
@@ -168,6 +168,8 @@ on_change(void *ctx, const struct frame *f)
     if (!wire_done(&in))
         return -1;
     b = living(w, id);
+    if (record_asked(w, f, b, id, "policy", RECORD_WAIT))
+        return 0;
     if (b != NULL)
         (void)change_living(b, &c);
     else if (find_record(w, id, change_record, &c, &err) <= 0 && err.kind == ERR_NONE)

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "warden/warden.h"
+#include "warden/record.h"
 
 #define FD_LAUNCHER 3
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
@@ -33,6 +33,7 @@ note(struct warden *w, const char *id, const char *type, const char *fmt, va_lis
 
     vsnprintf(detail, sizeof(detail), fmt, ap);
     (void)state_note(w->state, &event, NULL);
+    record_note(w, id, type, detail);
     if (++w->noted >= PRUNE_EVERY) {
         w->noted = 0;
         (void)state_prune(w->state, NULL);
@@ -132,6 +133,10 @@ turn(struct warden *w, const struct epoll_event *event)
     if (event->data.ptr == &w->launcher)
         return peer(w, &w->launcher, &(struct peer){ .fd = w->launcher, .out = &w->to_launcher,
                                                      .gate = &w->launcher_gate }, event->events) > 0;
+    if (event->data.ptr == w->record) {
+        (void)record_hear(w, event->events);
+        return true;
+    }
     for (size_t i = 0; i < WARDEN_FRONTS; i++) {
         if (event->data.ptr == &w->fronts[i]) {
             front_turn(w, &w->fronts[i], event->events);
@@ -158,11 +163,12 @@ serve(struct warden *w)
     struct epoll_event events[AT_ONCE];
 
     for (;;) {
-        int n = epoll_wait(w->epoll, events, AT_ONCE, box_timeout(w));
+        int n = epoll_wait(w->epoll, events, AT_ONCE, record_timeout(w, box_timeout(w)));
         for (int i = 0; i < n; i++)
             if (!turn(w, &events[i]))
                 return;
         box_time(w);
+        record_time(w);
     }
 }
 
@@ -192,7 +198,7 @@ main(int argc, char **argv)
     struct err err = ERR_INIT;
     uint64_t max, idle, life;
 
-    if (argc != 5 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
+    if (argc != 6 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
         !number(argv[3], UINT32_MAX, &idle) || !number(argv[4], UINT32_MAX, &life)) {
         fprintf(stderr, "cloche-warden is started by cloche; see `cloche serve --help`\n");
         return 1;
@@ -207,6 +213,9 @@ main(int argc, char **argv)
         w.fronts[i].out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     }
     (void)umask(077);
+    tzset();        /* the C library reads a file for the first date that it makes */
+    if (record_open(&w, argv[5]) < 0)
+        return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
     if (w.state == NULL || tokens_load(&w, &err) < 0 || io_set_nonblock(w.launcher, true) < 0 ||
@@ -215,5 +224,6 @@ main(int argc, char **argv)
     if (warden_watch(&w, w.launcher, &w.launcher, false, true) < 0)
         return 1;
     serve(&w);
+    record_end(&w);
     return 0;
 }

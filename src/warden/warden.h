@@ -60,6 +60,8 @@ struct token {
     uint8_t hash[SHA256_SIZE];
 };
 
+struct record;
+
 /* Who waits for what comes of a sandbox. */
 enum wait_for { WAIT_MADE, WAIT_PAUSED, WAIT_SHOWN, WAIT_GONE };
 struct waiter {
@@ -119,11 +121,12 @@ struct warden {
     struct asker stop_all;              /* who waits for all to be gone */
     uint32_t stop_all_n;
     struct box *heard;                  /* whose message is at hand */
+    struct record *record;              /* record.h */
     uint8_t in[EDGE_ROOM];
 };
 
 /* main.c */
-/* What happened, to the record of events. The audit's chain begins here when there is one. @box may be NULL. */
+/* What happened, to the record of events and to the audit record. @box may be NULL. */
 void warden_note(struct warden *w, const struct box *box, const char *type, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void warden_note_id(struct warden *w, const char *id, const char *type, const char *fmt, ...)
@@ -176,6 +179,8 @@ const char *only_id(const struct frame *f);
 /* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
 size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
 void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);
+/* @type: EDGE_BOX, or EDGE_ITEM of a list. */
+void answer_item(struct warden *w, uint8_t type, struct asker to, const struct edge_box *r, const char *key);
 void answer_box(struct warden *w, struct asker to, const struct edge_box *r, const char *key);
 void answer_no(struct warden *w, struct asker to, const struct err *err);
 void answer_no_text(struct warden *w, struct asker to, const struct packet_err *err);
@@ -183,6 +188,8 @@ void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
 
 /* who.c: who asks, and who may ask what: one table for all questions */
 enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
+/* Who the handle @number of that front stands for, now. 0 or -1 with @err. */
+int who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who *out, struct err *err);
 /* Whether @who may see and use the sandbox of record @r. */
 bool who_reaches(const struct who *who, const struct edge_box *r);
 /* Whose records @who may list: NULL everybody's. */
@@ -221,6 +228,8 @@ extern const size_t keep_n_rules;
 extern const struct msg_rule launch_rules[];
 extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
+void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
+void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */
 
 /* confine.c: no file can be opened any more, no process started, no network. 0 or -1 with @err. */
 int warden_confine(struct err *err);

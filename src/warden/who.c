@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "warden/warden.h"
+#include "warden/record.h"
 
 #define REFUSALS   20           /* that are noted within a minute; of the others how many there were */
 #define MINUTE_MS  60000
@@ -40,6 +40,9 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_WHO,      ANYBODY },
     { EDGE_ASK_TOKEN,    OPERATOR },
     { EDGE_ASK_KEY,      OPERATOR | AGENT },
+    { EDGE_ASK_AUDIT,    OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_UNFOLLOW, OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_TRANSCRIPT, OPERATOR | AGENT | AUDITOR | KEY },
     { EDGE_ASK_POLICY,   OPERATOR | AGENT | AUDITOR },
     { EDGE_ASK_CHANGE,   OPERATOR },
 };
@@ -49,6 +52,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
     { ask_rules, &ask_n_rules },
     { who_rules, &who_n_rules },
     { token_rules, &token_n_rules },
+    { record_rules, &record_n_rules },
     { life_rules, &life_n_rules },
 };
 
@@ -120,20 +124,20 @@ who_refused(struct warden *w, const char *fmt, ...)
         warden_note(w, NULL, "auth_refused", "%s: %s", who, what);
 }
 
-static int
-who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct err *err)
+int
+who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who *out, struct err *err)
 {
     const struct handle *h = &e->handles[number % WARDEN_HANDLES];
     uint64_t until;
 
-    w->who = (struct who){ .role = number == 0 && e->owner ? EDGE_OPERATOR : EDGE_NOBODY };
+    *out = (struct who){ .role = number == 0 && e->owner ? EDGE_OPERATOR : EDGE_NOBODY };
     if (number == 0)
         return 0;
     if (h->number != number) {
         err_set(err, ERR_DENIED, "auth.again", "too many callers at once");
         return err_hint(err, "try again");
     }
-    return credential_who(w, h->hash, &w->who, &until, err);
+    return credential_who(w, h->hash, out, &until, err);
 }
 
 /* 1: go on; 0: refused, which was said; -1: malformed. */
@@ -153,7 +157,7 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
     number = wire_be32(&in);
     if (in.bad)
         return -1;
-    if (who_of(w, e, number, &err) == 0) {
+    if (who_of(w, e, number, &w->who, &err) == 0) {
         if ((roles_of(f->type) & 1U << w->who.role) != 0)
             return 1;
         if (w->who.role == EDGE_NOBODY) {

@@ -91,16 +91,6 @@ def test_a_name_is_one_sandboxs(daemon, box):
     assert answer.status == 409 and answer.json["code"] == "sandbox.name-taken", answer
 
 
-@requirement("R45")
-def test_what_must_be_recorded_does_not_run_unrecorded(daemon):
-    answer = daemon.post("/v1/sandboxes", {"policy": {"audit": "required"}})
-    assert answer.status == 501 and answer.json["code"] == "serve.audit" and answer.json["detail"], answer
-    assert daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
-    warnings = daemon.create(policy={"audit": "try"}).record["facts"]["warnings"]
-    assert "audit" in str(warnings), warnings
-    assert "audit" not in str(daemon.create().record["facts"]["warnings"])     # nobody asked
-
-
 def test_each_life_has_a_copy_of_the_workspace(cloche, daemon):
     (cloche.project / "f").write_text("theirs")
     box = daemon.create(policy={"workspace": f"{cloche.project}:cow"})

@@ -38,6 +38,8 @@ def test_every_route_answers_as_the_file_says(daemon):
     order = sorted(documented().items(), key=lambda r: (r[0][1] == "/v1/kill", r[0][0] == "DELETE", r[0]))
     for (method, path), statuses in order:
         at, body = request_of(method, path, box.id)
+        if path.endswith("/audit/stream"):
+            at += "?type=none"          # as it is it would never end: tests/e2e/test_serve_audit.py
         answer = daemon(method, at, body)
         assert answer.status in statuses, (method, at, answer, statuses)
         if answer.headers["Content-Type"] == "application/json":

@@ -1,0 +1,45 @@
+/* cli/keeper_record.c: what a keeper says for the audit record: results of operations, decisions about the network
+ *
+ * The warden writes it, as this keeper's word about this sandbox (warden/record.h).
+ */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/keeper.h"
+#include "warden/entry.h"
+
+static void
+say_entry(void *ctx, const struct audit_entry *e)
+{
+    cleanup_buf struct buf frame = BUF_INIT(ENTRY_BYTES_MAX + FRAME_HEADER);
+    size_t at = frame_begin(&frame, EDGE_NOTED, 0, 0);
+
+    if (entry_put(&frame, e) == 0)
+        keeper_say(ctx, &frame, at);
+}
+
+int
+keeper_record_begin(struct keeper_live *k, struct err *err)
+{
+    k->l.audit = run_audit_remote(k->l.s->policy, &k->r, say_entry, k);
+    return k->l.audit != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
+}
+
+void
+keeper_record_end(struct op *o)
+{
+    cleanup_buf struct buf frame = BUF_INIT(256);
+    size_t at = frame_begin(&frame, EDGE_OP_SAID, 0, 0);
+    const struct op_result *r = &o->result;
+
+    if (r->told)
+        return;
+    o->result.told = true;
+    buf_put_be64(&frame, o->number);
+    buf_put_u8(&frame, (uint8_t)o->kind);
+    buf_put_u8(&frame, r->flags);
+    buf_put_be32(&frame, r->code);
+    buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
+    buf_put_be64(&frame, r->bytes);
+    wire_put_cstr(&frame, r->error != NULL ? r->error : "", PACKET_CODE_MAX);
+    keeper_say(o->k, &frame, at);
+}

@@ -1,0 +1,248 @@
+/* front/audit.c: the audit record's newest entries, and those that come (docs/audit.md) */
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/audit.h"
+#include "front/front.h"
+
+#define LIMIT_MAX  1000
+#define LIMIT      100
+#define LATEST_MS  4102444800000    /* the year 2100 */
+
+/* --- what is asked for -------------------------------------------------------------------------------------------- */
+
+struct wanted {
+    uint32_t types, severities;
+    uint64_t since_ms, after;
+    uint16_t limit;
+};
+
+static bool
+number_of(const struct request *r, const char *key, uint64_t max, uint64_t *out, bool *bad)
+{
+    char room[24];
+    const char *text = query_get(r, key, room, sizeof(room), bad);
+
+    if (text == NULL)
+        return false;
+    if (!str_parse_u64(str_of(text), max, out))
+        *bad = true;
+    return true;
+}
+
+/* "a,b": a bit for each word. */
+static bool
+words_of(const struct request *r, const char *key, bool types, uint32_t *out, bool *bad)
+{
+    char room[600];
+    const char *at = query_get(r, key, room, sizeof(room), bad);
+
+    while (at != NULL && *at != '\0') {
+        struct str word = { at, strcspn(at, ",") };
+        enum audit_type type;
+        enum audit_severity severity;
+        if (types ? !audit_type_parse(word, &type) : !audit_severity_parse(word, &severity))
+            return false;
+        *out |= types ? 1U << type : 1U << severity;
+        at += word.n + (at[word.n] == ',' ? 1 : 0);
+    }
+    return true;
+}
+
+static bool
+wanted_of(struct request *r, struct wanted *out)
+{
+    uint64_t limit = LIMIT;
+    bool bad = false, well;
+
+    *out = (struct wanted){ .limit = 0 };
+    well = words_of(r, "type", true, &out->types, &bad) && words_of(r, "severity", false, &out->severities, &bad);
+    (void)number_of(r, r->api ? "sinceMs" : "since_ms", LATEST_MS, &out->since_ms, &bad);
+    (void)number_of(r, "after", INT64_MAX, &out->after, &bad);
+    (void)number_of(r, "limit", LIMIT_MAX, &limit, &bad);
+    out->limit = (uint16_t)limit;
+    if (well && !bad && limit > 0)
+        return true;
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "audit.request", "docs/audit.md lists types and severities",
+                r->api ? "type, severity, sinceMs (milliseconds since 1970) and limit (1 to 1000) are wanted"
+                       : "type=A,B, severity=A,B, since_ms=MILLISECONDS, after=NUMBER, limit=1..1000");
+    return false;
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+static json_t *
+json_of_line(const uint8_t *p, size_t n)
+{
+    return json_loadb((const char *)p, n, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static void
+on_line(struct request *r, const uint8_t *p, size_t n)
+{
+    json_t *entry = json_of_line(p, n);
+
+    if (entry != NULL)
+        json_array_append_new(r->list, entry);
+}
+
+static void
+on_end(struct request *r, uint32_t count, bool more)
+{
+    size_t n = json_array_size(r->list);
+    const json_t *last = n > 0 ? json_object_get(json_array_get(r->list, n - 1), "seq") : NULL;
+
+    (void)count;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:o, s:b}", "entries", r->list, "next", last != NULL
+                                         ? json_integer(json_integer_value(last)) : json_null(), "more", more));
+}
+
+/* An entry has there what the sheet names; the sandbox is part of the metadata. */
+static void
+on_feed_line(struct request *r, const uint8_t *p, size_t n)
+{
+    static const char *const kept[] = { "timestamp", "type", "summary", "severity", "traceId" };
+    json_t *entry = json_of_line(p, n), *out = json_object(), *metadata;
+
+    for (size_t i = 0; entry != NULL && i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (json_object_get(entry, kept[i]) != NULL)
+            json_object_set(out, kept[i], json_object_get(entry, kept[i]));
+    metadata = json_object_get(entry, "metadata");
+    metadata = metadata != NULL ? json_copy(metadata) : json_object();
+    if (json_object_get(entry, "sandbox") != NULL)
+        json_object_set(metadata, "sandbox", json_object_get(entry, "sandbox"));
+    json_object_set_new(out, "metadata", metadata);
+    json_array_append_new(r->list, out);
+    json_decref(entry);
+}
+
+static void
+on_feed_end(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "entries", r->list));
+}
+
+static const struct answers list_answers = { .line = on_line, .end = on_end };
+static const struct answers feed_answers = { .line = on_feed_line, .end = on_feed_end };
+
+static void
+list(struct request *r, const char *id, const struct answers *answers)
+{
+    struct wanted want;
+
+    if (!wanted_of(r, &want))
+        return;
+    r->list = json_array();
+    ask_audit(r, false, want.types, want.severities, want.since_ms, want.after, want.limit, id, answers);
+}
+
+static bool
+sandbox_of(struct request *r, char out[EDGE_NAME_MAX + 1])
+{
+    bool bad = false;
+    const char *id = query_get(r, "sandbox", out, EDGE_NAME_MAX + 1, &bad);
+
+    if (id == NULL)
+        out[0] = '\0';
+    if (!bad)
+        return true;
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "audit.request", "", "sandbox is a name or an id");
+    return false;
+}
+
+static void
+audit(struct request *r)
+{
+    char id[EDGE_NAME_MAX + 1];
+
+    if (sandbox_of(r, id))
+        list(r, id, &list_answers);
+}
+
+static void
+audit_of(struct request *r)
+{
+    list(r, r->id, &list_answers);
+}
+
+static void
+feed(struct request *r)
+{
+    list(r, "", &feed_answers);
+}
+
+/* --- those that come ---------------------------------------------------------------------------------------------- */
+
+static void
+on_following(struct request *r)
+{
+    static const char hello[] = ": the audit record\n\n";
+
+    reply_stream(r, "text/event-stream");
+    stream_add(r, hello, sizeof(hello) - 1);
+}
+
+/* The line is one: no newline of its own can be in it. Who does not read is cut off, and can come again where it
+ * was. */
+static void
+on_followed(struct request *r, const uint8_t *p, size_t n)
+{
+    json_t *entry = json_of_line(p, n);
+    char head[64];
+    int k;
+
+    if (entry == NULL || r->stream_end)
+        return;
+    if (r->out.n > FRONT_STREAM_MAX) {
+        ask_drop(r);
+        r->stream_broken = true;
+        stream_close(r);
+    } else {
+        k = snprintf(head, sizeof(head), "id: %lld\nevent: entry\ndata: ",
+                     (long long)json_integer_value(json_object_get(entry, "seq")));
+        (void)buf_append(&r->out, head, (size_t)k);
+        (void)buf_append(&r->out, p, n);
+        stream_add(r, "\n\n", 2);
+    }
+    json_decref(entry);
+}
+
+/* Also when it has begun: who it was for may not ask any more. */
+static void
+on_refused(struct request *r, const struct packet_err *err)
+{
+    if (!r->stream) {
+        reply_err(r, err);
+        return;
+    }
+    r->stream_broken = true;
+    stream_close(r);
+}
+
+static const struct answers follow_answers = { .line = on_followed, .following = on_following, .no = on_refused };
+
+static void
+stream(struct request *r)
+{
+    const char *last = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Last-Event-ID");
+    char id[EDGE_NAME_MAX + 1];
+    struct wanted want;
+
+    if (!sandbox_of(r, id) || !wanted_of(r, &want))
+        return;
+    if (last != NULL && !str_parse_u64(str_of(last), INT64_MAX, &want.after)) {
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "audit.request", "", "Last-Event-ID is the number of an entry");
+        return;
+    }
+    ask_audit(r, true, want.types, want.severities, want.since_ms, want.after, want.limit, id, &follow_answers);
+}
+
+const struct route audit_routes[] = {
+    { "GET", "/v1/audit",                    audit,      false, false },
+    { "GET", "/v1/audit/stream",             stream,     false, false },
+    { "GET", "/v1/sandboxes/{}/audit",       audit_of,   false, false },
+    { "GET", "/api/audit/feed",              feed,       false, false },
+};
+const size_t audit_n_routes = sizeof(audit_routes) / sizeof(audit_routes[0]);

@@ -1,0 +1,34 @@
+/* scribe/confine.c: what is left to the scribe: two folders, as their owner, and its socket */
+#include <sys/syscall.h>
+
+#include "scribe/scribe.h"
+#include "wall/service.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static const unsigned allowed[] = {
+    SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_close, SYS_exit, SYS_exit_group, SYS_fchmod, SYS_fcntl,
+    SYS_fdatasync, SYS_flock, SYS_fstat, SYS_fsync, SYS_ftruncate, SYS_futex, SYS_getdents64, SYS_geteuid, SYS_getpid,
+    SYS_getrandom, SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_newfstatat, SYS_openat, SYS_ppoll,
+    SYS_pread64, SYS_read, SYS_recvmsg, SYS_renameat2, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+    SYS_sendmsg, SYS_shutdown, SYS_unlinkat, SYS_write, SYS_mkdirat,
+#if defined(SYS_mkdir)
+    SYS_mkdir,
+#endif
+#if defined(SYS_poll)
+    SYS_poll,
+#endif
+};
+
+int
+scribe_confine(const char *audit, const char *transcripts, struct err *err)
+{
+    const struct landlock_rule files[] = {
+        { .fd = -1, .path = audit, .access = LANDLOCK_WRITE, .optional = true },
+        { .fd = -1, .path = transcripts, .access = LANDLOCK_WRITE, .optional = true },
+    };
+    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .files = files, .n_files = N(files),
+                                       .keep_user = true };
+
+    return service_confine(&plan, err);
+}

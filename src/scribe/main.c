@@ -1,0 +1,293 @@
+/* scribe/main.c: cloche-scribe: start, give everything up, then one loop (see scribe.h)
+ *
+ * Started by cloche serve with the warden's edge at descriptor 3: cloche-scribe AUDIT KEEP-SECONDS TRANSCRIPTS KEEP
+ * KEEP-SECONDS, of which AUDIT may be empty. It ends with the warden, after all that it was sent is written.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "scribe/scribe.h"
+#include "wire/table.h"
+
+#define FD_WARDEN   3
+#define BATCH_MAX   1000        /* entries of one */
+#define PRUNE_S     600
+
+struct scribe {
+    const char *dir, *transcripts;
+    struct audit_options options;
+    struct audit *log;                  /* NULL: not open (yet, or after a failure) */
+    bool durable;                       /* somebody waits for the batch at hand to be on the disk */
+    bool refusing;                      /* a batch has failed: nothing is taken before AGAIN */
+    uint64_t number;                    /* of the last entry of the batch at hand; 0: it is empty */
+    uint64_t keep, keep_s;
+    time_t pruned;
+    struct page pages[SCRIBE_READS];
+    struct msg_gate gate;
+    int passed;
+    bool ended;
+    uint8_t in[EDGE_ROOM];
+};
+
+/* --- speaking ----------------------------------------------------------------------------------------------------- */
+
+static void
+say(struct scribe *s, struct buf *frame, size_t at)
+{
+    if (frame_end(frame, at) < 0)
+        return;
+    while (packet_send(FD_WARDEN, frame, -1) < 0) {
+        struct pollfd p = { .fd = FD_WARDEN, .events = POLLOUT };
+        if (errno != EAGAIN && errno != EINTR) {
+            s->ended = true;
+            return;
+        }
+        (void)poll(&p, 1, -1);  /* the warden always reads */
+    }
+}
+
+static void
+say_line(struct scribe *s, uint8_t type, struct str line)
+{
+    cleanup_buf struct buf frame = BUF_INIT(AUDIT_LINE_MAX + 64);
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    buf_append(&frame, line.p, line.n);
+    say(s, &frame, at);
+}
+
+static void
+on_past(void *ctx, struct str line)
+{
+    say_line(ctx, SCRIBE_PAST, line);
+}
+
+static void
+say_number(struct scribe *s, uint8_t type, uint64_t number)
+{
+    uint8_t room[32];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    if (type == SCRIBE_WRITTEN)
+        buf_put_be64(&frame, number);
+    say(s, &frame, at);
+}
+
+static void
+say_failed(struct scribe *s, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, SCRIBE_FAILED, 0, 0);
+
+    packet_put_err(&frame, err);
+    say(s, &frame, at);
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+/* What was queued is the warden's to send again; what is on the disk is not known in every case. */
+static void
+fail(struct scribe *s, const struct err *err)
+{
+    audit_close(s->log);
+    s->log = NULL;
+    s->number = 0;
+    s->durable = false;
+    s->refusing = true;
+    say_failed(s, err);
+}
+
+static int
+on_write(void *ctx, const struct frame *f)
+{
+    struct scribe *s = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t durable = wire_u8(&in);
+    uint64_t number = wire_be64(&in);
+    struct err err = ERR_INIT;
+
+    if (in.bad || durable > 1)
+        return -1;
+    if (s->refusing)
+        return 0;
+    if ((s->log == NULL && audit_open(&s->options, &s->log, &err) < 0) ||
+        audit_append_body(s->log, (struct str){ (const char *)in.p, in.n }, &err) < 0) {
+        fail(s, &err);
+        return 0;
+    }
+    s->durable = s->durable || durable != 0;
+    s->number = number;
+    return 0;
+}
+
+static void
+commit(struct scribe *s)
+{
+    struct err err = ERR_INIT;
+    struct str lines;
+
+    if (s->number == 0)
+        return;
+    audit_set_durable(s->log, s->durable);
+    if (audit_commit(s->log, &err) < 0) {
+        fail(s, &err);
+        return;
+    }
+    lines = audit_written(s->log);
+    for (const char *end; lines.n > 0 && (end = memchr(lines.p, '\n', lines.n)) != NULL;) {
+        size_t n = (size_t)(end - lines.p);
+        say_line(s, SCRIBE_LINE, (struct str){ lines.p, n });
+        lines = (struct str){ end + 1, lines.n - n - 1 };
+    }
+    say_number(s, SCRIBE_WRITTEN, s->number);
+    s->number = 0;
+    s->durable = false;
+}
+
+static int
+on_again(void *ctx, const struct frame *f)
+{
+    struct scribe *s = ctx;
+
+    (void)f;
+    s->refusing = false;
+    return 0;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static int
+on_read(void *ctx, const struct frame *f)
+{
+    struct scribe *s = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    uint64_t offset = wire_be64(&in);
+    size_t i;
+
+    if (!wire_done(&in) || !edge_is_id(id) || s->passed < 0)
+        return -1;
+    for (i = 0; i < SCRIBE_READS && s->pages[i].socket >= 0; i++)
+        ;
+    if (i == SCRIBE_READS)
+        return 0;       /* its socket is closed, which says so */
+    s->pages[i].socket = take_fd(&s->passed);
+    if (io_set_nonblock(s->pages[i].socket, true) < 0)
+        close_fd(&s->pages[i].socket);
+    else
+        page_begin(&s->pages[i], s->transcripts, id, offset);
+    return 0;
+}
+
+/* All of it is with the front, or nobody is. */
+static void
+pages_turn(struct scribe *s)
+{
+    for (size_t i = 0; i < SCRIBE_READS; i++) {
+        struct page *p = &s->pages[i];
+        if (p->socket >= 0 && packet_queue_flush(&p->out, p->socket) == 0 && packet_queue_waits(&p->out))
+            continue;
+        close_fd(&p->socket);
+        packet_queue_clear(&p->out);
+    }
+}
+
+static const struct msg_rule rules[] = {
+    /* type          once   flags states min  max length        handler */
+    { SCRIBE_WRITE,  false, 0,    1,     20,  AUDIT_LINE_MAX,   on_write },
+    { SCRIBE_AGAIN,  false, 0,    1,     0,   0,                on_again },
+    { SCRIBE_READ,   false, 0,    1,     45,  45,               on_read },
+};
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+/* All that is there, up to a batch. */
+static void
+hear(struct scribe *s)
+{
+    for (int i = 0; i < BATCH_MAX && !s->ended; i++) {
+        struct frame f;
+        int r = packet_receive(FD_WARDEN, s->in, sizeof(s->in), &f, &s->passed, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return;
+        if (r <= 0 || msg_dispatch(&s->gate, &f, s) != MSG_OK)
+            s->ended = true;    /* what came before is written */
+        close_fd(&s->passed);
+    }
+}
+
+static void
+prune(struct scribe *s)
+{
+    time_t now = time(NULL);
+
+    if (s->pruned != 0 && now - s->pruned < PRUNE_S)
+        return;
+    s->pruned = now;
+    transcript_prune(s->transcripts, s->keep, s->keep_s);
+}
+
+static void
+turn(struct scribe *s)
+{
+    struct pollfd fds[1 + SCRIBE_READS] = { { .fd = FD_WARDEN, .events = POLLIN } };
+
+    for (size_t i = 0; i < SCRIBE_READS; i++)
+        fds[1 + i] = (struct pollfd){ .fd = s->pages[i].socket, .events = POLLOUT };
+    if (poll(fds, 1 + SCRIBE_READS, PRUNE_S * 1000) < 0 && errno != EINTR) {
+        s->ended = true;
+        return;
+    }
+    if (fds[0].revents != 0)
+        hear(s);
+    commit(s);
+    pages_turn(s);
+    prune(s);
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct scribe s = { .passed = -1, .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]),
+                                                       .state = 1 } };
+    struct err err = ERR_INIT;
+    uint64_t audit_keep_s;
+
+    if (argc != 6 || fcntl(FD_WARDEN, F_GETFD) < 0 || !str_parse_u64(str_of(argv[2]), UINT32_MAX, &audit_keep_s) ||
+        !str_parse_u64(str_of(argv[4]), UINT32_MAX, &s.keep) ||
+        !str_parse_u64(str_of(argv[5]), UINT32_MAX, &s.keep_s)) {
+        fprintf(stderr, "cloche-scribe is started by cloche; see `cloche serve --help`\n");
+        return 1;
+    }
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    /* a limit on the size of files is an error of the record, not our end */
+    sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    (void)umask(077);
+    tzset();
+    s.dir = argv[1];
+    s.transcripts = argv[3];
+    s.options = (struct audit_options){ .dir = s.dir, .keep_s = audit_keep_s };
+    for (size_t i = 0; i < SCRIBE_READS; i++)
+        s.pages[i].socket = -1;
+    if (scribe_confine(s.dir, s.transcripts, &err) < 0) {
+        fprintf(stderr, "cloche-scribe: %s [%s]\n", err.msg, err.code);
+        return 1;
+    }
+    past_tell(s.dir, on_past, &s);
+    say_number(&s, SCRIBE_READY, 0);
+    while (!s.ended)
+        turn(&s);
+    return 0;
+}

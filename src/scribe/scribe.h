@@ -1,0 +1,38 @@
+/* scribe/scribe.h: cloche-scribe: the one process of the daemon that writes its audit record, and reads transcripts
+ *
+ * The warden decides, and must not wait for a disk; this process waits for it, and can do nothing else: it has the
+ * record's folder and that of the transcripts, and one socket. What the warden sends while a batch is on its way to the
+ * disk is the next batch. A batch that fails is said, and nothing more is written until the warden begins again with
+ * it: the warden keeps what was not said to be written.
+ *
+ * It reads bodies of entries, which the warden made, and transcripts, which it passes on without looking.
+ */
+#ifndef CLOCHE_SCRIBE_SCRIBE_H
+#define CLOCHE_SCRIBE_SCRIBE_H
+
+#include "audit/audit.h"
+#include "base/err.h"
+#include "warden/edge.h"
+
+#define SCRIBE_PAGE     (256 * 1024)    /* bytes of a transcript that are read at a time */
+#define SCRIBE_READS    32              /* pages under way; more are refused */
+#define SCRIBE_PAST_MAX 2500            /* entries that are told again to a new warden */
+
+/* transcript.c: pages of transcripts, and which of them are kept. */
+struct page {
+    int socket;                 /* to the front; -1: free */
+    struct packet_queue out;    /* ends with EDGE_DONE (where the next page begins) or EDGE_FAILED */
+};
+/* The transcript of @id in the folder @dir from @offset on, onto @p->socket, which is closed when nobody is there. */
+void page_begin(struct page *p, const char *dir, const char *id, uint64_t offset);
+/* The newest @keep stay, as far as they changed within @keep_s seconds (0: any time). */
+void transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s);
+
+/* past.c: the newest entries of the record in @dir that the daemon wrote, oldest first. */
+typedef void past_fn(void *ctx, struct str line);
+void past_tell(const char *dir, past_fn *fn, void *ctx);
+
+/* confine.c: from here on only files below the two folders can be opened. 0 or -1 with @err. */
+int scribe_confine(const char *audit, const char *transcripts, struct err *err);
+
+#endif

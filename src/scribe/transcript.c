@@ -1,0 +1,179 @@
+/* scribe/transcript.c: pages of transcripts, to whoever the warden gave a socket for one; and how long they are kept
+ *
+ * A transcript is a file ID.jsonl that its sandbox's keeper appends to (cli/keeper_transcript.c), locked as long as the
+ * keeper lives. Only whole lines are handed out.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "scribe/scribe.h"
+
+#define NAME_MAX_ (EDGE_ID + 8)
+#define FILES_MAX 20000     /* that are looked at to find the oldest */
+
+/* --- pages -------------------------------------------------------------------------------------------------------- */
+
+static void
+send_frame(struct page *p, struct buf *frame, size_t at)
+{
+    if (frame_end(frame, at) < 0 || packet_queue_send(&p->out, p->socket, frame, -1) < 0)
+        close_fd(&p->socket);
+}
+
+static void
+refuse(struct page *p, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
+
+    packet_put_err(&frame, err);
+    send_frame(p, &frame, at);
+}
+
+static void
+done(struct page *p, uint64_t next)
+{
+    uint8_t room[32];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
+
+    buf_put_be64(&frame, next);
+    send_frame(p, &frame, at);
+}
+
+/* Bytes of the whole lines at the beginning of p[0..n). */
+static size_t
+whole_lines(const uint8_t *p, size_t n)
+{
+    const uint8_t *last = n > 0 ? memrchr(p, '\n', n) : NULL;
+
+    return last != NULL ? (size_t)(last - p) + 1 : 0;
+}
+
+static int
+read_page(const char *dir, const char *id, uint64_t offset, uint8_t *room, size_t *n, struct err *err)
+{
+    cleanup_close int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    char name[NAME_MAX_];
+    ssize_t got;
+
+    snprintf(name, sizeof(name), "%s.jsonl", id);
+    fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        err_set(err, ERR_NOT_FOUND, "transcript.none", "there is no transcript of this sandbox");
+        return err_hint(err, "transcript: off keeps none; old ones are removed (docs/daemon.md)");
+    }
+    got = fd < 0 || offset > INT64_MAX ? -1 : pread(fd, room, SCRIBE_PAGE, (off_t)offset);
+    if (got < 0)
+        return err_sys(err, errno, "transcript.read", "read the transcript");
+    *n = (size_t)got;
+    return 0;
+}
+
+void
+page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
+{
+    cleanup_free uint8_t *room = malloc(SCRIBE_PAGE);
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_CHUNK + FRAME_HEADER);
+    struct err err = ERR_INIT;
+    size_t n = 0;
+
+    p->out = (struct packet_queue)PACKET_QUEUE_INIT(2 * SCRIBE_PAGE);
+    if (room == NULL)
+        err_set(&err, ERR_SYSTEM, "memory", "out of memory");
+    if (room == NULL || read_page(dir, id, offset, room, &n, &err) < 0)
+        return refuse(p, &err);
+    n = whole_lines(room, n);
+    for (size_t at = 0, take; at < n && p->socket >= 0; at += take) {
+        size_t begin;
+        take = n - at < EDGE_CHUNK ? n - at : EDGE_CHUNK;
+        buf_reset(&frame);
+        begin = frame_begin(&frame, EDGE_OUT, 0, 0);
+        buf_append(&frame, room + at, take);
+        send_frame(p, &frame, begin);
+    }
+    if (p->socket >= 0)
+        done(p, offset + n);
+}
+
+/* --- how long they are kept --------------------------------------------------------------------------------------- */
+
+struct kept { char name[NAME_MAX_]; int64_t changed; };
+
+static int
+newest_first(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+
+    return x->changed > y->changed ? -1 : x->changed < y->changed;
+}
+
+static bool
+is_transcript(const char *name)
+{
+    char id[EDGE_ID + 1];
+
+    if (strlen(name) != EDGE_ID + 6 || strcmp(name + EDGE_ID, ".jsonl") != 0)
+        return false;
+    memcpy(id, name, EDGE_ID);
+    id[EDGE_ID] = '\0';
+    return edge_is_id(id);
+}
+
+static size_t
+list(int folder, struct kept *out)
+{
+    cleanup_close int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    size_t n = 0;
+
+    if (dir == NULL)
+        return 0;
+    (void)take_fd(&fd);
+    while (n < FILES_MAX && (entry = readdir(dir)) != NULL) {
+        struct stat st;
+        if (!is_transcript(entry->d_name) || fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        snprintf(out[n].name, sizeof(out[n].name), "%.38s", entry->d_name);
+        out[n++].changed = st.st_mtim.tv_sec;
+    }
+    return n;
+}
+
+/* Not the one of a sandbox that lives: its keeper holds it. */
+static void
+forget(int folder, const char *name)
+{
+    cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(folder, name, 0);
+}
+
+void
+transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s)
+{
+    cleanup_close int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_free struct kept *all = calloc(FILES_MAX, sizeof(*all));
+    int64_t now = time(NULL);
+    size_t n;
+
+    if (folder < 0 || all == NULL)
+        return;
+    n = list(folder, all);
+    qsort(all, n, sizeof(*all), newest_first);
+    for (size_t i = 0; i < n; i++)
+        if (i >= keep || (keep_s > 0 && now - all[i].changed > (int64_t)keep_s))
+            forget(folder, all[i].name);
+}

@@ -1,0 +1,579 @@
+/* warden/record.c: entries on their way into the audit record, and what waits for them (see record.h) */
+#include "warden/record_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+
+#define END_PATIENCE_MS 2000
+
+int
+record_open(struct warden *w, const char *mode)
+{
+    static const char *const names[] = { "off", "try", "required" };
+    struct record *r = calloc(1, sizeof(*r));
+    size_t i;
+
+    for (i = 0; i < 3 && strcmp(names[i], mode) != 0; i++)
+        ;
+    if (r == NULL || i == 3 || (r->feed = audit_feed_new()) == NULL) {
+        free(r);
+        return -1;
+    }
+    r->mode = (enum record_mode)i;
+    r->scribe = -1;
+    r->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    w->record = r;
+    return 0;
+}
+
+bool
+record_required(const struct warden *w, const struct box *b)
+{
+    return w->record->mode == RECORD_IS_REQUIRED ||
+           (w->record->mode == RECORD_IS_TRIED && b != NULL && strstr(b->r.facts, "\naudit=required\n") != NULL);
+}
+
+uint64_t
+record_operation(const struct warden *w)
+{
+    return w->record->operation;
+}
+
+/* --- to the scribe ------------------------------------------------------------------------------------------------ */
+
+static int
+say(struct record *r, struct warden *w, struct buf *frame, size_t at, int fd)
+{
+    if (frame_end(frame, at) < 0 || packet_queue_send(&r->out, r->scribe, frame, fd) < 0)
+        return -1;      /* its end is noticed where it is read */
+    if (packet_queue_waits(&r->out))
+        (void)warden_watch(w, r->scribe, w->record, true, false);
+    return 0;
+}
+
+int
+record_read(struct warden *w, const char *id, uint64_t offset, int fd)
+{
+    struct record *r = w->record;
+    uint8_t room[128];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, SCRIBE_READ, 0, 0);
+
+    if (!r->ready) {
+        close_fd(&fd);
+        return -1;
+    }
+    wire_put_cstr(&frame, id, EDGE_ID);
+    buf_put_be64(&frame, offset);
+    return say(r, w, &frame, at, fd);
+}
+
+/* As much as it gets at a time. */
+static void
+pump(struct warden *w)
+{
+    struct record *r = w->record;
+
+    for (struct item *i = r->first; i != NULL && r->ready && !r->down; i = i->next) {
+        cleanup_buf struct buf frame = BUF_INIT(AUDIT_LINE_MAX + 64);
+        size_t at = frame_begin(&frame, SCRIBE_WRITE, 0, 0);
+        if (i->sent)
+            continue;
+        if (r->in_flight > 0 && r->in_flight + i->n > RECORD_WINDOW)
+            return;
+        buf_put_u8(&frame, i->durable);
+        buf_put_be64(&frame, i->number);
+        buf_append(&frame, i->body, i->n);
+        if (say(r, w, &frame, at, -1) < 0)
+            return;
+        i->sent = true;
+        r->in_flight += i->n;
+    }
+}
+
+static void
+not_sent(struct record *r)
+{
+    for (struct item *i = r->first; i != NULL; i = i->next)
+        i->sent = false;
+    r->in_flight = 0;
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+/* The next moment that no other entry has. */
+static void
+stamp(struct record *r, struct audit_entry *e)
+{
+    struct timespec now;
+    uint64_t us;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    r->last_us = us > r->last_us ? us : r->last_us + 1;
+    e->when = (struct timespec){ .tv_sec = (time_t)(r->last_us / 1000000),
+                                 .tv_nsec = (long)(r->last_us % 1000000) * 1000 };
+}
+
+static void
+first_member(struct audit_entry *e, const char *key, const char *value)
+{
+    if (e->n_meta == AUDIT_META_MAX) {
+        e->full = true;
+        return;
+    }
+    memmove(e->meta + 1, e->meta, e->n_meta * sizeof(e->meta[0]));
+    e->meta[0] = (struct audit_meta){ .key = key, .kind = AUDIT_STRING, .text = str_of(value) };
+    e->n_meta++;
+}
+
+/* Its number; 0: there is no record, or no room. */
+static uint64_t
+queue(struct warden *w, const struct box *b, struct audit_entry *e, const char *from, bool durable)
+{
+    struct record *r = w->record;
+    cleanup_buf struct buf body = BUF_INIT(AUDIT_LINE_MAX);
+    struct item *item = NULL;
+
+    if (e->when.tv_sec == 0)
+        stamp(r, e);
+    if (r->mode == RECORD_IS_OFF)
+        return 0;
+    first_member(e, "from", from);
+    if (b != NULL)
+        e->sandbox = str_of(b->r.id);
+    if (audit_body(e, NULL, NULL, &body, NULL) == 0 && body.n <= RECORD_QUEUE_MAX - r->bytes)
+        item = malloc(sizeof(*item) + body.n);
+    if (item == NULL) {
+        r->lost++;
+        return 0;
+    }
+    *item = (struct item){ .number = ++r->number, .durable = durable, .n = body.n };
+    memcpy(item->body, body.p, body.n);
+    if (r->last != NULL)
+        r->last->next = item;
+    else
+        r->first = item;
+    r->last = item;
+    r->bytes += item->n;
+    pump(w);
+    return item->number;
+}
+
+void
+record_say(struct warden *w, const struct box *b, struct audit_entry *e)
+{
+    (void)queue(w, b, e, "warden", record_required(w, b));
+}
+
+void
+record_said(struct warden *w, const struct box *b, const struct audit_entry *said)
+{
+    struct audit_entry e = *said;
+
+    /* who said it is not the keeper's to say, nor which sandbox it is */
+    e.sandbox = e.trace_id = (struct str){ NULL, 0 };
+    for (size_t i = 0; i < e.n_meta; i++)
+        if (strcmp(e.meta[i].key, "from") == 0)
+            e.meta[i].key = "said_from";
+    (void)queue(w, b, &e, "keeper", false);
+}
+
+static void
+drop_items(struct record *r, uint64_t upto)
+{
+    for (struct item *i; (i = r->first) != NULL && i->number <= upto;) {
+        r->first = i->next;
+        r->bytes -= i->n;
+        r->in_flight -= i->sent ? i->n : 0;
+        free(i);
+    }
+    if (r->first == NULL)
+        r->last = NULL;
+}
+
+/* The entry @number, which is not written, shall not be. */
+static void
+take_back(struct record *r, uint64_t number)
+{
+    struct item *before = NULL;
+
+    for (struct item **at = &r->first, *i; (i = *at) != NULL; before = i, at = &i->next) {
+        if (i->number != number)
+            continue;
+        *at = i->next;
+        if (r->last == i)
+            r->last = before;
+        r->bytes -= i->n;
+        r->in_flight -= i->sent ? i->n : 0;
+        free(i);
+        return;
+    }
+}
+
+/* --- what waits --------------------------------------------------------------------------------------------------- */
+
+static void
+unavailable(const struct record *r, struct err *err)
+{
+    err_set(err, ERR_SYSTEM, "audit.unavailable", "the audit record is required, and cannot be written: %s",
+            r->why[0] != '\0' ? r->why : "no room for more entries");
+    err_hint(err, "make room there; it goes on by itself");
+}
+
+static void
+refuse_made(struct warden *w, const char *id, const struct err *err)
+{
+    struct box *b = box_of_id(w, id);
+
+    if (b == NULL)
+        return;
+    keep_refused(b, err);
+    box_stop(b, err->msg);
+}
+
+/* Nothing was done, and the record does not say that it was asked. */
+static void
+refuse(struct warden *w, const struct held *h)
+{
+    struct err err = ERR_INIT;
+
+    unavailable(w->record, &err);
+    w->record->refused++;
+    if (h->made)
+        refuse_made(w, h->id, &err);
+    else
+        answer_no(w, h->to, &err);
+}
+
+static void
+go_on(struct warden *w, const struct held *h)
+{
+    const struct frame f = { .type = h->type, .length = (uint32_t)h->n, .payload = h->payload };
+    struct box *b;
+
+    w->record->again = true;
+    w->record->operation = h->operation;
+    if (h->made) {
+        b = box_of_id(w, h->id);
+        if (b != NULL)
+            keep_made(b);
+    } else {
+        (void)front_heard(w, &w->fronts[h->to.front], &f);  /* and judged anew */
+    }
+    w->record->again = false;
+}
+
+/* Those up to the entry @upto: go on, or be refused. */
+static void
+release(struct warden *w, uint64_t upto, bool written)
+{
+    struct record *r = w->record;
+
+    while (r->held != NULL && r->held->number <= upto) {
+        struct held *h = r->held;
+        r->held = h->next;
+        r->held_bytes -= h->n;
+        if (written || h->way == RECORD_INSIST) {
+            go_on(w, h);
+        } else {
+            take_back(r, h->number);
+            refuse(w, h);
+        }
+        free(h);
+    }
+}
+
+static int
+hold(struct record *r, const struct held *like, const void *payload, size_t n)
+{
+    struct held *h = n <= RECORD_HELD_MAX - r->held_bytes ? malloc(sizeof(*h) + n) : NULL, **at = &r->held;
+
+    if (h == NULL)
+        return -1;
+    *h = *like;
+    h->next = NULL;
+    h->n = n;
+    if (n > 0)
+        memcpy(h->payload, payload, n);
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = h;
+    r->held_bytes += n;
+    return 0;
+}
+
+static bool
+wait_for(struct warden *w, const struct box *b, struct audit_entry *e, struct held *h, const struct frame *f)
+{
+    struct record *r = w->record;
+    bool required = record_required(w, b);
+
+    if (r->down && required && h->way == RECORD_WAIT) {
+        refuse(w, h);
+        return true;
+    }
+    stamp(r, e);
+    audit_put_number(e, "operation", (int64_t)r->last_us);
+    h->operation = r->operation = r->last_us;
+    h->number = queue(w, b, e, "warden", required);
+    if (!required || h->way == RECORD_ONLY || (h->way == RECORD_INSIST && (r->down || h->number == 0)))
+        return false;
+    if (h->number > 0 && hold(r, h, f != NULL ? f->payload : NULL, f != NULL ? f->length : 0) == 0)
+        return true;
+    take_back(r, h->number);
+    refuse(w, h);
+    return true;
+}
+
+bool
+record_first(struct warden *w, const struct frame *f, const struct box *b, struct audit_entry *e,
+             enum record_way way)
+{
+    struct held h = { .way = way, .type = f->type, .to = w->asker };
+    char by[160];
+
+    who_text(w, &w->who, by);
+    audit_put_cstr(e, "by", by);
+    return !w->record->again && wait_for(w, b, e, &h, f);
+}
+
+bool
+record_made(struct warden *w, struct box *b)
+{
+    struct audit_entry e;
+    struct held h = { .made = true };
+
+    audit_lifecycle(&e, NULL, "made", "a sandbox was made");
+    audit_put_cstr(&e, "name", b->r.name);
+    memcpy(h.id, b->r.id, sizeof(h.id));
+    return wait_for(w, b, &e, &h, NULL);
+}
+
+void
+record_front_gone(struct warden *w, uint32_t front)
+{
+    struct record *r = w->record;
+
+    for (struct held **at = &r->held, *h; (h = *at) != NULL;) {
+        if (h->made || h->to.front != front) {
+            at = &h->next;
+            continue;
+        }
+        *at = h->next;
+        r->held_bytes -= h->n;
+        free(h);
+    }
+    for (size_t i = 0; i < RECORD_FOLLOWERS; i++)
+        if (r->followers[i].to.front == front)
+            r->followers[i].to.ticket = 0;
+}
+
+/* --- the scribe's words ------------------------------------------------------------------------------------------- */
+
+static bool
+is_body_of(struct str line, const struct item *i)
+{
+    return memmem(line.p, line.n, i->body, i->n) != NULL;
+}
+
+/* A line that is there already. One of ours that we do not know to be written was written by a scribe that died. */
+static int
+on_past(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct record *r = w->record;
+    struct str line = { (const char *)f->payload, f->length };
+
+    if (r->first != NULL && is_body_of(line, r->first)) {
+        uint64_t number = r->first->number;
+        drop_items(r, number);
+        record_line(w, line);
+        release(w, number, true);
+    } else if (!r->had_past) {
+        (void)audit_feed_push(r->feed, line);
+    }
+    return 0;
+}
+
+static int
+on_ready(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+
+    (void)f;
+    w->record->ready = w->record->had_past = true;
+    w->record->down = false;
+    pump(w);
+    return 0;
+}
+
+static int
+on_line(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+
+    record_line(w, (struct str){ (const char *)f->payload, f->length });
+    return 0;
+}
+
+/* What happened while it could not be said. */
+static void
+say_gap(struct warden *w)
+{
+    struct record *r = w->record;
+    struct audit_entry e;
+
+    if (r->refused + r->lost == 0)
+        return;
+    audit_capability(&e, NULL, "audit_gap", "the record could not be written for a while");
+    e.severity = AUDIT_ERROR;
+    audit_put_number(&e, "refused", (int64_t)r->refused);
+    audit_put_number(&e, "entries_missing", (int64_t)r->lost);
+    r->refused = r->lost = 0;
+    record_say(w, NULL, &e);
+}
+
+static int
+on_written(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct record *r = w->record;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint64_t number = wire_be64(&in);
+
+    drop_items(r, number);
+    r->why[0] = '\0';
+    release(w, number, true);
+    say_gap(w);
+    pump(w);
+    return 0;
+}
+
+static int
+on_failed(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct record *r = w->record;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct packet_err why;
+    bool first = r->why[0] == '\0';
+
+    if (!packet_get_err(&in, &why))
+        return -1;
+    snprintf(r->why, sizeof(r->why), "%s [%s]", why.msg, why.code);
+    if (first)
+        fprintf(stderr, "cloche-warden: the audit record cannot be written: %s\n", r->why);
+    r->down = true;
+    r->retry_ms = clock_ms() + RECORD_RETRY_MS;
+    not_sent(r);
+    release(w, UINT64_MAX, false);
+    return 0;
+}
+
+static const struct msg_rule scribe_rules[] = {
+    /* type            once   flags states min  max length       handler */
+    { SCRIBE_PAST,     false, 0,    1,     1,   AUDIT_LINE_MAX,  on_past },
+    { SCRIBE_READY,    true,  0,    1,     0,   0,               on_ready },
+    { SCRIBE_LINE,     false, 0,    1,     1,   AUDIT_LINE_MAX,  on_line },
+    { SCRIBE_WRITTEN,  false, 0,    1,     8,   8,               on_written },
+    { SCRIBE_FAILED,   false, 0,    1,     20,  4096,            on_failed },
+};
+
+static void
+lose(struct warden *w)
+{
+    struct record *r = w->record;
+
+    (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, r->scribe, NULL);
+    close_fd(&r->scribe);
+    packet_queue_clear(&r->out);
+    r->ready = false;
+    not_sent(r);
+}
+
+void
+record_scribe(struct warden *w, int fd)
+{
+    struct record *r = w->record;
+
+    if (r->scribe >= 0)
+        lose(w);
+    r->scribe = fd;
+    r->gate = (struct msg_gate){ .rules = scribe_rules, .state = 1,
+                                 .n_rules = sizeof(scribe_rules) / sizeof(scribe_rules[0]) };
+    if (io_set_nonblock(fd, true) < 0 || warden_watch(w, fd, r, false, true) < 0)
+        close_fd(&r->scribe);
+}
+
+int
+record_hear(struct warden *w, uint32_t events)
+{
+    static uint8_t room[AUDIT_LINE_MAX + FRAME_HEADER + 1];
+    struct record *r = w->record;
+
+    if (r->scribe < 0)
+        return -1;      /* an earlier event of this round took it */
+    if ((events & EPOLLOUT) != 0 && packet_queue_flush(&r->out, r->scribe) == 0 && !packet_queue_waits(&r->out))
+        (void)warden_watch(w, r->scribe, r, false, false);
+    for (int i = 0; i < 64 && (events & ~(uint32_t)EPOLLOUT) != 0; i++) {
+        struct frame f;
+        int got = packet_receive(r->scribe, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+        if (got < 0 && errno == EAGAIN)
+            return 0;
+        if (got <= 0 || msg_dispatch(&r->gate, &f, w) != MSG_OK) {
+            lose(w);    /* the launcher sends another one */
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+void
+record_time(struct warden *w)
+{
+    struct record *r = w->record;
+    uint8_t room[32];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    if (!r->down || !r->ready || clock_ms() < r->retry_ms)
+        return;
+    r->retry_ms = clock_ms() + RECORD_RETRY_MS;
+    if (r->first == NULL)
+        say_gap(w);
+    if (say(r, w, &frame, frame_begin(&frame, SCRIBE_AGAIN, 0, 0), -1) < 0)
+        return;
+    r->down = false;            /* until it is said again */
+    pump(w);
+}
+
+int
+record_timeout(const struct warden *w, int ms)
+{
+    return w->record->down && (ms < 0 || ms > RECORD_RETRY_MS) ? RECORD_RETRY_MS : ms;
+}
+
+void
+record_end(struct warden *w)
+{
+    struct record *r = w->record;
+    uint64_t end = clock_ms() + END_PATIENCE_MS;
+
+    while (r->scribe >= 0 && !r->down && (r->first != NULL || !r->ready) && clock_ms() < end) {
+        struct pollfd p = { .fd = r->scribe, .events = packet_queue_waits(&r->out) ? POLLIN | POLLOUT : POLLIN };
+        if (poll(&p, 1, 100) > 0)
+            (void)record_hear(w, ((p.revents & POLLOUT) != 0 ? EPOLLOUT : 0) |
+                              ((p.revents & ~POLLOUT) != 0 ? EPOLLIN : 0));
+    }
+}

@@ -1,0 +1,79 @@
+/* warden/record_keep.c: what keepers say for the audit record
+ *
+ * A keeper parses what its sandbox's guest says. Its entries are about its own sandbox, whatever it says, are marked as
+ * its word, and have only the types that a keeper can know about.
+ */
+#include <string.h>
+
+#include "warden/entry.h"
+#include "warden/record_priv.h"
+
+static bool
+keeper_may(enum audit_type type)
+{
+    switch (type) {
+    case AUDIT_POLICY_DECISION:
+    case AUDIT_SECRET_OUTBOUND:
+    case AUDIT_SECRET_INBOUND:
+    case AUDIT_FALLBACK:
+    case AUDIT_FETCH_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int
+record_on_noted(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct audit_entry e;
+
+    if (!entry_get(&in, &e) || !wire_done(&in) || !keeper_may(e.type))
+        return -1;
+    record_said(w, w->heard, &e);
+    return 0;
+}
+
+static bool
+code_well(const char *code)
+{
+    return code[strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == '\0';
+}
+
+int
+record_on_op_said(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint64_t number = wire_be64(&in), ms, bytes;
+    uint8_t kind = wire_u8(&in), flags = wire_u8(&in);
+    uint32_t code = wire_be32(&in);
+    struct audit_entry e;
+    const char *error;
+
+    ms = wire_be64(&in);
+    bytes = wire_be64(&in);
+    error = wire_cstr(&in, PACKET_CODE_MAX, NULL);
+    if (!wire_done(&in) || kind == 0 || kind >= OP_KINDS || code > 255 || number > INT64_MAX || ms > INT64_MAX ||
+        bytes > INT64_MAX || !code_well(error))
+        return -1;
+    audit_capability(&e, NULL, op_name((enum op_kind)kind), "an operation ended");
+    if (error[0] != '\0' || (flags & (EDGE_TIMED_OUT | EDGE_OOM)) != 0)
+        e.severity = AUDIT_WARN;
+    audit_put_cstr(&e, "event", "result");
+    audit_put_number(&e, "operation", (int64_t)number);
+    if (error[0] != '\0')
+        audit_put_cstr(&e, "error", error);
+    else if (kind == OP_EXEC)
+        audit_put_number(&e, (flags & EDGE_SIGNALED) != 0 ? "signal" : "exit_code", code);
+    if ((flags & EDGE_TIMED_OUT) != 0)
+        audit_put_bool(&e, "timed_out", true);
+    if ((flags & EDGE_OOM) != 0)
+        audit_put_bool(&e, "oom_killed", true);
+    audit_put_number(&e, "duration_ms", (int64_t)ms);
+    audit_put_number(&e, kind == OP_EXEC ? "output_bytes" : "count", (int64_t)bytes);
+    record_said(w, w->heard, &e);
+    return 0;
+}

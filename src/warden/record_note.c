@@ -1,0 +1,118 @@
+/* warden/record_note.c: what is noted, and what is asked, as entries of the audit record */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "warden/record_priv.h"
+
+/* Types of warden_note(). What is not here is a capability by that name; what was an entry before it was done is none
+ * once more. */
+static const struct {
+    const char *note;
+    enum audit_type type;
+    enum audit_severity severity;
+    const char *event, *summary;    /* @summary NULL: no entry */
+} notes[] = {
+    { "exec",            AUDIT_CAPABILITY,      AUDIT_INFO,  NULL,       NULL },
+    { "container_start", AUDIT_LIFECYCLE,       AUDIT_INFO,  NULL,       NULL },
+    { "container_stop",  AUDIT_LIFECYCLE,       AUDIT_INFO,  "end",      "a sandbox ended" },
+    { "state_change",    AUDIT_LIFECYCLE,       AUDIT_INFO,  "state",    "a sandbox changed its state" },
+    { "health_check",    AUDIT_LIFECYCLE,       AUDIT_WARN,  "health",   "a sandbox's health changed" },
+    { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },
+    { "exec_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "refused",  "an operation was refused" },
+};
+
+void
+record_note(struct warden *w, const char *id, const char *type, const char *detail)
+{
+    struct audit_entry e = { .type = AUDIT_CAPABILITY, .severity = AUDIT_INFO,
+                             .summary = STR_LIT("something was done with a sandbox") };
+    size_t i;
+
+    for (i = 0; i < sizeof(notes) / sizeof(notes[0]) && strcmp(notes[i].note, type) != 0; i++)
+        ;
+    if (id[0] == '\0' && strcmp(type, "state_change") == 0) {
+        e.type = AUDIT_KILL_SWITCH;
+        e.severity = AUDIT_CRITICAL;
+        e.summary = STR_LIT("all sandboxes are stopped at once");
+    } else if (i == sizeof(notes) / sizeof(notes[0])) {
+        audit_put_cstr(&e, "capability", type);
+    } else if (notes[i].summary == NULL) {
+        return;
+    } else {
+        e.type = notes[i].type;
+        e.severity = notes[i].severity;
+        e.summary = str_of(notes[i].summary);
+        audit_put_cstr(&e, e.type == AUDIT_POLICY_DECISION ? "decision" : "event",
+                       e.type == AUDIT_POLICY_DECISION ? "deny" : notes[i].event);
+    }
+    audit_put_cstr(&e, "detail", detail);
+    e.sandbox = str_of(id);
+    record_say(w, box_of_id(w, id), &e);
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+bool
+record_create(struct warden *w, const struct frame *f, const struct edge_box *r)
+{
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_TEXT + 1];
+    struct audit_entry e;
+
+    audit_capability(&e, NULL, "create", "a sandbox was asked for");
+    if (r->name[0] != '\0')
+        audit_put_cstr(&e, "name", r->name);
+    audit_put_bool(&e, "default", r->is_default);
+    sha256_of(r->policy, strlen(r->policy), hash);
+    sha256_text(hash, hex);
+    audit_put_cstr(&e, "policy_sha256", hex);
+    return record_first(w, f, NULL, &e, RECORD_WAIT);
+}
+
+bool
+record_asked(struct warden *w, const struct frame *f, const struct box *b, const char *id, const char *what,
+             enum record_way way)
+{
+    struct audit_entry e;
+
+    audit_capability(&e, NULL, what, "something was asked of a sandbox");
+    if (b == NULL)
+        audit_put_cstr(&e, "id", id);
+    return record_first(w, f, b, &e, way);
+}
+
+bool
+record_op(struct warden *w, const struct frame *f, const struct box *b, const struct edge_op *op)
+{
+    char hex[SHA256_TEXT + 1], mode[16];
+    uint8_t hash[SHA256_SIZE];
+    struct audit_entry e;
+    struct sha256 h;
+
+    audit_capability(&e, NULL, op_name(op->kind), "an operation was asked for");
+    if (op->n_argv > 0) {
+        /* words hold secrets more often than one thinks */
+        sha256_init(&h);
+        for (size_t i = 0; i < op->n_argv; i++)
+            sha256_add(&h, op->argv[i], strlen(op->argv[i]) + 1);
+        sha256_end(&h, hash);
+        sha256_text(hash, hex);
+        audit_put_cstr(&e, "command", op->argv[0]);
+        audit_put_number(&e, "words", (int64_t)op->n_argv);
+        audit_put_cstr(&e, "argv_sha256", hex);
+        audit_put_number(&e, "variables", (int64_t)op->n_env);
+    }
+    if (op->path[0] != '\0')
+        audit_put_cstr(&e, op->n_argv > 0 ? "cwd" : "path", op->path);
+    if (op->mode != 0) {
+        snprintf(mode, sizeof(mode), "%04o", op->mode);
+        audit_put_cstr(&e, "mode", mode);
+    }
+    if ((op->flags & OP_RECURSIVE) != 0 && op->kind == OP_REMOVE)
+        audit_put_bool(&e, "recursive", true);
+    if (op->timeout_ms != 0)
+        audit_put_number(&e, "timeout_ms", (int64_t)op->timeout_ms);
+    return record_first(w, f, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT
+                        ? RECORD_ONLY : RECORD_WAIT);
+}

@@ -1,0 +1,67 @@
+/* warden/record_priv.h: for record*.c only */
+#ifndef CLOCHE_WARDEN_RECORD_PRIV_H
+#define CLOCHE_WARDEN_RECORD_PRIV_H
+
+#include "audit/chain.h"
+#include "audit/feed.h"
+#include "warden/record.h"
+
+#define RECORD_FOLLOWERS 64
+
+/* An entry that is not written yet. */
+struct item {
+    struct item *next;
+    uint64_t number;
+    bool durable, sent;
+    size_t n;
+    char body[];
+};
+
+/* What waits for its entry. */
+struct held {
+    struct held *next;
+    uint64_t number, operation;     /* the entry; what record_operation() is for it */
+    enum record_way way;
+    bool made;                      /* no question, but that the sandbox @id is ready */
+    char id[EDGE_ID + 1];
+    uint8_t type;
+    struct asker to;
+    size_t n;
+    uint8_t payload[];
+};
+
+/* Who is told each new entry. */
+struct follower {
+    struct asker to;                /* ticket 0: nobody */
+    uint32_t number;                /* the handle of who follows, judged anew for each entry */
+    struct audit_filter filter;
+    char id[EDGE_ID + 1];           /* the filter's */
+};
+
+struct record {
+    enum record_mode mode;
+    int scribe;                     /* -1: none (yet) */
+    bool ready;                     /* it has said what there was */
+    struct packet_queue out;
+    struct msg_gate gate;
+    struct item *first, *last;
+    size_t bytes, in_flight;
+    uint64_t number;                /* of the last entry that was queued */
+    uint64_t last_us;               /* its time: no two have the same */
+    bool down;                      /* the last try failed */
+    uint64_t retry_ms;              /* the next one, on the monotonic clock */
+    uint64_t refused, lost;         /* questions, entries; since it is down */
+    char why[256];
+    struct held *held;              /* oldest first */
+    size_t held_bytes;
+    uint64_t operation;             /* the one at hand */
+    bool again;                     /* the question at hand has been in the record already */
+    bool had_past;                  /* the feed has what was written before this process */
+    struct audit_feed *feed;
+    struct follower followers[RECORD_FOLLOWERS];
+};
+
+/* record.c: ask the scribe for a page onto @fd, which is taken. -1: there is no scribe. */
+int record_read(struct warden *w, const char *id, uint64_t offset, int fd);
+
+#endif

@@ -1,0 +1,417 @@
+"""The daemon's audit record: what is asked and done is in one chain, before it is done where that is required; nothing
+that goes wrong loses or forges an entry; who may read it does, and what is secret is not in it."""
+import hashlib
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from helpers import places, requirement
+from helpers.daemon import Daemon
+from helpers.runner import wait_for
+
+pytestmark = requirement("R45", "R47", "R68", "R86")
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def entries(daemon, query=""):
+    answer = daemon.get(f"/v1/audit?limit=1000{query}")
+    assert answer.status == 200, answer
+    return answer.json["entries"]
+
+
+def what(entry):
+    m = entry.get("metadata", {})
+    return m.get("capability") or m.get("event") or m.get("decision")
+
+
+def recorded(cloche, *words):
+    """The chain as it lies there, checked."""
+    said = cloche("audit", "verify", "--json", *words)
+    assert said.ok and said.json["holds"], said
+    found = cloche("audit", "query", "--json", *words)
+    assert found.ok, found
+    return [json.loads(line) for line in found.out.splitlines()]
+
+
+def written(daemon, condition):
+    """Entries come a moment after the answer where nobody waits for them."""
+    return wait_for(lambda: [e for e in entries(daemon) if condition(e)] or None)
+
+
+# --- what is in it ---------------------------------------------------------------------------------------------------
+
+def test_every_operation_and_its_result_is_in_the_record(cloche, daemon):
+    box = daemon.create(name="b")
+    assert box.exec(["sh", "-c", "exit 3"])["exit_code"] == 3
+    box.put("f", b"12345")
+    assert daemon("DELETE", box.file("f")).ok
+    assert box.read("f").status == 404
+    assert daemon.post(f"{box.at}/pause").ok and daemon.post(f"{box.at}/resume").ok
+    assert box.delete().ok
+    assert daemon.post("/v1/kill").ok
+    assert written(daemon, lambda e: e["type"] == "security_kill_switch")
+    found = entries(daemon)
+    of_box = [e for e in found if e.get("sandbox") == box.id]
+    assert [what(e) for e in found if e["metadata"]["from"] == "warden" and "by" in e["metadata"]] == [
+        "create", "exec", "write", "remove", "read", "pause", "resume", "delete"]
+    assert all(e["metadata"]["by"] == "the owner" for e in found if "by" in e["metadata"])
+    asked = next(e for e in of_box if what(e) == "exec")["metadata"]
+    result = next(e for e in of_box if e["metadata"].get("event") == "result")["metadata"]
+    assert (asked["command"], asked["words"]) == ("sh", 3) and asked["operation"] == result["operation"]
+    assert asked["argv_sha256"] == hashlib.sha256(b"sh\0-c\0exit 3\0").hexdigest()
+    assert (result["exit_code"], result["from"]) == (3, "keeper")
+    missing = [e["metadata"] for e in of_box if e["metadata"].get("error")]
+    assert [m["error"] for m in missing] == ["files.not-found"]
+    assert {e["type"] for e in found} == {"privileged_capability_invocation", "sandbox_lifecycle", "security_kill_switch"}
+    assert [e["severity"] for e in found if e["type"] == "security_kill_switch"] == ["critical"]
+    assert [e["seq"] for e in found] == list(range(1, len(found) + 1))
+    assert [e["hash"] for e in recorded(cloche)] == [e["hash"] for e in found]
+
+
+def test_the_feed_has_the_shape_of_the_sheet(daemon):
+    box = daemon.create()
+    written(daemon, lambda e: what(e) == "made")
+    before = daemon.get("/api/audit/feed").json["entries"]
+    assert [e["summary"] for e in before][:2] == ["a sandbox was asked for", "a sandbox was made"]
+    assert all(set(e) == {"timestamp", "type", "summary", "metadata", "severity"} for e in before)
+    assert before[1]["metadata"]["sandbox"] == box.id
+    assert len(daemon.get("/api/audit/feed?limit=1").json["entries"]) == 1
+    some = daemon.get("/api/audit/feed?type=sandbox_lifecycle&severity=info").json["entries"]
+    assert some and {e["type"] for e in some} == {"sandbox_lifecycle"}
+    assert daemon.get("/api/audit/feed?severity=critical").json["entries"] == []
+    assert daemon.get("/api/audit/feed?sinceMs=4000000000000").json["entries"] == []
+    assert daemon.get(f"/api/audit/feed?sinceMs={box.record['created_ms'] - 60000}").json["entries"] == before
+    for wrong in ("type=what", "severity=loud", "sinceMs=x", "limit=0", "limit=1001"):
+        answer = daemon.get(f"/api/audit/feed?{wrong}")
+        assert answer.status == 400 and set(answer.json) == {"error"}, answer
+
+
+def test_pages_and_filters(daemon):
+    one, other = daemon.create(name="one"), daemon.create(name="other")
+    for i in range(5):
+        one.put(f"f{i}", b"x")
+    written(daemon, lambda e: what(e) == "write" and e["metadata"].get("path") == "f4")
+    wait_for(lambda: len([e for e in entries(daemon) if e["metadata"].get("event") == "result"]) == 5)
+    whole, after, seen = entries(daemon), 0, []
+    assert [e["seq"] for e in daemon.get("/v1/audit?limit=3").json["entries"]] == [e["seq"] for e in whole[-3:]]
+    while True:
+        page = daemon.get(f"/v1/audit?limit=4&after={after or whole[0]['seq']}").json
+        seen += page["entries"]
+        assert len(page["entries"]) <= 4 and page["more"] == (page["next"] != whole[-1]["seq"])
+        after = page["next"]
+        if not page["more"]:
+            break
+    assert seen == whole[1:]
+    for way in ("/v1/sandboxes/one/audit?limit=1000", f"/v1/audit?sandbox={one.id}&limit=1000"):
+        mine = daemon.get(way).json["entries"]
+        assert mine == [e for e in whole if e.get("sandbox") == one.id] and mine
+    assert daemon.get("/v1/sandboxes/nobody/audit").status == 404
+    assert other.delete().ok
+
+
+def test_the_record_is_the_one_of_cloche_run(cloche, daemon):
+    """One chain, many writers; the daemon shows its own."""
+    daemon.create(name="a")
+    assert cloche("run", "--", "true").ok
+    daemon.create(name="b")
+    written(daemon, lambda e: what(e) == "made" and e["metadata"]["name"] == "b")
+    found = recorded(cloche)
+    assert {"from" in e.get("metadata", {}) for e in found} == {True, False}
+    assert all("from" in e["metadata"] for e in entries(daemon))
+    assert cloche("audit", "tail", "-n", "1").out.count("\n") == 1
+
+
+def test_a_state_folder_has_its_own_record(cloche):
+    daemon = Daemon(cloche, "--state-dir", str(cloche.cwd / "s"), path=cloche.cwd / "s" / "api.sock")
+    daemon.create()
+    assert daemon.stop() == 0
+    assert recorded(cloche, "--dir", str(cloche.cwd / "s" / "audit"))
+    assert not (cloche.state / "cloche" / "audit" / "audit.jsonl").exists()
+
+
+def test_off_writes_nothing(cloche):
+    daemon = Daemon(cloche, "--audit", "off")
+    box = daemon.create()
+    assert box.exec("true")["exit_code"] == 0 and entries(daemon) == []
+    refused = daemon.post("/v1/sandboxes", {"policy": {"audit": "required"}})
+    assert refused.status == 400 and refused.json["code"] == "audit.off", refused
+    assert daemon.stop() == 0
+    assert not (cloche.state / "cloche" / "audit" / "audit.jsonl").exists()
+
+
+def test_odd_words_of_the_configuration(cloche):
+    for flags in (("--audit", "perhaps"), ("--audit-retention", "soon")):
+        refused = cloche("serve", *flags)
+        assert refused.code == 125 and "--audit" in refused.err, refused
+
+
+# --- following -------------------------------------------------------------------------------------------------------
+
+class Followed:
+    def __init__(self, daemon, query="", last=None):
+        self.connection = daemon.connection()
+        self.connection.request("GET", f"/v1/audit/stream{query}", headers={"Last-Event-ID": str(last)} if last else {})
+        self.response = self.connection.getresponse()
+        assert self.response.status == 200, self.response.read()
+        assert self.response.getheader("Content-Type") == "text/event-stream"
+        assert self.response.readline().startswith(b":") and self.response.readline() == b"\n"
+
+    def next(self):
+        number, name, data, end = (self.response.readline() for _ in range(4))
+        assert number.startswith(b"id: ") and name == b"event: entry\n" and data.startswith(b"data: ") and end == b"\n"
+        entry = json.loads(data[6:])
+        assert int(number[4:]) == entry["seq"]
+        return entry
+
+    def close(self):
+        self.connection.close()
+
+
+def test_following(daemon):
+    stream = Followed(daemon)
+    box = daemon.create(name="b")
+    first = stream.next()
+    assert what(first) == "create"
+    made = stream.next()
+    assert what(made) == "made" and made["sandbox"] == box.id and made["prev"] == first["hash"]
+    stream.close()
+    box.put("f", b"x")
+    again = Followed(daemon, last=made["seq"])      # nothing is missed
+    seen = [again.next()]
+    while what(seen[-1]) != "write":
+        seen.append(again.next())
+    assert seen[0]["prev"] == made["hash"]
+    again.close()
+
+
+def test_following_one_type_of_one_sandbox(daemon):
+    one, other = daemon.create(name="one"), daemon.create(name="other")
+    stream = Followed(daemon, "?sandbox=one&type=privileged_capability_invocation")
+    other.put("f", b"x")
+    one.put("mine", b"x")
+    entry = stream.next()
+    assert (entry["sandbox"], entry["metadata"]["path"]) == (one.id, "mine")
+    stream.close()
+
+
+def test_who_does_not_read_holds_nobody_up(daemon):
+    box = daemon.create()
+    slow = Followed(daemon)
+    for i in range(20):
+        box.put("x" * 200 + str(i), b"")
+    assert len(written(daemon, lambda e: what(e) == "write")) >= 20
+    slow.close()
+    for _ in range(70):                 # places of those who have gone are free again
+        Followed(daemon).close()
+    stream = wait_for(lambda: Followed(daemon))
+    stream.close()
+
+
+# --- when it must be written -----------------------------------------------------------------------------------------
+
+def test_required_is_written_before_it_is_done(cloche):
+    daemon = Daemon(cloche, "--audit", "required")
+    box = daemon.create()
+    assert box.show()["facts"]["audit"] == "required"
+    for i in range(10):
+        assert box.exec(f"exit {i}")["exit_code"] == i
+        done = [e["metadata"] for e in recorded(cloche) if what(e) == "exec" and "by" in e["metadata"]]
+        assert len(done) == i + 1
+    assert daemon.stop() == 0
+
+
+def test_a_policy_can_be_stricter(cloche, daemon):
+    strict = daemon.create(policy={"audit": "required"})
+    assert strict.show()["facts"]["audit"] == "required"
+    assert any(what(e) == "made" for e in recorded(cloche))
+    strict.put("f", b"x")
+    assert [e for e in recorded(cloche) if what(e) == "write" and "by" in e["metadata"]]
+    assert daemon.create().show()["facts"]["audit"] == "try"
+
+
+@pytest.fixture
+def small_disk(cloche, command):
+    """A daemon whose record is on a file system of 256 KiB that it alone sees; and the way there from here."""
+    words = ["unshare", "-m"]
+    if not places.IS_ROOT or not command([*words, "true"], check=False).ok:
+        pytest.skip("no mount namespace here")
+    folder = cloche.state / "cloche" / "audit"
+    folder.mkdir(parents=True, mode=0o700)
+    (cloche.state / "cloche").chmod(0o700)
+    started = []
+
+    def start(*flags):
+        inside = f"mount -t tmpfs -o size=256k,mode=700 none {folder} && exec \"$@\""
+        daemon = Daemon(cloche.behind(*words, "sh", "-c", inside, "sh"), *flags,
+                        path=cloche.state / "cloche" / "serve" / "api.sock")
+        started.append(daemon)
+        return daemon, f"/proc/{daemon.process.pid}/root{folder}"
+    yield start
+    for daemon in started:
+        assert daemon.stop() == 0, daemon.log
+
+
+def fill(folder):
+    fd = os.open(f"{folder}/filler", os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(fd, b"\0" * 4096)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.root
+@requirement("R91")
+def test_a_full_disk_stops_what_must_be_recorded(cloche, small_disk):
+    daemon, folder = small_disk("--audit", "required")
+    box = daemon.create(name="b")
+    fill(folder)
+    answers = [daemon.post(f"{box.at}/exec", {"command": "echo ran"}) for _ in range(60)]  # until its last page is full
+    done = [a for a in answers if a.status == 200]
+    refused = [a for a in answers if a.status != 200]
+    assert refused and len(done) + len(refused) == 60
+    assert {(a.status, a.json["code"]) for a in refused} == {(503, "audit.unavailable")}, refused[0]
+    assert daemon.post("/v1/sandboxes", {"name": "c"}).status == 503
+    assert box.show()["state"] == "ready" and daemon.get("/v1/health").ok       # what is not privileged goes on
+    os.unlink(f"{folder}/filler")
+    assert wait_for(lambda: daemon.post(f"{box.at}/exec", {"command": "echo ran"}).status == 200)
+    written(daemon, lambda e: what(e) == "audit_gap")
+    found = recorded(cloche, "--dir", folder)
+    ran = [e["metadata"]["operation"] for e in found if what(e) == "exec" and "by" in e["metadata"]]
+    assert len(done) < len(ran) and len(set(ran)) == len(ran)
+    gaps = [e["metadata"] for e in found if what(e) == "audit_gap"]
+    assert sum(g["refused"] for g in gaps) >= len(refused)
+    # what was refused did not run, and is not said to have been asked
+    ended = [e["metadata"]["operation"] for e in found if e["metadata"].get("event") == "result"]
+    assert set(ended) <= set(ran)
+
+
+@pytest.mark.root
+@requirement("R91")
+def test_a_full_disk_does_not_keep_a_sandbox_alive(small_disk):
+    daemon, folder = small_disk("--audit", "required")
+    one, other = daemon.create(name="one"), daemon.create(name="other")
+    fill(folder)
+    wait_for(lambda: one.daemon.post(f"{one.at}/exec", {"command": "true"}).status == 503)
+    assert one.delete().ok and daemon.post("/v1/kill").json["stopped"] == 1
+    assert other.show()["state"] == "stopped"
+
+
+@pytest.mark.root
+@requirement("R91")
+def test_a_full_disk_loses_nothing_of_what_is_tried(cloche, small_disk):
+    daemon, folder = small_disk()
+    box = daemon.create(name="b")
+    fill(folder)
+    for i in range(100):
+        assert box.exec(["true", str(i)])["exit_code"] == 0
+    os.unlink(f"{folder}/filler")
+    assert wait_for(lambda: len([e for e in entries(daemon) if e["metadata"].get("event") == "result"]) == 100)
+    found = [e["metadata"] for e in recorded(cloche, "--dir", folder) if what(e) == "exec"]
+    assert len([m for m in found if "by" in m]) == len([m for m in found if m.get("event") == "result"]) == 100
+    assert len({m["argv_sha256"] for m in found if "by" in m}) == 100
+
+
+# --- when something dies ---------------------------------------------------------------------------------------------
+
+def kill_one(daemon, name):
+    before = daemon.processes(name)
+    os.kill(before[0], signal.SIGKILL)
+    assert wait_for(lambda: before[0] not in daemon.processes(name))
+
+
+def busy(daemon, box, rounds, disturb):
+    """Commands whose answers came, while something else happens."""
+    acknowledged, end = [], threading.Event()
+
+    def work(which):
+        i = 0
+        while not end.is_set():
+            words = ["true", f"{which}-{i}"]
+            i += 1
+            try:
+                if daemon.post(f"{box.at}/exec", {"command": words}).status == 200:
+                    acknowledged.append(hashlib.sha256("".join(w + "\0" for w in words).encode()).hexdigest())
+            except Exception as e:      # a connection that ended has many names
+                assert type(e).__module__ in ("http.client", "builtins", "socket"), e
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(rounds):
+            n = len(acknowledged)
+            assert wait_for(lambda n=n: len(acknowledged) > n + 5, 60)
+            disturb()
+    finally:
+        end.set()
+        for t in threads:
+            t.join()
+    return acknowledged
+
+
+@pytest.mark.parametrize("name", ["cloche-warden", "cloche-scribe"])
+@pytest.mark.parametrize("mode", ["try", "required"])
+def test_nothing_acknowledged_is_missing_when_one_is_killed(cloche, name, mode):
+    daemon = Daemon(cloche, "--audit", mode)
+    box = daemon.create(name="b")
+    acknowledged = busy(daemon, box, 3, lambda: kill_one(daemon, name))
+    assert daemon.stop() == 0, daemon.log
+    asked = [e["metadata"]["argv_sha256"] for e in recorded(cloche) if what(e) == "exec" and "by" in e["metadata"]]
+    assert set(acknowledged) <= set(asked) and len(acknowledged) > 10
+    assert len(asked) == len(set(asked))        # nor is anything there twice
+
+
+def test_nothing_acknowledged_is_missing_when_the_daemon_is_killed(cloche):
+    daemon = Daemon(cloche, "--audit", "required")
+    box = daemon.create(name="b")
+    acknowledged = busy(daemon, box, 1, daemon.process.kill)
+    daemon.process.communicate()
+    asked = {e["metadata"]["argv_sha256"] for e in recorded(cloche) if what(e) == "exec" and "by" in e["metadata"]}
+    assert set(acknowledged) <= asked and acknowledged
+
+
+def test_a_new_warden_shows_what_was_written(daemon):
+    box = daemon.create(name="b")
+    box.put("f", b"x")
+    wait_for(lambda: any(e["metadata"].get("event") == "result" for e in entries(daemon)))
+    before = entries(daemon)
+    kill_one(daemon, "cloche-warden")
+
+    def there():
+        try:
+            return entries(daemon)[:len(before)] == before
+        except Exception:               # it is starting
+            return False
+    assert wait_for(there, 60)
+
+
+def test_the_next_daemon_goes_on_with_the_record(cloche):
+    first = Daemon(cloche)
+    first.create()
+    assert first.stop() == 0
+    n = len(recorded(cloche))
+    second = Daemon(cloche)
+    assert wait_for(lambda: len(entries(second)) >= n)
+    second.create()
+    assert second.stop() == 0
+    assert len(recorded(cloche)) > n
+
+
+def test_the_scribe_can_do_nothing_else(daemon):
+    """Root where the daemon is root, for the files are its own; but without any right."""
+    pid = daemon.processes("cloche-scribe")[0]
+    with open(f"/proc/{pid}/status") as f:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    assert (status["CapEff"], status["CapPrm"], status["NoNewPrivs"]) == ("0" * 16, "0" * 16, "1")
+    assert status["Seccomp"] == "2" or "asan" in os.environ.get("CLOCHE", "")
