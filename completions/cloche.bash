@@ -121,7 +121,7 @@ _cloche() {
         serve)
             flags="--config --listen --state-dir --settings --max-sandboxes --idle-timeout --max-lifetime
                 --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention
-                --tls-cert --tls-key --json --help" ;;
+                --tls-cert --tls-key --log-format --log-level --json --help" ;;
         token)
             flags="--role --name --expires --socket --json --help" ;;
         config)

@@ -322,6 +322,8 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l audit -x -a 'off tr
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l audit-retention -x -d 'full files of the record are kept so long (by their number alone)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l tls-cert -r -F -d 'PEM: TLS on TCP, with this certificate and its chain'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l tls-key -r -F -d 'PEM: its private key'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l log-format -x -d 'of what is said on stderr (text)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l log-level -x -d 'error, warn, notice or info: a line for each request (notice)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l json -d 'say on standard output what is listened on'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -F

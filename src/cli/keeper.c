@@ -220,6 +220,14 @@ on_change(void *ctx, const struct frame *f)
 }
 
 static int
+on_use(void *ctx, const struct frame *f)
+{
+    (void)f;
+    keeper_say_usage(ctx);
+    return 0;
+}
+
+static int
 on_stop(void *ctx, const struct frame *f)
 {
     (void)f;
@@ -236,6 +244,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
     { EDGE_SHOW,   false, 0,    ST_MADE,            4,   4,                                on_show },
     { EDGE_CHANGE, false, 0,    ST_MADE,            9,   9 + EDGE_POLICY_MAX,              on_change },
+    { EDGE_USE,    false, 0,    ST_MADE,            0,   0,                                on_use },
     { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE, 0,   0,                                on_stop },
 };
 

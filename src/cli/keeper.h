@@ -41,6 +41,8 @@ struct op {
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries */
+    uint64_t passed[2];         /* bytes into the sandbox, and out of it */
+    enum op_end how;         /* it ended, as far as it is known */
     char *path, *name;          /* of a command: the working directory, and its first word */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
     size_t in_n, in_at;
@@ -96,6 +98,10 @@ size_t op_count(const struct keeper_live *k);
 void keeper_record_end(struct op *o);           /* its result, once */
 /* From here on decisions about the network and the like are said to the warden. */
 int keeper_record_begin(struct keeper_live *k, struct err *err);
+
+/* keeper_usage.c: tell the warden what the sandbox uses. */
+void keeper_say_usage(struct keeper_live *k);
+void op_say_result(const struct op *o);         /* and how that operation ended */
 
 /* keeper_policy.c: say what the sandbox is held to; hold it to @policy (its text), and say whether that is done */
 void keeper_policy_show(struct keeper_live *k, uint32_t number);

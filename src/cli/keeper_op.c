@@ -63,6 +63,7 @@ say_failed(struct op *o, const struct err *err)
     size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
 
     o->result.error = err->code;
+    o->how = RESULT_FAILED;
     packet_put_err(&frame, err);
     say(o, &frame, at);
 }
@@ -71,6 +72,7 @@ say_failed(struct op *o, const struct err *err)
 static void
 op_ended(struct op *o)
 {
+    op_say_result(o);
     keeper_record_end(o);
     keeper_say_short(o->k, EDGE_OP_ENDED);
     o->channel = 0;
@@ -87,6 +89,8 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_EXIT, 0, 0);
 
+    o->how = o->timed_out ? RESULT_TIMED_OUT : (flags & EDGE_SIGNALED) != 0 ? RESULT_SIGNALED
+             : code != 0 ? RESULT_NONZERO : RESULT_OK;
     flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
     flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
     o->result.flags = flags;
@@ -112,6 +116,8 @@ op_free_all(struct keeper_live *k)
             say_exit(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
         else if (o->channel != 0)
             say_failed(o, &err);
+        if (o->channel != 0)
+            op_say_result(o);
         keeper_record_end(o);
         (void)packet_queue_flush(&o->out, o->fd);
         op_free(o);
@@ -263,6 +269,7 @@ pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
         buf_reset(&frame);
         at = frame_begin(&frame, type, 0, 0);
         buf_append(&frame, p, take);
+        o->passed[1] += take;
         say(o, &frame, at);
     }
 }
@@ -450,6 +457,7 @@ cancel(struct op *o)
     o->in_n = o->in_at = 0;
     if (o->channel == 0) {
         if (o->kind == OP_READ && o->in_end) {  /* between two pieces */
+            op_say_result(o);
             keeper_record_end(o);
             keeper_say_short(o->k, EDGE_OP_ENDED);
         }
@@ -476,6 +484,7 @@ feed(struct op *o)
         if (r < 0 || taken == 0)
             return;
         o->in_at += taken;
+        o->passed[0] += taken;
     }
 }
 

@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 #include "cli/state.h"
@@ -114,6 +115,20 @@ take_notify_socket(struct launcher *l)
     unsetenv("NOTIFY_SOCKET");
 }
 
+/* The warden counts since its own start; this is older. */
+static void
+say_restarts(struct launcher *l)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_RESTARTS, 0, 0);
+
+    buf_put_be32(&frame, l->wardens);
+    buf_put_be32(&frame, l->fronts_again);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
 static int
 on_ready(void *ctx, const struct frame *f)
 {
@@ -125,6 +140,7 @@ on_ready(void *ctx, const struct frame *f)
         return launcher_say(l, EDGE_CLOSE, NULL, -1);
     if ((!l->open && doors_open(l, l->refused) < 0) || start_fronts(l, l->refused) < 0)
         l->was_refused = true;
+    say_restarts(l);
     return 0;
 }
 
@@ -195,7 +211,7 @@ launcher_count_death(struct launcher *l, const char *who, struct err *err)
     l->deaths[l->n_deaths++ % DEATHS_MAX] = now;
     for (size_t i = 0; i < DEATHS_MAX; i++)
         recent += l->deaths[i] > 0 && now - l->deaths[i] < DEATHS_MS;
-    fprintf(stderr, "cloche: %s ended; it is started again\n", who);
+    log_say(LEVEL_WARN, "%s ended; it is started again", who);
     if (recent < DEATHS_MAX)
         return 0;
     return err_set(err, ERR_SYSTEM, "serve.crash-loop", "%s and others ended %d times within a minute", who,
@@ -244,6 +260,7 @@ warden_ended(struct launcher *l, struct err *err)
     l->ready = false;
     if (expected || l->was_refused)
         return 0;
+    l->wardens++;
     return launcher_count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
 }
 
@@ -256,7 +273,11 @@ front_ended(struct launcher *l, enum which_front which, struct err *err)
     lose_front(l, which);
     if (l->ending || !l->ready)
         return 0;
-    return launcher_count_death(l, "cloche-front", err) < 0 ? -1 : start_front(l, which, err);
+    l->fronts_again++;
+    if (launcher_count_death(l, "cloche-front", err) < 0 || start_front(l, which, err) < 0)
+        return -1;
+    say_restarts(l);
+    return 0;
 }
 
 /* What a front says: that it took its settings, or why not. */
@@ -471,6 +492,10 @@ launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct e
     l.argc = argc;
     l.argv = argv;
     l.json = json;
+    snprintf(l.log, sizeof(l.log), LOG_VARIABLE "=%s:%s", plan->log_json != 0 ? "json" : "text",
+             log_level_name((enum log_level)plan->log_level));
+    if (setenv(LOG_VARIABLE, l.log + sizeof(LOG_VARIABLE), 1) == 0)
+        log_open("cloche");
     l.refused = err;
     r = doors_take(&l, err) < 0 || prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l, err);
     end_all(&l);

@@ -62,6 +62,8 @@ struct launcher {
     struct msg_gate gate;
     uint64_t deaths[DEATHS_MAX];
     size_t n_deaths;
+    uint32_t wardens, fronts_again;     /* that were started again */
+    char log[64];               /* the log's setting, as the environment of the others has it */
     bool ready;                 /* the warden that lives has said so */
     bool open;                  /* it listens */
     bool told;                  /* whoever waits for the start knows */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/launcher.h"
@@ -118,17 +119,18 @@ say_all(struct launcher *l)
 static void
 say_serving(const struct launcher *l)
 {
+    cleanup_buf struct buf said = BUF_INIT(SERVE_LISTEN_MAX * (SERVE_VALUE_MAX + 2));
     json_t *list = l->json ? json_array() : NULL;
     char room[SERVE_VALUE_MAX];
 
-    fprintf(stderr, "cloche: serving on");
     for (size_t i = 0; i < l->n_listeners; i++) {
         const char *text = serve_listen_text(&l->listeners[i].at, room);
-        fprintf(stderr, "%s %s", i > 0 ? "," : "", text);
+        buf_printf(&said, "%s %s", i > 0 ? "," : "", text);
         if (list != NULL)
             json_array_append_new(list, json_string(text));
     }
-    fprintf(stderr, "\n");
+    if (buf_nul(&said) == 0)
+        log_say(LEVEL_NOTICE, "serving on%s", (const char *)said.p);
     if (list == NULL)
         return;
     json_t *top = json_pack("{s:o, s:i}", "listening", list, "pid", (int)getpid());
@@ -146,7 +148,7 @@ all_settled(struct launcher *l)
     if (!l->told)
         say_serving(l);
     else if (l->former != NULL)
-        fprintf(stderr, "cloche: the configuration was read again\n");
+        log_say(LEVEL_NOTICE, "the configuration was read again");
     if (!l->told || l->former != NULL)
         launcher_notify(l, "READY=1");
     l->told = true;
@@ -171,7 +173,7 @@ refused(struct launcher *l, const struct packet_err *why)
         return;
     }
     (void)cli_fail(&err, false);
-    fprintf(stderr, "cloche: the former configuration stays\n");
+    log_say(LEVEL_WARN, "the former configuration stays");
     serve_plan_free(l->plan);
     l->plan = take_ptr(&l->former);
     say_all(l);
@@ -220,7 +222,7 @@ same(const struct serve_key *key, const struct serve_plan *a, const struct serve
 static void
 keep(const char *name, const char *why)
 {
-    fprintf(stderr, "cloche: %s: %s; until cloche serve is started anew the former value stays\n", name, why);
+    log_say(LEVEL_WARN, "%s: %s; until cloche serve is started anew the former value stays", name, why);
 }
 
 /* What cannot change alive stays as it is in @new too. */
@@ -272,7 +274,7 @@ settings_reload(struct launcher *l)
     if (new == NULL || launcher_room(new, l->files.rlim_max, &err) < 0) {
         serve_plan_free(new);
         (void)cli_fail(&err, false);
-        fprintf(stderr, "cloche: the former configuration stays\n");
+        log_say(LEVEL_WARN, "the former configuration stays");
         launcher_notify(l, "READY=1");
         return;
     }

@@ -127,7 +127,7 @@ hand_over(struct launcher *l, struct keeper *k)
 int
 start_warden(struct launcher *l, struct err *err)
 {
-    char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { NULL };
+    char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { l->log, NULL };
     char audit[SERVE_WORD_MAX], *argv[] = { name, l->state, max, idle, life, audit, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
@@ -175,7 +175,7 @@ say_front(struct launcher *l, uint8_t flags, int fd)
 int
 start_front(struct launcher *l, enum which_front which, struct err *err)
 {
-    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls", *env[] = { NULL };
+    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls", *env[] = { l->log, NULL };
     char *argv[] = { name, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL, NULL };
     struct front_end *front = &l->fronts[which];
     cleanup_close int theirs = -1, connections = -1;

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "match/door.h"
 #include "match/host.h"
 #include "policy/policy.h"
@@ -58,6 +59,7 @@ struct serve_plan {
     char hosts[SERVE_NAMES_MAX][HOST_TEXT_MAX + 1];
     char origins[SERVE_NAMES_MAX][HOST_TEXT_MAX + 10];
     size_t n_hosts, n_origins;
+    uint64_t log_json, log_level;   /* how what happens is said on stderr: base/log.h */
     char tls_cert[PATH_MAX], tls_key[PATH_MAX];     /* "": TCP without TLS */
     struct buf cert, key;       /* what they hold */
 };

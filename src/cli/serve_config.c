@@ -16,6 +16,8 @@
 
 const char *const serve_audit_words[] = { "off", "try", "required", NULL };
 const char *const serve_transcript_words[] = { "off", "commands", "full", NULL };
+static const char *const log_formats[] = { "text", "json", NULL };
+static const char *const log_levels[] = { "error", "warn", "notice", "info", NULL };
 
 const struct serve_key serve_keys[] = {
     { "listen", "ADDRESS", "unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT; again for another one", SERVE_LISTEN,
@@ -42,6 +44,10 @@ const struct serve_key serve_keys[] = {
       .max = UINT32_MAX, .restart = true, .at = AT(audit_keep_s) },
     { "tls-cert", "FILE", "PEM: TLS on TCP, with this certificate and its chain", SERVE_PATH, .at = AT(tls_cert) },
     { "tls-key", "FILE", "PEM: its private key", SERVE_PATH, .at = AT(tls_key) },
+    { "log-format", "text|json", "of what is said on stderr (text)", SERVE_WORD, .restart = true,
+      .words = log_formats, .at = AT(log_json) },
+    { "log-level", "LEVEL", "error, warn, notice or info: a line for each request (notice)", SERVE_WORD,
+      .restart = true, .words = log_levels, .at = AT(log_level) },
 };
 const size_t serve_n_keys = sizeof(serve_keys) / sizeof(serve_keys[0]);
 

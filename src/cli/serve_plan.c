@@ -39,6 +39,7 @@ defaults(struct serve_plan *plan, struct err *err)
     plan->transcript = SERVE_TRANSCRIPT_FULL;
     plan->transcript_keep = 1000;
     plan->transcript_keep_s = 30UL * 24 * 3600;
+    plan->log_level = LEVEL_NOTICE;
     plan->cert = plan->key = (struct buf)BUF_INIT(SERVE_PEM_MAX);
     if (state_dir_path(folder, err) < 0)
         return -1;

@@ -3,6 +3,7 @@
  * ?id= names another one. What there is nothing for here (a screen, audio, a browser, a signer) says so, after the
  * request was judged as it would be with it.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -102,12 +103,26 @@ static const struct answers start_answers = { .box = on_status, .no = on_no_star
 static const struct answers stop_answers = { .box = on_status, .no = on_no_stop };
 static const struct answers recover_answers = { .box = on_status, .no = on_no_recovery };
 
+void
+api_default(struct front *f, const struct edge_box *box)
+{
+    json_t *json = status_json(box);
+
+    free(f->status);
+    f->status = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+    f->status_n = f->status != NULL ? strlen(f->status) : 0;
+    json_decref(json);
+}
+
+/* Asked for far more often than it changes, and whenever it does the warden says so. */
 static void
 status(struct request *r)
 {
     const char *id = which(r);
 
-    if (id != NULL)
+    if (id != NULL && id[0] == '\0' && r->who == 0 && r->f->status != NULL)
+        reply_text(r, MHD_HTTP_OK, "application/json", r->f->status, r->f->status_n);
+    else if (id != NULL)
         ask_simple(r, EDGE_ASK_GET, id, &status_answers);
 }
 

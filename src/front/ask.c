@@ -152,6 +152,18 @@ ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint
 }
 
 void
+ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(512);
+    size_t at = begin(r, &b, EDGE_ASK_FOLLOW, answers);
+
+    buf_put_be16(&b, limit);
+    buf_put_be64(&b, after);
+    wire_put_cstr(&b, id, EDGE_ID);
+    ask(r, &b, at);
+}
+
+void
 ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, uint64_t since_ms, uint64_t after,
           uint16_t limit, const char *id, const struct answers *answers)
 {
@@ -435,6 +447,55 @@ on_token(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_stats(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+
+    if (in.bad || (r != NULL && r->answers->stats == NULL))
+        return -1;
+    if (r == NULL)
+        return 0;
+    over(r);
+    r->answers->stats(r, in.p, in.n);
+    http_wake(r);
+    return 0;
+}
+
+static int
+on_usage(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct request *r = asker(h->f, wire_be32(&in));
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    struct edge_usage u;
+
+    if (!edge_get_usage(&in, &u) || !wire_done(&in) || !edge_is_id(id) || (r != NULL && r->answers->usage == NULL))
+        return -1;
+    if (r != NULL)
+        r->answers->usage(r, id, &u);
+    return 0;
+}
+
+static int
+on_default_now(void *ctx, const struct frame *f)
+{
+    struct heard *h = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t what = wire_u8(&in);
+    struct edge_box box;
+
+    if (what > EDGE_DEFAULT_OWN || (what == EDGE_DEFAULT_BOX && !edge_get_box(&in, &box)) || !wire_done(&in))
+        return -1;
+    h->f->told = true;
+    if (what != EDGE_DEFAULT_OWN)
+        api_default(h->f, what == EDGE_DEFAULT_BOX ? &box : NULL);
+    return 0;
+}
+
 static const struct msg_rule warden_rules[] = {
     /* type          once   flags states min max length         handler */
     { EDGE_BOX,      false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
@@ -448,6 +509,9 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_WHO,      false, 0,    1,     22, 22 + EDGE_ID,      on_who },
     { EDGE_TOKEN,    false, 0,    1,     31, 512,               on_token },
     { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
+    { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
+    { EDGE_USAGE,    false, 0,    1,     45, EDGE_USAGE_MAX + 64, on_usage },
+    { EDGE_DEFAULT_NOW, false, 0, 1,     1,  EDGE_MESSAGE_MAX,  on_default_now },
 };
 
 int

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "front/front.h"
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
@@ -199,6 +200,7 @@ doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_Connecti
         const union MHD_ConnectionInfo *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
         const union MHD_ConnectionInfo *from = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         f->n_links++;
+        metrics_connection(f);
         *slot = k = calloc(1, sizeof(*k));
         if (k == NULL || fd == NULL)
             return;
@@ -256,7 +258,7 @@ doors_connection(struct front *f, const struct frame *message, int fd)
     if ((family == 4 ? http_connection(f, fd, (const struct sockaddr *)&v4, sizeof(v4))
          : family == 6 ? http_connection(f, fd, (const struct sockaddr *)&v6, sizeof(v6))
          : http_connection(f, fd, (const struct sockaddr *)&un, sizeof(sa_family_t))) < 0)
-        fprintf(stderr, "cloche-front: a connection was refused: too many\n");
+        log_say(LEVEL_WARN, "a connection was refused: too many");
     return 0;
 }
 

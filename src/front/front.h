@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "match/door.h"
+#include "front/trace.h"
 #include "warden/edge.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
@@ -84,6 +85,8 @@ struct answers {
     void (*end)(struct request *r, uint32_t count, bool more);
     void (*piece)(struct request *r, const uint8_t *p, size_t n, bool last);
     void (*granted)(struct request *r);                             /* r->op_fd is there */
+    void (*stats)(struct request *r, const uint8_t *p, size_t n);   /* samples, warden/stats.h */
+    void (*usage)(struct request *r, const char *id, const struct edge_usage *u);
     void (*no)(struct request *r, const struct packet_err *err);    /* NULL: reply_err */
     void (*token)(struct request *r, const struct edge_token *token, const char *text);
     void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
@@ -113,11 +116,12 @@ struct request {
     const struct route *route;
     const char *method;
     char *uri;                          /* as it came */
-    char path[FRONT_URI_MAX];           /* decoded */
-    char query[FRONT_URI_MAX];          /* still encoded */
     char id[EDGE_NAME_MAX + 1];         /* what {} stood for */
     const char *rest;                   /* what ~ stood for, in path */
     char number[17];                    /* the request's id, for logs and clients */
+    struct trace trace;                 /* its part of a trace: the client's, or a new one */
+    bool trace_given;                   /* it is the client's */
+    uint64_t begun_us, bytes_in, bytes_out;     /* of bodies */
     unsigned early;                     /* status to refuse with, decided before the body; 0 */
     const char *early_code, *early_why;
     struct buf body;
@@ -152,6 +156,8 @@ struct request {
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
     struct request *next;               /* of all */
+    char path[FRONT_URI_MAX];           /* decoded */
+    char query[FRONT_URI_MAX];          /* still encoded */
 };
 
 struct front {
@@ -173,6 +179,12 @@ struct front {
     json_t *platform;
     struct mcp_session *mcp_sessions;
     uint64_t mcp_turns;
+    bool told;                          /* the warden is there, and has said what it says first */
+    char *status;                       /* GET /api/sandbox/status of the owner's default sandbox; NULL: to be asked */
+    size_t status_n;
+    struct metrics *metrics;
+    uint8_t random[512];                /* for ids of traces */
+    size_t random_left;
     uint8_t in[EDGE_ROOM];
 };
 
@@ -208,6 +220,8 @@ void ask_op(struct request *r, const char *id, const struct edge_op *op, const s
 void ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers);
 void ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
                const struct answers *answers);
+/* Answered by events that were, an end, and events that come, until the request is over. */
+void ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, const struct answers *answers);
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 void ask_drop(struct request *r);               /* its answer is not waited for any more */
 
@@ -222,6 +236,9 @@ void op_upload_end(struct request *r);
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+/* As it is, of that type; copied. */
+void reply_text(struct request *r, unsigned status, const char *type, const void *p, size_t n);
+json_t *json_of_event(const struct edge_event *event);
 /* r->list as {"events": ...}: the end of a list of events (struct answers) */
 void reply_events(struct request *r, uint32_t count, bool more);
 /* {"error": MESSAGE, "code": CODE, "detail": HINT, "request_id": ID}; under /api {"error": MESSAGE} */
@@ -277,11 +294,21 @@ bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
 
-/* v1.c, files.c, life.c, api.c, tokens.c, mcp/rpc.c: the routes. */
+/* metrics.c */
+int metrics_open(struct front *f);                      /* before confinement; -1 no memory */
+void metrics_connection(struct front *f);
+void metrics_request(const struct request *r, bool whole);  /* it is over: counted, and logged */
+int metrics_put(const struct front *f, struct buf *b);  /* samples */
+
+/* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/rpc.c: the routes. */
 extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes, audit_n_routes;
+extern const struct route watch_routes[];
+extern const size_t watch_n_routes;
 extern const struct route mcp_routes[];
 extern const size_t mcp_n_routes;
+/* api.c: the owner's default sandbox has changed. NULL: there is none. */
+void api_default(struct front *f, const struct edge_box *box);
 json_t *platform_facts(void);                           /* before confinement */
 
 int front_confine(struct err *err);

@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "front/front.h"
 #include "front/mcp/mcp.h"
@@ -17,10 +19,13 @@ static void *
 on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
 {
     struct front *f = ctx;
-    struct request *r = calloc(1, sizeof(*r));
+    struct request *r = malloc(sizeof(*r));
 
     if (r == NULL)
         return NULL;
+    memset(r, 0, offsetof(struct request, path));   /* the rest is 16 KiB that is written before it is read */
+    r->path[0] = r->query[0] = '\0';
+    r->begun_us = clock_us();
     r->f = f;
     r->c = c;
     r->op_fd = r->peer_fd = -1;
@@ -47,11 +52,11 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
 
     (void)ctx;
     (void)c;
-    (void)why;
     *slot = NULL;
     if (r == NULL)
         return;
     doors_busy(r, false);
+    metrics_request(r, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     ask_drop(r);
     op_drop(r);
     if (r->peer_watched)
@@ -213,10 +218,33 @@ limited(struct request *r)
 }
 
 static void
+random_digits(struct front *f, size_t n, char *out)
+{
+    if (f->random_left < n)
+        f->random_left = getrandom(f->random, sizeof(f->random), 0) == (ssize_t)sizeof(f->random)
+                             ? sizeof(f->random) : n;      /* what was there again: an id, if not a new one */
+    f->random_left -= n;
+    trace_digits(f->random + f->random_left, n, out);
+}
+
+/* Ours is a span of its own in it. */
+static void
+trace_of(struct request *r)
+{
+    const char *given = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "traceparent");
+
+    r->trace_given = given != NULL && trace_parse(str_of(given), &r->trace);
+    if (!r->trace_given)
+        random_digits(r->f, TRACE_ID / 2, r->trace.id);
+    random_digits(r->f, TRACE_SPAN / 2, r->trace.span);
+}
+
+static void
 first_look(struct request *r, const char *method)
 {
     r->seen = true;
     r->method = method;
+    trace_of(r);
     r->route = r->uri != NULL ? route_find(r) : NULL;
     if (r->route == NULL && r->early == 0) {
         r->early = MHD_HTTP_NOT_FOUND;
@@ -302,9 +330,14 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
     }
     if (r->queued)
         return MHD_YES;
-    if (r->route->upload)
-        return upload(r, p, n);
+    if (r->route->upload) {
+        size_t came = *n;
+        enum MHD_Result result = upload(r, p, n);
+        r->bytes_in += came - *n;
+        return result;
+    }
     if (*n > 0) {
+        r->bytes_in += *n;
         take_body(r, p, *n);
         *n = 0;
         return MHD_YES;

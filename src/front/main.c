@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "front/front.h"
 #include "front/mcp/mcp.h"
 #include "wall/service.h"
@@ -140,6 +141,7 @@ main(int argc, char **argv)
         fprintf(stderr, "cloche-front is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
+    log_open("cloche-front");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     f.max_links = room_for_links(f.strangers);
     if (!SERVICE_SANITIZED)         /* a sanitizer's shadow would count */
@@ -151,11 +153,11 @@ main(int argc, char **argv)
         return 1;
     f.epoll = epoll_create1(EPOLL_CLOEXEC);
     f.platform = platform_facts();
-    tzset();        /* the C library reads a file for the first date that it makes */
-    if (f.epoll < 0 || io_set_nonblock(f.warden, true) < 0 || io_set_nonblock(f.door, true) < 0 ||
-        mcp_open(&f) < 0 || http_open(&f, &err) < 0 || front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||
+    if (f.epoll < 0 || metrics_open(&f) < 0 || io_set_nonblock(f.warden, true) < 0 ||
+        io_set_nonblock(f.door, true) < 0 || mcp_open(&f) < 0 || http_open(&f, &err) < 0 ||
+        front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||
         front_watch(&f, f.door, &f.watch_door, EPOLLIN, true) < 0 || front_confine(&err) < 0) {
-        fprintf(stderr, "cloche-front: %s [%s]\n", err.msg, err.code);
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
         return 1;
     }
     serve(&f);

@@ -10,10 +10,20 @@
 /* --- whole ones --------------------------------------------------------------------------------------------------- */
 
 static void
+ids(struct request *r)
+{
+    char trace[TRACE_TEXT + 1];
+
+    trace_print(&r->trace, trace);
+    (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+    (void)MHD_add_response_header(r->response, "traceparent", trace);
+}
+
+static void
 headers(struct request *r, const char *type)
 {
     (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+    ids(r);
     /* files of a sandbox are a stranger's: no browser may take them for a page of ours */
     (void)MHD_add_response_header(r->response, "X-Content-Type-Options", "nosniff");
     (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -36,6 +46,7 @@ reply_json(struct request *r, unsigned status, json_t *body)
     }
     n = text != NULL ? strlen(text) : 0;
     r->status = status;
+    r->bytes_out = n;
     r->response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
     if (r->response == NULL) {
         free(text);
@@ -59,7 +70,21 @@ reply_empty(struct request *r, unsigned status)
     if (r->response == NULL)
         r->f->ended = true;
     else
-        (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+        ids(r);
+}
+
+void
+reply_text(struct request *r, unsigned status, const char *type, const void *p, size_t n)
+{
+    if (r->response != NULL)
+        return;
+    r->status = status;
+    r->bytes_out = n;
+    r->response = MHD_create_response_from_buffer(n, (void *)(uintptr_t)p, MHD_RESPMEM_MUST_COPY);
+    if (r->response == NULL)
+        r->f->ended = true;
+    else
+        headers(r, type);
 }
 
 void
@@ -138,6 +163,7 @@ on_more(void *ctx, uint64_t at, char *p, size_t max)
     if (n > 0) {
         memcpy(p, r->out.p, n);
         buf_consume(&r->out, n);
+        r->bytes_out += n;
         op_flow(r);
         return (ssize_t)n;
     }
@@ -291,6 +317,15 @@ static json_t *
 json_of_ms(uint64_t ms)
 {
     return ms > 0 ? json_integer((json_int_t)ms) : json_null();
+}
+
+json_t *
+json_of_event(const struct edge_event *event)
+{
+    return json_pack("{s:I, s:I, s:o, s:s, s:o}", "number", (json_int_t)event->number, "at_ms",
+                     (json_int_t)event->at_ms, "sandbox", event->id[0] != '\0' ? json_string(event->id) : json_null(),
+                     "type", event->type, "detail",
+                     json_of_text((const uint8_t *)event->detail, strlen(event->detail)));
 }
 
 json_t *

@@ -136,6 +136,8 @@ route_find(struct request *r)
         route = find_in(r, api_routes, api_n_routes, &other_method);
     if (route == NULL)
         route = find_in(r, mcp_routes, mcp_n_routes, &other_method);
+    if (route == NULL)
+        route = find_in(r, watch_routes, watch_n_routes, &other_method);
     if (route == NULL && other_method && !r->api) {
         r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
         r->early_code = "http.method";

@@ -285,10 +285,7 @@ exec(struct request *r)
 static void
 on_event(struct request *r, const struct edge_event *event)
 {
-    json_array_append_new(r->list, json_pack("{s:I, s:I, s:o, s:s, s:o}", "number", (json_int_t)event->number, "at_ms",
-                                             (json_int_t)event->at_ms, "sandbox", event->id[0] != '\0'
-                                             ? json_string(event->id) : json_null(), "type", event->type, "detail",
-                                             json_of_text((const uint8_t *)event->detail, strlen(event->detail))));
+    json_array_append_new(r->list, json_of_event(event));
 }
 
 static const struct answers event_answers = { .event = on_event, .end = reply_events };

@@ -485,6 +485,21 @@ cgroup_read(const struct cgroup *cg, struct cgroup_usage *out)
     }
 }
 
+void
+cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
+{
+    *out = (struct cgroup_now){ 0 };
+    if (cg->kind == CGROUP_V1) {
+        out->memory = read_value(cg->dirs[H_MEMORY], "memory.usage_in_bytes", NULL);
+        out->cpu_us = read_value(cg->dirs[H_CPU], "cpuacct.usage", NULL) / 1000;    /* where it is mounted with cpu */
+        out->pids = read_value(cg->dirs[H_PIDS], "pids.current", NULL);
+    } else if (cg->kind != CGROUP_NONE) {
+        out->memory = read_value(cg->dirs[0], "memory.current", NULL);
+        out->cpu_us = read_value(cg->dirs[0], "cpu.stat", "usage_usec");
+        out->pids = read_value(cg->dirs[0], "pids.current", NULL);
+    }
+}
+
 uint64_t
 cgroup_anon(const struct cgroup *cg)
 {

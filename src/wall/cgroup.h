@@ -70,6 +70,14 @@ struct cgroup_usage {
 };
 
 void cgroup_read(const struct cgroup *cg, struct cgroup_usage *out);
+
+struct cgroup_now {
+    uint64_t memory;        /* bytes, files and tmpfs among them; 0 unknown, so are the next two */
+    uint64_t cpu_us;        /* so far */
+    uint64_t pids;
+};
+
+void cgroup_now(const struct cgroup *cg, struct cgroup_now *out);
 /* Bytes of memory that are not files or tmpfs, now; 0 unknown. Costs a flush of the kernel's counters. */
 uint64_t cgroup_anon(const struct cgroup *cg);
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);

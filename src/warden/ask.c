@@ -239,6 +239,7 @@ on_create(void *ctx, const struct frame *f)
             answer_box(w, w->asker, &b->r, NULL);
     } else if (repeated(w, &c, &answered, &err) < 0 ||
                (!answered && !record_create(w, f, &r) && create(w, &c, &r, &err) < 0)) {
+        count_not_created(&w->counts, err.code);
         answer_no(w, w->asker, &err);
     }
     return 0;
@@ -333,6 +334,7 @@ on_delete(void *ctx, const struct frame *f)
             not_found(id, &err);
         answer_no(w, t.to, &err);
     }
+    watch_default(w);
     return 0;
 }
 
@@ -457,6 +459,7 @@ on_op(void *ctx, const struct frame *f)
             warden_note(w, b, "exec", "%.200s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
         return 0;
     }
+    count_op(&w->counts, &(struct edge_op_result){ .kind = op.kind, .result = RESULT_REFUSED });
     if (op.kind == OP_EXEC)
         warden_note(w, b, "exec_denied", "%s", err.msg);
     answer_no(w, w->asker, &err);

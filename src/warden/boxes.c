@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "warden/warden.h"
 
 #define NOT_MADE_MAX 4096       /* above an error of any length */
@@ -57,7 +58,7 @@ box_store(struct box *b)
     r.facts = or_empty(r.facts);
     r.detail = or_empty(r.detail);
     if (state_put(b->w->state, &r, &err) < 0)
-        dprintf(STDERR_FILENO, "cloche-warden: %s [%s]\n", err.msg, err.code);
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 
 void
@@ -82,6 +83,8 @@ box_state(struct box *b, enum box_state state, const char *detail)
         b->r.ended_ms = clock_wall_ms();
     box_text(&b->r.detail, detail);
     box_store(b);
+    if (b->r.is_default)
+        watch_default(b->w);
     if (was != state)
         warden_note(b->w, b, "state_change", "%s to %s%s%s", box_state_name(was), box_state_name(state),
                     detail[0] != '\0' ? ": " : "", detail);
@@ -119,21 +122,26 @@ free_box(struct box *b)
     free((void *)(uintptr_t)b->r.detail);
     free((void *)(uintptr_t)b->why);
     buf_free(&b->not_made);
+    buf_free(&b->use);
     free(b);
 }
 
 static void
 take_out(struct box *b)
 {
-    struct box **at = &b->w->boxes;
+    struct warden *w = b->w;
+    struct box **at = &w->boxes;
+    bool was_default = b->r.is_default;
 
     while (*at != b)
         at = &(*at)->next;
     *at = b->next;
-    b->w->n_boxes--;
-    if (b->w->heard == b)
-        b->w->heard = NULL;
+    w->n_boxes--;
+    if (w->heard == b)
+        w->heard = NULL;
     free_box(b);
+    if (was_default)
+        watch_default(w);
 }
 
 /* In memory only. NULL: no memory. */
@@ -148,6 +156,8 @@ new_box(struct warden *w, const struct edge_box *r)
     b->fd = -1;
     b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     b->not_made = (struct buf)BUF_INIT(NOT_MADE_MAX);
+    b->use = (struct buf)BUF_INIT(EDGE_USAGE_MAX);
+    b->asked_for_us = clock_us();
     b->r = *r;
     b->r.name = strdup(r->name);
     b->r.labels = strdup(r->labels);
@@ -350,6 +360,9 @@ static void
 make_again(struct box *b)
 {
     b->again = false;
+    b->asked_for_us = clock_us();
+    b->use_asked_ms = 0;
+    buf_reset(&b->use);
     b->stop_ms = b->asked_ms = 0;
     b->r.paused = false;
     free((void *)(uintptr_t)b->why);
@@ -388,6 +401,7 @@ box_lost(struct box *b)
         return;
     }
     b->r.paused = false;
+    w->counts.keeper_deaths += b->why == NULL;
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
     warden_note(w, b, "container_stop", "%s", b->r.detail);
     gone_answers(b);
@@ -401,6 +415,7 @@ box_not_spawned(struct box *b, const struct packet_err *why)
     struct warden *w = b->w;
 
     warden_note(w, b, "error", "not made: %s [%s]", why->msg, why->code);
+    count_not_created(&w->counts, why->code);
     for (struct waiter *one; (one = b->waiters) != NULL;) {
         b->waiters = one->next;
         answer_no_text(w, one->to, why);

@@ -69,6 +69,10 @@ enum edge_message {
     EDGE_ASK_TRANSCRIPT,    /* id or name, offset be64: GRANTED; what is read comes as that of a file */
     EDGE_ASK_POLICY = 23,   /* id: what it is held to */
     EDGE_ASK_CHANGE,        /* id, SHA-256 of the policy that is changed, policy */
+    EDGE_ASK_STATS = 29,
+    EDGE_ASK_USAGE,         /* id or name ("" of all) */
+    EDGE_ASK_FOLLOW,        /* limit be16, after be64 (an event's number), id ("" of all): EVENTs that were, FOLLOWING,
+                             * and those that come, until UNFOLLOW */
 
     /* warden to front; the last but ITEM and EVENT is the answer's end */
     EDGE_BOX = 32,          /* ticket, box, its key ("" but in the answer to CREATE without EDGE_DEFAULT, and to KEY) */
@@ -80,6 +84,9 @@ enum edge_message {
     EDGE_WHO = 40,          /* ticket, who be32, role u8, until be64 (ms since 1970; 0 for ever), sandbox's id or "" */
     EDGE_TOKEN,             /* ticket, token, the token itself ("" but in the answer to its making) */
     EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
+    EDGE_STATS = 54,        /* ticket, samples (warden/stats.h) */
+    EDGE_USAGE,             /* ticket, id, usage; END ends them */
+    EDGE_DEFAULT_NOW,       /* no answer: the owner's default sandbox from here on: u8 (edge_default), if so its box */
 
     EDGE_LINE = 43,         /* ticket, one line of the audit record */
     EDGE_FOLLOWING,         /* ticket */
@@ -97,6 +104,7 @@ enum edge_message {
     EDGE_ADOPTED_ALL,       /* once, after the last of them */
     EDGE_FRONT,             /* flags u8; with the edge to a new front, in the place of the former one of its kind */
     EDGE_CLOSE,             /* end all sandboxes */
+    EDGE_RESTARTS = 89,     /* how often since its start: wardens be32, fronts be32 */
     /* launcher to front */
     EDGE_CONNECTION,        /* family u8 (0, 4, 6), 16 bytes of the client's address; with its connection */
     /* launcher to warden */
@@ -134,6 +142,11 @@ enum edge_message {
     /* keeper to warden */
     EDGE_SHOWN,             /* number, last u8, bytes of JSON */
     EDGE_CHANGED,           /* number, done u8, the error unless done */
+    /* warden to keeper */
+    EDGE_USE = 125,         /* what does it use? */
+    /* keeper to warden */
+    EDGE_USED,              /* usage, the answer to USE */
+    EDGE_OP_RESULT,         /* how an operation ended, before OP_ENDED: kind u8, result u8, us, in, out be64 */
 
     EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
     EDGE_OP_SAID,           /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
@@ -280,5 +293,33 @@ const char *op_name(enum op_kind kind);
 int edge_put_op(struct buf *b, const struct edge_op *op);
 /* Every value in its range; EXEC has at least one word, which is not empty, and well-formed variables. */
 bool edge_get_op(struct wire_in *in, struct edge_op *op);
+
+enum edge_default { EDGE_DEFAULT_NONE, EDGE_DEFAULT_BOX, EDGE_DEFAULT_OWN /* each caller's own: it is asked for */ };
+
+/* What a sandbox uses, as its keeper knows it (edge_watch.c). */
+#define EDGE_RUNNING_MAX  8     /* commands that are named */
+#define EDGE_RUNNING_NAME 63    /* bytes of each */
+#define EDGE_USAGE_MAX    (64 + EDGE_RUNNING_MAX * (EDGE_RUNNING_NAME + 5))
+struct edge_usage {
+    uint64_t memory, cpu_us;                    /* of the sandbox; 0 not known */
+    uint64_t keeper_rss, keeper_cpu_us;         /* of its keeper */
+    uint32_t pids, ops;                         /* processes, 0 not known; operations that run */
+    size_t n_running;
+    const char *running[EDGE_RUNNING_MAX];      /* first words of commands that run */
+};
+int edge_put_usage(struct buf *b, const struct edge_usage *u);
+bool edge_get_usage(struct wire_in *in, struct edge_usage *u);
+
+/* How an operation ended. */
+enum op_end { RESULT_OK, RESULT_NONZERO, RESULT_SIGNALED, RESULT_TIMED_OUT, RESULT_FAILED, RESULT_CANCELED,
+                 RESULT_REFUSED, RESULTS };
+const char *op_end_name(enum op_end result);
+struct edge_op_result {
+    enum op_kind kind;
+    enum op_end result;
+    uint64_t us, in, out;                       /* time; bytes into the sandbox and out of it */
+};
+int edge_put_op_result(struct buf *b, const struct edge_op_result *r);
+bool edge_get_op_result(struct wire_in *in, struct edge_op_result *r);
 
 #endif

@@ -48,6 +48,8 @@ keep_made(struct box *b)
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return;         /* it was told to stop meanwhile */
     box_used(b);
+    b->w->counts.created++;
+    histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
     box_state(b, BOX_READY, "");
     made_answers(b, NULL);
 }
@@ -256,6 +258,8 @@ const struct msg_rule keep_rules[] = {
     { EDGE_GONE,       true,  0,    1,     5,   5 + EDGE_DETAIL_MAX, on_gone },
     { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
     { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
+    { EDGE_USED,       false, 0,    1,     41,  EDGE_USAGE_MAX,      watch_on_used },
+    { EDGE_OP_RESULT,  false, 0,    1,     26,  26,                  watch_on_op_result },
 };
 const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);
 
@@ -387,10 +391,25 @@ on_front(void *ctx, const struct frame *f)
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         box_forget_waiters(b, which);       /* their tickets were the former front's */
     record_front_gone(w, which);
+    watch_front_lost(w, which);
     memset(e->handles, 0, sizeof(e->handles));
     e->owner = which == 0;
     e->fd = take_fd(&w->passed);
-    return warden_watch(w, e->fd, e, false, true);
+    if (warden_watch(w, e->fd, e, false, true) < 0)
+        return -1;
+    watch_front_new(w, which);
+    return 0;
+}
+
+static int
+on_restarts(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+
+    w->counts.wardens = wire_be32(&in);
+    w->counts.fronts = wire_be32(&in);
+    return wire_done(&in) ? 0 : -1;
 }
 
 static int
@@ -444,5 +463,6 @@ const struct msg_rule launch_rules[] = {
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_LIMITS,       false, 0,    1,     12,  12,                      on_limits },
+    { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

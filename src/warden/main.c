@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "warden/record.h"
 
@@ -32,11 +33,15 @@ note(struct warden *w, const char *id, const char *type, const char *fmt, va_lis
     struct edge_event event = { .at_ms = clock_wall_ms(), .id = id, .type = type, .detail = detail };
 
     vsnprintf(detail, sizeof(detail), fmt, ap);
-    (void)state_note(w->state, &event, NULL);
+    if (state_note(w->state, &event, NULL) == 0) {
+        event.number = state_last_event(w->state);
+        watch_event(w, &event);
+    }
     record_note(w, id, type, detail);
     if (++w->noted >= PRUNE_EVERY) {
         w->noted = 0;
         (void)state_prune(w->state, NULL);
+        watch_default(w);
     }
 }
 
@@ -95,7 +100,7 @@ hear(struct warden *w, const struct peer *p)
         if (p->box != NULL && w->heard == NULL)
             return 1;       /* it is no more */
         if (verdict != MSG_OK) {
-            fprintf(stderr, "cloche-warden: message %u: %s\n", f.type, msg_verdict_text(verdict));
+            log_say(LEVEL_ERROR, "message %u: %s", f.type, msg_verdict_text(verdict));
             return -1;
         }
     }
@@ -169,6 +174,7 @@ serve(struct warden *w)
                 return;
         box_time(w);
         record_time(w);
+        watch_time(w);
     }
 }
 
@@ -203,6 +209,7 @@ main(int argc, char **argv)
         fprintf(stderr, "cloche-warden is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
+    log_open("cloche-warden");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     w.max_boxes = (size_t)max;
     w.default_idle_s = (uint32_t)idle;
@@ -213,7 +220,8 @@ main(int argc, char **argv)
         w.fronts[i].out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     }
     (void)umask(077);
-    tzset();        /* the C library reads a file for the first date that it makes */
+    process_stats_open(&w.self, 0);
+    process_stats_open(&w.above, getppid());
     if (record_open(&w, argv[5]) < 0)
         return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);

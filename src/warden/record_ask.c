@@ -122,6 +122,7 @@ on_unfollow(void *ctx, const struct frame *f)
     for (size_t i = 0; i < RECORD_FOLLOWERS; i++)
         if (w->record->followers[i].to.ticket == w->asker.ticket && w->record->followers[i].to.front == w->asker.front)
             w->record->followers[i].to.ticket = 0;
+    watch_unfollow(w);
     return 0;
 }
 

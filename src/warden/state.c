@@ -320,6 +320,12 @@ state_note(struct state *s, const struct edge_event *event, struct err *err)
     return state_change(s, s->q[Q_NOTE], err);
 }
 
+uint64_t
+state_last_event(struct state *s)
+{
+    return (uint64_t)sqlite3_last_insert_rowid(s->db);
+}
+
 int
 state_events(struct state *s, const char *id, const char *owner, unsigned limit, state_event_fn *fn, void *ctx,
              struct err *err)

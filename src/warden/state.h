@@ -51,6 +51,7 @@ struct state_query {
 int state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void *ctx, bool *more, struct err *err);
 
 int state_note(struct state *s, const struct edge_event *event, struct err *err);
+uint64_t state_last_event(struct state *s);     /* the number of the one that was noted last */
 /* The newest @limit, oldest of them first; of the sandbox @id, or of all (""); of those only whose sandbox @owner made,
  * as far as its record is still there, unless NULL. How many or -1. */
 int state_events(struct state *s, const char *id, const char *owner, unsigned limit, state_event_fn *fn, void *ctx,

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
+#include "warden/count.h"
 #include "warden/edge.h"
 #include "warden/state.h"
 #include "wire/packet.h"
@@ -96,6 +97,10 @@ struct box {
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
     struct buf not_made;                /* what its keeper said, if so: an error as it was sent */
+    uint64_t asked_for_us;              /* since when it is being made, on the monotonic clock; 0 it is not */
+    uint64_t use_asked_ms;              /* an unanswered EDGE_USE; 0 none */
+    uint64_t use_ms;                    /* when the last answer came */
+    struct buf use;                     /* that, as it was sent; empty none */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
@@ -122,6 +127,10 @@ struct warden {
     uint32_t stop_all_n;
     struct box *heard;                  /* whose message is at hand */
     struct record *record;              /* record.h */
+    struct counts counts;
+    struct process_stats self, above;   /* this process, and the launcher */
+    struct follower *followers;
+    struct usage_asked *usage_asked;
     uint8_t in[EDGE_ROOM];
 };
 
@@ -230,6 +239,19 @@ extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
 void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */
+
+/* watch.c: numbers, usage, followed events, and the default sandbox as the owner's front may tell it unasked */
+extern const struct msg_rule watch_rules[];
+extern const size_t watch_n_rules;
+int watch_on_used(void *ctx, const struct frame *f);        /* the keepers' answers */
+int watch_on_op_result(void *ctx, const struct frame *f);
+/* To those who follow, may see it, and whose credential is still good. */
+void watch_event(struct warden *w, const struct edge_event *event);
+void watch_unfollow(struct warden *w);                      /* the one who asks follows no more */
+void watch_default(struct warden *w);                       /* it has changed, or may have: the front is told */
+void watch_front_new(struct warden *w, uint32_t front);
+void watch_front_lost(struct warden *w, uint32_t front);    /* who followed or asked there is gone */
+void watch_time(struct warden *w);
 
 /* confine.c: no file can be opened any more, no process started, no network. 0 or -1 with @err. */
 int warden_confine(struct err *err);

@@ -45,6 +45,9 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_TRANSCRIPT, OPERATOR | AGENT | AUDITOR | KEY },
     { EDGE_ASK_POLICY,   OPERATOR | AGENT | AUDITOR },
     { EDGE_ASK_CHANGE,   OPERATOR },
+    { EDGE_ASK_STATS,    OPERATOR | AUDITOR },
+    { EDGE_ASK_USAGE,    OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_FOLLOW,   OPERATOR | AGENT | AUDITOR },
 };
 
 /* The questions themselves. None of them may be a once-message. */
@@ -54,6 +57,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
     { token_rules, &token_n_rules },
     { record_rules, &record_n_rules },
     { life_rules, &life_n_rules },
+    { watch_rules, &watch_n_rules },
 };
 
 static unsigned
@@ -120,6 +124,7 @@ who_refused(struct warden *w, const char *fmt, ...)
         w->refused = 0;
     }
     who_text(w, &w->who, who);
+    w->counts.refused++;
     if (w->refused++ < REFUSALS)
         warden_note(w, NULL, "auth_refused", "%s: %s", who, what);
 }

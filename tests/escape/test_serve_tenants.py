@@ -13,8 +13,15 @@ pytestmark = requirement("R12", "R23")
 # What a route is about. One below /v1/sandboxes/{id} is about that sandbox; for every other one this says it, and a new
 # one that is not here fails the test.
 ANYBODY, STATIC, OPERATORS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "list", "make", "default", "mcp"
+NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come (test_serve_metrics.py)
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
+    ("GET", "/health"): ANYBODY,
+    ("GET", "/ready"): ANYBODY,
+    ("GET", "/v1/version"): STATIC,
+    ("GET", "/metrics"): NUMBERS,
+    ("GET", "/v1/usage"): LIST,
+    ("GET", "/v1/events/stream"): FOLLOWED,
     ("GET", "/v1/events"): LIST,
     ("POST", "/v1/kill"): OPERATORS,
     ("GET", "/v1/sandboxes"): LIST,
@@ -53,7 +60,7 @@ JUDGED = {
     ("GET", "/api/audit/feed"): STATIC,
 }
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
-READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/policy")}
+READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy")}
 KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
@@ -188,10 +195,12 @@ def test_what_is_about_no_one_sandbox(town, who):
                     assert not answer.ok or victim.id.encode() not in answer.body, (method, at, answer)
                     assert b'"running":true' not in answer.body and b'"executedInSandbox":true' not in answer.body, (method, at, answer)
             continue
-        if (about == MAKE and who == "agent") or about == MCP:
+        if about == FOLLOWED or (about == MAKE and who == "agent") or about == MCP:
             continue        # its own: tested above; and tool by tool below
         answer = attacker(method, at, BODIES.get(path, body))
-        if about == OPERATORS or about == MAKE:
+        if about == NUMBERS and who == "auditor":
+            assert answer.ok, (method, at, answer)
+        elif about in (OPERATORS, MAKE, NUMBERS):
             assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
         elif about == LIST and who in ("key", "approver"):
             assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)

@@ -1,0 +1,400 @@
+/* warden/watch.c: for those who look on: numbers, what sandboxes use, events as they happen
+ *
+ * What a sandbox uses only its keeper knows, and it is asked when somebody wants to know. One that does not answer
+ * within WAIT_MS is told as it was last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "warden/warden.h"
+
+#define WAIT_MS       1000
+#define FRESH_MS      200       /* an answer that is no older need not be asked for again */
+#define FOLLOWERS_MAX 64
+#define ASKED_MAX     64
+#define FRAME_MAX     (EDGE_MESSAGE_MAX + FRAME_HEADER)
+
+struct follower {
+    struct follower *next;
+    struct asker to;
+    uint32_t number;            /* the front's handle for who it is */
+    char id[EDGE_ID + 1];       /* "": of all that it may see */
+};
+
+/* A question that waits for keepers. */
+struct usage_asked {
+    struct usage_asked *next;
+    struct asker to;
+    struct who who;
+    uint8_t what;               /* EDGE_ASK_STATS or EDGE_ASK_USAGE */
+    char id[EDGE_ID + 1];       /* of one; "": of all */
+    uint64_t until_ms;
+};
+
+/* --- usage and numbers -------------------------------------------------------------------------------------------- */
+
+static void
+tell_stats(struct warden *w, struct asker to)
+{
+    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
+    size_t at = answer_begin(&b, EDGE_STATS, to);
+
+    (void)count_put(w, &b);
+    answer_send(w, to, &b, at, -1);
+}
+
+static void
+tell_usage(struct warden *w, const struct usage_asked *a)
+{
+    uint32_t n = 0;
+
+    for (const struct box *x = w->boxes; x != NULL; x = x->next) {
+        cleanup_buf struct buf b = BUF_INIT(EDGE_USAGE_MAX + 256);
+        size_t at;
+        if (x->use.n == 0 || !who_reaches(&a->who, &x->r) || (a->id[0] != '\0' && strcmp(a->id, x->r.id) != 0))
+            continue;
+        at = answer_begin(&b, EDGE_USAGE, a->to);
+        wire_put_cstr(&b, x->r.id, EDGE_ID);
+        buf_append(&b, x->use.p, x->use.n);
+        answer_send(w, a->to, &b, at, -1);
+        n++;
+    }
+    answer_end(w, a->to, n, false);
+}
+
+static bool
+all_said(const struct warden *w)
+{
+    for (const struct box *x = w->boxes; x != NULL; x = x->next)
+        if (x->use_asked_ms > 0)
+            return false;
+    return true;
+}
+
+void
+watch_time(struct warden *w)
+{
+    uint64_t now = w->usage_asked != NULL ? clock_ms() : 0;
+    bool all = w->usage_asked != NULL && all_said(w);
+
+    for (struct usage_asked **at = &w->usage_asked, *a; (a = *at) != NULL;) {
+        if (!all && now < a->until_ms) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        if (a->what == EDGE_ASK_STATS)
+            tell_stats(w, a->to);
+        else
+            tell_usage(w, a);
+        free(a);
+    }
+    if (w->usage_asked == NULL)
+        return;
+    /* whoever is late is not waited for by the next one either */
+    for (struct box *x = w->boxes; x != NULL; x = x->next)
+        if (x->use_asked_ms > 0 && now - x->use_asked_ms >= 10 * WAIT_MS)
+            x->use_asked_ms = 0;
+}
+
+static int
+ask_keepers(struct warden *w, uint8_t what, const char *id)
+{
+    uint64_t now = clock_ms();
+    struct usage_asked *a = calloc(1, sizeof(*a));
+    struct err err = ERR_INIT;
+    size_t n = 0;
+
+    for (const struct usage_asked *o = w->usage_asked; o != NULL; o = o->next)
+        n++;
+    if (a == NULL || n >= ASKED_MAX) {
+        free(a);
+        err_set(&err, ERR_LIMIT, "serve.busy", "%zu others ask already", n);
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    a->to = w->asker;
+    a->who = w->who;
+    a->what = what;
+    a->until_ms = now + WAIT_MS;
+    memcpy(a->id, id, strlen(id) + 1);
+    a->next = w->usage_asked;
+    w->usage_asked = a;
+    for (struct box *x = w->boxes; x != NULL; x = x->next) {
+        if (x->use_asked_ms > 0 || x->fd < 0 || (x->r.state != BOX_READY && x->r.state != BOX_DEGRADED) ||
+            (x->use.n > 0 && now - x->use_ms < FRESH_MS))
+            continue;
+        x->use_asked_ms = now;
+        box_say_short(x, EDGE_USE);
+    }
+    watch_time(w);
+    return 0;
+}
+
+static int
+on_stats(void *ctx, const struct frame *f)
+{
+    struct wire_in in = ask_in(f);
+
+    return wire_done(&in) ? ask_keepers(ctx, f->type, "") : -1;
+}
+
+static void
+ignore(void *ctx, const struct edge_box *r)
+{
+    (void)ctx;
+    (void)r;
+}
+
+static int
+on_usage(void *ctx, const struct frame *f)
+{
+    struct wire_in in = ask_in(f);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    struct warden *w = ctx;
+    struct err err = ERR_INIT;
+    const struct box *b;
+
+    if (!wire_done(&in))
+        return -1;
+    if (id[0] == '\0')
+        return ask_keepers(w, f->type, "");
+    b = living(w, id);
+    if (b != NULL)
+        return ask_keepers(w, f->type, b->r.id);
+    if (find_record(w, id, ignore, NULL, &err) > 0) {
+        answer_end(w, w->asker, 0, false);      /* it is there, and uses nothing any more */
+    } else {
+        if (err.kind == ERR_NONE)
+            not_found(id, &err);
+        answer_no(w, w->asker, &err);
+    }
+    return 0;
+}
+
+int
+watch_on_used(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct edge_usage u;
+
+    if (!edge_get_usage(&in, &u) || !wire_done(&in))
+        return -1;
+    b->use_asked_ms = 0;
+    b->use_ms = clock_ms();
+    buf_reset(&b->use);
+    if (buf_append(&b->use, f->payload, f->length) < 0)
+        buf_reset(&b->use);
+    watch_time(w);
+    return 0;
+}
+
+int
+watch_on_op_result(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct edge_op_result r;
+
+    if (!edge_get_op_result(&in, &r) || !wire_done(&in))
+        return -1;
+    count_op(&w->counts, &r);
+    return 0;
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+static void
+tell_event(struct warden *w, struct asker to, const struct edge_event *event)
+{
+    cleanup_buf struct buf b = BUF_INIT(8192);
+    size_t at = answer_begin(&b, EDGE_EVENT, to);
+
+    edge_put_event(&b, event);
+    answer_send(w, to, &b, at, -1);
+}
+
+/* A token that was revoked meanwhile sees nothing more; what it was is judged anew for each event. */
+static bool
+still_may(struct warden *w, const struct follower *f, const struct box *box, struct err *err)
+{
+    struct who who;
+
+    return who_of(w, &w->fronts[f->to.front], f->number, &who, err) == 0 &&
+           (box != NULL ? who_reaches(&who, &box->r) : who_owner(&who) == NULL);
+}
+
+void
+watch_event(struct warden *w, const struct edge_event *event)
+{
+    const struct box *box = event->id[0] != '\0' ? box_of_id(w, event->id) : NULL;
+
+    for (struct follower **at = &w->followers, *f; (f = *at) != NULL;) {
+        struct err err = ERR_INIT;
+        bool may = (f->id[0] == '\0' || strcmp(f->id, event->id) == 0) && still_may(w, f, box, &err);
+        if (may)
+            tell_event(w, f->to, event);
+        if (err.kind == ERR_NONE) {
+            at = &f->next;
+            continue;
+        }
+        *at = f->next;
+        answer_no(w, f->to, &err);
+        free(f);
+    }
+}
+
+struct since { struct warden *w; uint64_t after; };
+
+static void
+tell_since(void *ctx, const struct edge_event *event)
+{
+    struct since *s = ctx;
+
+    if (event->number > s->after)
+        tell_event(s->w, s->w->asker, event);
+}
+
+void
+watch_unfollow(struct warden *w)
+{
+    for (struct follower **at = &w->followers, *f; (f = *at) != NULL; at = &f->next) {
+        if (f->to.front != w->asker.front || f->to.ticket != w->asker.ticket)
+            continue;
+        *at = f->next;
+        free(f);
+        return;
+    }
+}
+
+static int
+follow(struct warden *w, uint32_t number, const char *id, struct err *err)
+{
+    struct follower *f = calloc(1, sizeof(*f));
+    size_t n = 0;
+
+    for (const struct follower *o = w->followers; o != NULL; o = o->next)
+        n++;
+    if (f == NULL || n >= FOLLOWERS_MAX) {
+        free(f);
+        err_set(err, ERR_LIMIT, "events.too-many", "%zu others follow the events; the limit is %d", n, FOLLOWERS_MAX);
+        return err_hint(err, "end one of them, or ask for the list of events now and then");
+    }
+    f->to = w->asker;
+    f->number = number;
+    memcpy(f->id, id, strlen(id) + 1);
+    f->next = w->followers;
+    w->followers = f;
+    return 0;
+}
+
+static int
+on_follow(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload + 4, f->length - 4);
+    struct since s = { .w = w };
+    uint32_t number = wire_be32(&in);       /* who.c has judged it, and shows what it stands for now; we keep it */
+    uint16_t limit = wire_be16(&in);
+    uint8_t room[64];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+    const char *id;
+    struct err err = ERR_INIT;
+
+    s.after = wire_be64(&in);
+    id = wire_cstr(&in, EDGE_ID, NULL);
+    if (!wire_done(&in) || limit > 1000 || (id[0] != '\0' && !edge_is_id(id)))
+        return -1;
+    if (follow(w, number, id, &err) < 0 ||
+        (limit > 0 && state_events(w->state, id, who_owner(&w->who), limit, tell_since, &s, &err) < 0)) {
+        watch_unfollow(w);
+        answer_no(w, w->asker, &err);
+    } else {
+        size_t at = answer_begin(&b, EDGE_FOLLOWING, w->asker);
+        answer_send(w, w->asker, &b, at, -1);
+    }
+    return 0;
+}
+
+/* --- the default sandbox ------------------------------------------------------------------------------------------ */
+
+static void
+put_default(void *ctx, const struct edge_box *r)
+{
+    struct edge_box shown = *r;
+
+    shown.policy = shown.labels = "";
+    buf_put_u8(ctx, EDGE_DEFAULT_BOX);
+    edge_put_box(ctx, &shown);
+}
+
+/* Clients ask for its state far more often than it changes. What is told here goes to the front before any answer that
+ * follows from the change. Only the owner's: others have default sandboxes of their own. */
+void
+watch_default(struct warden *w)
+{
+    const struct asker to = { .front = 0 };
+    cleanup_buf struct buf b = BUF_INIT(EDGE_FACTS_MAX + 4096);
+    size_t at = frame_begin(&b, EDGE_DEFAULT_NOW, 0, 0);
+    const struct box *one = w->boxes;
+    int found = 1;
+
+    while (one != NULL && !(one->r.is_default && one->r.owner[0] == '\0'))
+        one = one->next;
+    if (one != NULL)
+        put_default(&b, &one->r);
+    else
+        found = state_find_default(w->state, "", put_default, &b, NULL);
+    if (found < 0)
+        return;
+    if (found == 0)
+        buf_put_u8(&b, EDGE_DEFAULT_NONE);
+    answer_send(w, to, &b, at, -1);
+}
+
+/* Strangers have none that all of them share: each asks for its own. */
+void
+watch_front_new(struct warden *w, uint32_t front)
+{
+    const struct asker to = { .front = front };
+    cleanup_buf struct buf b = BUF_INIT(64);
+    size_t at = frame_begin(&b, EDGE_DEFAULT_NOW, 0, 0);
+
+    if (w->fronts[front].owner)
+        return watch_default(w);
+    buf_put_u8(&b, EDGE_DEFAULT_OWN);
+    answer_send(w, to, &b, at, -1);
+}
+
+void
+watch_front_lost(struct warden *w, uint32_t front)
+{
+    for (struct follower **at = &w->followers, *f; (f = *at) != NULL;) {
+        if (f->to.front != front) {
+            at = &f->next;
+            continue;
+        }
+        *at = f->next;
+        free(f);
+    }
+    for (struct usage_asked **at = &w->usage_asked, *a; (a = *at) != NULL;) {
+        if (a->to.front != front) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        free(a);
+    }
+}
+
+const struct msg_rule watch_rules[] = {
+    /* type             once   flags states min  max length            handler */
+    { EDGE_ASK_STATS,   false, 0,    1,     8,   8,                    on_stats },
+    { EDGE_ASK_USAGE,   false, 0,    1,     13,  13 + EDGE_NAME_MAX,   on_usage },
+    { EDGE_ASK_FOLLOW,  false, 0,    1,     23,  23 + EDGE_ID,         on_follow },
+};
+const size_t watch_n_rules = sizeof(watch_rules) / sizeof(watch_rules[0]);
