@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve token config doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp token config doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -60,7 +60,7 @@ _cloche() {
         --preset)
             mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
             return ;;
-        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | --socket | --tls-cert | --tls-key | -s)
+        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | --socket | --tls-cert | --tls-key | --token-file | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         --dir | --state-dir | --workdir | --workspace)
@@ -122,6 +122,8 @@ _cloche() {
             flags="--config --listen --state-dir --settings --max-sandboxes --idle-timeout --max-lifetime
                 --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention
                 --tls-cert --tls-key --log-format --log-level --json --help" ;;
+        mcp)
+            flags="--socket --token-file --help" ;;
         token)
             flags="--role --name --expires --socket --json --help" ;;
         config)
@@ -136,7 +138,7 @@ _cloche() {
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve token config doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp token config doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
     if [ "$verb" = config ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi

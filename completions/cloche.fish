@@ -14,6 +14,7 @@ complete -c cloche -n __fish_use_subcommand -a approvals -d 'connections that wa
 complete -c cloche -n __fish_use_subcommand -a audit -d 'what was done and decided, on record: look into it, check it'
 complete -c cloche -n __fish_use_subcommand -a secret -d 'secrets that sandboxes may use and never see'
 complete -c cloche -n __fish_use_subcommand -a serve -d 'keep sandboxes for other programs, over HTTP'
+complete -c cloche -n __fish_use_subcommand -a mcp -d 'tools that run code in sandboxes, for MCP clients'
 complete -c cloche -n __fish_use_subcommand -a token -d 'credentials for callers of cloche serve'
 complete -c cloche -n __fish_use_subcommand -a config -d 'check and show the daemon\'s configuration'
 complete -c cloche -n __fish_use_subcommand -a doctor -d 'what this host can enforce, and what to do about the rest'
@@ -327,6 +328,10 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l log-level -x -d 'er
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l json -d 'say on standard output what is listened on'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -F
+complete -c cloche -n '__fish_seen_subcommand_from mcp' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
+complete -c cloche -n '__fish_seen_subcommand_from mcp' -l token-file -r -F -d 'a token to use (default: one of role agent, made for this session)'
+complete -c cloche -n '__fish_seen_subcommand_from mcp' -l help -d 'print the flags'
+complete -c cloche -n '__fish_seen_subcommand_from mcp' -F
 complete -c cloche -n '__fish_seen_subcommand_from token' -l role -x -a 'agent operator approver auditor' -d 'what its holder may: agent, operator, approver or auditor'
 complete -c cloche -n '__fish_seen_subcommand_from token' -l name -x -d 'for your own list'
 complete -c cloche -n '__fish_seen_subcommand_from token' -l expires -x -d 'ends it after 90s, 30m, 12h (never)'

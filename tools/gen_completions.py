@@ -11,7 +11,7 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'audit', 'secret', 'serve',
-         'token', 'config', 'doctor', 'prove', 'srt', 'help', 'version')
+         'mcp', 'token', 'config', 'doctor', 'prove', 'srt', 'help', 'version')
 SUBVERBS = {'policy': 'check show', 'config': 'check show', 'audit': 'tail query verify export', 'secret': 'set ls rm import rotate revoke ca',
             'token': 'create ls revoke'}
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
@@ -23,7 +23,7 @@ CHOICES = {
     '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian cargo maven', '--preset': 'ci',
 }
 FILES = {'--config', '--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
-         '--allow-unix-socket', '--extra-ca', '--socket', '--tls-cert', '--tls-key', '-s'}
+         '--allow-unix-socket', '--extra-ca', '--socket', '--token-file', '--tls-cert', '--tls-key', '-s'}
 FOLDERS = {'--dir', '--state-dir', '--workspace', '--workdir'}
 # These are followed by a command; the others by files.
 COMMANDS = {'run', 'srt'}

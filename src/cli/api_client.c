@@ -73,8 +73,8 @@ api_escape(struct buf *path, const char *text)
 /* --- one request -------------------------------------------------------------------------------------------------- */
 
 /* A folder may have a longer path than an address of a socket. */
-static int
-reach(const struct api *api, struct err *err)
+int
+api_reach(const struct api *api, struct err *err)
 {
     const char *slash = strrchr(api->socket, '/'), *name = slash != NULL ? slash + 1 : api->socket;
     cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), dir = -1;
@@ -91,8 +91,8 @@ reach(const struct api *api, struct err *err)
     return err_hint(err, "start it (`cloche serve`), or name its socket with --socket or CLOCHE_SOCKET");
 }
 
-static int
-send_all(int fd, const uint8_t *p, size_t n)
+int
+api_send(int fd, const uint8_t *p, size_t n)
 {
     while (n > 0) {
         ssize_t r = send(fd, p, n, MSG_NOSIGNAL);
@@ -139,7 +139,7 @@ say(const struct api *api, int fd, const char *method, const char *path, const c
     }
     if (http1_write_request(&out, &req) < 0 || (text != NULL && buf_puts(&out, text) < 0))
         return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", method, path);
-    r = send_all(fd, out.p, out.n);
+    r = api_send(fd, out.p, out.n);
     explicit_bzero(out.p, out.n);
     explicit_bzero(bearer, sizeof(bearer));
     /* one that was refused before it was through has its answer there to be read */
@@ -265,7 +265,7 @@ begin(const struct api *api, const char *method, const char *path, const char *a
       struct buf *in, struct http1_head *head, struct err *err)
 {
     cleanup_buf struct buf why = BUF_INIT(65536);
-    cleanup_close int fd = reach(api, err);
+    cleanup_close int fd = api_reach(api, err);
 
     if (fd < 0 || say(api, fd, method, path, accept, body, err) < 0 || hear_head(fd, method, in, head, err) < 0)
         return -1;

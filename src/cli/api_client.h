@@ -40,6 +40,10 @@ int api_escape(struct buf *path, const char *text);
 int api_ask(const struct api *api, const char *method, const char *path, const json_t *body, json_t **out,
             struct err *err);
 
+/* A connection to it, and all of p[0..n) on it. A descriptor, or -1 with @err; 0, or -1 with errno. */
+int api_reach(const struct api *api, struct err *err);
+int api_send(int fd, const uint8_t *p, size_t n);
+
 /* GET @path as events (text/event-stream); each goes to @fn until the stream ends or it returns something else than 0.
  * 0 at the stream's end; what @fn returned (let it be above 0); or -1 with @err. */
 int api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struct err *err);

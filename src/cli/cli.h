@@ -36,6 +36,7 @@ int cmd_secret(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_config(int argc, char **argv);
+int cmd_mcp(int argc, char **argv);
 int cmd_srt(int argc, char **argv);
 
 /* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */

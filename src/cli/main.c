@@ -35,6 +35,7 @@ static const struct verb {
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "serve", cmd_serve, "keep sandboxes for other programs, over HTTP" },
+    { "mcp", cmd_mcp, "tools that run code in sandboxes, for MCP clients" },
     { "token", cmd_token, "credentials for callers of cloche serve" },
     { "config", cmd_config, "check and show the daemon's configuration" },
     { "prove", cmd_prove, "attack the wall from inside and report" },

@@ -14,7 +14,7 @@
 
 #define SSE_NAME_MAX 64
 #define SSE_ID_MAX   128
-#define SSE_DATA_MAX (4UL * 1024 * 1024)    /* of one event */
+#define SSE_DATA_MAX (32UL * 1024 * 1024)   /* of one event */
 
 struct sse {
     struct buf line, data;

@@ -113,7 +113,7 @@ suspend(struct request *r)
     r->suspended = true;
     doors_busy(r, true);
     MHD_suspend_connection(r->c);
-    http_watch_peer(r, false);
+    http_watch_peer(r, r->mcp != NULL);
 }
 
 void

@@ -1,0 +1,199 @@
+/* cli/mcp.c: cloche mcp: whose daemon, whose token, and what is tidied up in the end */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/mcp.h"
+
+#define LIVES_S (30L * 24 * 3600)       /* of our token, should nobody be there to end it */
+
+struct options {
+    struct api api;
+    const char *token_file;
+    bool named;                 /* the socket was said */
+};
+
+static int
+usage(void)
+{
+    printf("usage: cloche mcp [flags]\n\n"
+           "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that run\n"
+           "code in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. Ends with\n"
+           "stdin.\n\n"
+           "  %-32s %s\n  %-32s %s\n\ndocs/mcp.md\n",
+           "--socket PATH", API_FLAG_HELP,
+           "--token-file FILE", "a token to use (default: one of role agent, made for this session)");
+    return 0;
+}
+
+static int
+read_flags(struct options *o, int argc, char **argv, struct err *err)
+{
+    for (int i = 1; i < argc; i++) {
+        char name[64];
+        const char *eq = strchr(argv[i], '='), *value;
+        size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
+        int r;
+        snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), argv[i]);
+        value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+        r = api_flag(&o->api, name, value, err);
+        if (r < 0)
+            return -1;
+        if (r == 0 && strcmp(name, "--token-file") != 0) {
+            err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+            return err_hint(err, "`cloche mcp --help` lists the flags");
+        }
+        if (value == NULL)
+            return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
+        if (r == 0)
+            o->token_file = value;
+        else
+            o->named = true;
+        i += eq == NULL;
+    }
+    return 0;
+}
+
+static int
+read_token(struct options *o, struct err *err)
+{
+    cleanup_buf struct buf b = BUF_INIT(sizeof(o->api.token) - 1);
+
+    if (io_read_file(AT_FDCWD, o->token_file, &b) < 0)
+        return err_sys(err, errno, "mcp.token", "%s", o->token_file);
+    while (b.n > 0 && (b.p[b.n - 1] == '\n' || b.p[b.n - 1] == '\r'))
+        b.n--;
+    if (b.n == 0 || memchr(b.p, '\0', b.n) != NULL)
+        return err_set(err, ERR_USAGE, "mcp.token", "%s holds no token", o->token_file);
+    snprintf(o->api.token, sizeof(o->api.token), "%.*s", (int)b.n, (const char *)b.p);
+    explicit_bzero(b.p, b.n);
+    return 0;
+}
+
+/* --- a token for this session ------------------------------------------------------------------------------------- */
+
+/* We are the owner, who speaks to us is an agent: what it asks is asked with no more than an agent's rights. */
+static int
+make_token(struct api *api, char id[64], struct err *err)
+{
+    json_t *body = json_pack("{s:s, s:s, s:I}", "role", "agent", "name", "cloche-mcp", "expires", (json_int_t)LIVES_S);
+    json_t *said = NULL;
+    const char *token;
+    int r = api_ask(api, "POST", "/v1/tokens", body, &said, err);
+
+    json_decref(body);
+    if (r == 0) {
+        token = json_string_value(json_object_get(said, "token"));
+        snprintf(api->token, sizeof(api->token), "%s", token != NULL ? token : "");
+        token = json_string_value(json_object_get(said, "id"));
+        snprintf(id, 64, "%s", token != NULL ? token : "");
+    }
+    json_decref(said);
+    return r;
+}
+
+static void
+delete_at(const struct api *api, const char *path, const char *id)
+{
+    char whole[128];
+
+    snprintf(whole, sizeof(whole), "%s/%.63s", path, id);
+    (void)api_ask(api, "DELETE", whole, NULL, NULL, &(struct err)ERR_INIT);
+}
+
+/* Nobody else can reach the sandboxes that this token made. */
+static void
+end_token(const struct api *api, const char *id)
+{
+    struct api owner = *api;
+    json_t *said = NULL;
+
+    for (;;) {
+        const json_t *list;
+        if (api_ask(api, "GET", "/v1/sandboxes?limit=200", NULL, &said, &(struct err)ERR_INIT) < 0)
+            break;
+        list = json_object_get(said, "sandboxes");
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const char *box = json_string_value(json_object_get(json_array_get(list, i), "id"));
+            if (box != NULL)
+                delete_at(api, "/v1/sandboxes", box);
+        }
+        if (json_array_size(list) == 0 || !json_is_string(json_object_get(said, "next")))
+            break;
+        json_decref(said);
+        said = NULL;
+    }
+    json_decref(said);
+    memset(owner.token, 0, sizeof(owner.token));
+    delete_at(&owner, "/v1/tokens", id);
+}
+
+/* --- the session -------------------------------------------------------------------------------------------------- */
+
+static int
+watch_signals(struct err *err)
+{
+    sigset_t set;
+    int fd;
+
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? err_sys(err, errno, "mcp.signals", "signalfd") : fd;
+}
+
+static int
+run(struct options *o, struct mcp_daemon *d, struct err *err)
+{
+    cleanup_close int signals = watch_signals(err);
+    char id[64] = "";
+    struct err why = ERR_INIT;
+    int r;
+
+    if (signals < 0)
+        return -1;
+    if (api_ask(&o->api, "GET", "/v1/health", NULL, NULL, &why) < 0) {
+        if (o->named || o->token_file != NULL || strcmp(why.code, "api.down") != 0)
+            return *err = why, -1;
+        if (mcp_daemon_start(d, &o->api, err) < 0)
+            return -1;
+    }
+    if (o->api.token[0] == '\0' && make_token(&o->api, id, err) < 0)
+        return -1;
+    r = mcp_bridge(&o->api, signals, err);
+    if (id[0] != '\0' && d->pid == 0)
+        end_token(&o->api, id);
+    return r;
+}
+
+int
+cmd_mcp(int argc, char **argv)
+{
+    struct options o = { .named = false };
+    struct mcp_daemon d = MCP_DAEMON_INIT;
+    struct err err = ERR_INIT;
+    int r;
+
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return usage();
+    if (api_init(&o.api, &err) < 0 || read_flags(&o, argc, argv, &err) < 0 ||
+        (o.token_file != NULL && read_token(&o, &err) < 0))
+        return cli_fail(&err, false);
+    o.named = o.named || o.api.token[0] != '\0' || getenv("CLOCHE_SOCKET") != NULL;
+    r = run(&o, &d, &err);
+    mcp_daemon_stop(&d);
+    explicit_bzero(o.api.token, sizeof(o.api.token));
+    return r < 0 ? cli_fail(&err, false) : 0;
+}
