@@ -15,7 +15,7 @@ CC := gcc
 endif
 export CC
 
-.PHONY: all build deps check quick demo lint bench fuzz install uninstall clean help
+.PHONY: all build deps check quick demo lint bench fuzz install uninstall deb clean help
 
 all: build
 
@@ -30,6 +30,7 @@ help:
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make bench      measure cloche beside other sandboxes and proxies; writes docs/performance.md'
 	@echo 'make install    to PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make deb        a Debian package of it, in $(B)'
 	@echo 'make clean      remove build directories (build-musl, fetched sources, stays)'
 
 deps:
@@ -76,6 +77,9 @@ install: build
 
 uninstall:
 	$(NINJA) -C $(B) uninstall
+
+deb: build
+	@tools/deb $(B)
 
 clean:
 	rm -rf build build-check-*

@@ -27,6 +27,7 @@
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 #include "cli/state.h"
+#include "wall/cgroup.h"
 
 #define AT_ONCE     64
 #define PATIENCE_MS 20000   /* for all sandboxes to end */
@@ -457,6 +458,8 @@ prepare(struct launcher *l, struct err *err)
         return err_hint(err, "name another folder with --state-dir; it is made where it is missing");
     }
     take_notify_socket(l);
+    if (getenv("INVOCATION_ID") != NULL)    /* systemd.exec(5): a unit, and its cgroup is for nothing else */
+        cgroup_divide();
     if (raise_files(l, err) < 0)
         return -1;
     if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||

@@ -274,6 +274,33 @@ hand_down(const char *dir)
         io_write_file(AT_FDCWD, path, each[i]);
 }
 
+void
+cgroup_divide(void)
+{
+    cleanup_buf struct buf self = BUF_INIT(16384), members = BUF_INIT(4096);
+    char own[256], base[300], path[400], alone[32];
+
+    snprintf(alone, sizeof(alone), "%d\n", (int)getpid());
+    if (geteuid() == 0 || !is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) ||
+        io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0 ||
+        !own_path(&self, "", own, sizeof(own)))
+        return;
+    snprintf(base, sizeof(base), "/sys/fs/cgroup%s", own);
+    snprintf(path, sizeof(path), "%s/cgroup.subtree_control", base);
+    if (own[1] == '\0' || access(path, W_OK) < 0)
+        return;
+    snprintf(path, sizeof(path), "%s/cgroup.procs", base);
+    if (io_read_file(AT_FDCWD, path, &members) < 0 || buf_nul(&members) < 0 ||
+        strcmp((const char *)members.p, alone) != 0)
+        return;
+    snprintf(path, sizeof(path), "%s/daemon", base);
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return;
+    snprintf(path, sizeof(path), "%s/daemon/cgroup.procs", base);
+    if (io_write_file(AT_FDCWD, path, alone) == 0)
+        hand_down(base);
+}
+
 /* The directory between ours and the base hands controllers on. While it does, nobody can take them away from it
  * (EBUSY): a service manager that no longer needs the cpu controller there would lift our limit otherwise. */
 static int

@@ -57,6 +57,11 @@ void cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *
  * cgroup that looked possible, the kind becomes NONE, with @why_not. */
 int cgroup_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, struct err *err);
 
+/* For a process that a service manager started in a cgroup of its own to divide (systemd's Delegate=), as an ordinary
+ * user: go into one below it, and let it hand its controllers down, so that cgroup_find finds a place there. Nothing
+ * where it is not so: other processes are in it, or it is not ours. */
+void cgroup_divide(void);
+
 /* Whether memory will be limited, as far as it can be told when the child is about to start: a v2 cgroup was made by
  * then, the others are yet to be. */
 bool cgroup_holds_memory(const struct cgroup *cg);
