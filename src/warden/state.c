@@ -29,8 +29,8 @@ static const char *const texts[Q_N] = {
     [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE (?1 = '' OR id = ?1) "
                  "AND (?3 IS NULL OR id IN (SELECT id FROM sandbox WHERE owner = ?3)) ORDER BY number "
                  "DESC LIMIT ?2) ORDER BY number",
-    [Q_PRUNE_BOXES] = "DELETE FROM sandbox WHERE state = 'stopped' AND id NOT IN (SELECT id FROM sandbox "
-                      "WHERE state = 'stopped' ORDER BY ended DESC LIMIT ?1)",
+    [Q_PRUNE_BOXES] = ("DELETE FROM sandbox WHERE state = 'stopped' AND id NOT IN (SELECT id FROM sandbox "
+                       "WHERE state = 'stopped' ORDER BY ended DESC LIMIT ?1)"),
     [Q_PRUNE_EVENTS] = "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1",
 };
 

@@ -19,8 +19,8 @@ static const char *const texts[ONCE_N] = {
     [ONCE_FIND] = "SELECT body, id FROM once WHERE who = ?1 AND key = ?2 AND at > ?3",
     [ONCE_FORGET] = "DELETE FROM once WHERE id = ?1",
     [ONCE_PRUNE_OLD] = "DELETE FROM once WHERE at <= ?1",
-    [ONCE_PRUNE_MANY] = "DELETE FROM once WHERE (who, key) IN (SELECT who, key FROM (SELECT who, key, row_number() "
-                        "OVER (PARTITION BY who ORDER BY at DESC) AS n FROM once) WHERE n > ?1)",
+    [ONCE_PRUNE_MANY] = ("DELETE FROM once WHERE (who, key) IN (SELECT who, key FROM (SELECT who, key, row_number() "
+                         "OVER (PARTITION BY who ORDER BY at DESC) AS n FROM once) WHERE n > ?1)"),
 };
 
 static sqlite3_int64

@@ -64,6 +64,7 @@ key_row(void *ctx, const struct edge_box *r)
     struct who *who = ctx;
 
     who->role = EDGE_KEY;
+    memcpy(who->id, r->id, sizeof(who->id));
     memcpy(who->box, r->id, sizeof(who->box));
 }
 
@@ -73,7 +74,7 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     const struct token *found = NULL;
     char text[SHA256_TEXT + 1];
 
-    *who = (struct who){ .role = EDGE_NOBODY };
+    *who = WHO_NOBODY;
     *until = 0;
     for (size_t i = 0; i < w->n_tokens; i++)
         if (same(w->tokens[i].hash, hash, SHA256_SIZE))

@@ -38,9 +38,10 @@ struct asker {
 /* Who asks. */
 struct who {
     enum edge_role role;
-    char id[EDGE_ID + 1];               /* the token's; "" the daemon's owner, and nobody */
+    char id[EDGE_ID + 1];               /* the token's; "" the daemon's owner; a key's: its sandbox's; "-" nobody */
     char box[EDGE_ID + 1];              /* of a key: its sandbox */
 };
+#define WHO_NOBODY ((struct who){ .role = EDGE_NOBODY, .id = "-" })
 
 struct handle {
     uint32_t number;                    /* as the front knows it: its place, and above that a count; 0 none */

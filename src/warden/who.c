@@ -97,7 +97,7 @@ who_text(const struct warden *w, const struct who *who, char out[160])
             name = w->tokens[i].r.name;
     if (who->role == EDGE_KEY)
         snprintf(out, 160, "the key of %s", who->box);
-    else if (who->id[0] == '\0')
+    else if (who->role == EDGE_NOBODY || who->id[0] == '\0')
         snprintf(out, 160, "%s", who->role == EDGE_OPERATOR ? "the owner" : "nobody");
     else
         snprintf(out, 160, "%s %s%s%s", edge_role_name(who->role), who->id, name[0] != '\0' ? " " : "", name);
@@ -135,7 +135,7 @@ who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who
     const struct handle *h = &e->handles[number % WARDEN_HANDLES];
     uint64_t until;
 
-    *out = (struct who){ .role = number == 0 && e->owner ? EDGE_OPERATOR : EDGE_NOBODY };
+    *out = number == 0 && e->owner ? (struct who){ .role = EDGE_OPERATOR } : WHO_NOBODY;
     if (number == 0)
         return 0;
     if (h->number != number) {
@@ -154,7 +154,7 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
     uint32_t number;
 
     w->asker = (struct asker){ .front = (uint32_t)(e - w->fronts), .ticket = wire_be32(&in) };
-    w->who = (struct who){ .role = EDGE_NOBODY };
+    w->who = WHO_NOBODY;
     if (in.bad || w->asker.ticket == 0)
         return -1;
     if (f->type == EDGE_ASK_WHO)
