@@ -1,10 +1,14 @@
 """One caller's credential on everything that is another's, route by route: every route of docs/openapi.yaml is tried."""
+import ctypes
 import json
+import os
+import socket
+import struct
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.daemon import HANG_GUARD, Caller, Daemon, Sandbox, caller, token
 from helpers.mcp import STATELESS, Client
 from helpers.routes import documented, request_of
 
@@ -82,7 +86,7 @@ def test_every_route_is_judged():
 
 
 class Town:
-    """Two agents, each with a sandbox of the same name, and the owner's own; their files, keys, and one who looks on."""
+    """Two agents, each with a sandbox of the same name, and the owner's own, with files and keys."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -111,6 +115,13 @@ class Town:
 @pytest.fixture
 def town(cloche):
     daemon = Daemon(cloche)
+    yield Town(daemon)
+    assert daemon.stop() == 0, daemon.log
+
+
+@pytest.fixture
+def tcp_town(cloche):
+    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
     yield Town(daemon)
     assert daemon.stop() == 0, daemon.log
 
@@ -312,3 +323,66 @@ def test_credentials_are_nowhere_to_be_read(town):
         assert not [s for s in secrets if s[-64:].encode() in body], (path, body)
     inside = Sandbox(town.b, town.box_b.record).exec("env; cat /proc/*/environ /proc/*/cmdline; ls -aR /workspace /home /tmp")
     assert not [s for s in secrets if s[-64:] in inside["stdout"]], inside
+
+
+def test_over_tcp_nobody_is_the_owner(tcp_town):
+    daemon = tcp_town.daemon
+    stranger, agent = daemon.remote(), daemon.remote(tcp_town.b.headers["Authorization"].split()[1])
+    for method, path in sorted(documented()):
+        at, body = request_of(method, path, tcp_town.box_a.id)
+        answer = stranger(method, at, body)
+        if judged(method, path) == ANYBODY:
+            assert answer.ok, (method, at, answer)
+            continue
+        assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer"), (method, at, answer)
+        if judged(method, path) == "own":
+            assert agent(method, at, body).status == 404, (method, at)
+    assert agent.get(tcp_town.box_b.at).json["id"] == tcp_town.box_b.id
+    assert stranger("GET", tcp_town.box_b.at, headers={"X-Sandbox-Key": tcp_town.box_b.record["key"]}).ok
+    tcp_town.untouched(tcp_town.box_a)
+
+
+def edge_of(pid):
+    """Its end of the socket to the warden, as a taken process would use it."""
+    pidfd = os.pidfd_open(pid)
+    fd = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, 3, 0)       # pidfd_getfd
+    os.close(pidfd)
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    edge = socket.socket(fileno=fd)
+    edge.settimeout(HANG_GUARD)     # it waits while the socket is full
+    return edge
+
+
+def question(kind, who, payload=b""):
+    return struct.pack(">BBHIII", kind, 0, 0, 8 + len(payload), 7_000_000, who) + payload
+
+
+ASK_STOP_ALL, ASK_TOKEN, HANDLES = 9, 12, 8192
+
+
+@pytest.mark.root
+def test_a_taken_front_of_strangers_is_not_the_owner(tcp_town):
+    """It may ask what its clients may, whose handles it has; neither as nobody nor by another front's handle is it more."""
+    daemon = tcp_town.daemon
+    operator = caller(daemon, "operator")
+    assert operator.get("/v1/sandboxes").ok         # which has a handle now, on the other edge
+    agent = daemon.remote(tcp_town.b.headers["Authorization"].split()[1])
+    assert agent.get("/v1/sandboxes").ok
+    fronts = {}
+    for pid in daemon.processes("cloche-front"):
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            fronts[b"strangers" in f.read()] = pid
+    make = struct.pack(">BBQ", 1, 1, 0) + struct.pack(">I", 5) + b"taken\0"
+    with edge_of(fronts[True]) as edge:
+        for who in [0, 1, 2**32 - 1, *range(HANDLES, 2 * HANDLES)]:
+            edge.send(question(ASK_STOP_ALL, who))
+            edge.send(question(ASK_TOKEN, who, make))
+    assert agent.get("/v1/sandboxes").ok            # what went before it on this edge is done with
+    assert {t["role"] for t in daemon.get("/v1/tokens").json["tokens"]} == {"agent", "operator"}
+    assert "taken" not in {t["name"] for t in daemon.get("/v1/tokens").json["tokens"]}
+    for box in (tcp_town.box_a, tcp_town.box_b, tcp_town.box_owner):
+        tcp_town.untouched(box)
+    # the attack is real: what the owner's front says in its owner's name is done
+    with edge_of(fronts[False]) as edge:
+        edge.send(question(ASK_TOKEN, 0, make))
+    assert "taken" in {t["name"] for t in daemon.get("/v1/tokens").json["tokens"]}
