@@ -1,5 +1,6 @@
 """One caller's credential on everything that is another's, route by route: every route of docs/openapi.yaml is tried."""
 import ctypes
+import http.client
 import json
 import os
 import socket
@@ -17,7 +18,7 @@ pytestmark = requirement("R12", "R23")
 # What a route is about. One below /v1/sandboxes/{id} is about that sandbox; for every other one this says it, and a new
 # one that is not here fails the test.
 ANYBODY, STATIC, OPERATORS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "list", "make", "default", "mcp"
-NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come (test_serve_metrics.py)
+NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
     ("GET", "/health"): ANYBODY,
@@ -33,6 +34,9 @@ JUDGED = {
     ("GET", "/v1/tokens"): OPERATORS,
     ("POST", "/v1/tokens"): OPERATORS,
     ("DELETE", "/v1/tokens/{id}"): OPERATORS,
+    ("GET", "/v1/audit"): LIST,
+    ("GET", "/v1/audit/stream"): FOLLOWED,
+    ("GET", "/api/audit/feed"): LIST,
     ("POST", "/mcp"): MCP,
     ("GET", "/mcp"): MCP,
     ("DELETE", "/mcp"): MCP,
@@ -61,10 +65,10 @@ JUDGED = {
     ("GET", "/api/sandbox/sign/pending"): STATIC,
     ("GET", "/api/sandbox/sign/address"): STATIC,
     ("GET", "/api/sandbox/capabilities"): STATIC,
-    ("GET", "/api/audit/feed"): STATIC,
 }
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
-READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy")}
+READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy"),
+         ("GET", "/v1/sandboxes/{id}/audit")}
 KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
@@ -206,15 +210,14 @@ def test_what_is_about_no_one_sandbox(town, who):
                     assert not answer.ok or victim.id.encode() not in answer.body, (method, at, answer)
                     assert b'"running":true' not in answer.body and b'"executedInSandbox":true' not in answer.body, (method, at, answer)
             continue
-        if about == FOLLOWED or (about == MAKE and who == "agent") or about == MCP:
-            continue        # its own: tested above; and tool by tool below
+        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED):
+            continue        # its own: tested above; tool by tool, and event by event, below
         answer = attacker(method, at, BODIES.get(path, body))
         if about == NUMBERS and who == "auditor":
             assert answer.ok, (method, at, answer)
-        elif about in (OPERATORS, MAKE, NUMBERS):
-            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
-        elif about == LIST and who in ("key", "approver"):
-            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+        elif about in (OPERATORS, MAKE, NUMBERS) or (about == LIST and who in ("key", "approver")):
+            assert answer.status == 403, (method, at, answer)
+            assert path.startswith("/api") or answer.json["code"] == "auth.role", (method, at, answer)
         elif about == LIST and who == "auditor":
             assert answer.ok and town.box_a.id.encode() in answer.body, (method, at, answer)
         else:
@@ -270,6 +273,45 @@ def test_lists_of_an_agent_are_its_own(town):
         events = town.b.get("/v1/events" + query).json["events"]
         assert {e["sandbox"] for e in events} <= {town.box_b.id}, (query, events)
     assert town.b.get(f"/v1/events?sandbox={town.box_b.id}").json["events"]
+
+
+class Followed:
+    """/v1/audit/stream as a caller sees it."""
+
+    def __init__(self, who):
+        self.connection = who.connection()
+        self.connection.request("GET", "/v1/audit/stream", headers=who.headers)
+        self.response = self.connection.getresponse()
+
+    def until(self, text):
+        """What comes up to the line with that text."""
+        heard = b""
+        while text not in heard:
+            line = self.response.readline()
+            assert line, heard
+            heard += line
+        return heard
+
+
+def test_who_follows_the_record_follows_its_own(town):
+    mine, all_of_it = Followed(town.b), Followed(caller(town.daemon, "auditor"))
+    assert mine.response.status == all_of_it.response.status == 200
+    for who in (town.key_b, caller(town.daemon, "approver")):
+        assert Followed(who).response.status == 403
+    for box in (town.box_a, town.box_owner, town.box_b):
+        town.daemon.post(f"{box.at}/exec", {"command": [f"marker-{box.id}"]})
+    assert f"marker-{town.box_a.id}".encode() in all_of_it.until(f"marker-{town.box_b.id}".encode())
+    heard = mine.until(f"marker-{town.box_b.id}".encode())
+    assert town.box_a.id.encode() not in heard and town.box_owner.id.encode() not in heard, heard
+    # and ends with the credential, at the next event at the latest
+    token_id = town.box_b.record["owner"]
+    assert town.daemon("DELETE", f"/v1/tokens/{token_id}").ok
+    assert town.daemon.post(f"{town.box_b.at}/exec", {"command": "true"}).ok
+    try:
+        rest = mine.response.read()
+    except http.client.IncompleteRead as e:
+        rest = e.partial
+    assert rest.count(b'"exec"') <= 1, rest
 
 
 def test_the_default_sandbox_is_each_ones_own(town):
