@@ -16,7 +16,7 @@ def documented():
         elif found := re.match(r"    (get|put|post|patch|delete):$", line):
             method = found[1].upper()
             routes[method, path] = set()
-        elif found := re.match(r'        "(\d{3})":$', line):
+        elif found := re.match(r'        "(\d{3})":(?: \{.*\})?$', line):
             routes[method, path].add(int(found[1]))
     return routes
 
