@@ -37,6 +37,10 @@ texts(const char *text)
     char out[MCP_NAME_MAX + 1];
     bool stream;
 
+    struct mcp_state state = { .who = 1 };
+    const uint8_t key[MCP_KEY] = { 1 };
+
+    FUZZ_ASSERT(!mcp_state_check(key, text, 0, &state) && strlen(state.about) <= MCP_ABOUT_MAX);
     if (mcp_header_text(text, out))
         FUZZ_ASSERT(strlen(out) <= MCP_NAME_MAX);
     if (mcp_accepts(text, &stream))

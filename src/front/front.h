@@ -179,6 +179,7 @@ struct front {
     json_t *platform;
     struct mcp_session *mcp_sessions;
     uint64_t mcp_turns;
+    uint8_t mcp_key[32];                /* of what clients bring along: MCP_KEY */
     bool told;                          /* the warden is there, and has said what it says first */
     char *status;                       /* GET /api/sandbox/status of the owner's default sandbox; NULL: to be asked */
     size_t status_n;
@@ -300,7 +301,7 @@ void metrics_connection(struct front *f);
 void metrics_request(const struct request *r, bool whole);  /* it is over: counted, and logged */
 int metrics_put(const struct front *f, struct buf *b);  /* samples */
 
-/* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/rpc.c: the routes. */
+/* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/post.c: the routes. */
 extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes, audit_n_routes;
 extern const struct route watch_routes[];

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "front/mcp/message.h"
@@ -127,12 +128,48 @@ domains(void **state)
         assert_int_equal(mcp_domain_well(rows[i].name), rows[i].well);
 }
 
+/* Only for the caller, the call and the arguments that it was made for, and not for ever. */
+static void
+states(void **state)
+{
+    const uint8_t key[MCP_KEY] = { 1, 2, 3 }, other_key[MCP_KEY] = { 1, 2, 4 };
+    struct mcp_state made = { .who = 7, .expires_ms = 1000, .about = "approval-1" }, got = { .who = 7 };
+    json_t *args = json_pack("{s:i, s:s}", "a", 1, "b", "x"), *same = json_pack("{s:s, s:i}", "b", "x", "a", 1);
+    json_t *other = json_pack("{s:i}", "a", 1);
+    uint8_t digest[SHA256_SIZE];
+    char text[MCP_STATE_MAX + 1], bad[MCP_STATE_MAX + 16];
+
+    (void)state;
+    assert_true(mcp_call_digest("tools/call", "t", args, made.digest) && mcp_call_digest("tools/call", "t", same, got.digest));
+    mcp_state_make(key, &made, text);
+    assert_true(mcp_state_check(key, text, 999, &got) && strcmp(got.about, "approval-1") == 0 && got.expires_ms == 1000);
+    assert_false(mcp_state_check(key, text, 1000, &got));
+    assert_false(mcp_state_check(other_key, text, 0, &got));
+    got.who = 8;
+    assert_false(mcp_state_check(key, text, 0, &got));
+    got.who = 7;
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        memcpy(bad, text, sizeof(text));
+        bad[i] ^= 1;
+        assert_false(mcp_state_check(key, bad, 0, &got));
+    }
+    snprintf(bad, sizeof(bad), "%s-TAMPERED", text);
+    assert_false(mcp_state_check(key, bad, 0, &got) || mcp_state_check(key, "", 0, &got) || mcp_state_check(key, "1..", 0, &got));
+    assert_true(mcp_call_digest("tools/call", "t", other, digest) && memcmp(digest, made.digest, sizeof(digest)) != 0);
+    assert_true(mcp_call_digest("tools/call", "u", args, digest) && memcmp(digest, made.digest, sizeof(digest)) != 0);
+    memcpy(got.digest, digest, sizeof(digest));
+    assert_false(mcp_state_check(key, text, 0, &got));
+    json_decref(args);
+    json_decref(same);
+    json_decref(other);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages), cmocka_unit_test(depth), cmocka_unit_test(headers), cmocka_unit_test(packages),
-        cmocka_unit_test(domains),
+        cmocka_unit_test(domains), cmocka_unit_test(states),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,8 @@
  * One HTTP request is one message. A call of a tool is a chain of questions, as a route's is; its answer is JSON, or a
  * stream of events with what it says meanwhile. A client that goes away takes its call along.
  *
- *     rpc.c      headers, the two forms of the protocol, answers
+ *     post.c     the routes: headers, the two forms of the protocol, methods
+ *     rpc.c      the life of a call, and all that is said to its client
  *     session.c  what `initialize` made; forgotten when the front dies, and clients then begin anew
  *     tools.c    the table of tools with their schemas
  *     call*.c    what they do
@@ -79,6 +80,12 @@ int mcp_open(struct front *f);                              /* before confinemen
 void mcp_free(struct request *r);
 void mcp_result(struct request *r, json_t *result);         /* takes the reference; ends the request */
 void mcp_error(struct request *r, int code, json_t *data, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+bool mcp_begin(struct request *r);                           /* false: no memory */
+json_t *mcp_server_info(void);
+/* A refusal of the request as such, with its status. */
+void mcp_turn_away(struct request *r, unsigned status, int code, json_t *data, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+bool mcp_is_live(const struct request *r);                  /* a call that has not ended */
 bool mcp_is_stateless(const struct request *r);
 void mcp_begin_stream(struct request *r);                   /* from here on events, where the client takes them */
 void mcp_say(struct request *r, json_t *message);           /* one event; takes the reference */
@@ -87,6 +94,8 @@ void mcp_progress(struct request *r, const uint8_t *p, size_t n, bool is_err);
 void mcp_ask_client(struct request *r, const char *method, json_t *params,
                     void (*answered)(struct request *r, const json_t *result));
 void mcp_cancel(struct request *r);
+/* What runs in @session: the request @id, or all (NULL); not @by. */
+void mcp_cancel_in(struct request *by, const char *session, const json_t *id);
 /* Every round of the front's loop; how long it may wait at most, -1 for ever. */
 void mcp_tick(struct front *f);
 int mcp_timeout(const struct front *f);

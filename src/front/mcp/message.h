@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sha256.h"
+
 #define MCP_DEPTH_MAX  64       /* of brackets within brackets */
 #define MCP_METHOD_MAX 128
 #define MCP_ID_MAX     256      /* bytes of an id that is a string */
@@ -64,5 +66,23 @@ bool mcp_schema_fits(const json_t *schema, const json_t *args, char *why, size_t
 bool mcp_package_well(const char *registry, const char *package);
 /* A host's name, `*.` or `**.` before it, `:PORT` after it: never an address. */
 bool mcp_domain_well(const char *domain);
+
+/* What a client is given to bring along when it calls again (state.c): for one caller, one call with exactly these
+ * arguments, and a time. Whether it was used before is for whoever keeps what it is @about. */
+#define MCP_KEY       32
+#define MCP_ABOUT_MAX 64
+#define MCP_STATE_MAX 192
+
+struct mcp_state {
+    uint32_t who;
+    uint8_t digest[SHA256_SIZE];            /* of the call: mcp_call_digest() */
+    uint64_t expires_ms;                    /* since 1970 */
+    char about[MCP_ABOUT_MAX + 1];          /* no dot */
+};
+
+bool mcp_call_digest(const char *method, const char *name, const json_t *args, uint8_t out[SHA256_SIZE]);
+void mcp_state_make(const uint8_t key[MCP_KEY], const struct mcp_state *s, char out[MCP_STATE_MAX + 1]);
+/* Is @text what was made for s->who and s->digest, and not too old? The rest of @s is filled. */
+bool mcp_state_check(const uint8_t key[MCP_KEY], const char *text, uint64_t now_ms, struct mcp_state *s);
 
 #endif

@@ -1,14 +1,13 @@
-/* front/mcp/rpc.c: POST, GET and DELETE of /mcp: who says what in which form of the protocol, and answers */
+/* front/mcp/rpc.c: the life of a call, and all that is said to its client */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "front/mcp/mcp.h"
-
-#define HEADER(r, name) MHD_lookup_connection_value((r)->c, MHD_HEADER_KIND, name)
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
@@ -16,7 +15,8 @@ int
 mcp_open(struct front *f)
 {
     f->mcp_sessions = calloc(MCP_SESSIONS, sizeof(*f->mcp_sessions));
-    return f->mcp_sessions != NULL && mcp_tools_open() == 0 ? 0 : -1;
+    return getrandom(f->mcp_key, sizeof(f->mcp_key), 0) == (ssize_t)sizeof(f->mcp_key) && f->mcp_sessions != NULL &&
+           mcp_tools_open() == 0 ? 0 : -1;
 }
 
 void
@@ -34,8 +34,8 @@ mcp_free(struct request *r)
     r->mcp = NULL;
 }
 
-static bool
-begin(struct request *r)
+bool
+mcp_begin(struct request *r)
 {
     r->mcp = calloc(1, sizeof(*r->mcp));
     if (r->mcp == NULL) {
@@ -105,8 +105,8 @@ refuse(struct request *r, unsigned status, int code, json_t *data, const char *f
     say_last(r, status, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "error", error));
 }
 
-static void __attribute__((format(printf, 5, 6)))
-turn_away(struct request *r, unsigned status, int code, json_t *data, const char *fmt, ...)
+void
+mcp_turn_away(struct request *r, unsigned status, int code, json_t *data, const char *fmt, ...)
 {
     va_list ap;
 
@@ -128,8 +128,8 @@ mcp_error(struct request *r, int code, json_t *data, const char *fmt, ...)
     va_end(ap);
 }
 
-static json_t *
-server_info(void)
+json_t *
+mcp_server_info(void)
 {
     return json_pack("{s:s, s:s, s:s}", "name", "cloche", "title", "cloche sandboxes", "version", CLOCHE_VERSION);
 }
@@ -143,7 +143,7 @@ mcp_result(struct request *r, json_t *result)
             meta = json_object();
             json_object_set_new(result, "_meta", meta);
         }
-        json_object_set_new(meta, MCP_META "serverInfo", server_info());
+        json_object_set_new(meta, MCP_META "serverInfo", mcp_server_info());
         if (json_object_get(result, "resultType") == NULL)
             json_object_set_new(result, "resultType", json_string("complete"));
     }
@@ -215,22 +215,21 @@ mcp_cancel(struct request *r)
     if (r->mcp->streaming)
         stream_close(r);
     else
-        turn_away(r, MHD_HTTP_OK, MCP_INTERNAL, NULL, "the request was cancelled");
+        mcp_turn_away(r, MHD_HTTP_OK, MCP_INTERNAL, NULL, "the request was cancelled");
     http_wake(r);
 }
 
-static bool
-is_live(const struct request *r)
+bool
+mcp_is_live(const struct request *r)
 {
     return r->mcp != NULL && !r->dead && !r->mcp->over;
 }
 
-/* Cancel what runs in @session: the request @id, or all (NULL). */
-static void
-cancel_in(struct request *by, const char *session, const json_t *id)
+void
+mcp_cancel_in(struct request *by, const char *session, const json_t *id)
 {
     for (struct request *r = by->f->requests; r != NULL; r = r->next)
-        if (r != by && is_live(r) && session[0] != '\0' && strcmp(r->mcp->session_id, session) == 0 &&
+        if (r != by && mcp_is_live(r) && session[0] != '\0' && strcmp(r->mcp->session_id, session) == 0 &&
             (id == NULL || (r->mcp->message.id != NULL && json_equal(r->mcp->message.id, id))))
             mcp_cancel(r);
 }
@@ -239,7 +238,7 @@ int
 mcp_timeout(const struct front *f)
 {
     for (const struct request *r = f->requests; r != NULL; r = r->next)
-        if (is_live(r) && r->mcp->streaming)
+        if (mcp_is_live(r) && r->mcp->streaming)
             return 1000;
     return -1;
 }
@@ -250,351 +249,8 @@ mcp_tick(struct front *f)
     uint64_t now = clock_ms() / 1000;
 
     for (struct request *r = f->requests; r != NULL; r = r->next)
-        if (is_live(r) && r->mcp->streaming && !r->stream_end && now - r->mcp->said_s >= MCP_ALIVE_S) {
+        if (mcp_is_live(r) && r->mcp->streaming && !r->stream_end && now - r->mcp->said_s >= MCP_ALIVE_S) {
             r->mcp->said_s = now;
             stream_add(r, ":\r\n\r\n", 5);
         }
 }
-
-/* --- methods ------------------------------------------------------------------------------------------------------ */
-
-static json_t *
-capabilities(void)
-{
-    json_t *own = json_pack("{s:{}}", "tools"), *more = json_loads(mcp_extra.capabilities, 0, NULL);
-
-    if (more != NULL)
-        json_object_update(own, more);
-    json_decref(more);
-    return own;
-}
-
-static const char instructions[] =
-    "Each sandbox is a closed place of its own: no file of this host, no network unless it was made with one. "
-    "code_execute without sandbox_id makes one and names it in its result; pass that id to go on in it, and end it "
-    "with code_destroy_sandbox.";
-
-static void
-discover(struct request *r)
-{
-    mcp_result(r, json_pack("{s:[s], s:o, s:s, s:i, s:s}", "supportedVersions", mcp_versions[MCP_VERSION_STATELESS],
-                            "capabilities", capabilities(), "instructions", instructions, "ttlMs", 0, "cacheScope",
-                            "private"));
-}
-
-static void
-initialize(struct request *r)
-{
-    json_t *params = r->mcp->message.params, *offered = json_object_get(params, "capabilities");
-    const char *wanted = json_string_value(json_object_get(params, "protocolVersion"));
-    int version = wanted != NULL ? mcp_version(wanted) : -1;
-    struct mcp_session *s;
-
-    if (wanted == NULL) {
-        mcp_error(r, MCP_INVALID_PARAMS, NULL, "params.protocolVersion is missing");
-        return;
-    }
-    /* what we do not know, or what has no sessions, becomes the newest that has: the client decides */
-    version = version <= MCP_VERSION_STATELESS ? MCP_VERSION_STATELESS + 1 : version;
-    s = mcp_session_new(r->f, r->who, version, json_is_object(offered) ? offered : NULL);
-    if (s == NULL) {
-        mcp_error(r, MCP_INTERNAL, NULL, "no session can be made");
-        return;
-    }
-    r->mcp->version = version;
-    mcp_result(r, json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", mcp_versions[version], "capabilities",
-                            capabilities(), "serverInfo", server_info(), "instructions", instructions));
-    if (r->response != NULL)
-        (void)MHD_add_response_header(r->response, "Mcp-Session-Id", s->id);
-}
-
-static void
-list_tools(struct request *r)
-{
-    json_t *result = json_pack("{s:o}", "tools", mcp_tools_json());
-
-    if (json_object_get(r->mcp->message.params, "cursor") != NULL) {
-        json_decref(result);
-        mcp_error(r, MCP_INVALID_PARAMS, NULL, "there is no such cursor: the list is one page");
-        return;
-    }
-    if (mcp_is_stateless(r)) {
-        json_object_set_new(result, "ttlMs", json_integer(300000));
-        json_object_set_new(result, "cacheScope", json_string("public"));
-    }
-    mcp_result(r, result);
-}
-
-static void
-call_tool(struct request *r)
-{
-    struct mcp_call *call = r->mcp;
-    json_t *params = call->message.params, *meta = json_object_get(params, "_meta");
-    const char *name = json_string_value(json_object_get(params, "name"));
-    json_t *args = json_object_get(params, "arguments"), *token = json_object_get(meta, "progressToken");
-    char why[256];
-
-    call->tool = name != NULL ? mcp_tool_find(name) : NULL;
-    if (call->tool == NULL) {
-        mcp_error(r, MCP_INVALID_PARAMS, NULL, "there is no tool %.64s", name != NULL ? name : "without a name");
-        return;
-    }
-    if (args != NULL && !json_is_object(args)) {
-        mcp_error(r, MCP_INVALID_PARAMS, NULL, "arguments is an object");
-        return;
-    }
-    call->args = args != NULL ? json_incref(args) : json_object();
-    call->token = json_is_string(token) || json_is_integer(token) ? token : NULL;
-    if (!mcp_schema_fits(json_object_get(call->tool->listed, "inputSchema"), call->args, why, sizeof(why)))
-        mcp_fail(r, "InvalidArguments", "%s", why);
-    else
-        call->tool->begin(r);
-}
-
-static void
-dispatch(struct request *r)
-{
-    const char *method = r->mcp->message.method;
-    bool stateless = mcp_is_stateless(r);
-
-    if (stateless && strcmp(method, "server/discover") == 0)
-        discover(r);
-    else if (!stateless && strcmp(method, "ping") == 0)
-        mcp_result(r, json_object());
-    else if (strcmp(method, "tools/list") == 0)
-        list_tools(r);
-    else if (strcmp(method, "tools/call") == 0)
-        call_tool(r);
-    else if (mcp_extra.method == NULL || !mcp_extra.method(r, method, r->mcp->message.params))
-        mcp_error(r, MCP_NO_METHOD, NULL, "there is no method %s", method);
-}
-
-/* --- the stateless form ------------------------------------------------------------------------------------------- */
-
-static json_t *
-supported(const char *requested)
-{
-    return json_pack("{s:[s], s:o}", "supported", mcp_versions[MCP_VERSION_STATELESS], "requested",
-                     json_of_text((const uint8_t *)requested, strlen(requested)));
-}
-
-/* A header is there and says what the body says. */
-static bool
-header_is(struct request *r, const char *header, const char *body)
-{
-    const char *value = HEADER(r, header);
-    char text[MCP_NAME_MAX + 1];
-
-    if (value != NULL && body != NULL && mcp_header_text(value, text) && strcmp(text, body) == 0)
-        return true;
-    turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_HEADER_MISMATCH, NULL, "the header %s %s", header,
-              value == NULL ? "is missing" : "is not what the message says");
-    return false;
-}
-
-/* What the header Mcp-Name repeats; NULL: this method has none. */
-static const char *
-named_in(const struct mcp_message *m)
-{
-    const char *key = strcmp(m->method, "tools/call") == 0 || strcmp(m->method, "prompts/get") == 0 ? "name"
-                      : strcmp(m->method, "resources/read") == 0 ? "uri" : NULL;
-
-    return key != NULL ? json_string_value(json_object_get(m->params, key)) : NULL;
-}
-
-static void
-stateless(struct request *r, const json_t *meta)
-{
-    const struct mcp_message *m = &r->mcp->message;
-    const char *version = json_string_value(json_object_get(meta, MCP_META "protocolVersion"));
-    const json_t *offered = json_object_get(meta, MCP_META "clientCapabilities");
-    const char *header = HEADER(r, "MCP-Protocol-Version"), *name = named_in(m);
-
-    r->mcp->version = MCP_VERSION_STATELESS;
-    if (version == NULL) {
-        if (header != NULL && mcp_version(header) < 0)
-            turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_NO_VERSION, supported(header), "unsupported protocol version");
-        else
-            turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_PARAMS, NULL,
-                      "params._meta has no " MCP_META "protocolVersion");
-        return;
-    }
-    if (!header_is(r, "MCP-Protocol-Version", version))
-        return;
-    if (mcp_version(version) != MCP_VERSION_STATELESS) {
-        turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_NO_VERSION, supported(version), "unsupported protocol version");
-        return;
-    }
-    if (!json_is_object(offered)) {
-        turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_PARAMS, NULL,
-                  "params._meta has no " MCP_META "clientCapabilities");
-        return;
-    }
-    if (!header_is(r, "Mcp-Method", m->method) || (name != NULL && !header_is(r, "Mcp-Name", name)))
-        return;
-    r->mcp->capabilities = offered;
-    if (m->kind == MCP_REQUEST)
-        dispatch(r);
-    else
-        reply_empty(r, MHD_HTTP_ACCEPTED);      /* there is none that would mean anything here */
-}
-
-/* --- the form with sessions --------------------------------------------------------------------------------------- */
-
-/* NULL: said. */
-static struct mcp_session *
-session_of(struct request *r)
-{
-    const char *id = HEADER(r, "Mcp-Session-Id");
-    struct mcp_session *s = id != NULL ? mcp_session_find(r->f, r->who, id) : NULL;
-
-    if (id == NULL)
-        turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL,
-                  "the header Mcp-Session-Id is missing: begin with initialize, or with server/discover");
-    else if (s == NULL)
-        turn_away(r, MHD_HTTP_NOT_FOUND, MCP_INVALID_REQUEST, NULL, "there is no such session: begin anew");
-    if (s == NULL)
-        return NULL;
-    r->mcp->session = s;
-    r->mcp->version = s->version;
-    r->mcp->capabilities = s->capabilities;
-    memcpy(r->mcp->session_id, s->id, sizeof(s->id));
-    return s;
-}
-
-/* The client's answer to a question of ours. */
-static void
-hear_answer(struct request *by, const struct mcp_session *s)
-{
-    const char *id = json_string_value(by->mcp->message.id);
-
-    for (struct request *r = by->f->requests; id != NULL && r != NULL; r = r->next) {
-        if (!is_live(r) || r->mcp->wait[0] == '\0' || strcmp(r->mcp->wait, id) != 0 ||
-            strcmp(r->mcp->session_id, s->id) != 0)
-            continue;
-        r->mcp->wait[0] = '\0';
-        r->mcp->answered(r, by->mcp->message.result);
-        http_wake(r);
-        return;
-    }
-}
-
-static void
-hear_notification(struct request *r, const struct mcp_session *s)
-{
-    const json_t *id = json_object_get(r->mcp->message.params, "requestId");
-
-    if (strcmp(r->mcp->message.method, "notifications/cancelled") == 0 && id != NULL)
-        cancel_in(r, s->id, id);
-}
-
-static void
-with_session(struct request *r)
-{
-    const struct mcp_message *m = &r->mcp->message;
-    const char *version = HEADER(r, "MCP-Protocol-Version");
-    struct mcp_session *s;
-
-    r->mcp->version = MCP_VERSION_STATELESS + 1;
-    if (version != NULL && mcp_version(version) <= MCP_VERSION_STATELESS) {
-        turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL, "MCP-Protocol-Version names no version with "
-                  "sessions");
-        return;
-    }
-    if (m->kind == MCP_REQUEST && strcmp(m->method, "initialize") == 0) {
-        initialize(r);
-        return;
-    }
-    s = session_of(r);
-    if (s == NULL)
-        return;
-    if (m->kind == MCP_REQUEST) {
-        dispatch(r);
-        return;
-    }
-    if (m->kind == MCP_RESPONSE)
-        hear_answer(r, s);
-    else
-        hear_notification(r, s);
-    r->mcp->over = true;
-    reply_empty(r, MHD_HTTP_ACCEPTED);
-}
-
-/* --- routes ------------------------------------------------------------------------------------------------------- */
-
-static void
-post(struct request *r)
-{
-    const char *type = HEADER(r, MHD_HTTP_HEADER_CONTENT_TYPE), *accept = HEADER(r, MHD_HTTP_HEADER_ACCEPT);
-    const char *version = HEADER(r, "MCP-Protocol-Version"), *why;
-    json_t *meta;
-    int code;
-
-    if (!begin(r))
-        return;
-    if (type == NULL || !mcp_is_json(type)) {
-        turn_away(r, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, MCP_INVALID_REQUEST, NULL, "Content-Type is application/json");
-        return;
-    }
-    if (!mcp_accepts(accept != NULL ? accept : "*/*", &r->mcp->streams)) {
-        turn_away(r, MHD_HTTP_NOT_ACCEPTABLE, MCP_INVALID_REQUEST, NULL,
-                  "Accept lists application/json and text/event-stream");
-        return;
-    }
-    code = mcp_parse((const char *)r->body.p, r->body.n, &r->mcp->message, &why);
-    if (code != 0) {
-        turn_away(r, MHD_HTTP_BAD_REQUEST, code, NULL, "%s", why);
-        return;
-    }
-    meta = json_object_get(r->mcp->message.params, "_meta");
-    if ((version != NULL && (mcp_version(version) == MCP_VERSION_STATELESS || mcp_version(version) < 0)) ||
-        json_object_get(meta, MCP_META "protocolVersion") != NULL)
-        stateless(r, meta);
-    else
-        with_session(r);
-}
-
-/* What is said outside of an answer would come here; nothing is, but clients ask for it and take a refusal ill. */
-static void
-get(struct request *r)
-{
-    if (!begin(r))
-        return;
-    if (HEADER(r, "Mcp-Session-Id") == NULL) {
-        turn_away(r, MHD_HTTP_METHOD_NOT_ALLOWED, MCP_INVALID_REQUEST, NULL, "without a session there is only POST");
-        return;
-    }
-    if (session_of(r) == NULL)
-        return;
-    for (struct request *other = r->f->requests; other != NULL; other = other->next)
-        if (other != r && is_live(other) && other->mcp->message.whole == NULL &&
-            strcmp(other->mcp->session_id, r->mcp->session_id) == 0)
-            mcp_cancel(other);      /* one of them a session */
-    r->mcp->streams = true;
-    mcp_begin_stream(r);
-    if (r->mcp->streaming)
-        stream_add(r, ":\r\n\r\n", 5);
-}
-
-static void
-end_session(struct request *r)
-{
-    struct mcp_session *s;
-
-    if (!begin(r))
-        return;
-    s = session_of(r);
-    if (s == NULL)
-        return;
-    cancel_in(r, s->id, NULL);
-    mcp_session_end(r->f, s);
-    r->mcp->over = true;
-    reply_empty(r, MHD_HTTP_NO_CONTENT);
-}
-
-const struct route mcp_routes[] = {
-    { "POST",   "/mcp", post,        false, false },
-    { "GET",    "/mcp", get,         false, false },
-    { "DELETE", "/mcp", end_session, false, false },
-};
-const size_t mcp_n_routes = sizeof(mcp_routes) / sizeof(mcp_routes[0]);
