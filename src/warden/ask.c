@@ -52,7 +52,7 @@ living(struct warden *w, const char *id)
     return found;
 }
 
-struct reach { struct warden *w; state_box_fn *fn; void *ctx; bool found; };
+struct reach { struct warden *w; state_box_fn *fn; void *ctx; bool by_id, found; };
 
 static void
 reach(void *ctx, const struct edge_box *r)
@@ -60,7 +60,8 @@ reach(void *ctx, const struct edge_box *r)
     struct reach *found = ctx;
 
     if (!who_reaches(&found->w->who, r)) {
-        who_refused(found->w, "asked for %s", r->id);
+        if (found->by_id)       /* a name may be another's too by chance */
+            who_refused(found->w, "asked for %s", r->id);
         return;
     }
     found->found = true;
@@ -70,7 +71,7 @@ reach(void *ctx, const struct edge_box *r)
 int
 find_record(struct warden *w, const char *id, state_box_fn *fn, void *ctx, struct err *err)
 {
-    struct reach found = { .w = w, .fn = fn, .ctx = ctx };
+    struct reach found = { .w = w, .fn = fn, .ctx = ctx, .by_id = edge_is_id(id) };
     int r;
 
     if (id[0] == '\0' && w->who.role == EDGE_KEY)

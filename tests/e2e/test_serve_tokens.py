@@ -183,12 +183,13 @@ def test_refusals_are_on_record_and_bounded(daemon):
 
 
 def test_who_asks_for_what_is_anothers_is_on_record(daemon):
-    agent, box = caller(daemon, "agent", name="curious"), daemon.create()
+    agent, box = caller(daemon, "agent", name="curious"), daemon.create(name="theirs")
     holder = Caller(daemon, X_Sandbox_Key=daemon.create(name="own").record["key"])
     own = daemon.get("/v1/sandboxes/own").json["id"]
     for who in (agent, holder):
         assert who.get(box.at).status == 404 and who.get("/v1/sandboxes/" + "0" * 32).status == 404
         assert who.post(f"{box.at}/exec", {"command": "id"}).status == 404
+        assert who.get("/v1/sandboxes/theirs").status == 404        # a name, which says nothing
     details = [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "auth_refused"]
     assert len(details) == 4 and all(d.endswith(f": asked for {box.id}") for d in details), details
     assert sum("curious" in d for d in details) == 2 and sum(f"the key of {own}" in d for d in details) == 2, details
