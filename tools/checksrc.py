@@ -76,8 +76,9 @@ LAYERS = {
     'vault': {'base', 'match', 'wire', 'wall'},
     'egress': {'base', 'match', 'policy', 'wall', 'vault'},
     'scribe': {'base', 'audit', 'wire', 'wall', 'warden'},
-    'warden': {'base', 'audit', 'wire', 'wall'},
-    'front': {'base', 'audit', 'match', 'wire', 'wall', 'warden'},
+    'gate': {'base', 'policy'},
+    'warden': {'base', 'audit', 'gate', 'wire', 'wall'},
+    'front': {'base', 'audit', 'gate', 'match', 'wire', 'wall', 'warden'},
     'wire': {'base'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},

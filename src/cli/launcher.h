@@ -86,6 +86,7 @@ int start_warden(struct launcher *l, struct err *err);  /* and tell it of the ke
 int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
+int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 int launcher_watch(struct launcher *l, int fd);
 

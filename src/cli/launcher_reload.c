@@ -110,6 +110,7 @@ static void
 say_all(struct launcher *l)
 {
     say_limits(l);
+    (void)say_rules(l);
     for (enum which_front which = 0; which < FRONTS; which++)
         (void)settings_say(l, which);
 }

@@ -125,6 +125,17 @@ hand_over(struct launcher *l, struct keeper *k)
 }
 
 int
+say_rules(struct launcher *l)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
+    size_t at = frame_begin(&frame, EDGE_RULES, 0, 0);
+
+    wire_put_cstr(&frame, l->plan->gate, EDGE_PATH_MAX);
+    packet_put_bytes(&frame, l->plan->rules.p, l->plan->rules.n);
+    return frame_end(&frame, at) < 0 || l->warden < 0 ? -1 : packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
+int
 start_warden(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { l->log, NULL };
@@ -152,6 +163,8 @@ start_warden(struct launcher *l, struct err *err)
         return err_sys(err, errno, "serve.start", "watch the warden");
     if (start_scribe(l, err) < 0)
         return -1;
+    if (say_rules(l) < 0)
+        return err_sys(err, errno, "serve.start", "tell the warden its rules");
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         hand_over(l, k);
     return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ? err_sys(err, errno, "serve.start", "tell the warden") : 0;

@@ -32,6 +32,7 @@ static const struct verb {
     { "net", cmd_net, "what is decided about the network of a run, and change it" },
     { "approvals", cmd_approvals, "connections that wait for your decision" },
     { "audit", cmd_audit, "what was done and decided, on record: look into it, check it" },
+    { "gate", cmd_gate, "which operations of agents you are asked about" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },
     { "secret", cmd_secret, "secrets that sandboxes may use and never see" },
     { "serve", cmd_serve, "keep sandboxes for other programs, over HTTP" },

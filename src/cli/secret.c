@@ -1,4 +1,7 @@
-/* cli/secret.c: cloche secret: the vault's own program does it, so that a value is in no other process */
+/* cli/secret.c: verbs that another program does
+ *
+ * cloche secret: cloche-vault, so that a value is in no other process. cloche gate: cloche-gate, which has the regular
+ * expressions that cloche has not. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -7,16 +10,16 @@
 #include "cli/cli.h"
 #include "cli/session_priv.h"
 
-int
-cmd_secret(int argc, char **argv)
+static int
+become(const char *folder, char *name, int argc, char **argv)
 {
-    char program[PATH_MAX], name[] = "cloche-vault";
+    char program[PATH_MAX];
     char **words = calloc((size_t)argc + 2, sizeof(*words));
     struct err err = ERR_INIT;
 
     if (words == NULL)
         err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-    else if (helper_find("vault", name, program, &err) == 0) {
+    else if (helper_find(folder, name, program, &err) == 0) {
         words[0] = name;
         for (int i = 0; i < argc; i++)
             words[1 + i] = argv[i];
@@ -25,4 +28,20 @@ cmd_secret(int argc, char **argv)
     }
     free(words);
     return cli_fail(&err, false);
+}
+
+int
+cmd_secret(int argc, char **argv)
+{
+    char name[] = "cloche-vault";
+
+    return become("vault", name, argc, argv);
+}
+
+int
+cmd_gate(int argc, char **argv)
+{
+    char name[] = "cloche-gate";
+
+    return become("gate", name, argc, argv);
 }

@@ -25,6 +25,7 @@
 #define SERVE_LISTEN_MAX   16
 #define SERVE_NAMES_MAX    64               /* allowed hosts; and origins */
 #define SERVE_SECURITY_MAX (64 * 1024)      /* bytes of a configuration's security section */
+#define SERVE_GATE_MAX     (64 * 1024)      /* bytes of a file with the gate's rules */
 #define SERVE_PEM_MAX      (256 * 1024)     /* of a certificate with its chain, or a key */
 
 struct serve_listen {
@@ -48,6 +49,7 @@ struct serve_plan {
     char state[PATH_MAX];       /* the folder of state.db */
     char settings[PATH_MAX];    /* a settings file below every sandbox's own policy; "" none */
     char security[SERVE_SECURITY_MAX];  /* YAML: the configuration's security section, below that; "" none */
+    char gate[PATH_MAX];        /* a file with the gate's rules, or "off"; "" the built-in ones */
     uint64_t max_sandboxes;
     uint64_t idle_s, life_s;    /* of sandboxes that name none; 0: no limit */
     uint64_t client_s;          /* a connection whose client says nothing whole for so long is closed */
@@ -62,6 +64,7 @@ struct serve_plan {
     uint64_t log_json, log_level;   /* how what happens is said on stderr: base/log.h */
     char tls_cert[PATH_MAX], tls_key[PATH_MAX];     /* "": TCP without TLS */
     struct buf cert, key;       /* what they hold */
+    struct buf rules;           /* what @gate holds; empty: the built-in ones */
 };
 
 void serve_plan_free(struct serve_plan *plan);      /* NULL is fine */
@@ -70,7 +73,9 @@ void serve_plan_free(struct serve_plan *plan);      /* NULL is fine */
 struct serve_plan *serve_plan_load(int argc, char **argv, const char *cwd, struct err *err);
 
 /* serve_config.c: the keys. A flag is one of them with two dashes. */
-enum serve_kind { SERVE_LISTEN, SERVE_PATH, SERVE_SECONDS, SERVE_NUMBER, SERVE_WORD, SERVE_HOSTS, SERVE_ORIGINS };
+enum serve_kind {
+    SERVE_LISTEN, SERVE_PATH, SERVE_GATE, SERVE_SECONDS, SERVE_NUMBER, SERVE_WORD, SERVE_HOSTS, SERVE_ORIGINS
+};
 struct serve_key {
     const char *name;
     const char *value, *help;   /* for the usage */
@@ -96,6 +101,9 @@ const char *serve_value(const struct serve_plan *plan, const struct serve_key *k
 const char *serve_listen_text(const struct serve_listen *listen, char room[SERVE_VALUE_MAX]);
 /* Overlay the configuration file plan->config. 0 or -1 with @err. */
 int serve_config(struct serve_plan *plan, struct err *err);
+
+/* serve_gate.c: what plan->gate names, into plan->rules. 0 or -1 with @err. */
+int serve_gate_read(struct serve_plan *plan, struct err *err);
 
 /* serve_plan.c */
 /* Whether the values fit together; reads the files that they name. 0 or -1 with @err. */

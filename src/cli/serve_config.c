@@ -25,6 +25,8 @@ const struct serve_key serve_keys[] = {
     { "state-dir", "DIR", "where the records are kept", SERVE_PATH, .restart = true, .at = AT(state) },
     { "settings", "FILE", "a policy's settings file, below what each sandbox asks for", SERVE_PATH,
       .at = AT(settings) },
+    { "gate", "FILE|off", "which operations of agents somebody has to approve (docs/gate.md)", SERVE_GATE,
+      .at = AT(gate) },
     { "max-sandboxes", "N", "at once (256)", SERVE_NUMBER, .min = 1, .max = 10000, .at = AT(max_sandboxes) },
     { "idle-timeout", "TIME", "of sandboxes that name none: ended when nothing ran for so long (none)",
       SERVE_SECONDS, .max = UINT32_MAX, .at = AT(idle_s) },
@@ -193,6 +195,12 @@ serve_put(struct serve_plan *plan, const struct serve_key *key, const char *wher
     case SERVE_LISTEN: return put_listen(plan, where, value, err);
     case SERVE_HOSTS: return put_host(plan, where, value, err);
     case SERVE_ORIGINS: return put_origin(plan, where, value, err);
+    case SERVE_GATE:
+        if (strcmp(value, "off") == 0) {
+            snprintf(plan->gate, sizeof(plan->gate), "off");
+            return 0;
+        }
+        /* fall through */
     case SERVE_PATH: return put_path(plan, path_at(plan, key), where, value, err);
     case SERVE_SECONDS: return put_seconds(key, number_at(plan, key), where, value, err);
     case SERVE_WORD: return put_word(key, number_at(plan, key), where, value, err);
@@ -233,6 +241,7 @@ serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i
     case SERVE_LISTEN: return i < plan->n_listen ? serve_listen_text(&plan->listen[i], room) : NULL;
     case SERVE_HOSTS: return i < plan->n_hosts ? plan->hosts[i] : NULL;
     case SERVE_ORIGINS: return i < plan->n_origins ? plan->origins[i] : NULL;
+    case SERVE_GATE:
     case SERVE_PATH: return i == 0 && path_at(plan, key)[0] != '\0' ? path_at(plan, key) : NULL;
     case SERVE_WORD: return i == 0 ? key->words[*number_at(plan, key)] : NULL;
     case SERVE_SECONDS:
@@ -276,6 +285,8 @@ put_member(struct serve_plan *plan, const struct node *member, struct err *err)
         }
         return 0;
     }
+    if (key->kind == SERVE_GATE && member->type == NODE_MAP)
+        return serve_put(plan, key, where, plan->config, err);      /* the rules are in this file */
     if (member->type != NODE_STRING && member->type != NODE_NUMBER)
         return wrong_type(where, member, err);
     return serve_put(plan, key, where, member->text.p, err);

@@ -24,6 +24,7 @@ serve_plan_free(struct serve_plan *plan)
         explicit_bzero(plan->key.p, plan->key.n);
     buf_free(&plan->cert);
     buf_free(&plan->key);
+    buf_free(&plan->rules);
     free(plan);
 }
 
@@ -41,6 +42,7 @@ defaults(struct serve_plan *plan, struct err *err)
     plan->transcript_keep_s = 30UL * 24 * 3600;
     plan->log_level = LEVEL_NOTICE;
     plan->cert = plan->key = (struct buf)BUF_INIT(SERVE_PEM_MAX);
+    plan->rules = (struct buf)BUF_INIT(SERVE_GATE_MAX);
     if (state_dir_path(folder, err) < 0)
         return -1;
     return snprintf(plan->state, sizeof(plan->state), "%s/serve", folder) < (int)sizeof(plan->state)
@@ -200,7 +202,7 @@ serve_check(struct serve_plan *plan, struct err *err)
     for (size_t i = 0; i < plan->n_listen; i++)
         if (serve_check_door(plan, &plan->listen[i], err) < 0)
             return -1;
-    return check_tls(plan, err) < 0 ? -1 : check_policy(plan, err);
+    return check_tls(plan, err) < 0 || serve_gate_read(plan, err) < 0 ? -1 : check_policy(plan, err);
 }
 
 struct serve_plan *

@@ -6,22 +6,38 @@
 
 #include "audit/audit.h"
 #include "base/cleanup.h"
-#include "front/front.h"
+#include "front/ask_priv.h"
 #include "wire/table.h"
 
-#define FRAME_MAX (EDGE_MESSAGE_MAX + FRAME_HEADER)
+#define FRAME_MAX ASK_FRAME_MAX
 #define AT_ONCE   256       /* answers of one round */
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
-static size_t
-begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+uint32_t
+ask_ticket(struct front *f)
 {
-    size_t at = frame_begin(b, type, 0, 0);
-
     do
-        r->ticket = ++r->f->tickets;
-    while (r->ticket == 0);
+        f->tickets++;
+    while (f->tickets == 0);
+    return f->tickets;
+}
+
+/* Whether somebody may have to approve it, for which it can wait. */
+static bool
+is_gated(uint8_t type)
+{
+    return type == EDGE_ASK_CREATE || type == EDGE_ASK_DELETE || type == EDGE_ASK_RECOVER || type == EDGE_ASK_OP ||
+           type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE;
+}
+
+size_t
+ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+{
+    size_t at = frame_begin(b, type, is_gated(type) && r->async ? EDGE_ASYNC : 0, 0);
+
+    r->ticket = ask_ticket(r->f);
+    r->asked = type;
     r->answers = answers;
     buf_put_be32(b, r->ticket);
     if (type != EDGE_ASK_WHO)
@@ -29,8 +45,8 @@ begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answ
     return at;
 }
 
-static void
-ask(struct request *r, struct buf *b, size_t at)
+void
+ask_send(struct request *r, struct buf *b, size_t at)
 {
     struct front *f = r->f;
 
@@ -53,21 +69,21 @@ void
 ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = begin(r, &b, type, answers);
+    size_t at = ask_begin(r, &b, type, answers);
 
     if (id != NULL)
         wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
 ask_create(struct request *r, const struct edge_create *create, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = begin(r, &b, EDGE_ASK_CREATE, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_CREATE, answers);
 
     edge_put_create(&b, create);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
@@ -75,37 +91,37 @@ ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const 
          const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = begin(r, &b, EDGE_ASK_LIST, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_LIST, answers);
 
     buf_put_u8(&b, all);
     buf_put_be16(&b, limit);
     wire_put_cstr(&b, prefix, EDGE_NAME_MAX);
     wire_put_cstr(&b, label, EDGE_LABELS_MAX);
     wire_put_cstr(&b, after, EDGE_CURSOR_MAX);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
 ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = begin(r, &b, EDGE_ASK_EVENTS, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_EVENTS, answers);
 
     buf_put_be16(&b, limit);
     wire_put_cstr(&b, id, EDGE_ID);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
 ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = begin(r, &b, EDGE_ASK_CHANGE, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_CHANGE, answers);
 
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
     buf_append(&b, was, EDGE_HASH);
     wire_put_cstr(&b, policy, EDGE_POLICY_MAX);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
@@ -113,23 +129,23 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
        const struct op_answers *said)
 {
     cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
-    size_t at = begin(r, &b, EDGE_ASK_OP, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_OP, answers);
 
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
     edge_put_op(&b, op);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
 ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(256);
-    size_t at = begin(r, &b, EDGE_ASK_WHO, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_WHO, answers);
 
     buf_put_u8(&b, (uint8_t)kind);
     wire_put_cstr(&b, text, EDGE_CREDENTIAL_MAX);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
     if (b.p != NULL)
         explicit_bzero(b.p, b.cap);
 }
@@ -139,7 +155,7 @@ ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint
           const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(256);
-    size_t at = begin(r, &b, EDGE_ASK_TOKEN, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_TOKEN, answers);
 
     buf_put_u8(&b, (uint8_t)what);
     if (what == TOKEN_MAKE) {
@@ -148,19 +164,19 @@ ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint
     }
     if (what != TOKEN_LIST)
         wire_put_cstr(&b, name_or_id, EDGE_NAME_MAX);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
 ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = begin(r, &b, EDGE_ASK_FOLLOW, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_FOLLOW, answers);
 
     buf_put_be16(&b, limit);
     buf_put_be64(&b, after);
     wire_put_cstr(&b, id, EDGE_ID);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
@@ -168,7 +184,7 @@ ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, u
           uint16_t limit, const char *id, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = begin(r, &b, EDGE_ASK_AUDIT, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_AUDIT, answers);
 
     buf_put_u8(&b, follow);
     buf_put_be32(&b, types);
@@ -177,7 +193,7 @@ ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, u
     buf_put_be64(&b, after);
     buf_put_be16(&b, limit);
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
@@ -185,12 +201,12 @@ ask_transcript(struct request *r, const char *id, uint64_t offset, const struct 
                const struct op_answers *said)
 {
     cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = begin(r, &b, EDGE_ASK_TRANSCRIPT, answers);
+    size_t at = ask_begin(r, &b, EDGE_ASK_TRANSCRIPT, answers);
 
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
     buf_put_be64(&b, offset);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 /* What was asked to go on without an end has to be told. */
@@ -203,7 +219,7 @@ unfollow(struct request *r)
 
     buf_put_be32(&b, r->ticket);
     buf_put_be32(&b, r->who);
-    ask(r, &b, at);
+    ask_send(r, &b, at);
 }
 
 void
@@ -211,19 +227,15 @@ ask_drop(struct request *r)
 {
     if (r->ticket != 0 && r->answers != NULL && r->answers->following != NULL)
         unfollow(r);
+    if (r->ticket != 0 && (is_gated(r->asked) || r->ticket == r->followed))
+        ask_cancel(r);
     r->ticket = 0;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-struct heard {
-    struct front *f;
-    int fd;             /* that came with it; -1 */
-};
-
-/* Whose it is: NULL when nobody waits for it any more. */
-static struct request *
-asker(struct front *f, uint32_t ticket)
+struct request *
+ask_whose(struct front *f, uint32_t ticket)
 {
     for (struct request *r = f->requests; r != NULL && ticket != 0; r = r->next)
         if (r->ticket == ticket && !r->dead)
@@ -231,9 +243,8 @@ asker(struct front *f, uint32_t ticket)
     return NULL;
 }
 
-/* The last word on a question. */
-static void
-over(struct request *r)
+void
+ask_over(struct request *r)
 {
     r->ticket = 0;
 }
@@ -243,7 +254,7 @@ on_box(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_box box;
     const char *key;
 
@@ -263,7 +274,7 @@ on_box(void *ctx, const struct frame *f)
     }
     if (r->answers->box == NULL)
         return -1;
-    over(r);
+    ask_over(r);
     r->answers->box(r, &box);
     http_wake(r);
     return 0;
@@ -274,7 +285,7 @@ on_event(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_event event;
 
     if (!edge_get_event(&in, &event) || !wire_done(&in) || (r != NULL && r->answers->event == NULL))
@@ -289,7 +300,7 @@ on_policy(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     uint8_t last = wire_u8(&in);
     size_t n;
     const uint8_t *p = packet_get_bytes(&in, EDGE_CHUNK, &n);
@@ -299,7 +310,7 @@ on_policy(void *ctx, const struct frame *f)
     if (r == NULL)
         return 0;
     if (last != 0)
-        over(r);
+        ask_over(r);
     r->answers->piece(r, p, n, last != 0);
     if (r->ticket == 0)
         http_wake(r);
@@ -311,7 +322,7 @@ on_line(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
 
     if (in.bad || (r != NULL && r->answers->line == NULL))
         return -1;
@@ -325,7 +336,7 @@ on_following(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
 
     if (!wire_done(&in) || (r != NULL && r->answers->following == NULL))
         return -1;
@@ -341,7 +352,7 @@ on_end(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     uint32_t count = wire_be32(&in);
     uint8_t more = wire_u8(&in);
 
@@ -349,7 +360,7 @@ on_end(void *ctx, const struct frame *f)
         return -1;
     if (r == NULL)
         return 0;
-    over(r);
+    ask_over(r);
     r->answers->end(r, count, more != 0);
     http_wake(r);
     return 0;
@@ -360,13 +371,13 @@ on_granted(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
 
     if (!wire_done(&in) || h->fd < 0 || (r != NULL && r->op_answers == NULL))
         return -1;
     if (r == NULL)
         return 0;       /* its socket is closed, which ends it */
-    over(r);
+    ask_over(r);
     if (op_take(r, take_fd(&h->fd)) < 0)
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.busy", "try again", "the daemon is busy");
     else if (r->answers->granted != NULL)
@@ -380,14 +391,14 @@ on_no(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     struct packet_err err;
 
     if (!packet_get_err(&in, &err))
         return -1;
     if (r == NULL)
         return 0;
-    over(r);
+    ask_over(r);
     if (r->answers->no != NULL)
         r->answers->no(r, &err);
     else
@@ -401,7 +412,7 @@ on_who(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     uint32_t who = wire_be32(&in);
     uint8_t role = wire_u8(&in);
     const char *box;
@@ -413,7 +424,7 @@ on_who(void *ctx, const struct frame *f)
         return -1;
     if (r == NULL)
         return 0;
-    over(r);
+    ask_over(r);
     r->who = who;
     r->role = (enum edge_role)role;
     memcpy(r->role_box, box, strlen(box) + 1);
@@ -428,7 +439,7 @@ on_token(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_token token;
     const char *text;
 
@@ -440,7 +451,7 @@ on_token(void *ctx, const struct frame *f)
     if (r == NULL)
         return 0;
     if (r->answers->end == NULL)
-        over(r);
+        ask_over(r);
     r->answers->token(r, &token, text);
     if (r->answers->end == NULL)
         http_wake(r);
@@ -452,13 +463,13 @@ on_stats(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
 
     if (in.bad || (r != NULL && r->answers->stats == NULL))
         return -1;
     if (r == NULL)
         return 0;
-    over(r);
+    ask_over(r);
     r->answers->stats(r, in.p, in.n);
     http_wake(r);
     return 0;
@@ -469,7 +480,7 @@ on_usage(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = asker(h->f, wire_be32(&in));
+    struct request *r = ask_whose(h->f, wire_be32(&in));
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
     struct edge_usage u;
 
@@ -508,6 +519,9 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_NO,       false, 0,    1,     24, 4096,              on_no },
     { EDGE_WHO,      false, 0,    1,     22, 22 + EDGE_ID,      on_who },
     { EDGE_TOKEN,    false, 0,    1,     31, 512,               on_token },
+    { EDGE_GATE,     false, 0,    1,     29, 1024,              ask_on_gate },
+    { EDGE_APPROVAL, false, 0,    1,     90, EDGE_MESSAGE_MAX,  ask_on_approval },
+    { EDGE_GRANT,    false, 0,    1,     46, 1024,              ask_on_grant },
     { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
     { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
     { EDGE_USAGE,    false, 0,    1,     45, EDGE_USAGE_MAX + 64, on_usage },

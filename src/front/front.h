@@ -24,6 +24,7 @@
 #include "match/door.h"
 #include "front/trace.h"
 #include "warden/edge.h"
+#include "warden/edge_gate.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
 #define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
@@ -89,6 +90,9 @@ struct answers {
     void (*usage)(struct request *r, const char *id, const struct edge_usage *u);
     void (*no)(struct request *r, const struct packet_err *err);    /* NULL: reply_err */
     void (*token)(struct request *r, const struct edge_token *token, const char *text);
+    void (*gate)(struct request *r, const struct edge_verdict *v);  /* of ask_gate(); reply or go on */
+    void (*approval)(struct request *r, const struct edge_approval *a);
+    void (*grant)(struct request *r, const struct edge_grant *g);
     void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
 };
 
@@ -134,6 +138,9 @@ struct request {
     char role_box[EDGE_ID + 1];         /* of a key */
     bool held;                          /* its beginning will be said again by the library: who it is was not known */
     char key[EDGE_CREDENTIAL_MAX + 1];  /* that came with a sandbox (struct answers: box); "" */
+    uint8_t asked;                      /* the question that is or was open */
+    bool async;                         /* where somebody has to approve it: say so and do not wait */
+    uint32_t followed;                  /* the ticket under which more comes (ask_approvals); 0 */
     const struct answers *answers;
     const struct op_answers *op_answers;
     struct watch peer, op;              /* our own look at the client's connection; the operation */
@@ -218,6 +225,17 @@ void ask_change(struct request *r, const char *id, const uint8_t *was, const cha
                 const struct answers *answers);
 void ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
             const struct op_answers *said);
+/* Whether the caller may do that: @tool with @params (an object, borrowed) in the sandbox @id ("" none yet). The answer
+ * comes to answers->gate: ALLOWED (go on: what is asked for this request from then on belongs to the call, and is not
+ * judged again where it is a part of it), DENIED with its reason, or, when not @hold, WAIT: an approval is needed and
+ * has an id. With @hold it comes when it is decided. Asking for the same again by the same caller finds the approval
+ * that waits, or was given and not used yet. answers->no: no such sandbox, or text that cannot be shown. */
+void ask_gate(struct request *r, const char *id, const char *tool, const json_t *params, bool hold,
+              const struct answers *answers);
+/* @state 0: any. @follow: after the end the request's ticket is to be r->followed again, and more comes. */
+void ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id,
+                   const struct answers *answers);
+void ask_decide(struct request *r, const struct edge_decision *d, const struct answers *answers);
 void ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers);
 void ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
                const struct answers *answers);
@@ -285,6 +303,12 @@ gnutls_certificate_retrieve_function3 tls_identity;
 /* who.c: whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
  * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */
 bool who_admit(struct request *r);
+
+/* gate.c: approvals (docs/gate.md) */
+extern const struct route gate_routes[];
+extern const size_t gate_n_routes;
+void gate_look(struct request *r);                      /* what its headers say about waiting */
+void reply_waits(struct request *r, const struct edge_verdict *v);      /* 202: somebody has to approve it */
 
 /* route.c */
 const struct route *route_find(struct request *r);      /* NULL: r->early says why */

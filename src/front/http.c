@@ -258,6 +258,7 @@ first_look(struct request *r, const char *method)
     }
     doors_judge(r);
     if (r->early == 0) {
+        gate_look(r);
         r->held = !limited(r) && !r->route->open && !who_admit(r) && r->response == NULL;
         return;
     }

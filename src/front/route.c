@@ -131,6 +131,8 @@ route_find(struct request *r)
     if (route == NULL)
         route = find_in(r, audit_routes, audit_n_routes, &other_method);
     if (route == NULL)
+        route = find_in(r, gate_routes, gate_n_routes, &other_method);
+    if (route == NULL)
         route = find_in(r, life_routes, life_n_routes, &other_method);
     if (route == NULL)
         route = find_in(r, api_routes, api_n_routes, &other_method);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "warden/edge_gate.h"
 #include "warden/record.h"
 
 #define OPS_UNDER_WAY (2 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
@@ -522,14 +523,14 @@ on_events(void *ctx, const struct frame *f)
 
 const struct msg_rule ask_rules[] = {
     /* type              once   flags states min  max length          handler */
-    { EDGE_ASK_CREATE,   false, 0,    1,     40,  CREATE,             on_create },
+    { EDGE_ASK_CREATE,   false, EDGE_ASYNC, 1,     40,  CREATE,             on_create },
     { EDGE_ASK_GET,      false, 0,    1,     13,  ID,                 on_get },
     { EDGE_ASK_LIST,     false, 0,    1,     26,  LIST,               on_list },
-    { EDGE_ASK_DELETE,   false, 0,    1,     13,  ID,                 on_delete },
+    { EDGE_ASK_DELETE,   false, EDGE_ASYNC, 1,     13,  ID,                 on_delete },
     { EDGE_ASK_PAUSE,    false, 0,    1,     13,  ID,                 on_pause },
     { EDGE_ASK_RESUME,   false, 0,    1,     13,  ID,                 on_resume },
-    { EDGE_ASK_RECOVER,  false, 0,    1,     13,  ID,                 on_recover },
-    { EDGE_ASK_OP,       false, 0,    1,     56,  ID + EDGE_OP_BYTES, on_op },
+    { EDGE_ASK_RECOVER,  false, EDGE_ASYNC, 1,     13,  ID,                 on_recover },
+    { EDGE_ASK_OP,       false, EDGE_ASYNC, 1,     56,  ID + EDGE_OP_BYTES, on_op },
     { EDGE_ASK_STOP_ALL, false, 0,    1,     8,   8,                  on_stop_all },
     { EDGE_ASK_EVENTS,   false, 0,    1,     15,  15 + EDGE_ID,       on_events },
 };

@@ -67,6 +67,12 @@ enum edge_message {
                              * limit be16, id or name ("" of all): EDGE_LINEs; then END, or first FOLLOWING */
     EDGE_ASK_UNFOLLOW,      /* with the ticket of such a question: no more; no answer */
     EDGE_ASK_TRANSCRIPT,    /* id or name, offset be64: GRANTED; what is read comes as that of a file */
+    EDGE_ASK_GATE = 18,     /* id ("" a new one), tool, parameters (a JSON object): edge_gate.h has these and their
+                               answers. May it be done? */
+    EDGE_ASK_APPROVALS,     /* follow u8, state u8 (0 any), limit be16, id ("" of all) */
+    EDGE_ASK_DECIDE,        /* struct edge_decision */
+    EDGE_ASK_GRANTS,        /* id of one to end, or "": list them */
+    EDGE_ASK_CANCEL,        /* ticket be32 of another question: nobody waits for it; no answer */
     EDGE_ASK_POLICY = 23,   /* id: what it is held to */
     EDGE_ASK_CHANGE,        /* id, SHA-256 of the policy that is changed, policy */
     EDGE_ASK_STATS = 29,
@@ -83,13 +89,15 @@ enum edge_message {
     EDGE_NO,                /* ticket, error */
     EDGE_WHO = 40,          /* ticket, who be32, role u8, until be64 (ms since 1970; 0 for ever), sandbox's id or "" */
     EDGE_TOKEN,             /* ticket, token, the token itself ("" but in the answer to its making) */
+    EDGE_LINE = 43,         /* ticket, one line of the audit record */
+    EDGE_FOLLOWING,         /* ticket */
+    EDGE_GATE = 46,         /* ticket, struct edge_verdict */
+    EDGE_APPROVAL,          /* ticket, struct edge_approval; END follows unless they are followed */
+    EDGE_GRANT,             /* ticket, struct edge_grant */
     EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
     EDGE_STATS = 54,        /* ticket, samples (warden/stats.h) */
     EDGE_USAGE,             /* ticket, id, usage; END ends them */
     EDGE_DEFAULT_NOW,       /* no answer: the owner's default sandbox from here on: u8 (edge_default), if so its box */
-
-    EDGE_LINE = 43,         /* ticket, one line of the audit record */
-    EDGE_FOLLOWING,         /* ticket */
 
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
@@ -118,6 +126,7 @@ enum edge_message {
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
     /* launcher to warden */
     EDGE_LIMITS,            /* sandboxes at once be32, idle be32, life be32 (seconds) of those that name none */
+    EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML */
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy */

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "warden/approvals.h"
 #include "warden/entry.h"
 #include "warden/record.h"
 
@@ -369,6 +370,7 @@ on_adopted_all(void *ctx, const struct frame *f)
 
     (void)f;
     box_find_lost(w);
+    w->settled = true;
     return launcher_say(w, EDGE_READY, NULL);
 }
 
@@ -386,6 +388,7 @@ on_front(void *ctx, const struct frame *f)
         return -1;
     close_fd(&e->fd);
     packet_queue_clear(&e->out);
+    approvals_front_gone(w, which);
     if (w->stop_all.front == which)
         w->stop_all.ticket = 0;
     for (struct box *b = w->boxes; b != NULL; b = b->next)
@@ -410,6 +413,31 @@ on_restarts(void *ctx, const struct frame *f)
     w->counts.wardens = wire_be32(&in);
     w->counts.fronts = wire_be32(&in);
     return wire_done(&in) ? 0 : -1;
+}
+
+/* The gate's rules, which are in no file that could be opened here. Ill-formed ones end the start; later the former
+ * ones stay. */
+static int
+on_rules(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *name = wire_cstr(&in, EDGE_PATH_MAX, NULL);
+    const uint8_t *text;
+    struct err err = ERR_INIT;
+    size_t n;
+
+    text = packet_get_bytes(&in, GATE_FILE_MAX, &n);
+    if (!wire_done(&in))
+        return -1;
+    if (gate_set(w, name, n > 0 ? text : NULL, n, &err) == 0)
+        return 0;
+    if (w->settled) {
+        dprintf(STDERR_FILENO, "cloche: %s; the gate's former rules stay [%s]\n", err.msg, err.code);
+        return 0;
+    }
+    warden_refuse(w, &err);
+    return -1;
 }
 
 static int
@@ -461,6 +489,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
+    { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, on_rules },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_LIMITS,       false, 0,    1,     12,  12,                      on_limits },
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/sha256.h"
+#include "warden/edge_gate.h"
 #include "warden/record.h"
 
 static void
@@ -232,6 +233,6 @@ life_gone(struct box *b, const struct err *why)
 const struct msg_rule life_rules[] = {
     /* type              once   flags states min max length                               handler */
     { EDGE_ASK_POLICY,   false, 0,    1,     13, ID,                                      on_policy },
-    { EDGE_ASK_CHANGE,   false, 0,    1,     50, ID + EDGE_HASH + 5 + EDGE_POLICY_MAX,    on_change },
+    { EDGE_ASK_CHANGE,   false, EDGE_ASYNC, 1,     50, ID + EDGE_HASH + 5 + EDGE_POLICY_MAX,    on_change },
 };
 const size_t life_n_rules = sizeof(life_rules) / sizeof(life_rules[0]);

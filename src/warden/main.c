@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "warden/approvals.h"
 #include "warden/record.h"
 
 #define FD_LAUNCHER 3
@@ -129,6 +130,7 @@ front_turn(struct warden *w, struct front_edge *e, uint32_t events)
     (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, e->fd, NULL);
     close_fd(&e->fd);
     packet_queue_clear(&e->out);
+    approvals_front_gone(w, (uint32_t)(e - w->fronts));
 }
 
 /* One event of one peer. False when the launcher is gone. */
@@ -168,13 +170,14 @@ serve(struct warden *w)
     struct epoll_event events[AT_ONCE];
 
     for (;;) {
-        int n = epoll_wait(w->epoll, events, AT_ONCE, record_timeout(w, box_timeout(w)));
+        int n = epoll_wait(w->epoll, events, AT_ONCE, approvals_timeout(w, record_timeout(w, box_timeout(w))));
         for (int i = 0; i < n; i++)
             if (!turn(w, &events[i]))
                 return;
         box_time(w);
         record_time(w);
         watch_time(w);
+        approvals_time(w);
     }
 }
 
@@ -184,8 +187,8 @@ number(const char *text, uint64_t max, uint64_t *out)
     return str_parse_u64(str_of(text), max, out);
 }
 
-static int
-refuse(struct warden *w, const struct err *err)
+void
+warden_refuse(struct warden *w, const struct err *err)
 {
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_REFUSED, 0, 0);
@@ -193,7 +196,6 @@ refuse(struct warden *w, const struct err *err)
     packet_put_err(&frame, err);
     if (frame_end(&frame, at) == 0)
         (void)packet_send(w->launcher, &frame, -1);
-    return 1;
 }
 
 int
@@ -226,9 +228,11 @@ main(int argc, char **argv)
         return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
-    if (w.state == NULL || tokens_load(&w, &err) < 0 || io_set_nonblock(w.launcher, true) < 0 ||
-        warden_confine(&err) < 0)
-        return refuse(&w, &err);
+    if (w.state == NULL || tokens_load(&w, &err) < 0 || gate_open(&w, &err) < 0 ||
+        io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0) {
+        warden_refuse(&w, &err);
+        return 1;
+    }
     if (warden_watch(&w, w.launcher, &w.launcher, false, true) < 0)
         return 1;
     serve(&w);

@@ -348,6 +348,12 @@ record_first(struct warden *w, const struct frame *f, const struct box *b, struc
 }
 
 bool
+record_again(const struct warden *w)
+{
+    return w->record->again;
+}
+
+bool
 record_made(struct warden *w, struct box *b)
 {
     struct audit_entry e;

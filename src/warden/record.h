@@ -48,6 +48,8 @@ enum record_way {
 };
 bool record_first(struct warden *w, const struct frame *f, const struct box *b, struct audit_entry *e,
                   enum record_way way);
+/* Whether the question at hand is one that was put aside like that, and is heard again. */
+bool record_again(const struct warden *w);
 /* The number of the operation at hand, which its entries and its result share. */
 uint64_t record_operation(const struct warden *w);
 /* The sandbox is made: it is used when that is in the record. True as above. */

@@ -19,7 +19,13 @@ static const struct {
     { "state_change",    AUDIT_LIFECYCLE,       AUDIT_INFO,  "state",    "a sandbox changed its state" },
     { "health_check",    AUDIT_LIFECYCLE,       AUDIT_WARN,  "health",   "a sandbox's health changed" },
     { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },
-    { "exec_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "refused",  "an operation was refused" },
+    { "exec_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an operation was refused" },
+    { "gate_asked",      AUDIT_POLICY_DECISION, AUDIT_INFO,  "ask",      "an operation waits for approval" },
+    { "gate_allowed",    AUDIT_POLICY_DECISION, AUDIT_INFO,  "allow",    "an operation needs no approval" },
+    { "gate_approved",   AUDIT_POLICY_DECISION, AUDIT_INFO,  "allow",    "an operation was approved" },
+    { "gate_granted",    AUDIT_POLICY_DECISION, AUDIT_WARN,  "allow",    "operations were approved for longer" },
+    { "gate_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an operation was not approved" },
+    { "gate_timeout",    AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an operation was not approved in time" },
 };
 
 void
@@ -44,7 +50,7 @@ record_note(struct warden *w, const char *id, const char *type, const char *deta
         e.severity = notes[i].severity;
         e.summary = str_of(notes[i].summary);
         audit_put_cstr(&e, e.type == AUDIT_POLICY_DECISION ? "decision" : "event",
-                       e.type == AUDIT_POLICY_DECISION ? "deny" : notes[i].event);
+                       notes[i].event);
     }
     audit_put_cstr(&e, "detail", detail);
     e.sandbox = str_of(id);

@@ -117,9 +117,12 @@ struct warden {
     size_t n_tokens;
     struct asker asker;                 /* of the question at hand */
     struct who who;                     /* and who asks it */
+    uint32_t handle;                    /* by which handle */
+    struct approvals *approvals;        /* what waits for somebody's (approvals.h) */
     uint64_t refused_ms;                /* the minute whose refusals are counted, and how many there were */
     unsigned refused;
     uint32_t default_idle_s, default_life_s;
+    bool settled;                       /* it has started */
     bool closing;                       /* no sandbox is made any more */
     uint32_t numbers;                   /* of questions to keepers */
     unsigned noted;                     /* events since the last pruning */
@@ -141,6 +144,7 @@ void warden_note(struct warden *w, const struct box *box, const char *type, cons
     __attribute__((format(printf, 4, 5)));
 void warden_note_id(struct warden *w, const char *id, const char *type, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));      /* of one that does not live */
+void warden_refuse(struct warden *w, const struct err *err);      /* to the launcher: why it does not start */
 int warden_watch(struct warden *w, int fd, void *who, bool writing, bool add);
 
 /* boxes.c: what becomes of sandboxes */

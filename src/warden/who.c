@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "warden/approvals.h"
 #include "warden/record.h"
 
 #define REFUSALS   20           /* that are noted within a minute; of the others how many there were */
@@ -48,6 +49,11 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_STATS,    OPERATOR | AUDITOR },
     { EDGE_ASK_USAGE,    OPERATOR | AGENT | AUDITOR },
     { EDGE_ASK_FOLLOW,   OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_GATE,     OPERATOR | AGENT | KEY },
+    { EDGE_ASK_APPROVALS, OPERATOR | AGENT | APPROVER | AUDITOR | KEY },
+    { EDGE_ASK_DECIDE,   OPERATOR | APPROVER },
+    { EDGE_ASK_GRANTS,   OPERATOR | APPROVER },
+    { EDGE_ASK_CANCEL,   ANYBODY },
 };
 
 /* The questions themselves. None of them may be a once-message. */
@@ -58,6 +64,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
     { record_rules, &record_n_rules },
     { life_rules, &life_n_rules },
     { watch_rules, &watch_n_rules },
+    { approval_rules, &approval_n_rules },
 };
 
 static unsigned
@@ -162,6 +169,8 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
     number = wire_be32(&in);
     if (in.bad)
         return -1;
+    number = gate_handle(w, e, number);
+    w->handle = number;
     if (who_of(w, e, number, &w->who, &err) == 0) {
         if ((roles_of(f->type) & 1U << w->who.role) != 0)
             return 1;
@@ -189,7 +198,7 @@ front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
         if (verdict != MSG_OK)
             continue;
         switch (judge(w, e, f)) {
-        case 1: return msg_dispatch(&gate, f, w);
+        case 1: return gate_holds(w, f) ? MSG_OK : msg_dispatch(&gate, f, w);
         case 0: return MSG_OK;
         default: return MSG_HANDLER;
         }
@@ -212,7 +221,7 @@ handle_of(struct front_edge *e, const uint8_t hash[SHA256_SIZE])
         if (at->number < h->number)
             h = at;
     }
-    if (++e->numbers > UINT32_MAX / WARDEN_HANDLES)
+    if (++e->numbers >= EDGE_PASS / WARDEN_HANDLES)
         e->numbers = 1;
     h->number = e->numbers * WARDEN_HANDLES + (uint32_t)(h - e->handles);
     memcpy(h->hash, hash, SHA256_SIZE);

@@ -17,7 +17,7 @@ pytestmark = requirement("R12", "R23")
 
 # What a route is about. One below /v1/sandboxes/{id} is about that sandbox; for every other one this says it, and a new
 # one that is not here fails the test.
-ANYBODY, STATIC, OPERATORS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "list", "make", "default", "mcp"
+ANYBODY, STATIC, OPERATORS, APPROVERS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "approvers", "list", "make", "default", "mcp"
 NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
@@ -37,6 +37,13 @@ JUDGED = {
     ("GET", "/v1/audit"): LIST,
     ("GET", "/v1/audit/stream"): FOLLOWED,
     ("GET", "/api/audit/feed"): LIST,
+    ("GET", "/v1/approvals"): STATIC,
+    ("GET", "/v1/approvals/stream"): STATIC,
+    ("GET", "/v1/approvals/{id}"): STATIC,
+    ("POST", "/v1/approvals/{id}/approve"): APPROVERS,
+    ("POST", "/v1/approvals/{id}/deny"): APPROVERS,
+    ("GET", "/v1/grants"): APPROVERS,
+    ("DELETE", "/v1/grants/{id}"): APPROVERS,
     ("POST", "/mcp"): MCP,
     ("GET", "/mcp"): MCP,
     ("DELETE", "/mcp"): MCP,
@@ -213,7 +220,10 @@ def test_what_is_about_no_one_sandbox(town, who):
         if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED):
             continue        # its own: tested above; tool by tool, and event by event, below
         answer = attacker(method, at, BODIES.get(path, body))
-        if about == NUMBERS and who == "auditor":
+        if about == APPROVERS:
+            refused = answer.status == 403 and answer.json["code"] == "auth.role"
+            assert refused == (who != "approver"), (method, at, answer)
+        elif about == NUMBERS and who == "auditor":
             assert answer.ok, (method, at, answer)
         elif about in (OPERATORS, MAKE, NUMBERS) or (about == LIST and who in ("key", "approver")):
             assert answer.status == 403 and 403 in documented()[method, path], (method, at, answer)

@@ -59,11 +59,11 @@ class Answer:
 
 
 class Daemon:
-    """One cloche serve of a test's own; `cloche` is the fixture."""
+    """One cloche serve of a test's own; `cloche` is the fixture. @gate: a file of rules, "off", or None for the built-in ones."""
 
-    def __init__(self, cloche, *flags, path=None):
+    def __init__(self, cloche, *flags, path=None, gate="off"):
         self.cloche = cloche
-        self.flags = flags
+        self.flags = flags if gate is None else ("--gate", str(gate), *flags)
         self.path = path or cloche.state / "cloche" / "serve" / "api.sock"
         self.process = None
         self.log = ""

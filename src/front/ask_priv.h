@@ -1,0 +1,29 @@
+/* front/ask_priv.h: what the files of the warden's edge share (ask*.c only) */
+#ifndef CLOCHE_FRONT_ASK_PRIV_H
+#define CLOCHE_FRONT_ASK_PRIV_H
+
+#include "front/front.h"
+
+#define ASK_FRAME_MAX (EDGE_MESSAGE_MAX + FRAME_HEADER)
+
+/* An answer at hand. */
+struct heard {
+    struct front *f;
+    int fd;             /* that came with it; -1 */
+};
+
+/* A question in @b: its ticket, and who asks. Where frame_end() is to begin; ask_send() sends it. */
+uint32_t ask_ticket(struct front *f);
+size_t ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers);
+void ask_send(struct request *r, struct buf *b, size_t at);
+/* Whose question has that ticket: NULL when nobody waits for it any more. */
+struct request *ask_whose(struct front *f, uint32_t ticket);
+void ask_over(struct request *r);       /* that was the last word on it */
+
+/* ask_gate.c */
+void ask_cancel(struct request *r);
+int ask_on_gate(void *ctx, const struct frame *f);
+int ask_on_approval(void *ctx, const struct frame *f);
+int ask_on_grant(void *ctx, const struct frame *f);
+
+#endif

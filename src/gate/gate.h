@@ -1,0 +1,57 @@
+/* gate/gate.h: which of an agent's operations a person is asked about
+ *
+ * Rules, each with the tools that it is about and conditions on their parameters; the first one that matches says the
+ * risk, whether somebody has to approve, and how long that may take. Pure: no clock, no files, no state. What is asked
+ * and approved is kept by the warden.
+ *
+ * A condition is yes, no, or not known: its pattern costs more on this text than it may, the text is longer than is
+ * searched, or the value is not of the kind that the condition is about. Of a rule that is not known both are weighed,
+ * that it matches and that it does not, and the stricter verdict stands.
+ */
+#ifndef CLOCHE_GATE_GATE_H
+#define CLOCHE_GATE_GATE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gate/names.h"
+
+#define GATE_RULES_MAX      256             /* own ones and the built-in ones */
+#define GATE_TOOLS_MAX      64              /* names in one rule */
+#define GATE_CONDITIONS_MAX 16              /* of one rule */
+#define GATE_PATTERN_MAX    4096
+#define GATE_TEXT_MAX       (64 * 1024)     /* bytes of a text that is searched */
+#define GATE_FUEL           4000000         /* what all searches of one verdict may cost: steps of the matcher */
+#define GATE_FILE_MAX       (64 * 1024)     /* of a file with rules */
+#define GATE_TIMEOUT_MAX    86400           /* seconds */
+
+struct gate;
+
+/* What is said of one operation. The texts are the rules' own. */
+struct gate_verdict {
+    bool ask;                   /* somebody has to approve */
+    enum gate_risk risk;
+    uint32_t timeout_s;         /* of the question: then it is denied */
+    const char *rule;           /* its name; "" where none is about this tool */
+    const char *description;    /* of the rule; "" none */
+    bool unsure;                /* a rule could not be decided, and this is the stricter way */
+};
+
+/* The rules in the member `gate` of the YAML in data[0..n), which is called @name in messages: a map, or the word
+ * "off". @data NULL: the built-in rules alone. The caller frees it; NULL with @err (gate.*, policy.yaml.*). */
+struct gate *gate_new(const char *name, const void *data, size_t n, struct err *err);
+void gate_free(struct gate *g);                         /* NULL is fine */
+
+bool gate_is_off(const struct gate *g);                 /* nobody is asked about anything */
+bool gate_for_all(const struct gate *g);                /* what owner and operators ask for is judged too */
+/* The levels that need no approval, as text: "LOW, MEDIUM"; "none". */
+const char *gate_levels(const struct gate *g);
+size_t gate_n_rules(const struct gate *g);
+
+/* @params is an object, or NULL for none. */
+void gate_judge(const struct gate *g, const char *tool, const json_t *params, struct gate_verdict *out);
+
+#endif

@@ -1,0 +1,274 @@
+/* gate/parse.c: rules from YAML (see gate.h; docs/gate.md has the keys) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/rules.h"
+
+/* What a match may take beside the account of match.c: frames open at once, and memory in KiB. */
+#define MATCH_MAX (2 * GATE_FUEL)
+#define DEPTH_MAX 20000
+#define HEAP_MAX  (16 * 1024)
+
+static const uint32_t timeouts[GATE_RISKS] = {
+    [GATE_LOW] = 120, [GATE_MEDIUM] = 120, [GATE_HIGH] = 60, [GATE_CRITICAL] = 30,
+};
+
+uint32_t
+gate_timeout_of(enum gate_risk risk)
+{
+    return timeouts[risk];
+}
+
+static int
+refuse(const char *name, unsigned line, struct err *err, const char *what)
+{
+    return err_set(err, ERR_POLICY, "gate.rule", "%s:%u: %s", name, line, what);
+}
+
+/* --- one rule ----------------------------------------------------------------------------------------------------- */
+
+static int
+put_tools(struct rule *r, const struct node *list, const char *name, struct err *err)
+{
+    char tool[GATE_NAME_MAX + 1];
+
+    if (list->type != NODE_LIST || list->n == 0 || list->n > GATE_TOOLS_MAX)
+        return refuse(name, list->line, err, "tools is a list of 1 to 64 names");
+    for (const struct node *m = list->first; m != NULL; m = m->next) {
+        size_t n = m->text.n;
+        bool star = m->type == NODE_STRING && n > 0 && n <= GATE_NAME_MAX && m->text.p[n - 1] == '*';
+        if (m->type == NODE_STRING && n <= GATE_NAME_MAX)
+            snprintf(tool, sizeof(tool), "%.*s", (int)(star ? n - 1 : n), m->text.p);
+        if (m->type != NODE_STRING || n > GATE_NAME_MAX || (!gate_tool_well(tool) && !(star && n == 1)))
+            return refuse(name, m->line, err, "a tool is a name of letters, digits and ._:/-, its beginning with \"*\" "
+                                              "behind it, or \"*\"");
+        r->tools[r->n_tools++] = m->text.p;
+    }
+    return 0;
+}
+
+static int
+put_risk(struct rule *r, const struct node *v, const char *name, struct err *err)
+{
+    return v->type == NODE_STRING && gate_risk_parse(v->text.p, &r->risk)
+               ? 0 : refuse(name, v->line, err, "risk is LOW, MEDIUM, HIGH or CRITICAL");
+}
+
+static int
+put_timeout(struct rule *r, const struct node *v, const char *name, struct err *err)
+{
+    uint64_t seconds;
+
+    if (v->type != NODE_NUMBER || !str_parse_u64(v->text, GATE_TIMEOUT_MAX, &seconds) || seconds == 0)
+        return refuse(name, v->line, err, "timeout is a whole number of seconds from 1 to 86400");
+    r->timeout_s = (uint32_t)seconds;
+    return 0;
+}
+
+static int
+put_rule_member(struct rule *r, const struct node *m, const char *name, struct err *err)
+{
+    if (str_eq_c(m->key, "name"))
+        r->name = m->type == NODE_STRING && gate_tool_well(m->text.p) ? m->text.p : NULL;
+    else if (str_eq_c(m->key, "tools"))
+        return put_tools(r, m, name, err);
+    else if (str_eq_c(m->key, "conditions"))
+        return gate_conditions(r, m, name, err);
+    else if (str_eq_c(m->key, "risk"))
+        return put_risk(r, m, name, err);
+    else if (str_eq_c(m->key, "timeout"))
+        return put_timeout(r, m, name, err);
+    else if (str_eq_c(m->key, "description") && m->type == NODE_STRING && m->text.n <= 200)
+        r->description = m->text.p;
+    else if (str_eq_c(m->key, "require_approval") && m->type == NODE_BOOL)
+        r->ask = m->truth;
+    else {
+        refuse(name, m->key_line, err, "no key of a rule, or not a value for it");
+        return err_hint(err, "name, tools, conditions, risk, require_approval, timeout, description");
+    }
+    return 0;
+}
+
+static int
+put_rule(struct gate *g, const struct node *map, const char *name, struct err *err)
+{
+    struct rule *r = calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    *r = (struct rule){ .description = "", .risk = GATE_RISKS, .ask = true };
+    g->rules[g->n_rules++] = r;
+    if (map->type != NODE_MAP)
+        return refuse(name, map->line, err, "a rule is a map");
+    for (const struct node *m = map->first; m != NULL; m = m->next)
+        if (put_rule_member(r, m, name, err) < 0)
+            return -1;
+    if (r->name == NULL)
+        return refuse(name, map->line, err, "a rule has a name, of at most 63 letters, digits and ._:/-");
+    if (r->n_tools == 0 || r->risk == GATE_RISKS)
+        return refuse(name, map->line, err, "a rule has tools and a risk");
+    r->timeout_s = r->timeout_s != 0 ? r->timeout_s : gate_timeout_of(r->risk);
+    for (size_t i = 0; i + 1 < g->n_rules; i++)
+        if (strcmp(g->rules[i]->name, r->name) == 0)
+            return refuse(name, map->line, err, "another rule has this name");
+    return 0;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+static int
+put_levels(struct gate *g, const struct node *list, const char *name, struct err *err)
+{
+    memset(g->level, 0, sizeof(g->level));
+    if (list->type != NODE_LIST)
+        return refuse(name, list->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
+    for (const struct node *m = list->first; m != NULL; m = m->next) {
+        enum gate_risk risk;
+        if (m->type != NODE_STRING || !gate_risk_parse(m->text.p, &risk))
+            return refuse(name, m->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
+        if (risk == GATE_CRITICAL) {
+            refuse(name, m->line, err, "CRITICAL is never approved by its level");
+            return err_hint(err, "a rule of its own with require_approval: false says what exactly is meant");
+        }
+        g->level[risk] = true;
+    }
+    return 0;
+}
+
+static int
+put_rules(struct gate *g, const struct node *list, const char *name, struct err *err)
+{
+    if (list->type != NODE_LIST)
+        return refuse(name, list->line, err, "rules is a list");
+    if (list->n > GATE_RULES_MAX - g->n_rules)
+        return refuse(name, list->line, err, "more rules than there can be");
+    for (const struct node *m = list->first; m != NULL; m = m->next)
+        if (put_rule(g, m, name, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int
+put_member(struct gate *g, const struct node *m, const char *name, struct err *err)
+{
+    if (str_eq_c(m->key, "rules"))
+        return put_rules(g, m, name, err);
+    if (str_eq_c(m->key, "auto-approve"))
+        return put_levels(g, m, name, err);
+    if (str_eq_c(m->key, "defaults") && m->type == NODE_BOOL) {
+        g->defaults = m->truth;
+        return 0;
+    }
+    if (str_eq_c(m->key, "apply-to") && m->type == NODE_STRING &&
+        (str_eq_c(m->text, "agents") || str_eq_c(m->text, "all"))) {
+        g->for_all = str_eq_c(m->text, "all");
+        return 0;
+    }
+    refuse(name, m->key_line, err, "no key of gate, or not a value for it");
+    return err_hint(err, "rules, auto-approve, defaults (true, false), apply-to (agents, all)");
+}
+
+static int
+put_gate(struct gate *g, const char *name, const void *data, size_t n, struct err *err)
+{
+    const struct node *top = doc_parse_yaml(g->arena, name, data, n, err), *map;
+
+    if (top == NULL)
+        return -1;
+    map = top->type == NODE_MAP ? node_member(top, "gate") : NULL;
+    if (map == NULL)
+        return refuse(name, top->line, err, "there is no key \"gate\" in it");
+    if (map->type == NODE_STRING && str_eq_c(map->text, "off")) {
+        g->off = true;
+        return 0;
+    }
+    if (map->type != NODE_MAP)
+        return refuse(name, map->line, err, "gate is a map, or the word off");
+    for (const struct node *m = map->first; m != NULL; m = m->next)
+        if (put_member(g, m, name, err) < 0)
+            return -1;
+    return 0;
+}
+
+static void
+name_levels(struct gate *g)
+{
+    size_t used = 0;
+
+    snprintf(g->levels, sizeof(g->levels), "none");
+    for (enum gate_risk i = GATE_LOW; i < GATE_RISKS; i++)
+        if (g->level[i])
+            used += (size_t)snprintf(g->levels + used, sizeof(g->levels) - used, "%s%s", used > 0 ? ", " : "",
+                                     gate_risk_name(i));
+}
+
+struct gate *
+gate_new(const char *name, const void *data, size_t n, struct err *err)
+{
+    struct gate *g = calloc(1, sizeof(*g));
+
+    if (g != NULL) {
+        g->defaults = g->level[GATE_LOW] = true;
+        g->arena = arena_new(16 * 1024);
+        g->match = pcre2_match_context_create(NULL);
+        g->found = pcre2_match_data_create(1, NULL);
+    }
+    if (g == NULL || g->arena == NULL || g->match == NULL || g->found == NULL) {
+        gate_free(g);
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    pcre2_set_match_limit(g->match, MATCH_MAX);
+    pcre2_set_depth_limit(g->match, DEPTH_MAX);
+    pcre2_set_heap_limit(g->match, HEAP_MAX);
+    if ((data != NULL && put_gate(g, name, data, n, err) < 0) ||
+        (g->defaults && put_gate(g, "built-in", gate_builtin, strlen(gate_builtin), err) < 0)) {
+        gate_free(g);
+        return NULL;
+    }
+    name_levels(g);
+    return g;
+}
+
+void
+gate_free(struct gate *g)
+{
+    if (g == NULL)
+        return;
+    for (size_t i = 0; i < g->n_rules; i++) {
+        for (size_t k = 0; k < g->rules[i]->n_conditions; k++) {
+            json_decref(g->rules[i]->conditions[k].value);
+            pcre2_code_free(g->rules[i]->conditions[k].re);
+        }
+        free(g->rules[i]);
+    }
+    pcre2_match_data_free(g->found);
+    pcre2_match_context_free(g->match);
+    arena_free(g->arena);
+    free(g);
+}
+
+bool
+gate_is_off(const struct gate *g)
+{
+    return g->off;
+}
+
+bool
+gate_for_all(const struct gate *g)
+{
+    return g->for_all;
+}
+
+const char *
+gate_levels(const struct gate *g)
+{
+    return g->levels;
+}
+
+size_t
+gate_n_rules(const struct gate *g)
+{
+    return g->n_rules;
+}

@@ -1,0 +1,55 @@
+/* gate/rules.h: rules in memory; for the files of this layer */
+#ifndef CLOCHE_GATE_RULES_H
+#define CLOCHE_GATE_RULES_H
+
+/* 8-bit code units are all that is used */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "gate/gate.h"
+#include "policy/doc.h"
+
+enum operator { IS_EQUALS, IS_NOT_EQUALS, IS_ONE_OF, IS_MATCHES, IS_CONTAINS, IS_RANGE, IS_PRESENT, IS_ONLY };
+#define OPERATORS (IS_ONLY + 1)
+
+struct condition {
+    const char *param;          /* "a.b": member b of member a */
+    enum operator op;
+    json_t *value;              /* EQUALS, NOT_EQUALS; ONE_OF, ONLY: an array */
+    pcre2_code *re;             /* MATCHES, CONTAINS */
+    double min, max;            /* RANGE, both included */
+    bool present;               /* PRESENT: whether it has to be there */
+};
+
+struct rule {
+    const char *name, *description;
+    const char *tools[GATE_TOOLS_MAX];      /* "name", "prefix*" */
+    size_t n_tools;
+    struct condition conditions[GATE_CONDITIONS_MAX];       /* all of them */
+    size_t n_conditions;
+    enum gate_risk risk;
+    bool ask;                   /* unless the level is approved */
+    uint32_t timeout_s;
+};
+
+struct gate {
+    struct arena *arena;        /* of all texts */
+    struct rule *rules[GATE_RULES_MAX];
+    size_t n_rules;
+    bool off, for_all, defaults;
+    bool level[GATE_RISKS];     /* approved without asking */
+    char levels[64];
+    pcre2_match_context *match;
+    pcre2_match_data *found;
+};
+
+/* builtin.c: YAML, as in a file */
+extern const char gate_builtin[];
+
+/* condition.c: the conditions of @r from @list, whose file is @name. 0, or -1 with @err. */
+int gate_conditions(struct rule *r, const struct node *list, const char *name, struct err *err);
+
+/* Seconds that a question of this level waits. */
+uint32_t gate_timeout_of(enum gate_risk risk);
+
+#endif

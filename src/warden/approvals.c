@@ -1,0 +1,429 @@
+/* warden/approvals.c: the queue of what waits for somebody's approval (see approvals.h) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "warden/approvals.h"
+
+/* --- one ---------------------------------------------------------------------------------------------------------- */
+
+static void
+free_approval(struct approval *a)
+{
+    const char *texts[] = { a->r.caller, a->r.caller_text, a->r.tool, a->r.params, a->r.rule, a->r.description, a->r.by,
+                            a->r.by_text, a->r.reason };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        free((void *)(uintptr_t)texts[i]);
+    free(a->question);
+    free(a);
+}
+
+/* In memory. NULL: no memory. */
+static struct approval *
+add(struct warden *w, const struct edge_approval *r)
+{
+    struct approval *a = calloc(1, sizeof(*a));
+    const char **texts[9], *from[] = { r->caller, r->caller_text, r->tool, r->params, r->rule, r->description, r->by,
+                                       r->by_text, r->reason };
+
+    if (a == NULL)
+        return NULL;
+    a->r = *r;
+    texts[0] = &a->r.caller;
+    texts[1] = &a->r.caller_text;
+    texts[2] = &a->r.tool;
+    texts[3] = &a->r.params;
+    texts[4] = &a->r.rule;
+    texts[5] = &a->r.description;
+    texts[6] = &a->r.by;
+    texts[7] = &a->r.by_text;
+    texts[8] = &a->r.reason;
+    for (size_t i = 0; i < 9; i++)
+        *texts[i] = strdup(from[i]);
+    for (size_t i = 0; i < 9; i++) {
+        if (*texts[i] == NULL) {
+            free_approval(a);
+            return NULL;
+        }
+    }
+    a->next = w->approvals->open;
+    w->approvals->open = a;
+    w->approvals->n_open++;
+    return a;
+}
+
+static void
+take_out(struct warden *w, struct approval *a)
+{
+    struct approval **at = &w->approvals->open;
+
+    while (*at != a)
+        at = &(*at)->next;
+    *at = a->next;
+    w->approvals->n_open--;
+    if (w->approvals->approved == a)
+        w->approvals->approved = NULL;
+    free_approval(a);
+}
+
+static int
+store(struct warden *w, const struct approval *a, struct err *err)
+{
+    if (state_approval_put(w->approvals->store, &a->r, err) < 0)
+        return -1;
+    approval_tell(w, &a->r);
+    return 0;
+}
+
+static int
+too_many(struct err *err, const char *whose, size_t n)
+{
+    err_set(err, ERR_LIMIT, "gate.too-many", "%zu operations %s wait for approval already", n, whose);
+    return err_hint(err, "wait until some of them are decided");
+}
+
+struct approval *
+approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, struct err *err)
+{
+    struct edge_approval r = { .state = APPROVAL_PENDING, .risk = v->risk, .created_ms = clock_wall_ms(),
+                               .tool = d->tool, .params = d->text, .rule = v->rule, .description = v->description,
+                               .by = "", .by_text = "", .reason = "" };
+    char caller[EDGE_CALLER_MAX + 1], who[160];
+    struct approval *a;
+    size_t own = 0;
+
+    caller_of(&w->who, caller);
+    who_text(w, &w->who, who);
+    r.caller = caller;
+    r.caller_text = who;
+    for (a = w->approvals->open; a != NULL; a = a->next)
+        own += strcmp(a->r.caller, caller) == 0 ? 1 : 0;
+    if (own >= APPROVALS_CALLER || w->approvals->n_open >= APPROVALS_MAX) {
+        too_many(err, own >= APPROVALS_CALLER ? "of this caller" : "of all", own >= APPROVALS_CALLER
+                 ? own : w->approvals->n_open);
+        return NULL;
+    }
+    if (strlen(d->text) > EDGE_PARAMS_MAX) {
+        err_set(err, ERR_LIMIT, "gate.too-large", "what has to be approved has at most %d bytes", EDGE_PARAMS_MAX);
+        return NULL;
+    }
+    if (new_id(r.id) < 0) {
+        err_set(err, ERR_SYSTEM, "serve.random", "getrandom");
+        return NULL;
+    }
+    memcpy(r.box, d->box, sizeof(r.box));
+    memcpy(r.digest, d->digest, sizeof(r.digest));
+    r.until_ms = r.created_ms + (uint64_t)v->timeout_s * 1000;
+    a = add(w, &r);
+    if (a == NULL) {
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    a->until_ms = clock_ms() + (uint64_t)v->timeout_s * 1000;
+    if (store(w, a, err) < 0) {
+        take_out(w, a);
+        return NULL;
+    }
+    warden_note(w, box_of_id(w, r.box), "gate_asked", "%s: %s by %s: %s, rule %s, sha256 %s", r.id, r.tool, who,
+                gate_risk_name(r.risk), r.rule, r.digest);
+    return a;
+}
+
+int
+approval_hold(struct warden *w, struct approval *a, const struct frame *f)
+{
+    a->question = malloc(f->length > 0 ? f->length : 1);
+    if (a->question == NULL)
+        return -1;
+    memcpy(a->question, f->payload, f->length);
+    a->n_question = f->length;
+    a->type = f->type;
+    a->to = w->asker;
+    return 0;
+}
+
+struct approval *
+approval_find(struct warden *w, const char *caller, const struct deed *d, enum approval_state state)
+{
+    for (struct approval *a = w->approvals->open; a != NULL; a = a->next)
+        if (a->r.state == state && strcmp(a->r.caller, caller) == 0 && strcmp(a->r.digest, d->digest) == 0)
+            return a;
+    return NULL;
+}
+
+int
+approval_use(struct warden *w, struct approval *a, struct err *err)
+{
+    if (clock_ms() >= a->until_ms) {
+        take_out(w, a);
+        return err_set(err, ERR_DENIED, "gate.void", "the approval was not used in time");
+    }
+    a->r.used = true;
+    if (store(w, a, err) < 0) {
+        a->r.used = false;
+        return -1;
+    }
+    warden_note(w, box_of_id(w, a->r.box), "gate_used", "%s: %s, sha256 %s", a->r.id, a->r.tool, a->r.digest);
+    if (a != w->approvals->approved)
+        take_out(w, a);
+    return 0;
+}
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+static void
+answer_refused(struct warden *w, const struct approval *a)
+{
+    bool late = a->r.state == APPROVAL_TIMEOUT;
+    struct err err = ERR_INIT;
+    struct edge_verdict v = { .says = GATE_DENIED, .risk = a->r.risk, .rule = a->r.rule };
+
+    if (a->type == EDGE_ASK_GATE) {
+        memcpy(v.approval, a->r.id, sizeof(v.approval));
+        snprintf(v.reason, sizeof(v.reason), "%s", a->r.reason);
+        answer_verdict(w, a->to, &v);
+        return;
+    }
+    err_set(&err, ERR_DENIED, late ? "gate.timeout" : "gate.denied", "not approved: %s", a->r.reason);
+    err_hint(&err, "GET /v1/approvals/%s shows it", a->r.id);
+    answer_no(w, a->to, &err);
+}
+
+static void
+remember_no(struct warden *w, const struct approval *a)
+{
+    struct denial *n = &w->approvals->denials[w->approvals->n_denials++ % DENIALS_MAX];
+
+    n->until_ms = clock_ms() + APPROVAL_NO_S * 1000UL;
+    snprintf(n->caller, sizeof(n->caller), "%s", a->r.caller);
+    memcpy(n->digest, a->r.digest, sizeof(n->digest));
+    memcpy(n->id, a->r.id, sizeof(n->id));
+    snprintf(n->reason, sizeof(n->reason), "%s", a->r.reason);
+}
+
+void
+approval_refuse(struct warden *w, struct approval *a, enum approval_state state, const char *by, const char *by_text,
+                const char *reason)
+{
+    struct err err = ERR_INIT;
+
+    a->r.state = state;
+    a->r.decided_ms = clock_wall_ms();
+    box_text(&a->r.by, by);
+    box_text(&a->r.by_text, by_text);
+    box_text(&a->r.reason, reason);
+    if (store(w, a, &err) < 0)
+        dprintf(STDERR_FILENO, "cloche-warden: %s [%s]\n", err.msg, err.code);
+    warden_note(w, box_of_id(w, a->r.box), state == APPROVAL_TIMEOUT ? "gate_timeout" : "gate_denied",
+                "%s: %s, by %s: %s", a->r.id, a->r.tool, by_text[0] != '\0' ? by_text : "nobody", reason);
+    if (by[0] != '\0')
+        remember_no(w, a);
+    if (a->to.ticket != 0)
+        answer_refused(w, a);
+    take_out(w, a);
+    (void)state_gate_prune(w->approvals->store, clock_wall_ms(), NULL);
+}
+
+/* What was put aside is heard as it came. */
+static void
+hear_again(struct warden *w, struct approval *a)
+{
+    struct frame f = { .type = a->type, .length = (uint32_t)a->n_question, .payload = a->question };
+    struct front_edge *e = &w->fronts[a->to.front];
+    struct asker asker = w->asker;
+    struct who who = w->who;
+    uint32_t handle = w->handle;
+
+    w->approvals->approved = a;
+    if (e->fd >= 0 && front_heard(w, e, &f) != MSG_OK)
+        shutdown(e->fd, SHUT_RDWR);
+    w->approvals->approved = NULL;
+    w->asker = asker;
+    w->who = who;
+    w->handle = handle;
+}
+
+/* A wider scope than this once. */
+static int
+grant(struct warden *w, const struct approval *a, const struct edge_decision *d, struct err *err)
+{
+    struct edge_grant g = { .created_ms = clock_wall_ms(), .caller = a->r.caller, .tool = a->r.tool, .rule = a->r.rule,
+                            .by_text = a->r.by_text };
+    bool critical = a->r.risk == GATE_CRITICAL;
+
+    if (d->scope == SCOPE_ONCE)
+        return 0;
+    if (a->r.rule[0] == '\0' || (d->scope == SCOPE_SANDBOX && a->r.box[0] == '\0'))
+        return err_set(err, ERR_USAGE, "gate.scope", a->r.rule[0] == '\0'
+                       ? "no rule is about this tool, so it can be approved once only"
+                       : "there is no sandbox yet, so it can be approved once, or for its caller");
+    if ((critical || d->scope == SCOPE_CALLER) && d->seconds == 0)
+        return err_set(err, ERR_USAGE, "gate.scope", "what is CRITICAL, or for every sandbox, needs an end: expires");
+    if (critical && d->seconds > GRANT_CRITICAL_S)
+        return err_set(err, ERR_USAGE, "gate.scope", "what is CRITICAL can be approved for a day at most");
+    if (new_id(g.id) < 0)
+        return err_set(err, ERR_SYSTEM, "serve.random", "getrandom");
+    if (d->scope == SCOPE_SANDBOX)
+        memcpy(g.box, a->r.box, sizeof(g.box));
+    g.until_ms = d->seconds > 0 ? g.created_ms + (uint64_t)d->seconds * 1000 : 0;
+    if (state_grant_put(w->approvals->store, &g, err) < 0)
+        return -1;
+    warden_note(w, box_of_id(w, g.box), "gate_granted", "%s: %s where rule %s asks, for %s, by %s", g.id, g.tool,
+                g.rule, a->r.caller_text, g.by_text);
+    return 0;
+}
+
+int
+approval_decide(struct warden *w, struct approval *a, const struct edge_decision *d, struct err *err)
+{
+    char by[EDGE_CALLER_MAX + 1], who[160];
+
+    caller_of(&w->who, by);
+    who_text(w, &w->who, who);
+    if (strcmp(by, a->r.caller) == 0) {
+        err_set(err, ERR_DENIED, "gate.own", "nobody approves or denies what they asked for themselves");
+        return err_hint(err, "another operator or approver has to: `cloche token create --role approver`");
+    }
+    if (clock_ms() >= a->until_ms)
+        return err_set(err, ERR_DENIED, "gate.decided", "it was not decided in time, and is denied");
+    if (!d->approve) {
+        approval_refuse(w, a, APPROVAL_DENIED, by, who, d->reason[0] != '\0' ? d->reason : "denied");
+        return 0;
+    }
+    box_text(&a->r.by, by);
+    box_text(&a->r.by_text, who);
+    box_text(&a->r.reason, d->reason);
+    if (grant(w, a, d, err) < 0)
+        return -1;
+    a->r.state = APPROVAL_APPROVED;
+    a->r.decided_ms = clock_wall_ms();
+    a->r.used = a->to.ticket != 0;
+    a->until_ms = clock_ms() + APPROVAL_USE_S * 1000UL;
+    a->r.until_ms = a->r.decided_ms + APPROVAL_USE_S * 1000UL;
+    if (store(w, a, err) < 0) {
+        a->r.state = APPROVAL_PENDING;      /* it is not on record, so it is not done */
+        return -1;
+    }
+    warden_note(w, box_of_id(w, a->r.box), "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, who,
+                approval_scope_name(d->scope), a->r.digest);
+    return 0;
+}
+
+void
+approval_release(struct warden *w, struct approval *a)
+{
+    if (a->r.state != APPROVAL_APPROVED || a->to.ticket == 0)
+        return;
+    hear_again(w, a);
+    take_out(w, a);
+}
+
+/* --- time, and who went ------------------------------------------------------------------------------------------- */
+
+void
+approvals_front_gone(struct warden *w, uint32_t front)
+{
+    struct approvals *q = w->approvals;
+
+    for (struct approval *a = q->open, *next; a != NULL; a = next) {
+        next = a->next;
+        if (a->to.ticket != 0 && a->to.front == front) {
+            a->to.ticket = 0;
+            approval_refuse(w, a, APPROVAL_DENIED, "", "", "who asked is gone");
+        }
+    }
+    for (size_t i = q->n_followers; i-- > 0;)
+        if (q->followers[i].front == front)
+            q->followers[i] = q->followers[--q->n_followers];
+    for (size_t i = 0; i < PASSES_MAX; i++)
+        if (q->passes[i].front == front)
+            q->passes[i].number = 0;        /* its handles are others now */
+}
+
+void
+approvals_cancel(struct warden *w, struct asker to)
+{
+    struct approvals *q = w->approvals;
+
+    for (struct approval *a = q->open; a != NULL; a = a->next) {
+        if (a->to.ticket == to.ticket && a->to.front == to.front) {
+            a->to.ticket = 0;
+            approval_refuse(w, a, APPROVAL_DENIED, "", "", "who asked is gone");
+            break;
+        }
+    }
+    for (size_t i = q->n_followers; i-- > 0;)
+        if (q->followers[i].front == to.front && q->followers[i].ticket == to.ticket)
+            q->followers[i] = q->followers[--q->n_followers];
+}
+
+void
+approvals_time(struct warden *w)
+{
+    uint64_t now = clock_ms();
+
+    for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
+        next = a->next;
+        if (now < a->until_ms)
+            continue;
+        if (a->r.state == APPROVAL_PENDING)
+            approval_refuse(w, a, APPROVAL_TIMEOUT, "", "", "nobody decided in time");
+        else
+            take_out(w, a);
+    }
+}
+
+int
+approvals_timeout(const struct warden *w, int ms)
+{
+    /* a quarter of a second is exact enough for limits in seconds */
+    return w->approvals->open != NULL && (ms < 0 || ms > 250) ? 250 : ms;
+}
+
+void
+approval_tell(struct warden *w, const struct edge_approval *r)
+{
+    for (size_t i = 0; i < w->approvals->n_followers; i++)
+        answer_approval(w, w->approvals->followers[i], r);
+}
+
+struct load { struct warden *w; bool no_memory; };
+
+static void
+load_one(void *ctx, const struct edge_approval *r)
+{
+    struct load *l = ctx;
+    uint64_t now = clock_wall_ms();
+    struct approval *a;
+
+    if (r->used || (r->state == APPROVAL_APPROVED && now >= r->until_ms))
+        return;
+    a = add(l->w, r);
+    if (a == NULL)
+        l->no_memory = true;
+    else if (r->until_ms > now)
+        a->until_ms = clock_ms() + (r->until_ms - now < APPROVAL_USE_S * 1000UL ? r->until_ms - now
+                                                                               : APPROVAL_USE_S * 1000UL);
+}
+
+int
+approvals_load(struct warden *w, struct err *err)
+{
+    struct load l = { .w = w };
+
+    if (state_approvals(w->approvals->store, "", APPROVAL_PENDING, "", STATE_APPROVALS_MAX, load_one, &l, err) < 0 ||
+        state_approvals(w->approvals->store, "", APPROVAL_APPROVED, "", STATE_APPROVALS_MAX, load_one, &l, err) < 0)
+        return -1;
+    if (l.no_memory)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
+        next = a->next;
+        if (a->r.state == APPROVAL_PENDING)
+            approval_refuse(w, a, APPROVAL_DENIED, "", "", "the daemon was started anew: nobody waits any more");
+    }
+    return 0;
+}

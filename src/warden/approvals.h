@@ -1,0 +1,132 @@
+/* warden/approvals.h: operations that wait for somebody's approval
+ *
+ * A question that the gate's rules do not let through is put aside as it came, or answered at once when its caller
+ * does not want to wait. An approval is for one thing: one caller, one tool, one sandbox, and the SHA-256 of all that
+ * will be done; it is used once. What was put aside is heard again, whole, when it is approved: who asks is judged
+ * again, and nothing is done but what was put aside.
+ */
+#ifndef CLOCHE_WARDEN_APPROVALS_H
+#define CLOCHE_WARDEN_APPROVALS_H
+
+#include "gate/gate.h"
+#include "warden/edge_gate.h"
+#include "warden/state_gate.h"
+#include "warden/warden.h"
+
+#define APPROVALS_MAX    128        /* that are open at once */
+#define APPROVALS_CALLER 16         /* of one caller */
+#define APPROVAL_USE_S   600        /* what was approved while nobody waited is done within this, or is void */
+#define APPROVAL_NO_S    300        /* what somebody denied is not asked about again for so long */
+#define DENIALS_MAX      256        /* the oldest is forgotten */
+#define FOLLOWERS_MAX    64
+#define PASSES_MAX       256        /* the oldest is forgotten */
+#define PASS_S           600
+
+/* PENDING, or APPROVED and not used yet. */
+struct approval {
+    struct approval *next;
+    struct edge_approval r;         /* its texts are owned */
+    uint64_t until_ms;              /* on the monotonic clock */
+    struct asker to;                /* who waits; ticket 0: nobody */
+    uint8_t type;                   /* of the question that is put aside, and what came with it */
+    uint8_t *question;
+    size_t n_question;
+};
+
+/* A call that was let through: its questions are asked by this handle instead of the caller's. */
+struct pass {
+    uint32_t number;                /* 0 none */
+    uint32_t handle;                /* the caller's */
+    uint32_t front;
+    uint64_t until_ms;
+    char tool[GATE_NAME_MAX + 1];
+    char box[EDGE_ID + 1];          /* "" none yet */
+};
+
+/* What somebody said no to. */
+struct denial {
+    uint64_t until_ms;
+    char caller[EDGE_CALLER_MAX + 1], digest[SHA256_TEXT + 1], id[EDGE_ID + 1], reason[EDGE_REASON_MAX + 1];
+};
+
+struct approvals {
+    struct gate *gate;
+    struct state_gate *store;
+    struct approval *open;
+    size_t n_open;
+    const struct approval *approved;        /* whose question is heard again right now */
+    struct asker followers[FOLLOWERS_MAX];
+    size_t n_followers;
+    struct pass passes[PASSES_MAX];
+    uint32_t n_passes;
+    struct pass *pass;              /* of the question at hand; NULL */
+    struct denial denials[DENIALS_MAX];
+    size_t n_denials;
+};
+
+/* What one question would do. */
+struct deed {
+    const char *tool;
+    char box[EDGE_ID + 1];          /* "" none */
+    json_t *params;                 /* an object */
+    char *text;                     /* the same, canonical */
+    char digest[SHA256_TEXT + 1];
+};
+
+/* deed.c: what the question @f of warden.who would do. 1; 0: nothing that is judged (its handler sees to it); -1 with
+ * @err: what it holds cannot be shown to anybody. Free it. */
+int deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err);
+/* The same from parts; @params is taken. @more: what else it depends on. */
+int deed_make(const char *tool, const char *box, json_t *params, const void *more, size_t n, struct deed *out,
+              struct err *err);
+void deed_free(struct deed *d);
+/* "owner", "agent:ID", "key:ID" */
+void caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1]);
+
+/* gate.c: judging. */
+/* With the built-in rules; what was pending on disk is denied: nobody waits for it. 0 or -1 with @err. */
+int gate_open(struct warden *w, struct err *err);
+/* Whether what warden.who asks is judged. */
+bool gate_judges(const struct warden *w);
+/* The rules, as YAML. 0 or -1 with @err: the old ones stay. */
+int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
+/* The handle behind the pass @number on that front's edge; UINT32_MAX: there is none. */
+uint32_t gate_handle(struct warden *w, const struct front_edge *e, uint32_t number);
+/* A handle for the questions that the call @d of warden.who is made of. */
+uint32_t pass_new(struct warden *w, const struct deed *d);
+/* Before a question's handler. True: it waits, or was answered. */
+bool gate_holds(struct warden *w, const struct frame *f);
+/* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. */
+enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
+                           struct edge_verdict *out);
+
+/* approvals.c: the queue. */
+int approvals_load(struct warden *w, struct err *err);
+/* A new one; NULL with @err: too many, or it cannot be kept. */
+struct approval *approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, struct err *err);
+/* Put @f aside for it, to be heard when it is approved. */
+int approval_hold(struct warden *w, struct approval *a, const struct frame *f);
+/* The open one of this caller for exactly that, in that state; NULL none. */
+struct approval *approval_find(struct warden *w, const char *caller, const struct deed *d, enum approval_state state);
+/* It is done now, and can be done once. 0 or -1: it cannot be written down, so it is not done. */
+int approval_use(struct warden *w, struct approval *a, struct err *err);
+/* Ends the question: denied or over. @by "" nobody. */
+void approval_refuse(struct warden *w, struct approval *a, enum approval_state state, const char *by,
+                     const char *by_text, const char *reason);
+/* 0 or -1 with @err. */
+int approval_decide(struct warden *w, struct approval *a, const struct edge_decision *d, struct err *err);
+/* It was approved: who waits for it goes on. @a is no more then, if somebody did. */
+void approval_release(struct warden *w, struct approval *a);
+void approvals_front_gone(struct warden *w, uint32_t front);
+void approvals_cancel(struct warden *w, struct asker to);
+void approvals_time(struct warden *w);
+int approvals_timeout(const struct warden *w, int ms);      /* for epoll_wait: @ms, or sooner */
+void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */
+
+/* approvals_ask.c: questions about them. */
+extern const struct msg_rule approval_rules[];
+extern const size_t approval_n_rules;
+void answer_approval(struct warden *w, struct asker to, const struct edge_approval *r);
+void answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v);
+
+#endif

@@ -1,0 +1,256 @@
+/* warden/deed.c: what a question would do, as a tool and its parameters: for rules, for people, and as a digest
+ *
+ * The digest is of more than people are shown: of the whole question, so that nothing of it can be another one. What is
+ * not in a question is not in it: the bytes of a file that is uploaded, and of a command's standard input, come later
+ * and are not seen here. (A command that reads such is told apart by the parameter `stdin`.)
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "warden/approvals.h"
+
+#define DIGEST_OF "cloche-gate-1"
+#define CODE_MAX  (2 * EDGE_OP_MAX)
+
+void
+caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1])
+{
+    if (who->role == EDGE_KEY)
+        snprintf(out, EDGE_CALLER_MAX + 1, "key:%s", who->box);
+    else if (who->id[0] == '\0')
+        snprintf(out, EDGE_CALLER_MAX + 1, "%s", who->role == EDGE_OPERATOR ? "owner" : "nobody");
+    else
+        snprintf(out, EDGE_CALLER_MAX + 1, "%s:%s", edge_role_name(who->role), who->id);
+}
+
+void
+deed_free(struct deed *d)
+{
+    json_decref(d->params);
+    free(d->text);
+    d->params = NULL;
+    d->text = NULL;
+}
+
+/* Each with its length before it: no two lists of parts are the same bytes. */
+static void
+add(struct sha256 *h, const void *p, size_t n)
+{
+    uint8_t length[8];
+
+    for (int i = 0; i < 8; i++)
+        length[i] = (uint8_t)((uint64_t)n >> (56 - 8 * i));
+    sha256_add(h, length, sizeof(length));
+    if (n > 0)
+        sha256_add(h, p, n);
+}
+
+int
+deed_make(const char *tool, const char *box, json_t *params, const void *more, size_t n, struct deed *out,
+          struct err *err)
+{
+    uint8_t hash[SHA256_SIZE];
+    struct sha256 h;
+
+    *out = (struct deed){ .tool = tool, .params = params };
+    memcpy(out->box, box, strlen(box) + 1);
+    out->text = params != NULL ? json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (out->text == NULL) {
+        deed_free(out);
+        err_set(err, ERR_DENIED, "gate.text", "it holds text that is no UTF-8, which nobody can be asked about");
+        return err_hint(err, "words, variables and paths of agents are UTF-8 without NUL");
+    }
+    sha256_init(&h);
+    add(&h, DIGEST_OF, sizeof(DIGEST_OF) - 1);
+    add(&h, tool, strlen(tool));
+    add(&h, box, strlen(box));
+    add(&h, out->text, strlen(out->text));
+    add(&h, more, n);
+    sha256_end(&h, hash);
+    sha256_text(hash, out->digest);
+    return 0;
+}
+
+/* --- operations --------------------------------------------------------------------------------------------------- */
+
+static void
+put_word(struct buf *b, const char *word)
+{
+    if (word[0] != '\0' && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
+                           strlen(word)) {
+        buf_puts(b, word);
+        return;
+    }
+    buf_put_u8(b, '\'');
+    for (const char *p = word; *p != '\0'; p++) {
+        if (*p == '\'')
+            buf_puts(b, "'\\''");
+        else
+            buf_put_u8(b, (uint8_t)*p);
+    }
+    buf_put_u8(b, '\'');
+}
+
+/* As a shell would be told it: the line itself where it is one for a shell. */
+static json_t *
+code_of(const struct edge_op *op)
+{
+    cleanup_buf struct buf b = BUF_INIT(CODE_MAX);
+
+    if (op->n_argv == 3 && strcmp(op->argv[0], "/bin/sh") == 0 && strcmp(op->argv[1], "-c") == 0)
+        return json_string(op->argv[2]);
+    for (size_t i = 0; i < op->n_argv; i++) {
+        if (i > 0)
+            buf_put_u8(&b, ' ');
+        put_word(&b, op->argv[i]);
+    }
+    return buf_nul(&b) == 0 ? json_string((const char *)b.p) : NULL;
+}
+
+static json_t *
+words_of(const char *const *words, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        if (json_array_append_new(list, json_string(words[i])) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* NULL when some of it is no text. */
+static json_t *
+command_of(const struct edge_op *op)
+{
+    json_t *params = json_pack("{s:s, s:o, s:b}", "language", "shell", "code", code_of(op), "stdin",
+                               op->kind != OP_EXEC || (op->flags & OP_STDIN) != 0);
+
+    if (params == NULL)
+        return NULL;
+    if (op->timeout_ms != 0)
+        json_object_set_new(params, "timeout_ms", json_integer((json_int_t)op->timeout_ms));
+    if ((op->path[0] != '\0' && json_object_set_new(params, "cwd", json_string(op->path)) < 0) ||
+        (op->n_env > 0 && json_object_set_new(params, "env", words_of(op->env, op->n_env)) < 0)) {
+        json_decref(params);
+        return NULL;
+    }
+    return params;
+}
+
+static json_t *
+file_of(const struct edge_op *op, const char *name)
+{
+    json_t *params = json_pack("{s:s}", name, op->path);
+
+    if (params == NULL)
+        return NULL;
+    if (op->kind == OP_WRITE) {
+        json_object_set_new(params, "executable", json_boolean((op->mode & 0111) != 0));
+        json_object_set_new(params, "exclusive", json_boolean((op->flags & OP_EXCLUSIVE) != 0));
+    }
+    if (op->kind == OP_REMOVE)
+        json_object_set_new(params, "recursive", json_boolean((op->flags & OP_RECURSIVE) != 0));
+    return params;
+}
+
+static const char *
+tool_of(const struct edge_op *op, json_t **params)
+{
+    if (op->n_argv > 0) {
+        *params = command_of(op);
+        return "code_execute";
+    }
+    *params = file_of(op, op->kind == OP_READ || op->kind == OP_WRITE || op->kind == OP_REMOVE ? "file_path" : "path");
+    switch (op->kind) {
+    case OP_READ: return "code_read_file";
+    case OP_WRITE: return "code_write_file";
+    case OP_LIST:
+    case OP_STAT: return "code_list_files";
+    case OP_REMOVE: return "code_delete_file";
+    case OP_MKDIR: return "code_make_folder";
+    default: return "sandbox_operation";
+    }
+}
+
+static int
+operation(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+{
+    static struct edge_op op;       /* 16 KiB, and there is one thread */
+    struct wire_in all = in;
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    const struct box *b = in.bad ? NULL : usable(w, id, NULL);
+    const char *tool;
+    json_t *params;
+
+    /* of one that cannot be worked with its handler says so */
+    if (b == NULL || b->r.paused || !edge_get_op(&in, &op))
+        return 0;
+    tool = tool_of(&op, &params);
+    return deed_make(tool, b->r.id, params, all.p, all.n, out, err) < 0 ? -1 : 1;
+}
+
+/* --- sandboxes ---------------------------------------------------------------------------------------------------- */
+
+static int
+creation(struct wire_in in, struct deed *out, struct err *err)
+{
+    struct wire_in all = in;
+    struct edge_create c;
+    json_t *params, *policy;
+
+    if (!edge_get_create(&in, &c))
+        return 0;
+    params = json_pack("{s:s}", "name", c.name);
+    if (params != NULL && c.policy[0] != '\0') {
+        /* what is no JSON is shown as it is, and refused by its keeper */
+        policy = json_loads(c.policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+        json_object_set_new(params, "policy", policy != NULL ? policy : json_string(c.policy));
+    }
+    return deed_make("sandbox_create", "", params, all.p, all.n, out, err) < 0 ? -1 : 1;
+}
+
+/* A question that names a sandbox and nothing else. */
+static int
+of_box(struct warden *w, struct wire_in in, const char *tool, struct deed *out, struct err *err)
+{
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    const struct box *b = wire_done(&in) ? living(w, id) : NULL;
+
+    if (b == NULL)
+        return 0;
+    return deed_make(tool, b->r.id, json_object(), "", 0, out, err) < 0 ? -1 : 1;
+}
+
+static int
+change(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+{
+    struct wire_in all = in;
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *text;
+    const struct box *b = in.bad ? NULL : living(w, id);
+    json_t *policy;
+
+    (void)wire_bytes(&in, EDGE_HASH);
+    text = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    if (b == NULL || !wire_done(&in))
+        return 0;
+    policy = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    policy = json_pack("{s:o}", "policy", policy != NULL ? policy : json_string(text));
+    return deed_make("sandbox_policy", b->r.id, policy, all.p, all.n, out, err) < 0 ? -1 : 1;
+}
+
+int
+deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err)
+{
+    switch (f->type) {
+    case EDGE_ASK_OP: return operation(w, ask_in(f), out, err);
+    case EDGE_ASK_CREATE: return creation(ask_in(f), out, err);
+    case EDGE_ASK_DELETE: return of_box(w, ask_in(f), "code_destroy_sandbox", out, err);
+    case EDGE_ASK_RECOVER: return of_box(w, ask_in(f), "sandbox_recover", out, err);
+    case EDGE_ASK_CHANGE: return change(w, ask_in(f), out, err);
+    default: return 0;
+    }
+}

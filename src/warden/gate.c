@@ -1,0 +1,243 @@
+/* warden/gate.c: which questions wait for somebody's approval (approvals.h; docs/gate.md) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "warden/approvals.h"
+#include "warden/record.h"
+
+/* --- the rules ---------------------------------------------------------------------------------------------------- */
+
+int
+gate_open(struct warden *w, struct err *err)
+{
+    struct approvals *q = calloc(1, sizeof(*q));
+
+    w->approvals = q;
+    if (q == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    json_object_seed(0);        /* opens a file, which is not possible later */
+    q->gate = gate_new("built-in", NULL, 0, err);
+    q->store = q->gate != NULL ? state_gate_open(w->state, err) : NULL;
+    if (q->store == NULL)
+        return -1;
+    return approvals_load(w, err);
+}
+
+int
+gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err)
+{
+    struct gate *g = gate_new(name, data, n, err);
+
+    if (g == NULL)
+        return -1;
+    gate_free(w->approvals->gate);
+    w->approvals->gate = g;
+    if (gate_is_off(g) || strcmp(gate_levels(g), "LOW") != 0)
+        dprintf(STDERR_FILENO, "cloche: %s%s\n", gate_is_off(g)
+                ? "the gate is off: agents do what they ask for" : "the gate approves without asking: ",
+                gate_is_off(g) ? "" : gate_levels(g));
+    if (gate_is_off(g))
+        warden_note(w, NULL, "gate", "off: nobody is asked about anything");
+    else
+        warden_note(w, NULL, "gate", "%zu rules; approved without asking: %s; judged: what %s for", gate_n_rules(g),
+                    gate_levels(g), gate_for_all(g) ? "everybody asks" : "agents ask");
+    return 0;
+}
+
+/* --- calls that were let through ---------------------------------------------------------------------------------- */
+
+uint32_t
+pass_new(struct warden *w, const struct deed *d)
+{
+    struct approvals *q = w->approvals;
+    struct pass *p = &q->passes[q->n_passes++ % PASSES_MAX];
+
+    *p = (struct pass){ .number = EDGE_PASS | q->n_passes, .handle = w->handle, .front = w->asker.front,
+                        .until_ms = clock_ms() + PASS_S * 1000UL };
+    snprintf(p->tool, sizeof(p->tool), "%s", d->tool);
+    memcpy(p->box, d->box, sizeof(p->box));
+    return p->number;
+}
+
+uint32_t
+gate_handle(struct warden *w, const struct front_edge *e, uint32_t number)
+{
+    struct approvals *q = w->approvals;
+
+    q->pass = NULL;
+    if ((number & EDGE_PASS) == 0)
+        return number;
+    for (size_t i = 0; i < PASSES_MAX; i++) {
+        struct pass *p = &q->passes[i];
+        if (p->number == number && &w->fronts[p->front] == e && clock_ms() < p->until_ms) {
+            q->pass = p;
+            return p->handle;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* What a call of a tool comes to: itself, or the operations that it is made of. */
+static bool
+is_part(const char *call, const char *tool)
+{
+    static const char *const parts[] = { "sandbox_create", "code_execute", "code_write_file", "code_read_file" };
+
+    if (strcmp(call, tool) == 0)
+        return true;
+    if (strcmp(call, "code_execute") != 0 && strcmp(call, "code_install_package") != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (strcmp(parts[i], tool) == 0)
+            return true;
+    return false;
+}
+
+static bool
+pass_covers(struct pass *p, const struct deed *d)
+{
+    if (!is_part(p->tool, d->tool) || (d->box[0] == '\0' && p->box[0] != '\0'))
+        return false;
+    if (d->box[0] == '\0')
+        return true;            /* the sandbox that the call is to be in */
+    if (p->box[0] == '\0')
+        memcpy(p->box, d->box, sizeof(p->box));
+    return strcmp(p->box, d->box) == 0;
+}
+
+/* --- judging ------------------------------------------------------------------------------------------------------ */
+
+bool
+gate_judges(const struct warden *w)
+{
+    return w->who.role == EDGE_AGENT || w->who.role == EDGE_KEY || gate_for_all(w->approvals->gate);
+}
+
+static bool
+is_granted(struct warden *w, const char *caller, const struct deed *d, const struct gate_verdict *v)
+{
+    return v->rule[0] != '\0' && state_granted(w->approvals->store, caller, d->tool, v->rule, d->box, clock_wall_ms(),
+                                               NULL) > 0;
+}
+
+static void
+refused(struct edge_verdict *out, const struct err *err)
+{
+    out->says = GATE_DENIED;
+    snprintf(out->reason, sizeof(out->reason), "%s", err->msg);
+}
+
+/* Somebody said no to exactly this a moment ago. */
+static bool
+said_no(struct warden *w, const char *caller, const struct deed *d, struct edge_verdict *out)
+{
+    for (size_t i = 0; i < DENIALS_MAX; i++) {
+        const struct denial *n = &w->approvals->denials[i];
+        if (clock_ms() < n->until_ms && strcmp(n->caller, caller) == 0 && strcmp(n->digest, d->digest) == 0) {
+            memcpy(out->approval, n->id, sizeof(out->approval));
+            memcpy(out->reason, n->reason, sizeof(out->reason));
+            out->says = GATE_DENIED;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum gate_says
+ask_somebody(struct warden *w, const char *caller, const struct deed *d, const struct gate_verdict *v,
+             const struct frame *f, bool async, struct edge_verdict *out)
+{
+    struct approval *a = approval_find(w, caller, d, APPROVAL_APPROVED);
+    struct err err = ERR_INIT;
+
+    if (a != NULL) {            /* while nobody waited for it */
+        if (approval_use(w, a, &err) == 0)
+            return out->says = GATE_ALLOWED;
+        refused(out, &err);
+        return out->says;
+    }
+    if (said_no(w, caller, d, out))
+        return out->says;
+    a = approval_find(w, caller, d, APPROVAL_PENDING);
+    if (a == NULL || (!async && a->to.ticket != 0))
+        a = approval_new(w, d, v, &err);
+    if (a == NULL || (!async && approval_hold(w, a, f) < 0)) {
+        if (err.kind == ERR_NONE)
+            err_set(&err, ERR_SYSTEM, "memory", "out of memory");
+        refused(out, &err);
+        return out->says;
+    }
+    memcpy(out->approval, a->r.id, sizeof(out->approval));
+    out->timeout_s = v->timeout_s;
+    return out->says = GATE_WAIT;
+}
+
+enum gate_says
+gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async, struct edge_verdict *out)
+{
+    struct approvals *q = w->approvals;
+    char caller[EDGE_CALLER_MAX + 1], who[160];
+    struct gate_verdict v;
+
+    *out = (struct edge_verdict){ .says = GATE_ALLOWED, .rule = "" };
+    if (!gate_judges(w) || gate_is_off(q->gate))
+        return GATE_ALLOWED;
+    caller_of(&w->who, caller);
+    if (q->approved != NULL && q->approved->to.front == w->asker.front && q->approved->to.ticket == w->asker.ticket &&
+        strcmp(q->approved->r.caller, caller) == 0 && strcmp(q->approved->r.digest, d->digest) == 0) {
+        q->approved = NULL;
+        return GATE_ALLOWED;
+    }
+    if (q->pass != NULL && pass_covers(q->pass, d))
+        return GATE_ALLOWED;
+    gate_judge(q->gate, d->tool, d->params, &v);
+    out->risk = v.risk;
+    out->rule = v.rule;
+    who_text(w, &w->who, who);
+    if (!v.ask) {
+        if (v.risk > GATE_LOW)
+            warden_note(w, box_of_id(w, d->box), "gate_allowed", "%s by %s: %s, rule %s, sha256 %s", d->tool, who,
+                        gate_risk_name(v.risk), v.rule, d->digest);
+        return GATE_ALLOWED;
+    }
+    if (is_granted(w, caller, d, &v)) {
+        warden_note(w, box_of_id(w, d->box), "gate_allowed", "%s by %s: %s, rule %s, by a standing grant, sha256 %s",
+                    d->tool, who, gate_risk_name(v.risk), v.rule, d->digest);
+        return GATE_ALLOWED;
+    }
+    return ask_somebody(w, caller, d, &v, f, async, out);
+}
+
+bool
+gate_holds(struct warden *w, const struct frame *f)
+{
+    struct err err = ERR_INIT;
+    struct edge_verdict v;
+    struct deed d;
+    bool held;
+    int r;
+
+    /* what is heard again when it is on record was let through the first time */
+    if (!gate_judges(w) || gate_is_off(w->approvals->gate) || record_again(w))
+        return false;
+    r = deed_of(w, f, &d, &err);
+    if (r == 0)
+        return false;
+    if (r < 0) {
+        answer_no(w, w->asker, &err);
+        return true;
+    }
+    held = gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v) != GATE_ALLOWED;
+    if (v.says == GATE_DENIED) {
+        err_set(&err, ERR_DENIED, "gate.denied", "not approved: %s", v.reason);
+        err_hint(&err, v.rule[0] != '\0' ? "rule %s (docs/gate.md)" : "no rule is about this%s (docs/gate.md)", v.rule);
+        answer_no(w, w->asker, &err);
+    } else if (v.says == GATE_WAIT && (f->flags & EDGE_ASYNC) != 0) {
+        answer_verdict(w, w->asker, &v);
+    }
+    deed_free(&d);
+    return held;
+}

@@ -1,0 +1,269 @@
+/* warden/state_gate.c: see state_gate.h */
+#include "warden/state_gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "warden/state_priv.h"
+
+enum gate_query { GATE_Q_PUT, GATE_Q_LIST, GATE_Q_PUT_GRANT, GATE_Q_FORGET_GRANT, GATE_Q_GRANTS, GATE_Q_GRANTED,
+                  GATE_Q_PRUNE, GATE_Q_PRUNE_GRANTS, GATE_Q_N };
+
+#define COLUMNS "id, state, risk, used, created, until, decided, box, digest, caller, caller_text, tool, params, " \
+                "rule, description, by, by_text, reason"
+#define GRANT_COLUMNS "id, box, created, until, caller, tool, rule, by_text"
+
+static const char *const texts[GATE_Q_N] = {
+    [GATE_Q_PUT] = "INSERT OR REPLACE INTO approval (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
+                   "?14,?15,?16,?17,?18)",
+    [GATE_Q_LIST] = "SELECT " COLUMNS " FROM approval WHERE (?1 = '' OR id = ?1) AND (?2 = '' OR state = ?2) AND "
+                    "(?3 = '' OR caller = ?3) ORDER BY created DESC, id LIMIT ?4",
+    [GATE_Q_PUT_GRANT] = "INSERT OR REPLACE INTO standing (" GRANT_COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [GATE_Q_FORGET_GRANT] = "DELETE FROM standing WHERE id = ?1",
+    [GATE_Q_GRANTS] = "SELECT " GRANT_COLUMNS " FROM standing ORDER BY created, id",
+    [GATE_Q_GRANTED] = "SELECT count(*) FROM standing WHERE caller = ?1 AND tool = ?2 AND rule = ?3 AND (box = '' OR "
+                       "box = ?4) AND (until = 0 OR until > ?5)",
+    [GATE_Q_PRUNE] = "DELETE FROM approval WHERE state <> 'pending' AND id NOT IN (SELECT id FROM approval WHERE "
+                     "state <> 'pending' ORDER BY decided DESC LIMIT ?1)",
+    [GATE_Q_PRUNE_GRANTS] = "DELETE FROM standing WHERE (until > 0 AND until <= ?1) OR (box <> '' AND box NOT IN "
+                            "(SELECT id FROM sandbox)) OR id NOT IN (SELECT id FROM standing ORDER BY created DESC "
+                            "LIMIT ?2)",
+};
+
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS approval (id TEXT PRIMARY KEY, state TEXT NOT NULL, risk TEXT NOT NULL, used INTEGER "
+    "NOT NULL, created INTEGER NOT NULL, until INTEGER NOT NULL, decided INTEGER NOT NULL, box TEXT NOT NULL, digest "
+    "TEXT NOT NULL, caller TEXT NOT NULL, caller_text TEXT NOT NULL, tool TEXT NOT NULL, params TEXT NOT NULL, rule "
+    "TEXT NOT NULL, description TEXT NOT NULL, by TEXT NOT NULL, by_text TEXT NOT NULL, reason TEXT NOT NULL) "
+    "WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS approval_time ON approval (created);"
+    "CREATE TABLE IF NOT EXISTS standing (id TEXT PRIMARY KEY, box TEXT NOT NULL, created INTEGER NOT NULL, until "
+    "INTEGER NOT NULL, caller TEXT NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL, by_text TEXT NOT NULL) "
+    "WITHOUT ROWID;";
+
+struct state_gate {
+    struct state *s;
+    sqlite3_stmt *q[GATE_Q_N];
+};
+
+struct state_gate *
+state_gate_open(struct state *s, struct err *err)
+{
+    struct state_gate *g = calloc(1, sizeof(*g));
+
+    if (g == NULL) {
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    g->s = s;
+    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK) {
+        state_broken(s, err);
+        free(g);
+        return NULL;
+    }
+    for (size_t i = 0; i < GATE_Q_N; i++) {
+        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &g->q[i], NULL) != SQLITE_OK) {
+            state_broken(s, err);
+            for (size_t k = 0; k < i; k++)
+                sqlite3_finalize(g->q[k]);
+            free(g);
+            return NULL;
+        }
+    }
+    return g;
+}
+
+static void
+bind_text(sqlite3_stmt *q, int at, const char *text)
+{
+    sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
+}
+
+static void
+bind_u64(sqlite3_stmt *q, int at, uint64_t v)
+{
+    sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
+}
+
+static int
+done(struct state_gate *g, enum gate_query which, int result)
+{
+    sqlite3_reset(g->q[which]);
+    sqlite3_clear_bindings(g->q[which]);
+    return result;
+}
+
+static int
+change(struct state_gate *g, enum gate_query which, struct err *err)
+{
+    return state_change(g->s, g->q[which], err);
+}
+
+static const char *
+text_of(sqlite3_stmt *q, int column)
+{
+    const unsigned char *text = sqlite3_column_text(q, column);
+
+    return text != NULL ? (const char *)text : "";
+}
+
+static uint64_t
+number_of(sqlite3_stmt *q, int column)
+{
+    sqlite3_int64 v = sqlite3_column_int64(q, column);
+
+    return v > 0 ? (uint64_t)v : 0;
+}
+
+static bool
+id_of(sqlite3_stmt *q, int column, char out[EDGE_ID + 1], bool maybe)
+{
+    const char *id = text_of(q, column);
+
+    if (!(edge_is_id(id) || (maybe && id[0] == '\0')))
+        return false;
+    memcpy(out, id, strlen(id) + 1);
+    return true;
+}
+
+/* --- approvals ---------------------------------------------------------------------------------------------------- */
+
+int
+state_approval_put(struct state_gate *g, const struct edge_approval *a, struct err *err)
+{
+    sqlite3_stmt *q = g->q[GATE_Q_PUT];
+
+    bind_text(q, 1, a->id);
+    bind_text(q, 2, approval_state_name(a->state));
+    bind_text(q, 3, gate_risk_name(a->risk));
+    bind_u64(q, 4, a->used);
+    bind_u64(q, 5, a->created_ms);
+    bind_u64(q, 6, a->until_ms);
+    bind_u64(q, 7, a->decided_ms);
+    bind_text(q, 8, a->box);
+    bind_text(q, 9, a->digest);
+    bind_text(q, 10, a->caller);
+    bind_text(q, 11, a->caller_text);
+    bind_text(q, 12, a->tool);
+    bind_text(q, 13, a->params);
+    bind_text(q, 14, a->rule);
+    bind_text(q, 15, a->description);
+    bind_text(q, 16, a->by);
+    bind_text(q, 17, a->by_text);
+    bind_text(q, 18, a->reason);
+    return change(g, GATE_Q_PUT, err);
+}
+
+/* The file is our own, but what does not fit is not passed on. */
+static bool
+approval_of(sqlite3_stmt *q, struct edge_approval *a)
+{
+    const char *digest = text_of(q, 8);
+
+    if (!id_of(q, 0, a->id, false) || !approval_state_parse(text_of(q, 1), &a->state) ||
+        !gate_risk_parse(text_of(q, 2), &a->risk) || !id_of(q, 7, a->box, true) || strlen(digest) != SHA256_TEXT)
+        return false;
+    a->used = number_of(q, 3) != 0;
+    a->created_ms = number_of(q, 4);
+    a->until_ms = number_of(q, 5);
+    a->decided_ms = number_of(q, 6);
+    memcpy(a->digest, digest, SHA256_TEXT + 1);
+    a->caller = text_of(q, 9);
+    a->caller_text = text_of(q, 10);
+    a->tool = text_of(q, 11);
+    a->params = text_of(q, 12);
+    a->rule = text_of(q, 13);
+    a->description = text_of(q, 14);
+    a->by = text_of(q, 15);
+    a->by_text = text_of(q, 16);
+    a->reason = text_of(q, 17);
+    return edge_caller_well(a->caller) && gate_tool_well(a->tool);
+}
+
+int
+state_approvals(struct state_gate *g, const char *id, unsigned state, const char *caller, unsigned limit,
+                state_approval_fn *fn, void *ctx, struct err *err)
+{
+    sqlite3_stmt *q = g->q[GATE_Q_LIST];
+    int n = 0, r;
+
+    bind_text(q, 1, id);
+    bind_text(q, 2, state > 0 && state < APPROVAL_STATES ? approval_state_name((enum approval_state)state) : "");
+    bind_text(q, 3, caller);
+    sqlite3_bind_int(q, 4, (int)limit);
+    while ((r = sqlite3_step(q)) == SQLITE_ROW) {
+        struct edge_approval a;
+        if (!approval_of(q, &a))
+            continue;
+        fn(ctx, &a);
+        n++;
+    }
+    return done(g, GATE_Q_LIST, r == SQLITE_DONE ? n : state_broken(g->s, err));
+}
+
+/* --- grants ------------------------------------------------------------------------------------------------------- */
+
+int
+state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err *err)
+{
+    sqlite3_stmt *q = g->q[GATE_Q_PUT_GRANT];
+
+    bind_text(q, 1, grant->id);
+    bind_text(q, 2, grant->box);
+    bind_u64(q, 3, grant->created_ms);
+    bind_u64(q, 4, grant->until_ms);
+    bind_text(q, 5, grant->caller);
+    bind_text(q, 6, grant->tool);
+    bind_text(q, 7, grant->rule);
+    bind_text(q, 8, grant->by_text);
+    return change(g, GATE_Q_PUT_GRANT, err);
+}
+
+int
+state_grant_forget(struct state_gate *g, const char *id, struct err *err)
+{
+    bind_text(g->q[GATE_Q_FORGET_GRANT], 1, id);
+    return change(g, GATE_Q_FORGET_GRANT, err);
+}
+
+int
+state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *err)
+{
+    sqlite3_stmt *q = g->q[GATE_Q_GRANTS];
+    int n = 0, r;
+
+    while ((r = sqlite3_step(q)) == SQLITE_ROW) {
+        struct edge_grant one = { .created_ms = number_of(q, 2), .until_ms = number_of(q, 3), .caller = text_of(q, 4),
+                                  .tool = text_of(q, 5), .rule = text_of(q, 6), .by_text = text_of(q, 7) };
+        if (!id_of(q, 0, one.id, false) || !id_of(q, 1, one.box, true))
+            continue;
+        fn(ctx, &one);
+        n++;
+    }
+    return done(g, GATE_Q_GRANTS, r == SQLITE_DONE ? n : state_broken(g->s, err));
+}
+
+int
+state_granted(struct state_gate *g, const char *caller, const char *tool, const char *rule, const char *box,
+              uint64_t now_ms, struct err *err)
+{
+    sqlite3_stmt *q = g->q[GATE_Q_GRANTED];
+    int r;
+
+    bind_text(q, 1, caller);
+    bind_text(q, 2, tool);
+    bind_text(q, 3, rule);
+    bind_text(q, 4, box);
+    bind_u64(q, 5, now_ms);
+    r = sqlite3_step(q);
+    return done(g, GATE_Q_GRANTED, r == SQLITE_ROW ? sqlite3_column_int(q, 0) : state_broken(g->s, err));
+}
+
+int
+state_gate_prune(struct state_gate *g, uint64_t now_ms, struct err *err)
+{
+    sqlite3_bind_int(g->q[GATE_Q_PRUNE], 1, STATE_APPROVALS_MAX);
+    bind_u64(g->q[GATE_Q_PRUNE_GRANTS], 1, now_ms);
+    sqlite3_bind_int(g->q[GATE_Q_PRUNE_GRANTS], 2, STATE_GRANTS_MAX);
+    return change(g, GATE_Q_PRUNE, err) < 0 || change(g, GATE_Q_PRUNE_GRANTS, err) < 0 ? -1 : 0;
+}

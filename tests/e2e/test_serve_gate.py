@@ -1,0 +1,300 @@
+"""cloche serve: operations of agents that somebody has to approve."""
+import json
+import threading
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.runner import wait_for
+
+pytestmark = [requirement("R63"), requirement("R68")]
+
+ASYNC = {"Prefer": "respond-async"}
+
+
+@pytest.fixture
+def daemon(cloche):
+    d = Daemon(cloche, gate=None)
+    yield d
+    d.stop()
+
+
+class Asking:
+    """A request on a thread of its own, which waits for somebody's decision."""
+
+    def __init__(self, who, method, path, body=None, headers=None):
+        self.answer = None
+        self.thread = threading.Thread(target=self.run, args=(who, method, path, body, headers), daemon=True)
+        self.thread.start()
+
+    def run(self, *args):
+        who, *rest = args
+        self.answer = who(*rest)
+
+    def wait(self):
+        self.thread.join(120)
+        assert self.answer is not None, "no answer"
+        return self.answer
+
+
+def pending(who):
+    answer = who.get("/v1/approvals?state=pending")
+    assert answer.status == 200, answer
+    return answer.json["approvals"]
+
+
+def one_pending(who):
+    wait_for(lambda: len(pending(who)) == 1)
+    return pending(who)[0]
+
+
+def exec_later(who, box, command, **members):
+    return Asking(who, "POST", f"{box.at}/exec", {"command": command, **members})
+
+
+def events(daemon, kind):
+    return [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == kind]
+
+
+def test_an_agents_command_waits_until_somebody_else_approves_it(daemon):
+    agent, approver = caller(daemon, "agent", name="builder"), caller(daemon, "approver")
+    box = agent.create()
+    asking = exec_later(agent, box, "echo ran > f; cat f")
+    asked = one_pending(approver)
+    assert (asked["tool"], asked["risk"], asked["rule"], asked["state"]) == ("code_execute", "HIGH", "code", "pending"), asked
+    assert asked["params"] == {"language": "shell", "code": "echo ran > f; cat f", "stdin": False}, asked
+    assert asked["sandbox"] == box.id and "builder" in asked["caller_name"] and len(asked["digest"]) == 64, asked
+    assert 0 < asked["remaining_ms"] <= 60000 and asked["decided_by"] is None, asked
+    done = approver.post(f"/v1/approvals/{asked['id']}/approve", {"reason": "looks fine"})
+    assert done.status == 200 and done.json["state"] == "approved" and done.json["reason"] == "looks fine", done
+    result = asking.wait()
+    assert result.status == 200 and result.json["stdout"] == "ran\n", result
+    kept = approver.get(f"/v1/approvals/{asked['id']}").json
+    assert kept["state"] == "approved" and kept["used"] and kept["decided_by"].startswith("approver:"), kept
+    assert approver.post(f"/v1/approvals/{asked['id']}/approve").status == 409
+    for kind in ("gate_asked", "gate_approved"):
+        assert any(asked["id"] in e and asked["digest"] in e for e in events(daemon, kind)), kind
+
+
+def test_a_denial_is_told_with_its_reason_and_stands_for_a_while(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    asking = exec_later(agent, box, "touch no")
+    asked = one_pending(daemon)
+    assert daemon.post(f"/v1/approvals/{asked['id']}/deny", {"reason": "not today"}).json["state"] == "denied"
+    for answer in (asking.wait(), agent.post(f"{box.at}/exec", {"command": "touch no"})):
+        assert answer.status == 403 and answer.json["code"] == "gate.denied" and "not today" in answer.json["error"], answer
+    assert daemon.get(f"{box.at}/files/no").status == 404
+    assert daemon.get("/v1/approvals?state=denied").json["approvals"][0]["decided_by"] == "owner"
+
+
+def test_nobody_in_time_is_a_denial(cloche, tmp_path):
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  rules:\n    - {name: quick, tools: [code_execute], risk: HIGH, timeout: 1}\n")
+    daemon = Daemon(cloche, gate=rules)
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    answer = agent.post(f"{box.at}/exec", {"command": "touch no"})
+    assert answer.status == 403 and answer.json["code"] == "gate.timeout", answer
+    late = daemon.get("/v1/approvals").json["approvals"][0]
+    assert late["state"] == "timeout" and late["decided_by"] is None and late["rule"] == "quick", late
+    assert daemon.post(f"/v1/approvals/{late['id']}/approve").status == 409
+    assert daemon.get(f"{box.at}/files/no").status == 404
+    daemon.stop()
+
+
+def test_who_does_not_want_to_wait_asks_again_and_is_served_once(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    body = {"command": "echo x >> f; cat f"}
+    told = agent("POST", f"{box.at}/exec", body, ASYNC)
+    assert told.status == 202 and told.headers["Location"] == told.json["url"] and told.json["risk"] == "HIGH", told
+    again = agent("POST", f"{box.at}/exec", body, ASYNC)
+    assert again.status == 202 and again.json["approval"] == told.json["approval"], again
+    assert agent.get(told.json["url"]).json["state"] == "pending"
+    assert daemon.post(told.json["url"] + "/approve").ok
+    ran = agent("POST", f"{box.at}/exec", body, ASYNC)
+    assert ran.status == 200 and ran.json["stdout"] == "x\n", ran
+    assert agent.get(told.json["url"]).json["used"] is True
+    another = agent("POST", f"{box.at}/exec", body, ASYNC)
+    assert another.status == 202 and another.json["approval"] != told.json["approval"], another
+
+
+def test_the_owner_and_operators_are_not_asked_unless_all_are(cloche, tmp_path, daemon):
+    box = daemon.create()
+    assert box.exec("true")["exit_code"] == 0
+    operator = caller(daemon, "operator")
+    assert operator.post(f"{box.at}/exec", {"command": "true"}).status == 200
+    daemon.stop()
+    rules = tmp_path / "serve.yaml"
+    rules.write_text("gate:\n  apply-to: all\n  auto-approve: [LOW, MEDIUM]\nmax-sandboxes: 3\n")
+    d = Daemon(cloche, "--config", str(rules), gate=None)
+    operator, box = caller(d, "operator"), d.create()
+    asking = exec_later(d, box, "echo yes")
+    asked = one_pending(operator)
+    assert asked["caller"] == "owner"
+    own = d.post(f"/v1/approvals/{asked['id']}/approve")
+    assert own.status == 403 and own.json["code"] == "gate.own", own
+    assert operator.post(f"/v1/approvals/{asked['id']}/approve").ok
+    assert asking.wait().json["stdout"] == "yes\n"
+    d.stop()
+
+
+def test_auto_approval_is_explicit_and_said(cloche, tmp_path):
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  auto-approve: [LOW, MEDIUM, HIGH]\n")
+    daemon = Daemon(cloche, gate=rules)
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    assert box.exec("echo 1")["stdout"] == "1\n"
+    assert box.put("f.sh", b"x").ok and box.read("f.sh").body == b"x"
+    told = agent("POST", f"{box.at}/exec", {"command": "rm -rf ."}, ASYNC)
+    assert told.status == 202 and told.json["risk"] == "CRITICAL", told
+    assert any("LOW, MEDIUM, HIGH" in e for e in events(daemon, "gate")), events(daemon, "gate")
+    assert any("HIGH" in e for e in events(daemon, "gate_allowed"))
+    daemon.stop()
+    assert "approves without asking: LOW, MEDIUM, HIGH" in daemon.log, daemon.log
+
+
+def test_off_is_off_and_said(cloche):
+    daemon = Daemon(cloche, gate="off")
+    agent = caller(daemon, "agent")
+    assert agent.create().exec("rm -rf x; echo $?")["stdout"] == "0\n"
+    daemon.stop()
+    assert "the gate is off" in daemon.log, daemon.log
+
+
+@pytest.mark.parametrize("text, code", [("gate: {rules: [{name: x}]}", "gate.rule"), ("gates: off", "gate.rule"), ("gate: on", "gate.rule"),
+                                        ("gate: {auto-approve: [CRITICAL]}", "gate.rule"),
+                                        ("gate: {rules: [{name: a, tools: [t], risk: LOW, conditions: [{param: p, matches: '('}]}]}",
+                                         "gate.pattern")])
+def test_the_daemon_does_not_start_with_ill_formed_rules(cloche, tmp_path, text, code):
+    rules = tmp_path / "gate.yaml"
+    rules.write_text(text)
+    result = cloche("serve", "--gate", str(rules))
+    assert result.code == 125 and f"[{code}]" in result.err and "gate.yaml" in result.err, result
+
+
+def test_what_each_route_is_judged_as(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    for method, path, body, tool, risk in (
+            ("PUT", f"{box.at}/files/a.txt", b"x", "code_write_file", "MEDIUM"),
+            ("PUT", f"{box.at}/files/a.sh", b"x", "code_write_file", "HIGH"),
+            ("PUT", f"{box.at}/files/a?mode=755", b"x", "code_write_file", "HIGH"),
+            ("GET", f"{box.at}/files/a", None, "code_read_file", "MEDIUM"),
+            ("GET", f"{box.at}/dirs/", None, "code_list_files", "MEDIUM"),
+            ("GET", f"{box.at}/stat/a", None, "code_list_files", "MEDIUM"),
+            ("POST", f"{box.at}/dirs/d", None, "code_make_folder", "MEDIUM"),
+            ("DELETE", f"{box.at}/files/a", None, "code_delete_file", "MEDIUM"),
+            ("POST", f"{box.at}/exec", {"command": ["rm", "-fr", "a b"]}, "code_execute", "CRITICAL"),
+            ("POST", f"{box.at}/exec", {"command": "cat", "stdin": "x"}, "code_execute", "CRITICAL"),
+            ("POST", f"{box.at}/exec", {"command": "true", "env": {"LD_PRELOAD": "x"}}, "code_execute", "CRITICAL"),
+            ("POST", "/v1/sandboxes", {"policy": {"network": {"mode": "open"}}}, "sandbox_create", "CRITICAL"),
+            ("POST", "/v1/sandboxes", {"policy": {"limits": {"memory": "64m"}}}, "sandbox_create", "HIGH")):
+        told = agent(method, path, body, ASYNC)
+        assert told.status == 202 and told.json["risk"] == risk, (method, path, body, told)
+        shown = daemon.get(told.json["url"]).json
+        assert shown["tool"] == tool, (method, path, shown)
+        daemon.post(told.json["url"] + "/deny")
+    shown = [a["params"].get("code") for a in daemon.get("/v1/approvals").json["approvals"]]
+    assert "rm -fr 'a b'" in shown, shown
+    assert box.delete().ok      # LOW: nobody is asked
+
+
+def test_grants_stand_as_long_as_they_say(daemon):
+    agent, other = caller(daemon, "agent"), caller(daemon, "agent")
+    box, second = agent.create(), agent.create()
+    foreign = other.create()
+    asking = exec_later(agent, box, "echo 1")
+    asked = one_pending(daemon)
+    assert daemon.post(f"/v1/approvals/{asked['id']}/approve", {"scope": "sandbox"}).ok
+    assert asking.wait().ok
+    assert box.exec("echo 2")["stdout"] == "2\n"
+    for who, at, command in ((agent, second.at, "echo 3"), (other, foreign.at, "echo 3"), (agent, box.at, "rm -rf x")):
+        told = who("POST", f"{at}/exec", {"command": command}, ASYNC)
+        assert told.status == 202, (at, command, told)
+        daemon.post(told.json["url"] + "/deny")
+    (grant,) = daemon.get("/v1/grants").json["grants"]
+    assert (grant["tool"], grant["rule"], grant["sandbox"], grant["expires_ms"]) == ("code_execute", "code", box.id, None), grant
+    daemon.stop()
+    daemon.start()
+    assert [g["id"] for g in daemon.get("/v1/grants").json["grants"]] == [grant["id"]]
+    assert daemon("DELETE", f"/v1/grants/{grant['id']}").ok and daemon.get("/v1/grants").json["grants"] == []
+
+
+def test_a_grant_for_a_caller_ends_at_its_time(daemon):
+    agent = caller(daemon, "agent")
+    box, second = agent.create(), agent.create()
+    told = agent("POST", f"{box.at}/exec", {"command": "echo 1"}, ASYNC).json
+    assert daemon.post(told["url"] + "/approve", {"scope": "caller"}).json["code"] == "gate.scope"
+    assert daemon.post(told["url"] + "/approve", {"scope": "caller", "expires": 3600}).ok
+    assert second.exec("echo 2")["stdout"] == "2\n"
+    told = agent("POST", f"{box.at}/exec", {"command": "rm -rf a"}, ASYNC).json
+    assert daemon.post(told["url"] + "/approve", {"scope": "sandbox"}).json["code"] == "gate.scope"
+    assert daemon.post(told["url"] + "/approve", {"scope": "sandbox", "expires": 90000}).json["code"] == "gate.scope"
+    assert daemon.post(told["url"] + "/approve", {"scope": "sandbox", "expires": 1}).ok
+    def over():
+        answer = agent("POST", f"{box.at}/exec", {"command": "rm -rf b"}, ASYNC)
+        return answer.status == 202
+    wait_for(over)
+    wait_for(lambda: len(daemon.get("/v1/grants").json["grants"]) == 1)
+
+
+def test_what_was_approved_outlives_the_warden_and_what_waited_does_not(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    ready = agent("POST", f"{box.at}/exec", {"command": "echo ready"}, ASYNC).json
+    assert daemon.post(ready["url"] + "/approve").ok
+    open_one = agent("POST", f"{box.at}/exec", {"command": "echo open"}, ASYNC).json
+    (warden,) = daemon.processes("cloche-warden")
+    import os
+    import signal
+    os.kill(warden, signal.SIGKILL)
+    def again():
+        try:
+            return agent.get(open_one["url"]).json.get("state") == "denied"
+        except OSError:
+            return False
+    wait_for(again)
+    wait_for(lambda: daemon.state(box.id) == "ready")
+    ran = agent("POST", f"{box.at}/exec", {"command": "echo ready"}, ASYNC)
+    assert ran.status == 200 and ran.json["stdout"] == "ready\n", ran
+
+
+def test_a_client_that_goes_takes_its_question_along(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    c = agent.connection()
+    c.request("POST", f"{box.at}/exec", json.dumps({"command": "touch no"}), agent.headers)
+    asked = one_pending(daemon)
+    c.close()
+    wait_for(lambda: daemon.get(f"/v1/approvals/{asked['id']}").json["state"] == "denied")
+    assert daemon.post(f"/v1/approvals/{asked['id']}/approve").status == 409
+
+
+def test_the_stream_tells_what_is_open_and_what_becomes_of_it(daemon):
+    agent, approver = caller(daemon, "agent"), caller(daemon, "approver")
+    box = agent.create()
+    told = agent("POST", f"{box.at}/exec", {"command": "echo 1"}, ASYNC).json
+    c = approver.connection()
+    c.request("GET", "/v1/approvals/stream", headers=approver.headers)
+    stream = c.getresponse()
+    def event():
+        name, data, blank = stream.readline(), stream.readline(), stream.readline()
+        assert name == b"event: approval\n" and blank == b"\n", (name, data, blank)
+        return json.loads(data[6:])
+    assert stream.status == 200 and event()["id"] == told["approval"]
+    assert approver.post(told["url"] + "/deny").ok
+    assert (lambda e: (e["id"], e["state"]))(event()) == (told["approval"], "denied")
+    second = agent("POST", f"{box.at}/exec", {"command": "echo 2"}, ASYNC).json
+    assert event()["id"] == second["approval"]
+    c.close()
+
+
+def test_a_sandboxs_key_is_asked_about_too(daemon):
+    made = daemon.post("/v1/sandboxes", {}).json
+    holder = Caller(daemon, X_Sandbox_Key=made["key"])
+    told = holder("POST", f"/v1/sandboxes/{made['id']}/exec", {"command": "echo 1"}, ASYNC)
+    assert told.status == 202 and daemon.get(told.json["url"]).json["caller"] == f"key:{made['id']}", told
