@@ -327,6 +327,7 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
     }
     if (r->held) {
         r->held = false;
+        doors_busy(r, false);       /* its body is the client's to send */
         return r->response != NULL ? respond(r) : MHD_YES;
     }
     if (r->queued)

@@ -1,0 +1,276 @@
+"""Broken, huge, slow, truncated and piled-up requests to the daemon over TCP: a clear answer or an end, and nobody else minds."""
+import json
+import os
+import random
+import socket
+import time
+
+import pytest
+
+from helpers import places, requirement
+from helpers.daemon import Daemon
+from helpers.runner import wait_for
+
+pytestmark = requirement("R61")
+
+# What RFC 8259 does not allow, in the manner of JSONTestSuite's n_ files; and what it leaves open and is refused: a name
+# twice, a NUL, depth without end, and what is neither object nor list.
+NOT_JSON = [
+    b"[1 true]", b"[a\xe5]", b'["": 1]', b'[""],', b"[,1]", b"[1,,2]", b'["x",,]', b'["x"]]', b'["",]', b'["x"', b"[x", b"[3[4]]", b"[\xff]",
+    b"[1:2]", b"[,]", b"[-]", b"[   , \"\"]", b'["a",\n4\n,1,', b"[1,]", b"[1,,]", b'["\x0ba"\\f]', b"[*]", b'[""', b"[1,", b"[1,\n1\n,1", b"[{}",
+    b"[fals]", b"[nul]", b"[tru]", b"123\0", b"[++1234]", b"[+1]", b"[+Inf]", b"[-01]", b"[-1.0.]", b"[-2.]", b"[-NaN]", b"[.-1]", b"[.2e-3]",
+    b"[0.1.2]", b"[0.3e+]", b"[0.3e]", b"[0.e1]", b"[0E+]", b"[0E]", b"[0e+]", b"[0e]", b"[1.0e+]", b"[1.0e-]", b"[1.0e]", b"[1 000.0]", b"[1eE2]",
+    b"[2.e+3]", b"[2.e-3]", b"[2.e3]", b"[9.e+]", b"[1+2]", b"[0x1]", b"[0x42]", b"[Infinity]", b"[0e+-1]", b"[-123.123foo]", b"[123\xe5]",
+    b"[1e1\xe5]", b"[0\xe5]", b"[-Infinity]", b"[-foo]", b"[- 1]", b"[-012]", b"[-.123]", b"[-1x]", b"[1ea]", b"[1e\xe5]", b"[1.]", b"[.123]",
+    b"[1.2a-3]", b"[1.8011670033376514H-308]", b"[012]", b'["x", truth]', b'{[: "x"}\n', b'{"x", null}', b'{"x"::"b"}', b"{\xf0\x9f\x87\xa8}",
+    b'{"a":"a" 123}', b"{key: 'value'}", b'{"\xb9":"0",}', b'{"a" b}', b'{:"b"}', b'{"a" "b"}', b'{"a":', b'{"a"', b"{1:1}", b"{9999E9999:1}",
+    b"{null:null,null:null}", b'{"id":0,,,,,}', b"{'a':0}", b'{"id":0,}', b'{"a":"b"}/**/', b'{"a":"b"}/**//', b'{"a":"b"}//', b'{"a":"b"}/',
+    b'{"a":"b",,"c":"d"}', b'{a: "b"}', b'{"a":"a', b'{ "foo" : "bar", "a" }', b'{"a":"b"}#', b" ", b'["\\uD800\\"]', b'["\\uD800\\u"]',
+    b'["\\uD800\\u1"]', b'["\\uD800\\u1x"]', b"[\xc3\xa9]", b'["\\\0"]', b'["\\x00"]', b'["\\\\\\"]', b'["\\\t"]', b'["\\\xf0\x9f\x8c\x80"]', b'["\\"]',
+    b'["\\u00A"]', b'["\\uD834\\uDd"]', b'["\\uD800\\uD800\\x"]', b'["\\u\xe5"]', b'["\\a"]', b'["\\uqqqq"]', b'["\\\xe5"]', b"[\\u0020\"asd\"]",
+    b"[\\n]", b'"', b"['single quote']", b"abc", b'["\\', b'["a\0a"]', b'["new\nline"]', b'["\t"]', b'"\\UA66D"', b'""x', b"<.>", b"[<null>]", b"[1]x",
+    b"[1]]", b'["asd]', b"a\xc3\xa5", b"[True]", b"1]", b'{"x": true,', b"[][]", b"]", b"\xef\xbb{}", b"\xe5", b"[", b"", b"[\0]", b'{"":', b'{"a":/*comment*/"b"}',
+    b'{"a": true} "x"', b"['", b'["a', b'[{"":[{"":', b"{]", b"{,", b"{[", b'{"a', b"{'a'", b'["\\{["\\{["\\{["\\{', b"*", b'{"a":"b"}#{}', b"[\\u000A\"\"]",
+    b"[1", b'{"asd":"asd"', b"\xe2\x81\xa0", b"[\x0c]", b'["\\ud800"]', b'["\xed\xa0\x80"]', b'["\xc0\xaf"]', b'["\xf4\xbf\xbf\xbf"]', b'["\x80"]', b'["\xe0\xff"]',
+    b"42", b"null", b'"text"', b'{"a":1,"a":2}', b'{"foo\\u0000bar": 42}', b'["\\u0000"]', b"\xff\xfe[\0]\0", b"[" * 100000, b'{"a":' * 50000,
+]
+EMPTY = (b"",)      # a request without a body is one
+# What it does allow, odd as it looks; objects and lists, for nothing else is a request.
+JSON = [
+    b"[[]   ]", b'[""]', b"[]", b'["a"]', b"[false]", b'[null, 1, "1", {}]', b"[null]", b"[1\n]", b" [1]", b"[1,null,null,null,2]", b"[2] ", b"[123e65]", b"[0e+1]",
+    b"[0e1]", b"[ 4]", b"[-0.000000000000000000000000000000000000000000000000000000000000000000000000000000001]\n", b"[20e1]", b"[-0]", b"[-123]",
+    b"[-1]", b"[1E22]", b"[1E-2]", b"[123.456e78]", b"[123.456789]", b'{"asd":"sdf", "dfg":"fgh"}', b'{"a":"b"}', b"{}", b'{"":0}',
+    b'{"min": -1.0e+28, "max": 1.0e+28}', b'{"a":[]}', b'{"title":"\\u041f\\u043e"}', b"{\n\"a\": \"b\"\n}", b'["\\u0060\\u012a\\u12AB"]', b'["\\uD801\\udc37"]',
+    b'["\\"\\\\\\/\\b\\f\\n\\r\\t"]', b'["\\\\u0000"]', b'["\\""]', b'["a/*b*/c"]', b'["\\u0012"]', b'["\xf4\x8f\xbf\xbf"]', b'["\xef\xbf\xbf"]', b'[ "asd"]',
+    b'["new\\u000Aline"]', b'["\x7f"]', b'["\\uA66D"]', b'["\xe2\x82\xac"]', b"[\"a\"]\n", b"[true]", b" [] ",
+]
+
+
+@pytest.fixture
+def daemon(cloche):
+    path = cloche.home / "s"
+    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0", "--client-timeout", "5s", path=path)
+    yield made
+    fronts = made.processes("cloche-front")
+    assert made.get("/v1/health").ok and made.remote().get("/v1/health").ok
+    assert len(fronts) == 2 and made.stop() == 0 and "started again" not in made.log, made.log
+
+
+@pytest.fixture
+def operator(daemon):
+    return daemon.remote(daemon.token())
+
+
+def dial(daemon):
+    s = socket.create_connection(daemon.addresses()[0])
+    s.settimeout(90)
+    return s
+
+
+def head(operator, line, *more, length=None):
+    lines = [line, "Host: localhost", f"Authorization: Bearer {operator.secret}", *more]
+    if length is not None:
+        lines.append(f"Content-Length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def read_all(s):
+    got = b""
+    try:
+        while piece := s.recv(65536):
+            got += piece
+    except ConnectionError:
+        pass
+    return got
+
+
+def statuses(text):
+    return [int(part.split(b" ", 2)[1]) for part in text.split(b"HTTP/1.1 ")[1:] for part in [b"HTTP/1.1 " + part]]
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+def test_bodies_that_are_no_json(operator):
+    for body in NOT_JSON:
+        if body in EMPTY:
+            continue
+        answer = operator("POST", "/v1/sandboxes", body)
+        assert answer.status == 400 and answer.json["code"] == "http.json" and answer.json["request_id"], (body[:60], answer)
+        assert len(answer.body) < 4096
+    assert operator.get("/v1/sandboxes?state=all").json["sandboxes"] == []
+
+
+def test_bodies_that_are_json_and_no_request(operator):
+    for body in JSON:
+        answer = operator("POST", "/v1/tokens", body)
+        assert answer.status == 400 and answer.json["code"] != "http.json", (body[:60], answer)
+    assert len(operator.get("/v1/tokens").json["tokens"]) == 1
+
+
+def test_deep_and_wide_bodies_are_bounded(operator):
+    for body in (b'{"labels":' + b"[" * 5000 + b"]" * 5000 + b"}", b'{"name": "' + b"a" * 9_000_000 + b'"}',
+                 json.dumps({"labels": {f"k{i}": "v" for i in range(200_000)}}).encode(),
+                 b'{"idle_timeout": ' + b"9" * 100_000 + b"}", b'{"idle_timeout": 1e400}'):
+        answer = operator("POST", "/v1/sandboxes", body)
+        assert answer.status == 400 and answer.json["code"] in ("http.json", "sandbox.request"), (body[:40], answer)
+
+
+# --- size, time, order ------------------------------------------------------------------------------------------------
+
+def test_huge_ones(daemon, operator):
+    over = operator("POST", "/v1/sandboxes", b" " * (10 * 1024 * 1024 + 1))
+    assert over.status == 413 and over.json["code"] == "http.body-too-large", over
+    with dial(daemon) as s:         # said before the body is there
+        s.sendall(head(operator, "POST /v1/sandboxes HTTP/1.1", length=1 << 60))
+        assert b" 413 " in read_all_head(s)
+    with dial(daemon) as s:         # not said, and sent in pieces
+        s.sendall(head(operator, "POST /v1/sandboxes HTTP/1.1", "Transfer-Encoding: chunked"))
+        piece = b"10000\r\n" + b" " * 65536 + b"\r\n"
+        try:
+            for _ in range(200):
+                s.sendall(piece)
+            s.sendall(b"0\r\n\r\n")
+        except ConnectionError:
+            pass
+        assert b" 413 " in read_all_head(s)
+    for text in (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                 b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+                 b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 20_000 + b"\r\n"):
+        with dial(daemon) as s:
+            try:
+                s.sendall(text)
+            except ConnectionError:
+                continue
+            answer = read_all_head(s)
+            assert answer == b"" or answer.split(b" ")[1] in (b"400", b"413", b"414", b"431"), answer
+
+
+def read_all_head(s):
+    got = b""
+    try:
+        while b"\r\n\r\n" not in got and (piece := s.recv(4096)):
+            got += piece
+    except ConnectionError:
+        pass
+    return got
+
+
+BROKEN = [
+    b"\r\n\r\n", b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", b"GET  HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost : localhost\r\n\r\n", b"GET /v1/health HTTP/1.1\r\n Host: localhost\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\nHost: localhost\n\n", b"GET http://localhost/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /v1/health%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET //v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", b"CONNECT a.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"TRACE /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 500,
+    b"SSH-2.0-x\r\n", b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+    b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+    b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG",
+    b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x5\r\n\r\n",
+    b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + b"\xff" * 300 + b"\r\n\r\n",
+]
+
+
+def test_broken_ones_are_answered_or_ended(daemon):
+    for text in BROKEN:
+        with dial(daemon) as s:
+            s.sendall(text)
+            try:
+                s.shutdown(socket.SHUT_WR)
+            except OSError:         # it was faster
+                pass
+            codes = statuses(read_all(s))
+            assert all(c in (200, 400, 401, 403, 404, 405, 413, 414, 431, 501, 505) for c in codes), (text[:80], codes)
+    assert daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
+
+
+def test_truncated_at_every_byte_nothing_happens(daemon, operator):
+    whole = head(operator, "POST /v1/sandboxes HTTP/1.1", "Content-Type: application/json", length=len(b'{"name": "cut"}')) + b'{"name": "cut"}'
+    held = []
+    for n in range(len(whole)):
+        s = dial(daemon)
+        s.sendall(whole[:n])
+        if n % 2:
+            s.close()               # some go, some stay
+        else:
+            held.append(s)
+    assert operator.get("/v1/sandboxes?state=all").json["sandboxes"] == []
+    for s in held:
+        s.close()
+    assert operator.get("/v1/sandboxes?state=all").json["sandboxes"] == []
+    with dial(daemon) as s:
+        s.sendall(whole)
+        assert b" 201 " in read_all_head(s)
+
+
+def test_piled_up_ones_are_answered_in_order(daemon, operator):
+    box = operator.create(name="one")
+    line = head(operator, "GET /v1/sandboxes/one HTTP/1.1")
+    missing = head(operator, "GET /v1/sandboxes/none HTTP/1.1")
+    last = head(operator, "GET /v1/sandboxes/one HTTP/1.1", "Connection: close")
+    with dial(daemon) as s:
+        s.sendall((line + missing) * 50 + last)
+        text = read_all(s)
+    codes = [int(c.split(b" ")[0]) for c in text.split(b"HTTP/1.1 ")[1:]]
+    assert codes == [200, 404] * 50 + [200], codes
+    assert text.count(box.id.encode()) >= 51
+    command = json.dumps({"command": "echo $((6 * 7))"}).encode()
+    run = head(operator, "POST /v1/sandboxes/one/exec HTTP/1.1", length=len(command)) + command
+    with dial(daemon) as s:         # that has to wait in between
+        s.sendall(run * 5 + last)
+        assert read_all(s).count(b'"stdout":"42\\n"') == 5
+
+
+def test_slow_ones_wait_alone(daemon, operator):
+    """One byte and then nothing, of requests in every state; others are served meanwhile and the slow are let go."""
+    box = operator.create()
+    body = b'{"command": "echo late"}'
+    whole = head(operator, f"POST {box.at}/exec HTTP/1.1", length=len(body)) + body
+    slow = []
+    for n in range(1, len(whole), 3):
+        s = dial(daemon)
+        s.sendall(whole[:n])
+        slow.append(s)
+    for _ in range(5):
+        assert box.exec("echo on")["stdout"] == "on\n"
+    for s in slow:
+        read_all(s)                 # its end comes
+        s.close()
+
+
+def test_who_does_not_read_stops_nobody(daemon, operator):
+    box = operator.create()
+    assert box.put("big", os.urandom(8 << 20)).ok
+    held = []
+    for _ in range(20):
+        s = dial(daemon)
+        s.sendall(head(operator, f"GET {box.file('big')} HTTP/1.1"))
+        held.append(s)
+    streams = [dial(daemon) for _ in range(5)]
+    command = json.dumps({"command": "yes"}).encode()
+    for s in streams:
+        s.sendall(head(operator, f"POST {box.at}/exec HTTP/1.1", "Accept: text/event-stream", length=len(command)) + command)
+    assert box.exec("echo on")["stdout"] == "on\n" and operator.get(box.at).ok and daemon.get(box.at).ok
+    for s in held + streams:
+        s.close()
+    assert wait_for(lambda: "yes" not in box.exec("ps -e -o comm= || cat /proc/[0-9]*/comm")["stdout"].split(), 60, every=0.2)
+
+
+def test_random_bytes(daemon):
+    seed = int(os.environ.get("CLOCHE_TEST_SEED", "0")) or time.time_ns()
+    print("seed", seed)
+    chance = random.Random(seed)
+    pieces = [b"GET ", b"POST ", b"/v1/health", b"/v1/sandboxes", b" HTTP/1.1\r\n", b"Host: localhost\r\n", b"\r\n", b"Content-Length: 7\r\n", b"\0", b"{", b"\xff" * 9,
+              b"Transfer-Encoding: chunked\r\n", b"5\r\nabcde\r\n", b"0\r\n\r\n", b"Expect: 100-continue\r\n", b"Upgrade: websocket\r\nConnection: Upgrade\r\n", b"%", b":"]
+    for _ in range(places.loops(300)):
+        with dial(daemon) as s:
+            try:
+                s.sendall(b"".join(chance.choice(pieces) for _ in range(chance.randrange(1, 30))))
+                if chance.random() < 0.5:
+                    s.shutdown(socket.SHUT_WR)
+                    read_all(s)
+            except ConnectionError:
+                pass
