@@ -1,9 +1,9 @@
-/* egress/ws: however the bytes are cut the same messages come out, as frames that are read again without fault */
+/* wire/ws: however the bytes are cut the same messages come out, as frames that are read again without fault */
 #include "fuzz.h"
 
 #include <string.h>
 
-#include "egress/ws.h"
+#include "wire/ws.h"
 
 #define OUT_MAX (1 << 20)
 

@@ -74,7 +74,7 @@ LAYERS = {
     'match': {'base'},
     'policy': {'base', 'match'},
     'vault': {'base', 'match', 'wire', 'wall'},
-    'egress': {'base', 'match', 'policy', 'wall', 'vault'},
+    'egress': {'base', 'match', 'policy', 'wall', 'vault', 'wire'},
     'scribe': {'base', 'audit', 'wire', 'wall', 'warden'},
     'gate': {'base', 'policy'},
     'warden': {'base', 'audit', 'gate', 'wire', 'wall'},

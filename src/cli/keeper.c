@@ -238,7 +238,7 @@ on_stop(void *ctx, const struct frame *f)
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
-    { EDGE_OP,     false, 0,    ST_MADE,            51,  EDGE_OP_BYTES + 8,                 on_op },
+    { EDGE_OP,     false, 0,    ST_MADE,            55,  EDGE_OP_BYTES + 8,                 on_op },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },

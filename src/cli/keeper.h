@@ -38,6 +38,7 @@ struct op {
     uint64_t limit, bytes[2];   /* of output; 0: none */
     uint32_t owed[2];           /* credit for the guest, given when the front has what came */
     bool cut[2], timed_out, in_end, writes;
+    bool live, pty;             /* OP_LIVE, OP_PTY */
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries */
@@ -45,6 +46,7 @@ struct op {
     enum op_end how;         /* it ended, as far as it is known */
     char *path, *name;          /* of a command: the working directory, and its first word */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
+    bool in_end_due;            /* and after it there is no more; said when it is taken */
     size_t in_n, in_at;
 };
 
@@ -93,6 +95,25 @@ void op_time(struct op *o, uint64_t now_us);
 void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
+/* For the files below: to the front, when there is one; bytes in frames of @type; the last word, after which the guest
+ * knows it no more and @o may be freed; @signo to what runs. */
+#define OP_FRAME_MAX (EDGE_CHUNK + 256)
+void op_say(struct op *o, struct buf *frame, size_t at);
+void op_say_failed(struct op *o, const struct err *err);
+void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
+void op_ended(struct op *o);
+void op_signal(struct op *o, int signo);
+
+/* keeper_file.c */
+int file_begin(struct op *o, const struct edge_op *want, struct err *err);
+int file_ask_piece(struct op *o, struct err *err);      /* of READ: the next one */
+void file_event(struct op *o, const struct guest_event *ev);
+
+/* keeper_live.c: what is said of a command that is live, beside its streams. Handlers of a message; and how much of
+ * stdin the command has taken. */
+int live_on_resize(void *ctx, const struct frame *f);
+int live_on_signal(void *ctx, const struct frame *f);
+void live_taken(struct op *o, size_t n);
 
 /* keeper_record.c: what is said for the audit record. */
 void keeper_record_end(struct op *o);           /* its result, once */

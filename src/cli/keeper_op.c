@@ -18,8 +18,6 @@
 #include "base/io.h"
 #include "cli/keeper.h"
 
-#define FRAME_MAX (EDGE_CHUNK + 256)
-
 /* --- its end ------------------------------------------------------------------------------------------------------ */
 
 static void
@@ -47,8 +45,8 @@ op_count(const struct keeper_live *k)
     return n;
 }
 
-static void
-say(struct op *o, struct buf *frame, size_t at)
+void
+op_say(struct op *o, struct buf *frame, size_t at)
 {
     if (frame_end(frame, at) < 0 || o->fd < 0)
         return;
@@ -56,8 +54,8 @@ say(struct op *o, struct buf *frame, size_t at)
         (void)shutdown(o->fd, SHUT_RDWR);       /* noticed where it is read */
 }
 
-static void
-say_failed(struct op *o, const struct err *err)
+void
+op_say_failed(struct op *o, const struct err *err)
 {
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
@@ -65,11 +63,11 @@ say_failed(struct op *o, const struct err *err)
     o->result.error = err->code;
     o->how = RESULT_FAILED;
     packet_put_err(&frame, err);
-    say(o, &frame, at);
+    op_say(o, &frame, at);
 }
 
 /* The guest knows it no more. What is still to be sent keeps it until it is sent. */
-static void
+void
 op_ended(struct op *o)
 {
     op_say_result(o);
@@ -99,7 +97,7 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
     buf_put_u8(&frame, flags);
     buf_put_be32(&frame, code);
     buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
-    say(o, &frame, at);
+    op_say(o, &frame, at);
 }
 
 void
@@ -115,7 +113,7 @@ op_free_all(struct keeper_live *k)
         if (o->channel != 0 && o->kind == OP_EXEC)
             say_exit(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
         else if (o->channel != 0)
-            say_failed(o, &err);
+            op_say_failed(o, &err);
         if (o->channel != 0)
             op_say_result(o);
         keeper_record_end(o);
@@ -139,6 +137,8 @@ new_op(struct keeper_live *k, const struct edge_op *want, uint64_t number, int f
     o->k = k;
     o->kind = want->kind;
     o->number = number;
+    o->live = (want->flags & OP_LIVE) != 0;
+    o->pty = (want->flags & OP_PTY) != 0;
     o->fd = fd;
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     o->begin_us = clock_us();
@@ -168,45 +168,13 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     x.umask = 022;
     x.window = OP_WINDOW;
     x.flags = MSG_EXEC_QUIET | ((want->flags & OP_STDIN) != 0 ? 0 : MSG_EXEC_NO_STDIN);
+    x.stdio = o->pty ? EXEC_STDIO_PTY : EXEC_STDIO_STREAM;
+    x.rows = want->rows;
+    x.cols = want->cols;
     o->in_end = (want->flags & OP_STDIN) == 0;
-    o->limit = k->limits.output.v;
+    o->limit = o->pty ? 0 : k->limits.output.v;     /* a screen that is cut is no screen any more */
     o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
     return guest_client_exec(k->l.client, &x, &o->channel, err);
-}
-
-static int
-ask_piece(struct op *o, struct err *err)
-{
-    struct msg_file m = { .path = o->path, .offset = o->offset,
-                          .length = o->whole || o->left > OP_PIECE ? OP_PIECE : o->left };
-
-    return guest_client_file(o->k->l.client, MSG_FILE_READ, &m, &o->channel, err);
-}
-
-static int
-begin_file(struct op *o, const struct edge_op *want, struct err *err)
-{
-    static const uint8_t types[OP_KINDS] = {
-        [OP_READ] = MSG_FILE_READ, [OP_WRITE] = MSG_FILE_WRITE, [OP_LIST] = MSG_FILE_LIST, [OP_STAT] = MSG_FILE_STAT,
-        [OP_REMOVE] = MSG_FILE_REMOVE, [OP_MKDIR] = MSG_FILE_MKDIR,
-    };
-    struct msg_file m = { .path = o->path, .mode = want->mode };
-
-    if (want->kind == OP_READ) {
-        o->offset = want->offset;
-        o->left = want->length;
-        o->whole = want->length == 0;
-        return ask_piece(o, err);
-    }
-    if (want->kind == OP_WRITE) {
-        m.flags = MSG_FILE_CREATE | ((want->flags & OP_EXCLUSIVE) != 0 ? MSG_FILE_EXCLUSIVE : MSG_FILE_TRUNCATE);
-        o->writes = true;
-    }
-    if ((want->flags & OP_PARENTS) != 0)
-        m.flags |= MSG_FILE_PARENTS;
-    if (want->kind == OP_REMOVE && (want->flags & OP_RECURSIVE) != 0)
-        m.flags |= MSG_FILE_RECURSIVE;
-    return guest_client_file(o->k->l.client, types[want->kind], &m, &o->channel, err);
 }
 
 /* There is no room for it. */
@@ -236,8 +204,8 @@ op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int
         return;
     }
     if (io_set_nonblock(fd, true) < 0 ||
-        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : begin_file(o, want, &err)) < 0) {
-        say_failed(o, &err);
+        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : file_begin(o, want, &err)) < 0) {
+        op_say_failed(o, &err);
         o->channel = 0;
         op_ended(o);
     }
@@ -258,10 +226,10 @@ give_back(struct op *o)
             o->owed[i] = 0;
 }
 
-static void
-pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
+void
+op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
 {
-    cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
+    cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
 
     for (size_t take; n > 0 && o->fd >= 0; p += take, n -= take) {
         size_t at;
@@ -270,7 +238,7 @@ pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
         at = frame_begin(&frame, type, 0, 0);
         buf_append(&frame, p, take);
         o->passed[1] += take;
-        say(o, &frame, at);
+        op_say(o, &frame, at);
     }
 }
 
@@ -283,74 +251,8 @@ on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
     o->owed[i] += (uint32_t)n;
     if (n > room)
         o->cut[i] = true;
-    pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
+    op_pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
     give_back(o);
-}
-
-static void
-say_entry(struct op *o, const struct msg_file_info *info, const char *name)
-{
-    cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
-    size_t at = frame_begin(&frame, EDGE_ENTRY, 0, 0);
-
-    buf_put_be32(&frame, info->mode);
-    buf_put_be64(&frame, info->size);
-    buf_put_be64(&frame, info->mtime_ns);
-    wire_put_cstr(&frame, name, EDGE_PATH_MAX);
-    say(o, &frame, at);
-}
-
-static void
-say_done(struct op *o, uint64_t count)
-{
-    uint8_t room[32];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
-
-    o->result.bytes = count;
-    buf_put_be64(&frame, count);
-    say(o, &frame, at);
-}
-
-static void
-on_entries(struct op *o, struct wire_in in)
-{
-    struct msg_file_info info;
-    struct err err = ERR_INIT;
-
-    while (msg_next_entry(&in, &info)) {
-        if (++o->count <= OP_ENTRIES_MAX) {
-            say_entry(o, &info, info.name);
-            continue;
-        }
-        if (o->count > OP_ENTRIES_MAX + 1)
-            return;
-        err_set(&err, ERR_LIMIT, "files.too-many-entries", "%s has more than %d entries", o->path, OP_ENTRIES_MAX);
-        say_failed(o, &err);
-        (void)guest_client_file_cancel(o->k->l.client, o->channel, NULL);
-    }
-}
-
-/* One piece of a file is through: the next one when the front has this, or the end. */
-static void
-piece_done(struct op *o, uint64_t bytes)
-{
-    struct err err = ERR_INIT;
-
-    o->offset += bytes;
-    o->count += bytes;
-    if (!o->whole)
-        o->left -= bytes < o->left ? bytes : o->left;
-    if (o->fd < 0 || bytes < OP_PIECE || (!o->whole && o->left == 0)) {
-        say_done(o, o->count);
-        op_ended(o);
-    } else if (!packet_queue_waits(&o->out) && ask_piece(o, &err) < 0) {
-        say_failed(o, &err);
-        op_ended(o);
-    } else if (packet_queue_waits(&o->out)) {
-        o->channel = 0;         /* asked for by op_turn() when the queue is empty */
-        o->in_end = true;
-    }
 }
 
 static struct op *
@@ -375,53 +277,19 @@ exec_event(struct op *o, const struct guest_event *ev)
         on_output(o, 1, ev->data.p, ev->data.n);
         break;
     case GUEST_STDIN_READY:
-        if (ev->stdin_gone)
+        if (ev->stdin_gone) {
+            if (o->live)
+                live_taken(o, o->in_n - o->in_at);
             o->in_n = o->in_at = 0;
+        }
         break;
     case GUEST_EXEC_FAILED:
         (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
-        say_failed(o, &err);
+        op_say_failed(o, &err);
         op_ended(o);
         break;
     case GUEST_EXIT:
         say_exit(o, (ev->exit.flags & MSG_EXIT_SIGNALED) != 0 ? EDGE_SIGNALED : 0, ev->exit.status & 0xff);
-        op_ended(o);
-        break;
-    default:
-        break;
-    }
-}
-
-static void
-file_event(struct op *o, const struct guest_event *ev)
-{
-    struct err err = ERR_INIT;
-
-    switch (ev->type) {
-    case GUEST_FILE_DATA:
-        pass_on(o, EDGE_OUT, ev->data.p, ev->data.n);
-        break;
-    case GUEST_FILE_ENTRIES:
-        on_entries(o, ev->entries);
-        break;
-    case GUEST_FILE_INFO:
-        say_entry(o, &ev->info, o->path);
-        say_done(o, 1);
-        op_ended(o);
-        break;
-    case GUEST_FILE_DONE:
-        if (o->kind == OP_READ) {
-            piece_done(o, ev->count);
-            break;
-        }
-        if (o->count <= OP_ENTRIES_MAX)
-            say_done(o, ev->count);
-        op_ended(o);
-        break;
-    case GUEST_FILE_FAILED:
-        (void)guest_file_err(&ev->file_error, o->path, &err);
-        if (o->count <= OP_ENTRIES_MAX || o->kind != OP_LIST)
-            say_failed(o, &err);
         op_ended(o);
         break;
     default:
@@ -446,6 +314,15 @@ op_event(struct keeper_live *k, const struct guest_event *ev)
 
 /* --- what the front says ------------------------------------------------------------------------------------------ */
 
+/* SIGKILL spares nobody: of a terminal the group in front is not all. */
+void
+op_signal(struct op *o, int signo)
+{
+    (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_GROUP, NULL);
+    if (o->pty && signo == SIGKILL)
+        (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_LEADER, NULL);
+}
+
 /* The client is gone: nothing of its command goes on for it. */
 static void
 cancel(struct op *o)
@@ -463,7 +340,7 @@ cancel(struct op *o)
         }
         op_free(o);
     } else if (o->kind == OP_EXEC) {
-        (void)guest_client_signal(c, o->channel, SIGKILL, SIGNAL_GROUP, NULL);
+        op_signal(o, SIGKILL);
         give_back(o);
     } else {
         (void)guest_client_file_cancel(c, o->channel, NULL);
@@ -485,6 +362,12 @@ feed(struct op *o)
             return;
         o->in_at += taken;
         o->passed[0] += taken;
+        if (o->live)
+            live_taken(o, taken);
+    }
+    if (o->in_end_due && o->in_at == o->in_n) {
+        o->in_end_due = false;
+        (void)guest_client_close_stdin(c, o->channel, NULL);
     }
 }
 
@@ -501,8 +384,12 @@ on_in(void *ctx, const struct frame *f)
 
     if (!takes_input(o))
         return o->channel == 0 ? 0 : -1;        /* it has ended: a race, no error */
-    memcpy(o->in, f->payload, f->length);
-    o->in_n = f->length;
+    if (f->length > sizeof(o->in) - (o->in_n - o->in_at))
+        return -1;              /* of a live one: more than it was told that there is room for */
+    memmove(o->in, o->in + o->in_at, o->in_n - o->in_at);
+    o->in_n -= o->in_at;
+    memcpy(o->in + o->in_n, f->payload, f->length);
+    o->in_n += f->length;
     o->in_at = 0;
     feed(o);
     return 0;
@@ -517,20 +404,28 @@ on_in_end(void *ctx, const struct frame *f)
     if (!takes_input(o))
         return o->channel == 0 ? 0 : -1;
     o->in_end = true;
+    if (o->live && o->in_at < o->in_n) {
+        o->in_end_due = true;
+        return 0;
+    }
     return o->kind == OP_EXEC ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
                               : guest_client_file_end(o->k->l.client, o->channel, NULL);
 }
 
+enum op_state { ST_PLAIN = 1, ST_LIVE = 2 };
+
 static const struct msg_rule front_rules[] = {
-    /* type         once   flags states min max length   handler */
-    { EDGE_IN,      false, 0,    1,     1,  EDGE_CHUNK,  on_in },
-    { EDGE_IN_END,  false, 0,    1,     0,  0,           on_in_end },
+    /* type         once   flags states              min max length   handler */
+    { EDGE_IN,      false, 0,    ST_PLAIN | ST_LIVE, 1,  EDGE_CHUNK,  on_in },
+    { EDGE_IN_END,  false, 0,    ST_PLAIN | ST_LIVE, 0,  0,           on_in_end },
+    { EDGE_RESIZE,  false, 0,    ST_LIVE,            4,  4,           live_on_resize },
+    { EDGE_SIGNAL,  false, 0,    ST_LIVE,            1,  1,           live_on_signal },
 };
 
 short
 op_poll_events(const struct op *o)
 {
-    bool full = o->in_at < o->in_n;
+    bool full = !o->live && o->in_at < o->in_n;     /* what is live is paced by TAKEN, so that signals pass */
 
     return (short)((full ? 0 : POLLIN) | (packet_queue_waits(&o->out) ? POLLOUT : 0));
 }
@@ -539,7 +434,7 @@ void
 op_turn(struct op *o, short events)
 {
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
-    struct msg_gate gate = { .rules = front_rules, .state = 1,
+    struct msg_gate gate = { .rules = front_rules, .state = o->live ? ST_LIVE : ST_PLAIN,
                              .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
     struct err err = ERR_INIT;
     struct frame f;
@@ -550,15 +445,15 @@ op_turn(struct op *o, short events)
         give_back(o);
         if (o->channel == 0 && o->kind == OP_READ && o->in_end) {
             o->in_end = false;
-            if (ask_piece(o, &err) < 0) {
-                say_failed(o, &err);
+            if (file_ask_piece(o, &err) < 0) {
+                op_say_failed(o, &err);
                 return op_ended(o);
             }
         } else if (o->channel == 0) {
             return op_free(o);
         }
     }
-    while ((events & ~POLLOUT) != 0 && o->in_at == o->in_n) {
+    while ((events & ~POLLOUT) != 0 && (o->live || o->in_at == o->in_n)) {
         int r = packet_receive(o->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
@@ -574,9 +469,7 @@ op_turn(struct op *o, short events)
 void
 op_time(struct op *o, uint64_t now)
 {
-    struct guest_client *c = o->k->l.client;
-
-    if (o->in_at < o->in_n)
+    if (o->in_at < o->in_n || o->in_end_due)
         feed(o);
     if (o->channel == 0 || o->kind != OP_EXEC)
         return;
@@ -584,11 +477,11 @@ op_time(struct op *o, uint64_t now)
         o->deadline_us = 0;
         o->timed_out = true;
         o->kill_us = now + o->k->limits.grace_ms.v * 1000;
-        (void)guest_client_signal(c, o->channel, SIGTERM, SIGNAL_GROUP, NULL);
+        op_signal(o, SIGTERM);
     }
     if (o->kill_us > 0 && now >= o->kill_us) {
         o->kill_us = 0;
-        (void)guest_client_signal(c, o->channel, SIGKILL, SIGNAL_GROUP, NULL);
+        op_signal(o, SIGKILL);
     }
 }
 

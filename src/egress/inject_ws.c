@@ -8,7 +8,7 @@
 
 #include "egress/inject_priv.h"
 #include "egress/swap.h"
-#include "egress/ws.h"
+#include "wire/ws.h"
 
 struct inject_ws {
     struct ws_way up, down;

@@ -85,10 +85,44 @@ stdin_of(struct request *r, const json_t *input, struct edge_op *op)
     return true;
 }
 
+static bool
+side_of(const json_t *v, uint16_t *out)
+{
+    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > EXEC_SIDE_MAX)
+        return false;
+    *out = (uint16_t)json_integer_value(v);
+    return true;
+}
+
+bool
+exec_size(const json_t *v, uint16_t *rows, uint16_t *cols)
+{
+    return side_of(json_object_get(v, "rows"), rows) && side_of(json_object_get(v, "cols"), cols);
+}
+
+static bool
+pty_of(struct request *r, const json_t *pty, struct edge_op *op)
+{
+    bool named = false;
+
+    if (pty == NULL || json_is_false(pty))
+        return true;
+    if (!json_is_object(pty) || json_object_size(pty) != 2 || !exec_size(pty, &op->rows, &op->cols))
+        return refuse(r, "pty is false, or an object of rows and cols from 1 to 4096");
+    op->flags |= OP_PTY;
+    for (size_t i = 0; i < op->n_env; i++)
+        named = named || strncmp(op->env[i], "TERM=", 5) == 0;
+    if (!named && op->n_env < EDGE_WORDS_MAX)
+        op->env[op->n_env++] = "TERM=xterm-256color";
+    return true;
+}
+
 bool
 exec_request(struct request *r, struct edge_op *op)
 {
-    static const char *const known[] = { "command", "cwd", "env", "stdin", "timeout_ms", "encoding" };
+    static const char *const whole_members[] = { "command", "cwd", "env", "timeout_ms", "stdin", "encoding", NULL };
+    static const char *const live_members[] = { "command", "cwd", "env", "timeout_ms", "pty", NULL };
+    const char *const *known = r->live != NULL ? live_members : whole_members;
     const json_t *cwd = json_object_get(r->json, "cwd"), *ms = json_object_get(r->json, "timeout_ms");
     const json_t *encoding = json_object_get(r->json, "encoding");
     const char *name, *form = encoding != NULL ? json_string_value(encoding) : "text";
@@ -99,10 +133,11 @@ exec_request(struct request *r, struct edge_op *op)
         return refuse(r, "the body is an object with a command");
     json_object_foreach(r->json, name, value) {
         size_t i;
-        for (i = 0; i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], name) != 0; i++)
+        for (i = 0; known[i] != NULL && strcmp(known[i], name) != 0; i++)
             ;
-        if (i == sizeof(known) / sizeof(known[0]))
-            return refuse(r, "known members: command, cwd, env, stdin, timeout_ms, encoding");
+        if (known[i] == NULL)
+            return refuse(r, r->live != NULL ? "known members: command, cwd, env, timeout_ms, pty"
+                                             : "known members: command, cwd, env, stdin, timeout_ms, encoding");
     }
     if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
         return refuse(r, "cwd is a path");
@@ -114,7 +149,8 @@ exec_request(struct request *r, struct edge_op *op)
         return refuse(r, "encoding is text or base64");
     r->base64 = strcmp(form, "base64") == 0;
     return command_of(r, json_object_get(r->json, "command"), op) &&
-           env_of(r, json_object_get(r->json, "env"), op) && stdin_of(r, json_object_get(r->json, "stdin"), op);
+           env_of(r, json_object_get(r->json, "env"), op) && pty_of(r, json_object_get(r->json, "pty"), op) &&
+           stdin_of(r, json_object_get(r->json, "stdin"), op);
 }
 
 /* --- the result, whole -------------------------------------------------------------------------------------------- */
@@ -139,8 +175,8 @@ keep_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
         *(is_err ? &r->cut_err : &r->cut_out) = true;
 }
 
-static json_t *
-exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+json_t *
+exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     bool signalled = (flags & EDGE_SIGNALED) != 0;
 
@@ -165,15 +201,15 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
         reply_json(r, status != 0 ? MHD_HTTP_UNPROCESSABLE_CONTENT : MHD_HTTP_OK, body);
         return;
     }
-    body = exit_json(r, flags, code, ms);
+    body = exec_exit_json(r, flags, code, ms);
     json_object_set_new(body, "stdout", text(r, &r->out));
     json_object_set_new(body, "stderr", text(r, &r->err_out));
     reply_json(r, MHD_HTTP_OK, body);
 }
 
 /* What a shell says and exits with when there is no such command. */
-static uint32_t
-shells_code(const struct packet_err *err)
+uint32_t
+exec_shells_code(const struct packet_err *err)
 {
     return strcmp(err->code, "exec.not-found") == 0 ? 127 : strcmp(err->code, "exec.not-runnable") == 0 ? 126 : 0;
 }
@@ -181,7 +217,7 @@ shells_code(const struct packet_err *err)
 static void
 on_failed_whole(struct request *r, const struct packet_err *err)
 {
-    uint32_t code = shells_code(err);
+    uint32_t code = exec_shells_code(err);
 
     if (code == 0) {
         reply_err(r, err);
@@ -233,14 +269,14 @@ on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     flush_half(r, 0);
     flush_half(r, 1);
-    event(r, "exit", exit_json(r, flags, code, ms));
+    event(r, "exit", exec_exit_json(r, flags, code, ms));
     stream_close(r);
 }
 
 static void
 on_failed_event(struct request *r, const struct packet_err *err)
 {
-    uint32_t code = shells_code(err);
+    uint32_t code = exec_shells_code(err);
     json_t *said = json_of_text((const uint8_t *)err->msg, strlen(err->msg));
 
     if (code != 0) {

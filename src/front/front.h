@@ -70,7 +70,7 @@ struct rate {
 };
 
 /* What epoll hands back. */
-enum watched { WATCH_WARDEN, WATCH_DOOR, WATCH_HTTP, WATCH_PEER, WATCH_OP };
+enum watched { WATCH_WARDEN, WATCH_DOOR, WATCH_HTTP, WATCH_PEER, WATCH_OP, WATCH_UPGRADED };
 struct watch {
     enum watched what;
     struct request *r;
@@ -103,7 +103,12 @@ struct op_answers {
     void (*exit)(struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
     void (*done)(struct request *r, uint64_t count);
     void (*failed)(struct request *r, const struct packet_err *err);
+    void (*taken)(struct request *r, uint32_t bytes);               /* of stdin, of a live command */
+    void (*wake)(struct request *r);        /* after what was said: for who has no answer of libmicrohttpd's to wake */
 };
+
+struct upgraded;
+struct live;
 
 struct route {
     const char *method;
@@ -143,7 +148,7 @@ struct request {
     uint32_t followed;                  /* the ticket under which more comes (ask_approvals); 0 */
     const struct answers *answers;
     const struct op_answers *op_answers;
-    struct watch peer, op;              /* our own look at the client's connection; the operation */
+    struct watch peer, op, up;          /* our own look at the client's connection; the operation; after an upgrade */
     bool peer_watched;
     int peer_fd, op_fd;                 /* op_fd -1: none */
     bool op_over;                       /* it has said its last */
@@ -162,6 +167,11 @@ struct request {
     json_t *list;                       /* what the answer is made of */
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
+    const struct upgraded *upgraded;    /* it is, or is about to be */
+    struct MHD_UpgradeResponseHandle *up_handle;
+    int up_fd;                          /* libmicrohttpd's; -1: not upgraded, or over */
+    uint32_t up_events;
+    struct live *live;                  /* of a live command; NULL */
     struct request *next;               /* of all */
     char path[FRONT_URI_MAX];           /* decoded */
     char query[FRONT_URI_MAX];          /* still encoded */
@@ -314,6 +324,12 @@ void reply_waits(struct request *r, const struct edge_verdict *v);      /* 202: 
 const struct route *route_find(struct request *r);      /* NULL: r->early says why */
 
 /* exec.c: commands. */
+/* What a shell exits with when there is no such command, or it cannot be run; 0: another failure. */
+uint32_t exec_shells_code(const struct packet_err *err);
+json_t *exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
+/* The members rows and cols, each from 1 to EXEC_SIDE_MAX. */
+#define EXEC_SIDE_MAX 4096
+bool exec_size(const json_t *v, uint16_t *rows, uint16_t *cols);
 /* From r->json; replies itself and returns false when it is malformed. Strings are the JSON's. */
 bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "front/front.h"
+#include "front/live.h"
 #include "front/mcp/mcp.h"
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
@@ -28,9 +29,10 @@ on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
     r->begun_us = clock_us();
     r->f = f;
     r->c = c;
-    r->op_fd = r->peer_fd = -1;
+    r->op_fd = r->peer_fd = r->up_fd = -1;
     r->peer = (struct watch){ WATCH_PEER, r };
     r->op = (struct watch){ WATCH_OP, r };
+    r->up = (struct watch){ WATCH_UPGRADED, r };
     r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);
     r->in = (struct buf)BUF_INIT(FRONT_BODY_MAX);
     r->out = (struct buf)BUF_INIT(FRONT_RESULT_MAX);
@@ -80,6 +82,7 @@ http_bury(struct front *f)
         mcp_free(r);
         json_decref(r->json);
         json_decref(r->list);
+        live_free(r);
         buf_free(&r->body);
         buf_free(&r->in);
         buf_free(&r->out);
@@ -371,7 +374,7 @@ http_open(struct front *f, struct err *err)
     const union MHD_DaemonInfo *info;
 
     f->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
-                               (f->tls ? MHD_USE_TLS : 0), 0, NULL, NULL,
+                               MHD_ALLOW_UPGRADE | (f->tls ? MHD_USE_TLS : 0), 0, NULL, NULL,
                                on_request, f, MHD_OPTION_URI_LOG_CALLBACK, on_uri, f, MHD_OPTION_NOTIFY_COMPLETED,
                                on_completed, f, MHD_OPTION_NOTIFY_CONNECTION, doors_notify, f,
                                MHD_OPTION_CONNECTION_LIMIT, (unsigned)(f->max_links + PASSING),

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "front/front.h"
+#include "front/live.h"
 #include "front/mcp/mcp.h"
 #include "wall/service.h"
 
@@ -84,6 +85,10 @@ turn(struct front *f, struct watch *w, uint32_t events)
         if (!w->r->dead)
             op_hear(w->r, events);
         break;
+    case WATCH_UPGRADED:
+        if (!w->r->dead && w->r->up_fd >= 0)
+            w->r->upgraded->hear(w->r, events);
+        break;
     }
 }
 
@@ -100,11 +105,12 @@ serve(struct front *f)
     struct epoll_event events[AT_ONCE];
 
     while (!f->ended) {
-        int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), doors_expire(f));
+        int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), earlier(upgrade_timeout(f), doors_expire(f)));
         int n = epoll_wait(f->epoll, events, AT_ONCE, ms);
         for (int i = 0; i < n && !f->ended; i++)
             turn(f, events[i].data.ptr, events[i].events);
         mcp_tick(f);
+        upgrade_time(f);
         http_run(f);
         http_bury(f);
     }

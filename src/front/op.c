@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "front/front.h"
+#include "front/live.h"
 #include "wire/table.h"
 
 #define AT_ONCE 32
@@ -45,7 +46,7 @@ op_flow(struct request *r)
         return;
     if (!r->stream || r->out.n < FRONT_STREAM_MAX)
         events |= EPOLLIN;
-    if (r->in.n > 0 || r->in_end || r->full)
+    if (r->live != NULL ? live_wants_out(r) : r->in.n > 0 || r->in_end || r->full)
         events |= EPOLLOUT;
     if (events != r->op_events && front_watch(r->f, r->op_fd, &r->op, events, false) == 0)
         r->op_events = events;
@@ -123,14 +124,28 @@ on_failed(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_taken(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint32_t bytes = wire_be32(&in);
+
+    if (!wire_done(&in) || r->op_answers->taken == NULL)
+        return -1;
+    r->op_answers->taken(r, bytes);
+    return 0;
+}
+
 static const struct msg_rule keeper_rules[] = {
-    /* type         once   flags states min max length   handler */
+    /* type         once   flags states min max length   handler; each refuses what its operation does not say */
     { EDGE_OUT,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
     { EDGE_ERR,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
     { EDGE_ENTRY,   false, 0,    1,     25, 4200,        on_entry },
     { EDGE_EXIT,    false, 0,    1,     13, 13,          on_exit_message },
     { EDGE_DONE,    false, 0,    1,     8,  8,           on_done },
     { EDGE_FAILED,  false, 0,    1,     20, 4096,        on_failed },
+    { EDGE_TAKEN,   false, 0,    1,     4,  4,           on_taken },
 };
 
 /* It ended without a last word. */
@@ -170,7 +185,10 @@ op_hear(struct request *r, uint32_t events)
     if ((events & EPOLLOUT) != 0) {
         bool waited = r->full;
         r->full = false;
-        send_in(r);
+        if (r->live != NULL)
+            live_send(r);
+        else
+            send_in(r);
         if (waited)
             http_wake(r);
     }
@@ -188,7 +206,9 @@ op_hear(struct request *r, uint32_t events)
     if (r->op_over)
         op_drop(r);
     op_flow(r);
-    if (r->response != NULL)
+    if (r->op_answers->wake != NULL)
+        r->op_answers->wake(r);
+    else if (r->response != NULL)
         http_wake(r);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "front/front.h"
+#include "front/live.h"
 
 /* --- whole ones --------------------------------------------------------------------------------------------------- */
 
@@ -105,6 +106,10 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    if (r->live != NULL) {
+        live_refuse(r, code, detail, text);
+        return;
+    }
     message = json_of_text((const uint8_t *)text, strlen(text));
     if (r->api)
         body = json_pack("{s:o}", "error", message);

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "front/front.h"
+#include "front/live.h"
 
 static int
 hex(char c)
@@ -134,6 +135,8 @@ route_find(struct request *r)
         route = find_in(r, gate_routes, gate_n_routes, &other_method);
     if (route == NULL)
         route = find_in(r, life_routes, life_n_routes, &other_method);
+    if (route == NULL)
+        route = find_in(r, live_routes, live_n_routes, &other_method);
     if (route == NULL)
         route = find_in(r, api_routes, api_n_routes, &other_method);
     if (route == NULL)

@@ -530,7 +530,7 @@ const struct msg_rule ask_rules[] = {
     { EDGE_ASK_PAUSE,    false, 0,    1,     13,  ID,                 on_pause },
     { EDGE_ASK_RESUME,   false, 0,    1,     13,  ID,                 on_resume },
     { EDGE_ASK_RECOVER,  false, EDGE_ASYNC, 1,     13,  ID,                 on_recover },
-    { EDGE_ASK_OP,       false, EDGE_ASYNC, 1,     56,  ID + EDGE_OP_BYTES, on_op },
+    { EDGE_ASK_OP,       false, EDGE_ASYNC, 1,     60,  ID + EDGE_OP_BYTES, on_op },
     { EDGE_ASK_STOP_ALL, false, 0,    1,     8,   8,                  on_stop_all },
     { EDGE_ASK_EVENTS,   false, 0,    1,     15,  15 + EDGE_ID,       on_events },
 };

@@ -308,6 +308,8 @@ edge_put_op(struct buf *b, const struct edge_op *op)
     buf_put_u8(b, (uint8_t)op->kind);
     buf_put_u8(b, op->flags);
     buf_put_be32(b, op->mode);
+    buf_put_be16(b, op->rows);
+    buf_put_be16(b, op->cols);
     buf_put_be64(b, op->timeout_ms);
     buf_put_be64(b, op->offset);
     buf_put_be64(b, op->length);
@@ -317,6 +319,19 @@ edge_put_op(struct buf *b, const struct edge_op *op)
     return buf_ok(b) ? 0 : -1;
 }
 
+static bool
+flags_well(const struct edge_op *op)
+{
+    static const uint8_t may[OP_KINDS] = {
+        [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE, [OP_REMOVE] = OP_RECURSIVE,
+        [OP_MKDIR] = OP_PARENTS,
+    };
+    bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
+
+    return (op->flags & ~may[op->kind]) == 0 && (!live || (op->flags & OP_STDIN) != 0) && (!pty || live) &&
+           (op->rows != 0) == pty && (op->cols != 0) == pty;
+}
+
 bool
 edge_get_op(struct wire_in *in, struct edge_op *op)
 {
@@ -324,6 +339,8 @@ edge_get_op(struct wire_in *in, struct edge_op *op)
 
     op->flags = wire_u8(in);
     op->mode = wire_be32(in);
+    op->rows = wire_be16(in);
+    op->cols = wire_be16(in);
     op->timeout_ms = wire_be64(in);
     op->offset = wire_be64(in);
     op->length = wire_be64(in);
@@ -333,6 +350,8 @@ edge_get_op(struct wire_in *in, struct edge_op *op)
     if (!wire_done(in) || kind == 0 || kind >= OP_KINDS || op->mode > 07777)
         return false;
     op->kind = (enum op_kind)kind;
+    if (!flags_well(op))
+        return false;
     for (size_t i = 0; i < op->n_env; i++)
         if (op->env[i][0] == '=' || strchr(op->env[i], '=') == NULL)
             return false;

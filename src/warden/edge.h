@@ -170,6 +170,12 @@ enum edge_message {
     EDGE_EXIT,              /* flags u8, code be32 (signal with EDGE_SIGNALED), milliseconds be64 */
     EDGE_DONE,              /* count be64 */
     EDGE_FAILED,            /* error */
+
+    /* the same, of a command that is OP_LIVE; front to keeper */
+    EDGE_RESIZE = 140,      /* rows be16, columns be16 */
+    EDGE_SIGNAL,            /* number u8: to its process group, of a terminal to the one in front */
+    /* keeper to front */
+    EDGE_TAKEN = 144,       /* bytes be32 of IN that the command has: of EDGE_CHUNK at most may be under way */
 };
 
 /* warden ⇄ scribe (src/scribe) */
@@ -285,11 +291,14 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
 #define OP_RECURSIVE  0x02      /* REMOVE */
 #define OP_PARENTS    0x04      /* WRITE, MKDIR: missing folders are made */
 #define OP_EXCLUSIVE  0x08      /* WRITE: it must not exist */
+#define OP_LIVE       0x10      /* EXEC, with STDIN: RESIZE, SIGNAL and TAKEN are spoken */
+#define OP_PTY        0x20      /* EXEC, with LIVE: in a terminal; no ERR comes */
 
 struct edge_op {
     enum op_kind kind;
     uint8_t flags;
     uint32_t mode;              /* WRITE, MKDIR; 0: the usual */
+    uint16_t rows, cols;        /* with PTY, from 1 */
     uint64_t timeout_ms;        /* EXEC; 0: the policy's */
     uint64_t offset, length;    /* READ; length 0: to the end */
     const char *path;           /* EXEC: the working directory, "" the sandbox's own */
@@ -300,7 +309,8 @@ struct edge_op {
 
 const char *op_name(enum op_kind kind);
 int edge_put_op(struct buf *b, const struct edge_op *op);
-/* Every value in its range; EXEC has at least one word, which is not empty, and well-formed variables. */
+/* Every value in its range, no flag of another kind; EXEC has at least one word, which is not empty, and well-formed
+ * variables. */
 bool edge_get_op(struct wire_in *in, struct edge_op *op);
 
 enum edge_default { EDGE_DEFAULT_NONE, EDGE_DEFAULT_BOX, EDGE_DEFAULT_OWN /* each caller's own: it is asked for */ };

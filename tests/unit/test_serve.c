@@ -136,6 +136,32 @@ operations(void **state)
     assert_false(edge_get_op(&in, &back));
 }
 
+static void
+flags_of_operations(void **state)
+{
+    static const struct { enum op_kind kind; uint8_t flags; uint16_t rows, cols; bool well; } rows[] = {
+        { OP_EXEC, OP_STDIN | OP_LIVE, 0, 0, true }, { OP_EXEC, OP_STDIN | OP_LIVE | OP_PTY, 24, 80, true },
+        { OP_EXEC, OP_LIVE, 0, 0, false }, { OP_EXEC, OP_STDIN | OP_PTY, 24, 80, false },
+        { OP_EXEC, OP_STDIN | OP_LIVE | OP_PTY, 0, 80, false }, { OP_EXEC, OP_STDIN | OP_LIVE | OP_PTY, 24, 0, false },
+        { OP_EXEC, OP_STDIN, 24, 80, false }, { OP_EXEC, OP_RECURSIVE, 0, 0, false },
+        { OP_READ, OP_STDIN, 0, 0, false }, { OP_WRITE, OP_PARENTS | OP_EXCLUSIVE, 0, 0, true },
+        { OP_WRITE, OP_LIVE, 0, 0, false }, { OP_LIST, OP_PTY, 1, 1, false }, { OP_EXEC, 0x80, 0, 0, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static struct edge_op op, back;
+        cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
+        struct wire_in in;
+        op = (struct edge_op){ .kind = rows[i].kind, .flags = rows[i].flags, .rows = rows[i].rows,
+                               .cols = rows[i].cols, .path = "f", .n_argv = rows[i].kind == OP_EXEC, .argv = { "a" } };
+        assert_int_equal(edge_put_op(&b, &op), 0);
+        in = wire_in_of(b.p, b.n);
+        if (edge_get_op(&in, &back) != rows[i].well)
+            fail_msg("row %zu", i);
+    }
+}
+
 /* A peer that closes with something unread is heard to its end. */
 static void
 last_words(void **state)
@@ -419,7 +445,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels), cmocka_unit_test(names), cmocka_unit_test(credentials),
-        cmocka_unit_test(tokens), cmocka_unit_test(operations), cmocka_unit_test(last_words),
+        cmocka_unit_test(tokens), cmocka_unit_test(operations),
+        cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record),
         cmocka_unit_test(kept_by_the_confined), cmocka_unit_test(confined),

@@ -1,4 +1,4 @@
-/* egress/ws.h: what is refused, and that messages pass whole however frames and reads are cut */
+/* wire/ws.h: what is refused, and that messages pass whole however frames and reads are cut */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "egress/swap.h"
-#include "egress/ws.h"
+#include "wire/ws.h"
 
 static void
 heads(void **state)

@@ -1,4 +1,4 @@
-/* egress/ws.h: WebSocket frames (RFC 6455) as one end sends them, read strictly and written again
+/* wire/ws.h: WebSocket frames (RFC 6455) as one end sends them, read strictly and written again
  *
  * What passes is not the sender's frames but its messages: their bytes go through the caller's function as they come,
  * and out in frames of our own, so that what is held back (a placeholder may go on in the next fragment) never keeps a
@@ -11,8 +11,8 @@
  *
  * Pure but for the masks of what is sent to servers, which are new and random for every frame (§5.3).
  */
-#ifndef CLOCHE_EGRESS_WS_H
-#define CLOCHE_EGRESS_WS_H
+#ifndef CLOCHE_WIRE_WS_H
+#define CLOCHE_WIRE_WS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* egress/ws.c: see ws.h */
-#include "egress/ws.h"
+/* wire/ws.c: see ws.h */
+#include "wire/ws.h"
 
 #include <string.h>
 #include <sys/random.h>

@@ -1,0 +1,511 @@
+/* front/live.c: GET /v1/sandboxes/{}/exec/ws: a command over a WebSocket
+ *
+ * The client's first message, text, is JSON and says what to run. From then on binary messages are bytes behind one
+ * that names their channel (0 stdin, 1 stdout, 2 stderr), and text messages are JSON: of the client resize, signal and
+ * stdin_end, of ours started, exit and error. What a command prints is only ever in binary messages, so it can say
+ * nothing in our name. Nobody waits for anybody: what the command does not read waits here up to LIVE_STDIN_MAX, then
+ * the client's socket is not read; what the client does not read stops the operation's socket (FRONT_STREAM_MAX).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "wire/ws.h"
+#include "front/live.h"
+
+#define LIVE_STDIN_MAX (256UL * 1024)   /* bytes that the command did not take yet */
+#define LIVE_TEXT_MAX  (1024UL * 1024)  /* of one text message */
+#define LIVE_START_MS  30000            /* for the first message to come */
+#define LIVE_PING_MS   30000            /* of silence, then it is asked whether it is there */
+#define LIVE_GONE_MS   90000            /* of silence: it is not */
+#define LIVE_END_MS    10000            /* to take the last words */
+#define LIVE_OUT_MAX   (4UL * 1024 * 1024)
+#define READ_ONCE      16384
+
+enum { CHANNEL_IN, CHANNEL_OUT, CHANNEL_ERR };
+enum { CLOSE_DONE = 1000, CLOSE_PROTOCOL = 1002, CLOSE_KIND = 1003, CLOSE_POLICY = 1008, CLOSE_LARGE = 1009 };
+
+struct live {
+    enum { LIVE_OPEN, LIVE_ASKED, LIVE_RUNS, LIVE_OVER } state;
+    struct ws_way in;
+    struct buf raw;             /* read, and not looked at before the command runs */
+    struct buf text;            /* of a message, so far */
+    struct buf nothing;         /* what ws_feed() would pass on */
+    struct packet_queue to_op;
+    size_t window;              /* bytes of stdin that the keeper has room for */
+    bool inside, stdin_end, pty;
+    bool deaf;                  /* what comes has no meaning any more */
+    size_t late;                /* bytes that came after the last word */
+    uint64_t begun_ms, heard_ms, pinged_ms, over_ms;
+};
+
+/* --- to the client ------------------------------------------------------------------------------------------------ */
+
+static void
+flush(struct request *r)
+{
+    while (r->up_fd >= 0 && r->out.n > 0) {
+        ssize_t n = send(r->up_fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0) {
+            upgrade_end(r);
+            return;
+        }
+        buf_consume(&r->out, (size_t)n);
+        r->live->heard_ms = r->live->over_ms = clock_ms();      /* it reads, so it is there */
+    }
+}
+
+/* Listen by how much waits. */
+static void
+settle(struct request *r)
+{
+    const struct live *l = r->live;
+    bool listens = l->state != LIVE_ASKED && r->in.n < LIVE_STDIN_MAX;
+
+    flush(r);
+    op_flow(r);
+    upgrade_watch(r, (listens ? EPOLLIN : 0) | (r->out.n > 0 ? (uint32_t)EPOLLOUT : 0));
+}
+
+static void
+put(struct request *r, uint8_t opcode, const uint8_t *head, size_t head_n, const void *p, size_t n)
+{
+    if (r->up_fd < 0)
+        return;
+    if (r->out.n + n + head_n + WS_HEAD_MAX > LIVE_OUT_MAX ||
+        ws_write_head(&r->out, true, opcode, head_n + n, NULL) < 0 ||
+        (head_n > 0 && buf_append(&r->out, head, head_n) < 0) || (n > 0 && buf_append(&r->out, p, n) < 0))
+        upgrade_end(r);         /* it would be half a message */
+}
+
+static void
+put_json(struct request *r, json_t *message)
+{
+    char *text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
+
+    json_decref(message);
+    if (text != NULL)
+        put(r, WS_TEXT, NULL, 0, text, strlen(text));
+    else
+        upgrade_end(r);
+    free(text);
+}
+
+static void
+put_bytes(struct request *r, uint8_t channel, const void *p, size_t n)
+{
+    put(r, WS_BINARY, &channel, 1, p, n);
+}
+
+/* Nothing comes after it. */
+static void
+put_close(struct request *r, unsigned code)
+{
+    const uint8_t p[2] = { (uint8_t)(code >> 8), (uint8_t)code };
+
+    if (r->live->state == LIVE_OVER)
+        return;
+    put(r, WS_CLOSE, NULL, 0, p, sizeof(p));
+    r->live->state = LIVE_OVER;
+    r->live->over_ms = clock_ms();
+    buf_reset(&r->in);
+    ask_drop(r);
+    op_drop(r);
+}
+
+void
+live_refuse(struct request *r, const char *code, const char *detail, const char *text)
+{
+    if (r->live->state == LIVE_OVER)
+        return;
+    put_json(r, json_pack("{s:s, s:o, s:s, s:o, s:s}", "type", "error", "error",
+                          json_of_text((const uint8_t *)text, strlen(text)), "code", code, "detail",
+                          json_of_text((const uint8_t *)detail, strlen(detail)), "request_id", r->number));
+    put_close(r, CLOSE_POLICY);
+}
+
+/* --- to the command ----------------------------------------------------------------------------------------------- */
+
+static void
+tell(struct request *r, uint8_t type, const uint8_t *p, size_t n)
+{
+    struct live *l = r->live;
+    uint8_t room[FRAME_HEADER + 8];
+    struct buf b = BUF_INIT_IN(room, EDGE_CHUNK + FRAME_HEADER);
+
+    if (r->op_fd < 0)
+        return;
+    if (frame_append(&b, type, 0, 0, p, n) < 0 || packet_queue_send(&l->to_op, r->op_fd, &b, -1) < 0) {
+        /* gone: that is read. Too much: it does not read, and nothing of what is said would come through */
+        if (errno == ENOBUFS)
+            live_refuse(r, "exec.too-much", "", "more signals and sizes were sent than the sandbox takes");
+    }
+    buf_free(&b);
+}
+
+bool
+live_wants_out(const struct request *r)
+{
+    return packet_queue_waits(&r->live->to_op);
+}
+
+void
+live_send(struct request *r)
+{
+    struct live *l = r->live;
+
+    if (r->op_fd >= 0)
+        (void)packet_queue_flush(&l->to_op, r->op_fd);
+    while (l->state == LIVE_RUNS && r->in.n > 0 && l->window > 0) {
+        size_t n = r->in.n < l->window ? r->in.n : l->window;
+        tell(r, EDGE_IN, r->in.p, n);
+        l->window -= n;
+        buf_consume(&r->in, n);
+    }
+    if (l->state == LIVE_RUNS && l->stdin_end && r->in.n == 0) {
+        l->stdin_end = false;
+        tell(r, EDGE_IN_END, NULL, 0);
+    }
+}
+
+/* --- what the client says ----------------------------------------------------------------------------------------- */
+
+static int
+signal_of(const json_t *v)
+{
+    const char *name = json_string_value(v);
+
+    if (json_is_integer(v))
+        return json_integer_value(v) >= 1 && json_integer_value(v) <= 31 ? (int)json_integer_value(v) : -1;
+    if (name != NULL && strncmp(name, "SIG", 3) == 0)
+        name += 3;
+    for (int i = 1; name != NULL && i < 32; i++)
+        if (sigabbrev_np(i) != NULL && strcmp(sigabbrev_np(i), name) == 0)
+            return i;
+    return -1;
+}
+
+/* A text message while the command runs. NULL, or what is wrong with it. */
+static const char *
+steer(struct request *r, const json_t *message)
+{
+    const char *type = json_string_value(json_object_get(message, "type"));
+    uint16_t rows, cols;
+
+    if (type != NULL && strcmp(type, "resize") == 0) {
+        if (!exec_size(message, &rows, &cols))
+            return "resize has rows and cols from 1 to 4096";
+        tell(r, EDGE_RESIZE, (const uint8_t[]){ (uint8_t)(rows >> 8), (uint8_t)rows, (uint8_t)(cols >> 8),
+                                                (uint8_t)cols }, 4);
+        return NULL;
+    }
+    if (type != NULL && strcmp(type, "signal") == 0) {
+        int signo = signal_of(json_object_get(message, "signal"));
+        if (signo < 0)
+            return "signal is a name such as INT, or a number from 1 to 31";
+        tell(r, EDGE_SIGNAL, (const uint8_t[]){ (uint8_t)signo }, 1);
+        return NULL;
+    }
+    if (type != NULL && strcmp(type, "stdin_end") == 0) {
+        r->live->stdin_end = true;
+        live_send(r);
+        return NULL;
+    }
+    return "a message of type resize, signal or stdin_end is expected";
+}
+
+static const struct answers asked;
+static const struct op_answers said;
+
+static void
+start(struct request *r)
+{
+    static struct edge_op op;
+
+    r->json = json_loadb((const char *)r->live->text.p, r->live->text.n, JSON_REJECT_DUPLICATES, NULL);
+    if (r->json == NULL)
+        return live_refuse(r, "http.json", "", "the first message is not valid JSON");
+    if (!exec_request(r, &op))
+        return;
+    op.flags |= OP_STDIN | OP_LIVE;
+    r->live->pty = (op.flags & OP_PTY) != 0;
+    r->live->state = LIVE_ASKED;
+    ask_op(r, r->id, &op, &asked, &said);
+}
+
+static void
+text_message(struct request *r)
+{
+    struct live *l = r->live;
+    const char *wrong = NULL;
+    json_t *message;
+
+    if (l->state == LIVE_OPEN) {
+        start(r);
+    } else {
+        message = json_loadb((const char *)l->text.p, l->text.n, JSON_REJECT_DUPLICATES, NULL);
+        wrong = message != NULL ? steer(r, message) : "a text message is not valid JSON";
+        json_decref(message);
+    }
+    buf_reset(&l->text);
+    if (wrong != NULL)
+        live_refuse(r, "exec.message", "docs/daemon.md has the form", wrong);
+}
+
+static int
+text_bytes(struct request *r, const uint8_t *p, size_t n, bool end)
+{
+    struct live *l = r->live;
+
+    if (n > 0 && buf_append(&l->text, p, n) < 0) {
+        put_close(r, CLOSE_LARGE);
+        return -1;
+    }
+    if (end)
+        text_message(r);
+    return 0;
+}
+
+static int
+binary_bytes(struct request *r, const uint8_t *p, size_t n, bool end)
+{
+    struct live *l = r->live;
+
+    if (l->state == LIVE_OPEN || (n > 0 && !l->inside && p[0] != CHANNEL_IN)) {
+        live_refuse(r, "exec.message", "docs/daemon.md has the form",
+                    l->state == LIVE_OPEN ? "the first message is text: what to run"
+                                          : "a client sends on channel 0 only");
+        return -1;
+    }
+    if (n > 0 && !l->inside) {
+        p++;
+        n--;
+        l->inside = true;
+    }
+    if (end)
+        l->inside = false;
+    if (l->state == LIVE_RUNS && !l->stdin_end && n > 0)
+        buf_append(&r->in, p, n);       /* settle() looks at how much waits */
+    return 0;
+}
+
+static int
+control_frame(struct request *r, const uint8_t *p, size_t n)
+{
+    struct live *l = r->live;
+
+    if (l->in.frame.opcode == WS_PING)
+        put(r, WS_PONG, NULL, 0, p, n);
+    if (l->in.frame.opcode == WS_CLOSE)
+        put_close(r, CLOSE_DONE);
+    return 0;
+}
+
+static int
+on_bytes(void *ctx, bool control, const uint8_t *p, size_t n, bool end, struct buf *out)
+{
+    struct request *r = ctx;
+
+    (void)out;
+    if (r->live->state == LIVE_OVER)
+        return 0;
+    if (control)
+        return control_frame(r, p, n);
+    return r->live->in.opcode == WS_TEXT ? text_bytes(r, p, n, end) : binary_bytes(r, p, n, end);
+}
+
+/* What was read. Byte by byte before the command runs: what follows its message waits until then. */
+static void
+look(struct request *r)
+{
+    struct live *l = r->live;
+    size_t at = 0;
+
+    while (at < l->raw.n && l->state != LIVE_ASKED && !l->deaf && r->up_fd >= 0) {
+        size_t n = l->state == LIVE_OPEN ? 1 : l->raw.n - at;
+        enum ws_result result = ws_feed(&l->in, l->raw.p + at, n, on_bytes, r, &l->nothing);
+        at += n;
+        buf_reset(&l->nothing);
+        l->deaf = result != WS_OK;
+        if (l->deaf)
+            put_close(r, result == WS_ROOM ? CLOSE_LARGE : CLOSE_PROTOCOL);
+    }
+    buf_consume(&l->raw, l->deaf ? l->raw.n : at);
+    live_send(r);
+}
+
+static void
+hear(struct request *r, uint32_t events)
+{
+    struct live *l = r->live;
+    uint8_t p[READ_ONCE];
+
+    if ((events & ~(uint32_t)EPOLLOUT) != 0) {
+        ssize_t n = recv(r->up_fd, p, sizeof(p), MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+            return upgrade_end(r);      /* its command ends with it */
+        if (n > 0) {
+            l->heard_ms = clock_ms();
+            l->late += l->state == LIVE_OVER ? (size_t)n : 0;
+            if (l->late > LIVE_TEXT_MAX || buf_append(&l->raw, p, (size_t)n) < 0)
+                return upgrade_end(r);
+            look(r);
+        }
+    }
+    settle(r);
+    /* all is said and it has heard it, or said so too */
+    if (l->state == LIVE_OVER && r->out.n == 0 && l->in.closed)
+        upgrade_end(r);
+}
+
+/* --- what the command says ---------------------------------------------------------------------------------------- */
+
+static void
+on_granted(struct request *r)
+{
+    r->live->state = LIVE_RUNS;
+    put_json(r, json_pack("{s:s, s:s}", "type", "started", "request_id", r->number));
+    look(r);
+    settle(r);
+}
+
+static void
+on_no(struct request *r, const struct packet_err *err)
+{
+    reply_err(r, err);
+    settle(r);
+}
+
+static const struct answers asked = { .granted = on_granted, .no = on_no };
+
+static void
+on_out(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    put_bytes(r, is_err ? CHANNEL_ERR : CHANNEL_OUT, p, n);
+}
+
+static void
+on_ended(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    json_t *message = exec_exit_json(r, flags, code, ms);
+
+    json_object_set_new(message, "type", json_string("exit"));
+    put_json(r, message);
+    put_close(r, CLOSE_DONE);
+}
+
+static void
+on_failed(struct request *r, const struct packet_err *err)
+{
+    uint32_t code = exec_shells_code(err);
+
+    if (code == 0) {
+        reply_err(r, err);
+        return;
+    }
+    put_bytes(r, r->live->pty ? CHANNEL_OUT : CHANNEL_ERR, err->msg, strlen(err->msg));
+    put_bytes(r, r->live->pty ? CHANNEL_OUT : CHANNEL_ERR, "\r\n", 2);
+    on_ended(r, 0, code, 0);
+}
+
+static void
+on_taken(struct request *r, uint32_t bytes)
+{
+    struct live *l = r->live;
+
+    /* never more than was under way, whatever a keeper says */
+    l->window = bytes > EDGE_CHUNK - l->window ? EDGE_CHUNK : l->window + bytes;
+    live_send(r);
+}
+
+static const struct op_answers said = { .out = on_out, .exit = on_ended, .failed = on_failed, .taken = on_taken,
+                                        .wake = settle };
+
+/* --- beginning and time ------------------------------------------------------------------------------------------- */
+
+static void
+begin(struct request *r, const uint8_t *p, size_t n)
+{
+    struct live *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return upgrade_end(r);
+    r->live = l;
+    r->stream = true;           /* its operation is heard by how much waits for the client */
+    ws_init(&l->in, true);
+    l->raw = (struct buf)BUF_INIT(256UL * 1024);
+    l->text = (struct buf)BUF_INIT(LIVE_TEXT_MAX);
+    l->nothing = (struct buf)BUF_INIT(LIVE_TEXT_MAX);
+    l->to_op = (struct packet_queue)PACKET_QUEUE_INIT(128UL * 1024);
+    l->window = EDGE_CHUNK;
+    l->begun_ms = l->heard_ms = clock_ms();
+    if (n > 0 && buf_append(&l->raw, p, n) == 0)
+        look(r);
+    settle(r);
+}
+
+static void
+on_time(struct request *r, uint64_t now)
+{
+    struct live *l = r->live;
+
+    if (l->state == LIVE_OPEN && now - l->begun_ms >= LIVE_START_MS)
+        live_refuse(r, "exec.message", "", "no first message came");
+    if (now - l->heard_ms >= LIVE_GONE_MS || (l->state == LIVE_OVER && now - l->over_ms >= LIVE_END_MS))
+        return upgrade_end(r);
+    if (now - l->heard_ms >= LIVE_PING_MS && now - l->pinged_ms >= LIVE_PING_MS && l->state != LIVE_OVER) {
+        l->pinged_ms = now;
+        put(r, WS_PING, NULL, 0, NULL, 0);
+    }
+    settle(r);
+}
+
+void
+live_free(struct request *r)
+{
+    struct live *l = r->live;
+
+    r->live = NULL;
+    if (l == NULL)
+        return;
+    ws_free(&l->in);
+    buf_free(&l->raw);
+    buf_free(&l->text);
+    buf_free(&l->nothing);
+    packet_queue_clear(&l->to_op);
+    free(l);
+}
+
+/* --- the route ---------------------------------------------------------------------------------------------------- */
+
+static const struct upgraded speaks = { .begin = begin, .hear = hear, .time = on_time };
+
+static void
+on_box(struct request *r, const struct edge_box *box)
+{
+    if (box->state == BOX_READY || box->state == BOX_DEGRADED)
+        upgrade_reply(r, &speaks);
+    else
+        reply_error(r, MHD_HTTP_CONFLICT, "sandbox.state", "GET /v1/sandboxes/{id} says why", "the sandbox is %s",
+                    box_state_name(box->state));
+}
+
+static const struct answers found = { .box = on_box };
+
+static void
+live_begin(struct request *r)
+{
+    if (upgrade_asked(r))
+        ask_simple(r, EDGE_ASK_GET, r->id, &found);
+}
+
+const struct route live_routes[] = {
+    { "GET", "/v1/sandboxes/{}/exec/ws", live_begin, false, false },
+};
+const size_t live_n_routes = sizeof(live_routes) / sizeof(live_routes[0]);

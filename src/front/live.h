@@ -1,0 +1,32 @@
+/* front/live.h: connections that become WebSockets, and the commands that run over them */
+#ifndef CLOCHE_FRONT_LIVE_H
+#define CLOCHE_FRONT_LIVE_H
+
+#include "front/front.h"
+
+/* What is spoken on a connection after its upgrade. */
+struct upgraded {
+    void (*begin)(struct request *r, const uint8_t *p, size_t n);   /* with what came behind the request's head */
+    void (*hear)(struct request *r, uint32_t events);
+    void (*time)(struct request *r, uint64_t now_ms);               /* once a second at least */
+};
+
+/* upgrade.c: connections that become WebSockets.
+ * asked: false, and it is refused, when the request is none. reply: 101. end: the connection's. */
+bool upgrade_asked(struct request *r);
+void upgrade_reply(struct request *r, const struct upgraded *upgraded);
+void upgrade_watch(struct request *r, uint32_t events);
+void upgrade_end(struct request *r);
+int upgrade_timeout(const struct front *f);     /* milliseconds, -1 none */
+void upgrade_time(struct front *f);
+
+/* live.c: a command over a WebSocket. */
+bool live_wants_out(const struct request *r);   /* something waits for its operation's socket */
+void live_send(struct request *r);              /* as much of it as goes */
+/* What reply_error() would answer, to a client that has its answer already. */
+void live_refuse(struct request *r, const char *code, const char *detail, const char *text);
+void live_free(struct request *r);
+extern const struct route live_routes[];
+extern const size_t live_n_routes;
+
+#endif

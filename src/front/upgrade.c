@@ -1,0 +1,150 @@
+/* front/upgrade.c: connections that speak HTTP no more (RFC 9110 §7.8), from the 101 to their end
+ *
+ * libmicrohttpd lends us the socket (or, under TLS, one end of a pair) and counts the connection among its own until it
+ * is given back.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/sha1.h"
+#include "front/live.h"
+
+/* --- the handshake of a WebSocket (RFC 6455 §4.2) ----------------------------------------------------------------- */
+
+/* Whether the header's list of words has @word, in any case. */
+static bool
+has_word(const struct request *r, const char *header, const char *word)
+{
+    const char *at = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, header);
+
+    while (at != NULL && *at != '\0') {
+        size_t n;
+        at += strspn(at, ", \t");
+        n = strcspn(at, ", \t");
+        if (n == strlen(word) && strncasecmp(at, word, n) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+/* 16 bytes as base64 */
+static bool
+key_well(const char *key)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    return key != NULL && strlen(key) == 24 && strspn(key, digits) == 22 && strcmp(key + 22, "==") == 0;
+}
+
+bool
+upgrade_asked(struct request *r)
+{
+    const char *version = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Sec-WebSocket-Version");
+    const char *key = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Sec-WebSocket-Key");
+
+    if (!has_word(r, MHD_HTTP_HEADER_UPGRADE, "websocket") || !has_word(r, MHD_HTTP_HEADER_CONNECTION, "upgrade") ||
+        version == NULL || strcmp(version, "13") != 0) {
+        reply_error(r, MHD_HTTP_UPGRADE_REQUIRED, "http.websocket", "RFC 6455",
+                    "this route is for a WebSocket, version 13");
+        if (r->response != NULL) {
+            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_UPGRADE, "websocket");
+            (void)MHD_add_response_header(r->response, "Sec-WebSocket-Version", "13");
+        }
+        return false;
+    }
+    if (key_well(key))
+        return true;
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "http.websocket", "RFC 6455", "Sec-WebSocket-Key is not 16 bytes in base64");
+    return false;
+}
+
+/* --- handing over ------------------------------------------------------------------------------------------------- */
+
+static void
+on_upgrade(void *ctx, struct MHD_Connection *c, void *slot, const char *extra, size_t n, MHD_socket fd,
+           struct MHD_UpgradeResponseHandle *handle)
+{
+    struct request *r = ctx;
+
+    (void)c;
+    (void)slot;
+    if (r->peer_watched)        /* it is looked at otherwise from here on */
+        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
+    r->peer_watched = false;
+    r->up_handle = handle;
+    r->up_fd = fd;
+    r->up_events = EPOLLIN;
+    if (front_watch(r->f, fd, &r->up, EPOLLIN, true) < 0)
+        upgrade_end(r);
+    else
+        r->upgraded->begin(r, (const uint8_t *)extra, n);
+}
+
+void
+upgrade_reply(struct request *r, const struct upgraded *upgraded)
+{
+    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    const char *key = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Sec-WebSocket-Key");
+    uint8_t digest[SHA1_SIZE];
+    json_t *accept = NULL;
+    struct sha1 s;
+
+    sha1_begin(&s);
+    sha1_add(&s, key, strlen(key));
+    sha1_add(&s, guid, strlen(guid));
+    sha1_end(&s, digest);
+    r->upgraded = upgraded;
+    r->status = MHD_HTTP_SWITCHING_PROTOCOLS;
+    r->response = MHD_create_response_for_upgrade(on_upgrade, r);
+    accept = json_of_base64(digest, sizeof(digest));
+    if (r->response == NULL || accept == NULL)
+        r->f->ended = true;     /* no memory: it comes anew */
+    else {
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_UPGRADE, "websocket");
+        (void)MHD_add_response_header(r->response, "Sec-WebSocket-Accept", json_string_value(accept));
+        (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+    }
+    json_decref(accept);
+}
+
+void
+upgrade_watch(struct request *r, uint32_t events)
+{
+    if (r->up_fd >= 0 && events != r->up_events && front_watch(r->f, r->up_fd, &r->up, events, false) == 0)
+        r->up_events = events;
+}
+
+void
+upgrade_end(struct request *r)
+{
+    if (r->up_fd < 0)
+        return;
+    (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->up_fd, NULL);
+    r->up_fd = -1;
+    ask_drop(r);
+    op_drop(r);
+    (void)MHD_upgrade_action(r->up_handle, MHD_UPGRADE_ACTION_CLOSE);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+int
+upgrade_timeout(const struct front *f)
+{
+    for (const struct request *r = f->requests; r != NULL; r = r->next)
+        if (r->up_fd >= 0)
+            return 1000;
+    return -1;
+}
+
+void
+upgrade_time(struct front *f)
+{
+    uint64_t now = clock_ms();
+
+    for (struct request *r = f->requests; r != NULL; r = r->next)
+        if (r->up_fd >= 0 && !r->dead)
+            r->upgraded->time(r, now);
+}
