@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,8 +112,10 @@ say_all(struct launcher *l)
 {
     say_limits(l);
     (void)say_rules(l);
+    /* one that cannot be told ends, and the next one is told */
     for (enum which_front which = 0; which < FRONTS; which++)
-        (void)settings_say(l, which);
+        if (l->fronts[which].door >= 0 && settings_say(l, which) < 0)
+            (void)shutdown(l->fronts[which].door, SHUT_RDWR);
 }
 
 /* --- what is heard ------------------------------------------------------------------------------------------------ */
@@ -191,6 +194,8 @@ settings_answer(struct launcher *l, enum which_front which, const struct frame *
         return -1;
     if (f->type == EDGE_UNSETTLED && packet_get_err(&in, &why)) {
         l->fronts[which].waits--;
+        if (l->told && l->former == NULL)
+            return -1;      /* another one took the same */
         refused(l, &why);
         return 0;
     }
@@ -230,14 +235,12 @@ keep(const char *name, const char *why)
 static void
 keep_the_fixed(struct serve_plan *new, const struct serve_plan *old)
 {
-    for (size_t i = 0; i < serve_n_keys; i++)
-        if (serve_keys[i].restart && !same(&serve_keys[i], new, old))
-            keep(serve_keys[i].name, "it needs a restart");
-    memcpy(new->listen, old->listen, sizeof(new->listen));
-    new->n_listen = old->n_listen;
-    memcpy(new->state, old->state, sizeof(new->state));
-    new->audit = old->audit;
-    new->audit_keep_s = old->audit_keep_s;
+    for (size_t i = 0; i < serve_n_keys; i++) {
+        if (!serve_keys[i].restart || same(&serve_keys[i], new, old))
+            continue;
+        keep(serve_keys[i].name, "it needs a restart");
+        serve_copy(new, old, &serve_keys[i]);
+    }
     if ((new->cert.n > 0) == (old->cert.n > 0))
         return;
     keep("tls-cert", "TLS is switched on and off at the start only");

@@ -150,8 +150,11 @@ show(int argc, char **argv)
     for (size_t k = 0; k < serve_n_keys && !json; k++) {
         const char *text = serve_value(plan, &serve_keys[k], 0, room);
         printf("%-16s %s\n", serve_keys[k].name, text != NULL ? text : "-");
-        for (size_t i = 1; text != NULL && (text = serve_value(plan, &serve_keys[k], i, room)) != NULL; i++)
-            printf("%-16s %s\n", "", text);
+        for (size_t i = 1; text != NULL; i++) {
+            text = serve_value(plan, &serve_keys[k], i, room);
+            if (text != NULL)
+                printf("%-16s %s\n", "", text);
+        }
     }
     if (json)
         show_json(plan);

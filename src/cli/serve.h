@@ -93,6 +93,7 @@ const struct serve_key *serve_key(const char *name);    /* NULL: there is no suc
 int serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
               struct err *err);
 void serve_clear(struct serve_plan *plan, const struct serve_key *key);     /* a list */
+void serve_copy(struct serve_plan *to, const struct serve_plan *from, const struct serve_key *key);
 #define SERVE_VALUE_MAX (PATH_MAX + 16)
 /* The i-th value as text in @room; NULL: there is none. */
 const char *serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i,

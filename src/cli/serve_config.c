@@ -220,6 +220,33 @@ serve_clear(struct serve_plan *plan, const struct serve_key *key)
         plan->n_origins = 0;
 }
 
+void
+serve_copy(struct serve_plan *to, const struct serve_plan *from, const struct serve_key *key)
+{
+    switch (key->kind) {
+    case SERVE_LISTEN:
+        memcpy(to->listen, from->listen, sizeof(to->listen));
+        to->n_listen = from->n_listen;
+        break;
+    case SERVE_HOSTS:
+        memcpy(to->hosts, from->hosts, sizeof(to->hosts));
+        to->n_hosts = from->n_hosts;
+        break;
+    case SERVE_ORIGINS:
+        memcpy(to->origins, from->origins, sizeof(to->origins));
+        to->n_origins = from->n_origins;
+        break;
+    case SERVE_PATH:
+    case SERVE_GATE:
+        memcpy(path_at(to, key), path_at(from, key), PATH_MAX);
+        break;
+    case SERVE_SECONDS:
+    case SERVE_NUMBER:
+    case SERVE_WORD:
+        *number_at(to, key) = *number_at(from, key);
+    }
+}
+
 const char *
 serve_listen_text(const struct serve_listen *listen, char room[SERVE_VALUE_MAX])
 {
