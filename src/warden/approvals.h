@@ -88,6 +88,9 @@ void caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1]);
 int gate_open(struct warden *w, struct err *err);
 /* Whether what warden.who asks is judged. */
 bool gate_judges(const struct warden *w);
+/* What a sandbox that warden.who makes is held to (EDGE_BOUNDED ...): an agent's to the daemon's settings, but for its
+ * network by name and its limits where rules judge them. */
+uint8_t gate_bounds(const struct warden *w);
 /* The rules, as YAML. 0 or -1 with @err: the old ones stay. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
 /* The handle behind the pass @number on that front's edge; UINT32_MAX: there is none. */

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "warden/approvals.h"
 #include "warden/edge_gate.h"
 #include "warden/record.h"
 
@@ -229,7 +230,7 @@ on_create(void *ctx, const struct frame *f)
     r.labels = c.labels;
     r.policy = c.policy;
     memcpy(r.owner, w->who.id, sizeof(r.owner));
-    r.bounds = w->who.role == EDGE_AGENT ? EDGE_BOUNDED : 0;
+    r.bounds = gate_bounds(w);
     r.used_ms = r.created_ms;
     r.is_default = (c.flags & EDGE_DEFAULT) != 0;
     r.idle_s = c.idle_s != 0 ? c.idle_s : w->default_idle_s;

@@ -116,6 +116,14 @@ gate_judges(const struct warden *w)
     return w->who.role == EDGE_AGENT || w->who.role == EDGE_KEY || gate_for_all(w->approvals->gate);
 }
 
+uint8_t
+gate_bounds(const struct warden *w)
+{
+    if (w->who.role != EDGE_AGENT)
+        return 0;
+    return gate_is_off(w->approvals->gate) ? EDGE_BOUNDED : EDGE_BOUNDED | EDGE_JUDGED;
+}
+
 static bool
 is_granted(struct warden *w, const char *caller, const struct deed *d, const struct gate_verdict *v)
 {

@@ -83,6 +83,20 @@ def test_an_agent_gets_no_more_than_the_settings_give(daemon, agent, place, aske
     assert daemon.get("/v1/sandboxes").json["sandboxes"] == []
 
 
+def test_what_the_gate_lets_through_is_a_network_and_limits_only(cloche, place):
+    rules = place / "gate.yaml"
+    rules.write_text("gate:\n  rules:\n    - {name: all, tools: ['*'], risk: LOW, require_approval: false}\n")
+    daemon = Daemon(cloche, gate=rules)
+    agent = Caller(daemon, Authorization="Bearer " + token(daemon, "agent")["token"])
+    judged = ("a network", "more memory", "no limit", "no end")
+    for name in WIDER:
+        answer = agent.post("/v1/sandboxes", {"policy": filled(WIDER[name], place)})
+        assert (answer.status == 201) == (name in judged), (name, answer)
+        if name not in judged:
+            assert answer.json["code"].startswith("policy."), (name, answer)
+    assert daemon.stop() == 0, daemon.log
+
+
 def test_within_the_settings_it_may_choose(daemon, agent, place):
     box = agent.create(policy={"mode": "max", "limits": {"memory": "64m", "pids": 20}, "env": {"A": "1"},
                                "filesystem": {"deny-read": ["/etc/hostname"]}})
