@@ -119,7 +119,7 @@ _cloche() {
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
                 --from-env --from-file --from-command --keep --json --help" ;;
         serve)
-            flags="--config --listen --state-dir --settings --max-sandboxes --idle-timeout --max-lifetime
+            flags="--config --listen --state-dir --settings --gate --max-sandboxes --idle-timeout --max-lifetime
                 --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention
                 --tls-cert --tls-key --log-format --log-level --json --help" ;;
         mcp)

@@ -312,6 +312,7 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l config -r -F -d 'YA
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l listen -x -d 'unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT; again for another one'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the records are kept'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l settings -r -F -d 'a policy\'s settings file, below what each sandbox asks for'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l gate -x -d 'which operations of agents somebody has to approve (docs/gate.md)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-sandboxes -x -d 'at once (256)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l idle-timeout -x -d 'of sandboxes that name none: ended when nothing ran for so long (none)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-lifetime -x -d 'of sandboxes that name none (none)'

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cli/launcher.h"
 #include "cli/state.h"
 
@@ -65,7 +66,7 @@ scribe_folders(struct launcher *l, struct err *err)
         return err_wrap(err, "the audit record is required");
     }
     if (l->plan->audit != SERVE_AUDIT_OFF)
-        fprintf(stderr, "cloche: nothing will be in the audit record: %s [%s]\n", why.msg, why.code);
+        log_say(LEVEL_WARN, "nothing will be in the audit record: %s [%s]", why.msg, why.code);
     snprintf(l->audit, sizeof(l->audit), "%s", path);
     return 0;
 }

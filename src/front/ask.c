@@ -39,6 +39,7 @@ ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *
     r->ticket = ask_ticket(r->f);
     r->asked = type;
     r->answers = answers;
+    buf_append(b, r->trace_bytes, EDGE_TRACE);
     buf_put_be32(b, r->ticket);
     if (type != EDGE_ASK_WHO)
         buf_put_be32(b, r->who);
@@ -124,6 +125,24 @@ ask_change(struct request *r, const char *id, const uint8_t *was, const char *po
     ask_send(r, &b, at);
 }
 
+/* A command is told the trace that its client spoke of, unless it is told one. */
+static const struct edge_op *
+traced(const struct request *r, const struct edge_op *op)
+{
+    static struct edge_op with;     /* 16 KiB, and there is one thread */
+    static char variable[12 + TRACE_TEXT + 1] = "TRACEPARENT=";
+
+    if (!r->trace_given || op->kind != OP_EXEC || op->n_env == EDGE_WORDS_MAX)
+        return op;
+    for (size_t i = 0; i < op->n_env; i++)
+        if (strncmp(op->env[i], variable, 12) == 0)
+            return op;
+    trace_print(&r->trace, variable + 12);
+    with = *op;
+    with.env[with.n_env++] = variable;
+    return &with;
+}
+
 void
 ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
        const struct op_answers *said)
@@ -133,7 +152,7 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
 
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    edge_put_op(&b, op);
+    edge_put_op(&b, traced(r, op));
     ask_send(r, &b, at);
 }
 
@@ -213,10 +232,11 @@ ask_transcript(struct request *r, const char *id, uint64_t offset, const struct 
 static void
 unfollow(struct request *r)
 {
-    uint8_t room[FRAME_HEADER + 8];
+    uint8_t room[FRAME_HEADER + EDGE_TRACE + 8];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&b, EDGE_ASK_UNFOLLOW, 0, 0);
 
+    buf_append(&b, r->trace_bytes, EDGE_TRACE);
     buf_put_be32(&b, r->ticket);
     buf_put_be32(&b, r->who);
     ask_send(r, &b, at);

@@ -54,6 +54,7 @@ ask_cancel(struct request *r)
     struct buf b = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&b, EDGE_ASK_CANCEL, 0, 0);
 
+    buf_append(&b, r->trace_bytes, EDGE_TRACE);
     buf_put_be32(&b, ask_ticket(r->f));
     buf_put_be32(&b, r->who);
     buf_put_be32(&b, r->ticket);

@@ -128,6 +128,7 @@ struct request {
     char id[EDGE_NAME_MAX + 1];         /* what {} stood for */
     const char *rest;                   /* what ~ stood for, in path */
     char number[17];                    /* the request's id, for logs and clients */
+    uint8_t trace_bytes[EDGE_TRACE];    /* the trace's id, as the warden is told */
     struct trace trace;                 /* its part of a trace: the client's, or a new one */
     bool trace_given;                   /* it is the client's */
     uint64_t begun_us, bytes_in, bytes_out;     /* of bodies */

@@ -240,6 +240,7 @@ trace_of(struct request *r)
     if (!r->trace_given)
         random_digits(r->f, TRACE_ID / 2, r->trace.id);
     random_digits(r->f, TRACE_SPAN / 2, r->trace.span);
+    trace_bytes(r->trace.id, r->trace_bytes);
 }
 
 static void

@@ -59,13 +59,8 @@ trace_print(const struct trace *t, char out[TRACE_TEXT + 1])
 }
 
 void
-trace_digits(const uint8_t *bytes, size_t n, char *out)
+trace_bytes(const char *id, uint8_t out[TRACE_ID / 2])
 {
-    for (size_t i = 0; i < n; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out[2 * n] = '\0';
-    if (zero(out, 2 * n))
-        out[2 * n - 1] = '1';
+    for (size_t i = 0; i < TRACE_ID / 2; i++)
+        out[i] = (uint8_t)((strchr(digits, id[2 * i]) - digits) << 4 | (strchr(digits, id[2 * i + 1]) - digits));
 }

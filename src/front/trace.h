@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "warden/trace_id.h"
 
 #define TRACE_ID   32       /* digits */
 #define TRACE_SPAN 16
@@ -26,7 +27,7 @@ struct trace {
 bool trace_parse(struct str header, struct trace *out);
 /* The value for others, always of version 00. */
 void trace_print(const struct trace *t, char out[TRACE_TEXT + 1]);
-/* @bytes, 16 or 8 of them, as an id's digits; all zero becomes another one, for that is no id. */
-void trace_digits(const uint8_t *bytes, size_t n, char *out);
+/* The bytes of an id of TRACE_ID digits. */
+void trace_bytes(const char *id, uint8_t out[TRACE_ID / 2]);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "warden/approvals.h"
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
@@ -140,6 +141,7 @@ approval_hold(struct warden *w, struct approval *a, const struct frame *f)
     if (a->question == NULL)
         return -1;
     memcpy(a->question, f->payload, f->length);
+    memcpy(a->trace, w->trace, sizeof(a->trace));
     a->n_question = f->length;
     a->type = f->type;
     a->to = w->asker;
@@ -217,7 +219,7 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
     box_text(&a->r.by_text, by_text);
     box_text(&a->r.reason, reason);
     if (store(w, a, &err) < 0)
-        dprintf(STDERR_FILENO, "cloche-warden: %s [%s]\n", err.msg, err.code);
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
     warden_note(w, box_of_id(w, a->r.box), state == APPROVAL_TIMEOUT ? "gate_timeout" : "gate_denied",
                 "%s: %s, by %s: %s", a->r.id, a->r.tool, by_text[0] != '\0' ? by_text : "nobody", reason);
     if (by[0] != '\0')
@@ -237,11 +239,15 @@ hear_again(struct warden *w, struct approval *a)
     struct asker asker = w->asker;
     struct who who = w->who;
     uint32_t handle = w->handle;
+    char trace[sizeof(w->trace)];
 
+    memcpy(trace, w->trace, sizeof(trace));
+    memcpy(w->trace, a->trace, sizeof(w->trace));
     w->approvals->approved = a;
-    if (e->fd >= 0 && front_heard(w, e, &f) != MSG_OK)
+    if (e->fd >= 0 && front_asks(w, e, &f) != MSG_OK)
         shutdown(e->fd, SHUT_RDWR);
     w->approvals->approved = NULL;
+    memcpy(w->trace, trace, sizeof(w->trace));
     w->asker = asker;
     w->who = who;
     w->handle = handle;

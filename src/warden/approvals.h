@@ -31,6 +31,7 @@ struct approval {
     uint8_t type;                   /* of the question that is put aside, and what came with it */
     uint8_t *question;
     size_t n_question;
+    char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
 };
 
 /* A call that was let through: its questions are asked by this handle instead of the caller's. */

@@ -45,11 +45,13 @@
 #define EDGE_HASH        32                 /* bytes of a SHA-256 */
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_SHOWN_MAX   (4 * 1024 * 1024)  /* of a policy as JSON, with where each value comes from */
+#define EDGE_TRACE       16                 /* bytes of a trace's id (W3C Trace Context) */
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
 
 enum edge_message {
-    /* front to warden; behind the ticket of each but ASK_WHO comes who asks, be32 */
+    /* front to warden; each begins with its trace (EDGE_TRACE bytes) and a ticket, behind which, but in ASK_WHO, comes
+     * who asks, be32 */
     EDGE_ASK_CREATE = 1,    /* struct edge_create */
     EDGE_ASK_GET,           /* id or name */
     EDGE_ASK_LIST,          /* all u8, limit be16, name prefix, label line ("" any), after ("" none) */

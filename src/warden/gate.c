@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
 
@@ -36,7 +37,7 @@ gate_set(struct warden *w, const char *name, const void *data, size_t n, struct 
     gate_free(w->approvals->gate);
     w->approvals->gate = g;
     if (gate_is_off(g) || strcmp(gate_levels(g), "LOW") != 0)
-        dprintf(STDERR_FILENO, "cloche: %s%s\n", gate_is_off(g)
+        log_say(LEVEL_NOTICE, "%s%s", gate_is_off(g)
                 ? "the gate is off: agents do what they ask for" : "the gate approves without asking: ",
                 gate_is_off(g) ? "" : gate_levels(g));
     if (gate_is_off(g))

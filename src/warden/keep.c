@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "warden/approvals.h"
 #include "warden/entry.h"
 #include "warden/record.h"
@@ -433,7 +434,7 @@ on_rules(void *ctx, const struct frame *f)
     if (gate_set(w, name, n > 0 ? text : NULL, n, &err) == 0)
         return 0;
     if (w->settled) {
-        dprintf(STDERR_FILENO, "cloche: %s; the gate's former rules stay [%s]\n", err.msg, err.code);
+        log_say(LEVEL_WARN, "%s; the gate's former rules stay [%s]", err.msg, err.code);
         return 0;
     }
     warden_refuse(w, &err);

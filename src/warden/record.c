@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 
 #define END_PATIENCE_MS 2000
 
@@ -151,6 +152,8 @@ queue(struct warden *w, const struct box *b, struct audit_entry *e, const char *
     first_member(e, "from", from);
     if (b != NULL)
         e->sandbox = str_of(b->r.id);
+    if (w->trace[0] != '\0')
+        e->trace_id = str_of(w->trace);
     if (audit_body(e, NULL, NULL, &body, NULL) == 0 && body.n <= RECORD_QUEUE_MAX - r->bytes)
         item = malloc(sizeof(*item) + body.n);
     if (item == NULL) {
@@ -268,7 +271,9 @@ go_on(struct warden *w, const struct held *h)
         if (b != NULL)
             keep_made(b);
     } else {
-        (void)front_heard(w, &w->fronts[h->to.front], &f);  /* and judged anew */
+        memcpy(w->trace, h->trace, sizeof(w->trace));
+        (void)front_asks(w, &w->fronts[h->to.front], &f);   /* and judged anew */
+        w->trace[0] = '\0';
     }
     w->record->again = false;
 }
@@ -325,6 +330,7 @@ wait_for(struct warden *w, const struct box *b, struct audit_entry *e, struct he
     stamp(r, e);
     audit_put_number(e, "operation", (int64_t)r->last_us);
     h->operation = r->operation = r->last_us;
+    record_remember_trace(w);
     h->number = queue(w, b, e, "warden", required);
     if (!required || h->way == RECORD_ONLY || (h->way == RECORD_INSIST && (r->down || h->number == 0)))
         return false;
@@ -342,6 +348,7 @@ record_first(struct warden *w, const struct frame *f, const struct box *b, struc
     struct held h = { .way = way, .type = f->type, .to = w->asker };
     char by[160];
 
+    memcpy(h.trace, w->trace, sizeof(h.trace));
     who_text(w, &w->who, by);
     audit_put_cstr(e, "by", by);
     return !w->record->again && wait_for(w, b, e, &h, f);
@@ -478,7 +485,7 @@ on_failed(void *ctx, const struct frame *f)
         return -1;
     snprintf(r->why, sizeof(r->why), "%s [%s]", why.msg, why.code);
     if (first)
-        fprintf(stderr, "cloche-warden: the audit record cannot be written: %s\n", r->why);
+        log_say(LEVEL_ERROR, "the audit record cannot be written: %s", r->why);
     r->down = true;
     r->retry_ms = clock_ms() + RECORD_RETRY_MS;
     not_sent(r);

@@ -3,10 +3,30 @@
  * A keeper parses what its sandbox's guest says. Its entries are about its own sandbox, whatever it says, are marked as
  * its word, and have only the types that a keeper can know about.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "warden/entry.h"
 #include "warden/record_priv.h"
+
+void
+record_remember_trace(const struct warden *w)
+{
+    struct record *r = w->record;
+    struct traced *t = &r->traced[r->n_traced++ % RECORD_TRACED];
+
+    t->operation = r->operation;
+    memcpy(t->trace, w->trace, sizeof(t->trace));
+}
+
+const char *
+record_trace(const struct warden *w, uint64_t operation)
+{
+    for (size_t i = 0; i < RECORD_TRACED; i++)
+        if (w->record->traced[i].operation == operation)
+            return w->record->traced[i].trace;
+    return "";
+}
 
 static bool
 keeper_may(enum audit_type type)
@@ -74,6 +94,8 @@ record_on_op_said(void *ctx, const struct frame *f)
         audit_put_bool(&e, "oom_killed", true);
     audit_put_number(&e, "duration_ms", (int64_t)ms);
     audit_put_number(&e, kind == OP_EXEC ? "output_bytes" : "count", (int64_t)bytes);
+    snprintf(w->trace, sizeof(w->trace), "%s", record_trace(w, number));
     record_said(w, w->heard, &e);
+    w->trace[0] = '\0';
     return 0;
 }

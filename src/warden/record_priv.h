@@ -17,6 +17,8 @@ struct item {
     char body[];
 };
 
+#define RECORD_TRACED 256
+
 /* What waits for its entry. */
 struct held {
     struct held *next;
@@ -24,6 +26,7 @@ struct held {
     enum record_way way;
     bool made;                      /* no question, but that the sandbox @id is ready */
     char id[EDGE_ID + 1];
+    char trace[2 * EDGE_TRACE + 1];
     uint8_t type;
     struct asker to;
     size_t n;
@@ -52,6 +55,11 @@ struct record {
     uint64_t retry_ms;              /* the next one, on the monotonic clock */
     uint64_t refused, lost;         /* questions, entries; since it is down */
     char why[256];
+    struct traced {
+        uint64_t operation;
+        char trace[2 * EDGE_TRACE + 1];
+    } traced[RECORD_TRACED];        /* the newest operations, whose results come later */
+    size_t n_traced;
     struct held *held;              /* oldest first */
     size_t held_bytes;
     uint64_t operation;             /* the one at hand */
@@ -63,5 +71,9 @@ struct record {
 
 /* record.c: ask the scribe for a page onto @fd, which is taken. -1: there is no scribe. */
 int record_read(struct warden *w, const char *id, uint64_t offset, int fd);
+
+/* record_keep.c: the trace that an operation was part of, "" when that is not known any more. */
+void record_remember_trace(const struct warden *w);     /* of the operation at hand */
+const char *record_trace(const struct warden *w, uint64_t operation);
 
 #endif

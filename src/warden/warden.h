@@ -116,6 +116,7 @@ struct warden {
     struct token tokens[WARDEN_TOKENS];
     size_t n_tokens;
     struct asker asker;                 /* of the question at hand */
+    char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
     struct who who;                     /* and who asks it */
     uint32_t handle;                    /* by which handle */
     struct approvals *approvals;        /* what waits for somebody's (approvals.h) */
@@ -133,7 +134,7 @@ struct warden {
     struct record *record;              /* record.h */
     struct counts counts;
     struct process_stats self, above;   /* this process, and the launcher */
-    struct follower *followers;
+    struct event_follower *followers;
     struct usage_asked *usage_asked;
     uint8_t in[EDGE_ROOM];
 };
@@ -202,6 +203,8 @@ void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
 
 /* who.c: who asks, and who may ask what: one table for all questions */
 enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
+/* The same for a question without its trace, which is in warden.trace: one that was put aside. */
+enum msg_verdict front_asks(struct warden *w, struct front_edge *e, const struct frame *f);
 /* Who the handle @number of that front stands for, now. 0 or -1 with @err. */
 int who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who *out, struct err *err);
 /* Whether @who may see and use the sandbox of record @r. */

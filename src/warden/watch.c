@@ -16,8 +16,8 @@
 #define ASKED_MAX     64
 #define FRAME_MAX     (EDGE_MESSAGE_MAX + FRAME_HEADER)
 
-struct follower {
-    struct follower *next;
+struct event_follower {
+    struct event_follower *next;
     struct asker to;
     uint32_t number;            /* the front's handle for who it is */
     char id[EDGE_ID + 1];       /* "": of all that it may see */
@@ -220,7 +220,7 @@ tell_event(struct warden *w, struct asker to, const struct edge_event *event)
 
 /* A token that was revoked meanwhile sees nothing more; what it was is judged anew for each event. */
 static bool
-still_may(struct warden *w, const struct follower *f, const struct box *box, struct err *err)
+still_may(struct warden *w, const struct event_follower *f, const struct box *box, struct err *err)
 {
     struct who who;
 
@@ -233,7 +233,7 @@ watch_event(struct warden *w, const struct edge_event *event)
 {
     const struct box *box = event->id[0] != '\0' ? box_of_id(w, event->id) : NULL;
 
-    for (struct follower **at = &w->followers, *f; (f = *at) != NULL;) {
+    for (struct event_follower **at = &w->followers, *f; (f = *at) != NULL;) {
         struct err err = ERR_INIT;
         bool may = (f->id[0] == '\0' || strcmp(f->id, event->id) == 0) && still_may(w, f, box, &err);
         if (may)
@@ -262,7 +262,7 @@ tell_since(void *ctx, const struct edge_event *event)
 void
 watch_unfollow(struct warden *w)
 {
-    for (struct follower **at = &w->followers, *f; (f = *at) != NULL; at = &f->next) {
+    for (struct event_follower **at = &w->followers, *f; (f = *at) != NULL; at = &f->next) {
         if (f->to.front != w->asker.front || f->to.ticket != w->asker.ticket)
             continue;
         *at = f->next;
@@ -274,10 +274,10 @@ watch_unfollow(struct warden *w)
 static int
 follow(struct warden *w, uint32_t number, const char *id, struct err *err)
 {
-    struct follower *f = calloc(1, sizeof(*f));
+    struct event_follower *f = calloc(1, sizeof(*f));
     size_t n = 0;
 
-    for (const struct follower *o = w->followers; o != NULL; o = o->next)
+    for (const struct event_follower *o = w->followers; o != NULL; o = o->next)
         n++;
     if (f == NULL || n >= FOLLOWERS_MAX) {
         free(f);
@@ -373,7 +373,7 @@ watch_front_new(struct warden *w, uint32_t front)
 void
 watch_front_lost(struct warden *w, uint32_t front)
 {
-    for (struct follower **at = &w->followers, *f; (f = *at) != NULL;) {
+    for (struct event_follower **at = &w->followers, *f; (f = *at) != NULL;) {
         if (f->to.front != front) {
             at = &f->next;
             continue;

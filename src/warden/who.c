@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
+#include "warden/trace_id.h"
 
 #define REFUSALS   20           /* that are noted within a minute; of the others how many there were */
 #define MINUTE_MS  60000
@@ -188,7 +189,7 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
 }
 
 enum msg_verdict
-front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
+front_asks(struct warden *w, struct front_edge *e, const struct frame *f)
 {
     enum msg_verdict verdict = MSG_UNKNOWN;
 
@@ -203,6 +204,22 @@ front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
         default: return MSG_HANDLER;
         }
     }
+    return verdict;
+}
+
+enum msg_verdict
+front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
+{
+    struct frame rest = *f;
+    enum msg_verdict verdict;
+
+    if (f->length < EDGE_TRACE)
+        return MSG_TOO_SHORT;
+    trace_digits(f->payload, EDGE_TRACE, w->trace);
+    rest.payload += EDGE_TRACE;
+    rest.length -= EDGE_TRACE;
+    verdict = front_asks(w, e, &rest);
+    w->trace[0] = '\0';         /* what comes next happens by itself */
     return verdict;
 }
 

@@ -1,0 +1,187 @@
+/* cli/events.c: `cloche events` and `cloche logs`: what happened in a running cloche serve, and what happens */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+#include "cli/watch.h"
+#include "warden/edge.h"
+#include "workspace/quote.h"
+
+#define NEWEST 100
+
+static int
+events_usage(void)
+{
+    printf("usage: cloche events [--sandbox ID] [--limit N] [--follow] [--json]\n\n"
+           "What happened to the sandboxes of a running cloche serve: the newest events, oldest first.\n\n"
+           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--sandbox ID",
+           "of one, by id or name", "--limit N", "how many of those that were, 0 to 1000 (100)", "--follow",
+           "go on with those that come", "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help",
+           "print the flags");
+    return 0;
+}
+
+static int
+logs_usage(void)
+{
+    printf("usage: cloche logs [--limit N] [--follow] [--json] SANDBOX\n\n"
+           "What happened to one sandbox of a running cloche serve, by its id or name.\n\n"
+           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--limit N",
+           "how many of those that were, 0 to 1000 (100)", "--follow", "go on with those that come", "--json",
+           "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
+    return 0;
+}
+
+/* Its id; a name is asked for. */
+static int
+resolve(const struct watch_options *o, const char *which, char id[EDGE_ID + 1], struct err *err)
+{
+    cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
+    const char *found;
+    json_t *box;
+
+    if (buf_puts(&path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(&path, which) < 0 ||
+        buf_nul(&path) < 0)
+        return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
+    if (api_ask(&o->api, "GET", (const char *)path.p, NULL, &box, err) < 0)
+        return -1;
+    found = json_string_value(json_object_get(box, "id"));
+    if (found == NULL || !edge_is_id(found)) {
+        json_decref(box);
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon says no id of that sandbox");
+    }
+    memcpy(id, found, EDGE_ID + 1);
+    json_decref(box);
+    return 0;
+}
+
+static void
+print_text(const json_t *event)
+{
+    cleanup_buf struct buf out = BUF_INIT(16 * 1024);
+    json_int_t ms = json_integer_value(json_object_get(event, "at_ms"));
+    const char *id = json_string_value(json_object_get(event, "sandbox"));
+    const char *type = json_string_value(json_object_get(event, "type"));
+    const char *detail = json_string_value(json_object_get(event, "detail"));
+    struct report_time at = report_time(&(struct timespec){ .tv_sec = (time_t)(ms / 1000),
+                                                            .tv_nsec = (long)(ms % 1000) * 1000000 });
+
+    buf_printf(&out, "%s  %-12.12s  ", at.text, id != NULL && edge_is_id(id) ? id : "-");
+    (void)quote_name(&out, "", str_of(type != NULL ? type : "?"));
+    if (detail != NULL && detail[0] != '\0') {
+        buf_puts(&out, "  ");
+        (void)quote_name(&out, "", str_of(detail));
+    }
+    buf_put_u8(&out, '\n');
+    fwrite(out.p, 1, out.n, stdout);
+}
+
+static void
+print_event(const struct watch_options *o, json_t *event)
+{
+    cleanup_free char *text = o->json ? json_dumps(event, JSON_COMPACT) : NULL;
+
+    if (!o->json)
+        print_text(event);
+    else if (text != NULL)
+        puts(text);
+}
+
+static int
+on_event(void *ctx, const char *name, const char *id, const char *data, size_t n)
+{
+    json_t *event = json_loadb(data, n, JSON_REJECT_DUPLICATES, NULL);
+
+    (void)name;
+    (void)id;
+    if (!json_is_object(event)) {
+        json_decref(event);
+        return 1;
+    }
+    print_event(ctx, event);
+    json_decref(event);
+    return fflush(stdout) == 0 ? 0 : 2;     /* nobody reads it any more */
+}
+
+static int
+follow(struct watch_options *o, const char *path, struct err *err)
+{
+    int r = api_events(&o->api, path, on_event, o, err);
+
+    if (r == 1)
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
+    if (r == 0)
+        return err_set(err, ERR_SYSTEM, "api.cut", "the daemon ended the stream");
+    return r == 2 ? 0 : -1;
+}
+
+static int
+list(struct watch_options *o, const char *path, struct err *err)
+{
+    json_t *said, *event;
+    size_t i;
+
+    if (api_ask(&o->api, "GET", path, NULL, &said, err) < 0)
+        return -1;
+    json_array_foreach(json_object_get(said, "events"), i, event)
+        print_event(o, event);
+    json_decref(said);
+    return 0;
+}
+
+static int
+events(struct watch_options *o, const char *which, struct err *err)
+{
+    char path[256], id[EDGE_ID + 1] = "";
+    uint64_t limit = NEWEST;
+
+    if (o->limit != NULL && !str_parse_u64(str_of(o->limit), 1000, &limit)) {
+        err_set(err, ERR_USAGE, "cli.flag-value", "--limit %s is no number from 0 to 1000", o->limit);
+        return -1;
+    }
+    if (which != NULL && resolve(o, which, id, err) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/v1/events%s?limit=%llu%s%s", o->follow ? "/stream" : "", (unsigned long long)limit,
+             id[0] != '\0' ? "&sandbox=" : "", id);
+    if (o->follow)
+        return follow(o, path, err);
+    return limit > 0 ? list(o, path, err) : 0;
+}
+
+int
+cmd_events(int argc, char **argv)
+{
+    struct watch_options o = { .json = false };
+    struct err err = ERR_INIT;
+
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return events_usage();
+    if (watch_options(&o, WATCH_FOLLOW | WATCH_SANDBOX | WATCH_LIMIT, argc, argv, &err) < 0 ||
+        events(&o, o.sandbox, &err) < 0)
+        return cli_fail(&err, o.json);
+    return 0;
+}
+
+int
+cmd_logs(int argc, char **argv)
+{
+    struct watch_options o = { .json = false };
+    struct err err = ERR_INIT;
+
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return logs_usage();
+    if (watch_options(&o, WATCH_FOLLOW | WATCH_LIMIT | WATCH_OPERAND, argc, argv, &err) < 0)
+        return cli_fail(&err, o.json);
+    if (o.word == NULL) {
+        err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
+        err_hint(&err, "cloche logs NAME; `cloche ps` lists them");
+        return cli_fail(&err, o.json);
+    }
+    return events(&o, o.word, &err) < 0 ? cli_fail(&err, o.json) : 0;
+}

@@ -1,0 +1,155 @@
+/* cli/watch.c: flags and questions of ps, top, events and logs (see watch.h) */
+#include "cli/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static int
+take_value(struct watch_options *o, unsigned flags, const char *name, const char *value)
+{
+    static const struct { const char *name; unsigned flag; size_t at; } known[] = {
+        { "--label", WATCH_LABEL, offsetof(struct watch_options, label) },
+        { "--sandbox", WATCH_SANDBOX, offsetof(struct watch_options, sandbox) },
+        { "--limit", WATCH_LIMIT, offsetof(struct watch_options, limit) },
+        { "--interval", WATCH_ONCE, offsetof(struct watch_options, interval) },
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(name, known[i].name) != 0 || (flags & known[i].flag) == 0)
+            continue;
+        memcpy((char *)o + known[i].at, &value, sizeof(value));
+        return 2;
+    }
+    return 0;
+}
+
+static bool
+take_switch(struct watch_options *o, unsigned flags, const char *word)
+{
+    const struct { const char *name; unsigned flag; bool *into; } known[] = {
+        { "--json", 0, &o->json }, { "--all", WATCH_ALL, &o->all }, { "--follow", WATCH_FOLLOW, &o->follow },
+        { "--once", WATCH_ONCE, &o->once },
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(word, known[i].name) == 0 && (known[i].flag == 0 || (flags & known[i].flag) != 0)) {
+            *known[i].into = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many words, -1 with @err. */
+static int
+take_flag(struct watch_options *o, unsigned flags, int argc, char **argv, int i, struct err *err)
+{
+    const char *eq = strchr(argv[i], '='), *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
+    char name[64];
+    int r;
+
+    if (take_switch(o, flags, argv[i]))
+        return 1;
+    snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), argv[i]);
+    r = api_flag(&o->api, name, value, err);
+    if (r == 0)
+        r = take_value(o, flags, name, value);
+    if (r < 0)
+        return -1;
+    if (r == 0)
+        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+    if (value == NULL)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
+    return eq != NULL ? 1 : 2;
+}
+
+int
+watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, struct err *err)
+{
+    int n;
+
+    if (api_init(&o->api, err) < 0)
+        return -1;
+    for (int i = 1; i < argc; i += n) {
+        n = 1;
+        if (argv[i][0] == '-') {
+            n = take_flag(o, flags, argc, argv, i, err);
+            if (n < 0)
+                return -1;
+        } else if ((flags & WATCH_OPERAND) == 0 || o->word != NULL) {
+            return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", argv[i]);
+        } else {
+            o->word = argv[i];
+        }
+    }
+    return 0;
+}
+
+/* Every page of the list into @all. */
+static int
+list_all(const struct watch_options *o, json_t *all, struct err *err)
+{
+    cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
+    char after[128] = "";
+
+    for (;;) {
+        json_t *page;
+        const char *next;
+        buf_reset(&path);
+        buf_printf(&path, "/v1/sandboxes?limit=200%s", o->all ? "&state=all" : "");
+        if ((o->label != NULL && (buf_puts(&path, "&label=") < 0 || api_escape(&path, o->label) < 0)) ||
+            (after[0] != '\0' && (buf_puts(&path, "&after=") < 0 || api_escape(&path, after) < 0)) ||
+            buf_nul(&path) < 0)
+            return err_set(err, ERR_USAGE, "cli.flag-value", "--label is too long");
+        if (api_ask(&o->api, "GET", (const char *)path.p, NULL, &page, err) < 0)
+            return -1;
+        if (json_array_extend(all, json_object_get(page, "sandboxes")) < 0) {
+            json_decref(page);
+            return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's list holds no sandboxes");
+        }
+        next = json_string_value(json_object_get(page, "next"));
+        snprintf(after, sizeof(after), "%s", next != NULL ? next : "");
+        json_decref(page);
+        if (after[0] == '\0')
+            return 0;
+    }
+}
+
+static void
+add_usage(json_t *boxes, const json_t *usage)
+{
+    json_t *box;
+    const json_t *one;
+    size_t i, j;
+
+    json_array_foreach(boxes, i, box) {
+        json_object_set_new(box, "usage", json_null());
+        json_array_foreach(usage, j, one) {
+            const char *id = json_string_value(json_object_get(one, "id"));
+            const char *of = json_string_value(json_object_get(box, "id"));
+            if (id != NULL && of != NULL && strcmp(id, of) == 0)
+                json_object_set(box, "usage", json_array_get(usage, j));
+        }
+    }
+}
+
+json_t *
+watch_sandboxes(const struct watch_options *o, struct err *err)
+{
+    json_t *all = json_array(), *usage = NULL;
+
+    if (all == NULL) {
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    if (list_all(o, all, err) < 0 || api_ask(&o->api, "GET", "/v1/usage", NULL, &usage, err) < 0) {
+        json_decref(all);
+        return NULL;
+    }
+    add_usage(all, json_object_get(usage, "usage"));
+    json_decref(usage);
+    return all;
+}
