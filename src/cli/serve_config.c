@@ -187,6 +187,15 @@ put_origin(struct serve_plan *plan, const char *where, const char *value, struct
     return 0;
 }
 
+static int
+put_gate(struct serve_plan *plan, const char *where, const char *value, struct err *err)
+{
+    if (strcmp(value, "off") != 0)
+        return put_path(plan, plan->gate, where, value, err);
+    snprintf(plan->gate, sizeof(plan->gate), "off");
+    return 0;
+}
+
 int
 serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
           struct err *err)
@@ -195,12 +204,7 @@ serve_put(struct serve_plan *plan, const struct serve_key *key, const char *wher
     case SERVE_LISTEN: return put_listen(plan, where, value, err);
     case SERVE_HOSTS: return put_host(plan, where, value, err);
     case SERVE_ORIGINS: return put_origin(plan, where, value, err);
-    case SERVE_GATE:
-        if (strcmp(value, "off") == 0) {
-            snprintf(plan->gate, sizeof(plan->gate), "off");
-            return 0;
-        }
-        /* fall through */
+    case SERVE_GATE: return put_gate(plan, where, value, err);
     case SERVE_PATH: return put_path(plan, path_at(plan, key), where, value, err);
     case SERVE_SECONDS: return put_seconds(key, number_at(plan, key), where, value, err);
     case SERVE_WORD: return put_word(key, number_at(plan, key), where, value, err);
