@@ -49,7 +49,7 @@ JSON = [
 @pytest.fixture
 def daemon(cloche):
     path = cloche.home / "s"
-    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0", "--client-timeout", "5s", path=path)
+    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0", "--client-timeout", "15s", path=path)
     yield made
     fronts = made.processes("cloche-front")
     assert made.get("/v1/health").ok and made.remote().get("/v1/health").ok
