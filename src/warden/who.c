@@ -143,7 +143,9 @@ who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who
     const struct handle *h = &e->handles[number % WARDEN_HANDLES];
     uint64_t until;
 
-    *out = number == 0 && e->owner ? (struct who){ .role = EDGE_OPERATOR } : WHO_NOBODY;
+    *out = WHO_NOBODY;
+    if (number == 0 && e->owner)
+        *out = (struct who){ .role = EDGE_OPERATOR };
     if (number == 0)
         return 0;
     if (h->number != number) {
