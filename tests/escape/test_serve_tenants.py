@@ -285,6 +285,38 @@ def test_lists_of_an_agent_are_its_own(town):
     assert town.b.get(f"/v1/events?sandbox={town.box_b.id}").json["events"]
 
 
+def test_who_asks_does_not_answer(cloche):
+    """An approval is given by another credential than the one that asked, of a role that may; others do not see it."""
+    daemon = Daemon(cloche, gate=None)
+    a, b = caller(daemon, "agent"), caller(daemon, "agent")
+    box, other = a.create(), b.create()
+    key_a, key_b = (Caller(daemon, X_Sandbox_Key=made.record["key"]) for made in (box, other))
+    auditor, approver = caller(daemon, "auditor"), caller(daemon, "approver")
+    body = {"command": "echo ran > f"}
+    asked = a("POST", f"{box.at}/exec", body, {"Prefer": "respond-async"})
+    assert asked.status == 202, asked
+    approval, = daemon.get("/v1/approvals").json["approvals"]
+    at = f"/v1/approvals/{approval['id']}"
+    for who in (a, b, key_a, key_b, auditor):
+        for verb in ("approve", "deny"):
+            answer = who.post(f"{at}/{verb}", {})
+            assert answer.status == 403 and answer.json["code"] == "auth.role", answer
+        for method, path in (("GET", "/v1/grants"), ("DELETE", f"/v1/grants/{approval['id']}")):
+            assert who(method, path).status == 403, (method, path)
+    for who in (b, key_b):
+        assert who.get(at).status == 404 and who.get("/v1/approvals").json["approvals"] == [], who.get(at)
+    assert approver.get(at).json["state"] == "pending"
+    assert daemon.get(f"{box.at}/files/f").status == 404
+    assert approver.post(f"{at}/approve", {}).status == 200
+    assert approver.post(f"{at}/approve", {}).status == 409       # once
+    for who in (b, key_b):      # what was given to one is of no use to another
+        assert who.post(f"{box.at}/exec", body).status == 404
+    assert b("POST", f"{other.at}/exec", body, {"Prefer": "respond-async"}).status == 202
+    assert a.post(f"{box.at}/exec", body).ok and daemon.get(f"{box.at}/files/f").body == b"ran\n"
+    assert a("POST", f"{box.at}/exec", body, {"Prefer": "respond-async"}).status == 202       # and it was for once
+    assert daemon.stop() == 0, daemon.log
+
+
 class Followed:
     """/v1/audit/stream as a caller sees it."""
 
