@@ -3,6 +3,7 @@ import ctypes
 import http.client
 import json
 import os
+import re
 import socket
 import struct
 
@@ -12,6 +13,7 @@ from helpers import requirement
 from helpers.daemon import HANG_GUARD, Caller, Daemon, Sandbox, caller, token
 from helpers.mcp import STATELESS, Client
 from helpers.routes import documented, request_of
+from helpers.websocket import Command, WebSocket
 
 pytestmark = requirement("R12", "R23")
 
@@ -76,7 +78,7 @@ JUDGED = {
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
 READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy"),
          ("GET", "/v1/sandboxes/{id}/audit")}
-KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"),
+KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/exec/ws"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
          ("POST", "/v1/sandboxes/{id}/dirs/{path}"), ("GET", "/v1/sandboxes/{id}/stat/{path}")}
@@ -137,6 +139,24 @@ def tcp_town(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+def tried(attacker, method, path, target):
+    """(status, code, words) of a request on the sandbox @target; of a command over a WebSocket what became of it."""
+    at, body = request_of(method, path, target)
+    if not path.endswith("/ws"):
+        answer = attacker(method, at, body)
+        if answer.ok:
+            return answer.status, None, answer.body
+        return answer.status, answer.json["code"], answer.json["error"]
+    ws = WebSocket(attacker.path, at, headers=[f"{k}: {v}" for k, v in attacker.headers.items()])
+    if ws.status == 101:
+        last = Command.over(ws, "touch was-here").end()
+        return (403 if last["code"] == "auth.role" else 200), last.get("code"), last
+    length = int(re.search(r"(?i)content-length: (\d+)", ws.head)[1])
+    said = json.loads(ws.exactly(length))
+    ws.close()
+    return ws.status, said["code"], said["error"]
+
+
 def elsewhere():
     return sorted(r for r in documented() if judged(*r) != "own")
 
@@ -150,17 +170,14 @@ def test_anothers_sandbox_is_not_there(town, who, named):
             continue        # they have one of that name themselves: below
         target = victim.id if named == "id" else "owners"
         for method, path in sorted(r for r in documented() if judged(*r) == "own"):
-            at, body = request_of(method, path, target)
-            answer = attacker(method, at, body)
+            status, code, words = tried(attacker, method, path, target)
             refused = [(404, "sandbox.not-found")]
             if who == "key" and (method, path) not in KEYED:
                 refused.append((403, "auth.role"))
-            assert (answer.status, answer.json["code"]) in refused, (method, at, answer)
+            assert (status, code) in refused, (method, path, status, code, words)
             # and not another word than about one that never was
-            never = request_of(method, path, "0" * 32 if named == "id" else "nobody")[0]
-            twin = attacker(method, never, body)
-            assert twin.status == answer.status and twin.json["code"] == answer.json["code"], (method, at, answer, twin)
-            assert twin.json["error"].replace("0" * 32, target).replace("nobody", target) == answer.json["error"], (answer, twin)
+            nobodys = "0" * 32 if named == "id" else "nobody"
+            assert tried(attacker, method, path, nobodys) == (status, code, words.replace(target, nobodys)), (method, path, words)
         town.untouched(victim)
 
 
@@ -179,9 +196,7 @@ def test_the_same_name_is_each_ones_own(town):
 
 def test_a_key_is_for_working_in_its_sandbox(town):
     for method, path in sorted(r for r in documented() if judged(*r) == "own" and r not in KEYED):
-        at, body = request_of(method, path, town.box_b.id)
-        answer = town.key_b(method, at, body)
-        assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+        assert tried(town.key_b, method, path, town.box_b.id)[:2] == (403, "auth.role"), (method, path)
     town.untouched(town.box_b)
     for method, path in sorted(KEYED):
         at, body = request_of(method, path, town.box_b.id)
@@ -192,12 +207,11 @@ def test_a_key_is_for_working_in_its_sandbox(town):
 def test_who_has_no_sandboxes_changes_none(town, role):
     attacker = caller(town.daemon, role)
     for method, path in sorted(r for r in documented() if judged(*r) == "own"):
-        at, body = request_of(method, path, town.box_a.id)
-        answer = attacker(method, at, body)
+        status, code, words = tried(attacker, method, path, town.box_a.id)
         if role == "auditor" and (method, path) in READS:
-            assert answer.ok, (method, at, answer)
+            assert status == 200, (method, path, status, words)
         else:
-            assert answer.status == 403 and answer.json["code"] == "auth.role", (method, at, answer)
+            assert (status, code) == (403, "auth.role"), (method, path, status, words)
     town.untouched(town.box_a)
 
 
@@ -420,7 +434,7 @@ def test_over_tcp_nobody_is_the_owner(tcp_town):
             assert answer.ok, (method, at, answer)
             continue
         assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer"), (method, at, answer)
-        if judged(method, path) == "own":
+        if judged(method, path) == "own" and not path.endswith("/ws"):
             assert agent(method, at, body).status == 404, (method, at)
     assert agent.get(tcp_town.box_b.at).json["id"] == tcp_town.box_b.id
     assert stranger("GET", tcp_town.box_b.at, headers={"X-Sandbox-Key": tcp_town.box_b.record["key"]}).ok
