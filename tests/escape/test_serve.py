@@ -196,7 +196,7 @@ def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
     op = struct.pack(">BBIQQQ", 1, 0, 0, 0, 0, 0) + text(b"") + struct.pack(">I", 2) + text(b"a" * 100_000)
     op += text(b"b" * (135_000 - len(op) - 9)) + struct.pack(">I", 0)
     with edge_of(front) as edge:
-        edge.send(frame(ASK_OP, struct.pack(">II", 7, 0) + text(box.id.encode()) + op))
+        edge.send(frame(ASK_OP, struct.pack(">16xII", 7, 0) + text(box.id.encode()) + op))
         assert wait_for(lambda: front not in daemon.processes("cloche-front"), 30)     # the warden gave it up
 
     def answers():
