@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "front/front.h"
+#include "front/range.h"
 
 static bool
 refuse(struct request *r, const char *what)
@@ -100,11 +101,114 @@ on_failed(struct request *r, const struct packet_err *err)
 static const struct answers plain = { .box = NULL };
 static const struct op_answers read_answers = { .out = on_bytes, .done = on_read, .failed = on_failed };
 
+/* --- a part of a file: how large it is, then the part ------------------------------------------------------------- */
+
+static void
+on_size(struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name)
+{
+    (void)mtime_ns;
+    (void)name;
+    if (S_ISREG(mode))
+        json_array_append_new(r->list, json_integer((json_int_t)size));
+}
+
+static uint64_t
+noted(const struct request *r, size_t i)
+{
+    return (uint64_t)json_integer_value(json_array_get(r->list, i));
+}
+
+static void
+content_range(struct request *r, bool part, uint64_t first, uint64_t last)
+{
+    char text[80];
+    int n = part ? snprintf(text, sizeof(text), "bytes %llu-%llu/%llu", (unsigned long long)first,
+                            (unsigned long long)last, (unsigned long long)noted(r, 0))
+                 : snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)noted(r, 0));
+
+    if (n > 0 && r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONTENT_RANGE, text);
+}
+
+static const struct op_answers part_answers;
+
+static void
+on_size_known(struct request *r, uint64_t count)
+{
+    const char *header = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_RANGE);
+    struct edge_op *op = op_of(r, OP_READ);
+    uint64_t first, last;
+
+    (void)count;
+    if (json_array_size(r->list) != 1) {
+        ask_op(r, r->id, op, &plain, &read_answers);    /* which says what it is instead of a file */
+        return;
+    }
+    if (strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0) {
+        reply_stream_of(r, MHD_HTTP_OK, "application/octet-stream", noted(r, 0));
+        return stream_close(r);
+    }
+    switch (range_of(header != NULL ? header : "", noted(r, 0), &first, &last)) {
+    case RANGE_WHOLE:
+        ask_op(r, r->id, op, &plain, &read_answers);
+        break;
+    case RANGE_OUTSIDE:
+        reply_error(r, MHD_HTTP_RANGE_NOT_SATISFIABLE, "files.range", "", "the file has %llu bytes",
+                    (unsigned long long)noted(r, 0));
+        content_range(r, false, 0, 0);
+        break;
+    case RANGE_PART:
+        json_array_append_new(r->list, json_integer((json_int_t)first));
+        json_array_append_new(r->list, json_integer((json_int_t)last));
+        op->offset = first;
+        op->length = last - first + 1;
+        ask_op(r, r->id, op, &plain, &part_answers);
+        break;
+    }
+}
+
+static void
+on_part(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    (void)is_err;
+    if (r->response == NULL) {
+        reply_stream_of(r, MHD_HTTP_PARTIAL_CONTENT, "application/octet-stream", noted(r, 2) - noted(r, 1) + 1);
+        content_range(r, true, noted(r, 1), noted(r, 2));
+    }
+    stream_add(r, p, n);
+}
+
+static void
+on_part_end(struct request *r, uint64_t count)
+{
+    const struct packet_err err = { .kind = ERR_SYSTEM, .code = "files.changed", .msg = "the file became shorter",
+                                    .hint = "try again" };
+
+    if (count == noted(r, 2) - noted(r, 1) + 1)
+        stream_close(r);
+    else
+        on_failed(r, &err);
+}
+
+static const struct op_answers part_answers = { .out = on_part, .done = on_part_end, .failed = on_failed };
+static const struct op_answers size_answers = { .entry = on_size, .done = on_size_known, .failed = on_failed };
+
 static void
 read_file(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_READ);
+    bool part = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_RANGE) != NULL &&
+                /* nothing says for sure that a file did not change: what depends on that is the whole */
+                MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_RANGE) == NULL &&
+                r->query[0] == '\0';
 
+    if (part || strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0) {
+        r->list = json_array();
+        op->kind = OP_STAT;
+        if (path_well(r))
+            ask_op(r, r->id, op, &plain, &size_answers);
+        return;
+    }
     if (path_well(r) && number_of(r, "offset", &op->offset) && number_of(r, "length", &op->length))
         ask_op(r, r->id, op, &plain, &read_answers);
 }
@@ -236,6 +340,7 @@ make_dir(struct request *r)
 
 const struct route files_routes[] = {
     { "GET",    "/v1/sandboxes/{}/files/~", read_file,   false, false },
+    { "HEAD",   "/v1/sandboxes/{}/files/~", read_file,   false, false },
     { "PUT",    "/v1/sandboxes/{}/files/~", write_file,  false, true },
     { "DELETE", "/v1/sandboxes/{}/files/~", remove_file, false, false },
     { "GET",    "/v1/sandboxes/{}/dirs/~",  list_dir,    false, false },

@@ -278,6 +278,7 @@ void reply_err(struct request *r, const struct packet_err *err);
 unsigned status_of(const struct packet_err *err);
 void reply_empty(struct request *r, unsigned status);
 void reply_stream(struct request *r, const char *type);
+void reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size);   /* of so many bytes */
 void stream_add(struct request *r, const void *p, size_t n);
 void stream_close(struct request *r);
 json_t *json_of_box(const struct edge_box *box);

@@ -489,7 +489,12 @@ static const struct upgraded speaks = { .begin = begin, .hear = hear, .time = on
 static void
 on_box(struct request *r, const struct edge_box *box)
 {
-    if (box->state == BOX_READY || box->state == BOX_DEGRADED)
+    if (r->role == EDGE_AUDITOR)        /* who may look, and run nothing */
+        reply_error(r, MHD_HTTP_FORBIDDEN, "auth.role", "docs/daemon.md says what each role may",
+                    "the role \"%s\" may not do this", edge_role_name(r->role));
+    else if (!upgrade_asked(r))
+        return;
+    else if (box->state == BOX_READY || box->state == BOX_DEGRADED)
         upgrade_reply(r, &speaks);
     else
         reply_error(r, MHD_HTTP_CONFLICT, "sandbox.state", "GET /v1/sandboxes/{id} says why", "the sandbox is %s",
@@ -501,8 +506,7 @@ static const struct answers found = { .box = on_box };
 static void
 live_begin(struct request *r)
 {
-    if (upgrade_asked(r))
-        ask_simple(r, EDGE_ASK_GET, r->id, &found);
+    ask_simple(r, EDGE_ASK_GET, r->id, &found);     /* what is not the caller's is not there, upgrade or not */
 }
 
 const struct route live_routes[] = {

@@ -182,17 +182,23 @@ on_more(void *ctx, uint64_t at, char *p, size_t max)
 }
 
 void
-reply_stream(struct request *r, const char *type)
+reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size)
 {
     if (r->response != NULL)
         return;
     r->stream = true;
-    r->status = MHD_HTTP_OK;
-    r->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, on_more, r, NULL);
+    r->status = status;
+    r->response = MHD_create_response_from_callback(size, 32768, on_more, r, NULL);
     if (r->response == NULL)
         r->f->ended = true;
     else
         headers(r, type);
+}
+
+void
+reply_stream(struct request *r, const char *type)
+{
+    reply_stream_of(r, MHD_HTTP_OK, type, MHD_SIZE_UNKNOWN);
 }
 
 void

@@ -1,0 +1,61 @@
+"""Parts of files over HTTP (RFC 9110 §14)."""
+import os
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+
+pytestmark = requirement("R61")
+SIZE = 9 << 20      # more than the keeper asks the guest for at once
+
+
+@pytest.fixture
+def box(cloche):
+    daemon = Daemon(cloche)
+    yield daemon.create()
+    assert daemon.stop() == 0, daemon.log
+
+
+def part(box, name, value, method="GET", **headers):
+    return box.daemon(method, box.file(name), headers={"Range": value, **headers})
+
+
+def test_ranges(box):
+    data = os.urandom(SIZE)
+    assert box.put("f", data).ok
+    for value, first, last in (("bytes=0-0", 0, 0), ("bytes=10-19", 10, 19), ("Bytes=5-", 5, SIZE - 1), ("bytes=-7", SIZE - 7, SIZE - 1),
+                               (f"bytes=-{SIZE * 2}", 0, SIZE - 1), (f"bytes={SIZE - 1}-{SIZE * 9}", SIZE - 1, SIZE - 1),
+                               (f"bytes={4 << 20}-{(8 << 20) + 5}", 4 << 20, (8 << 20) + 5)):
+        answer = part(box, "f", value)
+        assert answer.status == 206 and answer.headers["Content-Range"] == f"bytes {first}-{last}/{SIZE}", (value, answer.headers)
+        assert answer.headers["Content-Length"] == str(last - first + 1) and answer.body == data[first:last + 1], value
+    for value in (f"bytes={SIZE}-", "bytes=-0", f"bytes={SIZE}-{SIZE + 4}"):
+        answer = part(box, "f", value)
+        assert answer.status == 416 and answer.headers["Content-Range"] == f"bytes */{SIZE}", (value, answer)
+        assert answer.json["code"] == "files.range"
+    # what is no single range, and what is to hold for an unchanged file only, is answered with the whole
+    for value in ("bytes=0-1,4-5", "bytes=5-4", "bytes=x-y", "bytes=-", "lines=1-2", "bytes=18446744073709551616-", "bytes= 1-2"):
+        answer = part(box, "f", value)
+        assert answer.status == 200 and answer.body == data, value
+    assert part(box, "f", "bytes=0-1", **{"If-Range": '"x"'}).status == 200
+
+
+def test_what_has_no_parts(box):
+    assert box.put("empty", b"").ok
+    assert part(box, "empty", "bytes=0-").status == 416
+    assert part(box, "absent", "bytes=0-1").status == 404
+    assert part(box, "", "bytes=0-1").status == 409
+    assert part(box, "..", "bytes=0-1").status == 403
+
+
+def test_head(box):
+    assert box.put("f", b"x" * 12345).ok
+    answer = box.daemon("HEAD", box.file("f"))
+    assert answer.status == 200 and answer.headers["Content-Length"] == "12345" and answer.body == b"", answer.headers
+    assert box.daemon("HEAD", box.file("absent")).status == 404
+    assert box.daemon("HEAD", box.file("")).status == 409
+    token = box.daemon.token("agent")
+    for method in ("HEAD", "GET"):      # another's is not there, whole or in part
+        answer = box.daemon(method, box.file("f"), headers={"Authorization": f"Bearer {token}", "Range": "bytes=0-1"})
+        assert answer.status == 404 and b"x" not in answer.body[:1], answer
