@@ -7,6 +7,7 @@ import statistics
 import subprocess
 
 import inside
+import daemon
 import record
 import report_egress
 
@@ -190,6 +191,8 @@ def page(facts):
         parts.append(report_egress.section(facts['egress'], made))
     if 'audit' in facts:
         parts.append(record.section(facts['audit']))
+    if 'daemon' in facts:
+        parts.append(daemon.section(facts['daemon']))
     parts.append(HOW.lstrip('\n'))
     parts.append(report_egress.HOW.lstrip('\n'))
     return '\n'.join(parts)

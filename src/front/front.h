@@ -202,7 +202,7 @@ struct front {
     char *status;                       /* GET /api/sandbox/status of the owner's default sandbox; NULL: to be asked */
     size_t status_n;
     struct metrics *metrics;
-    uint8_t random[512];                /* for ids of traces */
+    uint8_t random[4096];               /* for ids of traces */
     size_t random_left;
     uint8_t in[EDGE_ROOM];
 };
