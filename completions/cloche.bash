@@ -121,7 +121,8 @@ _cloche() {
         serve)
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --idle-timeout --max-lifetime
                 --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention
-                --tls-cert --tls-key --log-format --log-level --json --help" ;;
+                --transcript --transcript-keep --transcript-retention --tls-cert --tls-key --log-format
+                --log-level --json --help" ;;
         mcp)
             flags="--socket --token-file --help" ;;
         token)

@@ -291,6 +291,8 @@ hear_launcher(struct keeper_live *k)
     close_fd(&k->warden);
     packet_queue_clear(&k->to_warden);
     k->warden = take_fd(&fd);
+    if (k->made)
+        keeper_say_masks(k);
     at = frame_begin(&frame, EDGE_STILL, 0, 0);
     buf_put_u8(&frame, k->made);
     buf_put_u8(&frame, k->paused);
@@ -433,6 +435,10 @@ keeper_main(int argc, char **argv)
     k.config = argv[2];
     k.security = argv[3];
     k.audit = argv[4];
+    k.transcript_mode = argv[5];
+    k.transcripts = argv[6];
+    k.id = argv[7];
+    k.transcript.fd = -1;
     k.r.exit_code = -1;
     while (!k.ending)
         step(&k);

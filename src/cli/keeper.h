@@ -7,6 +7,7 @@
 #ifndef CLOCHE_CLI_KEEPER_H
 #define CLOCHE_CLI_KEEPER_H
 
+#include "cli/keeper_transcript.h"
 #include "cli/session_priv.h"
 #include "warden/edge.h"
 #include "wire/table.h"
@@ -19,7 +20,6 @@
 
 /* What is said of it to the warden when it has ended, and to the transcript. */
 struct op_result {
-    bool told;
     uint8_t flags;              /* EDGE_SIGNALED ... */
     uint32_t code;
     const char *error;          /* a code; NULL: none */
@@ -31,6 +31,7 @@ struct op {
     enum op_kind kind;
     uint64_t number;            /* the warden's */
     struct op_result result;
+    struct op_trace *trace;     /* keeper_transcript.c's; NULL: it is in no transcript */
     int fd;                     /* to the front; -1 when that is gone, or has all it gets */
     uint16_t channel;           /* the guest's: of a command or of a file request */
     struct packet_queue out;
@@ -64,6 +65,9 @@ struct keeper_live {
     uint32_t next_number;
     const char *settings, *config, *security;   /* as in struct serve_plan */
     const char *audit;          /* "off", "try", "required": the daemon's own */
+    struct masks masks;         /* what is in no record */
+    const char *id, *transcripts, *transcript_mode;     /* the sandbox's, and the folder; "off", "commands", "full" */
+    struct transcript transcript;
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
@@ -99,6 +103,7 @@ size_t op_count(const struct keeper_live *k);
  * knows it no more and @o may be freed; @signo to what runs. */
 #define OP_FRAME_MAX (EDGE_CHUNK + 256)
 void op_say(struct op *o, struct buf *frame, size_t at);
+void op_say_last(struct op *o, struct buf *frame, size_t at);   /* its end, which is in the transcript first */
 void op_say_failed(struct op *o, const struct err *err);
 void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
 void op_ended(struct op *o);
@@ -117,12 +122,13 @@ void live_taken(struct op *o, size_t n);
 
 /* keeper_record.c: what is said for the audit record. */
 void keeper_record_end(struct op *o);           /* its result, once */
+void keeper_say_masks(struct keeper_live *k);   /* to the warden: what it must leave out */
 /* From here on decisions about the network and the like are said to the warden. */
 int keeper_record_begin(struct keeper_live *k, struct err *err);
 
 /* keeper_usage.c: tell the warden what the sandbox uses. */
 void keeper_say_usage(struct keeper_live *k);
-void op_say_result(const struct op *o);         /* and how that operation ended */
+void op_say_result(struct op *o);               /* and how that operation ended; once, and into the records too */
 
 /* keeper_policy.c: say what the sandbox is held to; hold it to @policy (its text), and say whether that is done */
 void keeper_policy_show(struct keeper_live *k, uint32_t number);

@@ -61,7 +61,7 @@ say_done(struct op *o, uint64_t count)
 
     o->result.bytes = count;
     buf_put_be64(&frame, count);
-    op_say(o, &frame, at);
+    op_say_last(o, &frame, at);
 }
 
 static void

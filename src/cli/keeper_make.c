@@ -99,6 +99,7 @@ static int
 make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err)
 {
     struct live *l = &k->l;
+    struct err why = ERR_INIT;
 
     if (policy_of(k, bounds, policy, err) < 0)
         return -1;
@@ -118,6 +119,8 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
         native_abandon(l->sb);
         return -1;
     }
+    if (transcript_open(&k->transcript, k->transcript_mode, k->transcripts, k->id, &k->masks, &why) < 0)
+        session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
     return 0;
 }
 
@@ -153,6 +156,8 @@ keeper_unmake(struct keeper_live *k)
     l->net = NULL;
     run_audit_remote_end(l->audit);
     l->audit = NULL;
+    transcript_close(&k->transcript);
+    masks_free(&k->masks);
     guest_client_free(l->client);
     l->client = NULL;
     if (l->sb != NULL)

@@ -55,6 +55,13 @@ op_say(struct op *o, struct buf *frame, size_t at)
 }
 
 void
+op_say_last(struct op *o, struct buf *frame, size_t at)
+{
+    transcript_end(&o->k->transcript, o);
+    op_say(o, frame, at);
+}
+
+void
 op_say_failed(struct op *o, const struct err *err)
 {
     cleanup_buf struct buf frame = BUF_INIT(8192);
@@ -63,7 +70,7 @@ op_say_failed(struct op *o, const struct err *err)
     o->result.error = err->code;
     o->how = RESULT_FAILED;
     packet_put_err(&frame, err);
-    op_say(o, &frame, at);
+    op_say_last(o, &frame, at);
 }
 
 /* The guest knows it no more. What is still to be sent keeps it until it is sent. */
@@ -71,7 +78,6 @@ void
 op_ended(struct op *o)
 {
     op_say_result(o);
-    keeper_record_end(o);
     keeper_say_short(o->k, EDGE_OP_ENDED);
     o->channel = 0;
     if (!packet_queue_waits(&o->out))
@@ -91,13 +97,11 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
              : code != 0 ? RESULT_NONZERO : RESULT_OK;
     flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
     flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
-    o->result.flags = flags;
-    o->result.code = code;
-    o->result.bytes = o->bytes[0] + o->bytes[1];
+    o->result = (struct op_result){ .flags = flags, .code = code, .bytes = o->bytes[0] + o->bytes[1] };
     buf_put_u8(&frame, flags);
     buf_put_be32(&frame, code);
     buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
-    op_say(o, &frame, at);
+    op_say_last(o, &frame, at);
 }
 
 void
@@ -116,7 +120,6 @@ op_free_all(struct keeper_live *k)
             op_say_failed(o, &err);
         if (o->channel != 0)
             op_say_result(o);
-        keeper_record_end(o);
         (void)packet_queue_flush(&o->out, o->fd);
         op_free(o);
     }
@@ -203,6 +206,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int
         turn_away(k, fd);
         return;
     }
+    transcript_begin(&k->transcript, o, want);
     if (io_set_nonblock(fd, true) < 0 ||
         (want->kind == OP_EXEC ? begin_exec(o, want, &err) : file_begin(o, want, &err)) < 0) {
         op_say_failed(o, &err);
@@ -249,6 +253,7 @@ on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
 
     o->bytes[i] += n;
     o->owed[i] += (uint32_t)n;
+    transcript_output(&o->k->transcript, o, i, p, n);
     if (n > room)
         o->cut[i] = true;
     op_pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
@@ -335,7 +340,6 @@ cancel(struct op *o)
     if (o->channel == 0) {
         if (o->kind == OP_READ && o->in_end) {  /* between two pieces */
             op_say_result(o);
-            keeper_record_end(o);
             keeper_say_short(o->k, EDGE_OP_ENDED);
         }
         op_free(o);
@@ -360,6 +364,7 @@ feed(struct op *o)
                     : guest_client_file_chunk(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL);
         if (r < 0 || taken == 0)
             return;
+        transcript_written(o, o->in + o->in_at, taken);
         o->in_at += taken;
         o->passed[0] += taken;
         if (o->live)

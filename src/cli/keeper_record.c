@@ -17,10 +17,32 @@ say_entry(void *ctx, const struct audit_entry *e)
         keeper_say(ctx, &frame, at);
 }
 
+void
+keeper_say_masks(struct keeper_live *k)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_MASKS_MAX + FRAME_HEADER);
+    size_t at = frame_begin(&frame, EDGE_MASKS, 0, 0);
+
+    buf_append(&frame, k->masks.key, sizeof(k->masks.key));
+    buf_put_u8(&frame, k->masks.all);
+    for (size_t i = 0; i < k->masks.n; i++) {
+        const struct mask *m = &k->masks.v[i];
+        wire_put_cstr(&frame, m->name, MASK_NAME);
+        buf_put_be32(&frame, m->n);
+        buf_put_be64(&frame, m->roll);
+        buf_append(&frame, m->sum, sizeof(m->sum));
+    }
+    keeper_say(k, &frame, at);
+}
+
 int
 keeper_record_begin(struct keeper_live *k, struct err *err)
 {
-    k->l.audit = run_audit_remote(k->l.s->policy, &k->r, say_entry, k);
+    masks_init(&k->masks);
+    run_audit_masks(&k->masks, k->l.s->policy);
+    vault_masks(&k->l, &k->masks);
+    keeper_say_masks(k);
+    k->l.audit = run_audit_remote(&k->masks, &k->r, say_entry, k);
     return k->l.audit != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
@@ -31,9 +53,7 @@ keeper_record_end(struct op *o)
     size_t at = frame_begin(&frame, EDGE_OP_SAID, 0, 0);
     const struct op_result *r = &o->result;
 
-    if (r->told)
-        return;
-    o->result.told = true;
+    transcript_end(&o->k->transcript, o);
     buf_put_be64(&frame, o->number);
     buf_put_u8(&frame, (uint8_t)o->kind);
     buf_put_u8(&frame, r->flags);

@@ -125,7 +125,7 @@ keeper_say_usage(struct keeper_live *k)
 }
 
 void
-op_say_result(const struct op *o)
+op_say_result(struct op *o)
 {
     const struct edge_op_result r = { .kind = o->kind, .result = o->fd < 0 ? RESULT_CANCELED : o->how,
                                       .us = clock_us() - o->begin_us, .in = o->passed[0], .out = o->passed[1] };
@@ -133,6 +133,7 @@ op_say_result(const struct op *o)
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_OP_RESULT, 0, 0);
 
+    keeper_record_end(o);
     edge_put_op_result(&frame, &r);
     keeper_say(o->k, &frame, at);
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,86 +17,34 @@
 #include "policy/describe.h"
 
 #define WRITE_US  1000000UL     /* between the first of what is new and its writing */
-#define MASK_MIN  8             /* bytes of a value; a shorter one would be found in other words */
 
 /* --- what must not be in it --------------------------------------------------------------------------------------- */
 
 static void
-add_mask(struct run_audit *a, const char *kind, const char *name, const char *value, size_t n)
-{
-    struct mask *grown, *m;
-
-    if (value == NULL || n < MASK_MIN)
-        return;
-    grown = reallocarray(a->masks, a->n_masks + 1, sizeof(*grown));
-    if (grown != NULL)
-        a->masks = grown;
-    m = grown != NULL ? &grown[a->n_masks] : NULL;
-    if (m == NULL || (m->value = strndup(value, n)) == NULL) {
-        a->hide_all = true;
-        return;
-    }
-    m->n = n;
-    snprintf(m->name, sizeof(m->name), "[%s %.48s]", kind, name);
-    a->n_masks++;
-}
-
-static void
-mask_proxy(struct run_audit *a, const struct policy_string *url)
+mask_proxy(struct masks *set, const struct policy_string *url)
 {
     const char *at = url->p != NULL ? strrchr(url->p, '@') : NULL;
     const char *begin = url->p != NULL ? strstr(url->p, "//") : NULL;
 
     if (at != NULL && begin != NULL && begin + 2 < at)
-        add_mask(a, "user", "of the parent proxy", begin + 2, (size_t)(at - begin - 2));
+        masks_add(set, "[user of the parent proxy]", begin + 2, (size_t)(at - begin - 2));
 }
 
-/* What the user set or passed, and what the vault put in the place of secrets. */
-static void
-collect_masks(struct run_audit *a, const struct policy *p)
+void
+run_audit_masks(struct masks *set, const struct policy *p)
 {
+    char name[MASK_NAME + 1];
+
     for (size_t i = 0; i < p->n_env; i++) {
         const struct policy_env *e = &p->env[i];
         const char *value = e->value != NULL ? e->value : getenv(e->name);
-        if ((e->from.kind == ORIGIN_FLAG || e->from.kind == ORIGIN_FILE) && value != NULL)
-            add_mask(a, "variable", e->name, value, strlen(value));
+        if ((e->from.kind != ORIGIN_FLAG && e->from.kind != ORIGIN_FILE) || value == NULL)
+            continue;
+        snprintf(name, sizeof(name), "[variable %.48s]", e->name);
+        masks_add(set, name, value, strlen(value));
     }
-    mask_proxy(a, &p->parent_proxy.http);
-    mask_proxy(a, &p->parent_proxy.https);
-}
-
-/* The first place of any mask in @text. */
-static const struct mask *
-find_mask(const struct run_audit *a, struct str text, size_t *at)
-{
-    for (*at = 0; *at < text.n; (*at)++)
-        for (size_t i = 0; i < a->n_masks; i++)
-            if (a->masks[i].n <= text.n - *at && strncasecmp(text.p + *at, a->masks[i].value, a->masks[i].n) == 0)
-                return &a->masks[i];
-    return NULL;
-}
-
-static bool
-redact(void *ctx, struct str text, struct buf *out)
-{
-    const struct run_audit *a = ctx;
-    const struct mask *m;
-    bool changed = false;
-    size_t at;
-
-    if (a->hide_all) {
-        buf_puts(out, "[redacted]");
-        return true;
-    }
-    while ((m = find_mask(a, text, &at)) != NULL) {
-        buf_append(out, text.p, at);
-        buf_puts(out, m->name);
-        text = (struct str){ text.p + at + m->n, text.n - at - m->n };
-        changed = true;
-    }
-    if (changed)
-        buf_append(out, text.p, text.n);
-    return changed;
+    mask_proxy(set, &p->parent_proxy.http);
+    mask_proxy(set, &p->parent_proxy.https);
 }
 
 /* --- opening, queuing, writing ------------------------------------------------------------------------------------ */
@@ -140,9 +87,7 @@ open_record(const struct audit_options *options, struct audit **out, struct err 
 static void
 free_audit(struct run_audit *a)
 {
-    for (size_t i = 0; i < a->n_masks; i++)
-        free(a->masks[i].value);
-    free(a->masks);
+    masks_free(&a->own);
     audit_close(a->log);
     free(a);
 }
@@ -166,7 +111,7 @@ int
 run_audit_open(const struct session *s, struct session_result *r, struct run_audit **out, struct err *err)
 {
     struct run_audit *a;
-    struct audit_options o = { .redact = redact };
+    struct audit_options o = { .redact = masks_redact };
     struct err why = ERR_INIT;
 
     if (s->policy->audit.v == RECORD_OFF)
@@ -178,7 +123,9 @@ run_audit_open(const struct session *s, struct session_result *r, struct run_aud
     (void)sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     a->r = r;
     a->required = o.durable = s->policy->audit.v == RECORD_REQUIRED;
-    o.redact_ctx = a;
+    masks_init(&a->own);
+    a->masks = &a->own;
+    o.redact_ctx = a->masks;
     if (open_record(&o, &a->log, &why) == 0) {
         *out = a;
         return 0;
@@ -196,7 +143,7 @@ cleaned(struct run_audit *a, struct str text, struct buf *room)
 {
     size_t at = room->n;
     struct buf clean = BUF_INIT(16 * AUDIT_TEXT_MAX);
-    bool changed = text.n > 0 && redact(a, text, &clean);
+    bool changed = text.n > 0 && masks_redact(a->masks, text, &clean);
     bool fits = !changed || (buf_ok(&clean) && buf_append(room, clean.p, clean.n) == 0);
 
     buf_free(&clean);
@@ -220,8 +167,14 @@ pass_on(struct run_audit *a, const struct audit_entry *e)
     a->remote(a->remote_ctx, &clean);
 }
 
+struct masks *
+run_audit_hides(struct run_audit *a)
+{
+    return a != NULL ? a->masks : NULL;
+}
+
 struct run_audit *
-run_audit_remote(const struct policy *policy, struct session_result *r, run_audit_fn *fn, void *ctx)
+run_audit_remote(struct masks *masks, struct session_result *r, run_audit_fn *fn, void *ctx)
 {
     struct run_audit *a = calloc(1, sizeof(*a));
 
@@ -230,7 +183,7 @@ run_audit_remote(const struct policy *policy, struct session_result *r, run_audi
     a->r = r;
     a->remote = fn;
     a->remote_ctx = ctx;
-    collect_masks(a, policy);
+    a->masks = masks;
     return a;
 }
 
@@ -349,7 +302,7 @@ run_audit_start(struct run_audit *a, const struct session *s, const struct polic
     if (a == NULL)
         return 0;
     a->started = true;
-    collect_masks(a, policy);
+    run_audit_masks(a->masks, policy);
     audit_lifecycle(&e, r->id, "start", "a sandbox was started");
     audit_put_cstr(&e, "mode", policy_mode_name(s->policy->mode.v));
     audit_put_cstr(&e, "engine", r->engine);
@@ -385,7 +338,7 @@ run_audit_off(struct run_audit *a, const struct session *s, const char *why, str
     if (a == NULL)
         return 0;
     a->started = true;
-    collect_masks(a, s->policy);
+    run_audit_masks(a->masks, s->policy);
     audit_put_cstr(&e, "event", "off");
     if (!chosen)
         audit_put_cstr(&e, "from", policy_mode_name(s->policy->mode.v));
@@ -465,7 +418,7 @@ queue_failure(struct run_audit *a, const struct session *s, const struct err *wh
     audit_put_cstr(&e, "code", why->code);
     audit_put_cstr(&e, "message", why->msg);
     if (!a->started) {
-        collect_masks(a, s->policy);
+        run_audit_masks(a->masks, s->policy);
         audit_put_cstr(&e, "mode", policy_mode_name(s->policy->mode.v));
         put_command(&e, s, argv_hash);
         put_policy(&e, s->policy, digest);

@@ -4,8 +4,8 @@
  * for one write. A policy that requires the record writes the beginning, to the disk, before anything of the sandbox
  * runs, and ends the run when more cannot be written.
  *
- * Values of variables that the user set and placeholders of secrets are replaced by their names in every text, in any
- * case of letters. Every function takes NULL, which is a run that is not recorded.
+ * Values of secrets and of variables that the user set, and placeholders of secrets, are replaced by their names in
+ * every text, in any case of letters. Every function takes NULL, which is a run that is not recorded.
  */
 #ifndef CLOCHE_CLI_SESSION_AUDIT_H
 #define CLOCHE_CLI_SESSION_AUDIT_H
@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "audit/audit.h"
+#include "base/mask.h"
 #include "cli/net_log.h"
 #include "cli/session.h"
 
@@ -53,12 +54,17 @@ int run_audit_write(struct run_audit *a, struct err *err);
 int run_audit_end(struct run_audit *a, const struct session *s, struct session_result *r, int result,
                   const struct err *why, struct err *err);
 
-/* The same for a process that has no record but somebody who takes its entries, clean of what must not be in them:
- * @policy is the sandbox's own, with the placeholders. NULL: no memory. Entries come at once, from the functions
- * above. */
+/* The same for a process that has no record but somebody who takes its entries, clean of what is in @masks (borrowed).
+ * NULL: no memory. Entries come at once, from the functions above. */
 typedef void run_audit_fn(void *ctx, const struct audit_entry *e);
-struct run_audit *run_audit_remote(const struct policy *policy, struct session_result *r, run_audit_fn *fn, void *ctx);
+struct run_audit *run_audit_remote(struct masks *masks, struct session_result *r, run_audit_fn *fn, void *ctx);
 void run_audit_remote_end(struct run_audit *a);
+
+/* What it hides: to be added to before run_audit_start(), which adds what the next one does. */
+struct masks *run_audit_hides(struct run_audit *a);
+/* The values of variables that the user set or passed, placeholders of secrets among them, and the parent proxy's
+ * password. */
+void run_audit_masks(struct masks *set, const struct policy *p);
 
 /* An entry that belongs to no run, written at once; a warning where that fails. */
 void audit_note(const struct audit_entry *e);

@@ -2,13 +2,8 @@
 #ifndef CLOCHE_CLI_SESSION_AUDIT_PRIV_H
 #define CLOCHE_CLI_SESSION_AUDIT_PRIV_H
 
+#include "base/mask.h"
 #include "cli/session_audit.h"
-
-struct mask {
-    char *value;
-    size_t n;
-    char name[64];
-};
 
 struct run_audit {
     struct audit *log;          /* NULL with @remote */
@@ -18,9 +13,7 @@ struct run_audit {
     bool required, started, failed;
     uint64_t due_us;
     size_t n_warnings;          /* of the result that are written */
-    struct mask *masks;
-    size_t n_masks;
-    bool hide_all;              /* there was no memory for a mask */
+    struct masks own, *masks;   /* what must not be in it */
 };
 
 /* To be written with what comes; @a may be NULL. */

@@ -6,6 +6,7 @@
 
 #include "cli/net.h"
 #include "cli/session.h"
+#include "base/mask.h"
 #include "cli/session_audit.h"
 #include "engine/native/native.h"
 #include "guest/client.h"
@@ -70,6 +71,9 @@ int pass_drain(struct live *l, struct err *err);
  * certificate into the run's policy; before the sandbox is made. 0, also when there is nothing to do, or -1 with
  * @err. */
 int vault_start(struct live *l, struct err *err);
+/* What the values of its secrets are recognised by, into @set, whose key is there. Where that cannot be had the set
+ * hides everything. Before anything else is asked of the vault. */
+void vault_masks(struct live *l, struct masks *set);
 bool vault_wanted(const struct policy *p);      /* whether there is something to do */
 /* A new egress edge in l->vault_for_egress, for a cloche-egress that is started anew; the former one is closed. */
 int vault_new_edge(struct live *l, struct err *err);

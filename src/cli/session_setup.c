@@ -174,6 +174,8 @@ session_open(struct live *l, struct err *err)
         return -1;
     if (l->s->file != NULL && send_file(l, err) < 0)
         return -1;
+    if (run_audit_hides(l->audit) != NULL)
+        vault_masks(l, run_audit_hides(l->audit));
     if (run_audit_start(l->audit, l->asked, l->s->policy, l->r, err) < 0)
         return -1;
     if (l->s->policy->limits.time_ms.v > 0)

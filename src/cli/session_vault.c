@@ -331,6 +331,38 @@ vault_start(struct live *l, struct err *err)
     return p->n_secrets > 0 ? -1 : err_wrap(err, "rules about methods and paths need the vault's CA, to open TLS");
 }
 
+/* --- what its values are recognised by ---------------------------------------------------------------------------- */
+
+void
+vault_masks(struct live *l, struct masks *set)
+{
+    struct vault_link *v = l->vault;
+    cleanup_buf struct buf b = BUF_INIT(128);
+    size_t at = frame_begin(&b, VAULT_PRINT, 0, 0);
+    struct wire_in in;
+    uint8_t n;
+
+    if (v == NULL || v->n_secrets == 0)
+        return;
+    buf_append(&b, set->key, sizeof(set->key));
+    if (v->fd < 0 || send_frame(v, &b, at, -1, NULL) < 0 || expect(v, VAULT_PRINTED, &in, NULL) < 0) {
+        set->all = true;
+        return;
+    }
+    n = wire_u8(&in);
+    for (uint8_t i = 0; i < n; i++) {
+        const char *name = wire_cstr(&in, VAULT_NAME_MAX, NULL);
+        struct mask print = { .n = wire_be32(&in), .roll = wire_be64(&in) };
+        const uint8_t *sum = wire_bytes(&in, sizeof(print.sum));
+        if (in.bad)
+            break;
+        memcpy(print.sum, sum, sizeof(print.sum));
+        snprintf(print.name, sizeof(print.name), "[secret %.48s]", name);
+        masks_add_print(set, &print);
+    }
+    set->all = set->all || !wire_done(&in);
+}
+
 /* --- while it runs ------------------------------------------------------------------------------------------------ */
 
 int

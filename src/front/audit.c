@@ -1,4 +1,7 @@
-/* front/audit.c: the audit record's newest entries, and those that come (docs/audit.md) */
+/* front/audit.c: the audit record's newest entries, those that come, and transcripts (docs/audit.md, docs/daemon.md)
+ *
+ * A transcript's lines were written by a sandbox's keeper: they are a stranger's.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -239,10 +242,58 @@ stream(struct request *r)
     ask_audit(r, true, want.types, want.severities, want.since_ms, want.after, want.limit, id, &follow_answers);
 }
 
+/* --- transcripts -------------------------------------------------------------------------------------------------- */
+
+static void
+on_page(struct request *r, bool is_err, const uint8_t *p, size_t n)
+{
+    (void)is_err;
+    (void)buf_append(&r->out, p, n);
+}
+
+static void
+on_page_end(struct request *r, uint64_t next)
+{
+    json_t *entries = json_array();
+
+    for (size_t at = 0; at < r->out.n;) {
+        const uint8_t *end = memchr(r->out.p + at, '\n', r->out.n - at);
+        size_t n = end != NULL ? (size_t)(end - r->out.p) - at : r->out.n - at;
+        json_t *one = json_of_line(r->out.p + at, n);
+        if (one != NULL)
+            json_array_append_new(entries, one);
+        at += n + 1;
+    }
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:I}", "entries", entries, "next", (json_int_t)next));
+}
+
+static void
+on_page_failed(struct request *r, const struct packet_err *err)
+{
+    reply_err(r, err);
+}
+
+static const struct answers page_granted = { .box = NULL };
+static const struct op_answers page_answers = { .out = on_page, .done = on_page_end, .failed = on_page_failed };
+
+static void
+transcript(struct request *r)
+{
+    uint64_t offset = 0;
+    bool bad = false;
+
+    (void)number_of(r, "offset", INT64_MAX, &offset, &bad);
+    if (bad)
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "transcript.request", "", "offset is what the page before said as next");
+    else
+        ask_transcript(r, r->id, offset, &page_granted, &page_answers);
+}
+
 const struct route audit_routes[] = {
     { "GET", "/v1/audit",                    audit,      false, false },
     { "GET", "/v1/audit/stream",             stream,     false, false },
     { "GET", "/v1/sandboxes/{}/audit",       audit_of,   false, false },
+    { "GET", "/v1/sandboxes/{}/transcript",  transcript, false, false },
     { "GET", "/api/audit/feed",              feed,       false, false },
 };
 const size_t audit_n_routes = sizeof(audit_routes) / sizeof(audit_routes[0]);

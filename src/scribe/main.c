@@ -287,6 +287,7 @@ main(int argc, char **argv)
     }
     past_tell(s.dir, on_past, &s);
     say_number(&s, SCRIBE_READY, 0);
+    prune(&s);
     while (!s.ended)
         turn(&s);
     return 0;

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/mask.h"
 #include "vault/bound.h"
 #include "vault/ca.h"
 #include "vault/wire.h"
@@ -334,10 +335,38 @@ on_revoke(void *ctx, const struct frame *f)
     return 0;
 }
 
+/* So that a record can leave out what its writer does not know. */
+static int
+on_print(void *ctx, const struct frame *f)
+{
+    struct vault *v = ctx;
+    struct buf *b;
+    uint8_t n = 0;
+    size_t at, count;
+
+    b = begin(v, VAULT_PRINTED, &at);
+    count = b->n;
+    buf_put_u8(b, 0);
+    for (size_t i = 0; i < v->set.n; i++) {
+        const struct bound *s = &v->set.v[i];
+        struct mask print;
+        if (s->value.p == NULL || !mask_print(f->payload, s->value.p, s->value.n, &print))
+            continue;
+        wire_put_cstr(b, s->name, VAULT_NAME_MAX);
+        buf_put_be32(b, print.n);
+        buf_put_be64(b, print.roll);
+        buf_append(b, print.sum, sizeof(print.sum));
+        n++;
+    }
+    b->p[count] = n;
+    return to_supervisor(v, at);
+}
+
 static const struct msg_rule supervisor_rules[] = {
     /* type          once   flags states                 min max length                        handler */
     { VAULT_BIND,    false, 0, ST_FRESH,                 15, VAULT_NAME_MAX + 2 * BINDING_WORD_MAX + 15, on_bind },
     { VAULT_START,   true,  0, ST_FRESH,                 0,  0,                                on_start },
+    { VAULT_PRINT,   false, 0, ST_RUNNING,               MASK_KEY, MASK_KEY,                   on_print },
     { VAULT_EGRESS,  false, 0, ST_RUNNING,               0,  0,                                on_egress },
     { VAULT_REVOKE,  false, 0, ST_RUNNING,               5,  VAULT_ID_TEXT + 5,                on_revoke },
 };

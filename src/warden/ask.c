@@ -459,7 +459,7 @@ on_op(void *ctx, const struct frame *f)
         return 0;
     if (err.kind == ERR_NONE && grant(w, b, bytes, n, &err) == 0) {
         if (op.kind == OP_EXEC)
-            warden_note(w, b, "exec", "%.200s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
+            warden_note(w, b, "exec", "%s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
         return 0;
     }
     count_op(&w->counts, &(struct edge_op_result){ .kind = op.kind, .result = RESULT_REFUSED });

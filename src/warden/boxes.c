@@ -123,6 +123,7 @@ free_box(struct box *b)
     free((void *)(uintptr_t)b->why);
     buf_free(&b->not_made);
     buf_free(&b->use);
+    masks_free(&b->masks);
     free(b);
 }
 

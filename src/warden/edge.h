@@ -46,6 +46,7 @@
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_SHOWN_MAX   (4 * 1024 * 1024)  /* of a policy as JSON, with where each value comes from */
 #define EDGE_TRACE       16                 /* bytes of a trace's id (W3C Trace Context) */
+#define EDGE_MASKS_MAX   (256 * (64 + 5 + 4 + 8 + 32) + 33)
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
 
@@ -160,7 +161,8 @@ enum edge_message {
     EDGE_OP_RESULT,         /* how an operation ended, before OP_ENDED: kind u8, result u8, us, in, out be64 */
 
     EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
-    EDGE_OP_SAID,           /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
+    EDGE_MASKS = 123,       /* key, all u8, and for each value: name, length be32, hash be64, SHA-256 (base/mask.h) */
+    EDGE_OP_SAID = 122,     /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
 
     /* front to keeper, on an operation's socket; its end cancels */
     EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */

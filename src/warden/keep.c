@@ -255,6 +255,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
     { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },
     { EDGE_OP_ENDED,   false, 0,    1,     0,   0,                   on_op_ended },
+    { EDGE_MASKS,      false, 0,    1,     33,  EDGE_MASKS_MAX,      record_on_masks },
     { EDGE_NOTED,      false, 0,    1,     8,   ENTRY_BYTES_MAX,     record_on_noted },
     { EDGE_OP_SAID,    false, 0,    1,     35,  35 + PACKET_CODE_MAX, record_on_op_said },
     { EDGE_GONE,       true,  0,    1,     5,   5 + EDGE_DETAIL_MAX, on_gone },

@@ -27,13 +27,29 @@
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
 #define PRUNE_EVERY 1000    /* events */
 
+/* Without the values that no record of its sandbox may have, nor a part of one that was @cut off at the end. */
+static void
+clean(struct box *b, char detail[EDGE_DETAIL_MAX], bool cut)
+{
+    cleanup_buf struct buf out = BUF_INIT(16 * EDGE_DETAIL_MAX);
+    size_t n = strlen(detail), tail = b != NULL && cut ? masks_tail(&b->masks) : 0;
+
+    if (b == NULL || (b->masks.n == 0 && !b->masks.all))
+        return;
+    detail[n > tail ? n - tail : 0] = '\0';
+    if (masks_redact(&b->masks, str_of(detail), &out))
+        snprintf(detail, EDGE_DETAIL_MAX, "%.*s", buf_ok(&out) ? (int)out.n : 0, (const char *)out.p);
+}
+
 static void __attribute__((format(printf, 4, 0)))
 note(struct warden *w, const char *id, const char *type, const char *fmt, va_list ap)
 {
     char detail[EDGE_DETAIL_MAX];
     struct edge_event event = { .at_ms = clock_wall_ms(), .id = id, .type = type, .detail = detail };
+    int n;
 
-    vsnprintf(detail, sizeof(detail), fmt, ap);
+    n = vsnprintf(detail, sizeof(detail), fmt, ap);
+    clean(box_of_id(w, id), detail, n >= (int)sizeof(detail));
     if (state_note(w->state, &event, NULL) == 0) {
         event.number = state_last_event(w->state);
         watch_event(w, &event);

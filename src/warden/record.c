@@ -139,11 +139,12 @@ first_member(struct audit_entry *e, const char *key, const char *value)
 
 /* Its number; 0: there is no record, or no room. */
 static uint64_t
-queue(struct warden *w, const struct box *b, struct audit_entry *e, const char *from, bool durable)
+queue(struct warden *w, struct box *b, struct audit_entry *e, const char *from, bool durable)
 {
     struct record *r = w->record;
     cleanup_buf struct buf body = BUF_INIT(AUDIT_LINE_MAX);
     struct item *item = NULL;
+    struct masks none = { .v = NULL };
 
     if (e->when.tv_sec == 0)
         stamp(r, e);
@@ -154,7 +155,8 @@ queue(struct warden *w, const struct box *b, struct audit_entry *e, const char *
         e->sandbox = str_of(b->r.id);
     if (w->trace[0] != '\0')
         e->trace_id = str_of(w->trace);
-    if (audit_body(e, NULL, NULL, &body, NULL) == 0 && body.n <= RECORD_QUEUE_MAX - r->bytes)
+    if (audit_body(e, masks_redact, b != NULL ? &b->masks : &none, &body, NULL) == 0 &&
+        body.n <= RECORD_QUEUE_MAX - r->bytes)
         item = malloc(sizeof(*item) + body.n);
     if (item == NULL) {
         r->lost++;
@@ -173,13 +175,13 @@ queue(struct warden *w, const struct box *b, struct audit_entry *e, const char *
 }
 
 void
-record_say(struct warden *w, const struct box *b, struct audit_entry *e)
+record_say(struct warden *w, struct box *b, struct audit_entry *e)
 {
     (void)queue(w, b, e, "warden", record_required(w, b));
 }
 
 void
-record_said(struct warden *w, const struct box *b, const struct audit_entry *said)
+record_said(struct warden *w, struct box *b, const struct audit_entry *said)
 {
     struct audit_entry e = *said;
 
@@ -318,7 +320,7 @@ hold(struct record *r, const struct held *like, const void *payload, size_t n)
 }
 
 static bool
-wait_for(struct warden *w, const struct box *b, struct audit_entry *e, struct held *h, const struct frame *f)
+wait_for(struct warden *w, struct box *b, struct audit_entry *e, struct held *h, const struct frame *f)
 {
     struct record *r = w->record;
     bool required = record_required(w, b);
@@ -342,7 +344,7 @@ wait_for(struct warden *w, const struct box *b, struct audit_entry *e, struct he
 }
 
 bool
-record_first(struct warden *w, const struct frame *f, const struct box *b, struct audit_entry *e,
+record_first(struct warden *w, const struct frame *f, struct box *b, struct audit_entry *e,
              enum record_way way)
 {
     struct held h = { .way = way, .type = f->type, .to = w->asker };

@@ -33,9 +33,9 @@ void record_end(struct warden *w);                      /* give the scribe what 
 bool record_required(const struct warden *w, const struct box *b);
 
 /* One entry, of which nobody waits; time, sandbox (of @b unless NULL) and who said it are put in. */
-void record_say(struct warden *w, const struct box *b, struct audit_entry *e);
+void record_say(struct warden *w, struct box *b, struct audit_entry *e);
 /* The same for what a keeper said. */
-void record_said(struct warden *w, const struct box *b, const struct audit_entry *e);
+void record_said(struct warden *w, struct box *b, const struct audit_entry *e);
 /* What warden_note() notes, as an entry. */
 void record_note(struct warden *w, const char *id, const char *type, const char *detail);
 
@@ -46,7 +46,7 @@ enum record_way {
     RECORD_INSIST,      /* when it cannot be written, go on without: what ends sandboxes */
     RECORD_ONLY,        /* go on at once: what changes nothing */
 };
-bool record_first(struct warden *w, const struct frame *f, const struct box *b, struct audit_entry *e,
+bool record_first(struct warden *w, const struct frame *f, struct box *b, struct audit_entry *e,
                   enum record_way way);
 /* Whether the question at hand is one that was put aside like that, and is heard again. */
 bool record_again(const struct warden *w);
@@ -59,15 +59,16 @@ bool record_made(struct warden *w, struct box *b);
  * policy is recorded by its digest, for it holds values of variables; @what is asked of the sandbox @id (@b where it
  * lives); an operation. */
 bool record_create(struct warden *w, const struct frame *f, const struct edge_box *r);
-bool record_asked(struct warden *w, const struct frame *f, const struct box *b, const char *id, const char *what,
+bool record_asked(struct warden *w, const struct frame *f, struct box *b, const char *id, const char *what,
                   enum record_way way);
-bool record_op(struct warden *w, const struct frame *f, const struct box *b, const struct edge_op *op);
+bool record_op(struct warden *w, const struct frame *f, struct box *b, const struct edge_op *op);
 
 /* record_ask.c: questions of the front about the record, and transcripts. */
 void record_line(struct warden *w, struct str line);    /* a new one: to those who follow */
 extern const struct msg_rule record_rules[];
 extern const size_t record_n_rules;
 /* record_keep.c: what keepers say for it. */
+int record_on_masks(void *ctx, const struct frame *f);
 int record_on_noted(void *ctx, const struct frame *f);
 int record_on_op_said(void *ctx, const struct frame *f);
 

@@ -28,6 +28,34 @@ record_trace(const struct warden *w, uint64_t operation)
     return "";
 }
 
+/* What values are recognised by. Only about its own sandbox, whose entries alone are read with it. */
+int
+record_on_masks(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct masks *set = &w->heard->masks;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const uint8_t *key = wire_bytes(&in, MASK_KEY);
+    uint8_t all = wire_u8(&in);
+
+    if (in.bad || all > 1)
+        return -1;
+    masks_free(set);
+    memcpy(set->key, key, MASK_KEY);
+    set->all = all != 0;
+    while (in.n > 0) {
+        const char *name = wire_cstr(&in, MASK_NAME, NULL);
+        struct mask m = { .n = wire_be32(&in), .roll = wire_be64(&in) };
+        const uint8_t *sum = wire_bytes(&in, sizeof(m.sum));
+        if (in.bad || m.n < MASK_MIN || m.n > MASK_MAX)
+            return -1;
+        memcpy(m.name, name, strlen(name) + 1);
+        memcpy(m.sum, sum, sizeof(m.sum));
+        masks_add_print(set, &m);
+    }
+    return 0;
+}
+
 static bool
 keeper_may(enum audit_type type)
 {

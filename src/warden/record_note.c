@@ -11,7 +11,7 @@ static const struct {
     const char *note;
     enum audit_type type;
     enum audit_severity severity;
-    const char *event, *summary;    /* @summary NULL: no entry */
+    const char *event, *summary;    /* of a decision: which; @summary NULL: no entry */
 } notes[] = {
     { "exec",            AUDIT_CAPABILITY,      AUDIT_INFO,  NULL,       NULL },
     { "container_start", AUDIT_LIFECYCLE,       AUDIT_INFO,  NULL,       NULL },
@@ -20,6 +20,7 @@ static const struct {
     { "health_check",    AUDIT_LIFECYCLE,       AUDIT_WARN,  "health",   "a sandbox's health changed" },
     { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },
     { "exec_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an operation was refused" },
+    { "auth_refused",    AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "a credential or a role was refused" },
     { "gate_asked",      AUDIT_POLICY_DECISION, AUDIT_INFO,  "ask",      "an operation waits for approval" },
     { "gate_allowed",    AUDIT_POLICY_DECISION, AUDIT_INFO,  "allow",    "an operation needs no approval" },
     { "gate_approved",   AUDIT_POLICY_DECISION, AUDIT_INFO,  "allow",    "an operation was approved" },
@@ -33,6 +34,7 @@ record_note(struct warden *w, const char *id, const char *type, const char *deta
 {
     struct audit_entry e = { .type = AUDIT_CAPABILITY, .severity = AUDIT_INFO,
                              .summary = STR_LIT("something was done with a sandbox") };
+    const char *code;
     size_t i;
 
     for (i = 0; i < sizeof(notes) / sizeof(notes[0]) && strcmp(notes[i].note, type) != 0; i++)
@@ -49,10 +51,16 @@ record_note(struct warden *w, const char *id, const char *type, const char *deta
         e.type = notes[i].type;
         e.severity = notes[i].severity;
         e.summary = str_of(notes[i].summary);
-        audit_put_cstr(&e, e.type == AUDIT_POLICY_DECISION ? "decision" : "event",
-                       notes[i].event);
+        audit_put_cstr(&e, e.type == AUDIT_POLICY_DECISION ? "decision" : "event", notes[i].event);
+        if (e.type == AUDIT_POLICY_DECISION)
+            audit_put_cstr(&e, "reason", type);
     }
-    audit_put_cstr(&e, "detail", detail);
+    /* why one was not made may quote its policy, and nothing is known of its secrets then: the code says it */
+    code = strcmp(type, "error") == 0 ? strrchr(detail, '[') : NULL;
+    if (code != NULL)
+        audit_put(&e, "code", (struct str){ code + 1, strcspn(code + 1, "]") });
+    else
+        audit_put_cstr(&e, "detail", detail);
     e.sandbox = str_of(id);
     record_say(w, box_of_id(w, id), &e);
 }
@@ -77,7 +85,7 @@ record_create(struct warden *w, const struct frame *f, const struct edge_box *r)
 }
 
 bool
-record_asked(struct warden *w, const struct frame *f, const struct box *b, const char *id, const char *what,
+record_asked(struct warden *w, const struct frame *f, struct box *b, const char *id, const char *what,
              enum record_way way)
 {
     struct audit_entry e;
@@ -89,7 +97,7 @@ record_asked(struct warden *w, const struct frame *f, const struct box *b, const
 }
 
 bool
-record_op(struct warden *w, const struct frame *f, const struct box *b, const struct edge_op *op)
+record_op(struct warden *w, const struct frame *f, struct box *b, const struct edge_op *op)
 {
     char hex[SHA256_TEXT + 1], mode[16];
     uint8_t hash[SHA256_SIZE];

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/mask.h"
 #include "base/sha256.h"
 #include "warden/count.h"
 #include "warden/edge.h"
@@ -102,6 +103,7 @@ struct box {
     uint64_t use_asked_ms;              /* an unanswered EDGE_USE; 0 none */
     uint64_t use_ms;                    /* when the last answer came */
     struct buf use;                     /* that, as it was sent; empty none */
+    struct masks masks;                 /* values that must not be in a record of it */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 

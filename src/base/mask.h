@@ -1,0 +1,62 @@
+/* base/mask.h: finding values in a text, by whoever must not know them
+ *
+ * A value is known by its print: its length, a hash that can be moved along a text byte by byte, and its SHA-256 under
+ * a key of the set's own, which decides. Letters are compared in any case (ASCII), because hosts' names are lower case.
+ * A print does not give its value back; somebody who has it, and its key, can try values, so it is for no stranger, and
+ * a value that can be guessed is known to whoever has it.
+ */
+#ifndef CLOCHE_BASE_MASK_H
+#define CLOCHE_BASE_MASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/sha256.h"
+#include "base/str.h"
+
+#define MASK_MIN   8            /* bytes of a value; a shorter one, found in other words too, is not looked for */
+#define MASK_MAX   4096         /* and of the longest */
+#define MASK_KEY   32
+#define MASK_NAME  63           /* bytes of what is written instead */
+#define MASKS_MAX  256          /* in a set */
+
+struct mask {
+    char name[MASK_NAME + 1];   /* "[variable TOKEN]" */
+    uint32_t n;
+    uint64_t roll;
+    uint8_t sum[SHA256_SIZE];
+};
+
+/* A set with v NULL and n 0 is empty. */
+struct masks {
+    uint8_t key[MASK_KEY];
+    struct mask *v;             /* owned */
+    size_t n;
+    bool all;                   /* there was no room for one: everything is hidden */
+};
+
+/* An empty set with a key of its own. Without random numbers it hides everything. */
+void masks_init(struct masks *set);
+
+/* The print of a value under @key. False: it is shorter than MASK_MIN or longer than MASK_MAX. */
+bool mask_print(const uint8_t key[MASK_KEY], const void *value, size_t n, struct mask *out);
+
+/* A value, or a print under the set's key. One that is not looked for is no mistake; one that there is no room for
+ * makes the set hide everything. */
+void masks_add(struct masks *set, const char *name, const void *value, size_t n);
+void masks_add_print(struct masks *set, const struct mask *print);
+
+/* Whether @text holds a value: then @out (empty when it is called) gets it with their names in their places. As
+ * audit_redact_fn, with the set as its context. */
+bool masks_redact(void *set, struct str text, struct buf *out);
+/* Where @text may be cut in two, at @cut or a little before, so that no value is: behind a value when @text begins with
+ * one that is cut at 0 otherwise. @cut is above 0 and at most text.n. */
+size_t masks_cut(const struct masks *set, struct str text, size_t cut);
+/* The longest value less one byte: so much of a text's end may be the beginning of one. */
+size_t masks_tail(const struct masks *set);
+
+void masks_free(struct masks *set);     /* empty again, key wiped */
+
+#endif

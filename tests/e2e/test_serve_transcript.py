@@ -1,0 +1,221 @@
+"""The transcript of a sandbox of the daemon: what was run and written in it, kept when it is gone, without secrets."""
+import hashlib
+import json
+import os
+import signal
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+from helpers.runner import wait_for
+
+pytestmark = requirement("R29", "R68")
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def transcript(daemon, which):
+    """All of it, page by page."""
+    found, offset = [], 0
+    while True:
+        page = daemon.get(f"/v1/sandboxes/{which}/transcript?offset={offset}")
+        assert page.status == 200, page
+        if not page.json["entries"]:
+            assert page.json["next"] == offset
+            return found
+        assert page.json["next"] > offset
+        found, offset = found + page.json["entries"], page.json["next"]
+
+
+def of(found, event):
+    return [e for e in found if e["event"] == event]
+
+
+def text(found, stream="stdout"):
+    return "".join(e["text"] for e in of(found, "output") if e["stream"] == stream)
+
+
+def file_of(cloche, box):
+    return cloche.state / "cloche" / "serve" / "transcripts" / f"{box.id}.jsonl"
+
+
+def test_everything_that_was_done_outlives_the_sandbox(cloche, daemon):
+    box = daemon.create(name="b")
+    box.exec("echo out; echo err >&2; exit 3", cwd="/tmp")
+    box.exec(["sh", "-c", "kill -9 $$"])
+    daemon.post(f"{box.at}/exec", {"command": ["/no/such/program"]})
+    box.put("f", b"12345")
+    box.read("f")
+    daemon("DELETE", box.file("f"))
+    box.read("f")
+    assert box.delete().ok
+    found = transcript(daemon, box.id)
+    begun = [e["event"] for e in found if e["event"] not in ("output", "result")]
+    assert begun == ["exec", "exec", "exec", "write", "read", "remove", "read"]
+    first = of(found, "exec")[0]
+    assert first["argv"] == ["/bin/sh", "-c", "echo out; echo err >&2; exit 3"] and first["cwd"] == "/tmp"
+    assert text(found) == "out\n" and text(found, "stderr") == "err\n"
+    results = {e["operation"]: e for e in of(found, "result")}
+    ordered = [results[e["operation"]] for e in found if e["event"] not in ("output", "result")]
+    assert ordered[0]["exit_code"] == 3 and ordered[1]["signal"] == 9 and ordered[2]["error"]
+    assert ordered[3]["count"] == 5 and ordered[3]["sha256"] == hashlib.sha256(b"12345").hexdigest()
+    assert ordered[6]["error"] == "files.not-found"
+    assert file_of(cloche, box).stat().st_mode & 0o777 == 0o600
+    # the numbers are the audit record's
+    asked = [e["metadata"]["operation"] for e in daemon.get("/v1/audit?limit=1000").json["entries"]
+             if e.get("sandbox") == box.id and e["metadata"].get("capability") == "exec" and "by" in e["metadata"]]
+    assert asked == [e["operation"] for e in of(found, "exec")]
+    # also when its record is gone, by its id; nothing else names it then
+    assert box.delete().ok and daemon.get(box.at).status == 404
+    assert transcript(daemon, box.id) == found
+    assert daemon.get("/v1/sandboxes/b/transcript").status == 404
+    assert daemon.get(f"/v1/sandboxes/{'0' * 32}/transcript").json["code"] == "transcript.none"
+
+
+def test_much_output_comes_in_pages_and_has_a_ceiling(daemon):
+    box = daemon.create(policy={"limits": {"output": "4m"}})
+    box.exec("yes 0123456789abcdef | head -c 2000000; echo odd '\\377\\000\\033[31m\"\\\\' >&2; printf '\\377\\001\"' >&2")
+    found = transcript(daemon, box.id)
+    said = text(found)
+    assert said == ("0123456789abcdef\n" * 16000)[:len(said)] and 250_000 < len(said) <= 256 * 1024
+    result, = of(found, "result")
+    assert result["output_cut"] is True and result["stdout_bytes"] == 2000000
+    assert "\\xff" in text(found, "stderr") and "\x01" in text(found, "stderr")
+
+
+def test_a_transcript_goes_on_after_recovery_and_a_killed_keeper(cloche, daemon):
+    box = daemon.create(name="b")
+    box.exec("echo one")
+    os.kill(daemon.processes("cloche-keeper")[0], signal.SIGKILL)
+    box.wait_for("stopped")
+    with open(file_of(cloche, box), "a") as f:
+        f.write('{"half a li')          # as if it had died in the middle
+    assert daemon.post(f"{box.at}/recover").ok
+    box.exec("echo two")
+    assert text(transcript(daemon, box.id)) == "one\ntwo\n"
+
+
+def test_modes(cloche):
+    daemon = Daemon(cloche, "--transcript", "commands")
+    box = daemon.create()
+    box.exec("echo said")
+    found = transcript(daemon, box.id)
+    assert [e["event"] for e in found] == ["exec", "result"] and found[1]["stdout_bytes"] == 5
+    assert daemon.stop() == 0
+    daemon = Daemon(cloche, "--transcript", "off")
+    box = daemon.create()
+    box.exec("echo said")
+    assert daemon.get(f"{box.at}/transcript").status == 404 and not file_of(cloche, box).exists()
+    assert daemon.stop() == 0
+    assert cloche("serve", "--transcript", "some").code == 125
+
+
+def test_old_transcripts_go_and_those_of_the_living_stay(cloche):
+    daemon = Daemon(cloche)
+    boxes = [daemon.create() for _ in range(5)]
+    for i, box in enumerate(boxes):
+        box.exec("true")
+        os.utime(file_of(cloche, box), (1000 * i, 1000 * i))
+    assert daemon.stop() == 0
+    daemon = Daemon(cloche, "--transcript-keep", "2", "--transcript-retention", "0")
+    assert wait_for(lambda: [file_of(cloche, b).exists() for b in boxes] == [False] * 3 + [True] * 2)
+    living = daemon.create()
+    living.exec("true")
+    os.utime(file_of(cloche, living), (0, 0))
+    os.kill(daemon.processes("cloche-scribe")[0], signal.SIGKILL)       # the next one looks at once
+    assert wait_for(lambda: daemon.get(f"{living.at}/transcript").ok)
+    assert file_of(cloche, living).exists() and daemon.stop() == 0
+    daemon = Daemon(cloche, "--transcript-retention", "1h")             # and by age
+    assert wait_for(lambda: not any(file_of(cloche, b).exists() for b in [*boxes, living]))
+    assert daemon.stop() == 0
+
+
+def everything(daemon, cloche, box):
+    """The records, as bytes on the disk, and the events."""
+    written = wait_for(lambda: [e for e in daemon.get("/v1/audit?limit=1000").json["entries"]
+                                if e["metadata"].get("capability") == "delete"])
+    assert written
+    return ((cloche.state / "cloche" / "audit" / "audit.jsonl").read_text(), file_of(cloche, box).read_text(),
+            daemon.get("/v1/events?limit=1000").body.decode())
+
+
+def betray(box, value):
+    """Whoever asks puts the value wherever it fits."""
+    box.exec(["echo", "--password", value], env={"A": value}, cwd="/tmp")
+    box.exec(f"echo {value}; printf %s {value[:10]}; sleep 0.1; printf %s {value[10:]}; echo {value.upper()} >&2")
+    box.daemon.post(f"{box.at}/exec", {"command": [f"/bin/{value}"]})
+    box.daemon.post(f"{box.at}/exec", {"command": ["true"], "cwd": f"/{value}"})
+    box.exec(["cat"], stdin=value * 3)
+    box.exec(f"yes {value} | head -c 600000")
+    box.put(f"dir-{value}", value.encode())
+    box.read(f"dir-{value}")
+    box.daemon("DELETE", box.file(f"dir-{value}"))
+    box.daemon("DELETE", box.file(f"not/{value}"))
+
+
+def fragments(value, text):
+    """The longest beginning of the value that is in the text: a part of it would be as bad."""
+    n = len(value)
+    while n > 0 and value[:n].lower() not in text.lower():
+        n -= 1
+    return n
+
+
+def test_no_variables_value_is_in_a_record(cloche, daemon):
+    value = "s3cr3t-v4lue-0123456789"
+    box = daemon.create(policy={"env": {"TOKEN": value}, "limits": {"output": "4m"}})
+    betray(box, value)
+    box.exec("echo $TOKEN")
+    assert box.delete().ok
+    for record in everything(daemon, cloche, box):
+        assert value.lower() not in record.lower() and "[variable TOKEN]" in record
+        assert fragments(value, record) < 11, fragments(value, record)
+    other = daemon.create()
+    other.exec("echo $MINE", env={"MINE": "of-this-command-only-1"})
+    assert "[variable MINE]" in text(transcript(daemon, other.id))
+
+
+@pytest.mark.root
+@requirement("R16", "R45")
+def test_no_secrets_value_is_in_a_record(online):
+    """The real value of a secret, which neither the keeper nor the warden has."""
+    value = "ghp_" + "TheRealValue0123456789" + "abcdefGHIJKL"
+    daemon = Daemon(online.cloche, path=online.bare.state / "cloche" / "serve" / "api.sock")
+    assert online.bare("secret", "set", "token", "--binding", "github", stdin=value).ok
+    box = daemon.create(policy={"secrets": ["token"], "limits": {"output": "4m"},
+                                "network": {"mode": "allowlist", "allow": ["api.github.com"]}})
+    placeholder = box.exec("printf %s $GITHUB_TOKEN")["stdout"]
+    betray(box, value)
+    os.kill(daemon.processes("cloche-warden")[0], signal.SIGKILL)       # the next one knows it too
+    assert wait_for(lambda: ready(box), 60)
+    betray(box, value)
+    assert box.delete().ok
+    for record in everything(daemon, online.bare, box):
+        assert value.lower() not in record.lower() and "[secret token]" in record
+        assert placeholder not in record
+        assert fragments(value, record) < 11, fragments(value, record)
+    assert daemon.stop() == 0
+
+
+def ready(box):
+    try:
+        return box.show()["state"] == "ready"
+    except Exception:           # it is starting
+        return False
+
+
+def test_a_transcript_has_a_hole_rather_than_half_a_line(cloche, daemon):
+    """Each line of the file is whole JSON."""
+    box = daemon.create()
+    for i in range(20):
+        box.exec(f"head -c {i * 3000} /dev/urandom; head -c {i * 3000} /dev/urandom >&2")
+    lines = file_of(cloche, box).read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    for line in lines:
+        json.loads(line)
