@@ -111,7 +111,7 @@ _cloche() {
         net)
             flags="--json --help" ;;
         approvals)
-            flags="--once --sandbox --always --json --help" ;;
+            flags="--once --sandbox --always --caller --expires --reason --watch --socket --json --help" ;;
         audit)
             flags="-f --follow -n --limit --type --severity --sandbox --host --since --until --text --expect
                 --format --dir --json --help" ;;

@@ -1,4 +1,4 @@
-/* cli/approvals.c: `cloche approvals`: connections that wait for their owner's decision */
+/* cli/approvals.c: `cloche approvals`: what waits for a decision: connections of runs, operations in the daemon */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "cli/approvals_daemon.h"
 #include "cli/cli.h"
 #include "cli/net_state.h"
 
@@ -19,8 +20,10 @@
 #define SEEN_MAX   4096         /* questions that watch remembers */
 
 struct options {
-    bool json;
-    const char *scope;
+    bool json, watch;
+    struct api api;
+    bool socket;                /* --socket: the daemon has to be there */
+    const char *scope, *expires, *reason;
     const char *words[4];
     size_t n_words;
 };
@@ -28,15 +31,22 @@ struct options {
 static int
 usage(void)
 {
-    printf("usage: cloche approvals [ls] [--json]\n"
+    printf("usage: cloche approvals [ls] [--watch] [--json]\n"
            "       cloche approvals show ID [--json]\n"
            "       cloche approvals approve ID [--once | --sandbox | --always]\n"
-           "       cloche approvals deny ID [--once | --sandbox]\n"
+           "       cloche approvals approve ID [--once | --sandbox | --caller] [--expires TIME] [--reason TEXT]\n"
+           "       cloche approvals deny ID [--once | --sandbox] [--reason TEXT]\n"
            "       cloche approvals watch [--json]\n\n"
-           "What runs wait for that ask about hosts. ID is what ls prints.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n", "--once",
-           "the connections that wait now (default)", "--sandbox", "and all further ones of this run", "--always",
-           "and those of later runs: into the settings file that the run was started with", "--json",
+           "What waits for a decision: connections of runs that ask about hosts (an ID with a point), and what agents\n"
+           "ask of cloche serve (docs/gate.md). ID is what ls prints.\n\n");
+    printf("  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n"
+           "  %-32s %s\n  %-32s %s\n", "--once", "what waits now (default)", "--sandbox",
+           "and all further ones of this run, or sandbox", "--always",
+           "and those of later runs: into the settings file that the run was started with", "--caller",
+           "and in all sandboxes of this caller", "--expires TIME",
+           "ends a wider approval in the daemon: 90s, 30m, 12h",
+           "--reason TEXT", "what the caller is told", "--watch", "with ls: as watch", "--socket PATH", API_FLAG_HELP,
+           "--json",
            "one JSON object; with watch, one a line", "--help", "print the flags");
     return 0;
 }
@@ -114,19 +124,36 @@ list_one(void *ctx, const char *run, const json_t *q)
 }
 
 static int
-list(int dir, bool json, struct err *err)
+list(int dir, const struct options *options, struct err *err)
 {
-    struct listing l = { .all = json ? json_array() : NULL };
+    struct listing l = { .all = options->json ? json_array() : NULL };
+    json_t *approvals = NULL, *one;
     int r = for_each(dir, list_one, &l, err);
+    size_t i;
 
-    if (json) {
-        json_t *o = json_pack("{s:i, s:o}", "version", 1, "questions", l.all);
+    if (r == 0)
+        r = gate_pending(&options->api, options->socket, &approvals, err);
+    if (options->json) {
+        json_t *o = json_pack("{s:i, s:o, s:O*}", "version", 1, "questions", l.all, "approvals", approvals);
         cleanup_free char *text = json_dumps(o, JSON_COMPACT);
         json_decref(o);
         if (r == 0)
             puts(text != NULL ? text : "{}");
+    } else {
+        json_array_foreach(approvals, i, one) {
+            gate_print(one, false);
+        }
     }
+    json_decref(approvals);
     return r;
+}
+
+static void
+print_json(const json_t *o)
+{
+    cleanup_free char *text = json_dumps(o, JSON_COMPACT);
+
+    puts(text != NULL ? text : "{}");
 }
 
 struct watching {
@@ -135,6 +162,16 @@ struct watching {
     size_t n;
 };
 
+static bool
+is_new(struct watching *w, const char *id)
+{
+    for (size_t i = 0; i < w->n && i < SEEN_MAX; i++)
+        if (strcmp(w->seen[i], id) == 0)
+            return false;
+    snprintf(w->seen[w->n++ % SEEN_MAX], sizeof(w->seen[0]), "%s", id);
+    return true;
+}
+
 static void
 watch_one(void *ctx, const char *run, const json_t *q)
 {
@@ -142,25 +179,43 @@ watch_one(void *ctx, const char *run, const json_t *q)
     char id[sizeof(w->seen[0])];
 
     snprintf(id, sizeof(id), "%.*s.%lld", NET_ID_LENGTH, run, (long long)json_integer_value(json_object_get(q, "id")));
-    for (size_t i = 0; i < w->n && i < SEEN_MAX; i++)
-        if (strcmp(w->seen[i], id) == 0)
-            return;
-    memcpy(w->seen[w->n++ % SEEN_MAX], id, sizeof(id));
-    print_question(run, q, w->json);
+    if (is_new(w, id))
+        print_question(run, q, w->json);
+}
+
+static int
+watch_daemon(const struct options *o, struct watching *w, struct err *err)
+{
+    json_t *list, *one;
+    size_t i;
+
+    if (gate_pending(&o->api, o->socket, &list, err) < 0)
+        return -1;
+    json_array_foreach(list, i, one) {
+        const char *id = json_string_value(json_object_get(one, "id"));
+        if (id == NULL || !is_new(w, id))
+            continue;
+        if (w->json)
+            print_json(one);
+        else
+            gate_print(one, false);
+    }
+    json_decref(list);
+    return 0;
 }
 
 /* Until it is ended, or nobody reads. */
 static int
-watch(int dir, bool json, struct err *err)
+watch(int dir, const struct options *o, struct err *err)
 {
     const struct timespec pause_time = { 0, 300 * 1000 * 1000 };
     cleanup_free struct watching *w = calloc(1, sizeof(*w));
 
     if (w == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    w->json = json;
+    w->json = o->json;
     for (;;) {
-        if (for_each(dir, watch_one, w, err) < 0)
+        if (for_each(dir, watch_one, w, err) < 0 || watch_daemon(o, w, err) < 0)
             return -1;
         if (fflush(stdout) != 0)
             return 0;
@@ -205,7 +260,17 @@ show(int dir, const struct options *o, struct err *err)
 {
     struct wanted w = { .json = o->json };
     struct net_run run;
+    json_t *one;
 
+    if (gate_is_id(o->words[1])) {
+        one = gate_find(&o->api, o->words[1], err);
+        if (one != NULL && o->json)
+            print_json(one);
+        else if (one != NULL)
+            gate_print(one, true);
+        json_decref(one);
+        return one != NULL ? 0 : -1;
+    }
     if (find(dir, o->words[1], &run, &w.number, err) < 0)
         return -1;
     w.run = run.id;
@@ -217,10 +282,26 @@ show(int dir, const struct options *o, struct err *err)
 static int
 decide(int dir, const struct options *o, bool allow, struct err *err)
 {
+    struct gate_decision d = { .approve = allow, .scope = o->scope != NULL ? o->scope + 2 : "once",
+                               .expires = o->expires, .reason = o->reason };
     struct net_run run;
     uint64_t number;
-    json_t *request, *answer;
+    json_t *request, *answer = NULL;
 
+    if (gate_is_id(o->words[1])) {
+        if (strcmp(d.scope, "always") == 0 || (!allow && strcmp(d.scope, "once") != 0))
+            return err_set(err, ERR_USAGE, "cli.approvals.scope", "--%s is not for what agents ask of cloche serve",
+                           d.scope);
+        if (gate_decide(&o->api, o->words[1], &d, &answer, err) < 0)
+            return -1;
+        if (o->json)
+            print_json(answer);
+        json_decref(answer);
+        return 0;
+    }
+    if (o->expires != NULL || o->reason != NULL || strcmp(d.scope, "caller") == 0)
+        return err_set(err, ERR_USAGE, "cli.approvals.scope",
+                       "--caller, --expires and --reason are for what agents ask of cloche serve");
     if (find(dir, o->words[1], &run, &number, err) < 0)
         return -1;
     request = json_pack("{s:s, s:I, s:b, s:s}", "do", "answer", "id", (json_int_t)number, "allow", allow, "scope",
@@ -237,14 +318,55 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
     return 0;
 }
 
+/* "--name=value" or "--name value": how many words; 0 it is none of these, -1 with @err. */
+static int
+value_flag(struct options *o, int argc, char **argv, int i, struct err *err)
+{
+    const char *eq = strchr(argv[i], '='), *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
+    char name[16];
+    int r;
+
+    if (n >= sizeof(name) || strncmp(argv[i], "--", 2) != 0)
+        return 0;
+    memcpy(name, argv[i], n);
+    name[n] = '\0';
+    r = api_flag(&o->api, name, value, err);
+    if (r < 0)
+        return -1;
+    if (r > 0)
+        o->socket = true;
+    else if (strcmp(name, "--expires") == 0)
+        o->expires = value;
+    else if (strcmp(name, "--reason") == 0)
+        o->reason = value;
+    else
+        return 0;
+    if (value == NULL)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
+    return eq != NULL ? 1 : 2;
+}
+
 static int
 take_words(struct options *o, int argc, char **argv, struct err *err)
 {
-    for (int i = 1; i < argc; i++) {
+    int n;
+
+    if (api_init(&o->api, err) < 0)
+        return -1;
+    for (int i = 1; i < argc; i += n) {
         bool scope = strcmp(argv[i], "--once") == 0 || strcmp(argv[i], "--sandbox") == 0 ||
-                     strcmp(argv[i], "--always") == 0;
+                     strcmp(argv[i], "--caller") == 0 || strcmp(argv[i], "--always") == 0;
+        n = scope ? 0 : value_flag(o, argc, argv, i, err);
+        if (n < 0)
+            return -1;
+        if (n > 0)
+            continue;
+        n = 1;
         if (strcmp(argv[i], "--json") == 0)
             o->json = true;
+        else if (strcmp(argv[i], "--watch") == 0)
+            o->watch = true;
         else if (scope && o->scope == NULL)
             o->scope = argv[i];
         else if (argv[i][0] != '-' && o->n_words < 4)
@@ -270,10 +392,10 @@ cmd_approvals(int argc, char **argv)
     if (take_words(&o, argc, argv, &err) < 0 || (dir = net_state_open(&err)) < 0)
         return cli_fail(&err, o.json);
     verb = o.n_words > 0 ? o.words[0] : "ls";
-    if (strcmp(verb, "ls") == 0 && o.n_words <= 1 && o.scope == NULL)
-        r = list(dir, o.json, &err);
-    else if (strcmp(verb, "watch") == 0 && o.n_words == 1 && o.scope == NULL)
-        r = watch(dir, o.json, &err);
+    if (strcmp(verb, "ls") == 0 && o.n_words <= 1 && o.scope == NULL && !o.watch)
+        r = list(dir, &o, &err);
+    else if (o.n_words <= 1 && o.scope == NULL && strcmp(verb, o.watch ? "ls" : "watch") == 0)
+        r = watch(dir, &o, &err);
     else if (strcmp(verb, "show") == 0 && o.n_words == 2 && o.scope == NULL)
         r = show(dir, &o, &err);
     else if ((strcmp(verb, "approve") == 0 || strcmp(verb, "deny") == 0) && o.n_words == 2)

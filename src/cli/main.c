@@ -30,7 +30,7 @@ static const struct verb {
     { "policy", cmd_policy, "check a settings file, show the effective policy" },
     { "why", cmd_why, "why a path or host is allowed or denied" },
     { "net", cmd_net, "what is decided about the network of a run, and change it" },
-    { "approvals", cmd_approvals, "connections that wait for your decision" },
+    { "approvals", cmd_approvals, "what waits for your decision: connections, operations of agents" },
     { "audit", cmd_audit, "what was done and decided, on record: look into it, check it" },
     { "gate", cmd_gate, "which operations of agents you are asked about" },
     { "doctor", cmd_doctor, "what this host can enforce, and what to do about the rest" },

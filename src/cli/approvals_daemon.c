@@ -1,0 +1,185 @@
+/* cli/approvals_daemon.c: see approvals_daemon.h */
+#include "cli/approvals_daemon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "workspace/quote.h"
+
+#define ID       32
+#define SHORT_ID 8
+
+int
+gate_pending(const struct api *api, bool must, json_t **out, struct err *err)
+{
+    struct err why = ERR_INIT;
+    json_t *answer = NULL;
+
+    *out = NULL;
+    if (api_ask(api, "GET", "/v1/approvals?state=pending", NULL, &answer, &why) < 0) {
+        if (must || strcmp(why.code, "api.down") != 0) {
+            *err = why;
+            return -1;
+        }
+        *out = json_array();
+        return 0;
+    }
+    *out = json_incref(json_object_get(answer, "approvals"));
+    json_decref(answer);
+    return *out != NULL ? 0 : err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer has no approvals");
+}
+
+/* --- for people --------------------------------------------------------------------------------------------------- */
+
+static const char *
+text_of(const json_t *o, const char *name)
+{
+    const char *text = json_string_value(json_object_get(o, name));
+
+    return text != NULL ? text : "";
+}
+
+/* Each line of it on one of its own: as it is where that is harmless, in quotes with escapes where it is not. */
+static void
+print_text(const char *text)
+{
+    for (const char *end; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
+        cleanup_buf struct buf line = BUF_INIT(4 * 1024 * 1024);
+        end = strchrnul(text, '\n');
+        if (quote_harmless((struct str){ text, (size_t)(end - text) }))
+            printf("    %.*s\n", (int)(end - text), text);
+        else if (quote_name(&line, "", (struct str){ text, (size_t)(end - text) }) == 0)
+            printf("    %.*s\n", (int)line.n, (const char *)line.p);
+    }
+}
+
+static void
+print_word(const char *label, const char *text)
+{
+    cleanup_buf struct buf line = BUF_INIT(64 * 1024);
+
+    if (text[0] != '\0' && quote_name(&line, "", str_of(text)) == 0)
+        printf("  %-9s %.*s\n", label, (int)line.n, (const char *)line.p);
+}
+
+static void
+print_params(const json_t *params)
+{
+    const char *code = json_string_value(json_object_get(params, "code"));
+    json_t *rest = json_copy((json_t *)(uintptr_t)params);
+    char *text;
+
+    if (code != NULL) {
+        print_text(code);
+        json_object_del(rest, "code");
+    }
+    text = json_object_size(rest) > 0 ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (text != NULL)
+        print_text(text);
+    free(text);
+    json_decref(rest);
+}
+
+void
+gate_print(const json_t *a, bool whole)
+{
+    const json_t *params = json_object_get(a, "params");
+    cleanup_buf struct buf caller = BUF_INIT(4096);
+    const char *name = text_of(a, "caller_name");
+
+    (void)quote_name(&caller, "", str_of(name[0] != '\0' ? name : text_of(a, "caller")));
+    printf("%.8s  %s  %s  %.*s", text_of(a, "id"), text_of(a, "risk"), text_of(a, "tool"), (int)caller.n,
+           caller.n > 0 ? (const char *)caller.p : "");
+    if (strcmp(text_of(a, "state"), "pending") == 0)
+        printf("  %lld s left\n", (long long)json_integer_value(json_object_get(a, "remaining_ms")) / 1000);
+    else
+        printf("  %s\n", text_of(a, "state"));
+    if (json_is_object(params))
+        print_params(params);
+    else
+        printf("    (too long for a list: show %.8s)\n", text_of(a, "id"));
+    if (!whole)
+        return;
+    print_word("id", text_of(a, "id"));
+    print_word("sandbox", text_of(a, "sandbox"));
+    print_word("rule", text_of(a, "rule"));
+    print_word("", text_of(a, "description"));
+    print_word("sha256", text_of(a, "digest"));
+    print_word("decided", text_of(a, "decided_by_name"));
+    print_word("reason", text_of(a, "reason"));
+}
+
+/* --- one ---------------------------------------------------------------------------------------------------------- */
+
+bool
+gate_is_id(const char *id)
+{
+    size_t n = strspn(id, "0123456789abcdef");
+
+    return n >= 4 && n <= ID && id[n] == '\0';
+}
+
+json_t *
+gate_find(const struct api *api, const char *id, struct err *err)
+{
+    char path[64];
+    json_t *list, *one, *found = NULL;
+    size_t i, n = 0;
+
+    if (strlen(id) == ID) {
+        snprintf(path, sizeof(path), "/v1/approvals/%s", id);
+        return api_ask(api, "GET", path, NULL, &found, err) == 0 ? found : NULL;
+    }
+    if (gate_pending(api, true, &list, err) < 0)
+        return NULL;
+    json_array_foreach(list, i, one) {
+        if (strncmp(text_of(one, "id"), id, strlen(id)) == 0) {
+            found = one;
+            n++;
+        }
+    }
+    if (n == 1) {           /* whole, as lists may leave something out */
+        snprintf(path, sizeof(path), "/v1/approvals/%.32s", text_of(found, "id"));
+        if (api_ask(api, "GET", path, NULL, &found, err) < 0)
+            n = 0;
+    } else {
+        err_set(err, ERR_NOT_FOUND, n == 0 ? "cli.approvals.gone" : "cli.approvals.id", n == 0
+                ? "nothing that waits has the id %s" : "more than one that waits begins with %s", id);
+    }
+    json_decref(list);
+    return n == 1 ? found : NULL;
+}
+
+int
+gate_decide(const struct api *api, const char *id, const struct gate_decision *d, json_t **out, struct err *err)
+{
+    json_t *one = gate_find(api, id, err), *body;
+    char path[80];
+    uint64_t ms;
+    int r;
+
+    if (one == NULL)
+        return -1;
+    snprintf(path, sizeof(path), "/v1/approvals/%.32s/%s", text_of(one, "id"), d->approve ? "approve" : "deny");
+    json_decref(one);
+    body = json_object();
+    if (d->approve)
+        json_object_set_new(body, "scope", json_string(d->scope));
+    if (d->reason != NULL && json_object_set_new(body, "reason", json_string(d->reason)) < 0) {
+        json_decref(body);
+        return err_set(err, ERR_USAGE, "cli.approvals.reason", "--reason is no UTF-8");
+    }
+    if (d->expires != NULL) {
+        if (!str_parse_duration_ms(str_of(d->expires), 30UL * 86400 * 1000, &ms) || ms < 1000) {
+            json_decref(body);
+            return err_set(err, ERR_USAGE, "cli.approvals.expires", "--expires is a time such as 90s, 30m, 12h");
+        }
+        json_object_set_new(body, "expires", json_integer((json_int_t)(ms / 1000)));
+    }
+    r = api_ask(api, "POST", path, body, out, err);
+    json_decref(body);
+    return r;
+}

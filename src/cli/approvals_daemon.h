@@ -1,0 +1,27 @@
+/* cli/approvals_daemon.h: of `cloche approvals`, what waits in cloche serve (docs/gate.md) */
+#ifndef CLOCHE_CLI_APPROVALS_DAEMON_H
+#define CLOCHE_CLI_APPROVALS_DAEMON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "cli/api_client.h"
+
+/* What is pending, into the new list *@out. Where no daemon runs that is nothing, unless @must. 0 or -1 with @err. */
+int gate_pending(const struct api *api, bool must, json_t **out, struct err *err);
+/* For people: one line and what it would do; @whole: everything that there is of it. Nothing of it moves a cursor. */
+void gate_print(const json_t *approval, bool whole);
+/* Whether @id can name one: hexadecimal digits, at least four, the beginning of an id. */
+bool gate_is_id(const char *id);
+/* The one that @id is the beginning of: among those that are pending, or any by its whole id. NULL with @err. */
+json_t *gate_find(const struct api *api, const char *id, struct err *err);
+
+struct gate_decision {
+    bool approve;
+    const char *scope;          /* "once", "sandbox", "caller" */
+    const char *expires, *reason;       /* NULL none; @expires as 90s, 30m, 12h */
+};
+/* The new approval as the daemon says it in @out. 0 or -1 with @err. */
+int gate_decide(const struct api *api, const char *id, const struct gate_decision *d, json_t **out, struct err *err);
+
+#endif

@@ -1,0 +1,158 @@
+"""What an agent may try against the gate of cloche serve."""
+import json
+import threading
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.runner import wait_for
+
+pytestmark = requirement("R63")
+
+ASYNC = {"Prefer": "respond-async"}
+
+
+@pytest.fixture
+def daemon(cloche):
+    d = Daemon(cloche, gate=None)
+    yield d
+    assert d.stop() == 0, d.log
+
+
+def ask(who, box, command="echo done >> /workspace/did", **members):
+    return who("POST", f"{box.at}/exec", {"command": command, **members}, ASYNC)
+
+
+def did(daemon, box):
+    answer = daemon.get(f"{box.at}/files/did")
+    return answer.body.decode().count("done") if answer.status == 200 else 0
+
+
+def test_no_route_lets_an_agent_approve(daemon):
+    made = token(daemon, "agent")
+    agent, other = Caller(daemon, Authorization=f"Bearer {made['token']}"), caller(daemon, "agent")
+    record = agent.post("/v1/sandboxes", {}).json
+    box = Sandbox(agent, record)
+    told = ask(agent, box).json
+    key = Caller(daemon, X_Sandbox_Key=record["key"])
+    for who in (agent, other, key):
+        for verb in ("approve", "deny"):
+            answer = who.post(f"{told['url']}/{verb}", {})
+            assert answer.status == 403 and answer.json["code"] == "auth.role", answer
+        assert who.post("/v1/tokens", {"role": "approver"}).status == 403
+        assert who.get("/v1/grants").status == 403 and who("DELETE", f"/v1/grants/{told['approval']}").status == 403
+        assert who.get("/v1/approvals/stream").status == 403
+    # nor do other's questions show
+    assert other.get(told["url"]).status == 404 and other.get("/v1/approvals").json["approvals"] == []
+    assert key.get(told["url"]).status == 404
+    assert [a["id"] for a in agent.get("/v1/approvals").json["approvals"]] == [told["approval"]]
+    assert daemon.get(told["url"]).json["state"] == "pending" and did(daemon, box) == 0
+    auditor = caller(daemon, "auditor")
+    assert auditor.post(f"{told['url']}/approve").status == 403 and auditor.get(told["url"]).ok
+
+
+def test_what_is_approved_is_nothing_else(daemon):
+    """The command, a variable, the working directory, the sandbox, the caller: each makes another question of it."""
+    made = token(daemon, "agent")
+    agent, other = Caller(daemon, Authorization=f"Bearer {made['token']}"), caller(daemon, "agent")
+    box, second, foreign = agent.create(), agent.create(), other.create()
+    told = ask(agent, box).json
+    assert daemon.post(f"{told['url']}/approve").ok
+    for answer in (ask(agent, box, "echo done >> /workspace/did; true"), ask(agent, box, ["/bin/sh", "-c", "echo done >> /workspace/did "]),
+                   ask(agent, box, env={"A": "b"}), ask(agent, box, cwd="/tmp"), ask(agent, box, timeout_ms=1000), ask(agent, box, stdin=""),
+                   ask(agent, second), ask(other, foreign)):
+        assert answer.status == 202 and answer.json["approval"] != told["approval"], answer
+    assert ask(other, box).status == 404
+    assert did(daemon, box) == did(daemon, second) == did(daemon, foreign) == 0
+    assert ask(agent, box).status == 200 and did(daemon, box) == 1
+
+
+def test_an_approval_is_used_once_however_many_race_for_it(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    told = ask(agent, box).json
+    assert daemon.post(f"{told['url']}/approve").ok
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(ask(agent, box))) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(a.status for a in answers) == [200] + [202] * 7, answers
+    assert did(daemon, box) == 1
+    # those that lost wait for one of their own, which is not that one
+    assert {a.json["approval"] for a in answers if a.status == 202} != {told["approval"]}
+
+
+def test_approving_one_of_two_that_wait_does_one(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(agent.post(f"{box.at}/exec", {"command": "echo done >> /workspace/did"})))
+               for _ in range(2)]
+    for t in threads:
+        t.start()
+    def both():
+        return daemon.get("/v1/approvals?state=pending").json["approvals"]
+    wait_for(lambda: len(both()) == 2)
+    first, second = both()
+    assert daemon.post(f"/v1/approvals/{first['id']}/approve").ok
+    wait_for(lambda: len(answers) == 1)
+    assert did(daemon, box) == 1
+    assert daemon.post(f"/v1/approvals/{second['id']}/deny").ok
+    for t in threads:
+        t.join()
+    assert sorted(a.status for a in answers) == [200, 403] and did(daemon, box) == 1
+
+
+def test_a_token_that_is_revoked_meanwhile_gets_nothing(daemon):
+    made = token(daemon, "agent")
+    agent = Caller(daemon, Authorization=f"Bearer {made['token']}")
+    box = agent.create()
+    answers = []
+    t = threading.Thread(target=lambda: answers.append(agent.post(f"{box.at}/exec", {"command": "echo done >> /workspace/did"})))
+    t.start()
+    wait_for(lambda: daemon.get("/v1/approvals?state=pending").json["approvals"])
+    (asked,) = daemon.get("/v1/approvals?state=pending").json["approvals"]
+    assert daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+    assert daemon.post(f"/v1/approvals/{asked['id']}/approve").ok
+    t.join()
+    assert answers[0].status == 401 and did(daemon, box) == 0, answers
+
+
+def test_one_caller_cannot_fill_the_queue(daemon):
+    greedy, other = caller(daemon, "agent"), caller(daemon, "agent")
+    box, foreign = greedy.create(), other.create()
+    answers = [ask(greedy, box, f"echo {i}") for i in range(20)]
+    assert [a.status for a in answers] == [202] * 16 + [403] * 4, answers
+    assert "wait for approval already" in answers[-1].json["error"], answers[-1]
+    assert ask(other, foreign).status == 202
+    big = ask(other, foreign, "echo " + "x" * 70000)
+    assert big.status == 403 and "bytes" in big.json["error"], big
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*[0-9]", "^(([a-z])+.)+[A-Z]([a-z])+$", r"\s*+[xy]", "(?:.*?,){40}[yz]"])
+def test_no_text_is_too_expensive_to_judge(cloche, tmp_path, pattern):
+    """Each pattern would take longer than a person lives on one of these; the rule would let it through."""
+    rules = tmp_path / "gate.yaml"
+    rules.write_text(json.dumps({"gate": {"rules": [{"name": "tests", "tools": ["code_execute"], "risk": "LOW", "require_approval": False,
+                                                     "conditions": [{"param": "code", "matches": pattern}]}]}}))
+    daemon = Daemon(cloche, gate=rules)
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    for text in ("a" * 60000 + "!", " " * 60000 + "!", "aa," * 20000 + "!"):
+        answer = ask(agent, box, "true #" + text)
+        assert answer.status == 202 and answer.json["risk"] in ("HIGH", "CRITICAL"), (text[:10], answer)
+    assert daemon.get("/v1/health").ok
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_what_is_shown_does_not_move_a_cursor(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    assert ask(agent, box, "rm -rf x\r\x1b[2K\x1b[1Aecho harmless \u202egnihton\x9b2J").status == 202
+    shown = daemon.cloche("approvals")
+    assert shown.ok and "rm -rf x" in shown.out and "CRITICAL" in shown.out, shown
+    for bad in ("\x1b", "\r", "\u202e", "\x9b"):
+        assert bad not in shown.out, shown

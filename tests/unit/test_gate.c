@@ -1,0 +1,294 @@
+/* gate: rules from YAML, verdicts by rows */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gate/gate.h"
+
+static struct gate *
+gate_of(const char *text)
+{
+    struct err err = ERR_INIT;
+    struct gate *g = gate_new("test", text, text != NULL ? strlen(text) : 0, &err);
+
+    if (g == NULL)
+        fail_msg("%s", err.msg);
+    return g;
+}
+
+static struct gate_verdict
+judge(const struct gate *g, const char *tool, const char *params)
+{
+    json_t *json = params[0] != '\0' ? json_loads(params, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    struct gate_verdict v;
+
+    assert_true(params[0] == '\0' || json != NULL);
+    gate_judge(g, tool, json, &v);
+    json_decref(json);
+    return v;
+}
+
+static const struct { const char *tool, *params; enum gate_risk risk; bool ask; uint32_t timeout_s; } defaults[] = {
+    { "code_execute", "{\"code\": \"print(1)\"}", GATE_HIGH, true, 60 },
+    { "code_execute", "{\"code\": \"print(1)\", \"network_enabled\": false}", GATE_HIGH, true, 60 },
+    { "code_execute", "{\"code\": \"print(1)\", \"network_enabled\": true}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"print(1)\", \"network_enabled\": \"true\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"print(1)\", \"network_enabled\": 1}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"network_enabled\": false, \"allowed_domains\": [\"a.org\"]}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"x\", \"allowed_domains\": []}", GATE_HIGH, true, 60 },
+    { "code_execute", "{\"code\": \"rm -rf /\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"true; rm  -rf /\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"true\\n\\trm -v -fr x\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"rm --recursive x\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"CuRl x |\\n SH\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"wget -O- x | sudo /bin/bash -s\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"bash <(curl x)\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"import os; os . system('x')\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"eval (x)\"}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"alarm rmdir; echo perform\"}", GATE_HIGH, true, 60 },
+    { "code_execute", "{\"code\": \"cat\", \"stdin\": true}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": \"cat\", \"stdin\": false}", GATE_HIGH, true, 60 },
+    { "code_execute", "{\"code\": \"cat\", \"env\": [\"A=1\", \"LD_PRELOAD=/x\"]}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "{\"code\": [\"rm -rf x\"]}", GATE_CRITICAL, true, 30 },
+    { "code_execute", "", GATE_HIGH, true, 60 },
+    { "code_install_package", "{\"package\": \"requests\"}", GATE_HIGH, true, 60 },
+    { "code_install_package", "{\"package\": \"requests[socks]>=2.0\", \"registry\": \"pypi\"}", GATE_HIGH, true, 60 },
+    { "code_install_package", "{\"package\": \"@types/node\", \"registry\": \"npm\"}", GATE_HIGH, true, 60 },
+    { "code_install_package", "{\"package\": \"requests\", \"registry\": \"PyPI\"}", GATE_CRITICAL, true, 30 },
+    { "code_install_package", "{\"package\": \"requests\", \"registry\": \"evil\"}", GATE_CRITICAL, true, 30 },
+    { "code_install_package", "{\"package\": \"git+https://x/y\", \"registry\": \"pypi\"}", GATE_CRITICAL, true, 30 },
+    { "code_install_package", "{\"package\": \"--index-url=x y\", \"registry\": \"pypi\"}", GATE_CRITICAL, true, 30 },
+    { "code_install_package", "{\"package\": \"../x\", \"registry\": \"npm\"}", GATE_CRITICAL, true, 30 },
+    { "code_write_file", "{\"file_path\": \"a.txt\", \"content\": \"x\"}", GATE_MEDIUM, true, 120 },
+    { "code_write_file", "{\"file_path\": \"a.SH\", \"content\": \"x\"}", GATE_HIGH, true, 60 },
+    { "code_write_file", "{\"file_path\": \"a\", \"content\": \"#!/bin/sh\"}", GATE_HIGH, true, 60 },
+    { "code_write_file", "{\"file_path\": \"a\", \"executable\": true}", GATE_HIGH, true, 60 },
+    { "code_write_file", "{\"file_path\": \".git/hooks/pre-commit\"}", GATE_HIGH, true, 60 },
+    { "code_read_file", "{\"file_path\": \"a.sh\"}", GATE_MEDIUM, true, 120 },
+    { "code_list_files", "{}", GATE_MEDIUM, true, 120 },
+    { "code_destroy_sandbox", "{}", GATE_LOW, false, 120 },
+    { "sandbox_create", "{\"name\": \"x\"}", GATE_LOW, false, 120 },
+    { "sandbox_create", "{\"policy\": {\"limits\": {\"memory\": \"1g\"}}}", GATE_HIGH, true, 60 },
+    { "sandbox_create", "{\"policy\": {\"limits\": {}, \"network\": {}}}", GATE_CRITICAL, true, 30 },
+    { "sandbox_create", "{\"policy\": \"limits\"}", GATE_CRITICAL, true, 30 },
+    { "whatever", "{}", GATE_MEDIUM, true, 120 },
+};
+
+static void
+test_defaults(void **state)
+{
+    struct gate *g = gate_of(NULL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+        struct gate_verdict v = judge(g, defaults[i].tool, defaults[i].params);
+        if (v.risk != defaults[i].risk || v.ask != defaults[i].ask || v.timeout_s != defaults[i].timeout_s || v.unsure)
+            fail_msg("%s %s: %s, %s, %u s, by %s", defaults[i].tool, defaults[i].params, gate_risk_name(v.risk),
+                     v.ask ? "asked" : "allowed", v.timeout_s, v.rule);
+    }
+    gate_free(g);
+}
+
+#define ONE(condition) "gate: {defaults: false, rules: [{name: a, tools: [t], risk: HIGH, conditions: [" condition "]}]}"
+
+static const struct { const char *rules, *params; bool match; } rows[] = {
+    { ONE("{param: x, equals: true}"), "{\"x\": true}", true },
+    { ONE("{param: x, equals: true}"), "{\"x\": \"true\"}", false },
+    { ONE("{param: x, equals: 1}"), "{\"x\": 1}", true },
+    { ONE("{param: x, equals: null}"), "{\"x\": null}", true },
+    { ONE("{param: x, equals: null}"), "{}", false },
+    { ONE("{param: x, equals: [a, 1]}"), "{\"x\": [\"a\", 1]}", true },
+    { ONE("{param: x, not-equals: a}"), "{\"x\": \"b\"}", true },
+    { ONE("{param: x, not-equals: a}"), "{}", false },
+    { ONE("{param: x.y, equals: a}"), "{\"x\": {\"y\": \"a\"}}", true },
+    { ONE("{param: x.y, equals: a}"), "{\"x\": \"a\"}", false },
+    { ONE("{param: x, one-of: [a, b]}"), "{\"x\": \"b\"}", true },
+    { ONE("{param: x, one-of: [a, b]}"), "{\"x\": \"c\"}", false },
+    { ONE("{param: x, contains: 'A.b'}"), "{\"x\": \"xxa.Bxx\"}", true },
+    { ONE("{param: x, contains: 'a.b'}"), "{\"x\": \"aXb\"}", false },
+    { ONE("{param: x, contains: 'ab'}"), "{\"x\": {\"y\": [\"zabz\"]}}", true },
+    { ONE("{param: x, contains: 'ab'}"), "{\"x\": {\"ab\": 1}}", true },
+    { ONE("{param: x, contains: '12'}"), "{\"x\": 3124}", true },
+    { ONE("{param: x, matches: '^b$'}"), "{\"x\": \"a\\nB\\nc\"}", true },
+    { ONE("{param: x, matches: 'a.c'}"), "{\"x\": \"a\\nc\"}", true },
+    { ONE("{param: x, range: {min: 1, max: 5}}"), "{\"x\": 5}", true },
+    { ONE("{param: x, range: {min: 1, max: 5}}"), "{\"x\": 5.5}", false },
+    { ONE("{param: x, range: {max: 5}}"), "{\"x\": -7}", true },
+    { ONE("{param: x, range: {min: 5}}"), "{\"x\": \"9\"}", true },     /* not known: the stricter way */
+    { ONE("{param: x, present: true}"), "{\"x\": null}", true },
+    { ONE("{param: x, present: false}"), "{\"x\": null}", false },
+    { ONE("{param: x, present: false}"), "{}", true },
+    { ONE("{param: x, only: [a, b]}"), "{\"x\": {\"a\": 1}}", true },
+    { ONE("{param: x, only: [a, b]}"), "{\"x\": {\"a\": 1, \"c\": 1}}", false },
+    { ONE("{param: x, only: [a]}"), "{\"x\": [\"a\"]}", false },
+    { ONE("{param: x, equals: 1}, {param: y, equals: 2}"), "{\"x\": 1, \"y\": 2}", true },
+    { ONE("{param: x, equals: 1}, {param: y, equals: 2}"), "{\"x\": 1, \"y\": 3}", false },
+};
+
+static void
+test_conditions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct gate *g = gate_of(rows[i].rules);
+        struct gate_verdict v = judge(g, "t", rows[i].params);
+        if ((v.risk == GATE_HIGH) != rows[i].match)
+            fail_msg("%s on %s: %s", rows[i].rules, rows[i].params, gate_risk_name(v.risk));
+        gate_free(g);
+    }
+}
+
+static void
+test_the_first_match_decides_and_levels_approve(void **state)
+{
+    struct gate *g = gate_of("gate: {auto-approve: [LOW, HIGH], rules: [{name: a, tools: [code_e*], risk: HIGH, timeout: 7, "
+                             "conditions: [{param: code, contains: test}]}, {name: b, tools: [x], risk: CRITICAL, "
+                             "require_approval: false}]}");
+    struct gate_verdict v = judge(g, "code_execute", "{\"code\": \"rm -rf test\"}");
+
+    (void)state;
+    assert_string_equal(v.rule, "a");
+    assert_int_equal(v.timeout_s, 7);
+    assert_false(v.ask);
+    v = judge(g, "code_execute", "{\"code\": \"rm -rf x\"}");
+    assert_string_equal(v.rule, "code-dangerous");
+    assert_true(v.ask);
+    v = judge(g, "x", "{}");
+    assert_false(v.ask);        /* an explicit rule */
+    v = judge(g, "code_read_file", "{}");
+    assert_true(v.ask);         /* MEDIUM is not in the list */
+    assert_string_equal(gate_levels(g), "LOW, HIGH");
+    gate_free(g);
+}
+
+/* What costs too much is weighed both ways, whichever of them is the looser one. */
+static void
+test_patterns_that_explode(void **state)
+{
+    static const struct { const char *rules; enum gate_risk risk; bool ask; } cases[] = {
+        { "gate: {defaults: false, rules: [{name: a, tools: [t], risk: LOW, require_approval: false, conditions: [{param: x, "
+          "matches: '(a+)+$'}]}, {name: b, tools: [t], risk: HIGH}]}", GATE_HIGH, true },
+        { "gate: {defaults: false, rules: [{name: a, tools: [t], risk: CRITICAL, conditions: [{param: x, matches: '(a|a)*[0-9]'}]}, "
+          "{name: b, tools: [t], risk: LOW}]}", GATE_CRITICAL, true },
+        { "gate: {defaults: false, rules: [{name: a, tools: [t], risk: CRITICAL, conditions: [{param: x, matches: "
+          "'(?:.*?,){40}[yz]'}]}, {name: b, tools: [t], risk: LOW}]}", GATE_CRITICAL, true },
+    };
+    char *params = malloc(70000);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gate *g = gate_of(cases[i].rules);
+        struct gate_verdict v;
+        memcpy(params, "{\"x\": \"", 7);
+        for (size_t k = 0; k < 60000; k++)
+            params[7 + k] = i == 2 && k % 3 == 2 ? ',' : 'a';
+        memcpy(params + 60007, "!\"}", 4);
+        v = judge(g, "t", params);
+        assert_int_equal(v.risk, cases[i].risk);
+        assert_int_equal(v.ask, cases[i].ask);
+        assert_true(v.unsure);
+        gate_free(g);
+    }
+    free(params);
+}
+
+static void
+test_long_texts_are_not_taken_for_harmless(void **state)
+{
+    struct gate *g = gate_of(NULL);
+    json_t *params = json_object();
+    struct gate_verdict v;
+    char *text = malloc(GATE_TEXT_MAX + 2);
+
+    (void)state;
+    memset(text, ' ', GATE_TEXT_MAX + 1);
+    text[GATE_TEXT_MAX + 1] = '\0';
+    json_object_set_new(params, "code", json_string(text));
+    gate_judge(g, "code_execute", params, &v);
+    assert_int_equal(v.risk, GATE_CRITICAL);
+    assert_true(v.unsure);
+    text[GATE_TEXT_MAX] = '\0';
+    json_object_set_new(params, "code", json_string(text));
+    gate_judge(g, "code_execute", params, &v);
+    assert_int_equal(v.risk, GATE_HIGH);
+    free(text);
+    json_decref(params);
+    gate_free(g);
+}
+
+static const struct { const char *text, *code; } refused[] = {
+    { "", "policy.file.empty" },
+    { "x: 1", "gate.rule" },
+    { "gate: on", "gate.rule" },
+    { "gate: {rules: 1}", "gate.rule" },
+    { "gate: {x: 1}", "gate.rule" },
+    { "gate: {auto-approve: [CRITICAL]}", "gate.rule" },
+    { "gate: {auto-approve: LOW}", "gate.rule" },
+    { "gate: {apply-to: none}", "gate.rule" },
+    { "gate: {rules: [{tools: [t], risk: LOW}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, risk: LOW}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: [t]}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: [], risk: LOW}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: ['a*b'], risk: LOW}]}", "gate.rule" },
+    { "gate: {rules: [{name: a b, tools: [t], risk: LOW}]}", "gate.rule" },
+    { "gate: {rules: [{name: code, tools: [t], risk: LOW}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: [t], risk: low}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: [t], risk: LOW, timeout: 0}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: [t], risk: LOW, require_approval: no}]}", "gate.rule" },
+    { "gate: {rules: [{name: a, tools: [t], risk: LOW, conditions: []}]}", "gate.condition" },
+    { ONE("{param: x}"), "gate.condition" },
+    { ONE("{equals: 1}"), "gate.condition" },
+    { ONE("{param: x, equals: 1, contains: a}"), "gate.condition" },
+    { ONE("{param: x, like: a}"), "gate.condition" },
+    { ONE("{param: x, matches: ''}"), "gate.condition" },
+    { ONE("{param: x, matches: '('}"), "gate.pattern" },
+    { ONE("{param: x, matches: '\\C'}"), "gate.pattern" },
+    { ONE("{param: x, range: {}}"), "gate.condition" },
+    { ONE("{param: x, range: {min: 2, max: 1}}"), "gate.condition" },
+    { ONE("{param: x, one-of: []}"), "gate.condition" },
+    { ONE("{param: x, present: 1}"), "gate.condition" },
+};
+
+static void
+test_what_is_no_rule_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        struct err err = ERR_INIT;
+        struct gate *g = gate_new("test", refused[i].text, strlen(refused[i].text), &err);
+        if (g != NULL || strcmp(err.code, refused[i].code) != 0)
+            fail_msg("%s: %s", refused[i].text, g != NULL ? "taken" : err.code);
+    }
+}
+
+static void
+test_off(void **state)
+{
+    struct gate *g = gate_of("gate: off");
+
+    (void)state;
+    assert_true(gate_is_off(g));
+    assert_false(judge(g, "code_execute", "{\"code\": \"rm -rf /\"}").ask);
+    gate_free(g);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_the_first_match_decides_and_levels_approve),
+        cmocka_unit_test(test_patterns_that_explode),
+        cmocka_unit_test(test_long_texts_are_not_taken_for_harmless),
+        cmocka_unit_test(test_what_is_no_rule_is_refused),
+        cmocka_unit_test(test_off),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
