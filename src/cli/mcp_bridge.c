@@ -63,8 +63,10 @@ say_error(struct bridge *b, json_t *id, int code, const char *why)
 static void
 say_message(struct bridge *b, struct call *c, const char *text, size_t n)
 {
-    json_t *message = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL), *id = json_object_get(message, "id");
-    cleanup_free char *line = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
+    /* a command may have said anything */
+    json_t *message = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    json_t *id = json_object_get(message, "id");
+    cleanup_free char *line = message != NULL ? json_dumps(message, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     const char *version = json_string_value(json_object_get(json_object_get(message, "result"), "protocolVersion"));
 
     const char *why = json_string_value(json_object_get(message, "error"));

@@ -175,6 +175,8 @@ def test_output_is_cut(client):
     result = client.call("code_execute", language="shell", code="yes | head -c 1500000; printf x >&2")
     assert result["stdout"].endswith("\n[OUTPUT TRUNCATED]") and len(result["stdout"]) == (1 << 20) + 19, len(result["stdout"])
     assert result["stderr"] == "x"
+    result = client.call("code_execute", language="shell", code="printf 'a\\0b'; printf '\\377' >&2", sandbox_id=result["sandbox_id"])
+    assert result["stdout"] == "a\0b" and result["stderr"] == "\ufffd"
 
 
 def test_a_large_program(client):

@@ -84,8 +84,8 @@ def test_a_daemon_of_its_own(cloche, version):
     session = Session(cloche, version=version)
     assert "code_execute" in json.dumps(session("tools/list"))
     assert len(homes(cloche)) == 1
-    result = session.call("code_execute", language="python", code="print('caf\u00e9')")
-    assert result["stdout"] == "caf\u00e9\n" and result["success"], result
+    result = session.call("code_execute", language="python", code="print('caf\u00e9\\0')")
+    assert result["stdout"] == "caf\u00e9\0\n" and result["success"], result
     assert session.call("code_execute", language="shell", code="pwd", sandbox_id=result["sandbox_id"])["stdout"] == "/workspace\n"
     assert session.end() == 0, session.log
     assert homes(cloche) == [] and not living(), session.log

@@ -65,7 +65,9 @@ static void
 headers(void **state)
 {
     static const struct { const char *value, *text; } rows[] = {
-        { "name", "name" }, { "", "" }, { "=?base64?" "?=", "" }, { "=?base64?YQ==?=", "a" }, { "=?base64?YWI=?=", "ab" },
+        { "name", "name" }, { "", "" }, { " \t", "" },
+        { "\t a b  ", "a b" }, { " =?base64?YQ==?= ", "a" },
+        { "=?base64?" "?=", "" }, { "=?base64?YQ==?=", "a" }, { "=?base64?YWI=?=", "ab" },
         { "=?base64?YWJj?=", "abc" }, { "=?base64?w6Q=?=", "\xc3\xa4" }, { "=?base64?YQ?=", NULL }, { "=?base64?YQ=a?=", NULL },
         { "=?base64?====?=", NULL }, { "=?base64?AA==?=", NULL }, { "=?base64?Y Q=?=", NULL }, { "=?base64?", "=?base64?" },
     };

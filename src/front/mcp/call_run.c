@@ -35,13 +35,11 @@ language_of(const char *name)
 json_t *
 mcp_output(struct buf *b, bool cut)
 {
-    json_t *text = json_of_text(b->p, b->n), *both;
-
-    if (!cut || text == NULL)
-        return text;
-    both = json_sprintf("%s%s", json_string_value(text), MCP_CUT);
-    json_decref(text);
-    return both;
+    if (cut) {
+        b->max += sizeof(MCP_CUT);
+        (void)buf_puts(b, MCP_CUT);
+    }
+    return json_of_text(b->p, b->n);
 }
 
 static void

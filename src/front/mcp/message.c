@@ -165,13 +165,18 @@ bool
 mcp_header_text(const char *value, char out[MCP_NAME_MAX + 1])
 {
     static const char open[] = "=?base64?", end[] = "?=";
-    size_t n = strlen(value), first = sizeof(open) - 1, last = sizeof(end) - 1;
+    size_t n, first = sizeof(open) - 1, last = sizeof(end) - 1;
 
+    value += strspn(value, " \t");
+    n = strlen(value);
+    while (n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t'))
+        n--;
     if (n >= first + last && memcmp(value, open, first) == 0 && memcmp(value + n - last, end, last) == 0)
         return unbase64(value + first, n - first - last, out, MCP_NAME_MAX + 1);
     if (n > MCP_NAME_MAX)
         return false;
-    memcpy(out, value, n + 1);
+    memcpy(out, value, n);
+    out[n] = '\0';
     return true;
 }
 

@@ -44,7 +44,8 @@ struct mcp_message {
 int mcp_parse(const char *p, size_t n, struct mcp_message *out, const char **why);
 void mcp_message_free(struct mcp_message *m);
 
-/* A header's value: as it is, or =?base64?...?=. False when malformed or too long; the text has no NUL. */
+/* A header's value: without blanks around it, as it is or =?base64?...?=. False when malformed or too long; the text
+ * has no NUL. */
 bool mcp_header_text(const char *value, char out[MCP_NAME_MAX + 1]);
 /* Whether an Accept header takes both kinds of answer. */
 bool mcp_accepts(const char *accept, bool *stream);
