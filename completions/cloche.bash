@@ -60,7 +60,7 @@ _cloche() {
         --preset)
             mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
             return ;;
-        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --path | --report | --settings | --socket | --tls-cert | --tls-key | --token-file | -s)
+        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --gate | --path | --report | --settings | --socket | --tls-cert | --tls-key | --token-file | -s)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         --dir | --state-dir | --workdir | --workspace)
@@ -124,7 +124,7 @@ _cloche() {
                 --transcript --transcript-keep --transcript-retention --tls-cert --tls-key --log-format
                 --log-level --json --help" ;;
         mcp)
-            flags="--socket --token-file --help" ;;
+            flags="--socket --token-file --gate --help" ;;
         token)
             flags="--role --name --expires --socket --json --help" ;;
         config)

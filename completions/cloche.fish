@@ -317,7 +317,7 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l config -r -F -d 'YA
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l listen -x -d 'unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT; again for another one'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the records are kept'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l settings -r -F -d 'a policy\'s settings file, below what each sandbox asks for'
-complete -c cloche -n '__fish_seen_subcommand_from serve' -l gate -x -d 'which operations of agents somebody has to approve (docs/gate.md)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l gate -r -F -d 'which operations of agents somebody has to approve (docs/gate.md)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-sandboxes -x -d 'at once (256)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l idle-timeout -x -d 'of sandboxes that name none: ended when nothing ran for so long (none)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-lifetime -x -d 'of sandboxes that name none (none)'
@@ -339,6 +339,7 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l help -d 'print the 
 complete -c cloche -n '__fish_seen_subcommand_from serve' -F
 complete -c cloche -n '__fish_seen_subcommand_from mcp' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
 complete -c cloche -n '__fish_seen_subcommand_from mcp' -l token-file -r -F -d 'a token to use (default: one of role agent, made for this session)'
+complete -c cloche -n '__fish_seen_subcommand_from mcp' -l gate -r -F -d 'what has to be approved, for a daemon of its own (docs/gate.md)'
 complete -c cloche -n '__fish_seen_subcommand_from mcp' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from mcp' -F
 complete -c cloche -n '__fish_seen_subcommand_from token' -l role -x -a 'agent operator approver auditor' -d 'what its holder may: agent, operator, approver or auditor'

@@ -23,7 +23,7 @@ CHOICES = {
     '--for': 'run code shell srt', '--allow-registry': 'npm pypi go debian cargo maven', '--preset': 'ci',
 }
 FILES = {'--config', '--settings', '--report', '--path', '--allow-read', '--deny-read', '--allow-write', '--deny-write', '--bind',
-         '--allow-unix-socket', '--extra-ca', '--socket', '--token-file', '--tls-cert', '--tls-key', '-s'}
+         '--allow-unix-socket', '--extra-ca', '--socket', '--token-file', '--gate', '--tls-cert', '--tls-key', '-s'}
 FOLDERS = {'--dir', '--state-dir', '--workspace', '--workdir'}
 # These are followed by a command; the others by files.
 COMMANDS = {'run', 'srt'}

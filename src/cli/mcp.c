@@ -16,7 +16,7 @@
 
 struct options {
     struct api api;
-    const char *token_file;
+    const char *token_file, *gate;
     bool named;                 /* the socket was said */
 };
 
@@ -27,9 +27,10 @@ usage(void)
            "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that run\n"
            "code in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. Ends with\n"
            "stdin.\n\n"
-           "  %-32s %s\n  %-32s %s\n\ndocs/mcp.md\n",
+           "  %-32s %s\n  %-32s %s\n  %-32s %s\n\ndocs/mcp.md\n",
            "--socket PATH", API_FLAG_HELP,
-           "--token-file FILE", "a token to use (default: one of role agent, made for this session)");
+           "--token-file FILE", "a token to use (default: one of role agent, made for this session)",
+           "--gate FILE|off", "what has to be approved, for a daemon of its own (docs/gate.md)");
     return 0;
 }
 
@@ -46,14 +47,14 @@ read_flags(struct options *o, int argc, char **argv, struct err *err)
         r = api_flag(&o->api, name, value, err);
         if (r < 0)
             return -1;
-        if (r == 0 && strcmp(name, "--token-file") != 0) {
+        if (r == 0 && strcmp(name, "--token-file") != 0 && strcmp(name, "--gate") != 0) {
             err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
             return err_hint(err, "`cloche mcp --help` lists the flags");
         }
         if (value == NULL)
             return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
         if (r == 0)
-            o->token_file = value;
+            *(name[2] == 't' ? &o->token_file : &o->gate) = value;
         else
             o->named = true;
         i += eq == NULL;
@@ -166,7 +167,7 @@ run(struct options *o, struct mcp_daemon *d, struct err *err)
     if (api_ask(&o->api, "GET", "/v1/health", NULL, NULL, &why) < 0) {
         if (o->named || o->token_file != NULL || strcmp(why.code, "api.down") != 0)
             return *err = why, -1;
-        if (mcp_daemon_start(d, &o->api, err) < 0)
+        if (mcp_daemon_start(d, o->gate, &o->api, err) < 0)
             return -1;
     }
     if (o->api.token[0] == '\0' && make_token(&o->api, id, err) < 0)

@@ -23,8 +23,9 @@ struct mcp_daemon {
     char name[32];
 };
 #define MCP_DAEMON_INIT { .home = -1, .folder = -1 }
-/* Start it and wait until it answers; @api then leads to it. 0 or -1 with @err. Stop it anyhow. */
-int mcp_daemon_start(struct mcp_daemon *d, struct api *api, struct err *err);
+/* Start it, with that --gate (NULL: the built-in rules), and wait until it answers; @api then leads to it. 0 or -1
+ * with @err. Stop it anyhow. */
+int mcp_daemon_start(struct mcp_daemon *d, const char *gate, struct api *api, struct err *err);
 void mcp_daemon_stop(struct mcp_daemon *d);
 
 #endif

@@ -70,11 +70,13 @@ make_folder(struct mcp_daemon *d, struct err *err)
 
 /* In the child: its words go where ours for people go, never among the messages. */
 static void
-become(const char *state, const char *listen, pid_t parent)
+become(const char *state, const char *listen, const char *gate, pid_t parent)
 {
     char self[] = "/proc/self/exe", verb[] = "serve", state_flag[] = "--state-dir", listen_flag[] = "--listen";
     char name[] = "cloche";
-    char *argv[] = { name, verb, state_flag, (char *)(uintptr_t)state, listen_flag, (char *)(uintptr_t)listen, NULL };
+    char gate_flag[] = "--gate";
+    char *argv[] = { name, verb, state_flag, (char *)(uintptr_t)state, listen_flag, (char *)(uintptr_t)listen,
+                     gate != NULL ? gate_flag : NULL, (char *)(uintptr_t)gate, NULL };
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigset_t none;
 
@@ -110,7 +112,7 @@ wait_until_it_answers(struct mcp_daemon *d, const struct api *api, struct err *e
 }
 
 int
-mcp_daemon_start(struct mcp_daemon *d, struct api *api, struct err *err)
+mcp_daemon_start(struct mcp_daemon *d, const char *gate, struct api *api, struct err *err)
 {
     char base[PATH_MAX], state[PATH_MAX], listen[PATH_MAX + 8];
     pid_t parent = getpid(), pid;
@@ -125,7 +127,7 @@ mcp_daemon_start(struct mcp_daemon *d, struct api *api, struct err *err)
     if (pid < 0)
         return err_sys(err, errno, "mcp.daemon", "fork");
     if (pid == 0)
-        become(state, listen, parent);
+        become(state, listen, gate, parent);
     d->pid = pid;
     return wait_until_it_answers(d, api, err);
 }

@@ -19,7 +19,7 @@ LIB = Path(__file__).resolve().parents[1] / "lib"
 def way(request, cloche):
     """The words that say where the server is."""
     if request.param == "stdio":
-        yield ["stdio", cloche.binary, "mcp"]
+        yield ["stdio", cloche.binary, "mcp", "--gate", "off"]
         return
     daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
     port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", daemon.heard)[1])

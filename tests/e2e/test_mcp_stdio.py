@@ -17,9 +17,9 @@ pytestmark = requirement("R62", "R85")
 class Session:
     """`cloche mcp` and a client at its ends."""
 
-    def __init__(self, cloche, *flags, version=SESSIONS, env=None):
+    def __init__(self, cloche, *flags, version=SESSIONS, gate="off", env=None):
         self.version, self.number = version, 0
-        self.process = cloche.popen("mcp", *flags, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env or {})
+        self.process = cloche.popen("mcp", *(["--gate", gate] if gate else []), *flags, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env or {})
         if version != STATELESS:
             self.initialized = self("initialize", {"protocolVersion": version, "capabilities": {},
                                                    "clientInfo": {"name": "test", "version": "1"}})["result"]

@@ -41,6 +41,7 @@ struct mcp_call {
     bool over;
     uint64_t said_s;                        /* when something was said last */
     struct mcp_session *session;            /* NULL in the stateless form */
+    uint32_t who;                           /* whose call it is; r->who is the call's own once it was judged */
     char session_id[33];                    /* whose it was, should the place be another's by now */
     const struct mcp_tool *tool;
     json_t *args;                           /* an object, owned */
@@ -61,6 +62,7 @@ struct mcp_tool {
     const char *name, *title, *description;
     const char *input, *output;             /* schemas, as text */
     bool reads_only, destroys;              /* what clients tell their user */
+    bool gated;                             /* judged before it begins; the others by what they ask for */
     void (*begin)(struct request *r);
     json_t *listed;                         /* made of the above at the start */
 };
@@ -111,6 +113,9 @@ extern const size_t mcp_n_tools;
 int mcp_tools_open(void);                   /* -1: no memory */
 struct mcp_tool *mcp_tool_find(const char *name);
 json_t *mcp_tools_json(void);
+
+/* call_gate.c: begin the tool, when it may */
+void mcp_gate(struct request *r);
 
 /* call.c: ends of calls */
 void mcp_done(struct request *r, json_t *structured, bool failed);      /* takes the reference */

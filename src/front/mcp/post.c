@@ -97,7 +97,7 @@ call_tool(struct request *r)
     if (!mcp_schema_fits(json_object_get(call->tool->listed, "inputSchema"), call->args, why, sizeof(why)))
         mcp_fail(r, "InvalidArguments", "%s", why);
     else
-        call->tool->begin(r);
+        mcp_gate(r);
 }
 
 static void

@@ -42,6 +42,7 @@ mcp_begin(struct request *r)
         r->f->ended = true;
         return false;
     }
+    r->mcp->who = r->who;
     r->mcp->out = r->mcp->err = (struct buf)BUF_INIT(MCP_OUTPUT_MAX);
     r->mcp->half[0] = r->mcp->half[1] = (struct buf)BUF_INIT(8);
     return true;
