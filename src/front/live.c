@@ -16,7 +16,7 @@
 #include "front/live.h"
 
 #define LIVE_STDIN_MAX (256UL * 1024)   /* bytes that the command did not take yet */
-#define LIVE_TEXT_MAX  (1024UL * 1024)  /* of one text message */
+#define LIVE_TEXT_MAX  (256UL * 1024)   /* of one text message: a command has half of that */
 #define LIVE_START_MS  30000            /* for the first message to come */
 #define LIVE_PING_MS   30000            /* of silence, then it is asked whether it is there */
 #define LIVE_GONE_MS   90000            /* of silence: it is not */
