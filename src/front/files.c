@@ -235,13 +235,26 @@ on_write_granted(struct request *r)
 
 static const struct answers write_granted = { .granted = on_write_granted };
 
+static bool
+flag_of(struct request *r, const char *key, uint8_t flag, struct edge_op *op)
+{
+    bool bad = false;
+
+    if (query_true(r, key, &bad))
+        op->flags |= flag;
+    if (bad)
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "files.request", "docs/daemon.md has the form",
+                    "%s is true or false", key);
+    return !bad;
+}
+
 static void
 write_file(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_WRITE);
 
-    op->flags = (query_true(r, "parents") ? OP_PARENTS : 0) | (query_true(r, "exclusive") ? OP_EXCLUSIVE : 0);
-    if (path_well(r) && mode_of(r, &op->mode))
+    if (flag_of(r, "parents", OP_PARENTS, op) && flag_of(r, "exclusive", OP_EXCLUSIVE, op) && path_well(r) &&
+        mode_of(r, &op->mode))
         ask_op(r, r->id, op, &write_granted, &write_answers);
 }
 
@@ -313,8 +326,7 @@ remove_file(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_REMOVE);
 
-    op->flags = query_true(r, "recursive") ? OP_RECURSIVE : 0;
-    if (path_well(r))
+    if (flag_of(r, "recursive", OP_RECURSIVE, op) && path_well(r))
         ask_op(r, r->id, op, &plain, &remove_answers);
 }
 
@@ -333,8 +345,7 @@ make_dir(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_MKDIR);
 
-    op->flags = query_true(r, "parents") ? OP_PARENTS : 0;
-    if (path_well(r) && mode_of(r, &op->mode))
+    if (flag_of(r, "parents", OP_PARENTS, op) && path_well(r) && mode_of(r, &op->mode))
         ask_op(r, r->id, op, &plain, &made_answers);
 }
 

@@ -132,6 +132,7 @@ struct request {
     struct trace trace;                 /* its part of a trace: the client's, or a new one */
     bool trace_given;                   /* it is the client's */
     uint64_t begun_us, bytes_in, bytes_out;     /* of bodies */
+    char allowed[48];                   /* methods of a route that has others than @method */
     unsigned early;                     /* status to refuse with, decided before the body; 0 */
     const char *early_code, *early_why;
     struct buf body;
@@ -288,7 +289,8 @@ json_t *json_of_base64(const uint8_t *p, size_t n);
 json_t *json_of_piece(struct buf *half, const uint8_t *p, size_t n, bool last);
 /* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
 const char *query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad);
-bool query_true(const struct request *r, const char *key);
+/* "true", "1", or nothing behind the key; false where it is absent, "false" or "0". Anything else: *bad. */
+bool query_true(const struct request *r, const char *key, bool *bad);
 /* Percent-decoding; false when malformed, when it holds a NUL, or does not fit. */
 bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
 

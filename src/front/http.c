@@ -270,6 +270,8 @@ first_look(struct request *r, const char *method)
         reply_error(r, r->early, r->early_code, "", "Unknown sandbox route: %.16s %.1000s", method, r->path);
     else
         reply_error(r, r->early, r->early_code, doors_hint(r->early_code), "%s", r->early_why);
+    if (r->early == MHD_HTTP_METHOD_NOT_ALLOWED)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ALLOW, r->allowed);
 }
 
 static enum MHD_Result

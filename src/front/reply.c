@@ -292,7 +292,7 @@ json_of_base64(const uint8_t *p, size_t n)
         buf_put_u8(&out, (uint8_t)(i + 1 < n ? digits[v >> 6 & 63] : '='));
         buf_put_u8(&out, (uint8_t)(i + 2 < n ? digits[v & 63] : '='));
     }
-    return buf_ok(&out) ? json_stringn((const char *)out.p, out.n) : NULL;
+    return buf_ok(&out) ? json_stringn(out.n > 0 ? (const char *)out.p : "", out.n) : NULL;
 }
 
 /* --- sandboxes ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* front/route.c: from a request line to a route */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -56,13 +57,15 @@ query_get(const struct request *r, const char *key, char *room, size_t size, boo
 }
 
 bool
-query_true(const struct request *r, const char *key)
+query_true(const struct request *r, const char *key, bool *bad)
 {
     char room[8];
-    bool bad = false;
-    const char *value = query_get(r, key, room, sizeof(room), &bad);
+    const char *value = query_get(r, key, room, sizeof(room), bad);
 
-    return value != NULL && (value[0] == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
+    if (value == NULL || strcmp(value, "false") == 0 || strcmp(value, "0") == 0)
+        return false;
+    *bad = *bad || (value[0] != '\0' && strcmp(value, "true") != 0 && strcmp(value, "1") != 0);
+    return !*bad;
 }
 
 /* Whether the decoded path is @pattern; its variable parts into @r. */
@@ -93,26 +96,47 @@ matches(struct request *r, const char *pattern)
     return *at == '\0';
 }
 
+/* "GET, PUT": the methods of this path (RFC 9110, 10.2.1). */
+static void
+add_allowed(struct request *r, const char *method)
+{
+    size_t n = strlen(r->allowed);
+
+    snprintf(r->allowed + n, sizeof(r->allowed) - n, "%s%s", n > 0 ? ", " : "", method);
+}
+
 static const struct route *
-find_in(struct request *r, const struct route *routes, size_t n, bool *other_method)
+find_in(struct request *r, const struct route *routes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!matches(r, routes[i].path))
             continue;
         if (strcmp(routes[i].method, r->method) == 0)
             return &routes[i];
-        *other_method = true;
+        add_allowed(r, routes[i].method);
     }
     return NULL;
 }
+
+static const struct { const struct route *routes; const size_t *n; } tables[] = {
+    { v1_routes, &v1_n_routes },
+    { files_routes, &files_n_routes },
+    { token_routes, &token_n_routes },
+    { audit_routes, &audit_n_routes },
+    { gate_routes, &gate_n_routes },
+    { live_routes, &live_n_routes },
+    { life_routes, &life_n_routes },
+    { api_routes, &api_n_routes },
+    { mcp_routes, &mcp_n_routes },
+    { watch_routes, &watch_n_routes },
+};
 
 const struct route *
 route_find(struct request *r)
 {
     const char *query = strchr(r->uri, '?');
     size_t n = query != NULL ? (size_t)(query - r->uri) : strlen(r->uri);
-    const struct route *route;
-    bool other_method = false;
+    const struct route *route = NULL;
 
     r->early = MHD_HTTP_BAD_REQUEST;
     r->early_code = "http.uri";
@@ -124,26 +148,9 @@ route_find(struct request *r)
         memcpy(r->query, query + 1, strlen(query));
     r->early = 0;
     r->api = strncmp(r->path, "/api/", 5) == 0;
-    route = find_in(r, v1_routes, v1_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, files_routes, files_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, token_routes, token_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, audit_routes, audit_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, gate_routes, gate_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, life_routes, life_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, live_routes, live_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, api_routes, api_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, mcp_routes, mcp_n_routes, &other_method);
-    if (route == NULL)
-        route = find_in(r, watch_routes, watch_n_routes, &other_method);
-    if (route == NULL && other_method && !r->api) {
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && route == NULL; i++)
+        route = find_in(r, tables[i].routes, *tables[i].n);
+    if (route == NULL && r->allowed[0] != '\0' && !r->api) {
         r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
         r->early_code = "http.method";
         r->early_why = "this route has other methods";

@@ -1,0 +1,117 @@
+"""docs/openapi.yaml against the daemon, by schemathesis: requests made of the description, answers judged by it.
+
+Needs the program `schemathesis` (PyPI, version 4) on PATH or named by $SCHEMATHESIS.
+"""
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+
+pytestmark = [requirement("R47"), pytest.mark.heavy]
+REPO = Path(__file__).resolve().parents[2]
+PROGRAM = shutil.which(os.environ.get("SCHEMATHESIS", "schemathesis"))
+SEED = 47
+# what would end what the others need, or fill the daemon
+ENDS = ["DELETE /v1/sandboxes/{id}", "POST /v1/kill", "POST /v1/sandboxes"]
+
+
+class Bridge(threading.Thread):
+    """A port of the loopback interface that is the daemon's socket."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path = str(path)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.path)
+            for a, b in (client, server), (server, client):
+                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.listener.close()
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche, "--max-sandboxes", "20")
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def description(folder, box):
+    """The file, with the sandbox's id where an id is wanted."""
+    text = (REPO / "docs" / "openapi.yaml").read_text(encoding="utf-8")
+    wanted = "{name: id, in: path, required: true, schema: {type: string}}"
+    assert wanted in text
+    before, rest = text.split("  /v1/tokens/{id}:", 1)
+    text = before.replace(wanted, wanted.replace("type: string", f"type: string, enum: [{box.id}]")) + "  /v1/tokens/{id}:" + rest
+    path = folder / "openapi.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def judge(daemon, box, folder, examples, *flags):
+    bridge = Bridge(daemon.path)
+    bridge.start()
+    argv = [PROGRAM, "run", str(description(folder, box)), "--url", f"http://127.0.0.1:{bridge.port}", "--seed", str(SEED),
+            "--phases", "examples,coverage,fuzzing", "--max-examples", str(examples), "--continue-on-failure", "--no-shrink",
+            "--suppress-health-check", "all", "--request-timeout", "60", "--warnings", "off", *flags]
+    try:
+        result = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+                                env={**os.environ, "NO_COLOR": "1"})
+    finally:
+        bridge.close()
+    assert result.returncode == 0, result.stdout[-20000:] + result.stderr[-4000:]
+    assert box.exec("echo on")["stdout"] == "on\n"
+    assert len(daemon.processes("cloche-front")) == len(daemon.processes("cloche-warden")) == 1
+    assert daemon.process.poll() is None
+
+
+# What a name, a path or a header has to be is more than a schema says: of well-formed requests some are refused.
+ALL = ["--checks", "all", "--exclude-checks", "positive_data_acceptance"]
+
+
+@pytest.fixture
+def box(daemon):
+    made = daemon.create(name="described")
+    assert made.put("f", b"x").ok
+    return made
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="schemathesis is not installed")
+class TestSchemathesis:
+    def test_what_is_asked_of_a_sandbox(self, daemon, box, tmp_path):
+        skip = [word for name in ENDS for word in ("--exclude-name", name)]
+        judge(daemon, box, tmp_path, 4, "--include-path-regex", "^/v1/", *skip, *ALL)
+
+    def test_making_and_listing(self, daemon, box, tmp_path):
+        judge(daemon, box, tmp_path, 8, "--include-path", "/v1/sandboxes", *ALL)
+
+    def test_a_manager_of_sandboxes(self, daemon, box, tmp_path):
+        """Its statuses are another project's: 500 is the answer of what is not there, 404 that to another method."""
+        judge(daemon, box, tmp_path, 4, "--include-path-regex", "^/api/", "--exclude-path", "/api/sandbox/stop", "--checks",
+              "status_code_conformance,content_type_conformance,response_schema_conformance")
