@@ -35,6 +35,7 @@ int cmd_net(int argc, char **argv);
 int cmd_gate(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
+int cmd_kill(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_top(int argc, char **argv);

@@ -32,6 +32,7 @@
 #define AT_ONCE     64
 #define PATIENCE_MS 20000   /* for all sandboxes to end */
 #define TICK_MS     1000
+#define KILL_MS     2000    /* for sandboxes to end in order after the kill switch */
 #define SPARE_FILES 128
 
 /* --- what the warden says ----------------------------------------------------------------------------------------- */
@@ -321,6 +322,30 @@ begin_end(struct launcher *l)
         l->quiet = true;
 }
 
+/* The warden ends them in order, and has it on record; what is still there after a moment is killed, whatever the
+ * warden does. */
+static void
+kill_switch(struct launcher *l)
+{
+    fprintf(stderr, "cloche: kill switch: all sandboxes end\n");
+    if (l->warden >= 0)
+        (void)launcher_say(l, EDGE_KILL, NULL, -1);
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        k->doomed = true;
+    l->shoot_ms = clock_ms() + KILL_MS;
+}
+
+static void
+shoot_doomed(struct launcher *l)
+{
+    if (l->shoot_ms == 0 || clock_ms() < l->shoot_ms)
+        return;
+    l->shoot_ms = 0;
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        if (k->doomed)
+            kill(k->pid, SIGKILL);
+}
+
 static int
 on_signal(struct launcher *l, struct err *err)
 {
@@ -333,6 +358,8 @@ on_signal(struct launcher *l, struct err *err)
                 return -1;
         } else if (info.ssi_signo == SIGHUP) {
             settings_reload(l);
+        } else if (info.ssi_signo == SIGUSR1) {
+            kill_switch(l);
         } else {
             begin_end(l);
         }
@@ -370,7 +397,8 @@ loop(struct launcher *l, struct err *err)
     while (!l->was_refused && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
         struct epoll_event events[AT_ONCE];
         int n = epoll_wait(l->epoll, events, AT_ONCE, something_waits(l) ? 20 : doors_rest(l) ? 100 :
-                           l->ending ? TICK_MS : -1);
+                           l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1);
+        shoot_doomed(l);
         doors_wake(l);
         for (int i = 0; i < n; i++)
             if (turn(l, events[i].data.fd, err) < 0)
@@ -471,6 +499,7 @@ prepare(struct launcher *l, struct err *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || chdir("/") < 0)
         return err_sys(err, errno, "serve.start", "signals");

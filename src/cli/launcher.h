@@ -17,6 +17,7 @@ struct keeper {
     struct keeper *next;
     char id[EDGE_ID + 1];
     pid_t pid;
+    bool doomed;                /* the kill switch was thrown while it lived */
     int control;                /* its end: the launcher is gone. New edges to the warden go over it */
 };
 
@@ -71,6 +72,7 @@ struct launcher {
     struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
     bool ending, quiet;
     uint64_t end_ms;            /* no more patience then */
+    uint64_t shoot_ms;          /* doomed ones that still live are killed then; 0 none are */
     struct err *refused;        /* why the warden did not start */
     bool was_refused;
     uint8_t in[EDGE_ROOM];

@@ -41,6 +41,7 @@ static const struct verb {
     { "top", cmd_top, "the same, again and again" },
     { "events", cmd_events, "what happens to the daemon's sandboxes" },
     { "logs", cmd_logs, "what happened to one of them" },
+    { "kill", cmd_kill, "end sandboxes of cloche serve" },
     { "token", cmd_token, "credentials for callers of cloche serve" },
     { "config", cmd_config, "check and show the daemon's configuration" },
     { "prove", cmd_prove, "attack the wall from inside and report" },

@@ -479,9 +479,7 @@ on_stop_all(void *ctx, const struct frame *f)
         answer_end(w, w->stop_all, w->stop_all_n, true);
     w->stop_all = w->asker;
     w->stop_all_n = (uint32_t)w->n_boxes;
-    warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", w->n_boxes);
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        box_stop(b, "kill switch");
+    box_kill_all(w);
     box_all_gone(w);
     return 0;
 }

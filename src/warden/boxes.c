@@ -342,6 +342,14 @@ box_stop(struct box *b, const char *why)
     box_say_short(b, EDGE_STOP);
 }
 
+void
+box_kill_all(struct warden *w)
+{
+    warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", w->n_boxes);
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        box_stop(b, "kill switch");
+}
+
 int
 box_recover(struct box *b, struct err *err)
 {

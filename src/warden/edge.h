@@ -115,6 +115,7 @@ enum edge_message {
     EDGE_ADOPTED_ALL,       /* once, after the last of them */
     EDGE_FRONT,             /* flags u8; with the edge to a new front, in the place of the former one of its kind */
     EDGE_CLOSE,             /* end all sandboxes */
+    EDGE_KILL = 90,         /* likewise, and go on */
     EDGE_RESTARTS = 89,     /* how often since its start: wardens be32, fronts be32 */
     /* launcher to front */
     EDGE_CONNECTION,        /* family u8 (0, 4, 6), 16 bytes of the client's address; with its connection */

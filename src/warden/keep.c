@@ -467,6 +467,14 @@ on_close(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_kill(void *ctx, const struct frame *f)
+{
+    (void)f;
+    box_kill_all(ctx);
+    return 0;
+}
+
 /* For sandboxes that come; those that live keep what they were made with. */
 static int
 on_limits(void *ctx, const struct frame *f)
@@ -493,6 +501,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
     { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, on_rules },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
+    { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
     { EDGE_LIMITS,       false, 0,    1,     12,  12,                      on_limits },
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
 };

@@ -165,6 +165,7 @@ void box_state(struct box *b, enum box_state state, const char *detail);
 int box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err);
 void box_forget_waiters(struct box *b, uint32_t front);             /* of that front */
 void box_stop(struct box *b, const char *why);
+void box_kill_all(struct warden *w);
 int box_recover(struct box *b, struct err *err);
 void box_lost(struct box *b);                                       /* its keeper has ended */
 void box_not_spawned(struct box *b, const struct packet_err *why);

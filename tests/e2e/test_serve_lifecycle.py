@@ -1,11 +1,13 @@
-"""cloche serve: requests that are made again, lists in pages."""
-import json
+"""cloche serve: requests that are made again, lists in pages, the kill switch."""
+import os
+import signal
 import threading
 
 import pytest
 
 from helpers import requirement
 from helpers.daemon import Daemon, caller
+from helpers.runner import wait_for
 
 pytestmark = requirement("R47", "R61")
 
@@ -78,6 +80,42 @@ def test_a_key_outlives_the_daemon(cloche):
     again = create(daemon, "k", {"name": "b"})
     assert again.json["id"] == made["id"] and again.json["state"] == "stopped", again
     assert daemon.stop() == 0
+
+
+def test_the_kill_switch_is_a_signal_too(daemon):
+    streams = [daemon.create(name=f"b{i}").stream("echo here; exec sleep 600") for i in range(3)]
+    for stream in streams:
+        assert next(stream)[0] == "stdout"
+    daemon.process.send_signal(signal.SIGUSR1)
+    assert wait_for(lambda: not daemon.processes("cloche-keeper") and not daemon.processes("sleep"), 60)
+    stopped = lambda: [b["detail"] for b in daemon.get("/v1/sandboxes?state=all").json["sandboxes"] if b["state"] == "stopped"]
+    assert wait_for(lambda: len(stopped()) == 3, 60) and set(stopped()) == {"kill switch"}, stopped()
+    assert daemon.create(name="b0").exec("echo on")["stdout"] == "on\n"
+
+
+def test_the_kill_switch_asks_nobody(daemon):
+    """Neither a warden nor a keeper that stands still."""
+    boxes = [daemon.create(), daemon.create()]
+    stopped = daemon.processes("cloche-warden") + daemon.processes("cloche-keeper")
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        daemon.process.send_signal(signal.SIGUSR1)
+        assert wait_for(lambda: not daemon.processes("cloche-keeper") and not daemon.processes("cloche-guest"), 60)
+    finally:
+        for pid in daemon.processes("cloche-warden"):
+            os.kill(pid, signal.SIGCONT)
+    assert wait_for(lambda: {b.show()["state"] for b in boxes} == {"stopped"}, 60)
+
+
+def test_cloche_kill(daemon, cloche):
+    for name in "abc":
+        daemon.create(name=name)
+    assert cloche("kill", "a").ok and not daemon.get("/v1/sandboxes/a").ok
+    assert cloche("kill", "--json", "--all").json == {"ended": 2}
+    assert daemon.get("/v1/sandboxes").json["sandboxes"] == []
+    for words in ["kill"], ["kill", "--all", "a"], ["kill", "none"]:
+        assert cloche(*words).code == 125
 
 
 def test_a_list_goes_on_where_it_was_although_that_one_is_gone(daemon):
