@@ -94,7 +94,7 @@ id_of(const struct request *r)
 }
 
 /* An answer about the request as such. */
-static void
+static void __attribute__((format(printf, 5, 0)))
 refuse(struct request *r, unsigned status, int code, json_t *data, const char *fmt, va_list ap)
 {
     char text[1024];
