@@ -31,6 +31,13 @@ def lines_of(daemon):
     return [line for line in daemon.log.splitlines() if "the gate " not in line]
 
 
+def wait_for_line(daemon, *words):
+    """A request's line is written when its last byte is sent, which its client may see first."""
+    for word in words:
+        if word.encode() not in daemon.heard:
+            daemon.hear(word.encode())
+
+
 def requests_of(daemon):
     return [entry for entry in map(json.loads, lines_of(daemon)) if entry["message"] == "request"]
 
@@ -43,6 +50,7 @@ def test_a_line_for_each_request(serve):
     third = daemon.get("/secret-path")
     agent = caller(daemon, "agent")
     assert agent.get("/v1/sandboxes").ok
+    wait_for_line(daemon, *(a.headers["X-Request-Id"] for a in (first, second, third)), '"role":"agent"')
     entries = {e["request_id"]: e for e in requests_of(daemon)}
     one = entries[first.headers["X-Request-Id"]]
     assert set(one) == {"time", "level", "process", "message", "request_id", "trace_id", "method", "route", "role", "status",
@@ -63,6 +71,7 @@ def test_a_line_for_each_request(serve):
 def test_text_is_one_line_each(serve):
     daemon = serve("--log-level", "info")
     assert daemon.get("/v1/version").ok
+    wait_for_line(daemon, "route=/v1/version")
     lines = lines_of(daemon)
     assert lines[0].startswith("cloche: serving on unix:")
     found = [line for line in lines if "/v1/version" in line]
@@ -114,6 +123,7 @@ def test_settings_from_the_file(serve, cloche, tmp_path):
     config.write_text("log-format: json\nlog-level: info\n")
     daemon = serve("--config", str(config))
     assert daemon.get("/health").ok
+    wait_for_line(daemon, '"route":"/health"')
     assert [e["route"] for e in requests_of(daemon)] == ["/health"]
 
 
