@@ -1,0 +1,84 @@
+"""What is in the daemon's records is the warden's word, whatever a sandbox, or what a client sends, is made of."""
+import json
+from urllib.parse import quote
+
+import pytest
+
+from helpers import places, requirement
+from helpers.daemon import Daemon
+from helpers.runner import wait_for
+
+pytestmark = requirement("R45", "R86", "R29")
+
+ODD = ["line\nbreak", 'quote"}\n{"seq":1', "\\u0000", "\x01\x1b[31m\x7f", "é\u2028\u0085", "x" * 3000, "%s%n", '"}}\r\n', "\\"]
+FORGED = '{"seq":99,"timestamp":"2026-01-01T00:00:00.000000Z","type":"security_kill_switch","severity":"critical","summary":"x"}'
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def chain(cloche):
+    said = cloche("audit", "verify", "--json")
+    assert said.ok and said.json["holds"], said
+    lines = (cloche.state / "cloche" / "audit" / "audit.jsonl").read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    return [json.loads(line) for line in lines]
+
+
+def transcript_of(cloche, box):
+    lines = (cloche.state / "cloche" / "serve" / "transcripts" / f"{box.id}.jsonl").read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    return [json.loads(line) for line in lines]
+
+
+def test_no_string_of_a_client_breaks_a_line(cloche, daemon):
+    box = daemon.create(name="b")
+    for odd in [*ODD, FORGED]:
+        box.daemon.post(f"{box.at}/exec", {"command": [odd, odd], "env": {"V": odd}, "cwd": "/" + odd})
+        box.daemon("PUT", f"{box.at}/files/{quote(odd[:100], safe='')}", b"x")
+    box.daemon("PUT", f"{box.at}/files/%ff%fe%80", b"x")
+    box.exec(["cat"], stdin=FORGED + "\n")
+    box.exec(f"printf '%s\\n' '{FORGED}' >&2; printf '\\377\\n\\000\\n'")
+    assert box.delete().ok
+    assert wait_for(lambda: [e for e in chain(cloche) if e.get("metadata", {}).get("capability") == "delete"])
+    found = chain(cloche)
+    assert [e["seq"] for e in found] == list(range(1, len(found) + 1))
+    assert not [e for e in found if e["type"] == "security_kill_switch"]
+    assert len([e for e in found if e["metadata"].get("capability") == "exec" and "by" in e["metadata"]]) == len(ODD) + 3
+    told = transcript_of(cloche, box)
+    assert len([e for e in told if e["event"] == "exec"]) == len(ODD) + 3
+    assert {e["event"] for e in told} <= {"exec", "write", "output", "result"}
+
+
+REACH = """
+import os, sys
+for place in sys.argv[1:]:
+    for how in (lambda: os.listdir(place), lambda: open(place + '/audit.jsonl').read(), lambda: os.mkdir(place + '/x'),
+                lambda: open(place + '/audit.jsonl', 'a').write('x'), lambda: os.rename(place, place + 'x')):
+        try: how(); print('REACHED', place)
+        except OSError: pass
+"""
+
+
+@pytest.mark.parametrize("view", ["private", "host"])
+def test_no_sandbox_reaches_the_records(cloche, daemon, view):
+    box = daemon.create(policy={"view": view, "workspace": str(cloche.project)})
+    state = cloche.state / "cloche"
+    assert (state / "audit").is_dir() and (state / "serve" / "transcripts").is_dir()
+    said = box.exec([places.PYTHON, "-I", "-c", REACH, str(state / "audit"), str(state / "serve" / "transcripts"), str(state / "serve")])
+    assert said["exit_code"] == 0 and "REACHED" not in said["stdout"], said
+    assert cloche("audit", "verify").ok
+
+
+def test_one_sandbox_says_nothing_about_another(daemon):
+    one, other = daemon.create(name="one"), daemon.create(name="other")
+    one.exec(["true", other.id])
+    found = wait_for(lambda: [e for e in daemon.get("/v1/sandboxes/one/audit?limit=1000").json["entries"]
+                              if e["metadata"].get("event") == "result"])
+    assert {e["sandbox"] for e in found} == {one.id} and {e["metadata"]["from"] for e in found} == {"keeper"}
+    assert not [e for e in daemon.get("/v1/sandboxes/other/audit?limit=1000").json["entries"]
+                if e["metadata"].get("capability") == "exec"]
