@@ -112,7 +112,7 @@ samples(void **state)
         { .which = STAT_OPERATIONS, .label = { "exec", "ok" }, .value = UINT64_MAX },
     };
     struct histogram h = { .bucket = { [2] = 5, [HISTOGRAM_BOUNDS] = 1 }, .sum_us = 77 };
-    cleanup_buf struct buf b = BUF_INIT(65536), text = BUF_INIT(65536);
+    cleanup_buf struct buf b = BUF_INIT(65536);
     struct stat_sample back;
 
     (void)state;
