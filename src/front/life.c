@@ -145,11 +145,17 @@ on_box_to_change(struct request *r, const struct edge_box *box)
                     "the policy is at revision %s", revision);
         return;
     }
-    merged = json_merge_patch(json_of_policy(box->policy), r->json);
+    merged = json_of_policy(box->policy);
+    if (merged != NULL)
+        merged = json_merge_patch(merged, r->json);
     text = merged != NULL ? json_dumps(merged, JSON_COMPACT) : NULL;
     json_decref(merged);
+    if (text == NULL) {         /* never taken for a policy that says nothing */
+        reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "memory", "", "out of memory");
+        return;
+    }
     sha256_of(box->policy, strlen(box->policy), was);
-    ask_change(r, box->id, was, text != NULL && strcmp(text, "{}") != 0 ? text : "", &change_answers);
+    ask_change(r, box->id, was, strcmp(text, "{}") != 0 ? text : "", &change_answers);
 }
 
 static const struct answers to_change_answers = { .box = on_box_to_change };
