@@ -1,11 +1,13 @@
 """cloche serve: operations of agents that somebody has to approve."""
 import json
+import os
+import signal
 import threading
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.daemon import Caller, Daemon, caller
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R63"), requirement("R68")]
@@ -249,8 +251,6 @@ def test_what_was_approved_outlives_the_warden_and_what_waited_does_not(daemon):
     assert daemon.post(ready["url"] + "/approve").ok
     open_one = agent("POST", f"{box.at}/exec", {"command": "echo open"}, ASYNC).json
     (warden,) = daemon.processes("cloche-warden")
-    import os
-    import signal
     os.kill(warden, signal.SIGKILL)
     def again():
         try:
