@@ -127,8 +127,9 @@ list(struct watch_options *o, const char *path, struct err *err)
 
     if (api_ask(&o->api, "GET", path, NULL, &said, err) < 0)
         return -1;
-    json_array_foreach(json_object_get(said, "events"), i, event)
+    json_array_foreach(json_object_get(said, "events"), i, event) {
         print_event(o, event);
+    }
     json_decref(said);
     return 0;
 }

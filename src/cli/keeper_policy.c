@@ -27,10 +27,12 @@ without_origins(json_t *value)
     size_t i;
 
     json_object_del(value, "from");
-    json_object_foreach(value, name, member)
+    json_object_foreach(value, name, member) {
         without_origins(member);
-    json_array_foreach(value, i, member)
+    }
+    json_array_foreach(value, i, member) {
         without_origins(member);
+    }
 }
 
 static void
