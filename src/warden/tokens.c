@@ -58,11 +58,33 @@ credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t h
 
 /* --- who one is for ----------------------------------------------------------------------------------------------- */
 
+struct keyed { const struct warden *w; struct who *who; };
+
+static bool
+is_over(const struct token *t)
+{
+    return t->r.expires_ms > 0 && clock_wall_ms() >= t->r.expires_ms;
+}
+
+/* @owner: of a record. The daemon's owner has no token to lose. */
+static bool
+owner_lives(const struct warden *w, const char *owner)
+{
+    for (size_t i = 0; i < w->n_tokens; i++)
+        if (strcmp(w->tokens[i].r.id, owner) == 0)
+            return !is_over(&w->tokens[i]);
+    return owner[0] == '\0';
+}
+
+/* A key opens no more than the token that its sandbox was made by: it ends with that. */
 static void
 key_row(void *ctx, const struct edge_box *r)
 {
-    struct who *who = ctx;
+    const struct keyed *k = ctx;
+    struct who *who = k->who;
 
+    if (!owner_lives(k->w, r->owner))
+        return;
     who->role = EDGE_KEY;
     memcpy(who->id, r->id, sizeof(who->id));
     memcpy(who->box, r->id, sizeof(who->box));
@@ -72,6 +94,7 @@ int
 credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until, struct err *err)
 {
     const struct token *found = NULL;
+    struct keyed k = { .w = w, .who = who };
     char text[SHA256_TEXT + 1];
 
     *who = WHO_NOBODY;
@@ -79,7 +102,7 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     for (size_t i = 0; i < w->n_tokens; i++)
         if (same(w->tokens[i].hash, hash, SHA256_SIZE))
             found = &w->tokens[i];
-    if (found != NULL && found->r.expires_ms > 0 && clock_wall_ms() >= found->r.expires_ms) {
+    if (found != NULL && is_over(found)) {
         err_set(err, ERR_DENIED, "auth.expired", "this token is over");
         return err_hint(err, "`cloche token create` makes another one");
     }
@@ -92,13 +115,13 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     sha256_text(hash, text);
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         if (same(b->r.key, text, SHA256_TEXT))      /* "" is none */
-            key_row(who, &b->r);
+            key_row(&k, &b->r);
     if (who->role == EDGE_NOBODY)
-        (void)state_find_key(w->state, text, key_row, who, NULL);
+        (void)state_find_key(w->state, text, key_row, &k, NULL);
     if (who->role != EDGE_NOBODY)
         return 0;
     err_set(err, ERR_DENIED, "auth.unknown", "no token and no sandbox's key is that credential");
-    return err_hint(err, "it was revoked or replaced, its sandbox is gone, or it never was one");
+    return err_hint(err, "it was revoked or replaced, its sandbox or whose that is is gone, or it never was one");
 }
 
 const char *
@@ -147,7 +170,7 @@ static void
 forget_expired(struct warden *w)
 {
     for (size_t i = w->n_tokens; i-- > 0;)
-        if (w->tokens[i].r.expires_ms > 0 && clock_wall_ms() >= w->tokens[i].r.expires_ms)
+        if (is_over(&w->tokens[i]))
             (void)forget(w, i, NULL);
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+import sqlite3
 import struct
 
 import pytest
@@ -275,6 +276,40 @@ def test_no_tool_reaches_anothers_sandbox(town, who):
         assert {b["sandbox_id"] for b in client.call("list_sandboxes")["sandboxes"]} == {town.box_b.id}
     town.untouched(town.box_a)
     town.untouched(town.box_owner)
+
+
+def test_no_key_outlives_the_token_of_its_sandbox(town):
+    """Neither that of a sandbox, nor one that was made a moment before, nor that of one that has stopped."""
+    made = token(town.daemon, "agent")
+    agent = Caller(town.daemon, Authorization="Bearer " + made["token"])
+    living, stopped = agent.create(name="living"), agent.create(name="stopped")
+    first = Caller(town.daemon, X_Sandbox_Key=living.record["key"])
+    minted = Caller(town.daemon, X_Sandbox_Key=agent.post(f"{living.at}/key").json["key"])
+    old = Caller(town.daemon, X_Sandbox_Key=stopped.record["key"])
+    assert stopped.delete().ok and old.get(stopped.at).ok
+    assert first.get(living.at).status == 401 and minted.post(f"{living.at}/exec", {"command": "true"}).ok
+    assert town.daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+    for key, box in ((minted, living), (old, stopped)):
+        for answer in (key.post(f"{box.at}/exec", {"command": "touch was-here"}), key.get(box.at), key("PUT", box.file("f"), b"x")):
+            assert answer.status == 401 and answer.json["code"] == "auth.unknown", answer
+    assert agent.get(living.at).status == 401
+    assert town.daemon.get(living.at).json["state"] == "ready"      # it stays, for operators
+    town.untouched(town.box_a)
+    town.untouched(town.box_b)
+
+
+def test_no_key_outlives_the_time_of_its_sandboxs_token(town):
+    agent = town.box_a.record["owner"]
+    key_a = Caller(town.daemon, X_Sandbox_Key=town.box_a.record["key"])
+    assert key_a.get(town.box_a.at).ok and town.key_b.get(town.box_b.at).ok
+    assert town.daemon.stop() == 0, town.daemon.log
+    with sqlite3.connect(town.daemon.cloche.state / "cloche" / "serve" / "state.db") as db:
+        assert db.execute("UPDATE token SET expires = 1 WHERE id = ?", [agent]).rowcount == 1
+    db.close()
+    town.daemon.start()
+    answer = key_a.get(town.box_a.at)       # its record is there, and so is the token's
+    assert answer.status == 401 and answer.json["code"] == "auth.unknown", answer
+    assert town.key_b.get(town.box_b.at).ok and town.daemon.get(town.box_a.at).ok
 
 
 def test_a_session_is_of_the_caller_who_began_it(town):
