@@ -145,6 +145,7 @@ approval_hold(struct warden *w, struct approval *a, const struct frame *f)
     a->n_question = f->length;
     a->type = f->type;
     a->to = w->asker;
+    a->proof = w->proof;
     return 0;
 }
 
@@ -238,19 +239,19 @@ hear_again(struct warden *w, struct approval *a)
     struct front_edge *e = &w->fronts[a->to.front];
     struct asker asker = w->asker;
     struct who who = w->who;
-    uint32_t handle = w->handle;
+    struct proof proof = w->proof;
     char trace[sizeof(w->trace)];
 
     memcpy(trace, w->trace, sizeof(trace));
     memcpy(w->trace, a->trace, sizeof(w->trace));
     w->approvals->approved = a;
-    if (e->fd >= 0 && front_asks(w, e, &f) != MSG_OK)
+    if (e->fd >= 0 && front_asks(w, e, &f, &a->proof) != MSG_OK)
         shutdown(e->fd, SHUT_RDWR);
     w->approvals->approved = NULL;
     memcpy(w->trace, trace, sizeof(w->trace));
     w->asker = asker;
     w->who = who;
-    w->handle = handle;
+    w->proof = proof;
 }
 
 /* A wider scope than this once. */

@@ -28,16 +28,17 @@ struct approval {
     struct edge_approval r;         /* its texts are owned */
     uint64_t until_ms;              /* on the monotonic clock */
     struct asker to;                /* who waits; ticket 0: nobody */
+    struct proof proof;             /* theirs */
     uint8_t type;                   /* of the question that is put aside, and what came with it */
     uint8_t *question;
     size_t n_question;
     char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
 };
 
-/* A call that was let through: its questions are asked by this handle instead of the caller's. */
+/* A call that was let through: its questions are asked by this number instead of the handle of the caller's. */
 struct pass {
     uint32_t number;                /* 0 none */
-    uint32_t handle;                /* the caller's */
+    struct proof proof;             /* the caller's */
     uint32_t front;
     uint64_t until_ms;
     char tool[GATE_NAME_MAX + 1];
@@ -94,8 +95,8 @@ bool gate_judges(const struct warden *w);
 uint8_t gate_bounds(const struct warden *w);
 /* The rules, as YAML. 0 or -1 with @err: the old ones stay. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
-/* The handle behind the pass @number on that front's edge; UINT32_MAX: there is none. */
-uint32_t gate_handle(struct warden *w, const struct front_edge *e, uint32_t number);
+/* Whether @number is a pass on that front's edge; it is the question's at hand then, and @out its caller's. */
+bool gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out);
 /* A handle for the questions that the call @d of warden.who is made of. */
 uint32_t pass_new(struct warden *w, const struct deed *d);
 /* Before a question's handler. True: it waits, or was answered. */

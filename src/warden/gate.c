@@ -56,29 +56,27 @@ pass_new(struct warden *w, const struct deed *d)
     struct approvals *q = w->approvals;
     struct pass *p = &q->passes[q->n_passes++ % PASSES_MAX];
 
-    *p = (struct pass){ .number = EDGE_PASS | q->n_passes, .handle = w->handle, .front = w->asker.front,
+    *p = (struct pass){ .number = EDGE_PASS | q->n_passes, .proof = w->proof, .front = w->asker.front,
                         .until_ms = clock_ms() + PASS_S * 1000UL };
     snprintf(p->tool, sizeof(p->tool), "%s", d->tool);
     memcpy(p->box, d->box, sizeof(p->box));
     return p->number;
 }
 
-uint32_t
-gate_handle(struct warden *w, const struct front_edge *e, uint32_t number)
+bool
+gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out)
 {
     struct approvals *q = w->approvals;
 
-    q->pass = NULL;
-    if ((number & EDGE_PASS) == 0)
-        return number;
     for (size_t i = 0; i < PASSES_MAX; i++) {
         struct pass *p = &q->passes[i];
         if (p->number == number && &w->fronts[p->front] == e && clock_ms() < p->until_ms) {
             q->pass = p;
-            return p->handle;
+            *out = p->proof;
+            return true;
         }
     }
-    return UINT32_MAX;
+    return false;
 }
 
 /* What a call of a tool comes to: itself, or the operations that it is made of. */

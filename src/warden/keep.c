@@ -397,7 +397,7 @@ on_front(void *ctx, const struct frame *f)
         box_forget_waiters(b, which);       /* their tickets were the former front's */
     record_front_gone(w, which);
     watch_front_lost(w, which);
-    memset(e->handles, 0, sizeof(e->handles));
+    memset(&e->handles, 0, sizeof(e->handles));
     e->owner = which == 0;
     e->fd = take_fd(&w->passed);
     if (warden_watch(w, e->fd, e, false, true) < 0)

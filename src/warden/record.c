@@ -274,7 +274,7 @@ go_on(struct warden *w, const struct held *h)
             keep_made(b);
     } else {
         memcpy(w->trace, h->trace, sizeof(w->trace));
-        (void)front_asks(w, &w->fronts[h->to.front], &f);   /* and judged anew */
+        (void)front_asks(w, &w->fronts[h->to.front], &f, &h->proof);   /* and judged anew */
         w->trace[0] = '\0';
     }
     w->record->again = false;
@@ -347,7 +347,7 @@ bool
 record_first(struct warden *w, const struct frame *f, struct box *b, struct audit_entry *e,
              enum record_way way)
 {
-    struct held h = { .way = way, .type = f->type, .to = w->asker };
+    struct held h = { .way = way, .type = f->type, .to = w->asker, .proof = w->proof };
     char by[160];
 
     memcpy(h.trace, w->trace, sizeof(h.trace));

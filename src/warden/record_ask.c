@@ -73,7 +73,7 @@ tell_follower(struct warden *w, struct follower *one, struct str text, const str
     struct reach reach = { .w = w, .who = &who };
     struct err err = ERR_INIT;
 
-    if (who_of(w, &w->fronts[one->to.front], one->number, &who, &err) < 0) {
+    if (who_of(w, &w->fronts[one->to.front], &one->proof, &who, &err) < 0) {
         answer_no(w, one->to, &err);    /* a token that is none any more */
         one->to.ticket = 0;
     } else if (reaches(&reach, line)) {
@@ -95,15 +95,13 @@ record_line(struct warden *w, struct str text)
 }
 
 static int
-follow(struct warden *w, const struct frame *f, const struct audit_filter *filter, struct err *err)
+follow(struct warden *w, const struct audit_filter *filter, struct err *err)
 {
-    struct wire_in in = wire_in_of(f->payload + 4, f->length - 4);
-
     for (size_t i = 0; i < RECORD_FOLLOWERS; i++) {
         struct follower *one = &w->record->followers[i];
         if (one->to.ticket != 0)
             continue;
-        *one = (struct follower){ .to = w->asker, .number = wire_be32(&in), .filter = *filter };
+        *one = (struct follower){ .to = w->asker, .proof = w->proof, .filter = *filter };
         snprintf(one->id, sizeof(one->id), "%.*s", (int)filter->sandbox.n, filter->sandbox.p);
         one->filter.sandbox = str_of(one->id);
         one->filter.since = (struct str){ NULL, 0 };
@@ -217,7 +215,7 @@ on_audit(void *ctx, const struct frame *f)
     moment(since_ms, since);
     filter.since = since_ms > 0 ? str_of(since) : (struct str){ NULL, 0 };
     if ((name[0] != '\0' && whose(w, name, id, &err) < 0) ||
-        (filter.sandbox = str_of(id), following != 0 && follow(w, f, &filter, &err) < 0)) {
+        (filter.sandbox = str_of(id), following != 0 && follow(w, &filter, &err) < 0)) {
         answer_no(w, w->asker, &err);
         return 0;
     }

@@ -29,6 +29,7 @@ struct held {
     char trace[2 * EDGE_TRACE + 1];
     uint8_t type;
     struct asker to;
+    struct proof proof;             /* of who asked */
     size_t n;
     uint8_t payload[];
 };
@@ -36,7 +37,7 @@ struct held {
 /* Who is told each new entry. */
 struct follower {
     struct asker to;                /* ticket 0: nobody */
-    uint32_t number;                /* the handle of who follows, judged anew for each entry */
+    struct proof proof;             /* of who follows, judged anew for each entry */
     struct audit_filter filter;
     char id[EDGE_ID + 1];           /* the filter's */
 };

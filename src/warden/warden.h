@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "warden/count.h"
 #include "warden/edge.h"
+#include "warden/handles.h"
 #include "warden/state.h"
 #include "wire/packet.h"
 #include "wire/table.h"
@@ -27,7 +28,6 @@
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
-#define WARDEN_HANDLES 8192     /* callers that one front may know at once; older ones are forgotten */
 #define WARDEN_TOKENS  1024
 
 /* Where an answer goes: on which front's edge, under which of its tickets. */
@@ -44,9 +44,10 @@ struct who {
 };
 #define WHO_NOBODY ((struct who){ .role = EDGE_NOBODY, .id = "-" })
 
-struct handle {
-    uint32_t number;                    /* as the front knows it: its place, and above that a count; 0 none */
-    uint8_t hash[SHA256_SIZE];          /* of the credential: what it opens is looked up for each question */
+/* By what somebody asks. What it opens is looked up for each question; what is put aside keeps this, not the handle. */
+struct proof {
+    bool is;                            /* false: who asks without a credential */
+    uint8_t hash[SHA256_SIZE];          /* of the credential */
 };
 
 /* The edge to one front. */
@@ -54,8 +55,7 @@ struct front_edge {
     int fd;                             /* -1: none */
     bool owner;                         /* who comes without a credential is the daemon's owner */
     struct packet_queue out;
-    uint32_t numbers;
-    struct handle handles[WARDEN_HANDLES];
+    struct handles handles;
 };
 
 struct token {
@@ -120,7 +120,7 @@ struct warden {
     struct asker asker;                 /* of the question at hand */
     char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
     struct who who;                     /* and who asks it */
-    uint32_t handle;                    /* by which handle */
+    struct proof proof;                 /* and by what */
     struct approvals *approvals;        /* what waits for somebody's (approvals.h) */
     uint64_t refused_ms;                /* the minute whose refusals are counted, and how many there were */
     unsigned refused;
@@ -206,10 +206,11 @@ void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
 
 /* who.c: who asks, and who may ask what: one table for all questions */
 enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
-/* The same for a question without its trace, which is in warden.trace: one that was put aside. */
-enum msg_verdict front_asks(struct warden *w, struct front_edge *e, const struct frame *f);
-/* Who the handle @number of that front stands for, now. 0 or -1 with @err. */
-int who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who *out, struct err *err);
+/* The same for a question without its trace, which is in warden.trace. @by: of one that was put aside, by what it was
+ * asked; NULL: its handle says so. */
+enum msg_verdict front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by);
+/* Who that is for on that front's edge, now. 0 or -1 with @err. */
+int who_of(struct warden *w, const struct front_edge *e, const struct proof *by, struct who *out, struct err *err);
 /* Whether @who may see and use the sandbox of record @r. */
 bool who_reaches(const struct who *who, const struct edge_box *r);
 /* Whose records @who may list: NULL everybody's. */

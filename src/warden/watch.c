@@ -19,7 +19,7 @@
 struct event_follower {
     struct event_follower *next;
     struct asker to;
-    uint32_t number;            /* the front's handle for who it is */
+    struct proof proof;         /* of who it is */
     char id[EDGE_ID + 1];       /* "": of all that it may see */
 };
 
@@ -224,7 +224,7 @@ still_may(struct warden *w, const struct event_follower *f, const struct box *bo
 {
     struct who who;
 
-    return who_of(w, &w->fronts[f->to.front], f->number, &who, err) == 0 &&
+    return who_of(w, &w->fronts[f->to.front], &f->proof, &who, err) == 0 &&
            (box != NULL ? who_reaches(&who, &box->r) : who_owner(&who) == NULL);
 }
 
@@ -272,7 +272,7 @@ watch_unfollow(struct warden *w)
 }
 
 static int
-follow(struct warden *w, uint32_t number, const char *id, struct err *err)
+follow(struct warden *w, const char *id, struct err *err)
 {
     struct event_follower *f = calloc(1, sizeof(*f));
     size_t n = 0;
@@ -285,7 +285,7 @@ follow(struct warden *w, uint32_t number, const char *id, struct err *err)
         return err_hint(err, "end one of them, or ask for the list of events now and then");
     }
     f->to = w->asker;
-    f->number = number;
+    f->proof = w->proof;
     memcpy(f->id, id, strlen(id) + 1);
     f->next = w->followers;
     w->followers = f;
@@ -296,9 +296,8 @@ static int
 on_follow(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload + 4, f->length - 4);
+    struct wire_in in = ask_in(f);
     struct since s = { .w = w };
-    uint32_t number = wire_be32(&in);       /* who.c has judged it, and shows what it stands for now; we keep it */
     uint16_t limit = wire_be16(&in);
     uint8_t room[64];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
@@ -309,7 +308,7 @@ on_follow(void *ctx, const struct frame *f)
     id = wire_cstr(&in, EDGE_ID, NULL);
     if (!wire_done(&in) || limit > 1000 || (id[0] != '\0' && !edge_is_id(id)))
         return -1;
-    if (follow(w, number, id, &err) < 0 ||
+    if (follow(w, id, &err) < 0 ||
         (limit > 0 && state_events(w->state, id, who_owner(&w->who), limit, tell_since, &s, &err) < 0)) {
         watch_unfollow(w);
         answer_no(w, w->asker, &err);

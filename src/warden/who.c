@@ -16,7 +16,6 @@
 
 #define REFUSALS   20           /* that are noted within a minute; of the others how many there were */
 #define MINUTE_MS  60000
-#define WAYS       8            /* places of a handle */
 
 /* --- who may ask what --------------------------------------------------------------------------------------------- */
 
@@ -138,26 +137,40 @@ who_refused(struct warden *w, const char *fmt, ...)
 }
 
 int
-who_of(struct warden *w, const struct front_edge *e, uint32_t number, struct who *out, struct err *err)
+who_of(struct warden *w, const struct front_edge *e, const struct proof *by, struct who *out, struct err *err)
 {
-    const struct handle *h = &e->handles[number % WARDEN_HANDLES];
     uint64_t until;
 
     *out = WHO_NOBODY;
-    if (number == 0 && e->owner)
+    if (by->is)
+        return credential_who(w, by->hash, out, &until, err);
+    if (e->owner)
         *out = (struct who){ .role = EDGE_OPERATOR };
-    if (number == 0)
+    return 0;
+}
+
+/* What stands behind a question's handle: 0 or -1 with @err. */
+static int
+proof_of(struct warden *w, struct front_edge *e, uint32_t number, struct proof *out, struct err *err)
+{
+    const struct handle *h;
+
+    *out = (struct proof){ .is = false };
+    if (number == 0 || gate_pass(w, e, number, out))
         return 0;
-    if (h->number != number) {
+    h = handle_find(&e->handles, number);
+    if (h == NULL) {
         err_set(err, ERR_DENIED, "auth.again", "too many callers at once");
         return err_hint(err, "try again");
     }
-    return credential_who(w, h->hash, out, &until, err);
+    out->is = true;
+    memcpy(out->hash, h->hash, sizeof(out->hash));
+    return 0;
 }
 
 /* 1: go on; 0: refused, which was said; -1: malformed. */
 static int
-judge(struct warden *w, const struct front_edge *e, const struct frame *f)
+judge(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by)
 {
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct err err = ERR_INIT;
@@ -165,6 +178,8 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
 
     w->asker = (struct asker){ .front = (uint32_t)(e - w->fronts), .ticket = wire_be32(&in) };
     w->who = WHO_NOBODY;
+    w->proof = (struct proof){ .is = false };
+    w->approvals->pass = NULL;
     if (in.bad || w->asker.ticket == 0)
         return -1;
     if (f->type == EDGE_ASK_WHO)
@@ -172,9 +187,10 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
     number = wire_be32(&in);
     if (in.bad)
         return -1;
-    number = gate_handle(w, e, number);
-    w->handle = number;
-    if (who_of(w, e, number, &w->who, &err) == 0) {
+    if (by != NULL)
+        w->proof = *by;
+    if ((by != NULL || proof_of(w, e, number, &w->proof, &err) == 0) &&
+        who_of(w, e, &w->proof, &w->who, &err) == 0) {
         if ((roles_of(f->type) & 1U << w->who.role) != 0)
             return 1;
         if (w->who.role == EDGE_NOBODY) {
@@ -191,7 +207,7 @@ judge(struct warden *w, const struct front_edge *e, const struct frame *f)
 }
 
 enum msg_verdict
-front_asks(struct warden *w, struct front_edge *e, const struct frame *f)
+front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by)
 {
     enum msg_verdict verdict = MSG_UNKNOWN;
 
@@ -200,7 +216,7 @@ front_asks(struct warden *w, struct front_edge *e, const struct frame *f)
         verdict = msg_check(&gate, f);
         if (verdict != MSG_OK)
             continue;
-        switch (judge(w, e, f)) {
+        switch (judge(w, e, f, by)) {
         case 1: return gate_holds(w, f) ? MSG_OK : msg_dispatch(&gate, f, w);
         case 0: return MSG_OK;
         default: return MSG_HANDLER;
@@ -220,31 +236,21 @@ front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
     trace_digits(f->payload, EDGE_TRACE, w->trace);
     rest.payload += EDGE_TRACE;
     rest.length -= EDGE_TRACE;
-    verdict = front_asks(w, e, &rest);
+    verdict = front_asks(w, e, &rest, NULL);
     w->trace[0] = '\0';         /* what comes next happens by itself */
     return verdict;
 }
 
 /* --- handles ------------------------------------------------------------------------------------------------------ */
 
-/* Its handle on that edge, the one that it has or a new one, in the place of the oldest of the few where it may be. */
-static uint32_t
-handle_of(struct front_edge *e, const uint8_t hash[SHA256_SIZE])
+static bool
+is_good(void *ctx, const uint8_t hash[SHA256_SIZE])
 {
-    uint32_t first = ((uint32_t)hash[0] << 8 | hash[1]) % (WARDEN_HANDLES / WAYS) * WAYS;
-    struct handle *h = &e->handles[first];
+    struct err err = ERR_INIT;
+    struct who who;
+    uint64_t until;
 
-    for (struct handle *at = h; at < &e->handles[first + WAYS]; at++) {
-        if (at->number != 0 && memcmp(at->hash, hash, SHA256_SIZE) == 0)
-            return at->number;
-        if (at->number < h->number)
-            h = at;
-    }
-    if (++e->numbers >= EDGE_PASS / WARDEN_HANDLES)
-        e->numbers = 1;
-    h->number = e->numbers * WARDEN_HANDLES + (uint32_t)(h - e->handles);
-    memcpy(h->hash, hash, SHA256_SIZE);
-    return h->number;
+    return credential_who(ctx, hash, &who, &until, &err) == 0;
 }
 
 static int
@@ -256,6 +262,7 @@ on_who(void *ctx, const struct frame *f)
     const char *text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
     cleanup_buf struct buf b = BUF_INIT(256);
     struct err err = ERR_INIT;
+    uint32_t number;
     uint64_t until;
     size_t at;
 
@@ -269,8 +276,11 @@ on_who(void *ctx, const struct frame *f)
         answer_no(w, w->asker, &err);
         return 0;
     }
+    number = handle_of(&w->fronts[w->asker.front].handles, hash, is_good, w);
+    if (number == 0)
+        return -1;      /* that edge ends, and the numbers of the next one are its own */
     at = answer_begin(&b, EDGE_WHO, w->asker);
-    buf_put_be32(&b, handle_of(&w->fronts[w->asker.front], hash));
+    buf_put_be32(&b, number);
     buf_put_u8(&b, (uint8_t)w->who.role);
     buf_put_be64(&b, until);
     wire_put_cstr(&b, w->who.box, EDGE_ID);

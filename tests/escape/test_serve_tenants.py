@@ -511,7 +511,7 @@ def test_a_taken_front_of_strangers_is_not_the_owner(tcp_town):
     # nor by a handle that was another's, or will be: each place of one is tried, with an operator's among them
     assert daemon.remote(operator.headers["Authorization"].split()[1]).get("/v1/sandboxes").ok
     with edge_of(fronts[True]) as edge:
-        for who in [0, 1, 2**32 - 1, *range(HANDLES, 2 * HANDLES), *range(1000 * HANDLES, 1001 * HANDLES)]:
+        for who in [0, 1, 2**32 - 1, *range(HANDLES), *range(2 * HANDLES, 3 * HANDLES), *range(1000 * HANDLES, 1001 * HANDLES)]:
             edge.send(question(ASK_STOP_ALL, who))
             edge.send(question(ASK_TOKEN, who, make))
     assert agent.get("/v1/sandboxes").ok            # what went before it on this edge is done with
