@@ -14,9 +14,10 @@ judge(const struct gate *g, const char *tool, const json_t *params)
 {
     struct gate_verdict a, b;
 
-    gate_judge(g, tool, params, &a);
-    gate_judge(g, tool, params, &b);
-    FUZZ_ASSERT(a.ask == b.ask && a.risk == b.risk && a.timeout_s == b.timeout_s && a.rule == b.rule);
+    gate_judge(g, tool, params, GATE_FUEL, &a);
+    gate_judge(g, tool, params, GATE_FUEL, &b);
+    FUZZ_ASSERT(a.ask == b.ask && a.risk == b.risk && a.timeout_s == b.timeout_s && a.rule == b.rule &&
+                a.cost == b.cost && a.cost <= GATE_FUEL);
     FUZZ_ASSERT(a.risk < GATE_RISKS && a.timeout_s >= 1 && a.timeout_s <= GATE_TIMEOUT_MAX);
     FUZZ_ASSERT(!gate_is_off(g) || !a.ask);
 }

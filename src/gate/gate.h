@@ -24,7 +24,9 @@
 #define GATE_CONDITIONS_MAX 16              /* of one rule */
 #define GATE_PATTERN_MAX    4096
 #define GATE_TEXT_MAX       (64 * 1024)     /* bytes of a text that is searched */
-#define GATE_FUEL           4000000         /* what all searches of one verdict may cost: steps of the matcher */
+#define GATE_FUEL           200000          /* what all searches of one verdict may cost: steps of the matcher */
+#define GATE_FUEL_SECOND    200000          /* and those of all verdicts for one who asks, in a second, */
+#define GATE_FUEL_SAVED     1000000         /* of which so much is saved up */
 #define GATE_FILE_MAX       (64 * 1024)     /* of a file with rules */
 #define GATE_TIMEOUT_MAX    86400           /* seconds */
 
@@ -38,6 +40,7 @@ struct gate_verdict {
     const char *rule;           /* its name; "" where none is about this tool */
     const char *description;    /* of the rule; "" none */
     bool unsure;                /* a rule could not be decided, and this is the stricter way */
+    uint32_t cost;              /* of the fuel that was given */
 };
 
 /* The rules in the member `gate` of the YAML in data[0..n), which is called @name in messages: a map, or the word
@@ -51,7 +54,18 @@ bool gate_for_all(const struct gate *g);                /* what owner and operat
 const char *gate_levels(const struct gate *g);
 size_t gate_n_rules(const struct gate *g);
 
-/* @params is an object, or NULL for none. */
-void gate_judge(const struct gate *g, const char *tool, const json_t *params, struct gate_verdict *out);
+/* @params is an object, or NULL for none. @fuel: at most GATE_FUEL; with 0 no text is searched, and each condition that
+ * needs that is not known. */
+void gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_t fuel, struct gate_verdict *out);
+
+/* The fuel of one who asks. Zeroes are a full one. */
+struct gate_tank {
+    uint64_t at_ms;             /* when it was looked at; on any clock that only goes forward */
+    uint32_t fuel;
+};
+
+/* What the next verdict may cost at @now_ms; afterwards its cost is taken. */
+uint32_t gate_tank_at(struct gate_tank *t, uint64_t now_ms);
+void gate_tank_take(struct gate_tank *t, uint32_t cost);
 
 #endif

@@ -141,7 +141,7 @@ why(const struct options *o, struct err *err)
     params = params_of(o->params, err);
     g = params != NULL ? load(o->file, err) : NULL;
     if (g != NULL) {
-        gate_judge(g, o->tool, params, &v);
+        gate_judge(g, o->tool, params, GATE_FUEL, &v);
         print_verdict(o, &v);
     }
     json_decref(params);

@@ -160,7 +160,7 @@ holds(struct search *s, const struct condition *c, const json_t *params)
     case IS_MATCHES:
     case IS_CONTAINS:
         s->re = c->re;
-        return search_value(s, v, true);
+        return s->fuel > 0 ? search_value(s, v, true) : UNKNOWN;
     default:
         return UNKNOWN;
     }
@@ -202,9 +202,10 @@ is_stricter(const struct gate_verdict *a, const struct gate_verdict *b)
 }
 
 void
-gate_judge(const struct gate *g, const char *tool, const json_t *params, struct gate_verdict *out)
+gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_t fuel, struct gate_verdict *out)
 {
-    struct search s = { .g = g, .fuel = GATE_FUEL };
+    struct search s = { .g = g, .fuel = fuel < GATE_FUEL ? fuel : GATE_FUEL };
+    const uint64_t full = s.fuel;
     struct gate_verdict found = { .ask = !g->level[GATE_MEDIUM], .risk = GATE_MEDIUM,
                                   .timeout_s = gate_timeout_of(GATE_MEDIUM), .rule = "", .description = "" };
     struct gate_verdict maybe = { .rule = NULL };
@@ -225,5 +226,6 @@ gate_judge(const struct gate *g, const char *tool, const json_t *params, struct 
         found = maybe;
     found.unsure = maybe.rule != NULL;
     found.ask = found.ask && !g->off;
+    found.cost = (uint32_t)(full - s.fuel);
     *out = found;
 }

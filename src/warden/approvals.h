@@ -21,6 +21,7 @@
 #define FOLLOWERS_MAX    64
 #define PASSES_MAX       256        /* the oldest is forgotten */
 #define PASS_S           600
+#define TANKS_MAX        256        /* the one that was longest not used is forgotten: it would be full again */
 
 /* PENDING, or APPROVED and not used yet. */
 struct approval {
@@ -51,6 +52,12 @@ struct denial {
     char caller[EDGE_CALLER_MAX + 1], digest[SHA256_TEXT + 1], id[EDGE_ID + 1], reason[EDGE_REASON_MAX + 1];
 };
 
+/* What one principal may have searched (gate.h). */
+struct caller_tank {
+    char principal[EDGE_CALLER_MAX + 1];
+    struct gate_tank tank;
+};
+
 struct approvals {
     struct gate *gate;
     struct state_gate *store;
@@ -64,6 +71,7 @@ struct approvals {
     struct pass *pass;              /* of the question at hand; NULL */
     struct denial denials[DENIALS_MAX];
     size_t n_denials;
+    struct caller_tank tanks[TANKS_MAX];
 };
 
 /* What one question would do. */
@@ -84,6 +92,9 @@ int deed_make(const char *tool, const char *box, json_t *params, const void *mor
 void deed_free(struct deed *d);
 /* "owner", "agent:ID", "key:ID" */
 void caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1]);
+/* For limits: the same, but the keys of an agent's sandboxes are that agent, who makes as many as it likes. Those of an
+ * owner's or operator's are each somebody of their own: they were given to somebody. */
+void principal_of(struct warden *w, const struct who *who, char out[EDGE_CALLER_MAX + 1]);
 
 /* gate.c: judging. */
 /* With the built-in rules; what was pending on disk is denied: nobody waits for it. 0 or -1 with @err. */

@@ -24,6 +24,34 @@ caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1])
         snprintf(out, EDGE_CALLER_MAX + 1, "%s:%s", edge_role_name(who->role), who->id);
 }
 
+static void
+owner_of(void *ctx, const struct edge_box *r)
+{
+    char *owner = ctx;
+
+    snprintf(owner, EDGE_ID + 1, "%s", r->owner);
+}
+
+void
+principal_of(struct warden *w, const struct who *who, char out[EDGE_CALLER_MAX + 1])
+{
+    const struct box *b = who->role == EDGE_KEY ? box_of_id(w, who->box) : NULL;
+    char owner[EDGE_ID + 1] = "";
+
+    caller_of(who, out);
+    if (who->role != EDGE_KEY)
+        return;
+    if (b != NULL)
+        owner_of(owner, &b->r);
+    else
+        (void)state_find(w->state, who->box, owner_of, owner, NULL);
+    for (size_t i = 0; i < w->n_tokens; i++)
+        if (strcmp(w->tokens[i].r.id, owner) == 0 && w->tokens[i].r.role != EDGE_AGENT)
+            return;
+    if (owner[0] != '\0')
+        snprintf(out, EDGE_CALLER_MAX + 1, "%s:%s", edge_role_name(EDGE_AGENT), owner);
+}
+
 void
 deed_free(struct deed *d)
 {

@@ -124,10 +124,10 @@ gate_bounds(const struct warden *w)
 }
 
 static bool
-is_granted(struct warden *w, const char *caller, const struct deed *d, const struct gate_verdict *v)
+is_granted(struct warden *w, const char *caller, const struct deed *d, const char *rule)
 {
-    return v->rule[0] != '\0' && state_granted(w->approvals->store, caller, d->tool, v->rule, d->box, clock_wall_ms(),
-                                               NULL) > 0;
+    return rule[0] != '\0' && state_granted(w->approvals->store, caller, d->tool, rule, d->box, clock_wall_ms(),
+                                            NULL) > 0;
 }
 
 static void
@@ -154,32 +154,70 @@ said_no(struct warden *w, const char *caller, const struct deed *d, struct edge_
 }
 
 static enum gate_says
-ask_somebody(struct warden *w, const char *caller, const struct deed *d, const struct gate_verdict *v,
-             const struct frame *f, bool async, struct edge_verdict *out)
+wait_for(struct warden *w, struct approval *a, const struct frame *f, bool async, struct edge_verdict *out)
+{
+    uint64_t now = clock_ms();
+    struct err err = ERR_INIT;
+
+    out->risk = a->r.risk;
+    out->rule = a->r.rule;
+    if (!async && approval_hold(w, a, f) < 0) {
+        err_set(&err, ERR_SYSTEM, "memory", "out of memory");
+        refused(out, &err);
+        return out->says;
+    }
+    memcpy(out->approval, a->r.id, sizeof(out->approval));
+    out->timeout_s = a->until_ms > now ? (uint32_t)((a->until_ms - now + 999) / 1000) : 1;
+    return out->says = GATE_WAIT;
+}
+
+/* What is decided about exactly this already, or waits to be: no rule has to be asked. */
+static bool
+is_known(struct warden *w, const char *caller, const struct deed *d, const struct frame *f, bool async,
+         struct edge_verdict *out)
 {
     struct approval *a = approval_find(w, caller, d, APPROVAL_APPROVED);
     struct err err = ERR_INIT;
 
     if (a != NULL) {            /* while nobody waited for it */
         if (approval_use(w, a, &err) == 0)
-            return out->says = GATE_ALLOWED;
-        refused(out, &err);
-        return out->says;
+            out->says = GATE_ALLOWED;
+        else
+            refused(out, &err);
+        return true;
     }
     if (said_no(w, caller, d, out))
-        return out->says;
+        return true;
     a = approval_find(w, caller, d, APPROVAL_PENDING);
-    if (a == NULL || (!async && a->to.ticket != 0))
-        a = approval_new(w, d, v, &err);
-    if (a == NULL || (!async && approval_hold(w, a, f) < 0)) {
-        if (err.kind == ERR_NONE)
-            err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-        refused(out, &err);
-        return out->says;
+    if (a == NULL || (!async && a->to.ticket != 0) || is_granted(w, caller, d, a->r.rule))
+        return false;
+    (void)wait_for(w, a, f, async, out);
+    return true;
+}
+
+/* What texts cost to search is paid by who asks, so that nobody's keep the warden from everybody else. */
+static void
+judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
+{
+    struct approvals *q = w->approvals;
+    struct caller_tank *t = &q->tanks[0];
+    char principal[EDGE_CALLER_MAX + 1];
+
+    principal_of(w, &w->who, principal);
+    for (size_t i = 0; i < TANKS_MAX; i++) {
+        if (strcmp(q->tanks[i].principal, principal) == 0) {
+            t = &q->tanks[i];
+            break;
+        }
+        if (q->tanks[i].tank.at_ms < t->tank.at_ms)
+            t = &q->tanks[i];
     }
-    memcpy(out->approval, a->r.id, sizeof(out->approval));
-    out->timeout_s = v->timeout_s;
-    return out->says = GATE_WAIT;
+    if (strcmp(t->principal, principal) != 0) {
+        *t = (struct caller_tank){ .tank = { .at_ms = 0 } };
+        memcpy(t->principal, principal, sizeof(t->principal));
+    }
+    gate_judge(q->gate, d->tool, d->params, gate_tank_at(&t->tank, clock_ms()), v);
+    gate_tank_take(&t->tank, v->cost);
 }
 
 enum gate_says
@@ -187,7 +225,9 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
 {
     struct approvals *q = w->approvals;
     char caller[EDGE_CALLER_MAX + 1], who[160];
+    struct err err = ERR_INIT;
     struct gate_verdict v;
+    struct approval *a;
 
     *out = (struct edge_verdict){ .says = GATE_ALLOWED, .rule = "" };
     if (!gate_judges(w) || gate_is_off(q->gate))
@@ -198,9 +238,9 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
         q->approved = NULL;
         return GATE_ALLOWED;
     }
-    if (q->pass != NULL && pass_covers(q->pass, d))
-        return GATE_ALLOWED;
-    gate_judge(q->gate, d->tool, d->params, &v);
+    if ((q->pass != NULL && pass_covers(q->pass, d)) || is_known(w, caller, d, f, async, out))
+        return out->says;
+    judge(w, d, &v);
     out->risk = v.risk;
     out->rule = v.rule;
     who_text(w, &w->who, who);
@@ -210,12 +250,16 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
                         gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
     }
-    if (is_granted(w, caller, d, &v)) {
+    if (is_granted(w, caller, d, v.rule)) {
         warden_note(w, box_of_id(w, d->box), "gate_allowed", "%s by %s: %s, rule %s, by a standing grant, sha256 %s",
                     d->tool, who, gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
     }
-    return ask_somebody(w, caller, d, &v, f, async, out);
+    a = approval_new(w, d, &v, &err);
+    if (a != NULL)
+        return wait_for(w, a, f, async, out);
+    refused(out, &err);
+    return out->says;
 }
 
 bool

@@ -1,5 +1,6 @@
 """What an agent may try against the gate of cloche serve."""
 import json
+import os
 import threading
 
 import pytest
@@ -156,3 +157,37 @@ def test_what_is_shown_does_not_move_a_cursor(daemon):
     assert shown.ok and "rm -rf x" in shown.out and "CRITICAL" in shown.out, shown
     for bad in ("\x1b", "\r", "\u202e", "\x9b"):
         assert bad not in shown.out, shown
+
+
+def ticks(pid):
+    """Time on a processor, not on the clock."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        user, system = f.read().rsplit(")", 1)[1].split()[11:13]
+    return int(user) + int(system)
+
+
+def test_one_agent_cannot_keep_the_warden_searching(daemon):
+    """Each of these texts costs all that one may; together they cost no more than the agent's share."""
+    greedy, other = caller(daemon, "agent"), caller(daemon, "agent")
+    box, foreign = greedy.create(), other.create()
+    (warden,) = daemon.processes("cloche-warden")
+    answers = []
+
+    def flood(n):
+        for i in range(50):
+            answers.append(ask(greedy, box, "find " * 12000 + f"{n} {i}"))
+
+    threads = [threading.Thread(target=flood, args=(n,)) for n in range(8)]
+    before = ticks(warden)
+    for t in threads:
+        t.start()
+    while any(t.is_alive() for t in threads):
+        assert other.get(foreign.at).ok
+    for t in threads:
+        t.join()
+    # of time on a processor; searching all of each would be some fifty seconds
+    assert (ticks(warden) - before) / os.sysconf("SC_CLK_TCK") < 15
+    assert len(answers) == 400 and {a.status for a in answers} == {202, 403}
+    # somebody else's are searched as ever: nothing is dangerous about this one
+    harmless = ask(other, foreign)
+    assert harmless.status == 202 and harmless.json["risk"] == "HIGH", harmless

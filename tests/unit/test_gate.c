@@ -28,7 +28,7 @@ judge(const struct gate *g, const char *tool, const char *params)
     struct gate_verdict v;
 
     assert_true(params[0] == '\0' || json != NULL);
-    gate_judge(g, tool, json, &v);
+    gate_judge(g, tool, json, GATE_FUEL, &v);
     json_decref(json);
     return v;
 }
@@ -209,13 +209,69 @@ test_long_texts_are_not_taken_for_harmless(void **state)
     memset(text, ' ', GATE_TEXT_MAX + 1);
     text[GATE_TEXT_MAX + 1] = '\0';
     json_object_set_new(params, "code", json_string(text));
-    gate_judge(g, "code_execute", params, &v);
+    gate_judge(g, "code_execute", params, GATE_FUEL, &v);
     assert_int_equal(v.risk, GATE_CRITICAL);
     assert_true(v.unsure);
     text[GATE_TEXT_MAX] = '\0';
     json_object_set_new(params, "code", json_string(text));
-    gate_judge(g, "code_execute", params, &v);
+    gate_judge(g, "code_execute", params, GATE_FUEL, &v);
     assert_int_equal(v.risk, GATE_HIGH);
+    free(text);
+    json_decref(params);
+    gate_free(g);
+}
+
+/* Without fuel nothing is searched: what needs a search is weighed both ways, and the rest is judged as ever. */
+static void
+test_without_fuel(void **state)
+{
+    struct gate *g = gate_of("gate: {rules: [{name: a, tools: [code_execute], risk: LOW, require_approval: false, conditions: "
+                             "[{param: code, matches: '\\Atrue\\z'}]}]}");
+    json_t *params = json_pack("{s:s}", "code", "true");
+    struct gate_verdict v;
+
+    (void)state;
+    gate_judge(g, "code_execute", params, GATE_FUEL, &v);
+    assert_false(v.ask);
+    assert_true(v.cost > 0 && v.cost < GATE_FUEL);
+    gate_judge(g, "code_execute", params, 0, &v);
+    assert_true(v.ask && v.unsure);
+    assert_int_equal(v.risk, GATE_CRITICAL);        /* of code-dangerous, which may be the one */
+    assert_int_equal(v.cost, 0);
+    gate_judge(g, "code_destroy_sandbox", NULL, 0, &v);
+    assert_false(v.ask || v.unsure);
+    json_decref(params);
+    gate_free(g);
+}
+
+/* Whoever asks without end is judged without searching from then on, and again with it a while later. */
+static void
+test_a_tank(void **state)
+{
+    struct gate_tank t = { .at_ms = 0 };
+    uint64_t now = 5000, spent = 0;
+    struct gate *g = gate_of(NULL);
+    char *text = malloc(60001);
+    json_t *params = json_object();
+    struct gate_verdict v;
+
+    (void)state;
+    for (size_t i = 0; i < 60000; i++)
+        text[i] = "find "[i % 5];
+    text[60000] = '\0';
+    json_object_set_new(params, "code", json_string(text));
+    for (size_t i = 0; i < 1000; i++) {     /* in the time of one millisecond each */
+        gate_judge(g, "code_execute", params, gate_tank_at(&t, now), &v);
+        gate_tank_take(&t, v.cost);
+        assert_true(v.unsure);
+        spent += v.cost;
+        now++;
+    }
+    assert_true(spent >= GATE_FUEL_SAVED && spent <= GATE_FUEL_SAVED + GATE_FUEL_SECOND);
+    assert_true(gate_tank_at(&t, now) < 1000);
+    assert_true(gate_tank_at(&t, now + 500) >= GATE_FUEL_SECOND / 2);
+    assert_int_equal(gate_tank_at(&t, now + 60000), GATE_FUEL);
+    assert_int_equal(t.fuel, GATE_FUEL_SAVED);
     free(text);
     json_decref(params);
     gate_free(g);
@@ -285,6 +341,8 @@ main(void)
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_the_first_match_decides_and_levels_approve),
         cmocka_unit_test(test_patterns_that_explode),
+        cmocka_unit_test(test_without_fuel),
+        cmocka_unit_test(test_a_tank),
         cmocka_unit_test(test_long_texts_are_not_taken_for_harmless),
         cmocka_unit_test(test_what_is_no_rule_is_refused),
         cmocka_unit_test(test_off),
