@@ -97,18 +97,23 @@ record_line(struct warden *w, struct str text)
 static int
 follow(struct warden *w, const struct audit_filter *filter, struct err *err)
 {
+    struct follower *one = NULL;
+    struct follow_count n = { .all = 0 };
+
     for (size_t i = 0; i < RECORD_FOLLOWERS; i++) {
-        struct follower *one = &w->record->followers[i];
-        if (one->to.ticket != 0)
-            continue;
-        *one = (struct follower){ .to = w->asker, .proof = w->proof, .filter = *filter };
-        snprintf(one->id, sizeof(one->id), "%.*s", (int)filter->sandbox.n, filter->sandbox.p);
-        one->filter.sandbox = str_of(one->id);
-        one->filter.since = (struct str){ NULL, 0 };
-        return 0;
+        struct follower *at = &w->record->followers[i];
+        if (at->to.ticket != 0)
+            who_follows(w, &at->who, &n);
+        else
+            one = at;
     }
-    return err_set(err, ERR_LIMIT, "audit.followers", "%d clients follow the audit record; that is the limit",
-                   RECORD_FOLLOWERS);
+    if (who_may_follow(w, &n, "audit.followers", err) < 0 || one == NULL)
+        return -1;
+    *one = (struct follower){ .to = w->asker, .proof = w->proof, .who = w->who, .filter = *filter };
+    snprintf(one->id, sizeof(one->id), "%.*s", (int)filter->sandbox.n, filter->sandbox.p);
+    one->filter.sandbox = str_of(one->id);
+    one->filter.since = (struct str){ NULL, 0 };
+    return 0;
 }
 
 static int

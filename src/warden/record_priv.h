@@ -6,7 +6,7 @@
 #include "audit/feed.h"
 #include "warden/record.h"
 
-#define RECORD_FOLLOWERS 64
+#define RECORD_FOLLOWERS FOLLOW_MAX
 
 /* An entry that is not written yet. */
 struct item {
@@ -38,6 +38,7 @@ struct held {
 struct follower {
     struct asker to;                /* ticket 0: nobody */
     struct proof proof;             /* of who follows, judged anew for each entry */
+    struct who who;                 /* as they were when they began */
     struct audit_filter filter;
     char id[EDGE_ID + 1];           /* the filter's */
 };

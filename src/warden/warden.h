@@ -30,6 +30,10 @@
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
 #define WARDEN_TOKENS  1024
 
+#define FOLLOW_MAX    64        /* streams of one kind at once */
+#define FOLLOW_EACH   8         /* with one credential; the owner has none */
+#define FOLLOW_AGENTS 48        /* of all agents: the rest is kept for those who look after them */
+
 /* Where an answer goes: on which front's edge, under which of its tickets. */
 struct asker {
     uint32_t front;                     /* in warden.fronts */
@@ -217,6 +221,10 @@ bool who_reaches(const struct who *who, const struct edge_box *r);
 const char *who_owner(const struct who *who);
 /* "the owner", "agent NAME (ID)", "the key of ID": for records. */
 void who_text(const struct warden *w, const struct who *who, char out[160]);
+/* Of those who follow something: count @one, then whether warden.who may too. 0 or -1 with @err, @code. */
+struct follow_count { size_t all, agents, own; };
+void who_follows(const struct warden *w, const struct who *one, struct follow_count *c);
+int who_may_follow(const struct warden *w, const struct follow_count *c, const char *code, struct err *err);
 /* A caller was refused: on record, but not more often than is of use. */
 void who_refused(struct warden *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 extern const struct msg_rule who_rules[];

@@ -12,7 +12,6 @@
 
 #define WAIT_MS       1000
 #define FRESH_MS      200       /* an answer that is no older need not be asked for again */
-#define FOLLOWERS_MAX 64
 #define ASKED_MAX     64
 #define FRAME_MAX     (EDGE_MESSAGE_MAX + FRAME_HEADER)
 
@@ -20,6 +19,7 @@ struct event_follower {
     struct event_follower *next;
     struct asker to;
     struct proof proof;         /* of who it is */
+    struct who who;             /* as they were then: what they may is judged anew */
     char id[EDGE_ID + 1];       /* "": of all that it may see */
 };
 
@@ -275,17 +275,19 @@ static int
 follow(struct warden *w, const char *id, struct err *err)
 {
     struct event_follower *f = calloc(1, sizeof(*f));
-    size_t n = 0;
+    struct follow_count n = { .all = 0 };
 
+    if (f == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     for (const struct event_follower *o = w->followers; o != NULL; o = o->next)
-        n++;
-    if (f == NULL || n >= FOLLOWERS_MAX) {
+        who_follows(w, &o->who, &n);
+    if (who_may_follow(w, &n, "events.too-many", err) < 0) {
         free(f);
-        err_set(err, ERR_LIMIT, "events.too-many", "%zu others follow the events; the limit is %d", n, FOLLOWERS_MAX);
-        return err_hint(err, "end one of them, or ask for the list of events now and then");
+        return -1;
     }
     f->to = w->asker;
     f->proof = w->proof;
+    f->who = w->who;
     memcpy(f->id, id, strlen(id) + 1);
     f->next = w->followers;
     w->followers = f;

@@ -405,6 +405,31 @@ def test_who_follows_the_record_follows_its_own(town):
     assert rest.count(b'"exec"') <= 1, rest
 
 
+@pytest.mark.parametrize("stream, code", [("/v1/events/stream", "events.too-many"), ("/v1/audit/stream", "audit.followers")])
+def test_agents_do_not_take_all_places_of_a_stream(town, stream, code):
+    """Not one of them, and not all together: the owner, operators and auditors follow what agents do."""
+    held = []
+
+    def follow(who):
+        connection = who.connection()
+        connection.request("GET", stream, headers=getattr(who, "headers", {}))
+        response = connection.getresponse()
+        held.append((connection, response))     # open until the end
+        return response.status, json.loads(response.read())["code"] if response.status != 200 else None
+
+    assert [follow(town.a) for _ in range(9)] == [(200, None)] * 8 + [(429, code)]
+    assert follow(town.b) == (200, None)
+    agents = [town.b, *(caller(town.daemon, "agent") for _ in range(6))]
+    others = [follow(who) for who in agents for _ in range(8)]
+    assert others.count((200, None)) == 48 - 9 and set(others) == {(200, None), (429, code)}, others
+    auditor, operator = caller(town.daemon, "auditor"), caller(town.daemon, "operator")
+    assert follow(auditor) == follow(operator) == (200, None)
+    assert [follow(town.daemon) for _ in range(9)] == [(200, None)] * 9
+    for connection, response in held:
+        response.close()
+        connection.close()
+
+
 def test_the_default_sandbox_is_each_ones_own(town):
     mine = town.a.post("/api/sandbox/start").json["containerId"]
     others = town.b.post("/api/sandbox/start").json["containerId"]
