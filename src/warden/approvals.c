@@ -129,7 +129,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
         take_out(w, a);
         return NULL;
     }
-    warden_note(w, box_of_id(w, r.box), "gate_asked", "%s: %s by %s: %s, rule %s, sha256 %s", r.id, r.tool, who,
+    warden_note_id(w, r.box, "gate_asked", "%s: %s by %s: %s, rule %s, sha256 %s", r.id, r.tool, who,
                 gate_risk_name(r.risk), r.rule, r.digest);
     return a;
 }
@@ -170,7 +170,7 @@ approval_use(struct warden *w, struct approval *a, struct err *err)
         a->r.used = false;
         return -1;
     }
-    warden_note(w, box_of_id(w, a->r.box), "gate_used", "%s: %s, sha256 %s", a->r.id, a->r.tool, a->r.digest);
+    warden_note_id(w, a->r.box, "gate_used", "%s: %s, sha256 %s", a->r.id, a->r.tool, a->r.digest);
     if (a != w->approvals->approved)
         take_out(w, a);
     return 0;
@@ -221,7 +221,7 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
     box_text(&a->r.reason, reason);
     if (store(w, a, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
-    warden_note(w, box_of_id(w, a->r.box), state == APPROVAL_TIMEOUT ? "gate_timeout" : "gate_denied",
+    warden_note_id(w, a->r.box, state == APPROVAL_TIMEOUT ? "gate_timeout" : "gate_denied",
                 "%s: %s, by %s: %s", a->r.id, a->r.tool, by_text[0] != '\0' ? by_text : "nobody", reason);
     if (by[0] != '\0')
         remember_no(w, a);
@@ -279,7 +279,7 @@ grant(struct warden *w, const struct approval *a, const struct edge_decision *d,
     g.until_ms = d->seconds > 0 ? g.created_ms + (uint64_t)d->seconds * 1000 : 0;
     if (state_grant_put(w->approvals->store, &g, err) < 0)
         return -1;
-    warden_note(w, box_of_id(w, g.box), "gate_granted", "%s: %s where rule %s asks, for %s, by %s", g.id, g.tool,
+    warden_note_id(w, g.box, "gate_granted", "%s: %s where rule %s asks, for %s, by %s", g.id, g.tool,
                 g.rule, a->r.caller_text, g.by_text);
     return 0;
 }
@@ -315,7 +315,7 @@ approval_decide(struct warden *w, struct approval *a, const struct edge_decision
         a->r.state = APPROVAL_PENDING;      /* it is not on record, so it is not done */
         return -1;
     }
-    warden_note(w, box_of_id(w, a->r.box), "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, who,
+    warden_note_id(w, a->r.box, "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, who,
                 approval_scope_name(d->scope), a->r.digest);
     return 0;
 }

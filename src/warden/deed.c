@@ -241,33 +241,66 @@ creation(struct wire_in in, struct deed *out, struct err *err)
     return deed_make("sandbox_create", "", params, all.p, all.n, out, err) < 0 ? -1 : 1;
 }
 
+struct subject { struct warden *w; char id[EDGE_ID + 1]; };
+
+static void
+is_subject(void *ctx, const struct edge_box *r)
+{
+    struct subject *s = ctx;
+
+    if (who_reaches(&s->w->who, r))
+        memcpy(s->id, r->id, sizeof(s->id));
+}
+
+/* The sandbox that a question is about, living or stopped: its handler reaches both. That somebody asked for another's
+ * is noted there. 1; 0: there is none; -1 with @err. */
+static int
+subject_of(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err)
+{
+    const struct box *b = living(w, name);
+    struct subject s = { .w = w, .id = "" };
+    int r;
+
+    if (b != NULL) {
+        memcpy(id, b->r.id, sizeof(b->r.id));
+        return 1;
+    }
+    r = name[0] != '\0' ? state_find(w->state, name, is_subject, &s, err)
+                        : state_find_default(w->state, w->who.id, is_subject, &s, err);
+    memcpy(id, s.id, sizeof(s.id));
+    return r < 0 ? -1 : s.id[0] != '\0';
+}
+
 /* A question that names a sandbox and nothing else. */
 static int
 of_box(struct warden *w, struct wire_in in, const char *tool, struct deed *out, struct err *err)
 {
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    const struct box *b = wire_done(&in) ? living(w, id) : NULL;
+    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    char id[EDGE_ID + 1];
+    int r = wire_done(&in) ? subject_of(w, name, id, err) : 0;
 
-    if (b == NULL)
-        return 0;
-    return deed_make(tool, b->r.id, json_object(), "", 0, out, err) < 0 ? -1 : 1;
+    if (r <= 0)
+        return r;
+    return deed_make(tool, id, json_object(), "", 0, out, err) < 0 ? -1 : 1;
 }
 
 static int
 change(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
 {
     struct wire_in all = in;
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *text;
-    const struct box *b = in.bad ? NULL : living(w, id);
+    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL), *text;
+    char id[EDGE_ID + 1];
     json_t *policy;
+    int r;
 
     (void)wire_bytes(&in, EDGE_HASH);
     text = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    if (b == NULL || !wire_done(&in))
-        return 0;
+    r = wire_done(&in) ? subject_of(w, name, id, err) : 0;
+    if (r <= 0)
+        return r;
     policy = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     policy = json_pack("{s:o}", "policy", policy != NULL ? policy : json_string(text));
-    return deed_make("sandbox_policy", b->r.id, policy, all.p, all.n, out, err) < 0 ? -1 : 1;
+    return deed_make("sandbox_policy", id, policy, all.p, all.n, out, err) < 0 ? -1 : 1;
 }
 
 int

@@ -246,12 +246,12 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
     who_text(w, &w->who, who);
     if (!v.ask) {
         if (v.risk > GATE_LOW)
-            warden_note(w, box_of_id(w, d->box), "gate_allowed", "%s by %s: %s, rule %s, sha256 %s", d->tool, who,
+            warden_note_id(w, d->box, "gate_allowed", "%s by %s: %s, rule %s, sha256 %s", d->tool, who,
                         gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
     }
     if (is_granted(w, caller, d, v.rule)) {
-        warden_note(w, box_of_id(w, d->box), "gate_allowed", "%s by %s: %s, rule %s, by a standing grant, sha256 %s",
+        warden_note_id(w, d->box, "gate_allowed", "%s by %s: %s, rule %s, by a standing grant, sha256 %s",
                     d->tool, who, gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
     }

@@ -191,3 +191,32 @@ def test_one_agent_cannot_keep_the_warden_searching(daemon):
     # somebody else's are searched as ever: nothing is dangerous about this one
     harmless = ask(other, foreign)
     assert harmless.status == 202 and harmless.json["risk"] == "HIGH", harmless
+
+
+def test_a_stopped_sandbox_is_no_way_around(cloche, tmp_path):
+    """Its policy, its next life and its record are judged as those of one that lives."""
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  apply-to: all\n  rules:\n"
+                     "    - {name: ends, tools: [sandbox_recover, code_destroy_sandbox], risk: CRITICAL, timeout: 600}\n")
+    daemon = Daemon(cloche, gate=rules)
+    operator, agent, other = caller(daemon, "operator"), caller(daemon, "agent"), caller(daemon, "agent")
+    boxes = [(who, who.create(max_lifetime=1)) for who in (operator, agent)]
+    for who, box in boxes:
+        assert box.wait_for("stopped")
+        for verb, path, body, tool in (("PATCH", "/policy", {"network": {"mode": "host"}}, "sandbox_policy"),
+                                       ("POST", "/recover", None, "sandbox_recover"), ("DELETE", "", None, "code_destroy_sandbox")):
+            if who is agent and verb == "PATCH":
+                continue        # no agent may, whoever is asked
+            asked = who(verb, box.at + path, body, ASYNC)
+            assert asked.status == 202, (verb, asked)
+            shown = daemon.get(asked.json["url"]).json
+            assert (shown["tool"], shown["sandbox"], shown["risk"]) == (tool, box.id, "CRITICAL"), shown
+        assert box.show()["state"] == "stopped"
+    # another's is none, whatever the rules say, and nobody is asked about it
+    assert other("DELETE", boxes[1][1].at, None, ASYNC).status == 404
+    who, box = boxes[1]
+    (told,) = [a for a in daemon.get("/v1/approvals?state=pending").json["approvals"]
+               if a["sandbox"] == box.id and a["tool"] == "code_destroy_sandbox"]
+    assert caller(daemon, "approver").post(f"/v1/approvals/{told['id']}/approve").ok
+    assert who("DELETE", box.at, None, ASYNC).ok and who.get(box.at).status == 404
+    assert daemon.stop() == 0, daemon.log
