@@ -93,16 +93,17 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
     struct edge_approval r = { .state = APPROVAL_PENDING, .risk = v->risk, .created_ms = clock_wall_ms(),
                                .tool = d->tool, .params = d->text, .rule = v->rule, .description = v->description,
                                .by = "", .by_text = "", .reason = "" };
-    char caller[EDGE_CALLER_MAX + 1], who[160];
+    char caller[EDGE_CALLER_MAX + 1], principal[EDGE_CALLER_MAX + 1], who[160];
     struct approval *a;
     size_t own = 0;
 
     caller_of(&w->who, caller);
+    principal_of(w, &w->who, principal);
     who_text(w, &w->who, who);
     r.caller = caller;
     r.caller_text = who;
     for (a = w->approvals->open; a != NULL; a = a->next)
-        own += strcmp(a->r.caller, caller) == 0 ? 1 : 0;
+        own += strcmp(a->principal, principal) == 0 ? 1 : 0;
     if (own >= APPROVALS_CALLER || w->approvals->n_open >= APPROVALS_MAX) {
         too_many(err, own >= APPROVALS_CALLER ? "of this caller" : "of all", own >= APPROVALS_CALLER
                  ? own : w->approvals->n_open);
@@ -124,6 +125,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
         return NULL;
     }
+    memcpy(a->principal, principal, sizeof(a->principal));
     a->until_ms = clock_ms() + (uint64_t)v->timeout_s * 1000;
     if (store(w, a, err) < 0) {
         take_out(w, a);
@@ -202,7 +204,7 @@ remember_no(struct warden *w, const struct approval *a)
     struct denial *n = &w->approvals->denials[w->approvals->n_denials++ % DENIALS_MAX];
 
     n->until_ms = clock_ms() + APPROVAL_NO_S * 1000UL;
-    snprintf(n->caller, sizeof(n->caller), "%s", a->r.caller);
+    memcpy(n->principal, a->principal, sizeof(n->principal));
     memcpy(n->digest, a->r.digest, sizeof(n->digest));
     memcpy(n->id, a->r.id, sizeof(n->id));
     snprintf(n->reason, sizeof(n->reason), "%s", a->r.reason);
@@ -398,6 +400,19 @@ approval_tell(struct warden *w, const struct edge_approval *r)
         answer_approval(w, w->approvals->followers[i], r);
 }
 
+/* As principal_of(), of who asked before the warden was started. */
+static void
+principal_again(struct warden *w, struct approval *a)
+{
+    struct who who = { .role = EDGE_KEY };
+
+    snprintf(a->principal, sizeof(a->principal), "%s", a->r.caller);
+    if (strncmp(a->r.caller, "key:", 4) == 0) {
+        snprintf(who.box, sizeof(who.box), "%s", a->r.caller + 4);
+        principal_of(w, &who, a->principal);
+    }
+}
+
 struct load { struct warden *w; bool no_memory; };
 
 static void
@@ -410,9 +425,12 @@ load_one(void *ctx, const struct edge_approval *r)
     if (r->used || (r->state == APPROVAL_APPROVED && now >= r->until_ms))
         return;
     a = add(l->w, r);
-    if (a == NULL)
+    if (a == NULL) {
         l->no_memory = true;
-    else if (r->until_ms > now)
+        return;
+    }
+    principal_again(l->w, a);
+    if (r->until_ms > now)
         a->until_ms = clock_ms() + (r->until_ms - now < APPROVAL_USE_S * 1000UL ? r->until_ms - now
                                                                                : APPROVAL_USE_S * 1000UL);
 }

@@ -14,7 +14,7 @@
 #include "warden/warden.h"
 
 #define APPROVALS_MAX    128        /* that are open at once */
-#define APPROVALS_CALLER 16         /* of one caller */
+#define APPROVALS_CALLER 16         /* of one principal (principal_of) */
 #define APPROVAL_USE_S   600        /* what was approved while nobody waited is done within this, or is void */
 #define APPROVAL_NO_S    300        /* what somebody denied is not asked about again for so long */
 #define DENIALS_MAX      256        /* the oldest is forgotten */
@@ -27,6 +27,7 @@
 struct approval {
     struct approval *next;
     struct edge_approval r;         /* its texts are owned */
+    char principal[EDGE_CALLER_MAX + 1];    /* for whom it counts */
     uint64_t until_ms;              /* on the monotonic clock */
     struct asker to;                /* who waits; ticket 0: nobody */
     struct proof proof;             /* theirs */
@@ -49,7 +50,7 @@ struct pass {
 /* What somebody said no to. */
 struct denial {
     uint64_t until_ms;
-    char caller[EDGE_CALLER_MAX + 1], digest[SHA256_TEXT + 1], id[EDGE_ID + 1], reason[EDGE_REASON_MAX + 1];
+    char principal[EDGE_CALLER_MAX + 1], digest[SHA256_TEXT + 1], id[EDGE_ID + 1], reason[EDGE_REASON_MAX + 1];
 };
 
 /* What one principal may have searched (gate.h). */

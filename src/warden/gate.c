@@ -139,11 +139,14 @@ refused(struct edge_verdict *out, const struct err *err)
 
 /* Somebody said no to exactly this a moment ago. */
 static bool
-said_no(struct warden *w, const char *caller, const struct deed *d, struct edge_verdict *out)
+said_no(struct warden *w, const struct deed *d, struct edge_verdict *out)
 {
+    char principal[EDGE_CALLER_MAX + 1];
+
+    principal_of(w, &w->who, principal);
     for (size_t i = 0; i < DENIALS_MAX; i++) {
         const struct denial *n = &w->approvals->denials[i];
-        if (clock_ms() < n->until_ms && strcmp(n->caller, caller) == 0 && strcmp(n->digest, d->digest) == 0) {
+        if (clock_ms() < n->until_ms && strcmp(n->principal, principal) == 0 && strcmp(n->digest, d->digest) == 0) {
             memcpy(out->approval, n->id, sizeof(out->approval));
             memcpy(out->reason, n->reason, sizeof(out->reason));
             out->says = GATE_DENIED;
@@ -186,7 +189,7 @@ is_known(struct warden *w, const char *caller, const struct deed *d, const struc
             refused(out, &err);
         return true;
     }
-    if (said_no(w, caller, d, out))
+    if (said_no(w, d, out))
         return true;
     a = approval_find(w, caller, d, APPROVAL_PENDING);
     if (a == NULL || (!async && a->to.ticket != 0) || is_granted(w, caller, d, a->r.rule))

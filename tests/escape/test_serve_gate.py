@@ -122,6 +122,28 @@ def test_a_token_that_is_revoked_meanwhile_gets_nothing(daemon):
     assert answers[0].status == 401 and did(daemon, box) == 0, answers
 
 
+def test_an_agents_keys_are_the_agent(daemon):
+    """As many sandboxes as it likes do not let it ask more, nor ask again for what was denied."""
+    greedy, other = caller(daemon, "agent"), caller(daemon, "agent")
+    records = [greedy.post("/v1/sandboxes", {}).json for _ in range(3)]
+    keys = [Caller(daemon, X_Sandbox_Key=r["key"]) for r in records]
+    boxes = [Sandbox(greedy, r) for r in records]
+    told = ask(greedy, boxes[0], "touch no").json
+    assert daemon.post(f"{told['url']}/deny", {"reason": "not that"}).ok
+    again = ask(keys[0], boxes[0], "touch no")
+    assert again.status == 403 and "not that" in again.json["error"], again
+    answers = [ask(keys[i % 3], boxes[i % 3], f"echo {i}") for i in range(16)]
+    assert [a.status for a in answers] == [202] * 16, answers
+    for who in (*keys, greedy):
+        refused = ask(who, boxes[keys.index(who) if who in keys else 0], "echo more")
+        assert refused.status == 403 and "wait for approval already" in refused.json["error"], refused
+    assert ask(other, other.create()).status == 202
+    # what the owner made was made for somebody else each time
+    for _ in range(2):
+        record = daemon.post("/v1/sandboxes", {}).json
+        assert ask(Caller(daemon, X_Sandbox_Key=record["key"]), Sandbox(daemon, record)).status == 202
+
+
 def test_one_caller_cannot_fill_the_queue(daemon):
     greedy, other = caller(daemon, "agent"), caller(daemon, "agent")
     box, foreign = greedy.create(), other.create()
