@@ -12,6 +12,7 @@ static const unsigned allowed[] = {
     SYS_getrandom, SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_newfstatat, SYS_openat, SYS_ppoll,
     SYS_pread64, SYS_read, SYS_recvmsg, SYS_renameat2, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_rt_sigreturn,
     SYS_sendmsg, SYS_shutdown, SYS_unlinkat, SYS_write, SYS_mkdirat,
+    SYS_sysinfo,        /* qsort() of glibc asks how much memory there is when it sorts more than a few files */
 #if defined(SYS_mkdir)
     SYS_mkdir,
 #endif

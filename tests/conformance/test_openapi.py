@@ -19,7 +19,8 @@ REPO = Path(__file__).resolve().parents[2]
 PROGRAM = shutil.which(os.environ.get("SCHEMATHESIS", "schemathesis"))
 SEED = 47
 # what would end what the others need, or fill the daemon, or does not end
-ENDS = ["GET /v1/events/stream", "GET /v1/audit/stream", "DELETE /v1/sandboxes/{id}", "POST /v1/kill", "POST /v1/sandboxes"]
+ENDS = ["GET /v1/events/stream", "GET /v1/audit/stream", "GET /v1/approvals/stream", "GET /v1/sandboxes/{id}/exec/ws",
+        "DELETE /v1/sandboxes/{id}", "POST /v1/kill", "POST /v1/sandboxes"]
 
 
 class Bridge(threading.Thread):

@@ -142,6 +142,20 @@ def test_it_begins_with_a_record_that_is_all_written(cloche, log):
     assert daemon.stop() == 0 and "started again" not in daemon.log, daemon.log
 
 
+@requirement("R29")
+def test_it_begins_with_many_transcripts(cloche):
+    """Whoever sorts them must not need what was given up."""
+    daemon = Daemon(cloche)
+    for i in range(100):
+        box = daemon.create(name=f"b{i}")
+        box.exec("true")
+        assert box.delete().ok
+    daemon.kill()
+    daemon.start()
+    assert daemon.create(name="last").exec("echo on")["stdout"] == "on\n"
+    assert daemon.stop() == 0 and "started again" not in daemon.log, daemon.log
+
+
 def test_it_is_killed_while_a_sandbox_is_made(cloche, world):
     """By a package manager of the host, which takes its time."""
     folder = world.root / "bin"
