@@ -119,10 +119,10 @@ _cloche() {
             flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
                 --from-env --from-file --from-command --keep --json --help" ;;
         serve)
-            flags="--config --listen --state-dir --settings --gate --max-sandboxes --idle-timeout --max-lifetime
-                --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention
-                --transcript --transcript-keep --transcript-retention --tls-cert --tls-key --log-format
-                --log-level --json --help" ;;
+            flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
+                --idle-timeout --max-lifetime --client-timeout --rate-limit --allowed-hosts --allowed-origins
+                --audit --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert
+                --tls-key --log-format --log-level --json --help" ;;
         mcp)
             flags="--socket --token-file --gate --help" ;;
         kill)

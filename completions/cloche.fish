@@ -320,6 +320,7 @@ complete -c cloche -n '__fish_seen_subcommand_from serve' -l state-dir -x -a '(_
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l settings -r -F -d 'a policy\'s settings file, below what each sandbox asks for'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l gate -r -F -d 'which operations of agents somebody has to approve (docs/gate.md)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-sandboxes -x -d 'at once (256)'
+complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-sandboxes-per-agent -x -d 'at once, of one agent\'s token (a quarter of all)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l idle-timeout -x -d 'of sandboxes that name none: ended when nothing ran for so long (none)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l max-lifetime -x -d 'of sandboxes that name none (none)'
 complete -c cloche -n '__fish_seen_subcommand_from serve' -l client-timeout -x -d 'for a client to say something whole; then its connection is closed (60s)'

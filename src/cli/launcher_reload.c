@@ -101,6 +101,7 @@ say_limits(struct launcher *l)
     size_t at = frame_begin(&frame, EDGE_LIMITS, 0, 0);
 
     buf_put_be32(&frame, (uint32_t)l->plan->max_sandboxes);
+    buf_put_be32(&frame, (uint32_t)l->plan->max_per_agent);
     buf_put_be32(&frame, (uint32_t)l->plan->idle_s);
     buf_put_be32(&frame, (uint32_t)l->plan->life_s);
     if (frame_end(&frame, at) == 0 && l->warden >= 0)

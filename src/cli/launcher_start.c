@@ -138,8 +138,8 @@ say_rules(struct launcher *l)
 int
 start_warden(struct launcher *l, struct err *err)
 {
-    char name[] = "cloche-warden", max[24], idle[24], life[24], *env[] = { l->log, NULL };
-    char audit[SERVE_WORD_MAX], *argv[] = { name, l->state, max, idle, life, audit, NULL };
+    char name[] = "cloche-warden", max[24], each[24], idle[24], life[24], *env[] = { l->log, NULL };
+    char audit[SERVE_WORD_MAX], *argv[] = { name, l->state, max, each, idle, life, audit, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
 
@@ -147,6 +147,7 @@ start_warden(struct launcher *l, struct err *err)
         return -1;
     theirs = pair[1];
     snprintf(max, sizeof(max), "%llu", (unsigned long long)l->plan->max_sandboxes);
+    snprintf(each, sizeof(each), "%llu", (unsigned long long)l->plan->max_per_agent);
     snprintf(idle, sizeof(idle), "%llu", (unsigned long long)l->plan->idle_s);
     snprintf(life, sizeof(life), "%llu", (unsigned long long)l->plan->life_s);
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);

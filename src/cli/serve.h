@@ -51,6 +51,7 @@ struct serve_plan {
     char security[SERVE_SECURITY_MAX];  /* YAML: the configuration's security section, below that; "" none */
     char gate[PATH_MAX];        /* a file with the gate's rules, or "off"; "" the built-in ones */
     uint64_t max_sandboxes;
+    uint64_t max_per_agent;     /* of these, made with one agent's token */
     uint64_t idle_s, life_s;    /* of sandboxes that name none; 0: no limit */
     uint64_t client_s;          /* a connection whose client says nothing whole for so long is closed */
     uint64_t audit;             /* enum serve_audit; what becomes of what cannot be recorded */

@@ -28,6 +28,8 @@ const struct serve_key serve_keys[] = {
     { "gate", "FILE|off", "which operations of agents somebody has to approve (docs/gate.md)", SERVE_GATE,
       .at = AT(gate) },
     { "max-sandboxes", "N", "at once (256)", SERVE_NUMBER, .min = 1, .max = 10000, .at = AT(max_sandboxes) },
+    { "max-sandboxes-per-agent", "N", "at once, of one agent's token (a quarter of all)", SERVE_NUMBER, .min = 1,
+      .max = 10000, .at = AT(max_per_agent) },
     { "idle-timeout", "TIME", "of sandboxes that name none: ended when nothing ran for so long (none)",
       SERVE_SECONDS, .max = UINT32_MAX, .at = AT(idle_s) },
     { "max-lifetime", "TIME", "of sandboxes that name none (none)", SERVE_SECONDS, .max = UINT32_MAX,

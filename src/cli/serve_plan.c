@@ -15,6 +15,8 @@
 #include "cli/serve.h"
 #include "cli/state.h"
 
+#define SHARES 4        /* one agent's part of all sandboxes, unless it is said */
+
 void
 serve_plan_free(struct serve_plan *plan)
 {
@@ -199,6 +201,8 @@ check_policy(const struct serve_plan *plan, struct err *err)
 int
 serve_check(struct serve_plan *plan, struct err *err)
 {
+    if (plan->max_per_agent == 0)
+        plan->max_per_agent = (plan->max_sandboxes + SHARES - 1) / SHARES;
     for (size_t i = 0; i < plan->n_listen; i++)
         if (serve_check_door(plan, &plan->listen[i], err) < 0)
             return -1;

@@ -192,6 +192,25 @@ taken(const struct warden *w, const struct edge_box *r, bool as_default)
     return false;
 }
 
+/* An agent has its share, so that one does not take what others, and the owner, need. */
+static int
+room_for_one(const struct warden *w, struct err *err)
+{
+    size_t own = 0;
+
+    if (w->n_boxes >= w->max_boxes) {
+        err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
+        return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
+    }
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        own += strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
+    if (w->who.role != EDGE_AGENT || own < w->max_per_agent)
+        return 0;
+    err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes of this agent live; the limit of each is %zu", own,
+            w->max_per_agent);
+    return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes-per-agent");
+}
+
 int
 box_create(struct warden *w, const struct edge_box *r, struct asker to, bool keyed, struct err *err)
 {
@@ -207,10 +226,8 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, bool key
         err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
         return err_hint(err, "POST /api/sandbox/stop ends it");
     }
-    if (w->n_boxes >= w->max_boxes) {
-        err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
-        return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
-    }
+    if (room_for_one(w, err) < 0)
+        return -1;
     b = new_box(w, r);
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");

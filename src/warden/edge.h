@@ -129,7 +129,8 @@ enum edge_message {
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
     /* launcher to warden */
-    EDGE_LIMITS,            /* sandboxes at once be32, idle be32, life be32 (seconds) of those that name none */
+    EDGE_LIMITS,            /* sandboxes at once be32, of one agent be32; idle be32, life be32 (seconds) of those that
+                             * name none */
     EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML */
 
     /* warden to keeper */

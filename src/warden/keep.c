@@ -481,11 +481,12 @@ on_limits(void *ctx, const struct frame *f)
 {
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct warden *w = ctx;
-    uint32_t max = wire_be32(&in), idle_s = wire_be32(&in), life_s = wire_be32(&in);
+    uint32_t max = wire_be32(&in), each = wire_be32(&in), idle_s = wire_be32(&in), life_s = wire_be32(&in);
 
-    if (!wire_done(&in) || max == 0)
+    if (!wire_done(&in) || max == 0 || each == 0)
         return -1;
     w->max_boxes = max;
+    w->max_per_agent = each;
     w->default_idle_s = idle_s;
     w->default_life_s = life_s;
     return 0;
@@ -502,7 +503,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, on_rules },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
-    { EDGE_LIMITS,       false, 0,    1,     12,  12,                      on_limits },
+    { EDGE_LIMITS,       false, 0,    1,     16,  16,                      on_limits },
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

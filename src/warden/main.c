@@ -220,16 +220,18 @@ main(int argc, char **argv)
     static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1,
                                .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     struct err err = ERR_INIT;
-    uint64_t max, idle, life;
+    uint64_t max, each, idle, life;
 
-    if (argc != 6 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
-        !number(argv[3], UINT32_MAX, &idle) || !number(argv[4], UINT32_MAX, &life)) {
+    if (argc != 7 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
+        !number(argv[3], 100000, &each) || !number(argv[4], UINT32_MAX, &idle) ||
+        !number(argv[5], UINT32_MAX, &life)) {
         fprintf(stderr, "cloche-warden is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
     log_open("cloche-warden");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     w.max_boxes = (size_t)max;
+    w.max_per_agent = (size_t)each;
     w.default_idle_s = (uint32_t)idle;
     w.default_life_s = (uint32_t)life;
     w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
@@ -240,7 +242,7 @@ main(int argc, char **argv)
     (void)umask(077);
     process_stats_open(&w.self, 0);
     process_stats_open(&w.above, getppid());
-    if (record_open(&w, argv[5]) < 0)
+    if (record_open(&w, argv[6]) < 0)
         return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);

@@ -114,7 +114,7 @@ struct box {
 struct warden {
     struct state *state;
     struct box *boxes;
-    size_t n_boxes, max_boxes;
+    size_t n_boxes, max_boxes, max_per_agent;
     int epoll, launcher;
     struct packet_queue to_launcher;
     struct msg_gate launcher_gate;

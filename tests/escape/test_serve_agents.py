@@ -2,7 +2,8 @@
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, token
+from helpers.daemon import Caller, Daemon, caller, token
+from helpers.runner import wait_for
 
 pytestmark = requirement("R20", "R23")
 
@@ -72,6 +73,40 @@ def test_the_owner_may_show_a_folder(daemon, place):
     """The attack, by somebody who may."""
     box = daemon.create(policy=filled(WIDER["a bind"], place))
     assert box.exec("cat /p/f /given/f")["stdout"] == "words of private\nwords of given\n"
+
+
+def test_an_agent_takes_its_share_of_sandboxes_and_no_more(cloche):
+    daemon = Daemon(cloche, "--max-sandboxes", "8")
+    agent, other = caller(daemon, "agent"), caller(daemon, "agent")
+    mine = [agent.create(name="one"), agent.create(name="two")]
+    for path, body in (("/v1/sandboxes", {}), ("/v1/sandboxes", {"name": "three"})):
+        answer = agent.post(path, body)
+        assert answer.status == 429 and answer.json["code"] == "sandbox.too-many", answer
+        assert "--max-sandboxes-per-agent" in answer.json["detail"], answer
+    started = agent.post("/api/sandbox/start")
+    assert not started.ok and "sandboxes of this agent" in started.json["error"], started
+    assert other.create().exec("true")["exit_code"] == 0
+    assert len([daemon.create() for _ in range(3)]) == 3        # the owner has no share of that kind
+    # what has stopped does not count, and does not come back as one too many
+    assert mine[0].delete().ok and agent.create(name="three").record["name"] == "three"
+    again = agent.post(f"{mine[0].at}/recover")
+    assert again.status == 429 and again.json["code"] == "sandbox.too-many", again
+    assert daemon.post(f"{mine[0].at}/recover").ok
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_an_agents_share_can_be_said_and_changed(cloche):
+    config = cloche.home / "serve.yaml"
+    config.write_text("max-sandboxes-per-agent: 1\n")
+    daemon = Daemon(cloche, "--config", "serve.yaml")
+    agent = caller(daemon, "agent")
+    agent.create()
+    assert agent.post("/v1/sandboxes", {}).status == 429
+    config.write_text("max-sandboxes-per-agent: 2\n")
+    assert "was read again" in daemon.reload()
+    assert wait_for(lambda: agent.post("/v1/sandboxes", {}).status == 201)     # the warden hears of it by itself
+    assert agent.post("/v1/sandboxes", {}).status == 429
+    assert daemon.stop() == 0, daemon.log
 
 
 @pytest.mark.parametrize("asked", WIDER, ids=lambda name: name.replace(" ", "-"))
