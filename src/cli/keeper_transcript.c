@@ -136,14 +136,16 @@ transcript_close(struct transcript *t)
 
 /* --- operations --------------------------------------------------------------------------------------------------- */
 
-/* Values of a command's own variables are as secret as the sandbox's. */
+/* Values of a command's own variables are left out of its output, where secrets turn up by themselves. Not out of its
+ * words: who chooses both would choose what is known of the command. For the same reason values that there is no room
+ * for are not left out, instead of everything being so. */
 static void
 hide_variables(struct op_trace *trace, const struct edge_op *want)
 {
     char name[MASK_NAME + 1];
 
     masks_init(&trace->masks);
-    for (size_t i = 0; i < want->n_env; i++) {
+    for (size_t i = 0; i < want->n_env && trace->masks.n < MASKS_MAX; i++) {
         const char *eq = strchr(want->env[i], '=');
         snprintf(name, sizeof(name), "[variable %.*s]", (int)(eq - want->env[i] < 48 ? eq - want->env[i] : 48),
                  want->env[i]);
@@ -152,26 +154,34 @@ hide_variables(struct op_trace *trace, const struct edge_op *want)
 }
 
 static void
-put_words(struct buf *line, const struct transcript *t, const struct op_trace *trace, const struct edge_op *want)
+put_words(struct buf *line, const struct transcript *t, const struct edge_op *want)
 {
+    uint8_t hash[SHA256_SIZE];
+    char hex[SHA256_TEXT + 1];
+    struct sha256 h;
     size_t n = 0;
 
+    sha256_init(&h);
+    for (size_t i = 0; i < want->n_argv; i++)
+        sha256_add(&h, want->argv[i], strlen(want->argv[i]) + 1);
+    sha256_end(&h, hash);
+    sha256_text(hash, hex);
     buf_puts(line, ",\"argv\":[");
     for (size_t i = 0; i < want->n_argv && n < WORDS_MAX_; i++) {
         size_t at = line->n;
         if (i > 0)
             buf_put_u8(line, ',');
-        put_text(line, t, trace, str_of(want->argv[i]), WORD_MAX_);
+        put_text(line, t, NULL, str_of(want->argv[i]), WORD_MAX_);
         n += line->n - at;
     }
     buf_puts(line, "],\"words\":");
-    buf_printf(line, "%zu,\"variables\":[", want->n_argv);
+    buf_printf(line, "%zu,\"argv_sha256\":\"%s\",\"variables\":[", want->n_argv, hex);
     n = 0;
     for (size_t i = 0; i < want->n_env && n < WORD_MAX_; i++) {
         size_t at = line->n;
         if (i > 0)
             buf_put_u8(line, ',');
-        put_text(line, t, trace, (struct str){ want->env[i], strcspn(want->env[i], "=") }, 256);
+        put_text(line, t, NULL, (struct str){ want->env[i], strcspn(want->env[i], "=") }, 256);
         n += line->n - at;
     }
     buf_put_u8(line, ']');
@@ -190,10 +200,10 @@ transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want)
     hide_variables(o->trace, want);
     begin_line(&line, o, op_name(o->kind));
     if (want->n_argv > 0)
-        put_words(&line, t, o->trace, want);
+        put_words(&line, t, want);
     if (want->path[0] != '\0') {
         buf_puts(&line, want->n_argv > 0 ? ",\"cwd\":" : ",\"path\":");
-        put_text(&line, t, o->trace, str_of(want->path), WORD_MAX_);
+        put_text(&line, t, NULL, str_of(want->path), WORD_MAX_);
     }
     end_line(t, &line);
 }

@@ -1,4 +1,5 @@
 """What is in the daemon's records is the warden's word, whatever a sandbox, or what a client sends, is made of."""
+import hashlib
 import json
 from urllib.parse import quote
 
@@ -52,6 +53,23 @@ def test_no_string_of_a_client_breaks_a_line(cloche, daemon):
     told = transcript_of(cloche, box)
     assert len([e for e in told if e["event"] == "exec"]) == len(ODD) + 3
     assert {e["event"] for e in told} <= {"exec", "write", "output", "result"}
+
+
+def test_no_caller_chooses_what_is_known_of_its_command(cloche, daemon):
+    """Values of the variables that come with a command hide neither its words nor its folder, however many they are."""
+    box = daemon.create(name="b")
+    line = "echo said-by-it > /tmp/p; echo said-by-it"
+    box.exec(line, cwd="/workspace", env={"A": line, "B": "/workspace", "C": "said-by-it"})
+    many = {f"V{i}": f"value-number-{i}" for i in range(400)}
+    box.exec(line, env={**many, "A": line})
+    told = transcript_of(cloche, box)
+    words = ["/bin/sh", "-c", line]
+    asked = [e for e in told if e["event"] == "exec"]
+    assert [e["argv"] for e in asked] == [words, words] and asked[0]["cwd"] == "/workspace"
+    assert {e["argv_sha256"] for e in asked} == {hashlib.sha256("".join(w + "\0" for w in words).encode()).hexdigest()}
+    assert [e["text"] for e in told if e["event"] == "output"] == ["[variable C]\n", "said-by-it\n"]
+    recorded = [e["metadata"]["argv_sha256"] for e in chain(cloche) if e.get("metadata", {}).get("capability") == "exec" and "by" in e["metadata"]]
+    assert recorded == [asked[0]["argv_sha256"]] * 2
 
 
 REACH = """
