@@ -221,6 +221,7 @@ void http_bury(struct front *f);                /* free what has ended; between 
 void http_wake(struct request *r);              /* it has what it waited for */
 /* Notice when its client goes. @half: a client that only says no more has gone too. */
 void http_watch_peer(struct request *r, bool half);
+void http_unwatch_peer(struct request *r);
 
 /* ask.c: questions to the warden. Each takes the request's ticket; the answers go to @answers. */
 void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);

@@ -35,6 +35,10 @@ reply_waits(struct request *r, const struct edge_verdict *v)
 {
     char url[sizeof("/v1/approvals/") + EDGE_ID];
 
+    if (r->live != NULL) {      /* it has its 101, and cannot be told to come again */
+        reply_error(r, MHD_HTTP_CONFLICT, "gate.waits", "docs/gate.md", "somebody has to approve it first");
+        return;
+    }
     snprintf(url, sizeof(url), "/v1/approvals/%s", v->approval);
     reply_json(r, MHD_HTTP_ACCEPTED,
                json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "approval", v->approval, "state", "pending", "url", url,

@@ -61,9 +61,7 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
     metrics_request(r, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     ask_drop(r);
     op_drop(r);
-    if (r->peer_watched)
-        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
-    r->peer_watched = false;
+    http_unwatch_peer(r);
     r->dead = true;
 }
 
@@ -96,6 +94,14 @@ http_bury(struct front *f)
 }
 
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
+
+void
+http_unwatch_peer(struct request *r)
+{
+    if (r->peer_watched)
+        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
+    r->peer_watched = false;
+}
 
 /* While it is suspended nobody looks at its connection but us: a client that has gone is not worked for. */
 void
@@ -131,8 +137,11 @@ http_wake(struct request *r)
 void
 http_peer_gone(struct request *r)
 {
-    (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
-    r->peer_watched = false;
+    http_unwatch_peer(r);
+    if (r->up_fd >= 0) {
+        upgrade_end(r);
+        return;
+    }
     ask_drop(r);
     op_drop(r);
     if (r->response == NULL)

@@ -3,8 +3,9 @@
  * The client's first message, text, is JSON and says what to run. From then on binary messages are bytes behind one
  * that names their channel (0 stdin, 1 stdout, 2 stderr), and text messages are JSON: of the client resize, signal and
  * stdin_end, of ours started, exit and error. What a command prints is only ever in binary messages, so it can say
- * nothing in our name. Nobody waits for anybody: what the command does not read waits here up to LIVE_STDIN_MAX, then
- * the client's socket is not read; what the client does not read stops the operation's socket (FRONT_STREAM_MAX).
+ * nothing in our name. Nobody waits for anybody: what the command does not read, or is not there yet to read, waits
+ * here up to LIVE_STDIN_MAX, then the client's socket is not read; what the client does not read stops the operation's
+ * socket (FRONT_STREAM_MAX). A client that goes away takes its command along, or the question whether it may run.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,6 @@ enum { CLOSE_DONE = 1000, CLOSE_PROTOCOL = 1002, CLOSE_KIND = 1003, CLOSE_POLICY
 struct live {
     enum { LIVE_OPEN, LIVE_ASKED, LIVE_RUNS, LIVE_OVER } state;
     struct ws_way in;
-    struct buf raw;             /* read, and not looked at before the command runs */
     struct buf text;            /* of a message, so far */
     struct buf nothing;         /* what ws_feed() would pass on */
     struct packet_queue to_op;
@@ -57,20 +57,23 @@ flush(struct request *r)
             return;
         }
         buf_consume(&r->out, (size_t)n);
-        r->live->heard_ms = r->live->over_ms = clock_ms();      /* it reads, so it is there */
+        r->live->over_ms = clock_ms();
     }
 }
 
-/* Listen by how much waits. */
+static bool
+listens(const struct request *r)
+{
+    return r->in.n < LIVE_STDIN_MAX;
+}
+
+/* Listen by how much waits. Whoever is not listened to can go away all the same. */
 static void
 settle(struct request *r)
 {
-    const struct live *l = r->live;
-    bool listens = l->state != LIVE_ASKED && r->in.n < LIVE_STDIN_MAX;
-
     flush(r);
     op_flow(r);
-    upgrade_watch(r, (listens ? EPOLLIN : 0) | (r->out.n > 0 ? (uint32_t)EPOLLOUT : 0));
+    upgrade_watch(r, (listens(r) ? EPOLLIN : (uint32_t)EPOLLRDHUP) | (r->out.n > 0 ? (uint32_t)EPOLLOUT : 0));
 }
 
 static void
@@ -132,6 +135,7 @@ live_refuse(struct request *r, const char *code, const char *detail, const char 
 
 /* --- to the command ----------------------------------------------------------------------------------------------- */
 
+/* When it runs, if it does not yet. */
 static void
 tell(struct request *r, uint8_t type, const uint8_t *p, size_t n)
 {
@@ -139,9 +143,10 @@ tell(struct request *r, uint8_t type, const uint8_t *p, size_t n)
     uint8_t room[FRAME_HEADER + 8];
     struct buf b = BUF_INIT_IN(room, EDGE_CHUNK + FRAME_HEADER);
 
-    if (r->op_fd < 0)
+    if (r->op_fd < 0 && l->state != LIVE_ASKED)
         return;
-    if (frame_append(&b, type, 0, 0, p, n) < 0 || packet_queue_send(&l->to_op, r->op_fd, &b, -1) < 0) {
+    if (frame_append(&b, type, 0, 0, p, n) < 0 ||
+        (r->op_fd < 0 ? packet_queue_put(&l->to_op, &b) : packet_queue_send(&l->to_op, r->op_fd, &b, -1)) < 0) {
         /* gone: that is read. Too much: it does not read, and nothing of what is said would come through */
         if (errno == ENOBUFS)
             live_refuse(r, "exec.too-much", "", "more signals and sizes were sent than the sandbox takes");
@@ -290,7 +295,7 @@ binary_bytes(struct request *r, const uint8_t *p, size_t n, bool end)
     }
     if (end)
         l->inside = false;
-    if (l->state == LIVE_RUNS && !l->stdin_end && n > 0)
+    if (!l->stdin_end && n > 0)
         buf_append(&r->in, p, n);       /* settle() looks at how much waits */
     return 0;
 }
@@ -313,30 +318,27 @@ on_bytes(void *ctx, bool control, const uint8_t *p, size_t n, bool end, struct b
     struct request *r = ctx;
 
     (void)out;
-    if (r->live->state == LIVE_OVER)
+    if (r->live->state == LIVE_OVER || r->up_fd < 0)
         return 0;
     if (control)
         return control_frame(r, p, n);
     return r->live->in.opcode == WS_TEXT ? text_bytes(r, p, n, end) : binary_bytes(r, p, n, end);
 }
 
-/* What was read. Byte by byte before the command runs: what follows its message waits until then. */
+/* What was read. */
 static void
-look(struct request *r)
+look(struct request *r, const uint8_t *p, size_t n)
 {
     struct live *l = r->live;
-    size_t at = 0;
+    enum ws_result result;
 
-    while (at < l->raw.n && l->state != LIVE_ASKED && !l->deaf && r->up_fd >= 0) {
-        size_t n = l->state == LIVE_OPEN ? 1 : l->raw.n - at;
-        enum ws_result result = ws_feed(&l->in, l->raw.p + at, n, on_bytes, r, &l->nothing);
-        at += n;
-        buf_reset(&l->nothing);
-        l->deaf = result != WS_OK;
-        if (l->deaf)
-            put_close(r, result == WS_ROOM ? CLOSE_LARGE : CLOSE_PROTOCOL);
-    }
-    buf_consume(&l->raw, l->deaf ? l->raw.n : at);
+    if (l->deaf)
+        return;
+    result = ws_feed(&l->in, p, n, on_bytes, r, &l->nothing);
+    buf_reset(&l->nothing);
+    l->deaf = result != WS_OK;
+    if (l->deaf)
+        put_close(r, result == WS_ROOM ? CLOSE_LARGE : CLOSE_PROTOCOL);
     live_send(r);
 }
 
@@ -346,6 +348,8 @@ hear(struct request *r, uint32_t events)
     struct live *l = r->live;
     uint8_t p[READ_ONCE];
 
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && !listens(r))
+        return upgrade_end(r);
     if ((events & ~(uint32_t)EPOLLOUT) != 0) {
         ssize_t n = recv(r->up_fd, p, sizeof(p), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
@@ -353,9 +357,9 @@ hear(struct request *r, uint32_t events)
         if (n > 0) {
             l->heard_ms = clock_ms();
             l->late += l->state == LIVE_OVER ? (size_t)n : 0;
-            if (l->late > LIVE_TEXT_MAX || buf_append(&l->raw, p, (size_t)n) < 0)
+            if (l->late > LIVE_TEXT_MAX)
                 return upgrade_end(r);
-            look(r);
+            look(r, p, (size_t)n);
         }
     }
     settle(r);
@@ -371,7 +375,7 @@ on_granted(struct request *r)
 {
     r->live->state = LIVE_RUNS;
     put_json(r, json_pack("{s:s, s:s}", "type", "started", "request_id", r->number));
-    look(r);
+    live_send(r);
     settle(r);
 }
 
@@ -439,14 +443,13 @@ begin(struct request *r, const uint8_t *p, size_t n)
     r->live = l;
     r->stream = true;           /* its operation is heard by how much waits for the client */
     ws_init(&l->in, true);
-    l->raw = (struct buf)BUF_INIT(256UL * 1024);
     l->text = (struct buf)BUF_INIT(LIVE_TEXT_MAX);
     l->nothing = (struct buf)BUF_INIT(LIVE_TEXT_MAX);
     l->to_op = (struct packet_queue)PACKET_QUEUE_INIT(128UL * 1024);
     l->window = EDGE_CHUNK;
     l->begun_ms = l->heard_ms = clock_ms();
-    if (n > 0 && buf_append(&l->raw, p, n) == 0)
-        look(r);
+    if (n > 0)
+        look(r, p, n);
     settle(r);
 }
 
@@ -457,6 +460,8 @@ on_time(struct request *r, uint64_t now)
 
     if (l->state == LIVE_OPEN && now - l->begun_ms >= LIVE_START_MS)
         live_refuse(r, "exec.message", "", "no first message came");
+    if (!listens(r))
+        l->heard_ms = now;      /* its silence is ours */
     if (now - l->heard_ms >= LIVE_GONE_MS || (l->state == LIVE_OVER && now - l->over_ms >= LIVE_END_MS))
         return upgrade_end(r);
     if (now - l->heard_ms >= LIVE_PING_MS && now - l->pinged_ms >= LIVE_PING_MS && l->state != LIVE_OVER) {
@@ -475,7 +480,6 @@ live_free(struct request *r)
     if (l == NULL)
         return;
     ws_free(&l->in);
-    buf_free(&l->raw);
     buf_free(&l->text);
     buf_free(&l->nothing);
     packet_queue_clear(&l->to_op);

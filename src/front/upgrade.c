@@ -70,9 +70,7 @@ on_upgrade(void *ctx, struct MHD_Connection *c, void *slot, const char *extra, s
 
     (void)c;
     (void)slot;
-    if (r->peer_watched)        /* it is looked at otherwise from here on */
-        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
-    r->peer_watched = false;
+    http_unwatch_peer(r);       /* it is looked at otherwise from here on */
     r->up_handle = handle;
     r->up_fd = fd;
     r->up_events = EPOLLIN;
@@ -80,6 +78,8 @@ on_upgrade(void *ctx, struct MHD_Connection *c, void *slot, const char *extra, s
         upgrade_end(r);
     else
         r->upgraded->begin(r, (const uint8_t *)extra, n);
+    if (r->f->tls && r->up_fd >= 0)
+        http_watch_peer(r, true);       /* the library does not say at its end of the pair that the client has gone */
 }
 
 void
@@ -96,6 +96,7 @@ upgrade_reply(struct request *r, const struct upgraded *upgraded)
     sha1_add(&s, guid, strlen(guid));
     sha1_end(&s, digest);
     r->upgraded = upgraded;
+    r->async = false;           /* there is no later answer to come back for */
     r->status = MHD_HTTP_SWITCHING_PROTOCOLS;
     r->response = MHD_create_response_for_upgrade(on_upgrade, r);
     accept = json_of_base64(digest, sizeof(digest));
@@ -121,6 +122,7 @@ upgrade_end(struct request *r)
 {
     if (r->up_fd < 0)
         return;
+    http_unwatch_peer(r);
     (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->up_fd, NULL);
     r->up_fd = -1;
     ask_drop(r);

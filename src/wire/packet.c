@@ -229,6 +229,12 @@ packet_queue_send(struct packet_queue *q, int socket, const struct buf *frame, i
     return r;
 }
 
+int
+packet_queue_put(struct packet_queue *q, const struct buf *frame)
+{
+    return buf_ok(frame) ? wait_in(q, frame, -1) : -1;
+}
+
 bool
 packet_queue_waits(const struct packet_queue *q)
 {

@@ -44,6 +44,8 @@ struct packet_queue {
 /* Send @frame when its turn comes, now if nothing waits. @fd (-1 none) belongs to the queue from here on, whatever is
  * returned. 0, or -1 with errno: the peer is gone (EPIPE ...), too much waits (ENOBUFS), no memory. */
 int packet_queue_send(struct packet_queue *q, int socket, const struct buf *frame, int fd);
+/* For a socket that is to come: it waits until packet_queue_flush(). 0, or -1 with errno: ENOBUFS, no memory. */
+int packet_queue_put(struct packet_queue *q, const struct buf *frame);
 /* Send what the socket takes. 0 or -1 with errno. */
 int packet_queue_flush(struct packet_queue *q, int socket);
 bool packet_queue_waits(const struct packet_queue *q);

@@ -1,6 +1,10 @@
 """What an agent may try against the gate of cloche serve."""
 import json
 import os
+import socket
+import ssl
+import struct
+import subprocess
 import threading
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Caller, Daemon, Sandbox, caller, token
 from helpers.runner import wait_for
+from helpers.websocket import CLOSE, Closed, Command, WebSocket
 
 pytestmark = requirement("R63")
 
@@ -105,6 +110,86 @@ def test_approving_one_of_two_that_wait_does_one(daemon):
     for t in threads:
         t.join()
     assert sorted(a.status for a in answers) == [200, 403] and did(daemon, box) == 1
+
+
+def pending(daemon):
+    return daemon.get("/v1/approvals?state=pending").json["approvals"]
+
+
+def test_a_websocket_waits_whatever_it_prefers(daemon):
+    """There is no later answer for it: it waits, and what is approved is done on it."""
+    made = token(daemon, "agent")
+    box = Caller(daemon, Authorization=f"Bearer {made['token']}").create()
+    headers = [f"Authorization: Bearer {made['token']}", "Prefer: respond-async"]
+    c = Command.over(WebSocket(daemon.path, f"{box.at}/exec/ws", headers=headers), "read -r line; echo $line >> /workspace/did; exit 3")
+    c.ws.stdin("done\n")
+    c.signal("WINCH")
+    wait_for(lambda: pending(daemon))
+    c.ws.frame(9, b"there?")
+    while not c.pongs:
+        c.step()
+    (asked,) = pending(daemon)
+    assert did(daemon, box) == 0 and daemon.post(f"/v1/approvals/{asked['id']}/approve").ok
+    assert c.end()["exit_code"] == 3 and did(daemon, box) == 1
+    c = Command.over(WebSocket(daemon.path, f"{box.at}/exec/ws", headers=headers), "echo done >> /workspace/did")
+    wait_for(lambda: pending(daemon))
+    (asked,) = pending(daemon)
+    assert daemon.post(f"/v1/approvals/{asked['id']}/deny").ok
+    assert c.end()["code"] == "gate.denied" and did(daemon, box) == 1
+
+
+def certificate(folder):
+    cert, key = folder / "c.pem", folder / "c.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key,
+                    "-out", cert, "-days", "2", "-subj", "/CN=box", "-addext", "subjectAltName=IP:127.0.0.1"],
+                   check=True, capture_output=True)
+    key.chmod(0o600)
+    return cert, key
+
+
+@pytest.mark.parametrize("over", ["unix", "tcp", "tls"])
+def test_a_websocket_that_goes_away_takes_its_question_along(cloche, over):
+    """What is approved when nobody is there any more is not run: however it went, and whatever it had sent before."""
+    flags, context = [], None
+    if over == "tls":
+        cert, key = certificate(cloche.home)
+        flags = ["--tls-cert", str(cert), "--tls-key", str(key)]
+        context = ssl.create_default_context(cafile=str(cert))
+    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home}/s", "--listen", "tcp:127.0.0.1:0", *flags, path=cloche.home / "s", gate=None)
+    made = token(daemon, "agent")
+    box = Caller(daemon, Authorization=f"Bearer {made['token']}").create()
+
+    def ask_live():
+        if over == "unix":
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(str(daemon.path))
+        else:
+            s = socket.create_connection(daemon.addresses()[0])
+        s = context.wrap_socket(s, server_hostname="127.0.0.1") if context else s
+        ws = WebSocket(s, f"{box.at}/exec/ws", headers=[f"Authorization: Bearer {made['token']}"])
+        ws.say({"command": "echo done >> /workspace/did"})
+        wait_for(lambda: pending(daemon))
+        return ws, pending(daemon)[0]["id"]
+
+    def said_so(ws):
+        ws.frame(CLOSE, struct.pack(">H", 1001))
+        with pytest.raises(Closed):
+            ws.hear()
+
+    def with_much_unread(ws):
+        ws.stdin(b"x" * 300000)
+        ws.close()
+
+    for go in (WebSocket.close, lambda ws: ws.socket.shutdown(socket.SHUT_RDWR), said_so, with_much_unread):
+        ws, asked = ask_live()
+        go(ws)
+        assert wait_for(lambda: daemon.get(f"/v1/approvals/{asked}").json["state"] != "pending", 90)
+        assert daemon.get(f"/v1/approvals/{asked}").json["state"] == "denied"       # and not "timeout"
+        answer = daemon.post(f"/v1/approvals/{asked}/approve")
+        assert answer.status == 409, answer
+        ws.close()
+    assert box.show()["state"] == "ready" and did(daemon, box) == 0
+    assert daemon.stop() == 0, daemon.log
 
 
 def test_a_token_that_is_revoked_meanwhile_gets_nothing(daemon):
