@@ -213,6 +213,15 @@ repeated(struct warden *w, const struct edge_create *c, bool *answered, struct e
     return 0;
 }
 
+/* An agent may end its own sandboxes sooner than the daemon would, not later. */
+static uint32_t
+limit_of(const struct edge_box *r, uint32_t asked, uint32_t daemons)
+{
+    if (asked == 0 || ((r->bounds & EDGE_BOUNDED) != 0 && daemons != 0 && asked > daemons))
+        return daemons;
+    return asked;
+}
+
 static int
 on_create(void *ctx, const struct frame *f)
 {
@@ -233,8 +242,8 @@ on_create(void *ctx, const struct frame *f)
     r.bounds = gate_bounds(w);
     r.used_ms = r.created_ms;
     r.is_default = (c.flags & EDGE_DEFAULT) != 0;
-    r.idle_s = c.idle_s != 0 ? c.idle_s : w->default_idle_s;
-    r.life_s = c.life_s != 0 ? c.life_s : w->default_life_s;
+    r.idle_s = limit_of(&r, c.idle_s, w->default_idle_s);
+    r.life_s = limit_of(&r, c.life_s, w->default_life_s);
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)
             (void)wait_or_no(b, WAIT_MADE, w->asker);

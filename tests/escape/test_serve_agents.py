@@ -95,6 +95,20 @@ def test_an_agent_takes_its_share_of_sandboxes_and_no_more(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+def test_an_agent_lives_no_longer_than_the_daemon_says(cloche):
+    daemon = Daemon(cloche, "--max-lifetime", "1h", "--idle-timeout", "30m")
+    agent = caller(daemon, "agent")
+    for asked, given in (({}, (1800, 3600)), ({"idle_timeout": 86400, "max_lifetime": 864000}, (1800, 3600)),
+                         ({"idle_timeout": 1801, "max_lifetime": 3599}, (1800, 3599)), ({"idle_timeout": 0, "max_lifetime": 10 ** 7}, (1800, 3600)),
+                         ({"idle_timeout": 60, "max_lifetime": 120}, (60, 120))):
+        box = agent.create(**asked)
+        assert (box.record["idle_timeout"], box.record["max_lifetime"]) == given, (asked, box.record)
+        assert box.delete().ok
+    box = daemon.create(idle_timeout=86400, max_lifetime=864000)        # whoever sets the limits may
+    assert (box.record["idle_timeout"], box.record["max_lifetime"]) == (86400, 864000), box.record
+    assert daemon.stop() == 0, daemon.log
+
+
 def test_an_agents_share_can_be_said_and_changed(cloche):
     config = cloche.home / "serve.yaml"
     config.write_text("max-sandboxes-per-agent: 1\n")
