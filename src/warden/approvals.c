@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "warden/approvals.h"
@@ -71,12 +72,19 @@ take_out(struct warden *w, struct approval *a)
     free_approval(a);
 }
 
+/* Values of variables are there to be looked at while somebody decides, and no longer. */
 static int
 store(struct warden *w, const struct approval *a, struct err *err)
 {
-    if (state_approval_put(w->approvals->store, &a->r, err) < 0)
+    bool pending = a->r.state == APPROVAL_PENDING;
+    cleanup_free char *names = pending ? NULL : deed_names(a->r.params);
+    struct edge_approval r = a->r;
+
+    if (!pending)
+        r.params = names != NULL ? names : "{}";
+    if (state_approval_put(w->approvals->store, &r, err) < 0)
         return -1;
-    approval_tell(w, &a->r);
+    approval_tell(w, &r);
     return 0;
 }
 
@@ -346,7 +354,7 @@ approvals_front_gone(struct warden *w, uint32_t front)
         }
     }
     for (size_t i = q->n_followers; i-- > 0;)
-        if (q->followers[i].front == front)
+        if (q->followers[i].to.front == front)
             q->followers[i] = q->followers[--q->n_followers];
     for (size_t i = 0; i < PASSES_MAX; i++)
         if (q->passes[i].front == front)
@@ -366,7 +374,7 @@ approvals_cancel(struct warden *w, struct asker to)
         }
     }
     for (size_t i = q->n_followers; i-- > 0;)
-        if (q->followers[i].front == to.front && q->followers[i].ticket == to.ticket)
+        if (q->followers[i].to.front == to.front && q->followers[i].to.ticket == to.ticket)
             q->followers[i] = q->followers[--q->n_followers];
 }
 
@@ -397,7 +405,7 @@ void
 approval_tell(struct warden *w, const struct edge_approval *r)
 {
     for (size_t i = 0; i < w->approvals->n_followers; i++)
-        answer_approval(w, w->approvals->followers[i], r);
+        answer_approval(w, w->approvals->followers[i].to, r, w->approvals->followers[i].names);
 }
 
 /* As principal_of(), of who asked before the warden was started. */

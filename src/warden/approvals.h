@@ -47,6 +47,11 @@ struct pass {
     char box[EDGE_ID + 1];          /* "" none yet */
 };
 
+struct approval_follower {
+    struct asker to;
+    bool names;                     /* of variables without their values */
+};
+
 /* What somebody said no to. */
 struct denial {
     uint64_t until_ms;
@@ -65,7 +70,7 @@ struct approvals {
     struct approval *open;
     size_t n_open;
     const struct approval *approved;        /* whose question is heard again right now */
-    struct asker followers[FOLLOWERS_MAX];
+    struct approval_follower followers[FOLLOWERS_MAX];
     size_t n_followers;
     struct pass passes[PASSES_MAX];
     uint32_t n_passes;
@@ -91,6 +96,9 @@ int deed_of(struct warden *w, const struct frame *f, struct deed *out, struct er
 int deed_make(const char *tool, const char *box, json_t *params, const void *more, size_t n, struct deed *out,
               struct err *err);
 void deed_free(struct deed *d);
+/* The same parameters, but of variables (env) only the names: for what is kept, and for who only looks. An owned text;
+ * NULL: no memory, or it is no JSON. */
+char *deed_names(const char *text);
 /* "owner", "agent:ID", "key:ID" */
 void caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1]);
 /* For limits: the same, but the keys of an agent's sandboxes are that agent, who makes as many as it likes. Those of an
@@ -143,7 +151,8 @@ void approval_tell(struct warden *w, const struct edge_approval *a);    /* those
 /* approvals_ask.c: questions about them. */
 extern const struct msg_rule approval_rules[];
 extern const size_t approval_n_rules;
-void answer_approval(struct warden *w, struct asker to, const struct edge_approval *r);
+/* @names: of variables without their values. */
+void answer_approval(struct warden *w, struct asker to, const struct edge_approval *r, bool names);
 void answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v);
 
 #endif

@@ -20,16 +20,20 @@ answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v)
 }
 
 void
-answer_approval(struct warden *w, struct asker to, const struct edge_approval *r)
+answer_approval(struct warden *w, struct asker to, const struct edge_approval *r, bool names)
 {
+    cleanup_free char *less = names && r->params[0] != '\0' ? deed_names(r->params) : NULL;
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
     size_t at = answer_begin(&b, EDGE_APPROVAL, to);
+    struct edge_approval shown = *r;
 
-    edge_put_approval(&b, r);
+    if (names)
+        shown.params = less != NULL ? less : "";
+    edge_put_approval(&b, &shown);
     answer_send(w, to, &b, at, -1);
 }
 
-struct told { struct warden *w; struct asker to; bool whole; };
+struct told { struct warden *w; struct asker to; bool whole, names; };
 
 static void
 tell_approval(void *ctx, const struct edge_approval *r)
@@ -39,7 +43,7 @@ tell_approval(void *ctx, const struct edge_approval *r)
 
     if (!t->whole && strlen(r->params) > EDGE_PARAMS_SHORT)
         shown.params = "";
-    answer_approval(t->w, t->to, &shown);
+    answer_approval(t->w, t->to, &shown, t->names);
 }
 
 static void
@@ -105,7 +109,9 @@ follow(struct warden *w, struct err *err)
         err_set(err, ERR_LIMIT, "gate.followers", "%d follow already", FOLLOWERS_MAX);
         return false;
     }
-    w->approvals->followers[w->approvals->n_followers++] = w->asker;
+    w->approvals->followers[w->approvals->n_followers++] = (struct approval_follower){
+        .to = w->asker, .names = w->who.role == EDGE_AUDITOR,
+    };
     return true;
 }
 
@@ -117,7 +123,7 @@ on_approvals(void *ctx, const struct frame *f)
     uint8_t following = wire_u8(&in), state = wire_u8(&in);
     uint16_t limit = wire_be16(&in);
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    struct told t = { .w = w, .to = w->asker };
+    struct told t = { .w = w, .to = w->asker, .names = w->who.role == EDGE_AUDITOR };
     bool own = w->who.role == EDGE_AGENT || w->who.role == EDGE_KEY;
     char caller[EDGE_CALLER_MAX + 1] = "";
     struct err err = ERR_INIT;

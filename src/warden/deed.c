@@ -100,6 +100,29 @@ deed_make(const char *tool, const char *box, json_t *params, const void *more, s
     return 0;
 }
 
+char *
+deed_names(const char *text)
+{
+    json_t *params = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *names = json_array(), *one;
+    const json_t *env = json_object_get(params, "env");
+    const char *name;
+    char *out = NULL;
+    size_t i;
+    bool well = names != NULL;
+
+    json_array_foreach(env, i, one) {
+        name = json_is_string(one) ? json_string_value(one) : "";
+        well = well && json_array_append_new(names, json_stringn(name, strcspn(name, "="))) == 0;
+    }
+    json_object_foreach((json_t *)(uintptr_t)env, name, one)
+        well = well && json_array_append_new(names, json_string(name)) == 0;
+    if (well && (env == NULL || json_object_set(params, "env", names) == 0))
+        out = json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(names);
+    json_decref(params);
+    return out;
+}
+
 /* --- operations --------------------------------------------------------------------------------------------------- */
 
 static void

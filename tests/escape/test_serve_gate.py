@@ -327,3 +327,47 @@ def test_a_stopped_sandbox_is_no_way_around(cloche, tmp_path):
     assert caller(daemon, "approver").post(f"/v1/approvals/{told['id']}/approve").ok
     assert who("DELETE", box.at, None, ASYNC).ok and who.get(box.at).status == 404
     assert daemon.stop() == 0, daemon.log
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_values_of_variables_are_for_who_decides_while_it_waits(daemon, verb):
+    agent, approver, auditor = (caller(daemon, role) for role in ("agent", "approver", "auditor"))
+    box = agent.create()
+    c = auditor.connection()
+    c.request("GET", "/v1/approvals/stream", headers=auditor.headers)
+    stream = c.getresponse()
+
+    def event():
+        name, data, blank = stream.readline(), stream.readline(), stream.readline()
+        assert name == b"event: approval\n" and blank == b"\n", (name, data, blank)
+        return json.loads(data[6:])
+
+    def shown(who):
+        return [who.get(told["url"]).json, *who.get("/v1/approvals").json["approvals"]]
+
+    told = ask(agent, box, env={"TOKEN": "hunter2=x", "EMPTY": ""}).json
+    assert all(sorted(a["params"]["env"]) == ["EMPTY=", "TOKEN=hunter2=x"] for who in (approver, agent) for a in shown(who))
+    first = event()
+    assert first["id"] == told["approval"] and first["state"] == "pending"
+    assert all(sorted(a["params"]["env"]) == ["EMPTY", "TOKEN"] for a in (first, *shown(auditor)))
+    assert approver.post(f"{told['url']}/{verb}").ok
+    for a in (event(), *(a for who in (daemon, approver, agent, auditor) for a in shown(who))):
+        assert a["state"] != "pending" and sorted(a["params"]["env"]) == ["EMPTY", "TOKEN"], a
+        assert a["params"]["code"] == "echo done >> /workspace/did" and a["digest"] == first["digest"], a
+    # what was approved is done with them all the same
+    if verb == "approve":
+        ran = ask(agent, box, env={"TOKEN": "hunter2=x", "EMPTY": ""})
+        assert ran.status == 200 and did(daemon, box) == 1, ran
+    c.close()
+
+
+def test_values_of_variables_are_not_kept_when_nobody_decides(cloche, tmp_path):
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  rules:\n    - {name: quick, tools: [code_execute], risk: HIGH, timeout: 1}\n")
+    daemon = Daemon(cloche, gate=rules)
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    assert agent.post(f"{box.at}/exec", {"command": "true", "env": {"TOKEN": "hunter2"}}).status == 403
+    (late,) = daemon.get("/v1/approvals").json["approvals"]
+    assert late["state"] == "timeout" and late["params"]["env"] == ["TOKEN"], late
+    assert daemon.stop() == 0, daemon.log
