@@ -72,9 +72,9 @@ take_out(struct warden *w, struct approval *a)
     free_approval(a);
 }
 
-/* Values of variables are there to be looked at while somebody decides, and no longer. */
+/* Values of variables are there to be looked at while somebody decides, and no longer. @grant: with it, or NULL. */
 static int
-store(struct warden *w, const struct approval *a, struct err *err)
+store_with(struct warden *w, const struct approval *a, const struct edge_grant *grant, struct err *err)
 {
     bool pending = a->r.state == APPROVAL_PENDING;
     cleanup_free char *names = pending ? NULL : deed_names(a->r.params);
@@ -82,10 +82,17 @@ store(struct warden *w, const struct approval *a, struct err *err)
 
     if (!pending)
         r.params = names != NULL ? names : "{}";
-    if (state_approval_put(w->approvals->store, &r, err) < 0)
+    if ((grant != NULL ? state_approval_grant(w->approvals->store, &r, grant, err)
+                       : state_approval_put(w->approvals->store, &r, err)) < 0)
         return -1;
     approval_tell(w, &r);
     return 0;
+}
+
+static int
+store(struct warden *w, const struct approval *a, struct err *err)
+{
+    return store_with(w, a, NULL, err);
 }
 
 static int
@@ -264,14 +271,14 @@ hear_again(struct warden *w, struct approval *a)
     w->proof = proof;
 }
 
-/* A wider scope than this once. */
+/* A wider scope than this once: its grant in @g, whose texts are those of @a. 1; 0: this once; -1 with @err. */
 static int
-grant(struct warden *w, const struct approval *a, const struct edge_decision *d, struct err *err)
+grant_of(const struct approval *a, const struct edge_decision *d, struct edge_grant *g, struct err *err)
 {
-    struct edge_grant g = { .created_ms = clock_wall_ms(), .caller = a->r.caller, .tool = a->r.tool, .rule = a->r.rule,
-                            .by_text = a->r.by_text };
     bool critical = a->r.risk == GATE_CRITICAL;
 
+    *g = (struct edge_grant){ .created_ms = clock_wall_ms(), .caller = a->r.caller, .tool = a->r.tool,
+                              .rule = a->r.rule, .by_text = a->r.by_text };
     if (d->scope == SCOPE_ONCE)
         return 0;
     if (a->r.rule[0] == '\0' || (d->scope == SCOPE_SANDBOX && a->r.box[0] == '\0'))
@@ -282,15 +289,42 @@ grant(struct warden *w, const struct approval *a, const struct edge_decision *d,
         return err_set(err, ERR_USAGE, "gate.scope", "what is CRITICAL, or for every sandbox, needs an end: expires");
     if (critical && d->seconds > GRANT_CRITICAL_S)
         return err_set(err, ERR_USAGE, "gate.scope", "what is CRITICAL can be approved for a day at most");
-    if (new_id(g.id) < 0)
+    if (new_id(g->id) < 0)
         return err_set(err, ERR_SYSTEM, "serve.random", "getrandom");
     if (d->scope == SCOPE_SANDBOX)
-        memcpy(g.box, a->r.box, sizeof(g.box));
-    g.until_ms = d->seconds > 0 ? g.created_ms + (uint64_t)d->seconds * 1000 : 0;
-    if (state_grant_put(w->approvals->store, &g, err) < 0)
+        memcpy(g->box, a->r.box, sizeof(g->box));
+    g->until_ms = d->seconds > 0 ? g->created_ms + (uint64_t)d->seconds * 1000 : 0;
+    return 1;
+}
+
+static int
+approve(struct warden *w, struct approval *a, const struct edge_decision *d, struct err *err)
+{
+    uint64_t until_ms = a->until_ms, wall_until_ms = a->r.until_ms;
+    struct edge_grant g;
+    int wider = grant_of(a, d, &g, err);
+
+    if (wider < 0)
         return -1;
-    warden_note_id(w, g.box, "gate_granted", "%s: %s where rule %s asks, for %s, by %s", g.id, g.tool,
-                g.rule, a->r.caller_text, g.by_text);
+    a->r.state = APPROVAL_APPROVED;
+    a->r.decided_ms = clock_wall_ms();
+    a->r.used = a->to.ticket != 0;
+    a->until_ms = clock_ms() + APPROVAL_USE_S * 1000UL;
+    a->r.until_ms = a->r.decided_ms + APPROVAL_USE_S * 1000UL;
+    if (store_with(w, a, wider > 0 ? &g : NULL, err) < 0) {
+        /* it is not on record, so it is not done, and waits as before */
+        a->r.state = APPROVAL_PENDING;
+        a->r.decided_ms = 0;
+        a->r.used = false;
+        a->until_ms = until_ms;
+        a->r.until_ms = wall_until_ms;
+        return -1;
+    }
+    warden_note_id(w, a->r.box, "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, a->r.by_text,
+                   approval_scope_name(d->scope), a->r.digest);
+    if (wider > 0)
+        warden_note_id(w, g.box, "gate_granted", "%s: %s where rule %s asks, for %s, by %s", g.id, g.tool, g.rule,
+                       a->r.caller_text, g.by_text);
     return 0;
 }
 
@@ -314,20 +348,7 @@ approval_decide(struct warden *w, struct approval *a, const struct edge_decision
     box_text(&a->r.by, by);
     box_text(&a->r.by_text, who);
     box_text(&a->r.reason, d->reason);
-    if (grant(w, a, d, err) < 0)
-        return -1;
-    a->r.state = APPROVAL_APPROVED;
-    a->r.decided_ms = clock_wall_ms();
-    a->r.used = a->to.ticket != 0;
-    a->until_ms = clock_ms() + APPROVAL_USE_S * 1000UL;
-    a->r.until_ms = a->r.decided_ms + APPROVAL_USE_S * 1000UL;
-    if (store(w, a, err) < 0) {
-        a->r.state = APPROVAL_PENDING;      /* it is not on record, so it is not done */
-        return -1;
-    }
-    warden_note_id(w, a->r.box, "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, who,
-                approval_scope_name(d->scope), a->r.digest);
-    return 0;
+    return approve(w, a, d, err);
 }
 
 void

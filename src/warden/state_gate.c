@@ -220,6 +220,21 @@ state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err
 }
 
 int
+state_approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant,
+                     struct err *err)
+{
+    if (sqlite3_exec(g->s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return state_broken(g->s, err);
+    if (state_approval_put(g, a, err) == 0 && state_grant_put(g, grant, err) == 0) {
+        if (sqlite3_exec(g->s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+            return 0;
+        (void)state_broken(g->s, err);
+    }
+    (void)sqlite3_exec(g->s->db, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}
+
+int
 state_grant_forget(struct state_gate *g, const char *id, struct err *err)
 {
     bind_text(g->q[GATE_Q_FORGET_GRANT], 1, id);

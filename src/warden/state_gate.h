@@ -18,6 +18,9 @@ struct state_gate *state_gate_open(struct state *s, struct err *err);
 
 /* Insert or replace. 0 or -1 with @err. */
 int state_approval_put(struct state_gate *g, const struct edge_approval *a, struct err *err);
+/* Both or neither. */
+int state_approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant,
+                         struct err *err);
 int state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err *err);
 int state_grant_forget(struct state_gate *g, const char *id, struct err *err);
 /* Forget what is above the ceilings, and grants that are over at @now_ms or whose sandbox is no more on record. */

@@ -19,7 +19,8 @@
 #include "base/cleanup.h"
 #include "front/front.h"
 #include "warden/edge.h"
-#include "warden/state.h"
+#include "warden/state_gate.h"
+#include "warden/state_priv.h"
 #include "warden/warden.h"
 #include "wire/packet.h"
 
@@ -364,6 +365,62 @@ kept_by_the_confined(void **state)
     assert_int_equal(last, 4000);
 }
 
+static void
+see_approval(void *ctx, const struct edge_approval *a)
+{
+    *(enum approval_state *)ctx = a->state;
+}
+
+static void
+see_grant(void *ctx, const struct edge_grant *g)
+{
+    (void)ctx;
+    (void)g;
+}
+
+/* Whichever of them cannot be written, the other one is not there either. */
+static void
+an_approval_and_its_grant(void **state)
+{
+    static const char *const broken[] = {
+        "CREATE TRIGGER no BEFORE INSERT ON approval BEGIN SELECT RAISE(ABORT, 'broken'); END",
+        "CREATE TRIGGER no BEFORE INSERT ON standing BEGIN SELECT RAISE(ABORT, 'broken'); END",
+    };
+    struct edge_approval a = { .id = "0000000000000000000000000000000a", .state = APPROVAL_PENDING, .caller = "owner",
+                               .caller_text = "", .tool = "t", .params = "{}", .rule = "r", .description = "", .by = "",
+                               .by_text = "", .reason = "" };
+    struct edge_grant grant = { .id = "0000000000000000000000000000000b", .caller = "owner", .tool = "t", .rule = "r",
+                                .by_text = "" };
+    enum approval_state seen = APPROVAL_DENIED;
+    struct err err = ERR_INIT;
+    struct state_gate *g;
+    char folder[128];
+    struct state *s;
+
+    (void)state;
+    memset(a.digest, '0', SHA256_TEXT);
+    snprintf(folder, sizeof(folder), "%s/g", root);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    s = state_open(folder, &err);
+    assert_non_null(s);
+    g = state_gate_open(s, &err);
+    assert_non_null(g);
+    assert_int_equal(state_approval_put(g, &a, &err), 0);
+    a.state = APPROVAL_APPROVED;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(sqlite3_exec(s->db, broken[i], NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(state_approval_grant(g, &a, &grant, &err), -1);
+        assert_int_equal(state_approvals(g, a.id, 0, "", 1, see_approval, &seen, NULL), 1);
+        assert_int_equal(seen, APPROVAL_PENDING);
+        assert_int_equal(state_grants(g, see_grant, NULL, NULL), 0);
+        assert_int_equal(sqlite3_exec(s->db, "DROP TRIGGER no", NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(state_approval_grant(g, &a, &grant, &err), 0);
+    assert_int_equal(state_approvals(g, a.id, 0, "", 1, see_approval, &seen, NULL), 1);
+    assert_int_equal(seen, APPROVAL_APPROVED);
+    assert_int_equal(state_grants(g, see_grant, NULL, NULL), 1);
+}
+
 /* --- what is left ------------------------------------------------------------------------------------------------- */
 
 static void try_open(void) { (void)open("/etc/passwd", O_RDONLY | O_CLOEXEC); }
@@ -427,7 +484,7 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const left[] = { "c/state.db", "c/state.db-wal", "state.db", "state.db-wal" };
+    static const char *const left[] = { "c/state.db", "c/state.db-wal", "g/state.db", "g/state.db-wal", "state.db", "state.db-wal" };
     char path[128];
 
     (void)state;
@@ -435,6 +492,9 @@ group_end(void **state)
         snprintf(path, sizeof(path), "%s/%s", root, left[i]);
         (void)unlink(path);
     }
+    snprintf(path, sizeof(path), "%s/g", root);
+    if (rmdir(path) < 0)
+        return -1;
     snprintf(path, sizeof(path), "%s/c", root);
     return rmdir(path) < 0 || rmdir(root) < 0 ? -1 : 0;
 }
@@ -447,7 +507,7 @@ main(void)
         cmocka_unit_test(tokens), cmocka_unit_test(operations),
         cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
-        cmocka_unit_test(record),
+        cmocka_unit_test(record), cmocka_unit_test(an_approval_and_its_grant),
         cmocka_unit_test(kept_by_the_confined), cmocka_unit_test(confined),
     };
 
