@@ -37,14 +37,17 @@ struct approval {
     char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
 };
 
-/* A call that was let through: its questions are asked by this number instead of the handle of the caller's. */
+/* A call that was let through (pass.c): its questions are asked by this number instead of the handle of the
+ * caller's. */
 struct pass {
     uint32_t number;                /* 0 none */
     struct proof proof;             /* the caller's */
     uint32_t front;
     uint64_t until_ms;
     char tool[GATE_NAME_MAX + 1];
-    char box[EDGE_ID + 1];          /* "" none yet */
+    char box[EDGE_ID + 1];          /* "": it makes one */
+    bool network;                   /* that has one */
+    bool made, done;                /* what it is for has been asked */
 };
 
 struct approval_follower {
@@ -115,15 +118,21 @@ bool gate_judges(const struct warden *w);
 uint8_t gate_bounds(const struct warden *w);
 /* The rules, as YAML. 0 or -1 with @err: the old ones stay. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
-/* Whether @number is a pass on that front's edge; it is the question's at hand then, and @out its caller's. */
-bool gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out);
-/* A handle for the questions that the call @d of warden.who is made of. */
-uint32_t pass_new(struct warden *w, const struct deed *d);
 /* Before a question's handler. True: it waits, or was answered. */
 bool gate_holds(struct warden *w, const struct frame *f);
 /* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. */
 enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
                            struct edge_verdict *out);
+
+/* pass.c: calls that were let through. */
+/* Whether @number is a pass on that front's edge; it is the question's at hand then, and @out its caller's. */
+bool gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out);
+/* A handle for the questions that the call @d of warden.who is made of. */
+uint32_t pass_new(struct warden *w, const struct deed *d);
+/* The same without a number. */
+struct pass pass_of(const struct deed *d);
+/* Whether @d is one of those questions; it is asked by this. */
+bool pass_covers(struct pass *p, const struct deed *d);
 
 /* approvals.c: the queue. */
 int approvals_load(struct warden *w, struct err *err);

@@ -48,65 +48,6 @@ gate_set(struct warden *w, const char *name, const void *data, size_t n, struct 
     return 0;
 }
 
-/* --- calls that were let through ---------------------------------------------------------------------------------- */
-
-uint32_t
-pass_new(struct warden *w, const struct deed *d)
-{
-    struct approvals *q = w->approvals;
-    struct pass *p = &q->passes[q->n_passes++ % PASSES_MAX];
-
-    *p = (struct pass){ .number = EDGE_PASS | q->n_passes, .proof = w->proof, .front = w->asker.front,
-                        .until_ms = clock_ms() + PASS_S * 1000UL };
-    snprintf(p->tool, sizeof(p->tool), "%s", d->tool);
-    memcpy(p->box, d->box, sizeof(p->box));
-    return p->number;
-}
-
-bool
-gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out)
-{
-    struct approvals *q = w->approvals;
-
-    for (size_t i = 0; i < PASSES_MAX; i++) {
-        struct pass *p = &q->passes[i];
-        if (p->number == number && &w->fronts[p->front] == e && clock_ms() < p->until_ms) {
-            q->pass = p;
-            *out = p->proof;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What a call of a tool comes to: itself, or the operations that it is made of. */
-static bool
-is_part(const char *call, const char *tool)
-{
-    static const char *const parts[] = { "sandbox_create", "code_execute", "code_write_file", "code_read_file" };
-
-    if (strcmp(call, tool) == 0)
-        return true;
-    if (strcmp(call, "code_execute") != 0 && strcmp(call, "code_install_package") != 0)
-        return false;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        if (strcmp(parts[i], tool) == 0)
-            return true;
-    return false;
-}
-
-static bool
-pass_covers(struct pass *p, const struct deed *d)
-{
-    if (!is_part(p->tool, d->tool) || (d->box[0] == '\0' && p->box[0] != '\0'))
-        return false;
-    if (d->box[0] == '\0')
-        return true;            /* the sandbox that the call is to be in */
-    if (p->box[0] == '\0')
-        memcpy(p->box, d->box, sizeof(p->box));
-    return strcmp(p->box, d->box) == 0;
-}
-
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
 bool

@@ -1,0 +1,80 @@
+/* warden/pass.c: calls of tools that were let through, and the operations that they are made of
+ *
+ * A call of MCP is judged as a whole, before it begins; what it comes to is asked by the front afterwards, under the
+ * number of its pass. A pass is for what such a call needs and no more: one sandbox, where the call is to make one, and
+ * one operation. What is in that operation is the front's: the warden does not know what a language's code becomes.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "warden/approvals.h"
+
+uint32_t
+pass_new(struct warden *w, const struct deed *d)
+{
+    struct approvals *q = w->approvals;
+    struct pass *p = &q->passes[q->n_passes++ % PASSES_MAX];
+
+    *p = pass_of(d);
+    p->number = EDGE_PASS | q->n_passes;
+    p->proof = w->proof;
+    p->front = w->asker.front;
+    p->until_ms = clock_ms() + PASS_S * 1000UL;
+    return p->number;
+}
+
+struct pass
+pass_of(const struct deed *d)
+{
+    struct pass p = { .network = json_is_true(json_object_get(d->params, "network_enabled")) };
+
+    memcpy(p.tool, d->tool, strnlen(d->tool, GATE_NAME_MAX));
+    memcpy(p.box, d->box, sizeof(p.box));
+    return p;
+}
+
+bool
+gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out)
+{
+    struct approvals *q = w->approvals;
+
+    for (size_t i = 0; i < PASSES_MAX; i++) {
+        struct pass *p = &q->passes[i];
+        if (p->number == number && &w->fronts[p->front] == e && clock_ms() < p->until_ms) {
+            q->pass = p;
+            *out = p->proof;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As the daemon makes them; where the call asked for a network, with names to reach and nothing else of its own. */
+static bool
+is_plain(const struct pass *p, const json_t *params)
+{
+    const json_t *policy = json_object_get(params, "policy"), *network = json_object_get(policy, "network");
+    const char *mode = json_string_value(json_object_get(network, "mode"));
+
+    if (policy == NULL)
+        return true;
+    return p->network && json_object_size(policy) == 1 && mode != NULL && strcmp(mode, "allowlist") == 0;
+}
+
+bool
+pass_covers(struct pass *p, const struct deed *d)
+{
+    const char *needed = strcmp(p->tool, "code_install_package") == 0 ? "code_execute" : p->tool;
+
+    if (strcmp(d->tool, "sandbox_create") == 0) {
+        if (strcmp(p->tool, "code_execute") != 0 || p->box[0] != '\0' || p->made || p->done || !is_plain(p, d->params))
+            return false;
+        p->made = true;
+        return true;
+    }
+    if (p->done || strcmp(d->tool, needed) != 0 || d->box[0] == '\0' ||
+        (p->box[0] == '\0' ? !p->made : strcmp(p->box, d->box) != 0))
+        return false;
+    p->done = true;
+    return true;
+}

@@ -1,0 +1,80 @@
+/* pass: what a call that was let through may be made of, as a front that was taken over would stretch it */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "warden/approvals.h"
+
+#define ONE "00000000000000000000000000000001"
+#define TWO "00000000000000000000000000000002"
+
+struct step { const char *tool, *box, *params; bool covered; };
+
+#define MAKE(params, covered) { "sandbox_create", "", params, covered }
+#define RUN(box, covered)     { "code_execute", box, "{}", covered }
+#define ALLOW "{\"policy\": {\"network\": {\"mode\": \"allowlist\", \"allow\": [\"a.org\"]}}}"
+#define HOST  "{\"policy\": {\"network\": {\"mode\": \"host\"}}}"
+#define MORE  "{\"policy\": {\"network\": {\"mode\": \"allowlist\"}, \"limits\": {}}}"
+
+static const struct { struct step call, parts[5]; } cases[] = {
+    /* one sandbox and one command in it */
+    { { "code_execute", "", "{\"code\": \"x\"}", true },
+      { RUN(ONE, false), MAKE("{}", true), MAKE("{}", false), RUN(ONE, true), RUN(ONE, false) } },
+    { { "code_execute", "", "{}", true }, { MAKE("{}", true), RUN(ONE, true), MAKE("{}", false), RUN(TWO, false) } },
+    /* as the daemon makes them */
+    { { "code_execute", "", "{}", true },
+      { MAKE(ALLOW, false), MAKE(HOST, false), MAKE("{\"policy\": \"x\"}", false), MAKE("{}", true) } },
+    { { "code_execute", "", "{\"network_enabled\": \"true\"}", true }, { MAKE(ALLOW, false) } },
+    { { "code_execute", "", "{\"network_enabled\": true}", true },
+      { MAKE(HOST, false), MAKE(MORE, false), MAKE(ALLOW, true), MAKE(ALLOW, false) } },
+    /* the sandbox that it names */
+    { { "code_execute", ONE, "{}", true }, { MAKE("{}", false), RUN(TWO, false), RUN(ONE, true), RUN(ONE, false) } },
+    { { "code_execute", ONE, "{}", true },
+      { { "code_write_file", ONE, "{}", false }, { "code_read_file", ONE, "{}", false },
+        { "code_destroy_sandbox", ONE, "{}", false } } },
+    { { "code_install_package", ONE, "{}", true }, { MAKE("{}", false), RUN(ONE, true), RUN(ONE, false) } },
+    { { "code_read_file", ONE, "{}", true },
+      { RUN(ONE, false), { "code_read_file", TWO, "{}", false }, { "code_read_file", ONE, "{}", true },
+        { "code_read_file", ONE, "{}", false } } },
+    { { "code_destroy_sandbox", ONE, "{}", true },
+      { { "code_destroy_sandbox", ONE, "{}", true }, { "code_destroy_sandbox", ONE, "{}", false } } },
+};
+
+static struct deed
+deed_of_step(const struct step *s)
+{
+    struct deed d = { .tool = s->tool, .params = json_loads(s->params, 0, NULL) };
+
+    assert_non_null(d.params);
+    memcpy(d.box, s->box, strlen(s->box) + 1);
+    return d;
+}
+
+static void
+test_parts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct deed call = deed_of_step(&cases[i].call);
+        struct pass p = pass_of(&call);
+        for (size_t k = 0; k < 5 && cases[i].parts[k].tool != NULL; k++) {
+            struct deed part = deed_of_step(&cases[i].parts[k]);
+            if (pass_covers(&p, &part) != cases[i].parts[k].covered)
+                fail_msg("case %zu, part %zu", i, k);
+            json_decref(part.params);
+        }
+        json_decref(call.params);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_parts) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
