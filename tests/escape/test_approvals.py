@@ -187,5 +187,6 @@ print('done', flush=True)
         killed.append(new[0])
     out, err = process.communicate(timeout=60)
     assert b"done" in out and err.count(b"cloche-egress ended") == 4, (out, err)
-    assert online.net.reached() <= {(6, SITE4, ECHO)}, online.net.reached() - {(17, DNS4, 53)}
+    # an answer that comes for a dead cloche-egress is refused by the kernel, to the server that sent it
+    assert online.net.reached() <= {(6, SITE4, ECHO), (1, DNS4, 0)}, online.net.reached()
     assert online.net.asked() == {"ok.example.org"} and online.net.echoed, online.net.asked()
