@@ -70,7 +70,8 @@ class Daemon:
         self.start()
 
     def start(self):
-        self.process = self.cloche.popen("serve", *self.flags, stderr=subprocess.PIPE)
+        # without a buffer: communicate() would not know what is in it
+        self.process = self.cloche.popen("serve", *self.flags, stderr=subprocess.PIPE, bufsize=0)
         self.heard = b""
         self.hear(b"serving on")
         return self
