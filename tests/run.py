@@ -226,7 +226,7 @@ def pytest(name, cloche, *, root=REPO, before=(), env=None, suites=SUITES, loops
             words = [f'{key}={value}' for key, value in full.items()]
             argv = [*before, 'env', '-i', *words, PYTHON, '-B', '-m', 'pytest', '-q', '--tb=short', '--color=no',
                     f'--junitxml={results}', '-o', 'junit_logging=no', *tests]
-            code, out = run(log, argv, full, root, timeout=3600)
+            code, out = run(log, argv, full, root, timeout=5400)
             return junit(results, out, code)
 
     tally = once(name, present)
