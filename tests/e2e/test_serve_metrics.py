@@ -162,16 +162,19 @@ def test_deaths_and_restarts_are_counted(daemon):
     [keeper] = daemon.processes("cloche-keeper")
     os.kill(keeper, 9)
     assert wait_for(lambda: scrape(daemon)["cloche_keeper_deaths_total",] == 1, 60)
-    [front] = daemon.processes("cloche-front")
-    os.kill(front, 9)
-    assert wait_for(lambda: answered(daemon), 60)
+    kill(daemon, "cloche-front")
     now = scrape(daemon)
     assert now["cloche_process_restarts_total", ("process", "front")] == 1
     assert now["cloche_process_restarts_total", ("process", "warden")] == 0
-    [warden] = daemon.processes("cloche-warden")
-    os.kill(warden, 9)
-    assert wait_for(lambda: answered(daemon), 60)
+    kill(daemon, "cloche-warden")
     assert scrape(daemon)["cloche_process_restarts_total", ("process", "warden")] == 1
+
+
+def kill(daemon, name):
+    """And wait for the next one, which answers; the old one may for a moment more."""
+    [old] = daemon.processes(name)
+    os.kill(old, 9)
+    assert wait_for(lambda: daemon.processes(name) not in ([], [old]) and answered(daemon), 60)
 
 
 def answered(daemon):
