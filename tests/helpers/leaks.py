@@ -172,11 +172,15 @@ class Watch:
         return left
 
     def remains(self, patience=PATIENCE):
-        """What is still there after waiting for the kernel to finish its dying."""
+        """What is still there after waiting for the kernel to finish its dying. Processes are ours by descent; anything
+        else only if it was there all the time: what comes and goes is a neighbour's."""
         deadline = time.monotonic() + patience
         pause = 0.002
+        stayed = None
         while True:
             left = self.look()
+            stayed = set(left) if stayed is None else stayed & set(left)
+            left = [what for what in left if what.startswith("process ") or what in stayed]
             if not left or time.monotonic() > deadline:
                 return left
             time.sleep(pause)
