@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/policy_json.h"
 #include "egress/why_host.h"
 #include "policy/why.h"
 #include "wall/addresses.h"
@@ -66,21 +67,6 @@ why_flag(void *ctx, const char *name, const char *value, struct err *err)
     return 2;
 }
 
-static json_t *
-json_text(const char *s)
-{
-    json_t *out = json_string(s);
-    char copy[4096];
-    size_t n = 0;
-
-    if (out != NULL)
-        return out;
-    for (; s[n] != '\0' && n < sizeof(copy) - 1; n++)
-        copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
-    copy[n] = '\0';
-    return json_string(copy);
-}
-
 static void
 print_json(const struct options *o, const char *op, const struct why *why)
 {
@@ -92,22 +78,22 @@ print_json(const struct options *o, const char *op, const struct why *why)
                              why->reason);
     json_t *source = json_object();
 
-    json_object_set_new(root, o->path != NULL ? "path" : "host", json_text(o->path != NULL ? o->path : o->host));
+    json_object_set_new(root, o->path != NULL ? "path" : "host", policy_json_text(o->path != NULL ? o->path : o->host));
     if (o->path != NULL) {
-        json_object_set_new(root, "op", json_text(op));
-        json_object_set_new(root, "inside", why->inside[0] != '\0' ? json_text(why->inside) : json_null());
+        json_object_set_new(root, "op", policy_json_text(op));
+        json_object_set_new(root, "inside", why->inside[0] != '\0' ? policy_json_text(why->inside) : json_null());
     }
     if (o->request.method != NULL)
-        json_object_set_new(root, "method", json_text(o->request.method));
+        json_object_set_new(root, "method", policy_json_text(o->request.method));
     if (o->request.path != NULL)
-        json_object_set_new(root, "url_path", json_text(o->request.path));
-    json_object_set_new(root, "text", json_text(why->text));
-    json_object_set_new(root, "rule", why->rule[0] != '\0' ? json_text(why->rule) : json_null());
-    json_object_set_new(source, "kind", json_text(kinds[why->source.kind]));
-    json_object_set_new(source, "name", why->source.name != NULL ? json_text(why->source.name) : json_null());
+        json_object_set_new(root, "url_path", policy_json_text(o->request.path));
+    json_object_set_new(root, "text", policy_json_text(why->text));
+    json_object_set_new(root, "rule", why->rule[0] != '\0' ? policy_json_text(why->rule) : json_null());
+    json_object_set_new(source, "kind", policy_json_text(kinds[why->source.kind]));
+    json_object_set_new(source, "name", policy_json_text(why->source.name));
     json_object_set_new(source, "line", why->source.line > 0 ? json_integer(why->source.line) : json_null());
     json_object_set_new(root, "source", source);
-    json_object_set_new(root, "suggested_flag", why->flag[0] != '\0' ? json_text(why->flag) : json_null());
+    json_object_set_new(root, "suggested_flag", why->flag[0] != '\0' ? policy_json_text(why->flag) : json_null());
     json_dumpf(root, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
     putchar('\n');
     json_decref(root);
