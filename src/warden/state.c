@@ -148,13 +148,13 @@ state_open(const char *dir, struct err *err)
 }
 
 /* NULL is SQL's. */
-static void
+void
 bind_text(sqlite3_stmt *q, int at, const char *text)
 {
     sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
 }
 
-static void
+void
 bind_u64(sqlite3_stmt *q, int at, uint64_t v)
 {
     sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
@@ -201,16 +201,16 @@ state_forget(struct state *s, const char *id, struct err *err)
     return state_change(s, s->q[Q_FORGET], err);
 }
 
-static const char *
-text_of(sqlite3_stmt *q, int column)
+const char *
+col_text(sqlite3_stmt *q, int column)
 {
     const unsigned char *text = sqlite3_column_text(q, column);
 
     return text != NULL ? (const char *)text : "";
 }
 
-static uint64_t
-number_of(sqlite3_stmt *q, int column)
+uint64_t
+col_u64(sqlite3_stmt *q, int column)
 {
     sqlite3_int64 v = sqlite3_column_int64(q, column);
 
@@ -221,29 +221,29 @@ number_of(sqlite3_stmt *q, int column)
 static bool
 box_of(sqlite3_stmt *q, struct edge_box *box)
 {
-    const char *id = text_of(q, 0), *owner = text_of(q, 14), *key = text_of(q, 15);
-    uint64_t flags = number_of(q, 3);
+    const char *id = col_text(q, 0), *owner = col_text(q, 14), *key = col_text(q, 15);
+    uint64_t flags = col_u64(q, 3);
 
-    if (!edge_is_id(id) || !box_state_parse(text_of(q, 2), &box->state) || (owner[0] != '\0' && !edge_is_id(owner)) ||
+    if (!edge_is_id(id) || !box_state_parse(col_text(q, 2), &box->state) || (owner[0] != '\0' && !edge_is_id(owner)) ||
         strlen(key) >= sizeof(box->key))
         return false;
     memcpy(box->id, id, EDGE_ID + 1);
     memcpy(box->owner, owner, strlen(owner) + 1);
     memcpy(box->key, key, strlen(key) + 1);
-    box->name = text_of(q, 1);
+    box->name = col_text(q, 1);
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
     box->bounds = (uint8_t)(flags >> 2 & 3);
-    box->created_ms = number_of(q, 4);
-    box->started_ms = number_of(q, 5);
-    box->ended_ms = number_of(q, 6);
-    box->used_ms = number_of(q, 7);
-    box->idle_s = (uint32_t)number_of(q, 8);
-    box->life_s = (uint32_t)number_of(q, 9);
-    box->labels = text_of(q, 10);
-    box->policy = text_of(q, 11);
-    box->facts = text_of(q, 12);
-    box->detail = text_of(q, 13);
+    box->created_ms = col_u64(q, 4);
+    box->started_ms = col_u64(q, 5);
+    box->ended_ms = col_u64(q, 6);
+    box->used_ms = col_u64(q, 7);
+    box->idle_s = (uint32_t)col_u64(q, 8);
+    box->life_s = (uint32_t)col_u64(q, 9);
+    box->labels = col_text(q, 10);
+    box->policy = col_text(q, 11);
+    box->facts = col_text(q, 12);
+    box->detail = col_text(q, 13);
     return edge_labels_well(box->labels);
 }
 
@@ -337,8 +337,8 @@ state_events(struct state *s, const char *id, const char *owner, unsigned limit,
     sqlite3_bind_int(q, 2, (int)limit);
     bind_text(q, 3, owner);
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
-        struct edge_event event = { .number = number_of(q, 0), .at_ms = number_of(q, 1), .id = text_of(q, 2),
-                                    .type = text_of(q, 3), .detail = text_of(q, 4) };
+        struct edge_event event = { .number = col_u64(q, 0), .at_ms = col_u64(q, 1), .id = col_text(q, 2),
+                                    .type = col_text(q, 3), .detail = col_text(q, 4) };
         fn(ctx, &event);
         n++;
     }

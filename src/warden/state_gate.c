@@ -73,18 +73,6 @@ state_gate_open(struct state *s, struct err *err)
     return g;
 }
 
-static void
-bind_text(sqlite3_stmt *q, int at, const char *text)
-{
-    sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
-}
-
-static void
-bind_u64(sqlite3_stmt *q, int at, uint64_t v)
-{
-    sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
-}
-
 static int
 done(struct state_gate *g, enum gate_query which, int result)
 {
@@ -99,26 +87,10 @@ change(struct state_gate *g, enum gate_query which, struct err *err)
     return state_change(g->s, g->q[which], err);
 }
 
-static const char *
-text_of(sqlite3_stmt *q, int column)
-{
-    const unsigned char *text = sqlite3_column_text(q, column);
-
-    return text != NULL ? (const char *)text : "";
-}
-
-static uint64_t
-number_of(sqlite3_stmt *q, int column)
-{
-    sqlite3_int64 v = sqlite3_column_int64(q, column);
-
-    return v > 0 ? (uint64_t)v : 0;
-}
-
 static bool
 id_of(sqlite3_stmt *q, int column, char out[EDGE_ID + 1], bool maybe)
 {
-    const char *id = text_of(q, column);
+    const char *id = col_text(q, column);
 
     if (!(edge_is_id(id) || (maybe && id[0] == '\0')))
         return false;
@@ -158,25 +130,25 @@ state_approval_put(struct state_gate *g, const struct edge_approval *a, struct e
 static bool
 approval_of(sqlite3_stmt *q, struct edge_approval *a)
 {
-    const char *digest = text_of(q, 8);
+    const char *digest = col_text(q, 8);
 
-    if (!id_of(q, 0, a->id, false) || !approval_state_parse(text_of(q, 1), &a->state) ||
-        !gate_risk_parse(text_of(q, 2), &a->risk) || !id_of(q, 7, a->box, true) || strlen(digest) != SHA256_TEXT)
+    if (!id_of(q, 0, a->id, false) || !approval_state_parse(col_text(q, 1), &a->state) ||
+        !gate_risk_parse(col_text(q, 2), &a->risk) || !id_of(q, 7, a->box, true) || strlen(digest) != SHA256_TEXT)
         return false;
-    a->used = number_of(q, 3) != 0;
-    a->created_ms = number_of(q, 4);
-    a->until_ms = number_of(q, 5);
-    a->decided_ms = number_of(q, 6);
+    a->used = col_u64(q, 3) != 0;
+    a->created_ms = col_u64(q, 4);
+    a->until_ms = col_u64(q, 5);
+    a->decided_ms = col_u64(q, 6);
     memcpy(a->digest, digest, SHA256_TEXT + 1);
-    a->caller = text_of(q, 9);
-    a->caller_text = text_of(q, 10);
-    a->tool = text_of(q, 11);
-    a->params = text_of(q, 12);
-    a->rule = text_of(q, 13);
-    a->description = text_of(q, 14);
-    a->by = text_of(q, 15);
-    a->by_text = text_of(q, 16);
-    a->reason = text_of(q, 17);
+    a->caller = col_text(q, 9);
+    a->caller_text = col_text(q, 10);
+    a->tool = col_text(q, 11);
+    a->params = col_text(q, 12);
+    a->rule = col_text(q, 13);
+    a->description = col_text(q, 14);
+    a->by = col_text(q, 15);
+    a->by_text = col_text(q, 16);
+    a->reason = col_text(q, 17);
     return edge_caller_well(a->caller) && gate_tool_well(a->tool);
 }
 
@@ -248,8 +220,8 @@ state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *er
     int n = 0, r;
 
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
-        struct edge_grant one = { .created_ms = number_of(q, 2), .until_ms = number_of(q, 3), .caller = text_of(q, 4),
-                                  .tool = text_of(q, 5), .rule = text_of(q, 6), .by_text = text_of(q, 7) };
+        struct edge_grant one = { .created_ms = col_u64(q, 2), .until_ms = col_u64(q, 3), .caller = col_text(q, 4),
+                                  .tool = col_text(q, 5), .rule = col_text(q, 6), .by_text = col_text(q, 7) };
         if (!id_of(q, 0, one.id, false) || !id_of(q, 1, one.box, true))
             continue;
         fn(ctx, &one);

@@ -23,6 +23,13 @@ int state_broken(const struct state *s, struct err *err);
 /* Run a statement that gives no rows, and make it ready for the next time. 0 or -1 with @err. */
 int state_change(struct state *s, sqlite3_stmt *q, struct err *err);
 
+/* A parameter; the text is borrowed until the statement has run. What SQLite has no number for is its largest. */
+void bind_text(sqlite3_stmt *q, int at, const char *text);
+void bind_u64(sqlite3_stmt *q, int at, uint64_t v);
+/* A column: "" and 0 where there is nothing, or a number below 0. The text is SQLite's until the next step. */
+const char *col_text(sqlite3_stmt *q, int column);
+uint64_t col_u64(sqlite3_stmt *q, int column);
+
 /* state_once.c: its table and statements; forget what is too old, or too much. */
 int state_once_prepare(struct state *s, struct err *err);
 int state_once_prune(struct state *s, struct err *err);

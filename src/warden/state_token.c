@@ -48,14 +48,6 @@ state_forget_token(struct state *s, const char *id, struct err *err)
     return state_change(s, s->token[TOKEN_Q_FORGET], err);
 }
 
-static const char *
-text_of(sqlite3_stmt *q, int column)
-{
-    const unsigned char *text = sqlite3_column_text(q, column);
-
-    return text != NULL ? (const char *)text : "";
-}
-
 int
 state_tokens(struct state *s, state_token_fn *fn, void *ctx, struct err *err)
 {
@@ -65,14 +57,14 @@ state_tokens(struct state *s, state_token_fn *fn, void *ctx, struct err *err)
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
         struct edge_token token = { .created_ms = (uint64_t)sqlite3_column_int64(q, 3),
                                     .expires_ms = (uint64_t)sqlite3_column_int64(q, 4) };
-        const char *id = text_of(q, 0), *name = text_of(q, 2);
+        const char *id = col_text(q, 0), *name = col_text(q, 2);
         /* the file is our own, but what does not fit is nobody's token */
-        if (!edge_is_id(id) || !edge_role_parse(text_of(q, 1), &token.role) || token.role == EDGE_KEY ||
+        if (!edge_is_id(id) || !edge_role_parse(col_text(q, 1), &token.role) || token.role == EDGE_KEY ||
             strlen(name) > EDGE_NAME_MAX)
             continue;
         memcpy(token.id, id, EDGE_ID + 1);
         memcpy(token.name, name, strlen(name) + 1);
-        fn(ctx, &token, text_of(q, 5));
+        fn(ctx, &token, col_text(q, 5));
         n++;
     }
     if (r != SQLITE_DONE)
