@@ -7,8 +7,8 @@
     tests/run.py fuzz               fuzz targets only, --fuzz-seconds each
     tests/run.py check --only X     phases whose name contains X
 
-One line per phase; failures are shown below their phase, with the place of the whole log; skips are counted and their
-reasons listed. The last line is always `N passed, N failed, N skipped`, and the exit status is 0 only when nothing
+One line per phase; failures are shown below their phase and once more at the end (a reader often has only the end),
+with the place of the whole log; skips are counted and their reasons listed. The last line is always `N passed, N failed, N skipped`, and the exit status is 0 only when nothing
 failed and something passed.
 """
 import argparse
@@ -52,6 +52,7 @@ class Tally:
         self.passed, self.failed, self.skipped = passed, failed, skipped
         self.reasons = collections.Counter()
         self.details = []
+        self.failures = []      # those of the details that were failures to the last
         self.names = []         # of what failed, as pytest is asked for it
 
     def add(self, other):
@@ -60,6 +61,7 @@ class Tally:
         self.skipped += other.skipped
         self.reasons.update(other.reasons)
         self.details += other.details
+        self.failures += other.failures
 
     def skip(self, reason, n=1):
         self.skipped += n
@@ -69,6 +71,7 @@ class Tally:
     def fail(self, text, n=1):
         self.failed += n
         self.details.append(text)
+        self.failures.append(text)
         return self
 
 
@@ -235,7 +238,7 @@ def pytest(name, cloche, *, root=REPO, before=(), env=None, suites=SUITES, loops
         second = once(f'{name}-second-try', tally.names)
         if second.passed == tally.failed and not second.failed:
             tally.details = [f'only the second time: {text}' for text in tally.details]
-            tally.passed, tally.failed = tally.passed + second.passed, 0
+            tally.passed, tally.failed, tally.failures = tally.passed + second.passed, 0, []
     return tally
 
 
@@ -457,6 +460,7 @@ def main():
             for tally in pool.map(lambda phase: perform(*phase), group):
                 total.add(tally)
     if total.failed:
+        print('\n'.join('FAILED: ' + text.replace('\n', '\n    ') for text in total.failures))
         print(f'whole logs: {os.path.relpath(LOGS, REPO)}/')
     print(f'{total.passed} passed, {total.failed} failed, {total.skipped} skipped', flush=True)
     return 0 if total.passed and not total.failed else 1
