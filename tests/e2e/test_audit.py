@@ -159,7 +159,7 @@ def test_rules_answers_and_deaths_are_in_the_record(online, cloche):
     from helpers.obedient import Obedient, kill_egress
     box = Obedient(online, allow=("ok.example.org",), flags=["--ask"])
     box.do("go('a', lambda: page('/', 'asked.example.org'))")
-    question = wait_for(lambda: online.bare("approvals", "--json").json["questions"] or None, 20)[0]
+    question = wait_for(lambda: online.bare("approvals", "--json").json["questions"] or None)[0]
     assert online.bare("approvals", "deny", question["id"]).ok
     box.do("get_of('a')")
     run = online.bare("net", "ls", "--json").json["runs"][0]["id"]

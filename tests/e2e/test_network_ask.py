@@ -18,7 +18,7 @@ def questions(online, n=1):
     def look():
         found = online.bare("approvals", "--json").json["questions"]
         return found if len(found) == n else None
-    found = wait_for(look, 20)
+    found = wait_for(look)
     assert found is not None, online.bare("approvals", "--json")
     return found
 

@@ -72,7 +72,7 @@ def test_the_attack_is_real_outside(online):
     box = Obedient(online, allow=(), flags=["--ask"])
     try:
         box.do("go('a', lambda: page('/real'))")
-        assert wait_for(lambda: online.bare("approvals", "--json").json["questions"], 20)
+        assert wait_for(lambda: online.bare("approvals", "--json").json["questions"])
         code = f"""
 import glob, json, os, socket
 path = glob.glob({str(online.bare.state)!r} + '/cloche/net/*.sock')[0]

@@ -330,7 +330,7 @@ def test_nothing_runs_on_while_the_report_is_written(cloche):
     assert result.ok
     table = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert mark not in table
-    assert wait_for(lambda: leaks.reap_adopted(set()) or not leaks.descendants(), 5)
+    assert wait_for(lambda: leaks.reap_adopted(set()) or not leaks.descendants())
 
 
 def test_core_dumps_of_the_guest_or_cloche_hold_nothing(cloche, project):

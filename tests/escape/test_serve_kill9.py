@@ -81,7 +81,7 @@ def end_of(daemon):
 
 
 def kill(daemon, kind):
-    pid = wait_for(lambda: victim(daemon, kind), 10)
+    pid = wait_for(lambda: victim(daemon, kind))
     if not pid:
         return False
     if kind == "cloche-janitor":    # it has a successor before anything else goes wrong

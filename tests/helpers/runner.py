@@ -230,7 +230,7 @@ def limit_of(report, name):
     return report["limits"][LIMIT_KEYS[name]]
 
 
-def wait_for(condition, seconds=10, every=0.01):
+def wait_for(condition, seconds=60, every=0.01):
     """Poll until @condition() is true. Not a timing assertion: the limit only ends a hang."""
     deadline = time.monotonic() + seconds
     while True:
