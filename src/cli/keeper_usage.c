@@ -23,18 +23,6 @@ struct walk {
     uint64_t memory, cpu_us;
 };
 
-static bool
-word(const char *text, size_t n, uint64_t *out)
-{
-    for (; n > 0; n--) {
-        text = strchr(text, ' ');
-        if (text == NULL)
-            return false;
-        text++;
-    }
-    return str_parse_u64((struct str){ text, strcspn(text, " \n") }, UINT64_MAX, out);
-}
-
 /* Its memory and time, and those of the children that it has waited for: each dead one is counted by one parent. */
 static void
 look(struct walk *w, int pid)
@@ -49,9 +37,9 @@ look(struct walk *w, int pid)
     if (io_read_file(AT_FDCWD, path, &text) < 0 || buf_nul(&text) < 0 || (after = strrchr((char *)text.p, ')')) == NULL)
         return;
     for (size_t i = 12; i < 16; i++)
-        if (word(after, i, &ticks))
+        if (stat_word(after, i, &ticks))
             w->cpu_us += ticks * tick_us;
-    if (word(after, 22, &pages))
+    if (stat_word(after, 22, &pages))
         w->memory += pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 

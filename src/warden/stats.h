@@ -65,6 +65,9 @@ void stats_text_end(struct stats_text *t);
 /* Two lists of samples, each in the order of enum stats_family, as one text. False when either is malformed. */
 bool stats_text_of(struct stats_text *t, struct wire_in a, struct wire_in b);
 
+/* The word @n (from 0) of a line of /proc as a number. */
+bool stat_word(const char *text, size_t n, uint64_t *out);
+
 /* This process, or another whose numbers may be read: opened before files can no longer be, read ever after. */
 struct process_stats {
     int statm, stat;    /* -1: not known */

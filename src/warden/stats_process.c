@@ -26,9 +26,8 @@ process_stats_open(struct process_stats *p, int pid)
     p->stat = open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The word @n (from 0) of @text. */
-static bool
-word(const char *text, size_t n, uint64_t *out)
+bool
+stat_word(const char *text, size_t n, uint64_t *out)
 {
     for (; n > 0; n--) {
         text = strchr(text, ' ');
@@ -51,14 +50,14 @@ process_stats_read(const struct process_stats *p, uint64_t *rss, uint64_t *cpu_u
     if (n <= 0)
         return false;
     text[n] = '\0';
-    if (!word(text, 1, &pages))
+    if (!stat_word(text, 1, &pages))
         return false;
     n = p->stat < 0 ? -1 : pread(p->stat, text, sizeof(text) - 1, 0);
     if (n <= 0)
         return false;
     text[n] = '\0';
     after = strrchr(text, ')');     /* a name may hold anything */
-    if (after == NULL || !word(after, 12, &user) || !word(after, 13, &system))
+    if (after == NULL || !stat_word(after, 12, &user) || !stat_word(after, 13, &system))
         return false;
     *rss = pages * (uint64_t)page;
     *cpu_us = (user + system) * (1000000 / TICKS);
