@@ -11,6 +11,18 @@ static const char *const states[BOX_STATES] = {
     [BOX_RECOVERING] = "recovering",
 };
 
+bool
+edge_word(const char *const *names, int from, int n, const char *name, int *out)
+{
+    for (int i = from; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *
 box_state_name(enum box_state state)
 {
@@ -20,13 +32,12 @@ box_state_name(enum box_state state)
 bool
 box_state_parse(const char *name, enum box_state *out)
 {
-    for (int i = 0; i < BOX_STATES; i++) {
-        if (strcmp(states[i], name) == 0) {
-            *out = (enum box_state)i;
-            return true;
-        }
-    }
-    return false;
+    int i;
+
+    if (!edge_word(states, 0, BOX_STATES, name, &i))
+        return false;
+    *out = (enum box_state)i;
+    return true;
 }
 
 #define HEX "0123456789abcdef"
@@ -35,6 +46,23 @@ bool
 edge_is_id(const char *text)
 {
     return strspn(text, HEX) == EDGE_ID && text[EDGE_ID] == '\0';
+}
+
+int
+edge_put_id(struct buf *b, const char *id)
+{
+    return wire_put_cstr(b, id, EDGE_ID);
+}
+
+bool
+edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe)
+{
+    const char *id = wire_cstr(in, EDGE_ID, NULL);
+
+    if (in->bad || !(edge_is_id(id) || (maybe && id[0] == '\0')))
+        return false;
+    memcpy(out, id, strlen(id) + 1);
+    return true;
 }
 
 static const char *const roles[EDGE_ROLES] = {
@@ -51,13 +79,12 @@ edge_role_name(enum edge_role role)
 bool
 edge_role_parse(const char *name, enum edge_role *out)
 {
-    for (int i = EDGE_NOBODY + 1; i < EDGE_ROLES; i++) {
-        if (strcmp(roles[i], name) == 0) {
-            *out = (enum edge_role)i;
-            return true;
-        }
-    }
-    return false;
+    int i;
+
+    if (!edge_word(roles, EDGE_NOBODY + 1, EDGE_ROLES, name, &i))
+        return false;
+    *out = (enum edge_role)i;
+    return true;
 }
 
 bool
@@ -176,7 +203,7 @@ edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms)
 int
 edge_put_box(struct buf *b, const struct edge_box *box)
 {
-    wire_put_cstr(b, box->id, EDGE_ID);
+    edge_put_id(b, box->id);
     buf_put_u8(b, (uint8_t)box->state);
     buf_put_u8(b, (uint8_t)((box->paused ? 1 : 0) | (box->is_default ? 2 : 0)));
     buf_put_be64(b, box->created_ms);
@@ -185,7 +212,7 @@ edge_put_box(struct buf *b, const struct edge_box *box)
     buf_put_be64(b, box->used_ms);
     buf_put_be32(b, box->idle_s);
     buf_put_be32(b, box->life_s);
-    wire_put_cstr(b, box->owner, EDGE_ID);
+    edge_put_id(b, box->owner);
     wire_put_cstr(b, box->name, EDGE_NAME_MAX);
     wire_put_cstr(b, box->labels, EDGE_LABELS_MAX);
     wire_put_cstr(b, box->policy, EDGE_POLICY_MAX);
@@ -196,25 +223,27 @@ edge_put_box(struct buf *b, const struct edge_box *box)
 bool
 edge_get_box(struct wire_in *in, struct edge_box *box)
 {
-    const char *id = wire_cstr(in, EDGE_ID, NULL), *owner;
-    uint8_t state = wire_u8(in), flags = wire_u8(in);
+    uint8_t state, flags;
 
+    if (!edge_get_id(in, box->id, false))
+        return false;
+    state = wire_u8(in);
+    flags = wire_u8(in);
     box->created_ms = wire_be64(in);
     box->started_ms = wire_be64(in);
     box->ended_ms = wire_be64(in);
     box->used_ms = wire_be64(in);
     box->idle_s = wire_be32(in);
     box->life_s = wire_be32(in);
-    owner = wire_cstr(in, EDGE_ID, NULL);
+    if (!edge_get_id(in, box->owner, true))
+        return false;
     box->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
     box->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
     box->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
     box->facts = wire_cstr(in, EDGE_FACTS_MAX, NULL);
     box->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
-    if (in->bad || !edge_is_id(id) || state >= BOX_STATES || flags > 3 || (owner[0] != '\0' && !edge_is_id(owner)))
+    if (in->bad || state >= BOX_STATES || flags > 3)
         return false;
-    memcpy(box->id, id, EDGE_ID + 1);
-    memcpy(box->owner, owner, strlen(owner) + 1);
     box->key[0] = '\0';
     box->state = (enum box_state)state;
     box->paused = (flags & 1) != 0;
@@ -225,7 +254,7 @@ edge_get_box(struct wire_in *in, struct edge_box *box)
 int
 edge_put_token(struct buf *b, const struct edge_token *token)
 {
-    wire_put_cstr(b, token->id, EDGE_ID);
+    edge_put_id(b, token->id);
     buf_put_u8(b, (uint8_t)token->role);
     buf_put_be64(b, token->created_ms);
     buf_put_be64(b, token->expires_ms);
@@ -235,16 +264,18 @@ edge_put_token(struct buf *b, const struct edge_token *token)
 bool
 edge_get_token(struct wire_in *in, struct edge_token *token)
 {
-    const char *id = wire_cstr(in, EDGE_ID, NULL), *name;
-    uint8_t role = wire_u8(in);
+    const char *name;
+    uint8_t role;
 
+    if (!edge_get_id(in, token->id, false))
+        return false;
+    role = wire_u8(in);
     token->created_ms = wire_be64(in);
     token->expires_ms = wire_be64(in);
     name = wire_cstr(in, EDGE_NAME_MAX, NULL);
-    if (in->bad || !edge_is_id(id) || role == EDGE_NOBODY || role >= EDGE_KEY ||
+    if (in->bad || role == EDGE_NOBODY || role >= EDGE_KEY ||
         (name[0] != '\0' && !edge_name_well(name)))
         return false;
-    memcpy(token->id, id, EDGE_ID + 1);
     memcpy(token->name, name, strlen(name) + 1);
     token->role = (enum edge_role)role;
     return true;
@@ -255,7 +286,7 @@ edge_put_event(struct buf *b, const struct edge_event *event)
 {
     buf_put_be64(b, event->number);
     buf_put_be64(b, event->at_ms);
-    wire_put_cstr(b, event->id, EDGE_ID);
+    edge_put_id(b, event->id);
     wire_put_cstr(b, event->type, PACKET_CODE_MAX);
     return wire_put_cstr(b, event->detail, EDGE_DETAIL_MAX);
 }

@@ -263,6 +263,10 @@ int edge_put_box(struct buf *b, const struct edge_box *box);
 bool edge_get_box(struct wire_in *in, struct edge_box *box);
 /* 32 lower case hexadecimal digits and nothing else */
 bool edge_is_id(const char *text);
+int edge_put_id(struct buf *b, const char *id);     /* or "" */
+bool edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe);    /* @maybe: "" too */
+/* Which of names[from..n) that is. */
+bool edge_word(const char *const *names, int from, int n, const char *name, int *out);
 /* "\nNAME=VALUE\n..." with names of letters, digits, "._/-", at most 63, each once; values without control bytes, at
  * most 255. "" is none. */
 bool edge_labels_well(const char *labels);

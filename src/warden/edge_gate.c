@@ -25,24 +25,12 @@ approval_scope_name(enum approval_scope scope)
     return scopes[scope];
 }
 
-static bool
-find(const char *const *names, int n, const char *name, int *out)
-{
-    for (int i = 1; i < n; i++) {
-        if (strcmp(names[i], name) == 0) {
-            *out = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool
 approval_state_parse(const char *name, enum approval_state *out)
 {
     int i;
 
-    if (!find(states, APPROVAL_STATES, name, &i))
+    if (!edge_word(states, 1, APPROVAL_STATES, name, &i))
         return false;
     *out = (enum approval_state)i;
     return true;
@@ -53,7 +41,7 @@ approval_scope_parse(const char *name, enum approval_scope *out)
 {
     int i;
 
-    if (!find(scopes, SCOPES, name, &i))
+    if (!edge_word(scopes, 1, SCOPES, name, &i))
         return false;
     *out = (enum approval_scope)i;
     return true;
@@ -70,26 +58,6 @@ edge_caller_well(const char *text)
     return text[n] == '\0' || (colon == text + n && edge_is_id(colon + 1));
 }
 
-/* --- the pieces --------------------------------------------------------------------------------------------------- */
-
-static void
-put_id(struct buf *b, const char *id)
-{
-    wire_put_cstr(b, id, EDGE_ID);
-}
-
-/* An id; @maybe: or nothing. */
-static bool
-get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe)
-{
-    const char *id = wire_cstr(in, EDGE_ID, NULL);
-
-    if (in->bad || !(edge_is_id(id) || (maybe && id[0] == '\0')))
-        return false;
-    memcpy(out, id, strlen(id) + 1);
-    return true;
-}
-
 static bool
 digest_well(const char *text)
 {
@@ -101,14 +69,14 @@ digest_well(const char *text)
 int
 edge_put_approval(struct buf *b, const struct edge_approval *a)
 {
-    put_id(b, a->id);
+    edge_put_id(b, a->id);
     buf_put_u8(b, (uint8_t)a->state);
     buf_put_u8(b, (uint8_t)a->risk);
     buf_put_u8(b, a->used);
     buf_put_be64(b, a->created_ms);
     buf_put_be64(b, a->until_ms);
     buf_put_be64(b, a->decided_ms);
-    put_id(b, a->box);
+    edge_put_id(b, a->box);
     wire_put_cstr(b, a->digest, SHA256_TEXT);
     wire_put_cstr(b, a->caller, EDGE_CALLER_MAX);
     wire_put_cstr(b, a->caller_text, TEXT_MAX);
@@ -127,7 +95,7 @@ edge_get_approval(struct wire_in *in, struct edge_approval *a)
     const char *digest;
     uint8_t state, risk, used;
 
-    if (!get_id(in, a->id, false))
+    if (!edge_get_id(in, a->id, false))
         return false;
     state = wire_u8(in);
     risk = wire_u8(in);
@@ -135,7 +103,7 @@ edge_get_approval(struct wire_in *in, struct edge_approval *a)
     a->created_ms = wire_be64(in);
     a->until_ms = wire_be64(in);
     a->decided_ms = wire_be64(in);
-    if (!get_id(in, a->box, true))
+    if (!edge_get_id(in, a->box, true))
         return false;
     digest = wire_cstr(in, SHA256_TEXT, NULL);
     a->caller = wire_cstr(in, EDGE_CALLER_MAX, NULL);
@@ -162,8 +130,8 @@ edge_get_approval(struct wire_in *in, struct edge_approval *a)
 int
 edge_put_grant(struct buf *b, const struct edge_grant *g)
 {
-    put_id(b, g->id);
-    put_id(b, g->box);
+    edge_put_id(b, g->id);
+    edge_put_id(b, g->box);
     buf_put_be64(b, g->created_ms);
     buf_put_be64(b, g->until_ms);
     wire_put_cstr(b, g->caller, EDGE_CALLER_MAX);
@@ -175,7 +143,7 @@ edge_put_grant(struct buf *b, const struct edge_grant *g)
 bool
 edge_get_grant(struct wire_in *in, struct edge_grant *g)
 {
-    if (!get_id(in, g->id, false) || !get_id(in, g->box, true))
+    if (!edge_get_id(in, g->id, false) || !edge_get_id(in, g->box, true))
         return false;
     g->created_ms = wire_be64(in);
     g->until_ms = wire_be64(in);
@@ -195,7 +163,7 @@ edge_put_verdict(struct buf *b, const struct edge_verdict *v)
     buf_put_be32(b, v->pass);
     buf_put_u8(b, (uint8_t)v->risk);
     buf_put_be32(b, v->timeout_s);
-    put_id(b, v->approval);
+    edge_put_id(b, v->approval);
     wire_put_cstr(b, v->rule, GATE_NAME_MAX);
     return wire_put_cstr(b, v->reason, EDGE_REASON_MAX);
 }
@@ -204,19 +172,19 @@ bool
 edge_get_verdict(struct wire_in *in, struct edge_verdict *v)
 {
     uint8_t says = wire_u8(in), risk;
-    const char *approval, *reason;
+    const char *reason;
 
     v->pass = wire_be32(in);
     risk = wire_u8(in);
     v->timeout_s = wire_be32(in);
-    approval = wire_cstr(in, EDGE_ID, NULL);
+    if (!edge_get_id(in, v->approval, true))
+        return false;
     v->rule = wire_cstr(in, GATE_NAME_MAX, NULL);
     reason = wire_cstr(in, EDGE_REASON_MAX, NULL);
     if (!wire_done(in) || says < GATE_ALLOWED || says > GATE_WAIT || risk >= GATE_RISKS ||
         (v->pass != 0 && ((v->pass & EDGE_PASS) == 0 || says != GATE_ALLOWED)) ||
-        !(edge_is_id(approval) || (approval[0] == '\0' && says != GATE_WAIT)))
+        (v->approval[0] == '\0' && says == GATE_WAIT))
         return false;
-    memcpy(v->approval, approval, strlen(approval) + 1);
     memcpy(v->reason, reason, strlen(reason) + 1);
     v->says = (enum gate_says)says;
     v->risk = (enum gate_risk)risk;
@@ -226,7 +194,7 @@ edge_get_verdict(struct wire_in *in, struct edge_verdict *v)
 int
 edge_put_decision(struct buf *b, const struct edge_decision *d)
 {
-    put_id(b, d->id);
+    edge_put_id(b, d->id);
     buf_put_u8(b, d->approve);
     buf_put_u8(b, (uint8_t)d->scope);
     buf_put_be32(b, d->seconds);
