@@ -318,33 +318,26 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
     return 0;
 }
 
-/* "--name=value" or "--name value": how many words; 0 it is none of these, -1 with @err. */
+/* How many words; 0 it is none of these, -1 with @err. */
 static int
 value_flag(struct options *o, int argc, char **argv, int i, struct err *err)
 {
-    const char *eq = strchr(argv[i], '='), *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-    char name[16];
+    struct cli_flag f;
     int r;
 
-    if (n >= sizeof(name) || strncmp(argv[i], "--", 2) != 0)
+    if (strncmp(argv[i], "--", 2) != 0)
         return 0;
-    memcpy(name, argv[i], n);
-    name[n] = '\0';
-    r = api_flag(&o->api, name, value, err);
-    if (r < 0)
+    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
         return -1;
     if (r > 0)
         o->socket = true;
-    else if (strcmp(name, "--expires") == 0)
-        o->expires = value;
-    else if (strcmp(name, "--reason") == 0)
-        o->reason = value;
+    else if (strcmp(f.name, "--expires") == 0)
+        o->expires = f.value;
+    else if (strcmp(f.name, "--reason") == 0)
+        o->reason = f.value;
     else
         return 0;
-    if (value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    return eq != NULL ? 1 : 2;
+    return cli_flag_words(&f, err);
 }
 
 static int
@@ -386,9 +379,8 @@ cmd_approvals(int argc, char **argv)
     const char *verb;
     int r;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
+    if (cli_wants_help(argc, argv))
+        return usage();
     if (take_words(&o, argc, argv, &err) < 0 || (dir = net_state_open(&err)) < 0)
         return cli_fail(&err, o.json);
     verb = o.n_words > 0 ? o.words[0] : "ls";

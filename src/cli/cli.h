@@ -57,6 +57,21 @@ bool cli_utf8(void);
 /* The word of @known that @word was probably meant to be, or NULL. */
 const char *cli_nearest(const char *word, const char *const *known, size_t n);
 
+/* Whether that word is among argv[1..]; and whether "--help" or "-h" is. */
+bool cli_has(int argc, char **argv, const char *word);
+bool cli_wants_help(int argc, char **argv);
+
+/* A flag as it was written. */
+struct cli_flag {
+    char name[64];          /* "--name" */
+    const char *value;      /* what was behind an '=', else the word that follows; NULL: there is none */
+    bool attached;          /* it was behind an '=' */
+};
+/* argv[@i] as a flag. 0, or -1 with @err: its name is longer than that of any. */
+int cli_flag_at(struct cli_flag *f, int argc, char **argv, int i, struct err *err);
+/* How many words it takes with its value, 1 or 2; -1 with @err where there is no value. */
+int cli_flag_words(const struct cli_flag *f, struct err *err);
+
 /* The caller's facts. Strings live until exit. */
 int cli_host(struct policy_host *host, struct err *err);
 

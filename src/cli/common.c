@@ -156,26 +156,42 @@ cli_host(struct policy_host *host, struct err *err)
 
 /* --- flags ----------------------------------------------------------------------------------------------------- */
 
-/* "--name=value" or "--name value": the value of the flag at argv[i], NULL when there is none. */
-struct word {
-    char name[64];
-    const char *value;
-    bool attached;      /* the value was behind an '=' */
-};
-
-static int
-split(const char *arg, const char *next, struct word *w, struct err *err)
+bool
+cli_has(int argc, char **argv, const char *word)
 {
-    const char *eq = strchr(arg, '=');
-    size_t n = eq != NULL ? (size_t)(eq - arg) : strlen(arg);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], word) == 0)
+            return true;
+    return false;
+}
 
-    if (n >= sizeof(w->name))
-        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %.60s...", arg);
-    memcpy(w->name, arg, n);
-    w->name[n] = '\0';
-    w->attached = eq != NULL;
-    w->value = eq != NULL ? eq + 1 : next;
+bool
+cli_wants_help(int argc, char **argv)
+{
+    return cli_has(argc, argv, "--help") || cli_has(argc, argv, "-h");
+}
+
+int
+cli_flag_at(struct cli_flag *f, int argc, char **argv, int i, struct err *err)
+{
+    const char *eq = strchr(argv[i], '=');
+    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
+
+    if (n >= sizeof(f->name))
+        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %.60s...", argv[i]);
+    memcpy(f->name, argv[i], n);
+    f->name[n] = '\0';
+    f->attached = eq != NULL;
+    f->value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
     return 0;
+}
+
+int
+cli_flag_words(const struct cli_flag *f, struct err *err)
+{
+    if (f->value == NULL)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", f->name);
+    return f->attached ? 1 : 2;
 }
 
 static size_t
@@ -245,7 +261,7 @@ unknown_flag(const char *name, struct err *err)
 
 /* Words that the flag at argv[i] takes; 0 for the end of the flags, -1 with @err. */
 static int
-flag_words(int argc, char **argv, int i, struct word *w, bool *policy_flag, cli_other_flag *other, void *ctx,
+flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, cli_other_flag *other, void *ctx,
            struct err *err)
 {
     const struct policy_flag *flag;
@@ -254,7 +270,7 @@ flag_words(int argc, char **argv, int i, struct word *w, bool *policy_flag, cli_
 
     if (argv[i][0] != '-' || argv[i][1] == '\0' || strcmp(argv[i], "--") == 0)
         return 0;
-    if (split(argv[i], i + 1 < argc ? argv[i + 1] : NULL, w, err) < 0)
+    if (cli_flag_at(w, argc, argv, i, err) < 0)
         return -1;
     flag = policy_flag_lookup(w->name);
     builtin = strcmp(w->name, "--mode") == 0 || strcmp(w->name, "--settings") == 0;
@@ -267,11 +283,8 @@ flag_words(int argc, char **argv, int i, struct word *w, bool *policy_flag, cli_
             return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
         return n == 2 && w->attached ? 1 : n;
     }
-    if (builtin || flag->value != NULL) {
-        if (w->value == NULL)
-            return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", w->name);
-        return w->attached ? 1 : 2;
-    }
+    if (builtin || flag->value != NULL)
+        return cli_flag_words(w, err);
     if (w->attached)
         return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
     w->value = NULL;
@@ -284,7 +297,7 @@ cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, 
 {
     enum policy_mode mode = MODE_STANDARD;
     const char *settings = NULL, *mode_name = NULL;
-    struct word w;
+    struct cli_flag w;
     bool is_policy;
     int i, n, end;
 

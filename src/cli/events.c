@@ -159,9 +159,8 @@ cmd_events(int argc, char **argv)
     struct watch_options o = { .json = false };
     struct err err = ERR_INIT;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return events_usage();
+    if (cli_wants_help(argc, argv))
+        return events_usage();
     if (watch_options(&o, WATCH_FOLLOW | WATCH_SANDBOX | WATCH_LIMIT, argc, argv, &err) < 0 ||
         events(&o, o.sandbox, &err) < 0)
         return cli_fail(&err, o.json);
@@ -174,9 +173,8 @@ cmd_logs(int argc, char **argv)
     struct watch_options o = { .json = false };
     struct err err = ERR_INIT;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return logs_usage();
+    if (cli_wants_help(argc, argv))
+        return logs_usage();
     if (watch_options(&o, WATCH_FOLLOW | WATCH_LIMIT | WATCH_OPERAND, argc, argv, &err) < 0)
         return cli_fail(&err, o.json);
     if (o.word == NULL) {

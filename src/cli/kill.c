@@ -29,27 +29,38 @@ struct options {
     size_t n_words;
 };
 
+/* How many words, -1 with @err. */
+static int
+flag(struct options *o, int argc, char **argv, int i, struct err *err)
+{
+    struct cli_flag f;
+    int r;
+
+    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
+        return -1;
+    if (r > 0)
+        return cli_flag_words(&f, err);
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", argv[i]);
+    return err_hint(err, "`cloche kill --help` lists the flags");
+}
+
 static int
 take_words(struct options *o, int argc, char **argv, struct err *err)
 {
-    for (int i = 1; i < argc; i++) {
-        int taken = api_flag(&o->api, argv[i], i + 1 < argc ? argv[i + 1] : NULL, err);
-        if (taken < 0)
-            return -1;
-        if (taken > 0) {
-            i += taken - 1;
-        } else if (strcmp(argv[i], "--all") == 0) {
+    int n;
+
+    for (int i = 1; i < argc; i += n) {
+        n = 1;
+        if (strcmp(argv[i], "--all") == 0)
             o->all = true;
-        } else if (strcmp(argv[i], "--json") == 0) {
+        else if (strcmp(argv[i], "--json") == 0)
             o->json = true;
-        } else if (argv[i][0] == '-') {
-            err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", argv[i]);
-            return err_hint(err, "`cloche kill --help` lists the flags");
-        } else if (o->n_words == WORDS_MAX) {
+        else if (argv[i][0] == '-' && (n = flag(o, argc, argv, i, err)) < 0)
+            return -1;
+        else if (argv[i][0] != '-' && o->n_words == WORDS_MAX)
             return err_set(err, ERR_USAGE, "cli.kill", "more than %d sandboxes at once", WORDS_MAX);
-        } else {
+        else if (argv[i][0] != '-')
             o->words[o->n_words++] = argv[i];
-        }
     }
     if (o->all == (o->n_words == 0))
         return 0;
@@ -88,9 +99,8 @@ cmd_kill(int argc, char **argv)
     json_int_t n = 0;
     int r;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
+    if (cli_wants_help(argc, argv))
+        return usage();
     if (api_init(&o.api, &err) < 0 || take_words(&o, argc, argv, &err) < 0)
         return cli_fail(&err, o.json);
     r = o.all ? end_all(&o, &n, &err) : 0;

@@ -37,27 +37,22 @@ usage(void)
 static int
 read_flags(struct options *o, int argc, char **argv, struct err *err)
 {
-    for (int i = 1; i < argc; i++) {
-        char name[64];
-        const char *eq = strchr(argv[i], '='), *value;
-        size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-        int r;
-        snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), argv[i]);
-        value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-        r = api_flag(&o->api, name, value, err);
-        if (r < 0)
+    struct cli_flag f;
+    int n, r;
+
+    for (int i = 1; i < argc; i += n) {
+        if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
             return -1;
-        if (r == 0 && strcmp(name, "--token-file") != 0 && strcmp(name, "--gate") != 0) {
-            err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+        if (r == 0 && strcmp(f.name, "--token-file") != 0 && strcmp(f.name, "--gate") != 0) {
+            err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
             return err_hint(err, "`cloche mcp --help` lists the flags");
         }
-        if (value == NULL)
-            return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
+        if ((n = cli_flag_words(&f, err)) < 0)
+            return -1;
         if (r == 0)
-            *(name[2] == 't' ? &o->token_file : &o->gate) = value;
+            *(f.name[2] == 't' ? &o->token_file : &o->gate) = f.value;
         else
             o->named = true;
-        i += eq == NULL;
     }
     return 0;
 }
@@ -186,9 +181,8 @@ cmd_mcp(int argc, char **argv)
     struct err err = ERR_INIT;
     int r;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
+    if (cli_wants_help(argc, argv))
+        return usage();
     if (api_init(&o.api, &err) < 0 || read_flags(&o, argc, argv, &err) < 0 ||
         (o.token_file != NULL && read_token(&o, &err) < 0))
         return cli_fail(&err, false);

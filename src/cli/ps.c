@@ -66,9 +66,8 @@ cmd_ps(int argc, char **argv)
     struct watch_options o = { .json = false };
     struct err err = ERR_INIT;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return ps_usage();
+    if (cli_wants_help(argc, argv))
+        return ps_usage();
     return ps(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.json) : 0;
 }
 
@@ -245,8 +244,7 @@ cmd_top(int argc, char **argv)
     struct watch_options o = { .json = false };
     struct err err = ERR_INIT;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return top_usage();
+    if (cli_wants_help(argc, argv))
+        return top_usage();
     return top(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.json) : 0;
 }

@@ -25,15 +25,6 @@ usage(void)
     return 0;
 }
 
-static bool
-has_flag(int argc, char **argv, const char *flag)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], flag) == 0)
-            return true;
-    return false;
-}
-
 /* As `cloche serve` with these flags would have it. NULL with @err. */
 static struct serve_plan *
 load(int argc, char **argv, struct err *err)
@@ -52,9 +43,9 @@ cmd_serve(int argc, char **argv)
 {
     struct err err = ERR_INIT;
     struct serve_plan *plan;
-    bool json = has_flag(argc, argv, "--json");
+    bool json = cli_has(argc, argv, "--json");
 
-    if (has_flag(argc, argv, "--help") || has_flag(argc, argv, "-h"))
+    if (cli_wants_help(argc, argv))
         return usage();
     plan = load(argc, argv, &err);
     if (plan == NULL || launcher_run(plan, argc, argv, json, &err) < 0)
@@ -81,7 +72,7 @@ check(int argc, char **argv)
     char flag[] = "--config";
     char *words[] = { argv[0], flag, NULL, NULL };
     struct err err = ERR_INIT;
-    bool json = has_flag(argc, argv, "--json");
+    bool json = cli_has(argc, argv, "--json");
     struct serve_plan *plan;
 
     for (int i = 1; i < argc; i++) {
@@ -141,7 +132,7 @@ static int
 show(int argc, char **argv)
 {
     struct err err = ERR_INIT;
-    bool json = has_flag(argc, argv, "--json");
+    bool json = cli_has(argc, argv, "--json");
     struct serve_plan *plan = load(argc, argv, &err);
     char room[SERVE_VALUE_MAX];
 
@@ -167,7 +158,7 @@ cmd_config(int argc, char **argv)
 {
     struct err err = ERR_INIT;
 
-    if (argc < 2 || has_flag(argc, argv, "--help") || has_flag(argc, argv, "-h"))
+    if (argc < 2 || cli_wants_help(argc, argv))
         return config_usage(), argc < 2 ? EXIT_REFUSED : 0;
     if (strcmp(argv[1], "check") == 0)
         return check(argc - 1, argv + 1);

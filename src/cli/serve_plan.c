@@ -51,25 +51,20 @@ defaults(struct serve_plan *plan, struct err *err)
                ? 0 : err_set(err, ERR_USAGE, "serve.path", "the state folder's path is too long");
 }
 
-/* "--name=value" or "--name value": how many words, -1 with @err. --json has no value and is the verb's. */
+/* How many words, -1 with @err. --json has no value and is the verb's. */
 static int
-flag(int argc, char **argv, int i, char name[64], const char **value, struct err *err)
+flag(int argc, char **argv, int i, struct cli_flag *f, struct err *err)
 {
-    const char *eq = strchr(argv[i], '=');
-    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-
-    snprintf(name, 64, "%.*s", (int)(n < 63 ? n : 63), argv[i]);
-    *value = NULL;
-    if (strcmp(argv[i], "--json") == 0)
+    if (cli_flag_at(f, argc, argv, i, err) < 0)
+        return -1;
+    if (strcmp(argv[i], "--json") == 0) {
+        f->value = NULL;
         return 1;
-    if (strncmp(name, "--", 2) != 0 || (serve_key(name + 2) == NULL && strcmp(name, "--config") != 0)) {
-        err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-        return err_hint(err, "`cloche serve --help` lists the flags");
     }
-    *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-    if (*value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    return eq != NULL ? 1 : 2;
+    if (strncmp(f->name, "--", 2) == 0 && (serve_key(f->name + 2) != NULL || strcmp(f->name, "--config") == 0))
+        return cli_flag_words(f, err);
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f->name);
+    return err_hint(err, "`cloche serve --help` lists the flags");
 }
 
 static int
@@ -87,30 +82,29 @@ static int
 read_flags(struct serve_plan *plan, int argc, char **argv, struct err *err)
 {
     bool cleared[64] = { false };
-    const char *value;
-    char name[64];
+    struct cli_flag f;
     int n;
 
     /* the file first: flags have the last word */
     for (int i = 1; i < argc; i += n) {
-        n = flag(argc, argv, i, name, &value, err);
+        n = flag(argc, argv, i, &f, err);
         if (n < 0)
             return -1;
-        if (strcmp(name, "--config") == 0 && plan->config[0] != '\0')
+        if (strcmp(f.name, "--config") == 0 && plan->config[0] != '\0')
             return err_set(err, ERR_USAGE, "cli.usage", "--config is there twice");
-        if (strcmp(name, "--config") == 0 && read_config(plan, value, err) < 0)
+        if (strcmp(f.name, "--config") == 0 && read_config(plan, f.value, err) < 0)
             return -1;
     }
     for (int i = 1; i < argc; i += n) {
-        n = flag(argc, argv, i, name, &value, err);
-        if (value == NULL || strcmp(name, "--config") == 0)
+        n = flag(argc, argv, i, &f, err);
+        if (f.value == NULL || strcmp(f.name, "--config") == 0)
             continue;
-        const struct serve_key *key = serve_key(name + 2);
+        const struct serve_key *key = serve_key(f.name + 2);
         size_t which = (size_t)(key - serve_keys);
         if (key->list && !cleared[which])
             serve_clear(plan, key);
         cleared[which] = true;
-        if (serve_put(plan, key, name, value, err) < 0)
+        if (serve_put(plan, key, f.name, f.value, err) < 0)
             return -1;
     }
     return 0;

@@ -32,30 +32,24 @@ usage(void)
     return 0;
 }
 
-/* "--name=value" or "--name value": how many words, -1 with @err. */
+/* How many words, -1 with @err. */
 static int
 flag(struct options *o, int argc, char **argv, int i, struct err *err)
 {
-    const char *eq = strchr(argv[i], '='), *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-    char name[64];
+    struct cli_flag f;
     int r;
 
-    snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), argv[i]);
-    r = api_flag(&o->api, name, value, err);
-    if (r < 0)
+    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
         return -1;
-    if (strcmp(name, "--role") == 0)
-        o->role = value;
-    else if (strcmp(name, "--name") == 0)
-        o->name = value;
-    else if (strcmp(name, "--expires") == 0)
-        o->expires = value;
+    if (strcmp(f.name, "--role") == 0)
+        o->role = f.value;
+    else if (strcmp(f.name, "--name") == 0)
+        o->name = f.value;
+    else if (strcmp(f.name, "--expires") == 0)
+        o->expires = f.value;
     else if (r == 0)
-        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-    if (value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    return eq != NULL ? 1 : 2;
+        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
+    return cli_flag_words(&f, err);
 }
 
 static int
@@ -200,9 +194,8 @@ cmd_token(int argc, char **argv)
     bool making;
     int r;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
+    if (cli_wants_help(argc, argv))
+        return usage();
     if (api_init(&o.api, &err) < 0 || take_words(&o, argc, argv, &err) < 0)
         return cli_fail(&err, o.json);
     verb = o.n_words > 0 ? o.words[0] : "";

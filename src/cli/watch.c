@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/cli.h"
 
-static int
+static bool
 take_value(struct watch_options *o, unsigned flags, const char *name, const char *value)
 {
     static const struct { const char *name; unsigned flag; size_t at; } known[] = {
@@ -20,9 +21,9 @@ take_value(struct watch_options *o, unsigned flags, const char *name, const char
         if (strcmp(name, known[i].name) != 0 || (flags & known[i].flag) == 0)
             continue;
         memcpy((char *)o + known[i].at, &value, sizeof(value));
-        return 2;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 static bool
@@ -46,24 +47,16 @@ take_switch(struct watch_options *o, unsigned flags, const char *word)
 static int
 take_flag(struct watch_options *o, unsigned flags, int argc, char **argv, int i, struct err *err)
 {
-    const char *eq = strchr(argv[i], '='), *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-    char name[64];
+    struct cli_flag f;
     int r;
 
     if (take_switch(o, flags, argv[i]))
         return 1;
-    snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), argv[i]);
-    r = api_flag(&o->api, name, value, err);
-    if (r == 0)
-        r = take_value(o, flags, name, value);
-    if (r < 0)
+    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
         return -1;
-    if (r == 0)
-        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-    if (value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    return eq != NULL ? 1 : 2;
+    if (r == 0 && !take_value(o, flags, f.name, f.value))
+        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
+    return cli_flag_words(&f, err);
 }
 
 int
