@@ -84,6 +84,38 @@ keeper_gone(struct keeper_live *k, const char *why)
 
 enum keeper_state { ST_FRESH = 1, ST_MADE = 2 };
 
+/* The policy is read for this alone: what is made is made of what is read then. */
+static int
+on_tell_print(void *ctx, const struct frame *f)
+{
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t bounds = wire_u8(&in);
+    const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_PRINT_MAX + 64), print = BUF_INIT(EDGE_PRINT_MAX);
+    struct err err = ERR_INIT;
+    size_t at;
+    int r;
+
+    if (!wire_done(&in) || (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
+        return -1;
+    r = keeper_policy_of(k, bounds, policy, &err);
+    if (r == 0)
+        r = keeper_print(k, &k->policy, &print, &err);
+    policy_free(&k->policy);
+    memset(&k->policy, 0, sizeof(k->policy));
+    if (r < 0) {
+        say_err(k, EDGE_NOT_MADE, &err);
+        k->ending = k->told_gone = true;
+        return 0;
+    }
+    memcpy(k->print, print.p, print.n);
+    at = frame_begin(&frame, EDGE_PRINT, 0, 0);
+    wire_put_cstr(&frame, k->print, EDGE_PRINT_MAX);
+    keeper_say(k, &frame, at);
+    return 0;
+}
+
 static int
 on_make(void *ctx, const struct frame *f)
 {
@@ -237,6 +269,7 @@ on_stop(void *ctx, const struct frame *f)
 
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
+    { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
     { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
     { EDGE_OP,     false, 0,    ST_MADE,            55,  EDGE_OP_BYTES + 8,                 on_op },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },

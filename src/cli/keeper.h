@@ -68,6 +68,7 @@ struct keeper_live {
     struct masks masks;         /* what is in no record */
     const char *id, *transcripts, *transcript_mode;     /* the sandbox's, and the folder; "off", "commands", "full" */
     struct transcript transcript;
+    char print[EDGE_PRINT_MAX]; /* what was said that it would be; "" nothing was */
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
@@ -142,6 +143,9 @@ bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[
 /* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. 0 or -1 with
  * @err. */
 int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err);
+/* The policy from its text, no wider than @bounds lets it be, into k->policy, before registries and presets are
+ * asked. 0 or -1 with @err. */
+int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err);
 /* The policy from its text, no wider than @bounds (EDGE_BOUNDED ...) lets it be, and from that the sandbox, @id to the
  * engine. 0 or -1 with @err. */
 int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err);
@@ -150,5 +154,9 @@ int keeper_facts(const struct keeper_live *k, struct buf *out);
 /* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */
 const char **keeper_environment(const struct keeper_live *k, const struct edge_op *want);
 void keeper_unmake(struct keeper_live *k);
+
+/* keeper_print.c: what one under that policy would be, as the warden compares it: "\nprofile=DIGEST\n...", and a
+ * NUL. 0 or -1 with @err. */
+int keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *out, struct err *err);
 
 #endif

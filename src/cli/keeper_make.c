@@ -52,13 +52,36 @@ below_settings(const struct keeper_live *k, uint8_t bounds, struct err *err)
     return policy_within(&ceiling, &k->policy, free, err);
 }
 
+int
+keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err)
+{
+    if (keeper_policy_read(k, &k->policy, text, err) < 0)
+        return -1;
+    return (bounds & EDGE_BOUNDED) != 0 ? below_settings(k, bounds, err) : 0;
+}
+
+/* What was said that it would be is what was judged, and settings are files. */
+static int
+as_printed(const struct keeper_live *k, struct err *err)
+{
+    cleanup_buf struct buf now = BUF_INIT(EDGE_PRINT_MAX);
+
+    if (k->print[0] == '\0')
+        return 0;
+    if (keeper_print(k, &k->policy, &now, err) < 0)
+        return -1;
+    if (strcmp((const char *)now.p, k->print) == 0)
+        return 0;
+    err_set(err, ERR_DENIED, "sandbox.changed", "settings, or cloche itself, changed while the sandbox was made");
+    return err_hint(err, "try again");
+}
+
 static int
 policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err)
 {
     struct policy *p = &k->policy;
 
-    if (keeper_policy_read(k, p, text, err) < 0 ||
-        ((bounds & EDGE_BOUNDED) != 0 && below_settings(k, bounds, err) < 0))
+    if (keeper_policy_of(k, bounds, text, err) < 0 || as_printed(k, err) < 0)
         return -1;
     k->profile = keeper_profile(p);
     k->n_asked_hosts = p->allow_domains.n;

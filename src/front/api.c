@@ -136,8 +136,8 @@ start(struct request *r)
     if (id[0] != '\0')          /* one that was made by /v1: it runs, or it is made anew */
         ask_simple(r, EDGE_ASK_RECOVER, id, &start_answers);
     else
-        ask_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "" },
-                   &start_answers);
+        ask_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "",
+                                          .workspace = "" }, &start_answers);
 }
 
 static void

@@ -89,7 +89,7 @@ ask_create(struct request *r, const struct edge_create *create, const struct ans
 
 void
 ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
-         const struct answers *answers)
+         const char *workspace, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
     size_t at = ask_begin(r, &b, EDGE_ASK_LIST, answers);
@@ -99,6 +99,7 @@ ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const 
     wire_put_cstr(&b, prefix, EDGE_NAME_MAX);
     wire_put_cstr(&b, label, EDGE_LABELS_MAX);
     wire_put_cstr(&b, after, EDGE_CURSOR_MAX);
+    wire_put_cstr(&b, workspace, EDGE_WORKSPACE_MAX);
     ask_send(r, &b, at);
 }
 

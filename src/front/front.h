@@ -227,7 +227,7 @@ void http_unwatch_peer(struct request *r);
 void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);
 void ask_create(struct request *r, const struct edge_create *create, const struct answers *answers);
 void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
-              const struct answers *answers);
+              const char *workspace, const struct answers *answers);
 void ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, uint64_t since_ms, uint64_t after,
                uint16_t limit, const char *id, const struct answers *answers);
 void ask_transcript(struct request *r, const char *id, uint64_t offset, const struct answers *answers,
@@ -284,6 +284,8 @@ void reply_stream_of(struct request *r, unsigned status, const char *type, uint6
 void stream_add(struct request *r, const void *p, size_t n);
 void stream_close(struct request *r);
 json_t *json_of_box(const struct edge_box *box);
+/* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
+json_t *json_of_lines(const char *lines, bool facts);
 json_t *json_of_text(const uint8_t *p, size_t n);       /* what is no UTF-8 becomes U+FFFD */
 json_t *json_of_base64(const uint8_t *p, size_t n);
 /* What is whole characters of *half* and p[0..n); the rest stays in @half unless @last. */

@@ -297,8 +297,7 @@ json_of_base64(const uint8_t *p, size_t n)
 
 /* --- sandboxes ---------------------------------------------------------------------------------------------------- */
 
-/* "\nNAME=VALUE\n..." as an object; what comes more than once as a list under "NAMEs". */
-static json_t *
+json_t *
 json_of_lines(const char *lines, bool facts)
 {
     json_t *out = json_object(), *warnings = facts ? json_array() : NULL;
@@ -344,7 +343,7 @@ json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
+    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",
                      "id", box->id, "owner", box->owner[0] != '\0' ? json_string(box->owner) : json_null(),
                      "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
                      "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
@@ -353,5 +352,7 @@ json_of_box(const struct edge_box *box)
                      "ended_ms", json_of_ms(box->ended_ms), "last_used_ms", json_of_ms(box->used_ms),
                      "idle_timeout", (json_int_t)box->idle_s, "max_lifetime", (json_int_t)box->life_s,
                      "facts", json_of_lines(box->facts, true),
-                     "detail", json_of_text((const uint8_t *)box->detail, strlen(box->detail)));
+                     "detail", json_of_text((const uint8_t *)box->detail, strlen(box->detail)), "workspace_key",
+                     box->workspace[0] != '\0' ? json_of_text((const uint8_t *)box->workspace, strlen(box->workspace))
+                                               : json_null());
 }

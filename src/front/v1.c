@@ -16,13 +16,37 @@ on_box(struct request *r, const struct edge_box *box)
     reply_json(r, MHD_HTTP_OK, json_of_box(box));
 }
 
+/* What became of "reattach": the one that was there is it, or it was destroyed, or there was none. */
+static bool
+add_how(json_t *made, const char *how)
+{
+    json_t *lines = json_of_lines(how, false), *replaced = json_null();
+    const char *was = json_string_value(json_object_get(lines, "replaced"));
+    const char *differs = json_string_value(json_object_get(lines, "differs"));
+    bool taken = strstr(how, "\nreattached=yes\n") != NULL;
+
+    if (was != NULL && differs != NULL) {
+        json_t *names = json_array();
+        for (size_t n; differs[0] != '\0'; differs += n + (differs[n] != '\0' ? 1 : 0)) {
+            n = strcspn(differs, ",");
+            json_array_append_new(names, json_stringn(differs, n));
+        }
+        replaced = json_pack("{s:s, s:o}", "id", was, "differs", names);
+    }
+    json_object_set_new(made, "reattached", json_boolean(taken));
+    json_object_set_new(made, "replaced", replaced);
+    json_decref(lines);
+    return taken;
+}
+
 static void
 on_created(struct request *r, const struct edge_box *box)
 {
     json_t *made = json_of_box(box);
+    bool taken = box->how[0] != '\0' && add_how(made, box->how);
 
     json_object_set_new(made, "key", r->key[0] != '\0' ? json_string(r->key) : json_null());
-    reply_json(r, MHD_HTTP_CREATED, made);
+    reply_json(r, taken ? MHD_HTTP_OK : MHD_HTTP_CREATED, made);
 }
 
 static void
@@ -86,7 +110,8 @@ labels_of(struct request *r, struct buf *out)
 static bool
 members_known(struct request *r)
 {
-    static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime" };
+    static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime",
+                                         "workspace_key", "reattach" };
     const char *name;
     json_t *value;
 
@@ -95,7 +120,8 @@ members_known(struct request *r)
         for (i = 0; i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], name) != 0; i++)
             ;
         if (i == sizeof(known) / sizeof(known[0]))
-            return refuse(r, "known members: name, labels, policy, idle_timeout, max_lifetime");
+            return refuse(r, "known members: name, labels, policy, idle_timeout, max_lifetime, "
+                             "workspace_key, reattach");
     }
     return true;
 }
@@ -124,6 +150,24 @@ key_of(struct request *r, struct edge_create *c, uint8_t key[SHA256_SIZE], uint8
     return true;
 }
 
+static bool
+workspace_of(struct request *r, struct edge_create *c)
+{
+    const json_t *key = json_object_get(r->json, "workspace_key"), *reattach = json_object_get(r->json, "reattach");
+
+    c->workspace = key != NULL ? json_string_value(key) : "";
+    if (key != NULL && (json_string_length(key) == 0 || strlen(c->workspace) != json_string_length(key) ||
+                        !edge_workspace_well(c->workspace)))
+        return refuse(r, "workspace_key is a string of 1 to 255 bytes without control characters");
+    if (reattach != NULL && !json_is_boolean(reattach))
+        return refuse(r, "reattach is true or false");
+    if (json_is_true(reattach) && key == NULL)
+        return refuse(r, "reattach needs a workspace_key: it says which sandboxes may be taken");
+    if (json_is_true(reattach))
+        c->flags |= EDGE_REATTACH;
+    return true;
+}
+
 static void
 create(struct request *r)
 {
@@ -139,7 +183,7 @@ create(struct request *r)
         return;
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
-        !labels_of(r, &labels) || !key_of(r, &c, key, body))
+        !labels_of(r, &labels) || !workspace_of(r, &c) || !key_of(r, &c, key, body))
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
                                        edge_is_id(name)))) {
@@ -205,8 +249,9 @@ limit_of(const struct request *r, uint64_t max, uint64_t usual, uint16_t *out)
 static void
 list(struct request *r)
 {
-    char prefix[EDGE_NAME_MAX + 1], label[400], line[512] = "", after[EDGE_CURSOR_MAX + 1], state[32], id[EDGE_ID + 1];
-    const char *p, *l, *a, *s;
+    char prefix[EDGE_NAME_MAX + 1], label[400], line[512] = "", after[EDGE_CURSOR_MAX + 1], state[32];
+    char workspace[EDGE_WORKSPACE_MAX + 1], id[EDGE_ID + 1];
+    const char *p, *l, *a, *s, *k;
     uint64_t created;
     bool bad = false;
     uint16_t limit;
@@ -215,21 +260,24 @@ list(struct request *r)
     l = query_get(r, "label", label, sizeof(label), &bad);
     a = query_get(r, "after", after, sizeof(after), &bad);
     s = query_get(r, "state", state, sizeof(state), &bad);
+    k = query_get(r, "workspace_key", workspace, sizeof(workspace), &bad);
     if (l != NULL) {
         size_t n = strlen(l);
         memcpy(line + 1, l, n);
         line[0] = line[n + 1] = '\n';
         line[n + 2] = '\0';
     }
-    if (bad || !edge_labels_well(line) || (a != NULL && !edge_cursor(a, id, &created)) ||
+    if (bad || !edge_labels_well(line) || (k != NULL && !edge_workspace_well(k)) ||
+        (a != NULL && !edge_cursor(a, id, &created)) ||
         (s != NULL && strcmp(s, "all") != 0 && strcmp(s, "live") != 0) ||
         !limit_of(r, EDGE_LIST_MAX, 100, &limit)) {
-        refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=NEXT of the former answer");
+        refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=NEXT of the former answer, "
+                  "workspace_key=TEXT");
         return;
     }
     r->list = json_array();
     ask_list(r, s != NULL && strcmp(s, "all") == 0, limit, p != NULL ? p : "", line, a != NULL ? a : "",
-             &list_answers);
+             k != NULL ? k : "", &list_answers);
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ living(struct warden *w, const char *id)
         id = w->who.box;
     for (struct box *b = w->boxes; b != NULL; b = b->next) {
         bool own = strcmp(b->r.owner, w->who.id) == 0;
-        if (!who_reaches(&w->who, &b->r))
+        if (b->probe || !who_reaches(&w->who, &b->r))
             continue;
         if (id[0] == '\0' ? b->r.is_default && own : strcmp(b->r.id, id) == 0 || (own && strcmp(b->r.name, id) == 0))
             return b;
@@ -169,7 +169,8 @@ create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct
         name[20] = '\0';
         r->name = name;
     }
-    if (box_create(w, r, w->asker, !r->is_default, err) == 0)
+    if (box_create(w, r, w->asker, (r->is_default ? 0 : BOX_KEYED) |
+                   ((c->flags & EDGE_REATTACH) != 0 ? BOX_PROBE : 0), err) == 0)
         return 0;
     if (c->key != NULL)
         (void)state_once_forget(w->state, r->id, NULL);
@@ -194,7 +195,7 @@ repeated(struct warden *w, const struct edge_create *c, bool *answered, struct e
         err_set(err, ERR_USAGE, "idempotency.conflict", "this Idempotency-Key was sent with another request");
         return err_hint(err, "a key belongs to one request, and to its repetitions, for 24 hours");
     }
-    b = living(w, id);
+    b = box_of_id(w, id);       /* it may be a probe yet; the key is its caller's own */
     if (b != NULL && (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)) {
         if (box_wait(b, WAIT_MADE, w->asker, err) < 0)
             return -1;
@@ -228,7 +229,8 @@ on_create(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct wire_in in = ask_in(f);
     struct edge_create c;
-    struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = clock_wall_ms(), .facts = "", .detail = "" };
+    struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = clock_wall_ms(), .facts = "", .detail = "",
+                          .print = "", .how = "" };
     struct err err = ERR_INIT;
     bool answered = false;
     struct box *b;
@@ -238,6 +240,7 @@ on_create(void *ctx, const struct frame *f)
     r.name = c.name;
     r.labels = c.labels;
     r.policy = c.policy;
+    r.workspace = c.workspace;
     memcpy(r.owner, w->who.id, sizeof(r.owner));
     r.bounds = gate_bounds(w);
     r.used_ms = r.created_ms;
@@ -306,9 +309,10 @@ on_list(void *ctx, const struct frame *f)
     q.prefix = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     q.label = wire_cstr(&in, EDGE_LABELS_MAX, NULL);
     cursor = wire_cstr(&in, EDGE_CURSOR_MAX, NULL);
+    q.workspace = wire_cstr(&in, EDGE_WORKSPACE_MAX, NULL);
     q.after = after;
     if (!wire_done(&in) || all > 1 || (cursor[0] != '\0' && !edge_cursor(cursor, after, &q.after_ms)) ||
-        limit == 0 || limit > EDGE_LIST_MAX || !edge_labels_well(q.label))
+        limit == 0 || limit > EDGE_LIST_MAX || !edge_labels_well(q.label) || !edge_workspace_well(q.workspace))
         return -1;
     n = state_list(w->state, &q, tell_box, &t, &more, &err);
     if (n < 0)
@@ -526,14 +530,15 @@ on_events(void *ctx, const struct frame *f)
 }
 
 #define ID (13 + EDGE_NAME_MAX)
-#define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH)
-#define LIST (26 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX)
+#define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH + \
+                5 + EDGE_WORKSPACE_MAX)
+#define LIST (26 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX + 5 + EDGE_WORKSPACE_MAX)
 
 const struct msg_rule ask_rules[] = {
     /* type              once   flags states min  max length          handler */
-    { EDGE_ASK_CREATE,   false, EDGE_ASYNC, 1,     40,  CREATE,             on_create },
+    { EDGE_ASK_CREATE,   false, EDGE_ASYNC, 1,     45,  CREATE,             on_create },
     { EDGE_ASK_GET,      false, 0,    1,     13,  ID,                 on_get },
-    { EDGE_ASK_LIST,     false, 0,    1,     26,  LIST,               on_list },
+    { EDGE_ASK_LIST,     false, 0,    1,     31,  LIST,               on_list },
     { EDGE_ASK_DELETE,   false, EDGE_ASYNC, 1,     13,  ID,                 on_delete },
     { EDGE_ASK_PAUSE,    false, 0,    1,     13,  ID,                 on_pause },
     { EDGE_ASK_RESUME,   false, 0,    1,     13,  ID,                 on_resume },

@@ -52,6 +52,8 @@ box_store(struct box *b)
     struct edge_box r = b->r;
     struct err err = ERR_INIT;
 
+    if (b->probe)
+        return;
     r.name = or_empty(r.name);
     r.labels = or_empty(r.labels);
     r.policy = or_empty(r.policy);
@@ -120,6 +122,9 @@ free_box(struct box *b)
     free((void *)(uintptr_t)b->r.policy);
     free((void *)(uintptr_t)b->r.facts);
     free((void *)(uintptr_t)b->r.detail);
+    free((void *)(uintptr_t)b->r.workspace);
+    free((void *)(uintptr_t)b->r.print);
+    free((void *)(uintptr_t)b->r.how);
     free((void *)(uintptr_t)b->why);
     buf_free(&b->not_made);
     buf_free(&b->use);
@@ -165,7 +170,11 @@ new_box(struct warden *w, const struct edge_box *r)
     b->r.policy = strdup(r->policy);
     b->r.facts = strdup(r->facts);
     b->r.detail = strdup(r->detail);
-    if (b->r.name == NULL || b->r.labels == NULL || b->r.policy == NULL || b->r.facts == NULL || b->r.detail == NULL) {
+    b->r.workspace = strdup(r->workspace);
+    b->r.print = strdup(r->print);
+    b->r.how = strdup(r->how);
+    if (b->r.name == NULL || b->r.labels == NULL || b->r.policy == NULL || b->r.facts == NULL || b->r.detail == NULL ||
+        b->r.workspace == NULL || b->r.print == NULL || b->r.how == NULL) {
         free_box(b);
         return NULL;
     }
@@ -182,28 +191,47 @@ unrecord(struct warden *w, const char *id)
     (void)state_once_forget(w->state, id, NULL);
 }
 
-/* Names are their owner's: whoever asks does not learn which ones others use. */
+bool
+box_same_key(const struct box *b, const struct edge_box *r)
+{
+    return r->workspace[0] != '\0' && strcmp(b->r.owner, r->owner) == 0 && strcmp(b->r.workspace, r->workspace) == 0;
+}
+
+/* Names are their owner's: whoever asks does not learn which ones others use. A probe may find its name free yet. */
 static bool
-taken(const struct warden *w, const struct edge_box *r, bool as_default)
+taken(const struct warden *w, const struct edge_box *r, bool as_default, bool probe)
 {
     for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        if (strcmp(b->r.owner, r->owner) == 0 && (as_default ? b->r.is_default : strcmp(b->r.name, r->name) == 0))
+        if (strcmp(b->r.id, r->id) != 0 && strcmp(b->r.owner, r->owner) == 0 && !(probe && box_same_key(b, r)) &&
+            (as_default ? b->r.is_default : strcmp(b->r.name, r->name) == 0))
             return true;
     return false;
 }
 
+static int
+name_taken(const struct edge_box *r, struct err *err)
+{
+    err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
+    return err_hint(err, "names are free again when their sandbox has stopped");
+}
+
 /* An agent has its share, so that one does not take what others, and the owner, need. */
 static int
-room_for_one(const struct warden *w, struct err *err)
+room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
 {
-    size_t own = 0;
+    size_t own = 0, same = 0, probes = 0;
 
+    for (const struct box *b = w->boxes; b != NULL; b = b->next) {
+        own += strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
+        same += box_same_key(b, r) ? 1 : 0;
+        probes += b->probe ? 1 : 0;
+    }
+    if (probe && same > 0 && probes == 0)
+        return 0;       /* in the end there is one in the place of another */
     if (w->n_boxes >= w->max_boxes) {
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
     }
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        own += strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
     if (w->who.role != EDGE_AGENT || own < w->max_per_agent)
         return 0;
     err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes of this agent live; the limit of each is %zu", own,
@@ -212,27 +240,27 @@ room_for_one(const struct warden *w, struct err *err)
 }
 
 int
-box_create(struct warden *w, const struct edge_box *r, struct asker to, bool keyed, struct err *err)
+box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err)
 {
+    bool probe = (how & BOX_PROBE) != 0;
     struct box *b;
 
     if (w->closing)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
-    if (taken(w, r, false)) {
-        err_set(err, ERR_DENIED, "sandbox.name-taken", "a sandbox \"%s\" lives already", r->name);
-        return err_hint(err, "names are free again when their sandbox has stopped");
-    }
-    if (r->is_default && taken(w, r, true)) {
+    if (taken(w, r, false, probe))
+        return name_taken(r, err);
+    if (r->is_default && taken(w, r, true, false)) {
         err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
         return err_hint(err, "POST /api/sandbox/stop ends it");
     }
-    if (room_for_one(w, err) < 0)
+    if (room_for_one(w, r, probe, err) < 0)
         return -1;
     b = new_box(w, r);
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    b->probe = probe;
     /* before anything is made: whatever happens from here on, the record says that there may be something */
-    if (box_wait(b, WAIT_MADE, to, err) < 0 || state_put(w->state, r, err) < 0 ||
+    if (box_wait(b, WAIT_MADE, to, err) < 0 || (!probe && state_put(w->state, r, err) < 0) ||
         launcher_say(w, EDGE_SPAWN, b->r.id) < 0) {
         if (err->kind == ERR_NONE)
             err_set(err, ERR_SYSTEM, "serve.launcher", "the launcher does not answer");
@@ -241,8 +269,23 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, bool key
         take_out(b);
         return -1;
     }
-    b->waiters->keyed = keyed;
-    warden_note(w, b, "container_start", "asked for");
+    b->waiters->keyed = (how & BOX_KEYED) != 0;
+    if (!probe)
+        warden_note(w, b, "container_start", "asked for");
+    return 0;
+}
+
+int
+box_record(struct box *b, struct err *err)
+{
+    if (b->w->closing)
+        return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+    if (taken(b->w, &b->r, false, false))
+        return name_taken(&b->r, err);
+    if (state_put(b->w->state, &b->r, err) < 0)
+        return -1;
+    b->probe = false;
+    warden_note(b->w, b, "container_start", "asked for");
     return 0;
 }
 
@@ -256,7 +299,7 @@ box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct e
     again.started_ms = again.ended_ms = 0;
     again.used_ms = clock_wall_ms();
     again.detail = "made anew";
-    return box_create(w, &again, to, false, err);
+    return box_create(w, &again, to, 0, err);
 }
 
 int
@@ -354,7 +397,10 @@ box_stop(struct box *b, const char *why)
     if (b->r.state == BOX_STOPPING)
         return;
     box_text(&b->why, why);
-    box_state(b, BOX_STOPPING, why);
+    if (b->probe)
+        b->r.state = BOX_STOPPING;      /* nothing was, and nothing is said */
+    else
+        box_state(b, BOX_STOPPING, why);
     b->stop_ms = clock_ms();
     box_say_short(b, EDGE_STOP);
 }
@@ -395,6 +441,7 @@ make_again(struct box *b)
     b->why = NULL;
     buf_reset(&b->not_made);
     b->ops = 0;
+    b->printed = false;
     b->r.started_ms = b->r.ended_ms = 0;
     box_used(b);
     if (launcher_say(b->w, EDGE_SPAWN, b->r.id) < 0)
@@ -426,6 +473,15 @@ box_lost(struct box *b)
         box_not_spawned(b, &why);
         return;
     }
+    if (b->probe) {
+        box_text(&b->r.detail, b->why != NULL ? b->why : "its keeper ended");
+        (void)state_once_forget(w->state, b->r.id, NULL);
+        gone_answers(b);
+        take_out(b);
+        box_all_gone(w);
+        reattach_turn(w);
+        return;
+    }
     b->r.paused = false;
     w->counts.keeper_deaths += b->why == NULL;
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
@@ -433,6 +489,7 @@ box_lost(struct box *b)
     gone_answers(b);
     take_out(b);
     box_all_gone(w);
+    reattach_turn(w);
 }
 
 void
@@ -466,12 +523,14 @@ lost_row(void *ctx, const struct edge_box *r)
     out->policy = strdup(r->policy);
     out->facts = strdup(r->facts);
     out->detail = "";
+    out->workspace = strdup(r->workspace);
+    out->print = strdup(r->print);
 }
 
 void
 box_find_lost(struct warden *w)
 {
-    struct state_query q = { .prefix = "", .label = "", .after = "", .limit = 1 };
+    struct state_query q = { .prefix = "", .label = "", .after = "", .workspace = "", .limit = 1 };
     char after[EDGE_ID + 1] = "";
 
     for (;;) {
@@ -483,7 +542,7 @@ box_find_lost(struct warden *w)
             return;
         memcpy(after, r.id, sizeof(after));
         if (box_of_id(w, r.id) == NULL && r.name != NULL && r.labels != NULL && r.policy != NULL && r.facts != NULL &&
-            (b = new_box(w, &r)) != NULL) {
+            r.workspace != NULL && r.print != NULL && (b = new_box(w, &r)) != NULL) {
             box_state(b, BOX_STOPPED, "the daemon was killed: it was destroyed");
             warden_note(w, b, "container_stop", "%s", b->r.detail);
             take_out(b);
@@ -493,52 +552,9 @@ box_find_lost(struct warden *w)
         free((void *)(uintptr_t)r.labels);
         free((void *)(uintptr_t)r.policy);
         free((void *)(uintptr_t)r.facts);
+        free((void *)(uintptr_t)r.workspace);
+        free((void *)(uintptr_t)r.print);
     }
-}
-
-/* --- time --------------------------------------------------------------------------------------------------------- */
-
-static void
-look_at(struct box *b, uint64_t now)
-{
-    if (b->fd < 0 || b->r.paused || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
-        return;
-    if (b->asked_ms > 0 && now - b->asked_ms >= WARDEN_LATE_MS && b->r.state == BOX_READY) {
-        warden_note(b->w, b, "health_check", "its keeper does not answer");
-        box_state(b, BOX_DEGRADED, "its keeper does not answer");
-    }
-    if (b->asked_ms == 0 && now >= b->check_ms) {
-        b->asked_ms = now;
-        b->check_ms = now + WARDEN_CHECK_MS;
-        box_say_short(b, EDGE_CHECK);
-    }
-}
-
-void
-box_time(struct warden *w)
-{
-    uint64_t now = clock_ms();
-
-    for (struct box *b = w->boxes, *next; b != NULL; b = next) {
-        bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;
-        next = b->next;
-        if (lives && b->r.life_s > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000)
-            box_stop(b, "its maximum lifetime was over");
-        else if (lives && b->r.idle_s > 0 && b->ops == 0 && now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
-            box_stop(b, "it was idle for too long");
-        if (b->stop_ms > 0 && now - b->stop_ms >= WARDEN_STOP_MS) {
-            b->stop_ms = now;
-            (void)launcher_say(w, EDGE_SHOOT, b->r.id);
-        }
-        look_at(b, now);
-    }
-}
-
-int
-box_timeout(const struct warden *w)
-{
-    /* a quarter of a second is exact enough for limits in seconds */
-    return w->boxes != NULL ? 250 : -1;
 }
 
 /* --- speaking ----------------------------------------------------------------------------------------------------- */

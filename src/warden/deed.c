@@ -256,6 +256,10 @@ creation(struct wire_in in, struct deed *out, struct err *err)
     if (!edge_get_create(&in, &c))
         return 0;
     params = json_pack("{s:s}", "name", c.name);
+    if (params != NULL && c.workspace[0] != '\0')
+        json_object_set_new(params, "workspace_key", json_string(c.workspace));
+    if (params != NULL && (c.flags & EDGE_REATTACH) != 0)
+        json_object_set_new(params, "reattach", json_true());
     if (params != NULL && c.policy[0] != '\0') {
         /* what is no JSON is shown as it is, and refused by its keeper */
         policy = json_loads(c.policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);

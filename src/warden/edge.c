@@ -125,6 +125,12 @@ value_well(const char *p, size_t n)
     return true;
 }
 
+bool
+edge_workspace_well(const char *key)
+{
+    return value_well(key, strlen(key));
+}
+
 /* Whether the line of @n bytes at @line has a name that no line from @labels to it has. */
 static bool
 name_new(const char *labels, const char *line, size_t name)
@@ -161,6 +167,7 @@ edge_put_create(struct buf *b, const struct edge_create *c)
     wire_put_cstr(b, c->name, EDGE_NAME_MAX);
     wire_put_cstr(b, c->labels, EDGE_LABELS_MAX);
     wire_put_cstr(b, c->policy, EDGE_POLICY_MAX);
+    wire_put_cstr(b, c->workspace, EDGE_WORKSPACE_MAX);
     packet_put_bytes(b, c->key, c->key != NULL ? EDGE_HASH : 0);
     return packet_put_bytes(b, c->body, c->body != NULL ? EDGE_HASH : 0);
 }
@@ -176,10 +183,12 @@ edge_get_create(struct wire_in *in, struct edge_create *c)
     c->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
     c->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
     c->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
+    c->workspace = wire_cstr(in, EDGE_WORKSPACE_MAX, NULL);
     c->key = packet_get_bytes(in, EDGE_HASH, &key);
     c->body = packet_get_bytes(in, EDGE_HASH, &body);
-    if (!wire_done(in) || (c->flags & ~EDGE_DEFAULT) != 0 || !edge_labels_well(c->labels) || key != body ||
-        (key != 0 && key != EDGE_HASH) ||
+    if (!wire_done(in) || (c->flags & ~(EDGE_DEFAULT | EDGE_REATTACH)) != 0 || !edge_labels_well(c->labels) ||
+        key != body || (key != 0 && key != EDGE_HASH) || !edge_workspace_well(c->workspace) ||
+        ((c->flags & EDGE_REATTACH) != 0 && (c->workspace[0] == '\0' || (c->flags & EDGE_DEFAULT) != 0)) ||
         (c->name[0] != '\0' && (!edge_name_well(c->name) || edge_is_id(c->name))))
         return false;
     if (key == 0)
@@ -217,7 +226,9 @@ edge_put_box(struct buf *b, const struct edge_box *box)
     wire_put_cstr(b, box->labels, EDGE_LABELS_MAX);
     wire_put_cstr(b, box->policy, EDGE_POLICY_MAX);
     wire_put_cstr(b, box->facts, EDGE_FACTS_MAX);
-    return wire_put_cstr(b, box->detail, EDGE_DETAIL_MAX);
+    wire_put_cstr(b, box->detail, EDGE_DETAIL_MAX);
+    wire_put_cstr(b, box->workspace, EDGE_WORKSPACE_MAX);
+    return wire_put_cstr(b, box->how, EDGE_HOW_MAX);
 }
 
 bool
@@ -242,13 +253,16 @@ edge_get_box(struct wire_in *in, struct edge_box *box)
     box->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
     box->facts = wire_cstr(in, EDGE_FACTS_MAX, NULL);
     box->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
+    box->workspace = wire_cstr(in, EDGE_WORKSPACE_MAX, NULL);
+    box->how = wire_cstr(in, EDGE_HOW_MAX, NULL);
+    box->print = "";
     if (in->bad || state >= BOX_STATES || flags > 3)
         return false;
     box->key[0] = '\0';
     box->state = (enum box_state)state;
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
-    return edge_labels_well(box->labels);
+    return edge_labels_well(box->labels) && edge_workspace_well(box->workspace) && edge_labels_well(box->how);
 }
 
 int

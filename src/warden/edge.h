@@ -49,13 +49,17 @@
 #define EDGE_MASKS_MAX   (256 * (64 + 5 + 4 + 8 + 32) + 33)
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
+#define EDGE_WORKSPACE_MAX 255         /* bytes of a workspace's key */
+#define EDGE_PRINT_MAX   1024               /* of a fingerprint */
+#define EDGE_HOW_MAX     512
 
 enum edge_message {
     /* front to warden; each begins with its trace (EDGE_TRACE bytes) and a ticket, behind which, but in ASK_WHO, comes
      * who asks, be32 */
     EDGE_ASK_CREATE = 1,    /* struct edge_create */
     EDGE_ASK_GET,           /* id or name */
-    EDGE_ASK_LIST,          /* all u8, limit be16, name prefix, label line ("" any), after ("" none) */
+    EDGE_ASK_LIST,          /* all u8, limit be16, name prefix, label line ("" any), after ("" none),
+                             * a workspace's key ("" any) */
     EDGE_ASK_DELETE,        /* id */
     EDGE_ASK_PAUSE,         /* id */
     EDGE_ASK_RESUME,
@@ -162,6 +166,11 @@ enum edge_message {
     EDGE_USED,              /* usage, the answer to USE */
     EDGE_OP_RESULT,         /* how an operation ended, before OP_ENDED: kind u8, result u8, us, in, out be64 */
 
+    /* warden to keeper, before MAKE */
+    EDGE_TELL_PRINT = 196,  /* bounds u8, policy: what would it be? It can be asked again */
+    /* keeper to warden */
+    EDGE_PRINT,             /* the answer to it: its fingerprint, or NOT_MADE */
+
     EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
     EDGE_MASKS = 123,       /* key, all u8, and for each value: name, length be32, hash be64, SHA-256 (base/mask.h) */
     EDGE_OP_SAID = 122,     /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
@@ -199,6 +208,8 @@ enum edge_scribe {
 };
 
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */
+
+#define EDGE_REATTACH   0x02    /* ... : if the caller's newest one of that workspace is as this one would be, it is */
 
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 #define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */
@@ -243,13 +254,17 @@ struct edge_box {
     char owner[EDGE_ID + 1];                                /* the token that made it; "": the daemon's owner */
     char key[65];                                           /* SHA-256 of its key, "" none; never told */
     const char *name, *labels, *policy, *facts, *detail;    /* never NULL */
+    const char *workspace;                                  /* the key that its caller gave; "" none. Never NULL */
+    const char *print;                                      /* what it is, in lines: "" not known. Never told */
+    const char *how;                                        /* lines, of an answer to REATTACH alone; "" else:
+                                                             * reattached=yes or no, replaced=ID, differs=NAME,... */
 };
 
 /* What a sandbox is to be. Texts "" where there is nothing to say. */
 struct edge_create {
     uint8_t flags;
     uint32_t idle_s, life_s;                /* 0: as the daemon has it */
-    const char *name, *labels, *policy;
+    const char *name, *labels, *policy, *workspace;
     const uint8_t *key, *body;              /* EDGE_HASH bytes: of the caller's idempotency key and of what it sent
                                              * with it; NULL: it has none */
 };
@@ -270,6 +285,8 @@ bool edge_word(const char *const *names, int from, int n, const char *name, int 
 /* "\nNAME=VALUE\n..." with names of letters, digits, "._/-", at most 63, each once; values without control bytes, at
  * most 255. "" is none. */
 bool edge_labels_well(const char *labels);
+/* at most EDGE_WORKSPACE_MAX bytes without control characters */
+bool edge_workspace_well(const char *key);
 /* a letter or digit, then letters, digits, "._-", at most EDGE_NAME_MAX */
 bool edge_name_well(const char *name);
 

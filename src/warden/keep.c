@@ -23,9 +23,9 @@ facts_well(const char *facts)
     return facts[0] == '\0' || (facts[0] == '\n' && facts[strlen(facts) - 1] == '\n');
 }
 
-/* @err: it cannot be used. */
+/* Those that wait for it are told @r; @err: that it cannot be used. */
 static void
-made_answers(struct box *b, const struct err *err)
+made_answers(struct box *b, const struct edge_box *r, const struct err *err)
 {
     char key[EDGE_CREDENTIAL_MAX + 1];
 
@@ -38,7 +38,7 @@ made_answers(struct box *b, const struct err *err)
         if (err != NULL)
             answer_no(b->w, one->to, err);
         else
-            answer_box(b->w, one->to, &b->r, one->keyed ? box_new_key(b, key) : NULL);
+            answer_box(b->w, one->to, r, one->keyed && r == &b->r ? box_new_key(b, key) : NULL);
         explicit_bzero(key, sizeof(key));
         free(one);
     }
@@ -53,13 +53,21 @@ keep_made(struct box *b)
     b->w->counts.created++;
     histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
     box_state(b, BOX_READY, "");
-    made_answers(b, NULL);
+    made_answers(b, &b->r, NULL);
+    box_text(&b->r.how, "");
+    reattach_turn(b->w);
 }
 
 void
 keep_refused(struct box *b, const struct err *err)
 {
-    made_answers(b, err);
+    made_answers(b, NULL, err);
+}
+
+void
+keep_found(struct box *b, const struct edge_box *r)
+{
+    made_answers(b, r, NULL);
 }
 
 static int
@@ -97,13 +105,28 @@ on_not_made(void *ctx, const struct frame *f)
     return buf_append(&b->not_made, f->payload, f->length);
 }
 
+/* A sandbox of a workspace is compared with others of it: what it would be is asked first. */
 static void
-say_make(struct box *b)
+say_tell_print(struct box *b)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
+    size_t at = frame_begin(&frame, EDGE_TELL_PRINT, 0, 0);
+
+    buf_put_u8(&frame, b->r.bounds);
+    wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
+    if (frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+}
+
+void
+keep_make(struct box *b)
 {
     cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
     size_t at = frame_begin(&frame, EDGE_MAKE, 0, 0);
     char id[EDGE_ID + 1];
 
+    if (b->r.workspace[0] != '\0' && !b->printed)
+        return say_tell_print(b);
     /* a life of its own in each recovery: what the former one left (a copy-on-write state, a log) has its id */
     memcpy(id, b->r.id, sizeof(id));
     if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
@@ -138,7 +161,7 @@ on_still(void *ctx, const struct frame *f)
         warden_note(w, b, "state_change", "adopted by a new warden");
         life_adopted(b);
     } else {
-        say_make(b);
+        keep_make(b);
     }
     return 0;
 }
@@ -250,6 +273,7 @@ const struct msg_rule keep_rules[] = {
     /* type            once   flags states min  max length           handler */
     { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
     { EDGE_NOT_MADE,   true,  0,    1,     20,  ERROR_MAX,           on_not_made },
+    { EDGE_PRINT,      false, 0,    1,     6,   5 + EDGE_PRINT_MAX,  reattach_on_print },
     { EDGE_STILL,      true,  0,    1,     7,   7 + EDGE_FACTS_MAX,  on_still },
     { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
     { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
@@ -311,7 +335,7 @@ on_spawned(void *ctx, const struct frame *f)
     if (b->r.state == BOX_STOPPING)
         box_say_short(b, EDGE_STOP);
     else
-        say_make(b);
+        keep_make(b);
     return 0;
 }
 

@@ -203,6 +203,7 @@ life_on_changed(void *ctx, const struct frame *f)
         return 0;
     if (done != 0) {
         box_text(&b->r.policy, b->change.policy);
+        reattach_changed(b);
         box_used(b);
         warden_note(w, b, "state_change", "its policy was changed");
         answer_box(w, b->change.to, &b->r, NULL);

@@ -11,11 +11,11 @@
 #include "base/str.h"
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
-                "owner, secret"
+                "owner, secret, workspace, print"
 
 static const char *const texts[Q_N] = {
     [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
-              "?15,?16)",
+              "?15,?16,?17,?18)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
@@ -23,8 +23,8 @@ static const char *const texts[Q_N] = {
     [Q_BY_KEY] = "SELECT " COLUMNS " FROM sandbox WHERE secret = ?1 AND secret <> ''",
     [Q_LIST] = "SELECT " COLUMNS " FROM sandbox WHERE substr(name, 1, length(?1)) = ?1 AND instr(labels, ?2) > 0 AND "
                "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (ifnull((SELECT created FROM "
-               "sandbox WHERE id = ?4), nullif(?6, 0)), ?4)) AND (?7 IS NULL OR owner = ?7) ORDER BY created, id "
-               "LIMIT ?5",
+               "sandbox WHERE id = ?4), nullif(?6, 0)), ?4)) AND (?7 IS NULL OR owner = ?7) AND "
+               "(?8 = '' OR workspace = ?8) ORDER BY created, id LIMIT ?5",
     [Q_NOTE] = "INSERT INTO event (at, id, type, detail) VALUES (?1, ?2, ?3, ?4)",
     [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE (?1 = '' OR id = ?1) "
                  "AND (?3 IS NULL OR id IN (SELECT id FROM sandbox WHERE owner = ?3)) ORDER BY number "
@@ -48,6 +48,9 @@ static const char *const steps[] = {
     "ALTER TABLE sandbox ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE sandbox ADD COLUMN secret TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX by_secret ON sandbox (secret) WHERE secret <> '';",
+    /* the key of the workspace that it was made for; what it is, to be compared */
+    "ALTER TABLE sandbox ADD COLUMN workspace TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN print TEXT NOT NULL DEFAULT '';",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
@@ -191,6 +194,8 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 14, box->detail);
     bind_text(q, 15, box->owner);
     bind_text(q, 16, box->key);
+    bind_text(q, 17, box->workspace);
+    bind_text(q, 18, box->print);
     return state_change(s, s->q[Q_PUT], err);
 }
 
@@ -244,7 +249,10 @@ box_of(sqlite3_stmt *q, struct edge_box *box)
     box->policy = col_text(q, 11);
     box->facts = col_text(q, 12);
     box->detail = col_text(q, 13);
-    return edge_labels_well(box->labels);
+    box->workspace = col_text(q, 16);
+    box->print = col_text(q, 17);
+    box->how = "";
+    return edge_labels_well(box->labels) && edge_workspace_well(box->workspace) && edge_labels_well(box->print);
 }
 
 /* Every row, at most @most of them. How many there were (@most + 1: more), or -1. */
@@ -303,6 +311,7 @@ state_list(struct state *s, const struct state_query *q, state_box_fn *fn, void 
     sqlite3_bind_int(list, 5, most + 1);
     bind_u64(list, 6, q->after_ms);
     bind_text(list, 7, q->owner);
+    bind_text(list, 8, q->workspace);
     n = rows(s, Q_LIST, most, fn, ctx, err);
     *more = n > most;
     return n > most ? most : n;

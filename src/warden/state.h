@@ -44,6 +44,7 @@ struct state_query {
     const char *after;      /* the id after which to go on, or "" */
     uint64_t after_ms;      /* when that one was made, in case that its record is gone */
     const char *owner;      /* of this token only; NULL: of everybody */
+    const char *workspace;  /* of that key only; "": of any */
     bool all;               /* the stopped ones too */
     unsigned limit;
 };
@@ -62,6 +63,8 @@ int state_once_put(struct state *s, const char *who, const uint8_t *key, const u
 /* 1 with the sandbox's @id and whether the body was the @same; 0 when the key is new (or old enough), -1 with @err. */
 int state_once_find(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, char id[EDGE_ID + 1],
                     bool *same, struct err *err);
+/* The sandbox that @id was to be is @to. */
+int state_once_move(struct state *s, const char *id, const char *to, struct err *err);
 /* It was not made after all. */
 int state_once_forget(struct state *s, const char *id, struct err *err);
 

@@ -17,6 +17,7 @@ static const char schema[] =
 static const char *const texts[ONCE_N] = {
     [ONCE_PUT] = "INSERT OR REPLACE INTO once (who, key, body, id, at) VALUES (?1, ?2, ?3, ?4, ?5)",
     [ONCE_FIND] = "SELECT body, id FROM once WHERE who = ?1 AND key = ?2 AND at > ?3",
+    [ONCE_MOVE] = "UPDATE once SET id = ?2 WHERE id = ?1",
     [ONCE_FORGET] = "DELETE FROM once WHERE id = ?1",
     [ONCE_PRUNE_OLD] = "DELETE FROM once WHERE at <= ?1",
     [ONCE_PRUNE_MANY] = ("DELETE FROM once WHERE (who, key) IN (SELECT who, key FROM (SELECT who, key, row_number() "
@@ -94,4 +95,12 @@ state_once_forget(struct state *s, const char *id, struct err *err)
 {
     sqlite3_bind_text(s->once[ONCE_FORGET], 1, id, -1, SQLITE_STATIC);
     return state_change(s, s->once[ONCE_FORGET], err);
+}
+
+int
+state_once_move(struct state *s, const char *id, const char *to, struct err *err)
+{
+    bind_text(s->once[ONCE_MOVE], 1, id);
+    bind_text(s->once[ONCE_MOVE], 2, to);
+    return state_change(s, s->once[ONCE_MOVE], err);
 }

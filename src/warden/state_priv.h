@@ -9,7 +9,7 @@
 enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
              Q_PRUNE_EVENTS, Q_N };
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
-enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
+enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 struct state {
     sqlite3 *db;

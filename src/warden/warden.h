@@ -98,6 +98,8 @@ struct box {
     struct box_change change;
     unsigned ops;                       /* that run */
     bool again;                         /* when it is gone it is made anew (recovery) */
+    bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
+    bool printed;                       /* its keeper has said what it would be */
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
@@ -154,11 +156,19 @@ void warden_note_id(struct warden *w, const char *id, const char *type, const ch
 void warden_refuse(struct warden *w, const struct err *err);      /* to the launcher: why it does not start */
 int warden_watch(struct warden *w, int fd, void *who, bool writing, bool add);
 
+/* health.c: limits, health */
+void box_time(struct warden *w);
+int box_timeout(const struct warden *w);                            /* for epoll_wait */
+
 /* boxes.c: what becomes of sandboxes */
 struct box *box_of_id(struct warden *w, const char *id);
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
- * @keyed. */
-int box_create(struct warden *w, const struct edge_box *r, struct asker to, bool keyed, struct err *err);
+ * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(). */
+#define BOX_KEYED 0x01
+#define BOX_PROBE 0x02
+int box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
+int box_record(struct box *b, struct err *err);     /* a probe is to be made: 0 or -1 with @err */
+bool box_same_key(const struct box *b, const struct edge_box *r);   /* the same caller's, of the same workspace */
 /* The same for the record @r of one that has stopped. Its key stays. */
 int box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err);
 /* From a record on disk, for a keeper that lived on; @fd is taken. */
@@ -176,8 +186,6 @@ void box_not_spawned(struct box *b, const struct packet_err *why);
 void box_store(struct box *b);
 void box_used(struct box *b);                                       /* now; and store it */
 void box_text(const char **text, const char *new);                  /* owned; keeps the old one without memory */
-void box_time(struct warden *w);                                    /* limits, health */
-int box_timeout(const struct warden *w);                            /* for epoll_wait */
 int box_say(struct box *b, struct buf *frame, int fd);              /* to its keeper; ends it when that fails */
 void box_say_short(struct box *b, uint8_t type);
 void box_all_gone(struct warden *w);                                /* whoever waits for that is told, if so */
@@ -251,7 +259,14 @@ int life_on_changed(void *ctx, const struct frame *f);
 void life_adopted(struct box *b);
 void life_gone(struct box *b, const struct err *why);
 
+/* reattach.c: one that is made only unless its caller has one like it already. What is said is asked before it is made;
+ * for all that wait for others: do they have to wait any longer? */
+int reattach_on_print(void *ctx, const struct frame *f);
+void reattach_turn(struct warden *w);
+void reattach_changed(struct box *b);           /* it is held to another policy than was said */
+
 /* keep.c: the keepers' edge and the launcher's */
+void keep_make(struct box *b);                                      /* tell its keeper what it is to be */
 extern const struct msg_rule keep_rules[];
 extern const size_t keep_n_rules;
 extern const struct msg_rule launch_rules[];
@@ -259,6 +274,7 @@ extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
 void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */
+void keep_found(struct box *b, const struct edge_box *r);           /* they are told of another one */
 
 /* watch.c: numbers, usage, followed events, and the default sandbox as the owner's front may tell it unasked */
 extern const struct msg_rule watch_rules[];

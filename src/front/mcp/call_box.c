@@ -44,7 +44,8 @@ call_make(struct request *r, const char *name, const char *language, const struc
 {
     json_t *policy = json_object();
     cleanup_free char *text = NULL;
-    struct edge_create create = { .idle_s = MCP_IDLE_S, .name = name, .labels = "\nmade-by=mcp\n" };
+    struct edge_create create = { .idle_s = MCP_IDLE_S, .name = name, .labels = "\nmade-by=mcp\n",
+                                  .workspace = "" };
 
     if (!mcp_true(r, "network_enabled") && json_array_size(json_object_get(r->mcp->args, "allowed_domains")) > 0) {
         mcp_fail(r, "InvalidArguments", "allowed_domains needs network_enabled");
@@ -120,7 +121,7 @@ call_list(struct request *r)
     const json_t *limit = json_object_get(r->mcp->args, "limit");
 
     r->list = json_array();
-    ask_list(r, false, limit != NULL ? (uint16_t)json_integer_value(limit) : 100, "", "", "", &listed);
+    ask_list(r, false, limit != NULL ? (uint16_t)json_integer_value(limit) : 100, "", "", "", "", &listed);
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,47 @@
+/* warden/health.c: what time does to sandboxes: their limits, and looks at their health */
+#include "base/clock.h"
+#include "warden/warden.h"
+
+static void
+look_at(struct box *b, uint64_t now)
+{
+    if (b->fd < 0 || b->r.paused || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
+        return;
+    if (b->asked_ms > 0 && now - b->asked_ms >= WARDEN_LATE_MS && b->r.state == BOX_READY) {
+        warden_note(b->w, b, "health_check", "its keeper does not answer");
+        box_state(b, BOX_DEGRADED, "its keeper does not answer");
+    }
+    if (b->asked_ms == 0 && now >= b->check_ms) {
+        b->asked_ms = now;
+        b->check_ms = now + WARDEN_CHECK_MS;
+        box_say_short(b, EDGE_CHECK);
+    }
+}
+
+void
+box_time(struct warden *w)
+{
+    uint64_t now = clock_ms();
+
+    for (struct box *b = w->boxes, *next; b != NULL; b = next) {
+        bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;
+        next = b->next;
+        if (lives && b->r.life_s > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000)
+            box_stop(b, "its maximum lifetime was over");
+        else if (lives && b->r.idle_s > 0 && b->ops == 0 && now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
+            box_stop(b, "it was idle for too long");
+        if (b->stop_ms > 0 && now - b->stop_ms >= WARDEN_STOP_MS) {
+            b->stop_ms = now;
+            (void)launcher_say(w, EDGE_SHOOT, b->r.id);
+        }
+        look_at(b, now);
+    }
+    reattach_turn(w);
+}
+
+int
+box_timeout(const struct warden *w)
+{
+    /* a quarter of a second is exact enough for limits in seconds */
+    return w->boxes != NULL ? 250 : -1;
+}

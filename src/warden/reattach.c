@@ -1,0 +1,194 @@
+/* warden/reattach.c: a sandbox that is made only unless its caller has one like it already
+ *
+ * Whether one is like it is judged by a closed list: the profile that it would be held to, the template below that, the
+ * image, the host, and cloche itself. Each is told as a digest by a keeper that has made nothing yet, so that neither a
+ * sandbox nor what keeps it has a say in what it is taken for. Until that is judged the new one is a probe: in memory
+ * only, in no list and no record; then it ends, or takes the place of the other, which is destroyed first.
+ *
+ * What is looked at is the newest sandbox of the same caller with the same workspace's key. Requests at once are judged
+ * one after the other, the oldest first.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "warden/warden.h"
+
+static const char *const parts[] = { "profile", "template", "image", "host", "runtime" };
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+/* The value of @name in @print, with its length; NULL: none. */
+static const char *
+part_of(const char *print, const char *name, size_t *n)
+{
+    char line[32];
+    const char *at;
+    int len = snprintf(line, sizeof(line), "\n%s=", name);
+
+    at = strstr(print, line);
+    if (at == NULL)
+        return NULL;
+    at += len;
+    *n = strcspn(at, "\n");
+    return at;
+}
+
+static bool
+print_well(const char *print)
+{
+    size_t n;
+
+    if (!edge_labels_well(print))
+        return false;
+    for (size_t i = 0; i < PARTS; i++)
+        if (part_of(print, parts[i], &n) == NULL || n == 0)
+            return false;
+    return true;
+}
+
+/* What keeps @old from being what @new would be: names of parts, "" nothing. */
+static void
+differences(const struct edge_box *old, const struct edge_box *new, char out[128])
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < PARTS; i++) {
+        size_t was_n = 0, is_n = 0;
+        const char *was = part_of(old->print, parts[i], &was_n), *is = part_of(new->print, parts[i], &is_n);
+        bool same = was != NULL && is != NULL && was_n == is_n && memcmp(was, is, is_n) == 0;
+        if (i == 0)
+            same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds;
+        if (!same)
+            used += (size_t)snprintf(out + used, 128 - used, "%s%s", used > 0 ? "," : "", parts[i]);
+    }
+    if (old->state == BOX_DEGRADED)
+        snprintf(out + used, 128 - used, "%sstate", used > 0 ? "," : "");
+}
+
+static void
+end_probe(struct box *p)
+{
+    p->r.state = BOX_STOPPING;
+    p->stop_ms = clock_ms();
+    box_say_short(p, EDGE_STOP);
+}
+
+static void
+refuse(struct box *p, const struct err *err)
+{
+    (void)state_once_forget(p->w->state, p->r.id, NULL);
+    keep_refused(p, err);
+    end_probe(p);
+}
+
+/* @old is what @p would be. */
+static void
+take(struct box *p, struct box *old)
+{
+    struct warden *w = p->w;
+    struct edge_box told;
+
+    (void)state_once_move(w->state, p->r.id, old->r.id, NULL);
+    box_used(old);
+    warden_note(w, old, "reattached", "to its workspace");
+    told = old->r;
+    told.how = "\nreattached=yes\n";
+    keep_found(p, &told);
+    end_probe(p);
+}
+
+static void
+destroy(struct box *p, struct box *old, const char *differs)
+{
+    char how[EDGE_HOW_MAX], why[256];
+
+    snprintf(how, sizeof(how), "\nreattached=no\nreplaced=%s\ndiffers=%s\n", old->r.id, differs);
+    box_text(&p->r.how, how);
+    snprintf(why, sizeof(why), "another one takes its place, which differs in: %s", differs);
+    box_stop(old, why);
+}
+
+static void
+make(struct box *p)
+{
+    struct err err = ERR_INIT;
+
+    if (p->r.how[0] == '\0')
+        box_text(&p->r.how, "\nreattached=no\n");
+    if (box_record(p, &err) < 0)
+        refuse(p, &err);
+    else
+        keep_make(p);
+}
+
+/* Those behind @p in the list are older. */
+static void
+judge(struct box *p)
+{
+    struct box *newest = NULL;
+    char differs[128];
+
+    for (struct box *b = p->next; b != NULL; b = b->next) {
+        if (!box_same_key(b, &p->r) || (b->probe && b->r.state == BOX_STOPPING))
+            continue;
+        if (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED)
+            return;         /* what becomes of it is known later */
+        if (newest == NULL)
+            newest = b;
+    }
+    if (newest == NULL) {
+        make(p);
+        return;
+    }
+    differences(&newest->r, &p->r, differs);
+    if (p->r.how[0] == '\0' && differs[0] == '\0')
+        take(p, newest);
+    else if (p->r.how[0] == '\0')
+        destroy(p, newest, differs);
+    else
+        make(p);        /* others of that key are not in its way */
+}
+
+void
+reattach_turn(struct warden *w)
+{
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (b->probe && b->printed && b->r.state == BOX_INITIALIZING)
+            judge(b);
+}
+
+void
+reattach_changed(struct box *b)
+{
+    char rest[EDGE_PRINT_MAX + 1];
+    size_t n;
+    const char *profile = part_of(b->r.print, parts[0], &n);
+
+    if (profile == NULL)
+        return;
+    snprintf(rest, sizeof(rest), "%.*s%s", (int)(profile - b->r.print - (ptrdiff_t)strlen("\nprofile=")), b->r.print,
+             profile + n);
+    box_text(&b->r.print, rest);
+}
+
+int
+reattach_on_print(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct box *b = w->heard;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *print = wire_cstr(&in, EDGE_PRINT_MAX, NULL);
+
+    if (!wire_done(&in) || !print_well(print))
+        return -1;
+    if (b->printed || (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING))
+        return 0;
+    box_text(&b->r.print, print);
+    b->printed = true;
+    if (b->probe)
+        reattach_turn(w);
+    else
+        keep_make(b);
+    return 0;
+}
