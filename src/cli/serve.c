@@ -90,7 +90,7 @@ check(int argc, char **argv)
         return cli_fail(&err, json);
     }
     plan = load(3, words, &err);
-    if (plan == NULL)
+    if (plan == NULL || serve_gate_check(plan, json, &err) < 0)
         return cli_fail(&err, json);
     if (json)
         printf("{\"ok\": true}\n");

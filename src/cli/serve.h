@@ -106,6 +106,9 @@ int serve_config(struct serve_plan *plan, struct err *err);
 
 /* serve_gate.c: what plan->gate names, into plan->rules. 0 or -1 with @err. */
 int serve_gate_read(struct serve_plan *plan, struct err *err);
+/* Whether plan->gate holds rules that the gate takes, by asking cloche-gate. 0, -1 with @err; or it does not return:
+ * this process is cloche-gate, which says what is wrong. */
+int serve_gate_check(const struct serve_plan *plan, bool json, struct err *err);
 
 /* serve_plan.c */
 /* Whether the values fit together; reads the files that they name. 0 or -1 with @err. */

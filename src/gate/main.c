@@ -20,7 +20,7 @@ struct options {
 static int
 usage(void)
 {
-    printf("usage: cloche gate check FILE\n"
+    printf("usage: cloche gate check [--json] FILE\n"
            "       cloche gate why --tool TOOL [--params JSON] [--gate FILE] [--json]\n\n"
            "Which operations of agents a person has to approve: judge a file of rules, or one operation.\n\n"
            "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n\n"
@@ -39,9 +39,27 @@ print_safe(FILE *out, const char *text)
         fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
 }
 
-static int
-fail(const struct err *err)
+/* As cloche itself says it (cli_fail). */
+static void
+fail_json(const struct err *err)
 {
+    json_t *j = json_pack("{s:i, s:s, s:{s:s, s:s, s:s}, s:i}", "version", 1, "reason", "refused", "error", "code",
+                          err->code, "message", err->msg, "hint", err->hint, "exit_code", EXIT_REFUSED);
+
+    if (j == NULL)      /* a message that is no UTF-8 */
+        j = json_pack("{s:i, s:s, s:{s:s}, s:i}", "version", 1, "reason", "refused", "error", "code", err->code,
+                      "exit_code", EXIT_REFUSED);
+    json_dumpf(j, stdout, JSON_COMPACT);
+    putchar('\n');
+    fflush(stdout);
+    json_decref(j);
+}
+
+static int
+fail(const struct err *err, bool json)
+{
+    if (json)
+        fail_json(err);
     fputs("cloche: ", stderr);
     print_safe(stderr, err->msg);
     fputs("\n        ", stderr);
@@ -71,7 +89,10 @@ check(const struct options *o, struct err *err)
 
     if (g == NULL)
         return -1;
-    if (gate_is_off(g))
+    if (o->json)
+        printf("{\"version\": 1, \"ok\": true, \"off\": %s, \"rules\": %zu}\n", gate_is_off(g) ? "true" : "false",
+               gate_n_rules(g));
+    else if (gate_is_off(g))
         printf("well-formed: the gate is off, nobody is asked about anything\n");
     else
         printf("well-formed: %zu rules; approved without asking: %s; judged: what %s for\n", gate_n_rules(g),
@@ -190,12 +211,12 @@ main(int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return usage();
     if (argc < 2 || read_words(&o, argc - 1, argv + 1, &err) < 0)
-        return err.kind != ERR_NONE ? fail(&err) : usage();
+        return err.kind != ERR_NONE ? fail(&err, o.json) : usage();
     if (o.verb != NULL && strcmp(o.verb, "check") == 0 && o.file != NULL && o.tool == NULL && o.params == NULL)
         r = check(&o, &err);
     else if (o.verb != NULL && strcmp(o.verb, "why") == 0 && o.tool != NULL)
         r = why(&o, &err);
     else
         r = err_set(&err, ERR_USAGE, "cli.gate.verb", "`cloche gate --help` shows how it is called");
-    return r < 0 ? fail(&err) : 0;
+    return r < 0 ? fail(&err, o.json) : 0;
 }

@@ -116,6 +116,8 @@ hear(struct warden *w, const struct peer *p)
         close_fd(&w->passed);
         if (p->box != NULL && w->heard == NULL)
             return 1;       /* it is no more */
+        if (w->refused_start)
+            return 0;
         if (verdict != MSG_OK) {
             log_say(LEVEL_ERROR, "message %u: %s", f.type, msg_verdict_text(verdict));
             return -1;
@@ -211,6 +213,7 @@ warden_refuse(struct warden *w, const struct err *err)
 
     packet_put_err(&frame, err);
     if (frame_end(&frame, at) == 0)
+    w->refused_start = true;
         (void)packet_send(w->launcher, &frame, -1);
 }
 

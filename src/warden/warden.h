@@ -134,6 +134,7 @@ struct warden {
     bool settled;                       /* it has started */
     bool closing;                       /* no sandbox is made any more */
     uint32_t numbers;                   /* of questions to keepers */
+    bool refused_start;                 /* the launcher was told that it does not start */
     unsigned noted;                     /* events since the last pruning */
     int passed;                         /* the descriptor that came with the message at hand; -1 */
     struct asker stop_all;              /* who waits for all to be gone */

@@ -79,6 +79,9 @@ REFUSED = [
     ("rate-limit: 5\nsecurity:\n  sandbox:\n    limits:\n      max_memory: 3\n", None, ":5:"),
     ("security:\n  sandbox:\n    languages: {python: {}}\n", None, ":3:"),
     ("{security: {sandbox: {}}, rate-limit: 3}\n", "serve.config.security", ":1:"),
+    ("max-sandboxes: 2\ngate:\n  auto-approve: [LOW, CRITICAL]\n", None, "CRITICAL"),
+    ("gate:\n  rules:\n    - {name: a, tools: [x], risk: HUGE}\n", "gate.rule", ":3:"),
+    ("gate:\n  rules:\n    - {name: a, tools: [x], risk: HIGH, conditions: [{param: p, matches: '('}]}\n", None, ":3:"),
 ]
 
 
@@ -92,6 +95,8 @@ def test_what_check_refuses(cloche, text, code, said):
     assert told.code == 125 and (code is None or code in told.err + told.out), told
     served = cloche("serve", "--config", "serve.yaml")
     assert served.code == 125 and (code is None or f"[{code}]" in served.err), served
+    # the same words, and nothing beside them
+    assert served.err == result.err, (served.err, result.err)
 
 
 def test_check_and_show(cloche):
