@@ -236,7 +236,17 @@ on_followed(struct request *r, uint32_t count, bool more)
         stream_close(r);
 }
 
-static const struct answers follow_answers = { .approval = on_change, .end = on_followed };
+/* Or the caller may not look on any more. */
+static void
+on_no_follow(struct request *r, const struct packet_err *err)
+{
+    if (r->stream)
+        stream_close(r);
+    else
+        reply_err(r, err);
+}
+
+static const struct answers follow_answers = { .approval = on_change, .end = on_followed, .no = on_no_follow };
 
 static void
 follow(struct request *r)

@@ -422,13 +422,6 @@ approvals_timeout(const struct warden *w, int ms)
     return w->approvals->open != NULL && (ms < 0 || ms > 250) ? 250 : ms;
 }
 
-void
-approval_tell(struct warden *w, const struct edge_approval *r)
-{
-    for (size_t i = 0; i < w->approvals->n_followers; i++)
-        answer_approval(w, w->approvals->followers[i].to, r, w->approvals->followers[i].names);
-}
-
 /* As principal_of(), of who asked before the warden was started. */
 static void
 principal_again(struct warden *w, struct approval *a)

@@ -18,7 +18,6 @@
 #define APPROVAL_USE_S   600        /* what was approved while nobody waited is done within this, or is void */
 #define APPROVAL_NO_S    300        /* what somebody denied is not asked about again for so long */
 #define DENIALS_MAX      256        /* the oldest is forgotten */
-#define FOLLOWERS_MAX    64
 #define PASSES_MAX       256        /* the oldest is forgotten */
 #define PASS_S           600
 #define TANKS_MAX        256        /* the one that was longest not used is forgotten: it would be full again */
@@ -54,6 +53,8 @@ struct approval_follower {
     struct asker to;
     bool names;                     /* of variables without their values */
 };
+    struct proof proof;             /* of who it is: judged anew each time */
+    struct who who;                 /* as they were then */
 
 /* What somebody said no to. */
 struct denial {
@@ -73,7 +74,7 @@ struct approvals {
     struct approval *open;
     size_t n_open;
     const struct approval *approved;        /* whose question is heard again right now */
-    struct approval_follower followers[FOLLOWERS_MAX];
+    struct approval_follower followers[FOLLOW_MAX];
     size_t n_followers;
     struct pass passes[PASSES_MAX];
     uint32_t n_passes;
@@ -155,7 +156,6 @@ void approvals_front_gone(struct warden *w, uint32_t front);
 void approvals_cancel(struct warden *w, struct asker to);
 void approvals_time(struct warden *w);
 int approvals_timeout(const struct warden *w, int ms);      /* for epoll_wait: @ms, or sooner */
-void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */
 
 /* approvals_ask.c: questions about them. */
 extern const struct msg_rule approval_rules[];
@@ -165,3 +165,4 @@ void answer_approval(struct warden *w, struct asker to, const struct edge_approv
 void answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v);
 
 #endif
+void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */

@@ -105,14 +105,51 @@ on_gate(void *ctx, const struct frame *f)
 static bool
 follow(struct warden *w, struct err *err)
 {
-    if (w->approvals->n_followers == FOLLOWERS_MAX) {
-        err_set(err, ERR_LIMIT, "gate.followers", "%d follow already", FOLLOWERS_MAX);
-        return false;
-    }
-    w->approvals->followers[w->approvals->n_followers++] = (struct approval_follower){
-        .to = w->asker, .names = w->who.role == EDGE_AUDITOR,
+    struct approvals *q = w->approvals;
+    struct follow_count n = { .all = 0 };
+
+    for (size_t i = 0; i < q->n_followers; i++)
+        follow_counts(w, &q->followers[i].who, &q->followers[i].proof, &n);
+    if (follow_may(w, &n, "gate.followers", err) < 0)
+        return -1;
+    q->followers[q->n_followers++] = (struct approval_follower){
+        .to = w->asker, .proof = w->proof, .who = w->who, .names = w->who.role == EDGE_AUDITOR,
     };
-    return true;
+    follow_look(w);
+    return 0;
+}
+
+/* @r NULL: nothing is told, they are counted. */
+static void
+each_follower(struct warden *w, const struct edge_approval *r, struct follow_count *c)
+{
+    struct approvals *q = w->approvals;
+
+    for (size_t i = q->n_followers; i-- > 0;) {
+        struct approval_follower *f = &q->followers[i];
+        struct err err = ERR_INIT;
+        struct who who;
+        if (who_still(w, f->to.front, &f->proof, EDGE_ASK_APPROVALS, &who, &err) < 0) {
+            answer_no(w, f->to, &err);
+            *f = q->followers[--q->n_followers];
+        } else if (r != NULL) {
+            answer_approval(w, f->to, r, f->names);
+        } else {
+            follow_counts(w, &f->who, &f->proof, c);
+        }
+    }
+}
+
+void
+approval_tell(struct warden *w, const struct edge_approval *r)
+{
+    each_follower(w, r, NULL);
+}
+
+void
+approvals_judge(struct warden *w, struct follow_count *c)
+{
+    each_follower(w, NULL, c);
 }
 
 static int
@@ -146,7 +183,7 @@ on_approvals(void *ctx, const struct frame *f)
         err_set(&err, ERR_NOT_FOUND, "gate.not-found", "there is no approval \"%s\"", id);
         return refuse(w, &err);
     }
-    if (following != 0 && !follow(w, &err))
+    if (following != 0 && follow(w, &err) < 0)
         return refuse(w, &err);
     answer_end(w, w->asker, (uint32_t)n, (unsigned)n == limit);
     return 0;

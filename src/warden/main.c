@@ -188,7 +188,8 @@ serve(struct warden *w)
     struct epoll_event events[AT_ONCE];
 
     for (;;) {
-        int n = epoll_wait(w->epoll, events, AT_ONCE, approvals_timeout(w, record_timeout(w, box_timeout(w))));
+        int ms = follow_timeout(w, approvals_timeout(w, record_timeout(w, box_timeout(w))));
+        int n = epoll_wait(w->epoll, events, AT_ONCE, ms);
         for (int i = 0; i < n; i++)
             if (!turn(w, &events[i]))
                 return;
@@ -196,6 +197,7 @@ serve(struct warden *w)
         record_time(w);
         watch_time(w);
         approvals_time(w);
+        follow_time(w);
     }
 }
 

@@ -73,7 +73,7 @@ tell_follower(struct warden *w, struct follower *one, struct str text, const str
     struct reach reach = { .w = w, .who = &who };
     struct err err = ERR_INIT;
 
-    if (who_of(w, &w->fronts[one->to.front], &one->proof, &who, &err) < 0) {
+    if (who_still(w, one->to.front, &one->proof, EDGE_ASK_AUDIT, &who, &err) < 0) {
         answer_no(w, one->to, &err);    /* a token that is none any more */
         one->to.ticket = 0;
     } else if (reaches(&reach, line)) {
@@ -103,17 +103,36 @@ follow(struct warden *w, const struct audit_filter *filter, struct err *err)
     for (size_t i = 0; i < RECORD_FOLLOWERS; i++) {
         struct follower *at = &w->record->followers[i];
         if (at->to.ticket != 0)
-            who_follows(w, &at->who, &n);
+            follow_counts(w, &at->who, &at->proof, &n);
         else
             one = at;
     }
-    if (who_may_follow(w, &n, "audit.followers", err) < 0 || one == NULL)
+    if (follow_may(w, &n, "audit.followers", err) < 0 || one == NULL)
         return -1;
     *one = (struct follower){ .to = w->asker, .proof = w->proof, .who = w->who, .filter = *filter };
     snprintf(one->id, sizeof(one->id), "%.*s", (int)filter->sandbox.n, filter->sandbox.p);
     one->filter.sandbox = str_of(one->id);
     one->filter.since = (struct str){ NULL, 0 };
+    follow_look(w);
     return 0;
+}
+
+void
+record_judge(struct warden *w, struct follow_count *c)
+{
+    for (size_t i = 0; i < RECORD_FOLLOWERS; i++) {
+        struct follower *one = &w->record->followers[i];
+        struct err err = ERR_INIT;
+        struct who who;
+        if (one->to.ticket == 0)
+            continue;
+        if (who_still(w, one->to.front, &one->proof, EDGE_ASK_AUDIT, &who, &err) == 0) {
+            follow_counts(w, &one->who, &one->proof, c);
+            continue;
+        }
+        answer_no(w, one->to, &err);
+        one->to.ticket = 0;
+    }
 }
 
 static int

@@ -250,6 +250,7 @@ on_revoke(struct warden *w, struct wire_in *in)
         gone = w->tokens[i].r;
         who_text(w, &w->who, by);
         if (forget(w, i, &err) == 0) {
+            follow_look(w);
             warden_note(w, NULL, "token_revoked", "%s %s %s, by %s", edge_role_name(gone.role), id, gone.name, by);
             answer_token(w, &gone, "");
             return 0;

@@ -146,6 +146,7 @@ struct warden {
     struct event_follower *followers;
     struct usage_asked *usage_asked;
     uint8_t in[EDGE_ROOM];
+    uint64_t follow_ms;                 /* when all who follow are judged anew, on the monotonic clock; 0 nobody is */
 };
 
 /* main.c */
@@ -230,10 +231,9 @@ bool who_reaches(const struct who *who, const struct edge_box *r);
 const char *who_owner(const struct who *who);
 /* "the owner", "agent NAME (ID)", "the key of ID": for records. */
 void who_text(const struct warden *w, const struct who *who, char out[160]);
-/* Of those who follow something: count @one, then whether warden.who may too. 0 or -1 with @err, @code. */
-struct follow_count { size_t all, agents, own; };
-void who_follows(const struct warden *w, const struct who *one, struct follow_count *c);
-int who_may_follow(const struct warden *w, const struct follow_count *c, const char *code, struct err *err);
+/* Whether who is behind @by on that front's edge may still ask @question. 0 or -1 with @err. */
+int who_still(struct warden *w, uint32_t front, const struct proof *by, uint8_t question, struct who *out,
+              struct err *err);
 /* A caller was refused: on record, but not more often than is of use. */
 void who_refused(struct warden *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 extern const struct msg_rule who_rules[];
@@ -292,5 +292,20 @@ void watch_time(struct warden *w);
 
 /* confine.c: no file can be opened any more, no process started, no network. 0 or -1 with @err. */
 int warden_confine(struct err *err);
+/* follow.c: who follows something (events, the record, approvals): how many may, and for how long. */
+/* Of those who follow: count @one, then whether warden.who may too. 0 or -1 with @err, @code. */
+struct follow_count { size_t all, agents, own; bool judged; };
+void follow_counts(const struct warden *w, const struct who *one, const struct proof *by, struct follow_count *c);
+int follow_may(const struct warden *w, const struct follow_count *c, const char *code, struct err *err);
+/* A follower whose credential is none any more is told so and follows no more: looked at now and then, and at once
+ * after follow_look(). */
+void follow_time(struct warden *w);
+void follow_look(struct warden *w);
+int follow_timeout(const struct warden *w, int ms);         /* for epoll_wait: @ms, or sooner */
+/* Each kind's: end those that may not any more, and count all of them. */
+void watch_judge(struct warden *w, struct follow_count *c);
+void record_judge(struct warden *w, struct follow_count *c);
+void approvals_judge(struct warden *w, struct follow_count *c);
+
 
 #endif

@@ -224,7 +224,7 @@ still_may(struct warden *w, const struct event_follower *f, const struct box *bo
 {
     struct who who;
 
-    return who_of(w, &w->fronts[f->to.front], &f->proof, &who, err) == 0 &&
+    return who_still(w, f->to.front, &f->proof, EDGE_ASK_FOLLOW, &who, err) == 0 &&
            (box != NULL ? who_reaches(&who, &box->r) : who_owner(&who) == NULL);
 }
 
@@ -239,6 +239,23 @@ watch_event(struct warden *w, const struct edge_event *event)
         if (may)
             tell_event(w, f->to, event);
         if (err.kind == ERR_NONE) {
+            at = &f->next;
+            continue;
+        }
+        *at = f->next;
+        answer_no(w, f->to, &err);
+        free(f);
+    }
+}
+
+void
+watch_judge(struct warden *w, struct follow_count *c)
+{
+    for (struct event_follower **at = &w->followers, *f; (f = *at) != NULL;) {
+        struct err err = ERR_INIT;
+        struct who who;
+        if (who_still(w, f->to.front, &f->proof, EDGE_ASK_FOLLOW, &who, &err) == 0) {
+            follow_counts(w, &f->who, &f->proof, c);
             at = &f->next;
             continue;
         }
@@ -280,8 +297,8 @@ follow(struct warden *w, const char *id, struct err *err)
     if (f == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     for (const struct event_follower *o = w->followers; o != NULL; o = o->next)
-        who_follows(w, &o->who, &n);
-    if (who_may_follow(w, &n, "events.too-many", err) < 0) {
+        follow_counts(w, &o->who, &o->proof, &n);
+    if (follow_may(w, &n, "events.too-many", err) < 0) {
         free(f);
         return -1;
     }
@@ -291,6 +308,7 @@ follow(struct warden *w, const char *id, struct err *err)
     memcpy(f->id, id, strlen(id) + 1);
     f->next = w->followers;
     w->followers = f;
+    follow_look(w);
     return 0;
 }
 

@@ -110,28 +110,6 @@ who_text(const struct warden *w, const struct who *who, char out[160])
         snprintf(out, 160, "%s %s%s%s", edge_role_name(who->role), who->id, name[0] != '\0' ? " " : "", name);
 }
 
-void
-who_follows(const struct warden *w, const struct who *one, struct follow_count *c)
-{
-    c->all++;
-    c->agents += one->role == EDGE_AGENT ? 1 : 0;
-    c->own += strcmp(one->id, w->who.id) == 0 ? 1 : 0;
-}
-
-int
-who_may_follow(const struct warden *w, const struct follow_count *c, const char *code, struct err *err)
-{
-    if (w->who.id[0] != '\0' && c->own >= FOLLOW_EACH)
-        err_set(err, ERR_LIMIT, code, "%zu clients follow with this credential; the limit is %d", c->own, FOLLOW_EACH);
-    else if (w->who.role == EDGE_AGENT && c->agents >= FOLLOW_AGENTS)
-        err_set(err, ERR_LIMIT, code, "%zu clients of agents follow; the limit is %d", c->agents, FOLLOW_AGENTS);
-    else if (c->all >= FOLLOW_MAX)
-        err_set(err, ERR_LIMIT, code, "%zu clients follow; the limit is %d", c->all, FOLLOW_MAX);
-    else
-        return 0;
-    return err_hint(err, "end one of them, or ask for the list now and then");
-}
-
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
 /* Strangers may try credentials as often as they like, but not push what matters out of the record. */
@@ -169,6 +147,16 @@ who_of(struct warden *w, const struct front_edge *e, const struct proof *by, str
     if (e->owner)
         *out = (struct who){ .role = EDGE_OPERATOR };
     return 0;
+}
+
+int
+who_still(struct warden *w, uint32_t front, const struct proof *by, uint8_t question, struct who *out, struct err *err)
+{
+    if (who_of(w, &w->fronts[front], by, out, err) < 0)
+        return -1;
+    if ((roles_of(question) & 1U << out->role) != 0)
+        return 0;
+    return err_set(err, ERR_DENIED, "auth.role", "the role \"%s\" may not do this", edge_role_name(out->role));
 }
 
 /* What stands behind a question's handle: 0 or -1 with @err. */
