@@ -277,6 +277,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
     { EDGE_SHOW,   false, 0,    ST_MADE,            4,   4,                                on_show },
     { EDGE_CHANGE, false, 0,    ST_MADE,            9,   9 + EDGE_POLICY_MAX,              on_change },
+    { EDGE_NET_ANSWER, false, 0, ST_MADE,           6,   6,                                keeper_on_net_answer },
     { EDGE_USE,    false, 0,    ST_MADE,            0,   0,                                on_use },
     { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE, 0,   0,                                on_stop },
 };
@@ -333,6 +334,7 @@ hear_launcher(struct keeper_live *k)
         (void)keeper_facts(k, &facts);
     wire_put_cstr(&frame, buf_nul(&facts) == 0 ? (const char *)facts.p : "", EDGE_FACTS_MAX);
     keeper_say(k, &frame, at);
+    keeper_ask_again(k);
 }
 
 /* --- the sandbox -------------------------------------------------------------------------------------------------- */

@@ -127,6 +127,11 @@ void keeper_say_masks(struct keeper_live *k);   /* to the warden: what it must l
 /* From here on decisions about the network and the like are said to the warden. */
 int keeper_record_begin(struct keeper_live *k, struct err *err);
 
+/* keeper_ask.c: connections that wait for a decision (network.ask) are asked about in the daemon. */
+void keeper_ask_begin(struct keeper_live *k);
+void keeper_ask_again(struct keeper_live *k);       /* all that are open, for a new warden */
+int keeper_on_net_answer(void *ctx, const struct frame *f);
+
 /* keeper_usage.c: tell the warden what the sandbox uses. */
 void keeper_say_usage(struct keeper_live *k);
 void op_say_result(struct op *o);               /* and how that operation ended; once, and into the records too */

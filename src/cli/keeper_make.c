@@ -142,6 +142,7 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
         native_abandon(l->sb);
         return -1;
     }
+    keeper_ask_begin(k);
     if (transcript_open(&k->transcript, k->transcript_mode, k->transcripts, k->id, &k->masks, &why) < 0)
         session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
     return 0;

@@ -50,6 +50,10 @@ struct net {
     json_int_t n_questions;             /* that there were: an id is never another question's */
     void (*told_keeper)(void *keeper, const char *why_not);     /* what became of net_rules_replace; NULL: taken */
     void *keeper;
+    /* Who is asked in the place of whoever looks into the socket, where that is not NULL: the question, and that nobody
+     * waits for it any more. */
+    void (*ask)(void *keeper, const struct net_question *q);
+    void (*ask_over)(void *keeper, const struct net_question *q);
     bool told;                          /* that there are questions */
     bool warned;                        /* that a secret was on its way to a wrong place */
     int control_in;                     /* SRT's control descriptor; -1 */
@@ -101,6 +105,8 @@ bool net_control_read(struct net *n);
 void net_ask_heard(struct net *n, const json_t *event);
 void net_ask_over(struct net *n, const json_t *event);
 void net_ask_lost(struct net *n);
+/* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. */
+void net_ask_answer(struct net *n, json_int_t id, bool allow, bool sandbox);
 
 /* One message of cloche-egress's, of @size bytes. */
 void net_heard(struct net *n, const char *message, size_t size);

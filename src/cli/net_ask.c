@@ -21,6 +21,8 @@
 #include "match/path.h"
 #include "policy/append.h"
 
+#define RULE_MAX 320
+
 /* --- what is asked ------------------------------------------------------------------------------------------------ */
 
 void
@@ -38,9 +40,11 @@ net_ask_heard(struct net *n, const json_t *event)
         json_object_set_new(n->questions[i].event, "id", json_integer(++n->n_questions));
         n->questions[i].until_us = clock_us() + ms * 1000;
         run_audit_asked(n->live->audit, n->questions[i].event);
+        if (n->ask != NULL)
+            n->ask(n->keeper, &n->questions[i]);
         break;
     }
-    if (!n->told)
+    if (!n->told && n->ask == NULL)
         cli_warn("a connection waits for your decision: `cloche approvals` (said once)");
     n->told = true;
 }
@@ -57,10 +61,18 @@ question(struct net *n, json_int_t id)
 static void
 forget(struct net_question *q)
 {
-    if (q == NULL)
+    if (q == NULL || q->event == NULL)
         return;
     json_decref(q->event);
     q->event = NULL;
+}
+
+static void
+over(struct net *n, struct net_question *q)
+{
+    if (n->ask_over != NULL)
+        n->ask_over(n->keeper, q);
+    forget(q);
 }
 
 void
@@ -70,14 +82,15 @@ net_ask_over(struct net *n, const json_t *event)
 
     for (size_t i = 0; i < NET_QUESTIONS_MAX; i++)
         if (n->questions[i].event != NULL && n->questions[i].number == number)
-            forget(&n->questions[i]);
+            over(n, &n->questions[i]);
 }
 
 void
 net_ask_lost(struct net *n)
 {
     for (size_t i = 0; i < NET_QUESTIONS_MAX; i++)
-        forget(&n->questions[i]);
+        if (n->questions[i].event != NULL)
+            over(n, &n->questions[i]);
 }
 
 static json_t *
@@ -88,7 +101,7 @@ list_questions(const struct net *n)
 
     for (size_t i = 0; i < NET_QUESTIONS_MAX; i++) {
         json_t *o;
-        if (n->questions[i].event == NULL)
+        if (n->questions[i].event == NULL || n->ask != NULL)
             continue;
         o = json_deep_copy(n->questions[i].event);
         json_object_del(o, "event");
@@ -212,14 +225,40 @@ failed(const struct err *err)
 }
 
 static int
-pass_answer(struct net *n, json_int_t number, bool allow, uid_t uid, struct err *err)
+pass_answer(struct net *n, json_int_t number, bool allow, const char *by, struct err *err)
 {
     char message[64];
-    int size = snprintf(message, sizeof(message), "%c%lld%cuid %u", allow ? 'Y' : 'N', (long long)number, '\0',
-                        (unsigned)uid);
+    int size = snprintf(message, sizeof(message), "%c%lld%c%s", allow ? 'Y' : 'N', (long long)number, '\0', by);
 
     return n->control < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
                           : net_say(n, message, (size_t)size, err);
+}
+
+static void
+rule_of(const struct net_question *q, char out[RULE_MAX])
+{
+    const char *host = json_string_value(json_object_get(q->event, "host"));
+
+    snprintf(out, RULE_MAX, strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d", host,
+             (int)json_integer_value(json_object_get(q->event, "port")));
+}
+
+void
+net_ask_answer(struct net *n, json_int_t id, bool allow, bool sandbox)
+{
+    struct net_question *q = question(n, id);
+    struct err err = ERR_INIT;
+    char rule[RULE_MAX];
+
+    if (q == NULL)
+        return;
+    rule_of(q, rule);
+    /* who it was is in the daemon's record */
+    if (pass_answer(n, q->number, allow, "cloche serve", &err) < 0)
+        return;
+    forget(q);
+    if (sandbox && allow && net_rules_add(n, false, rule, 0, &err) < 0)
+        cli_warn("%s was approved for this sandbox, and is asked about again: %s", rule, err.msg);
 }
 
 static json_t *
@@ -227,20 +266,22 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
 {
     json_int_t id = json_integer_value(json_object_get(request, "id"));
     bool allow = json_is_true(json_object_get(request, "allow"));
-    const char *scope = json_string_value(json_object_get(request, "scope")), *host;
+    const char *scope = json_string_value(json_object_get(request, "scope"));
     struct net_question *q = question(n, id);
     struct err err = ERR_INIT;
-    char rule[320];
+    char rule[RULE_MAX], by[32];
 
+    if (n->ask != NULL)
+        return json_pack("{s:s, s:s}", "error", "this is asked in the daemon's queue (cloche approvals)", "code",
+                         "net.question");
     if (q == NULL || scope == NULL)
         return json_pack("{s:s, s:s}", "error", "nobody waits for that any more", "code", "net.question");
-    host = json_string_value(json_object_get(q->event, "host"));
-    snprintf(rule, sizeof(rule), strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d", host,
-             (int)json_integer_value(json_object_get(q->event, "port")));
+    rule_of(q, rule);
+    snprintf(by, sizeof(by), "uid %u", (unsigned)uid);
     if (strcmp(scope, "always") == 0 && !allow)
         return json_pack("{s:s, s:s}", "error", "only what is allowed is written into a settings file", "code",
                          "net.always");
-    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, allow, uid, &err) < 0)
+    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, allow, by, &err) < 0)
         return failed(&err);
     run_audit_answer(n->live->audit, q->event, allow, scope, uid);
     forget(q);

@@ -244,6 +244,8 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
         remember_no(w, a);
     if (a->to.ticket != 0)
         answer_refused(w, a);
+    if (a->net != 0)
+        net_answer(w, a, false, false);
     take_out(w, a);
     (void)state_gate_prune(w->approvals->store, clock_wall_ms(), NULL);
 }
@@ -281,6 +283,11 @@ grant_of(const struct approval *a, const struct edge_decision *d, struct edge_gr
                               .rule = a->r.rule, .by_text = a->r.by_text };
     if (d->scope == SCOPE_ONCE)
         return 0;
+    /* its keeper holds it to that: a rule, as of cloche net allow */
+    if (a->net != 0 && d->scope == SCOPE_SANDBOX)
+        return d->seconds == 0 ? 0
+               : err_set(err, ERR_USAGE, "gate.scope", "a host is approved once, for as long as the sandbox lives "
+                         "(without expires), or for its caller");
     if (a->r.rule[0] == '\0' || (d->scope == SCOPE_SANDBOX && a->r.box[0] == '\0'))
         return err_set(err, ERR_USAGE, "gate.scope", a->r.rule[0] == '\0'
                        ? "no rule is about this tool, so it can be approved once only"
@@ -308,7 +315,8 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
         return -1;
     a->r.state = APPROVAL_APPROVED;
     a->r.decided_ms = clock_wall_ms();
-    a->r.used = a->to.ticket != 0;
+    a->r.used = a->to.ticket != 0 || a->net != 0;
+    a->sandbox = d->scope == SCOPE_SANDBOX;
     a->until_ms = clock_ms() + APPROVAL_USE_S * 1000UL;
     a->r.until_ms = a->r.decided_ms + APPROVAL_USE_S * 1000UL;
     if (store_with(w, a, wider > 0 ? &g : NULL, err) < 0) {
@@ -335,7 +343,8 @@ approval_decide(struct warden *w, struct approval *a, const struct edge_decision
 
     caller_of(&w->who, by);
     who_text(w, &w->who, who);
-    if (strcmp(by, a->r.caller) == 0) {
+    /* what asks for a connection runs in the sandbox, and is not whoever made that */
+    if (a->net == 0 && strcmp(by, a->r.caller) == 0) {
         err_set(err, ERR_DENIED, "gate.own", "nobody approves or denies what they asked for themselves");
         return err_hint(err, "another operator or approver has to: `cloche token create --role approver`");
     }
@@ -354,9 +363,12 @@ approval_decide(struct warden *w, struct approval *a, const struct edge_decision
 void
 approval_release(struct warden *w, struct approval *a)
 {
-    if (a->r.state != APPROVAL_APPROVED || a->to.ticket == 0)
+    if (a->r.state != APPROVAL_APPROVED || (a->to.ticket == 0 && a->net == 0))
         return;
-    hear_again(w, a);
+    if (a->net != 0)
+        net_answer(w, a, true, a->sandbox);
+    else
+        hear_again(w, a);
     take_out(w, a);
 }
 

@@ -30,9 +30,11 @@ struct approval {
     uint64_t until_ms;              /* on the monotonic clock */
     struct asker to;                /* who waits; ticket 0: nobody */
     struct proof proof;             /* theirs */
+    uint32_t net;                   /* a connection waits: the number of its question at the keeper of r.box; 0: none */
     uint8_t type;                   /* of the question that is put aside, and what came with it */
     uint8_t *question;
     size_t n_question;
+    bool sandbox;                   /* of @net: it was approved for the sandbox */
     char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
 };
 
@@ -51,10 +53,10 @@ struct pass {
 
 struct approval_follower {
     struct asker to;
-    bool names;                     /* of variables without their values */
-};
     struct proof proof;             /* of who it is: judged anew each time */
     struct who who;                 /* as they were then */
+    bool names;                     /* of variables without their values */
+};
 
 /* What somebody said no to. */
 struct denial {
@@ -125,6 +127,16 @@ bool gate_holds(struct warden *w, const struct frame *f);
 enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
                            struct edge_verdict *out);
 
+/* Whether @d is settled for warden.who where @rule asks: 1 by a grant, -1 by a denial a moment ago, 0 it is not. */
+int gate_settled(struct warden *w, const struct deed *d, const char *rule);
+
+/* approvals_net.c: connections of sandboxes that wait for somebody (network.ask). */
+#define APPROVAL_NETWORK "network"      /* the tool that they are */
+int net_on_ask(void *ctx, const struct frame *f);       /* the keepers' words */
+int net_on_over(void *ctx, const struct frame *f);
+void net_answer(struct warden *w, const struct approval *a, bool allow, bool sandbox);
+void net_box_gone(struct warden *w, const char *id);    /* nobody waits for its questions any more */
+
 /* pass.c: calls that were let through. */
 /* Whether @number is a pass on that front's edge; it is the question's at hand then, and @out its caller's. */
 bool gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out);
@@ -158,6 +170,7 @@ void approvals_time(struct warden *w);
 int approvals_timeout(const struct warden *w, int ms);      /* for epoll_wait: @ms, or sooner */
 
 /* approvals_ask.c: questions about them. */
+void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */
 extern const struct msg_rule approval_rules[];
 extern const size_t approval_n_rules;
 /* @names: of variables without their values. */
@@ -165,4 +178,3 @@ void answer_approval(struct warden *w, struct asker to, const struct edge_approv
 void answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v);
 
 #endif
-void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */

@@ -102,7 +102,7 @@ on_gate(void *ctx, const struct frame *f)
     return 0;
 }
 
-static bool
+static int
 follow(struct warden *w, struct err *err)
 {
     struct approvals *q = w->approvals;

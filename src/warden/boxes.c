@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "warden/approvals.h"
 #include "warden/warden.h"
 
 #define NOT_MADE_MAX 4096       /* above an error of any length */
@@ -465,6 +466,7 @@ box_lost(struct box *b)
     packet_queue_clear(&b->out);
     err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended meanwhile");
     life_gone(b, &err);
+    net_box_gone(w, b->r.id);
     if (b->again && !w->closing) {
         make_again(b);
         return;

@@ -52,6 +52,8 @@
 #define EDGE_WORKSPACE_MAX 255         /* bytes of a workspace's key */
 #define EDGE_PRINT_MAX   1024               /* of a fingerprint */
 #define EDGE_HOW_MAX     512
+#define EDGE_HOST_MAX    253                /* of a name, or an address, that a sandbox asks for */
+#define EDGE_NET_MS_MAX  86400000
 
 enum edge_message {
     /* front to warden; each begins with its trace (EDGE_TRACE bytes) and a ticket, behind which, but in ASK_WHO, comes
@@ -174,6 +176,12 @@ enum edge_message {
     EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
     EDGE_MASKS = 123,       /* key, all u8, and for each value: name, length be32, hash be64, SHA-256 (base/mask.h) */
     EDGE_OP_SAID = 122,     /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
+
+    /* keeper to warden: a connection of its sandbox waits for a decision */
+    EDGE_NET_ASK = 204,     /* number be32, port be16, milliseconds be32 until it is denied, host */
+    EDGE_NET_OVER,          /* number be32: nobody waits for that any more */
+    /* warden to keeper */
+    EDGE_NET_ANSWER,        /* number be32, allow u8, sandbox u8: and all further ones to that host and port */
 
     /* front to keeper, on an operation's socket; its end cancels */
     EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */

@@ -139,6 +139,18 @@ is_known(struct warden *w, const char *caller, const struct deed *d, const struc
     return true;
 }
 
+int
+gate_settled(struct warden *w, const struct deed *d, const char *rule)
+{
+    char caller[EDGE_CALLER_MAX + 1];
+    struct edge_verdict v;
+
+    caller_of(&w->who, caller);
+    if (is_granted(w, caller, d, rule))
+        return 1;
+    return said_no(w, d, &v) ? -1 : 0;
+}
+
 /* What texts cost to search is paid by who asks, so that nobody's keep the warden from everybody else. */
 static void
 judge(struct warden *w, const struct deed *d, struct gate_verdict *v)

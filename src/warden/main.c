@@ -213,9 +213,9 @@ warden_refuse(struct warden *w, const struct err *err)
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_REFUSED, 0, 0);
 
+    w->refused_start = true;
     packet_put_err(&frame, err);
     if (frame_end(&frame, at) == 0)
-    w->refused_start = true;
         (void)packet_send(w->launcher, &frame, -1);
 }
 

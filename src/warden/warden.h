@@ -109,6 +109,8 @@ struct box {
     uint64_t use_asked_ms;              /* an unanswered EDGE_USE; 0 none */
     uint64_t use_ms;                    /* when the last answer came */
     struct buf use;                     /* that, as it was sent; empty none */
+    uint64_t net_minute;                /* the minute whose questions about connections are counted, */
+    unsigned net_asked;                 /* and how many there were */
     struct masks masks;                 /* values that must not be in a record of it */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
@@ -132,9 +134,9 @@ struct warden {
     unsigned refused;
     uint32_t default_idle_s, default_life_s;
     bool settled;                       /* it has started */
+    bool refused_start;                 /* the launcher was told that it does not start */
     bool closing;                       /* no sandbox is made any more */
     uint32_t numbers;                   /* of questions to keepers */
-    bool refused_start;                 /* the launcher was told that it does not start */
     unsigned noted;                     /* events since the last pruning */
     int passed;                         /* the descriptor that came with the message at hand; -1 */
     struct asker stop_all;              /* who waits for all to be gone */
@@ -144,9 +146,9 @@ struct warden {
     struct counts counts;
     struct process_stats self, above;   /* this process, and the launcher */
     struct event_follower *followers;
+    uint64_t follow_ms;                 /* when all who follow are judged anew, on the monotonic clock; 0 nobody is */
     struct usage_asked *usage_asked;
     uint8_t in[EDGE_ROOM];
-    uint64_t follow_ms;                 /* when all who follow are judged anew, on the monotonic clock; 0 nobody is */
 };
 
 /* main.c */
@@ -290,8 +292,6 @@ void watch_front_new(struct warden *w, uint32_t front);
 void watch_front_lost(struct warden *w, uint32_t front);    /* who followed or asked there is gone */
 void watch_time(struct warden *w);
 
-/* confine.c: no file can be opened any more, no process started, no network. 0 or -1 with @err. */
-int warden_confine(struct err *err);
 /* follow.c: who follows something (events, the record, approvals): how many may, and for how long. */
 /* Of those who follow: count @one, then whether warden.who may too. 0 or -1 with @err, @code. */
 struct follow_count { size_t all, agents, own; bool judged; };
@@ -307,5 +307,7 @@ void watch_judge(struct warden *w, struct follow_count *c);
 void record_judge(struct warden *w, struct follow_count *c);
 void approvals_judge(struct warden *w, struct follow_count *c);
 
+/* confine.c: no file can be opened any more, no process started, no network. 0 or -1 with @err. */
+int warden_confine(struct err *err);
 
 #endif

@@ -1,0 +1,204 @@
+"""network.ask of the daemon's sandboxes: connections wait in the same queue as everything else that somebody decides."""
+import http.client
+import os
+import signal
+import threading
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon, caller
+from helpers.runner import wait_for
+
+pytestmark = [requirement("R13", "R28", "R63"), pytest.mark.root]
+
+PATIENT = {"mode": "allowlist", "ask": True, "ask-timeout": "10m"}
+CURL = ["/usr/bin/curl", "-sS", "--max-time", "300", "-w", "%{http_code}"]
+
+
+@pytest.fixture
+def daemon(online):
+    made = Daemon(online.cloche, path=online.bare.state / "cloche" / "serve" / "api.sock")
+    yield made
+    assert made.stop() == 0, made.log
+
+
+@pytest.fixture
+def settled(online, tmp_path):
+    """A daemon whose own settings ask, so that agents' sandboxes do."""
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("network: {mode: allowlist, ask: true, ask-timeout: 10m}\n")
+    made = Daemon(online.cloche, "--settings", str(settings), path=online.bare.state / "cloche" / "serve" / "api.sock")
+    yield made
+    assert made.stop() == 0, made.log
+
+
+class Fetching:
+    """curl in a sandbox, on a thread of its own."""
+
+    def __init__(self, box, url):
+        self.box, self.url, self.result = box, url, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            answer = self.box.daemon.post(f"{self.box.at}/exec", {"command": [*CURL, self.url], "timeout_ms": 300000})
+        except (OSError, http.client.HTTPException):    # the front has ended
+            return
+        self.result = answer.json
+
+    def wait(self):
+        self.thread.join(300)
+        assert self.result is not None, "no answer"
+        return self.result["stdout"]
+
+
+def pending(who, n=1):
+    found = wait_for(lambda: (a := who.get("/v1/approvals?state=pending").json["approvals"]) and len(a) == n and a, 60)
+    assert found, who.get("/v1/approvals").json
+    return found
+
+
+def decide(who, one, what="approve", **members):
+    answer = who.post(f"/v1/approvals/{one['id']}/{what}", members or None)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def events(daemon, kind):
+    return [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == kind]
+
+
+def test_a_connection_waits_in_the_queue(online, daemon):
+    box, approver = daemon.create(policy={"network": PATIENT}), caller(daemon, "approver")
+    fetching = Fetching(box, "http://ok.example.org/page")
+    one = pending(approver)[0]
+    assert (one["tool"], one["risk"], one["rule"], one["sandbox"]) == ("network", "HIGH", "ok.example.org:80", box.id), one
+    assert one["params"] == {"host": "ok.example.org", "port": 80} and one["caller"] == "owner" and one["remaining_ms"] > 0, one
+    assert not online.net.reached() and not online.net.asked(), "nothing is done before the answer"
+    # one queue: what the keeper's own socket says has it no second time
+    listed = online.bare("approvals", "--json").json
+    assert listed["questions"] == [] and [a["id"] for a in listed["approvals"]] == [one["id"]], listed
+    assert decide(approver, one, reason="fine")["state"] == "approved"
+    assert "hello ok.example.org /page" in fetching.wait()
+    kept = daemon.get(f"/v1/approvals/{one['id']}").json
+    assert kept["used"] and kept["decided_by"].startswith("approver:") and kept["reason"] == "fine", kept
+    # once was once
+    fetching = Fetching(box, "http://ok.example.org/again")
+    assert online.bare("approvals", "deny", pending(daemon)[0]["id"][:8]).ok
+    assert "hello" not in fetching.wait() and "403" in fetching.wait()
+    assert [r["path"] for r in online.net.requests] == ["/page"]
+    # and is not asked about again for a while
+    fetching = Fetching(box, "http://ok.example.org/again")
+    assert "403" in fetching.wait()
+    assert daemon.get("/v1/approvals?state=pending").json["approvals"] == []
+    for kind in ("gate_asked", "gate_approved", "gate_denied"):
+        assert any("network" in e for e in events(daemon, kind)), kind
+
+
+def test_for_the_sandbox_is_for_as_long_as_it_lives(online, daemon):
+    box, other = [daemon.create(policy={"network": PATIENT}) for _ in range(2)]
+    fetching = Fetching(box, "http://ok.example.org/1")
+    one = pending(daemon)[0]
+    refused = daemon.post(f"/v1/approvals/{one['id']}/approve", {"scope": "sandbox", "expires": 60})
+    assert refused.status == 400 and refused.json["code"] == "gate.scope", refused
+    decide(daemon, one, scope="sandbox")
+    assert "hello" in fetching.wait() and "hello ok.example.org /2" in Fetching(box, "http://ok.example.org/2").wait()
+    assert daemon.get("/v1/grants").json["grants"] == []
+    theirs = Fetching(other, "http://ok.example.org/3")
+    decide(daemon, pending(daemon)[0], "deny")
+    assert "403" in theirs.wait()
+    assert sorted(r["path"] for r in online.net.requests) == ["/1", "/2"]
+
+
+def test_for_the_caller_is_a_grant_that_ends(daemon):
+    box, other = [daemon.create(policy={"network": PATIENT}) for _ in range(2)]
+    fetching = Fetching(box, "http://ok.example.org/1")
+    one = pending(daemon)[0]
+    assert daemon.post(f"/v1/approvals/{one['id']}/approve", {"scope": "caller"}).status == 400
+    decide(daemon, one, scope="caller", expires=3600)
+    assert "hello" in fetching.wait() and "hello ok.example.org /2" in Fetching(other, "http://ok.example.org/2").wait()
+    grant = daemon.get("/v1/grants").json["grants"][0]
+    assert (grant["tool"], grant["rule"], grant["sandbox"]) == ("network", "ok.example.org:80", None), grant
+    assert daemon("DELETE", f"/v1/grants/{grant['id']}").ok
+    fetching = Fetching(other, "http://ok.example.org/3")
+    decide(daemon, pending(daemon)[0], "deny")
+    assert "403" in fetching.wait()
+
+
+def test_nobody_in_time_and_an_end_meanwhile(daemon):
+    quick = daemon.create(policy={"network": {**PATIENT, "ask-timeout": "1s"}})
+    assert "403" in Fetching(quick, "http://ok.example.org/").wait()
+    late = wait_for(lambda: (a := daemon.get("/v1/approvals?state=timeout").json["approvals"]) and a[0], 60)
+    assert late and late["decided_by"] is None and daemon.post(f"/v1/approvals/{late['id']}/approve").status == 409
+    box = daemon.create(policy={"network": PATIENT})
+    fetching = Fetching(box, "http://ok.example.org/")
+    one = pending(daemon)[0]
+    assert box.delete().ok
+    fetching.thread.join(300)
+    gone = daemon.get(f"/v1/approvals/{one['id']}").json
+    assert gone["state"] == "denied" and gone["decided_by"] is None, gone
+
+
+def test_a_new_warden_is_told_what_waits(online, daemon):
+    box = daemon.create(policy={"network": PATIENT})
+    fetching = Fetching(box, "http://ok.example.org/page")
+    one = pending(daemon)[0]
+    os.kill(daemon.processes("cloche-warden")[0], signal.SIGKILL)
+
+    def anew():
+        try:
+            found = daemon.get("/v1/approvals?state=pending").json["approvals"]
+        except (OSError, KeyError, ValueError, http.client.HTTPException):     # it is just being started
+            return None
+        return found if found and found[0]["id"] != one["id"] else None
+    again = wait_for(anew, 60)
+    assert again and again[0]["params"]["host"] == "ok.example.org", again
+    assert daemon.get(f"/v1/approvals/{one['id']}").json["state"] == "denied"
+    # whose command it was is gone with the front, and with it the connection: so it is nobody's any more, or is decided
+    decided = daemon.post(f"/v1/approvals/{again[0]['id']}/deny")
+    assert decided.status in (200, 409), decided
+    fetching.thread.join(300)
+    assert not online.net.reached()
+
+
+def test_agents_see_their_own_and_decide_nothing(settled):
+    agent, other, approver = caller(settled, "agent"), caller(settled, "agent"), caller(settled, "approver")
+    made = agent.post("/v1/sandboxes", {})
+    assert made.status == 201, made
+    at, key = f"/v1/sandboxes/{made.json['id']}", made.json["key"]
+    body = {"command": [*CURL, "http://ok.example.org/page"], "timeout_ms": 300000}
+    got = []
+    thread = threading.Thread(target=lambda: got.append(agent.post(f"{at}/exec", body)), daemon=True)
+    thread.start()
+    one = pending(approver)[0]
+    assert one["caller"].startswith("agent:") and one["sandbox"] == made.json["id"], one
+    for who in (agent, other):
+        answer = who.post(f"/v1/approvals/{one['id']}/approve")
+        assert answer.status == 403 and answer.json["code"] == "auth.role", answer
+    held = settled("POST", f"/v1/approvals/{one['id']}/approve", {}, {"X-Sandbox-Key": key})
+    assert held.status == 403, held
+    assert agent.get(f"/v1/approvals/{one['id']}").json["state"] == "pending"
+    assert other.get(f"/v1/approvals/{one['id']}").status == 404
+    decide(approver, one)
+    thread.join(300)
+    assert got and "hello ok.example.org /page" in got[0].json["stdout"], got
+
+
+def test_one_sandbox_fills_not_the_queue(daemon):
+    box = daemon.create(policy={"network": PATIENT})
+    script = "for i in $(seq 20); do curl -s --max-time 300 http://h$i.example.org/ -o /dev/null -w '%{http_code} ' & done; wait"
+    result = []
+    thread = threading.Thread(target=lambda: result.append(box.exec(script, timeout_ms=300000)), daemon=True)
+    thread.start()
+    waiting = pending(daemon, 8)
+    for one in waiting:
+        decide(daemon, one, "deny")
+
+    def over():
+        for one in daemon.get("/v1/approvals?state=pending").json["approvals"]:
+            daemon.post(f"/v1/approvals/{one['id']}/deny")
+        return not thread.is_alive()
+    assert wait_for(over, 240)
+    assert result[0]["stdout"].split() == ["403"] * 20, result
