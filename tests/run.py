@@ -290,10 +290,15 @@ def suites_as_caller(which='release', **options):
     folder = built(which)
     if folder is None:
         return Tally().fail(f'the {which} build is missing')
+    env = clean_environment()
+    if which == 'release':
+        env['CLOCHE_BUILD'] = folder
+    else:
+        env['CLOCHE_TEST_ELSEWHERE'] = 'build'
     if os.geteuid() == 0:
         with copied_tree(folder) as (root, cloche):     # as root some tests become an ordinary user
-            return pytest(f'suites-{which}-self', cloche, root=root, **options)
-    return pytest(f'suites-{which}-self', os.path.join(folder, 'src/cli/cloche'), **options)
+            return pytest(f'suites-{which}-self', cloche, root=root, env=env, **options)
+    return pytest(f'suites-{which}-self', os.path.join(folder, 'src/cli/cloche'), env=env, **options)
 
 
 def suites_as_other():
@@ -306,12 +311,13 @@ def suites_as_other():
                 if shutil.which('sudo') else True:
             return Tally().skip('the suites as root: not root, and no sudo without a password')
         with copied_tree(folder) as (root, cloche):
-            return pytest('suites-release-root', cloche, root=root, before=['sudo', '-n'])
+            return pytest('suites-release-root', cloche, root=root, before=['sudo', '-n'],
+                          env=dict(clean_environment(), CLOCHE_TEST_ELSEWHERE='build'))
     with ordinary_user() as person, copied_tree(folder) as (root, cloche), \
             tempfile.TemporaryDirectory(prefix='ct-home-') as home:
         os.chown(home, person.pw_uid, person.pw_gid)
         env = {'PATH': clean_environment()['PATH'], 'HOME': home, 'USER': person.pw_name, 'LOGNAME': person.pw_name,
-               'LC_ALL': 'C.UTF-8', 'TERM': 'dumb'}
+               'LC_ALL': 'C.UTF-8', 'TERM': 'dumb', 'CLOCHE_TEST_ELSEWHERE': 'root,build'}
         become = ['setpriv', f'--reuid={person.pw_uid}', f'--regid={person.pw_gid}', '--clear-groups',
                   '--inh-caps=-all']
         return pytest('suites-release-user', cloche, root=root, before=become, env=env)

@@ -9,7 +9,6 @@ import pytest
 
 from helpers import requirement
 from helpers.bait import OPEN_IN_LIGHT, assert_wall
-from helpers.places import IS_ROOT
 from helpers.runner import limit_of
 
 pytestmark = requirement("R05", "R26", "R30")
@@ -236,7 +235,7 @@ def test_start_from_a_directory_that_is_gone(cloche, world):
     assert result.out == "fine\n" or result.code == 125, result
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="needs root on the host")
+@pytest.mark.root
 def test_root_with_few_capabilities(bait, cloche):
     """Root of a container: uid 0 without CAP_SYS_ADMIN."""
     words = ["setpriv", "--bounding-set", "-sys_admin,-sys_ptrace,-setpcap", "--inh-caps", "-sys_admin", "--"]

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers import requirement
+from helpers import places, requirement
 from helpers.internet import Online
 
+pytestmark = pytest.mark.build
 REPO = Path(__file__).resolve().parents[2]
 VALUE = "tk_Installed-0a1B2c3D4e5F6g7H8i"
 
@@ -14,9 +15,9 @@ VALUE = "tk_Installed-0a1B2c3D4e5F6g7H8i"
 @pytest.fixture
 def installed(binary, world, command):
     """The folder below which everything lies, as with --prefix."""
-    build, place = binary.resolve().parents[2], world.root / "destination"
-    if not (build / "build.ninja").exists():
-        pytest.skip(f"{binary} is not in a build tree")
+    build, place = places.build_folder(binary), world.root / "destination"
+    if build is None:
+        pytest.skip("no build folder that this user may install from")
     command(["make", "-C", REPO, f"B={build}", f"DESTDIR={place}", "install"], timeout=1800)
     (cloche,) = place.rglob("bin/cloche")
     return cloche.parent.parent

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import places, requirement
 
-pytestmark = requirement("R61")
+pytestmark = [requirement("R61"), pytest.mark.build]
 REPO = Path(__file__).resolve().parents[2]
 UNITS = REPO / "deploy" / "systemd"
 EXPOSURE_MAX = 4.0      # systemd-analyze security's; what is left open is named in the unit, with why
@@ -17,8 +17,8 @@ EXPOSURE_MAX = 4.0      # systemd-analyze security's; what is left open is named
 
 def build_of(binary):
     """The build folder of the program under test, where meson can install from it."""
-    build = binary.resolve().parents[2]
-    if not (build / "build.ninja").exists() or not os.access(build / "meson-logs", os.W_OK):
+    build = places.build_folder(binary)
+    if build is None:
         pytest.skip("no build folder that this user may install from")
     return build
 

@@ -15,7 +15,6 @@ import pytest
 from helpers import requirement
 from helpers.corpus import Capture, Case, DRIVER, Everywhere, OK, counts, left, load, numbered, questions, told
 from helpers.internet import DNS4, OTHER4, SITE4
-from helpers.places import IS_ROOT
 
 pytestmark = [requirement("R12", "R13", "R14", "R44"), pytest.mark.root]
 CASES = load()
@@ -31,8 +30,6 @@ category = pytest.mark.parametrize("category", NETWORK)
 
 @pytest.fixture(scope="module")
 def net():
-    if not IS_ROOT:
-        pytest.skip("needs root on the host")
     root = Path(tempfile.mkdtemp(prefix="ct-net-", dir="/tmp"))
     root.chmod(0o755)
     try:
@@ -78,6 +75,7 @@ def test_the_tables():
 
 
 @category
+@pytest.mark.root
 def test_nothing_leaves(net, tried, category):
     cases = BY_CATEGORY[category]
     attempts = [(case, way) for case in [PLAIN, *cases] for way in case.ways]
@@ -102,6 +100,7 @@ def test_nothing_leaves(net, tried, category):
 
 
 @category
+@pytest.mark.root
 def test_they_are_real(tried, category):
     """The same without rules, by an ordinary proxy and on the host's own network: what the table says gets out does."""
     cases = BY_CATEGORY[category]
@@ -119,6 +118,7 @@ def test_they_are_real(tried, category):
         assert set(counts(frames)) - OPEN, "the same count says so"
 
 
+@pytest.mark.root
 def test_one_rule_more_and_it_is_counted(net, tried):
     """The same sandbox, the same count: a case whose host a rule opens is seen to leave, and its question too."""
     case = next(case for case in BY_CATEGORY["hosts"] if case.sent == "{t}.evil.example.org")
@@ -153,6 +153,7 @@ def at_servers(net, attempts):
 
 @requirement("R16")
 @secrets
+@pytest.mark.root
 def test_no_secret_arrives_elsewhere(net, tried, cloche, tmp_path, category):
     attempts = [(case, way) for case in BY_CATEGORY[category] for way in case.ways]
     env, flags = {"XDG_DATA_HOME": str(tmp_path), "CT_VALUE": VALUE}, []
@@ -182,6 +183,7 @@ def test_no_secret_arrives_elsewhere(net, tried, cloche, tmp_path, category):
 
 @requirement("R16")
 @secrets
+@pytest.mark.root
 def test_where_the_value_itself_is_inside_it_does(net, tried, category):
     """The same programs with the value in their environment, as everywhere without a vault."""
     attempts = [(case, way) for case in BY_CATEGORY[category] for way in case.bare]

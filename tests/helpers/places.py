@@ -31,6 +31,14 @@ def find_beside(cloche, relative):
     return path if path.exists() else None
 
 
+def build_folder(cloche):
+    """The build folder from which @cloche can be installed by us, or None. The runner tests a copy of the programs and
+    names the folder in CLOCHE_BUILD."""
+    folder = Path(os.environ.get("CLOCHE_BUILD") or cloche.resolve().parents[2])
+    well = (folder / "build.ninja").exists() and os.access(folder / "meson-logs", os.W_OK)
+    return folder if well else None
+
+
 def ordinary_user():
     """Somebody without privileges: ourselves, or (as root) a person's account, else nobody."""
     if not IS_ROOT:
