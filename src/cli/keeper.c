@@ -54,6 +54,14 @@ say_u8(struct keeper_live *k, uint8_t type, uint8_t v)
     keeper_say(k, &frame, at);
 }
 
+/* One answer to each question: the warden counts. */
+static void
+say_health(struct keeper_live *k, bool healthy)
+{
+    for (; k->checks > 0; k->checks--)
+        say_u8(k, EDGE_HEALTHY, healthy);
+}
+
 static void
 say_err(struct keeper_live *k, uint8_t type, const struct err *err)
 {
@@ -185,6 +193,7 @@ set_paused(struct keeper_live *k, bool paused)
         for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
             if (k->ops[i] != NULL)
                 op_shift(k->ops[i], now - k->paused_us);
+    say_health(k, now - k->check_us < GUEST_US);
     k->paused = paused;
     k->paused_us = now;
     k->check_us = 0;
@@ -215,16 +224,17 @@ on_check(void *ctx, const struct frame *f)
     struct err err = ERR_INIT;
 
     (void)f;
+    k->checks++;
     if (k->paused) {
-        say_u8(k, EDGE_HEALTHY, 1);
+        say_health(k, true);
     } else if (k->check_us == 0) {
         k->check_us = clock_us();
         if (guest_client_file(k->l.client, MSG_FILE_STAT, &m, &k->check_request, &err) < 0) {
             k->check_us = 0;
-            say_u8(k, EDGE_HEALTHY, err.kind == ERR_LIMIT);     /* busy, not ill */
+            say_health(k, err.kind == ERR_LIMIT);       /* busy, not ill */
         }
-    } else {
-        say_u8(k, EDGE_HEALTHY, clock_us() - k->check_us < GUEST_US);
+    } else if (clock_us() - k->check_us >= GUEST_US) {
+        say_health(k, false);
     }
     return 0;
 }
@@ -325,11 +335,13 @@ hear_launcher(struct keeper_live *k)
     close_fd(&k->warden);
     packet_queue_clear(&k->to_warden);
     k->warden = take_fd(&fd);
+    k->checks = k->next_number = 0;     /* the former one's questions */
     if (k->made)
         keeper_say_masks(k);
     at = frame_begin(&frame, EDGE_STILL, 0, 0);
     buf_put_u8(&frame, k->made);
     buf_put_u8(&frame, k->paused);
+    buf_put_be32(&frame, (uint32_t)op_untold(k));
     if (k->made)
         (void)keeper_facts(k, &facts);
     wire_put_cstr(&frame, buf_nul(&facts) == 0 ? (const char *)facts.p : "", EDGE_FACTS_MAX);
@@ -360,7 +372,7 @@ on_event(struct keeper_live *k, const struct guest_event *ev)
     } else if ((ev->type == GUEST_FILE_INFO || ev->type == GUEST_FILE_FAILED) && k->check_us > 0 &&
                ev->channel == k->check_request) {
         k->check_us = 0;
-        say_u8(k, EDGE_HEALTHY, 1);
+        say_health(k, true);
     } else {
         (void)op_event(k, ev);
     }
@@ -406,7 +418,7 @@ time_passes(struct keeper_live *k)
             op_time(k->ops[i], now);
     native_keep_janitor(k->l.sb);
     if (k->check_us > 0 && now - k->check_us >= GUEST_US)
-        say_u8(k, EDGE_HEALTHY, 0);
+        say_health(k, false);
     look_at_memory(k, now);
 }
 

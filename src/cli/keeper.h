@@ -44,6 +44,7 @@ struct op {
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries */
     uint64_t passed[2];         /* bytes into the sandbox, and out of it */
+    bool told;                  /* OP_ENDED was said */
     enum op_end how;         /* it ended, as far as it is known */
     char *path, *name;          /* of a command: the working directory, and its first word */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
@@ -62,7 +63,7 @@ struct keeper_live {
     struct policy *changed;         /* in the place of @policy, as far as it can be changed; NULL: it was not */
     struct policy *next;            /* cloche-egress's word about it is awaited; NULL */
     json_t *next_profile;
-    uint32_t next_number;
+    uint32_t next_number;           /* 0: the warden that wanted it is gone */
     const char *settings, *config, *security;   /* as in struct serve_plan */
     const char *audit;          /* "off", "try", "required": the daemon's own */
     struct masks masks;         /* what is in no record */
@@ -77,6 +78,7 @@ struct keeper_live {
     bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
     uint64_t paused_us;         /* since */
     uint64_t check_us;          /* the guest has not answered since; 0 */
+    unsigned checks;            /* of the warden's that are not answered */
     uint16_t check_request;
     struct op *ops[KEEPER_OPS_MAX];
     int passed;                 /* the descriptor that came with the message at hand; -1 */
@@ -100,6 +102,7 @@ void op_time(struct op *o, uint64_t now_us);
 void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
+size_t op_untold(const struct keeper_live *k);  /* those whose end the warden has not been told */
 /* For the files below: to the front, when there is one; bytes in frames of @type; the last word, after which the guest
  * knows it no more and @o may be freed; @signo to what runs. */
 #define OP_FRAME_MAX (EDGE_CHUNK + 256)

@@ -45,6 +45,16 @@ op_count(const struct keeper_live *k)
     return n;
 }
 
+size_t
+op_untold(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        n += k->ops[i] != NULL && !k->ops[i]->told;
+    return n;
+}
+
 void
 op_say(struct op *o, struct buf *frame, size_t at)
 {
@@ -73,12 +83,22 @@ op_say_failed(struct op *o, const struct err *err)
     op_say_last(o, &frame, at);
 }
 
+/* Each operation's end is said once: the warden counts. */
+static void
+tell_end(struct op *o)
+{
+    if (o->told)
+        return;
+    op_say_result(o);
+    keeper_say_short(o->k, EDGE_OP_ENDED);
+    o->told = true;
+}
+
 /* The guest knows it no more. What is still to be sent keeps it until it is sent. */
 void
 op_ended(struct op *o)
 {
-    op_say_result(o);
-    keeper_say_short(o->k, EDGE_OP_ENDED);
+    tell_end(o);
     o->channel = 0;
     if (!packet_queue_waits(&o->out))
         op_free(o);
@@ -338,10 +358,7 @@ cancel(struct op *o)
     packet_queue_clear(&o->out);
     o->in_n = o->in_at = 0;
     if (o->channel == 0) {
-        if (o->kind == OP_READ && o->in_end) {  /* between two pieces */
-            op_say_result(o);
-            keeper_say_short(o->k, EDGE_OP_ENDED);
-        }
+        tell_end(o);        /* of one that reads, between two pieces */
         op_free(o);
     } else if (o->kind == OP_EXEC) {
         op_signal(o, SIGKILL);

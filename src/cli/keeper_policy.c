@@ -140,6 +140,8 @@ say_changed(struct keeper_live *k, uint32_t number, const struct err *why_not)
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_CHANGED, 0, 0);
 
+    if (number == 0)
+        return;
     buf_put_be32(&frame, number);
     buf_put_u8(&frame, why_not == NULL);
     if (why_not != NULL)

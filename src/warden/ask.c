@@ -447,6 +447,8 @@ grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *
     at = answer_begin(&answer, EDGE_GRANTED, w->asker);
     answer_send(w, w->asker, &answer, at, pair[1]);
     b->ops++;
+    b->asked.results++;
+    b->asked.said++;
     box_used(b);
     return 0;
 }

@@ -310,6 +310,8 @@ box_edge(struct box *b, int fd)
     b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
     b->check_ms = clock_ms() + WARDEN_CHECK_MS;
     b->asked_ms = 0;
+    b->ops = 0;
+    b->asked = (struct box_asked){ .make = false };
     if (warden_watch(b->w, fd, b, false, true) == 0)
         return 0;
     box_lost(b);
@@ -336,7 +338,8 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
     }
     b->begun_ms = ago(r->started_ms);
     b->used_ms = ago(r->used_ms);
-    (void)box_edge(b, fd);
+    if (box_edge(b, fd) == 0)
+        b->asked.still = true;
 }
 
 /* --- who waits ---------------------------------------------------------------------------------------------------- */
@@ -579,9 +582,14 @@ box_say(struct box *b, struct buf *frame, int fd)
 void
 box_say_short(struct box *b, uint8_t type)
 {
+    unsigned *asked = type == EDGE_PAUSE || type == EDGE_RESUME ? &b->asked.pauses
+                      : type == EDGE_CHECK ? &b->asked.checks
+                      : type == EDGE_USE ? &b->asked.uses : NULL;
     uint8_t room[64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
 
     if (frame_end(&frame, frame_begin(&frame, type, 0, 0)) == 0)
         (void)box_say(b, &frame, -1);
+    if (asked != NULL)
+        ++*asked;
 }

@@ -149,11 +149,11 @@ enum edge_message {
     /* keeper to warden */
     EDGE_MADE,              /* facts */
     EDGE_NOT_MADE,          /* error */
-    EDGE_STILL,             /* what an adopted one is: made u8, paused u8, facts */
-    EDGE_PAUSED,            /* paused u8 */
+    EDGE_STILL,             /* what an adopted one is: made u8, paused u8, operations that run be32, facts */
+    EDGE_PAUSED,            /* paused u8; this or NOT_PAUSED is the answer to PAUSE and to RESUME */
     EDGE_NOT_PAUSED,        /* error */
     EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
-    EDGE_OP_ENDED,
+    EDGE_OP_ENDED,          /* one for each OP */
     EDGE_GONE,              /* reason: why there is no sandbox any more */
 
     /* warden to keeper; each question has a number */

@@ -17,6 +17,15 @@
 
 /* --- keepers ------------------------------------------------------------------------------------------------------ */
 
+bool
+keep_answers(unsigned *asked)
+{
+    if (*asked == 0)
+        return false;
+    --*asked;
+    return true;
+}
+
 static bool
 facts_well(const char *facts)
 {
@@ -78,7 +87,7 @@ on_made(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
 
-    if (!wire_done(&in) || !facts_well(facts))
+    if (!wire_done(&in) || !facts_well(facts) || !b->asked.make)
         return -1;
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return 0;       /* it was told to stop meanwhile */
@@ -97,7 +106,7 @@ on_not_made(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct packet_err why;
 
-    if (!packet_get_err(&in, &why) || b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
+    if (!packet_get_err(&in, &why) || !b->asked.make || b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
         return -1;
     if (b->r.state == BOX_STOPPING)
         return 0;       /* nor was it wanted any more */
@@ -134,6 +143,7 @@ keep_make(struct box *b)
     wire_put_cstr(&frame, id, EDGE_ID);
     buf_put_u8(&frame, b->r.bounds);
     wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
+    b->asked.make = true;
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
 }
@@ -146,10 +156,14 @@ on_still(void *ctx, const struct frame *f)
     struct box *b = w->heard;
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint8_t made = wire_u8(&in), paused = wire_u8(&in);
+    uint32_t ops = wire_be32(&in);
     const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
 
-    if (!wire_done(&in) || made > 1 || paused > 1 || !facts_well(facts))
+    if (!wire_done(&in) || made > 1 || paused > 1 || ops > EDGE_OPS_MAX || !facts_well(facts) || !b->asked.still)
         return -1;
+    b->ops += ops;
+    b->asked.results += ops;
+    b->asked.said += ops;
     b->r.paused = paused != 0;
     if (b->r.state == BOX_STOPPING || w->closing) {
         b->stop_ms = clock_ms();
@@ -191,7 +205,7 @@ on_paused(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint8_t paused = wire_u8(&in);
 
-    if (!wire_done(&in) || paused > 1)
+    if (!wire_done(&in) || paused > 1 || !keep_answers(&b->asked.pauses))
         return -1;
     b->r.paused = paused != 0;
     b->asked_ms = 0;
@@ -208,7 +222,7 @@ on_not_paused(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct packet_err why;
 
-    if (!packet_get_err(&in, &why))
+    if (!packet_get_err(&in, &why) || !keep_answers(&w->heard->asked.pauses))
         return -1;
     paused_answers(w->heard, &why);
     return 0;
@@ -222,7 +236,7 @@ on_healthy(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint8_t healthy = wire_u8(&in);
 
-    if (!wire_done(&in) || healthy > 1)
+    if (!wire_done(&in) || healthy > 1 || !keep_answers(&b->asked.checks))
         return -1;
     b->asked_ms = 0;
     if (healthy == 0 && b->r.state == BOX_READY && !b->r.paused) {
@@ -242,8 +256,13 @@ on_op_ended(void *ctx, const struct frame *f)
     struct box *b = w->heard;
 
     (void)f;
-    if (b->ops > 0)
-        b->ops--;
+    if (!keep_answers(&b->ops))
+        return -1;
+    /* one that was turned away has no result */
+    if (b->asked.results > b->ops)
+        b->asked.results = b->ops;
+    if (b->asked.said > b->ops)
+        b->asked.said = b->ops;
     box_used(b);
     return 0;
 }
@@ -274,7 +293,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
     { EDGE_NOT_MADE,   true,  0,    1,     20,  ERROR_MAX,           on_not_made },
     { EDGE_PRINT,      false, 0,    1,     6,   5 + EDGE_PRINT_MAX,  reattach_on_print },
-    { EDGE_STILL,      true,  0,    1,     7,   7 + EDGE_FACTS_MAX,  on_still },
+    { EDGE_STILL,      true,  0,    1,     11,  11 + EDGE_FACTS_MAX, on_still },
     { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
     { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
     { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },

@@ -19,6 +19,7 @@ say_change(struct box *b, uint32_t number, const char *policy)
 
     buf_put_be32(&frame, number);
     wire_put_cstr(&frame, policy, EDGE_POLICY_MAX);
+    b->asked.changes++;
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
 }
@@ -44,6 +45,7 @@ on_policy(void *ctx, const struct frame *f)
         return 0;
     }
     b->waiters->number = ++w->numbers;
+    b->asked.shows++;
     at = frame_begin(&frame, EDGE_SHOW, 0, 0);
     buf_put_be32(&frame, b->waiters->number);
     if (frame_end(&frame, at) == 0)
@@ -75,8 +77,9 @@ life_on_shown(void *ctx, const struct frame *f)
     const uint8_t *p = packet_get_bytes(&in, EDGE_CHUNK, &n);
     struct waiter **at = &b->waiters, *one;
 
-    if (!wire_done(&in) || last > 1)
+    if (!wire_done(&in) || last > 1 || b->asked.shows == 0)
         return -1;
+    b->asked.shows -= last;
     while ((one = *at) != NULL && (one->what != WAIT_SHOWN || one->number != number))
         at = &one->next;
     if (one == NULL)
@@ -197,7 +200,8 @@ life_on_changed(void *ctx, const struct frame *f)
     uint8_t done = wire_u8(&in);
     struct packet_err why;
 
-    if (done > 1 || (done == 0 && !packet_get_err(&in, &why)) || (done == 1 && !wire_done(&in)))
+    if (done > 1 || (done == 0 && !packet_get_err(&in, &why)) || (done == 1 && !wire_done(&in)) ||
+        !keep_answers(&b->asked.changes))
         return -1;
     if (b->change.policy == NULL || b->change.number != number)
         return 0;

@@ -105,7 +105,7 @@ record_on_op_said(void *ctx, const struct frame *f)
     bytes = wire_be64(&in);
     error = wire_cstr(&in, PACKET_CODE_MAX, NULL);
     if (!wire_done(&in) || kind == 0 || kind >= OP_KINDS || code > 255 || number > INT64_MAX || ms > INT64_MAX ||
-        bytes > INT64_MAX || !code_well(error))
+        bytes > INT64_MAX || !code_well(error) || !keep_answers(&w->heard->asked.said))
         return -1;
     audit_capability(&e, NULL, op_name((enum op_kind)kind), "an operation ended");
     if (error[0] != '\0' || (flags & (EDGE_TIMED_OUT | EDGE_OOM)) != 0)

@@ -87,6 +87,13 @@ struct box_change {
     struct asker to;
 };
 
+/* What a keeper may say because it was asked, and how often: questions on this edge that it has not answered. What is
+ * said beyond that ends the edge. */
+struct box_asked {
+    bool make, still;
+    unsigned pauses, checks, uses, shows, changes, results, said;
+};
+
 struct box {
     struct box *next;
     struct warden *w;
@@ -97,6 +104,7 @@ struct box {
     struct waiter *waiters;             /* the newest first */
     struct box_change change;
     unsigned ops;                       /* that run */
+    struct box_asked asked;
     bool again;                         /* when it is gone it is made anew (recovery) */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
     bool printed;                       /* its keeper has said what it would be */
@@ -275,6 +283,7 @@ extern const size_t keep_n_rules;
 extern const struct msg_rule launch_rules[];
 extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
+bool keep_answers(unsigned *asked);                                 /* one of @asked; false: nobody asked */
 void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */
 void keep_found(struct box *b, const struct edge_box *r);           /* they are told of another one */

@@ -182,7 +182,7 @@ watch_on_used(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_usage u;
 
-    if (!edge_get_usage(&in, &u) || !wire_done(&in))
+    if (!edge_get_usage(&in, &u) || !wire_done(&in) || !keep_answers(&b->asked.uses))
         return -1;
     b->use_asked_ms = 0;
     b->use_ms = clock_ms();
@@ -200,7 +200,7 @@ watch_on_op_result(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_op_result r;
 
-    if (!edge_get_op_result(&in, &r) || !wire_done(&in))
+    if (!edge_get_op_result(&in, &r) || !wire_done(&in) || !keep_answers(&w->heard->asked.results))
         return -1;
     count_op(&w->counts, &r);
     return 0;

@@ -72,6 +72,22 @@ def test_the_warden_is_killed(daemon):
     assert any("adopted" in e["detail"] for e in daemon.get("/v1/events").json["events"])
 
 
+def test_the_warden_is_killed_under_operations(daemon):
+    """The next one knows of those that still run: their ends are not more than their keeper may say."""
+    box = daemon.create(name="b")
+    for _ in range(3):
+        streams = [box.stream("echo here; exec sleep 600") for _ in range(6)]
+        assert all(next(stream)[0] == "stdout" for stream in streams)
+        kill_one(daemon, "cloche-warden")
+        assert back(daemon)
+        for stream in streams:
+            stream.close()
+        assert wait_for(lambda: not daemon.processes("sleep"), 60)      # their front is gone too
+        assert box.exec("echo on")["stdout"] == "on\n" and box.show()["state"] == "ready"
+    assert wait_for(lambda: daemon.get("/v1/usage").json["usage"][0]["running"] == [], 60)
+    assert daemon.post(f"{box.at}/pause").json["paused"] and not daemon.post(f"{box.at}/resume").json["paused"]
+
+
 @pytest.mark.parametrize("name", ["cloche-keeper", "cloche-guest"])
 def test_what_holds_a_sandbox_is_killed(daemon, name):
     if name == "cloche-guest" and not places.IS_ROOT:

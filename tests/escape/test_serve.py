@@ -1,9 +1,11 @@
 """Attacks on the daemon: from other users, from its own sandboxes, and what its confined processes may still do."""
+import contextlib
 import ctypes
 import os
 import re
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -190,6 +192,41 @@ def test_a_taken_keeper_cannot_keep_its_sandbox(daemon, how):
         assert box.wait_for("stopped"), box.show()
         assert wait_for(lambda: keeper not in daemon.processes("cloche-keeper") and not daemon.processes("sleep"), 30)
     assert other.show()["state"] == "ready" and other.exec("echo on")["stdout"] == "on\n"
+
+
+ERROR = struct.pack(">BI", 4, 0) + text(b"x") + text(b"y") + text(b"")
+# What a keeper says because it was asked: kind, payload
+ANSWERS = {
+    "still": (104, struct.pack(">BBI", 1, 0, 0) + text(b"")),
+    "paused": (105, b"\1"),
+    "not paused": (106, ERROR),
+    "healthy": (107, b"\1"),
+    "operation ended": (108, b""),
+    "shown": (118, struct.pack(">IBI", 1, 1, 2) + b"{}"),
+    "changed": (119, struct.pack(">IB", 1, 1)),
+    "operation said": (122, struct.pack(">QBBIQQ", 1, 1, 0, 0, 0, 0) + text(b"")),
+    "used": (126, struct.pack(">QQQQIIB", 0, 0, 0, 0, 0, 0, 0)),
+    "result": (127, struct.pack(">BBQQQ", 1, 0, 0, 0, 0)),
+}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_taken_keeper_answers_what_nobody_asked(daemon, answer):
+    """Once more than it was asked, it is given up: it cannot make its sandbox look healthy, idle or paused, nor write
+    results of operations that were not."""
+    box, other = daemon.create(name="taken"), daemon.create(name="other")
+    keeper, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    stream = box.stream("echo here; exec sleep 600")        # one operation may end
+    assert next(stream)[0] == "stdout"
+    with edge_of(keeper) as edge:
+        for _ in range(2):
+            with contextlib.suppress(OSError):      # after the first one the edge may be gone
+                edge.send(frame(*ANSWERS[answer]))
+        assert box.wait_for("stopped"), box.show()
+        assert wait_for(lambda: keeper not in daemon.processes("cloche-keeper") and not daemon.processes("sleep"), 60)
+    assert other.show()["state"] == "ready" and other.exec("echo on")["stdout"] == "on\n"
+    stream.close()
 
 
 @pytest.mark.root
