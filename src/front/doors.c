@@ -137,6 +137,21 @@ doors_judge(struct request *r)
     refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
 }
 
+bool
+doors_own_page(struct request *r)
+{
+    struct once host = header(r, MHD_HTTP_HEADER_HOST), origin = header(r, MHD_HTTP_HEADER_ORIGIN);
+    struct once site = header(r, "Sec-Fetch-Site");     /* W3C Fetch Metadata */
+    struct door_origin said, own;
+
+    if (site.n > 0 && (site.n > 1 || site.size != 11 || memcmp(site.value, "same-origin", 11) != 0))
+        return false;
+    return origin.n == 0 ||
+           (origin.n == 1 && host.n == 1 && door_origin((struct str){ origin.value, origin.size }, &said) &&
+            door_origin_of_host((struct str){ host.value, host.size }, r->f->tls, &own) &&
+            door_origin_eq(&said, &own));
+}
+
 const char *
 doors_hint(const char *code)
 {

@@ -39,6 +39,7 @@ struct front;
 struct request;
 struct mcp_call;
 struct mcp_session;
+struct page;
 
 /* What the launcher says (EDGE_SETTINGS). */
 struct front_doors {
@@ -174,6 +175,7 @@ struct request {
     int up_fd;                          /* libmicrohttpd's; -1: not upgraded, or over */
     uint32_t up_events;
     struct live *live;                  /* of a live command; NULL */
+    struct page *page;                  /* of a decision in a browser: page.c; NULL */
     struct request *next;               /* of all */
     char path[FRONT_URI_MAX];           /* decoded */
     char query[FRONT_URI_MAX];          /* still encoded */
@@ -292,6 +294,8 @@ json_t *json_of_base64(const uint8_t *p, size_t n);
 json_t *json_of_piece(struct buf *half, const uint8_t *p, size_t n, bool last);
 /* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
 const char *query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad);
+/* The same of @text, a form as browsers send it (application/x-www-form-urlencoded). */
+const char *form_get(const char *text, const char *key, char *room, size_t size, bool *bad);
 /* "true", "1", or nothing behind the key; false where it is absent, "false" or "0". Anything else: *bad. */
 bool query_true(const struct request *r, const char *key, bool *bad);
 /* Percent-decoding; false when malformed, when it holds a NUL, or does not fit. */
@@ -303,6 +307,8 @@ int doors_settings(struct front *f, const struct frame *message, int pem);
 int doors_connection(struct front *f, const struct frame *message, int fd);     /* @fd is taken */
 /* Refuse (r->early) what came by a name that is not ours, or from a page that may not ask. */
 void doors_judge(struct request *r);
+/* Whether nothing says that the request comes from a page of another site, be it one that may ask. */
+bool doors_own_page(struct request *r);
 const char *doors_hint(const char *code);       /* the way out, for the codes of early refusals */
 void doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode what);
 struct link *doors_link(struct request *r);     /* NULL: without memory */
@@ -326,6 +332,11 @@ extern const struct route gate_routes[];
 extern const size_t gate_n_routes;
 void gate_look(struct request *r);                      /* what its headers say about waiting */
 void reply_waits(struct request *r, const struct edge_verdict *v);      /* 202: somebody has to approve it */
+
+/* page.c: a page to decide on approvals */
+extern const struct route page_routes[];
+extern const size_t page_n_routes;
+void page_free(struct request *r);
 
 /* route.c */
 const struct route *route_find(struct request *r);      /* NULL: r->early says why */

@@ -81,6 +81,7 @@ http_bury(struct front *f)
         json_decref(r->json);
         json_decref(r->list);
         live_free(r);
+        page_free(r);
         buf_free(&r->body);
         buf_free(&r->in);
         buf_free(&r->out);

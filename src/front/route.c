@@ -39,11 +39,11 @@ url_decode(const char *p, size_t n, bool plus, char *out, size_t size)
 }
 
 const char *
-query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad)
+form_get(const char *text, const char *key, char *room, size_t size, bool *bad)
 {
     size_t n = strlen(key);
 
-    for (const char *at = r->query, *end; *at != '\0'; at = *end == '&' ? end + 1 : end) {
+    for (const char *at = text, *end; *at != '\0'; at = *end == '&' ? end + 1 : end) {
         end = strchrnul(at, '&');
         if (strncmp(at, key, n) != 0 || (at[n] != '=' && at + n != end))
             continue;
@@ -54,6 +54,12 @@ query_get(const struct request *r, const char *key, char *room, size_t size, boo
         return NULL;
     }
     return NULL;
+}
+
+const char *
+query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad)
+{
+    return form_get(r->query, key, room, size, bad);
 }
 
 bool
@@ -124,6 +130,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { token_routes, &token_n_routes },
     { audit_routes, &audit_n_routes },
     { gate_routes, &gate_n_routes },
+    { page_routes, &page_n_routes },
     { live_routes, &live_n_routes },
     { life_routes, &life_n_routes },
     { api_routes, &api_n_routes },

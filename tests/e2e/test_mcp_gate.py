@@ -61,7 +61,7 @@ def test_a_client_that_cannot_ask_is_told_what_to_do(daemon, capabilities):
     told = client.call("code_execute", **CODE)
     which = told["approval_id"]
     assert told["error_type"] == "ApprovalRequired" and f"cloche approvals approve {which}" in told["error"], told
-    assert told["approval_url"] == f"http://127.0.0.1:{daemon.port}/v1/approvals/{which}"
+    assert told["approval_url"] == f"http://127.0.0.1:{daemon.port}/approvals/{which}"
     assert [a["id"] for a in pending(daemon)] == [which] and daemon.get("/v1/sandboxes").json["sandboxes"] == []
     assert client.call("code_execute", **CODE)["approval_id"] == which
     # its own credential decides nothing
@@ -81,7 +81,7 @@ def test_a_url_for_who_can_show_one(daemon):
     wanted = asked["inputRequests"]["approval"]
     which = wanted["params"]["elicitationId"]
     assert wanted["method"] == "elicitation/create" and wanted["params"]["mode"] == "url" and "requestedSchema" not in wanted["params"]
-    assert wanted["params"]["url"] == f"http://127.0.0.1:{daemon.port}/v1/approvals/{which}"
+    assert wanted["params"]["url"] == f"http://127.0.0.1:{daemon.port}/approvals/{which}"
     again = {**params, "inputResponses": {"approval": {"action": "accept"}}, "requestState": asked["requestState"]}
     for changed in ({"requestState": asked["requestState"][:-1] + "x"}, {"requestState": 7}, {"arguments": {**CODE, "code": "echo other"}}):
         assert client("tools/call", {**again, **changed})["error"]["code"] == -32602, changed

@@ -22,6 +22,7 @@ pytestmark = requirement("R12", "R23")
 # one that is not here fails the test.
 ANYBODY, STATIC, OPERATORS, APPROVERS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "approvers", "list", "make", "default", "mcp"
 NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come
+TYPED = "typed"     # the credential is in the form, without which it is none
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
     ("GET", "/health"): ANYBODY,
@@ -46,6 +47,10 @@ JUDGED = {
     ("POST", "/v1/approvals/{id}/approve"): APPROVERS,
     ("POST", "/v1/approvals/{id}/deny"): APPROVERS,
     ("GET", "/v1/grants"): APPROVERS,
+    # the page looks at the token in its form, and at no other credential: test_serve_approval_page.py
+    ("GET", "/approvals/style.css"): ANYBODY,
+    ("GET", "/approvals/{id}"): ANYBODY,
+    ("POST", "/approvals/{id}"): TYPED,
     ("DELETE", "/v1/grants/{id}"): APPROVERS,
     ("POST", "/mcp"): MCP,
     ("GET", "/mcp"): MCP,
@@ -493,6 +498,9 @@ def test_over_tcp_nobody_is_the_owner(tcp_town):
         assert answer.status in statuses, (method, at, answer, statuses)
         if judged(method, path) == ANYBODY:
             assert answer.ok, (method, at, answer)
+            continue
+        if judged(method, path) == TYPED:
+            assert answer.status == 400, (method, at, answer)
             continue
         assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer"), (method, at, answer)
         if judged(method, path) == "own" and not path.endswith("/ws"):

@@ -1,8 +1,8 @@
 /* front/mcp/call_gate.c: what somebody has to approve (docs/gate.md), before a tool begins
  *
  * Whether, and until when, is the warden's to say; here it is said to the client in the way that it understands. A URL
- * where the client can show one: the answer is then given at the approvals' own route, with another credential. Never a
- * form: what it asks for would pass through the hands of who wants it.
+ * where the client can show one: the answer is then given on the page that is there, with another credential. Never a
+ * form of the client's: what it asks for would pass through the hands of who wants it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ url_of(const struct request *r, const struct edge_verdict *v, char *out, size_t 
 
     if (!r->f->strangers || host == NULL || strlen(host) > 260)     /* a unix socket has no URL */
         return false;
-    snprintf(out, size, "%s://%s/v1/approvals/%s", r->f->tls ? "https" : "http", host, v->approval);
+    snprintf(out, size, "%s://%s/approvals/%s", r->f->tls ? "https" : "http", host, v->approval);
     return true;
 }
 
