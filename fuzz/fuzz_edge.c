@@ -35,6 +35,7 @@ op(const uint8_t *data, size_t n)
     FUZZ_ASSERT(o.kind > 0 && o.kind < OP_KINDS && o.n_argv <= EDGE_WORDS_MAX && o.argv[o.n_argv] == NULL);
     FUZZ_ASSERT((o.kind == OP_EXEC) == (o.n_argv > 0) && op_name(o.kind) != NULL);
     FUZZ_ASSERT(((o.flags & OP_PTY) != 0) == (o.rows > 0 && o.cols > 0));
+    FUZZ_ASSERT((o.flags & OP_BACKGROUND) == 0 || (o.kind == OP_EXEC && (o.flags & OP_LIVE) == 0));
     FUZZ_ASSERT((o.flags & OP_LIVE) == 0 || (o.kind == OP_EXEC && (o.flags & OP_STDIN) != 0));
     for (size_t i = 0; i < o.n_env; i++)
         FUZZ_ASSERT(strchr(o.env[i], '=') > o.env[i]);

@@ -282,6 +282,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
     { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
     { EDGE_OP,     false, 0,    ST_MADE,            55,  EDGE_OP_BYTES + 8,                 on_op },
+    { EDGE_RUN_ASK, false, 0,   ST_MADE,            31,  EDGE_RUN_ASK_MAX,                 asker_on_ask },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
     { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
@@ -342,6 +343,7 @@ hear_launcher(struct keeper_live *k)
     buf_put_u8(&frame, k->made);
     buf_put_u8(&frame, k->paused);
     buf_put_be32(&frame, (uint32_t)op_untold(k));
+    buf_put_be32(&frame, (uint32_t)asker_count(k));
     if (k->made)
         (void)keeper_facts(k, &facts);
     wire_put_cstr(&frame, buf_nul(&facts) == 0 ? (const char *)facts.p : "", EDGE_FACTS_MAX);
@@ -416,6 +418,7 @@ time_passes(struct keeper_live *k)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         if (k->ops[i] != NULL)
             op_time(k->ops[i], now);
+    asker_time(k, now);
     native_keep_janitor(k->l.sb);
     if (k->check_us > 0 && now - k->check_us >= GUEST_US)
         say_health(k, false);
@@ -425,13 +428,16 @@ time_passes(struct keeper_live *k)
 static int
 wait_ms(const struct keeper_live *k)
 {
-    return !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000 : op_count(k) > 0 ? 50 : 1000;
+    return !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000
+           : op_count(k) + asker_count(k) > 0 ? 50 : 1000;
 }
+
+enum { ASKERS = 5 + KEEPER_OPS_MAX, ALL_FDS = ASKERS + RUN_ASKERS_MAX };
 
 static void
 step(struct keeper_live *k)
 {
-    struct pollfd fds[5 + KEEPER_OPS_MAX] = {
+    struct pollfd fds[ALL_FDS] = {
         { .fd = k->control, .events = POLLIN },
         { .fd = k->warden, .events = packet_queue_waits(&k->to_warden) ? POLLIN | POLLOUT : POLLIN },
         { .fd = k->made ? k->l.sb->transport : -1, .events = k->made ? guest_client_poll_events(k->l.client) : 0 },
@@ -442,7 +448,10 @@ step(struct keeper_live *k)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         fds[5 + i] = (struct pollfd){ .fd = k->ops[i] != NULL ? k->ops[i]->fd : -1,
                                       .events = k->ops[i] != NULL ? op_poll_events(k->ops[i]) : 0 };
-    if (poll(fds, 5 + KEEPER_OPS_MAX, wait_ms(k)) < 0 && errno != EINTR)
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++)
+        fds[ASKERS + i] = (struct pollfd){ .fd = k->askers[i] != NULL ? k->askers[i]->fd : -1,
+                                           .events = k->askers[i] != NULL ? asker_poll_events(k->askers[i]) : 0 };
+    if (poll(fds, ALL_FDS, wait_ms(k)) < 0 && errno != EINTR)
         return keeper_gone(k, "poll failed");
     if (fds[0].revents != 0)
         hear_launcher(k);
@@ -459,6 +468,9 @@ step(struct keeper_live *k)
     for (size_t i = 0; i < KEEPER_OPS_MAX && !k->ending; i++)
         if (fds[5 + i].revents != 0 && k->ops[i] != NULL && k->ops[i]->fd == fds[5 + i].fd)
             op_turn(k->ops[i], fds[5 + i].revents);
+    for (size_t i = 0; i < RUN_ASKERS_MAX && !k->ending; i++)
+        if (fds[ASKERS + i].revents != 0 && k->askers[i] != NULL && k->askers[i]->fd == fds[ASKERS + i].fd)
+            asker_turn(k->askers[i], fds[ASKERS + i].revents);
     time_passes(k);
 }
 

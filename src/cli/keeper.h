@@ -8,13 +8,16 @@
 #define CLOCHE_CLI_KEEPER_H
 
 #include "cli/keeper_transcript.h"
+#include "cli/run_log.h"
 #include "cli/session_priv.h"
-#include "warden/edge.h"
+#include "warden/edge_run.h"
 #include "wire/table.h"
 
 #define KEEPER_OPS_MAX   EDGE_OPS_MAX
 #define OP_QUEUE_MAX     (16UL * 1024 * 1024)
 #define OP_WINDOW        (256U * 1024)      /* output under way per stream */
+#define RUN_WINDOW       (32U * 1024)       /* the same of a command in the background: less than its log holds */
+#define RUN_ASKERS_MAX   EDGE_OPS_MAX       /* questions about such commands at once */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
 #define OP_ENTRIES_MAX   10000              /* of one folder */
 
@@ -39,17 +42,46 @@ struct op {
     uint64_t limit, bytes[2];   /* of output; 0: none */
     uint32_t owed[2];           /* credit for the guest, given when the front has what came */
     bool cut[2], timed_out, in_end, writes;
-    bool live, pty;             /* OP_LIVE, OP_PTY */
+    bool live, pty, behind;     /* OP_LIVE, OP_PTY, OP_BACKGROUND */
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries */
     uint64_t passed[2];         /* bytes into the sandbox, and out of it */
     bool told;                  /* OP_ENDED was said */
     enum op_end how;         /* it ended, as far as it is known */
+    struct run *run;            /* of @behind, until it has ended; NULL */
     char *path, *name;          /* of a command: the working directory, and its first word */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
     bool in_end_due;            /* and after it there is no more; said when it is taken */
     size_t in_n, in_at;
+};
+
+/* A command in the background, until its record is removed or pushed out by newer ones. */
+struct run {
+    struct op *op;              /* NULL: it has ended */
+    uint64_t number;            /* its operation's, by which clients know it */
+    uint64_t begun_ms, ended_ms, begun_us, ms;  /* since 1970; on the monotonic clock; how long it ran */
+    uint8_t flags, code;        /* as in struct edge_run */
+    bool told;                  /* its number, to who began it */
+    bool pty, stdin_open, ending;
+    struct run_log log;
+    char name[EDGE_RUN_NAME + 1];
+};
+
+/* A question about them, and its socket. */
+struct run_asker {
+    struct keeper_live *k;
+    enum run_ask what;
+    struct run *run;            /* NULL: of none, or it is no more */
+    int fd;
+    struct packet_queue out;
+    bool over;                  /* its last word is said */
+    struct run_reader reader;   /* FOLLOW */
+    uint64_t moved_us;          /* FOLLOW: when it last took something; END: until when it waits */
+    bool last, in_end;          /* INPUT: stdin ends with it; all of it has come */
+    uint64_t count;             /* INPUT: bytes that were taken */
+    size_t in_n, in_at;
+    uint8_t in[EDGE_CHUNK];     /* INPUT: not taken yet */
 };
 
 struct keeper_live {
@@ -81,6 +113,8 @@ struct keeper_live {
     unsigned checks;            /* of the warden's that are not answered */
     uint16_t check_request;
     struct op *ops[KEEPER_OPS_MAX];
+    struct run *runs[EDGE_RUNS_MAX];    /* the oldest first, NULL behind the newest */
+    struct run_asker *askers[RUN_ASKERS_MAX];   /* NULL: free */
     int passed;                 /* the descriptor that came with the message at hand; -1 */
     uint8_t in[EDGE_ROOM];
 };
@@ -123,6 +157,35 @@ void file_event(struct op *o, const struct guest_event *ev);
 int live_on_resize(void *ctx, const struct frame *f);
 int live_on_signal(void *ctx, const struct frame *f);
 void live_taken(struct op *o, size_t n);
+
+/* keeper_run.c: commands in the background. begin: a record for @o, 0 or -1 with @err; then what the guest says of it,
+ * of which failed means that it never was. */
+int run_begin(struct op *o, const struct edge_op *want, struct err *err);
+void run_started(struct op *o);
+void run_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
+void run_failed(struct op *o);
+void run_ended(struct op *o, uint8_t flags, uint8_t code);
+/* Whether somebody who follows it is about to miss something: then its output waits, though not for long. */
+bool run_holds(const struct op *o);
+void run_free_all(struct keeper_live *k);
+/* For keeper_run_ask.c: @number's, or NULL; its record as a frame; forget it. */
+struct run *run_find(const struct keeper_live *k, uint64_t number);
+void run_put(const struct run *run, struct buf *frame);
+void run_free(struct keeper_live *k, struct run *run);
+
+/* keeper_run_ask.c: questions about them. The handler of EDGE_RUN_ASK; what poll is to wait for, and what came of it */
+int asker_on_ask(void *ctx, const struct frame *f);
+short asker_poll_events(const struct run_asker *a);
+void asker_turn(struct run_asker *a, short events);
+void asker_time(struct keeper_live *k, uint64_t now_us);
+void asker_free_all(struct keeper_live *k);
+size_t asker_count(const struct keeper_live *k);
+/* Something happened to @run: there is output, room for stdin (@closed: it reads none any more), its end (@run->op is
+ * NULL), or (@gone) its record is removed. */
+void asker_output(struct keeper_live *k, struct run *run);
+void asker_stdin(struct keeper_live *k, struct run *run, bool closed);
+void asker_ended(struct keeper_live *k, struct run *run);
+void asker_gone(struct keeper_live *k, struct run *run);
 
 /* keeper_record.c: what is said for the audit record. */
 void keeper_record_end(struct op *o);           /* its result, once */

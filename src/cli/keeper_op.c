@@ -28,6 +28,7 @@ op_free(struct op *o)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         if (k->ops[i] == o)
             k->ops[i] = NULL;
+    run_failed(o);      /* unless it has ended, its record was of nothing */
     packet_queue_clear(&o->out);
     close_fd(&o->fd);
     free(o->path);
@@ -118,6 +119,11 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
     flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
     flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
     o->result = (struct op_result){ .flags = flags, .code = code, .bytes = o->bytes[0] + o->bytes[1] };
+    if (o->run != NULL) {
+        transcript_end(&o->k->transcript, o);
+        run_ended(o, flags, (uint8_t)code);
+        return;
+    }
     buf_put_u8(&frame, flags);
     buf_put_be32(&frame, code);
     buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
@@ -143,6 +149,8 @@ op_free_all(struct keeper_live *k)
         (void)packet_queue_flush(&o->out, o->fd);
         op_free(o);
     }
+    asker_free_all(k);
+    run_free_all(k);
 }
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
@@ -162,6 +170,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, uint64_t number, int f
     o->number = number;
     o->live = (want->flags & OP_LIVE) != 0;
     o->pty = (want->flags & OP_PTY) != 0;
+    o->behind = (want->flags & OP_BACKGROUND) != 0;
     o->fd = fd;
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     o->begin_us = clock_us();
@@ -185,17 +194,20 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
 
     if (env == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if ((want->flags & OP_BACKGROUND) != 0 && run_begin(o, want, err) < 0)
+        return -1;
     x.argv = want->argv;
     x.env = env;
     x.cwd = want->path;
     x.umask = 022;
-    x.window = OP_WINDOW;
-    x.flags = MSG_EXEC_QUIET | ((want->flags & OP_STDIN) != 0 ? 0 : MSG_EXEC_NO_STDIN);
+    x.window = o->run != NULL ? RUN_WINDOW : OP_WINDOW;
+    x.flags = (o->run != NULL ? 0 : MSG_EXEC_QUIET) | ((want->flags & OP_STDIN) != 0 ? 0 : MSG_EXEC_NO_STDIN);
     x.stdio = o->pty ? EXEC_STDIO_PTY : EXEC_STDIO_STREAM;
     x.rows = want->rows;
     x.cols = want->cols;
     o->in_end = (want->flags & OP_STDIN) == 0;
-    o->limit = o->pty ? 0 : k->limits.output.v;     /* a screen that is cut is no screen any more */
+    /* a screen that is cut is no screen any more, and a log has a ceiling of its own */
+    o->limit = o->pty || o->run != NULL ? 0 : k->limits.output.v;
     o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
     return guest_client_exec(k->l.client, &x, &o->channel, err);
 }
@@ -229,6 +241,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int
     transcript_begin(&k->transcript, o, want);
     if (io_set_nonblock(fd, true) < 0 ||
         (want->kind == OP_EXEC ? begin_exec(o, want, &err) : file_begin(o, want, &err)) < 0) {
+        run_failed(o);
         op_say_failed(o, &err);
         o->channel = 0;
         op_ended(o);
@@ -243,7 +256,7 @@ give_back(struct op *o)
 {
     static const enum msg_stream streams[2] = { MSG_STREAM_OUT, MSG_STREAM_ERR };
 
-    if (o->kind != OP_EXEC || o->channel == 0 || packet_queue_waits(&o->out))
+    if (o->kind != OP_EXEC || o->channel == 0 || (o->run != NULL ? run_holds(o) : packet_queue_waits(&o->out)))
         return;
     for (size_t i = 0; i < 2; i++)
         if (o->owed[i] > 0 && guest_client_window(o->k->l.client, o->channel, streams[i], o->owed[i], NULL) == 0)
@@ -276,7 +289,10 @@ on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
     transcript_output(&o->k->transcript, o, i, p, n);
     if (n > room)
         o->cut[i] = true;
-    op_pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
+    if (o->run != NULL)
+        run_output(o, i, p, n);
+    else
+        op_pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
     give_back(o);
 }
 
@@ -301,8 +317,13 @@ exec_event(struct op *o, const struct guest_event *ev)
     case GUEST_STDERR:
         on_output(o, 1, ev->data.p, ev->data.n);
         break;
+    case GUEST_STARTED:
+        run_started(o);
+        break;
     case GUEST_STDIN_READY:
-        if (ev->stdin_gone) {
+        if (o->run != NULL) {
+            asker_stdin(o->k, o->run, ev->stdin_gone);
+        } else if (ev->stdin_gone) {
             if (o->live)
                 live_taken(o, o->in_n - o->in_at);
             o->in_n = o->in_at = 0;
@@ -310,6 +331,7 @@ exec_event(struct op *o, const struct guest_event *ev)
         break;
     case GUEST_EXEC_FAILED:
         (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
+        run_failed(o);
         op_say_failed(o, &err);
         op_ended(o);
         break;
@@ -348,7 +370,7 @@ op_signal(struct op *o, int signo)
         (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_LEADER, NULL);
 }
 
-/* The client is gone: nothing of its command goes on for it. */
+/* The client is gone: nothing of its command goes on for it, unless that was agreed. */
 static void
 cancel(struct op *o)
 {
@@ -361,7 +383,8 @@ cancel(struct op *o)
         tell_end(o);        /* of one that reads, between two pieces */
         op_free(o);
     } else if (o->kind == OP_EXEC) {
-        op_signal(o, SIGKILL);
+        if (!o->behind)
+            op_signal(o, SIGKILL);
         give_back(o);
     } else {
         (void)guest_client_file_cancel(c, o->channel, NULL);
@@ -434,7 +457,7 @@ on_in_end(void *ctx, const struct frame *f)
                               : guest_client_file_end(o->k->l.client, o->channel, NULL);
 }
 
-enum op_state { ST_PLAIN = 1, ST_LIVE = 2 };
+enum op_state { ST_PLAIN = 1, ST_LIVE = 2, ST_BEHIND = 4 };
 
 static const struct msg_rule front_rules[] = {
     /* type         once   flags states              min max length   handler */
@@ -456,7 +479,7 @@ void
 op_turn(struct op *o, short events)
 {
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
-    struct msg_gate gate = { .rules = front_rules, .state = o->live ? ST_LIVE : ST_PLAIN,
+    struct msg_gate gate = { .rules = front_rules, .state = o->live ? ST_LIVE : o->behind ? ST_BEHIND : ST_PLAIN,
                              .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
     struct err err = ERR_INIT;
     struct frame f;
@@ -495,6 +518,8 @@ op_time(struct op *o, uint64_t now)
         feed(o);
     if (o->channel == 0 || o->kind != OP_EXEC)
         return;
+    if (o->run != NULL)
+        give_back(o);
     if (o->deadline_us > 0 && now >= o->deadline_us) {
         o->deadline_us = 0;
         o->timed_out = true;

@@ -158,6 +158,19 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
 }
 
 void
+ask_run(struct request *r, const struct edge_run_ask *ask, const struct answers *answers,
+        const struct op_answers *said)
+{
+    cleanup_buf struct buf b = BUF_INIT(512);
+    size_t at = ask_begin(r, &b, EDGE_ASK_RUN, answers);
+
+    r->op_answers = said;
+    wire_put_cstr(&b, r->id, EDGE_NAME_MAX);
+    edge_put_run_ask(&b, ask);
+    ask_send(r, &b, at);
+}
+
+void
 ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(256);

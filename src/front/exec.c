@@ -74,9 +74,17 @@ env_of(struct request *r, json_t *env, struct edge_op *op)
     return true;
 }
 
+/* A string is all of it. In the background it is none, or stays open. */
 static bool
 stdin_of(struct request *r, const json_t *input, struct edge_op *op)
 {
+    if ((op->flags & OP_BACKGROUND) != 0) {
+        if (input != NULL && !json_is_boolean(input))
+            return refuse(r, "stdin of a command in the background is true (it stays open, for .../stdin) or false");
+        if (json_is_true(input) || (op->flags & OP_PTY) != 0)
+            op->flags |= OP_STDIN;
+        return true;
+    }
     if (input == NULL)
         return true;
     if (!json_is_string(input) || buf_append(&r->in, json_string_value(input), json_string_length(input)) < 0)
@@ -100,6 +108,21 @@ exec_size(const json_t *v, uint16_t *rows, uint16_t *cols)
     return side_of(json_object_get(v, "rows"), rows) && side_of(json_object_get(v, "cols"), cols);
 }
 
+int
+exec_signal(const json_t *v)
+{
+    const char *name = json_string_value(v);
+
+    if (json_is_integer(v))
+        return json_integer_value(v) >= 1 && json_integer_value(v) <= 31 ? (int)json_integer_value(v) : -1;
+    if (name != NULL && strncmp(name, "SIG", 3) == 0)
+        name += 3;
+    for (int i = 1; name != NULL && i < 32; i++)
+        if (sigabbrev_np(i) != NULL && strcmp(sigabbrev_np(i), name) == 0)
+            return i;
+    return -1;
+}
+
 static bool
 pty_of(struct request *r, const json_t *pty, struct edge_op *op)
 {
@@ -120,15 +143,21 @@ pty_of(struct request *r, const json_t *pty, struct edge_op *op)
 bool
 exec_request(struct request *r, struct edge_op *op)
 {
-    static const char *const whole_members[] = { "command", "cwd", "env", "timeout_ms", "stdin", "encoding", NULL };
+    static const char *const whole_members[] = { "command", "cwd", "env", "timeout_ms", "background", "stdin",
+                                                 "encoding", NULL };
     static const char *const live_members[] = { "command", "cwd", "env", "timeout_ms", "pty", NULL };
-    const char *const *known = r->live != NULL ? live_members : whole_members;
+    static const char *const behind_members[] = { "command", "cwd", "env", "timeout_ms", "background", "stdin", "pty",
+                                                  NULL };
+    const json_t *background = json_object_get(r->json, "background");
+    const char *const *known = r->live != NULL ? live_members : json_is_true(background) ? behind_members
+                                                                                         : whole_members;
     const json_t *cwd = json_object_get(r->json, "cwd"), *ms = json_object_get(r->json, "timeout_ms");
     const json_t *encoding = json_object_get(r->json, "encoding");
     const char *name, *form = encoding != NULL ? json_string_value(encoding) : "text";
     json_t *value;
 
-    *op = (struct edge_op){ .kind = OP_EXEC, .path = "" };
+    *op = (struct edge_op){ .kind = OP_EXEC, .path = "",
+                            .flags = known == behind_members ? OP_BACKGROUND : 0 };
     if (!json_is_object(r->json))
         return refuse(r, "the body is an object with a command");
     json_object_foreach(r->json, name, value) {
@@ -136,9 +165,14 @@ exec_request(struct request *r, struct edge_op *op)
         for (i = 0; known[i] != NULL && strcmp(known[i], name) != 0; i++)
             ;
         if (known[i] == NULL)
-            return refuse(r, r->live != NULL ? "known members: command, cwd, env, timeout_ms, pty"
-                                             : "known members: command, cwd, env, stdin, timeout_ms, encoding");
+            return refuse(r, known == live_members
+                              ? "known members: command, cwd, env, timeout_ms, pty"
+                              : known == behind_members
+                              ? "known members: command, cwd, env, timeout_ms, background, stdin, pty"
+                              : "known members: command, cwd, env, stdin, timeout_ms, encoding, background");
     }
+    if (background != NULL && !json_is_boolean(background))
+        return refuse(r, "background is true or false");
     if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
         return refuse(r, "cwd is a path");
     if (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||

@@ -25,6 +25,7 @@
 #include "front/trace.h"
 #include "warden/edge.h"
 #include "warden/edge_gate.h"
+#include "warden/edge_run.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
 #define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
@@ -105,6 +106,8 @@ struct op_answers {
     void (*done)(struct request *r, uint64_t count);
     void (*failed)(struct request *r, const struct packet_err *err);
     void (*taken)(struct request *r, uint32_t bytes);               /* of stdin, of a live command */
+    void (*run)(struct request *r, const struct edge_run *run);     /* a command in the background; and its output, */
+    bool (*run_out)(struct request *r, uint8_t stream, uint64_t at, const uint8_t *p, size_t n);   /* false: refused */
     void (*wake)(struct request *r);        /* after what was said: for who has no answer of libmicrohttpd's to wake */
 };
 
@@ -113,7 +116,7 @@ struct live;
 
 struct route {
     const char *method;
-    const char *path;       /* "/v1/sandboxes/{}/files/~": {} one segment, ~ the rest (maybe empty) */
+    const char *path;       /* "/v1/sandboxes/{}/files/~": {} one segment, {#} a number, ~ the rest (maybe empty) */
     void (*begin)(struct request *r);
     bool json;              /* a body that is JSON, or none */
     bool upload;            /* the body is streamed to the operation that begin() asks for */
@@ -128,6 +131,7 @@ struct request {
     char *uri;                          /* as it came */
     char id[EDGE_NAME_MAX + 1];         /* what {} stood for */
     const char *rest;                   /* what ~ stood for, in path */
+    uint64_t exec;                      /* what {#} stood for */
     char number[17];                    /* the request's id, for logs and clients */
     uint8_t trace_bytes[EDGE_TRACE];    /* the trace's id, as the warden is told */
     struct trace trace;                 /* its part of a trace: the client's, or a new one */
@@ -167,6 +171,8 @@ struct request {
     struct buf err_out;
     struct buf half[2];                 /* the beginning of a character whose rest has not come */
     bool base64, has_stdin, cut_out, cut_err;
+    bool had_exit;                      /* of a command in the background: its client knows how it ended, */
+    uint64_t had[2];                    /* and has so much of stdout and stderr */
     json_t *list;                       /* what the answer is made of */
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
@@ -251,6 +257,9 @@ void ask_gate(struct request *r, const char *id, const char *tool, const json_t 
 void ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id,
                    const struct answers *answers);
 void ask_decide(struct request *r, const struct edge_decision *d, const struct answers *answers);
+/* About commands in the background (edge_run.h); the answers are the socket's. */
+void ask_run(struct request *r, const struct edge_run_ask *ask, const struct answers *answers,
+             const struct op_answers *said);
 void ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers);
 void ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
                const struct answers *answers);
@@ -345,10 +354,13 @@ const struct route *route_find(struct request *r);      /* NULL: r->early says w
 /* What a shell exits with when there is no such command, or it cannot be run; 0: another failure. */
 uint32_t exec_shells_code(const struct packet_err *err);
 json_t *exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
+/* A signal's number, by that or by a name such as INT or SIGINT; -1. */
+int exec_signal(const json_t *v);
 /* The members rows and cols, each from 1 to EXEC_SIDE_MAX. */
 #define EXEC_SIDE_MAX 4096
 bool exec_size(const json_t *v, uint16_t *rows, uint16_t *cols);
-/* From r->json; replies itself and returns false when it is malformed. Strings are the JSON's. */
+/* From r->json; one that is OP_BACKGROUND is for run_begin(). Replies itself and returns false when it is malformed.
+ * Strings are the JSON's. */
 bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
@@ -358,6 +370,11 @@ int metrics_open(struct front *f);                      /* before confinement; -
 void metrics_connection(struct front *f);
 void metrics_request(const struct request *r, bool whole);  /* it is over: counted, and logged */
 int metrics_put(const struct front *f, struct buf *b);  /* samples */
+
+/* runs.c: commands in the background. Begin one (exec_request()). */
+void run_begin(struct request *r, const struct edge_op *op);
+extern const struct route run_routes[];
+extern const size_t run_n_routes;
 
 /* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/post.c: the routes. */
 extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];

@@ -181,21 +181,6 @@ live_send(struct request *r)
 
 /* --- what the client says ----------------------------------------------------------------------------------------- */
 
-static int
-signal_of(const json_t *v)
-{
-    const char *name = json_string_value(v);
-
-    if (json_is_integer(v))
-        return json_integer_value(v) >= 1 && json_integer_value(v) <= 31 ? (int)json_integer_value(v) : -1;
-    if (name != NULL && strncmp(name, "SIG", 3) == 0)
-        name += 3;
-    for (int i = 1; name != NULL && i < 32; i++)
-        if (sigabbrev_np(i) != NULL && strcmp(sigabbrev_np(i), name) == 0)
-            return i;
-    return -1;
-}
-
 /* A text message while the command runs. NULL, or what is wrong with it. */
 static const char *
 steer(struct request *r, const json_t *message)
@@ -211,7 +196,7 @@ steer(struct request *r, const json_t *message)
         return NULL;
     }
     if (type != NULL && strcmp(type, "signal") == 0) {
-        int signo = signal_of(json_object_get(message, "signal"));
+        int signo = exec_signal(json_object_get(message, "signal"));
         if (signo < 0)
             return "signal is a name such as INT, or a number from 1 to 31";
         tell(r, EDGE_SIGNAL, (const uint8_t[]){ (uint8_t)signo }, 1);

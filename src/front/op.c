@@ -137,6 +137,32 @@ on_taken(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_run(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct edge_run run;
+
+    if (!edge_get_run(&in, &run) || r->op_answers->run == NULL)
+        return -1;
+    r->op_answers->run(r, &run);
+    return 0;
+}
+
+static int
+on_run_out(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t stream = wire_u8(&in);
+    uint64_t at = wire_be64(&in);
+
+    if (in.bad || in.n == 0 || stream > 1 || at > INT64_MAX || r->op_answers->run_out == NULL)
+        return -1;
+    return r->op_answers->run_out(r, stream, at, in.p, in.n) ? 0 : -1;
+}
+
 static const struct msg_rule keeper_rules[] = {
     /* type         once   flags states min max length   handler; each refuses what its operation does not say */
     { EDGE_OUT,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
@@ -146,6 +172,8 @@ static const struct msg_rule keeper_rules[] = {
     { EDGE_DONE,    false, 0,    1,     8,  8,           on_done },
     { EDGE_FAILED,  false, 0,    1,     20, 4096,        on_failed },
     { EDGE_TAKEN,   false, 0,    1,     4,  4,           on_taken },
+    { EDGE_RUN,     false, 0,    1,     72, EDGE_RUN_MAX, on_run },
+    { EDGE_RUN_OUT, false, 0,    1,     10, 9 + EDGE_CHUNK, on_run_out },
 };
 
 /* It ended without a last word. */

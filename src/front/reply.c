@@ -130,6 +130,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
     { "files.not-empty", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 }, { "files.too-large", 507 },
     { "files.too-many-entries", 413 }, { "files.not-regular", 409 }, { "exec.cwd", 400 },
+    { "exec.ended", 409 }, { "exec.stdin-closed", 409 }, { "exec.stdin-busy", 409 }, { "exec.no-terminal", 409 },
 };
 
 unsigned

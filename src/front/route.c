@@ -81,7 +81,13 @@ matches(struct request *r, const char *pattern)
     const char *at = r->path;
 
     for (; *pattern != '\0'; pattern++) {
-        if (*pattern == '{') {
+        if (strncmp(pattern, "{#}", 3) == 0) {
+            size_t n = strspn(at, "0123456789");
+            if (!str_parse_u64((struct str){ at, n }, INT64_MAX, &r->exec) || r->exec == 0)
+                return false;
+            at += n;
+            pattern += 2;
+        } else if (*pattern == '{') {
             size_t n = strcspn(at, "/");
             if (n == 0 || n > EDGE_NAME_MAX)
                 return false;
@@ -132,6 +138,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { gate_routes, &gate_n_routes },
     { page_routes, &page_n_routes },
     { live_routes, &live_n_routes },
+    { run_routes, &run_n_routes },
     { life_routes, &life_n_routes },
     { api_routes, &api_n_routes },
     { mcp_routes, &mcp_n_routes },

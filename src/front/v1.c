@@ -324,7 +324,11 @@ exec(struct request *r)
     static struct edge_op op;
     const char *accept = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
-    if (exec_request(r, &op))
+    if (!exec_request(r, &op))
+        return;
+    if ((op.flags & OP_BACKGROUND) != 0)
+        run_begin(r, &op);
+    else
         exec_run(r, r->id, &op, accept != NULL && strstr(accept, "text/event-stream") != NULL);
 }
 

@@ -16,7 +16,7 @@
 #include "warden/edge_gate.h"
 #include "warden/record.h"
 
-#define OPS_UNDER_WAY (2 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
+#define OPS_UNDER_WAY (3 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
 #define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
@@ -424,32 +424,45 @@ on_recover(void *ctx, const struct frame *f)
 
 /* --- operations --------------------------------------------------------------------------------------------------- */
 
-/* A socket between front and keeper for this one operation. What it is was decided here and goes to the keeper from
- * here: on the socket itself only its streams are spoken. */
-static int
-grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *err)
+int
+box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err)
 {
-    cleanup_buf struct buf to_keeper = BUF_INIT(EDGE_MESSAGE_MAX + FRAME_HEADER), answer = BUF_INIT(64);
-    size_t at = frame_begin(&to_keeper, EDGE_OP, 0, 0);
+    cleanup_buf struct buf answer = BUF_INIT(64);
     int pair[2];
+    size_t at;
 
     /* its keeper turns away what is too much; one that does not read would have us hold a descriptor for each */
     if (b->ops >= OPS_UNDER_WAY)
         return err_set(err, ERR_LIMIT, "sandbox.busy", "%u operations wait for this sandbox", b->ops);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return err_sys(err, errno, "serve.op", "socketpair");
-    buf_put_be64(&to_keeper, record_operation(w));
-    buf_append(&to_keeper, op, n);
-    if (frame_end(&to_keeper, at) < 0 || box_say(b, &to_keeper, pair[0]) < 0) {
+    if (box_say(b, frame, pair[0]) < 0) {
         close(pair[1]);
         return err_set(err, ERR_SYSTEM, "sandbox.gone", "the sandbox is ending");
     }
     at = answer_begin(&answer, EDGE_GRANTED, w->asker);
     answer_send(w, w->asker, &answer, at, pair[1]);
     b->ops++;
+    box_used(b);
+    return 0;
+}
+
+/* What the operation is was decided here and goes to the keeper from here: on the socket itself only its streams are
+ * spoken. */
+static int
+grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX + FRAME_HEADER);
+    size_t at = frame_begin(&frame, EDGE_OP, 0, 0);
+
+    buf_put_be64(&frame, record_operation(w));
+    buf_append(&frame, op, n);
+    if (frame_end(&frame, at) < 0)
+        return err_set(err, ERR_LIMIT, "sandbox.busy", "the operation is too large");
+    if (box_grant(w, b, &frame, err) < 0)
+        return -1;
     b->asked.results++;
     b->asked.said++;
-    box_used(b);
     return 0;
 }
 

@@ -184,6 +184,8 @@ command_of(const struct edge_op *op)
         return NULL;
     if (op->timeout_ms != 0)
         json_object_set_new(params, "timeout_ms", json_integer((json_int_t)op->timeout_ms));
+    if ((op->flags & OP_BACKGROUND) != 0)
+        json_object_set_new(params, "background", json_true());
     if ((op->path[0] != '\0' && json_object_set_new(params, "cwd", json_string(op->path)) < 0) ||
         (op->n_env > 0 && json_object_set_new(params, "env", words_of(op->env, op->n_env)) < 0)) {
         json_decref(params);

@@ -368,13 +368,14 @@ static bool
 flags_well(const struct edge_op *op)
 {
     static const uint8_t may[OP_KINDS] = {
-        [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE, [OP_REMOVE] = OP_RECURSIVE,
-        [OP_MKDIR] = OP_PARENTS,
+        [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
+        [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS,
     };
     bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
+    bool behind = (op->flags & OP_BACKGROUND) != 0, input = (op->flags & OP_STDIN) != 0;
 
-    return (op->flags & ~may[op->kind]) == 0 && (!live || (op->flags & OP_STDIN) != 0) && (!pty || live) &&
-           (op->rows != 0) == pty && (op->cols != 0) == pty;
+    return (op->flags & ~may[op->kind]) == 0 && !(live && behind) && (!live || input) &&
+           (!pty || ((live || behind) && input)) && (op->rows != 0) == pty && (op->cols != 0) == pty;
 }
 
 bool

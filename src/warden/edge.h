@@ -149,11 +149,12 @@ enum edge_message {
     /* keeper to warden */
     EDGE_MADE,              /* facts */
     EDGE_NOT_MADE,          /* error */
-    EDGE_STILL,             /* what an adopted one is: made u8, paused u8, operations that run be32, facts */
+    EDGE_STILL,             /* what an adopted one is: made u8, paused u8, operations that run be32, questions about
+                             * commands that are open be32, facts */
     EDGE_PAUSED,            /* paused u8; this or NOT_PAUSED is the answer to PAUSE and to RESUME */
     EDGE_NOT_PAUSED,        /* error */
     EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
-    EDGE_OP_ENDED,          /* one for each OP */
+    EDGE_OP_ENDED,          /* one for each OP and each RUN_ASK */
     EDGE_GONE,              /* reason: why there is no sandbox any more */
 
     /* warden to keeper; each question has a number */
@@ -199,6 +200,14 @@ enum edge_message {
     EDGE_SIGNAL,            /* number u8: to its process group, of a terminal to the one in front */
     /* keeper to front */
     EDGE_TAKEN = 144,       /* bytes be32 of IN that the command has: of EDGE_CHUNK at most may be under way */
+
+    /* commands in the background (edge_run.h); front to warden, with ticket and who asks */
+    EDGE_ASK_RUN = 176,     /* id, ask */
+    /* warden to keeper */
+    EDGE_RUN_ASK,           /* ask; with its socket */
+    /* keeper to front, on that socket, or on that of the command that begins; a last DONE or FAILED */
+    EDGE_RUN,               /* run */
+    EDGE_RUN_OUT,           /* stream u8 (0 stdout), be64 how much of that stream is before it, bytes */
 };
 
 /* warden ⇄ scribe (src/scribe) */
@@ -327,7 +336,9 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
 #define OP_PARENTS    0x04      /* WRITE, MKDIR: missing folders are made */
 #define OP_EXCLUSIVE  0x08      /* WRITE: it must not exist */
 #define OP_LIVE       0x10      /* EXEC, with STDIN: RESIZE, SIGNAL and TAKEN are spoken */
-#define OP_PTY        0x20      /* EXEC, with LIVE: in a terminal; no ERR comes */
+#define OP_PTY        0x20      /* EXEC, with LIVE or BACKGROUND: in a terminal; no ERR comes */
+#define OP_BACKGROUND 0x40      /* EXEC: goes on without its client, which is told RUN and DONE when it has begun. With
+                                 * STDIN its stdin stays open, for RUN_INPUT */
 
 struct edge_op {
     enum op_kind kind;

@@ -156,12 +156,13 @@ on_still(void *ctx, const struct frame *f)
     struct box *b = w->heard;
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint8_t made = wire_u8(&in), paused = wire_u8(&in);
-    uint32_t ops = wire_be32(&in);
+    uint32_t ops = wire_be32(&in), asks = wire_be32(&in);
     const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
 
-    if (!wire_done(&in) || made > 1 || paused > 1 || ops > EDGE_OPS_MAX || !facts_well(facts) || !b->asked.still)
+    if (!wire_done(&in) || made > 1 || paused > 1 || ops > EDGE_OPS_MAX ||
+        asks > EDGE_OPS_MAX || !facts_well(facts) || !b->asked.still)
         return -1;
-    b->ops += ops;
+    b->ops += ops + asks;
     b->asked.results += ops;
     b->asked.said += ops;
     b->r.paused = paused != 0;
@@ -293,7 +294,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
     { EDGE_NOT_MADE,   true,  0,    1,     20,  ERROR_MAX,           on_not_made },
     { EDGE_PRINT,      false, 0,    1,     6,   5 + EDGE_PRINT_MAX,  reattach_on_print },
-    { EDGE_STILL,      true,  0,    1,     11,  11 + EDGE_FACTS_MAX, on_still },
+    { EDGE_STILL,      true,  0,    1,     15,  15 + EDGE_FACTS_MAX, on_still },
     { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
     { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
     { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },

@@ -218,6 +218,9 @@ int not_found(const char *id, struct err *err);
 struct box *usable(struct warden *w, const char *id, struct err *err);
 /* An id or name and nothing else, as most questions are. NULL: malformed. */
 const char *only_id(const struct frame *f);
+/* A socket between the front that asks and @b's keeper, which gets @frame (whole) with it; that is the answer. Until
+ * the keeper says OP_ENDED it is one of the sandbox's operations. 0 or -1 with @err. */
+int box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err);
 /* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
 size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
 void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);
@@ -275,6 +278,10 @@ void life_gone(struct box *b, const struct err *why);
 int reattach_on_print(void *ctx, const struct frame *f);
 void reattach_turn(struct warden *w);
 void reattach_changed(struct box *b);           /* it is held to another policy than was said */
+
+/* runs.c: commands in the background */
+extern const struct msg_rule run_rules[];
+extern const size_t run_n_rules;
 
 /* keep.c: the keepers' edge and the launcher's */
 void keep_make(struct box *b);                                      /* tell its keeper what it is to be */

@@ -36,6 +36,7 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_RESUME,   OPERATOR | AGENT },
     { EDGE_ASK_RECOVER,  OPERATOR | AGENT },
     { EDGE_ASK_OP,       OPERATOR | AGENT | KEY },
+    { EDGE_ASK_RUN,      OPERATOR | AGENT | KEY },
     { EDGE_ASK_STOP_ALL, OPERATOR },
     { EDGE_ASK_EVENTS,   OPERATOR | AGENT | AUDITOR },
     { EDGE_ASK_WHO,      ANYBODY },
@@ -59,6 +60,7 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
 /* The questions themselves. None of them may be a once-message. */
 static const struct { const struct msg_rule *rules; const size_t *n; } tables[] = {
     { ask_rules, &ask_n_rules },
+    { run_rules, &run_n_rules },
     { who_rules, &who_n_rules },
     { token_rules, &token_n_rules },
     { record_rules, &record_n_rules },

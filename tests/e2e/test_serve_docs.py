@@ -20,7 +20,7 @@ def in_the_source():
 
 
 def test_the_file_names_every_route():
-    named = {(m, p.replace("{id}", "{}").replace("{path}", "~")) for m, p in documented()}
+    named = {(m, p.replace("{id}", "{}").replace("{path}", "~").replace("{exec_id}", "{#}")) for m, p in documented()}
     assert named == in_the_source() and len(named) > 35
 
 

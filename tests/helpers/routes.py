@@ -4,7 +4,9 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 
-BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/sandboxes/{id}/exec": {"command": "true"}}
+BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/sandboxes/{id}/exec": {"command": "true"},
+          "/v1/sandboxes/{id}/exec/{exec_id}/signal": {"signal": "CONT"}, "/v1/sandboxes/{id}/exec/{exec_id}/stdin": b"y",
+          "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80}}
 
 
 def documented():
@@ -25,5 +27,5 @@ def request_of(method, path, box):
     """(path, body) of a request that the route would take, on the sandbox @box (an id or name)."""
     if path == "/v1/approvals/stream":
         path += "?follow=false"     # otherwise it has no end
-    at = path.replace("{id}", box).replace("{path}", "new" if method == "POST" else "f" if "dirs" not in path else "")
+    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{path}", "new" if method == "POST" else "f" if "dirs" not in path else "")
     return at, BODIES.get(path) if method == "POST" else {} if method == "PATCH" else b"y" if method == "PUT" else None

@@ -147,6 +147,9 @@ flags_of_operations(void **state)
         { OP_EXEC, OP_STDIN, 24, 80, false }, { OP_EXEC, OP_RECURSIVE, 0, 0, false },
         { OP_READ, OP_STDIN, 0, 0, false }, { OP_WRITE, OP_PARENTS | OP_EXCLUSIVE, 0, 0, true },
         { OP_WRITE, OP_LIVE, 0, 0, false }, { OP_LIST, OP_PTY, 1, 1, false }, { OP_EXEC, 0x80, 0, 0, false },
+        { OP_EXEC, OP_BACKGROUND, 0, 0, true }, { OP_EXEC, OP_BACKGROUND | OP_STDIN | OP_PTY, 24, 80, true },
+        { OP_EXEC, OP_BACKGROUND | OP_PTY, 24, 80, false }, { OP_READ, OP_BACKGROUND, 0, 0, false },
+        { OP_EXEC, OP_BACKGROUND | OP_STDIN | OP_LIVE, 0, 0, false },
     };
 
     (void)state;

@@ -1,0 +1,76 @@
+/* warden/runs.c: questions about commands in the background
+ *
+ * Their keeper has them. Here is judged who asks and of which sandbox; the answer goes over a socket of its own, like
+ * that of an operation.
+ */
+#include "base/cleanup.h"
+#include "warden/edge_run.h"
+#include "warden/record.h"
+
+/* What acts on the command, by the name under which it is recorded. NULL: it only looks. */
+static const char *
+deed_name(enum run_ask what)
+{
+    switch (what) {
+    case RUN_INPUT: return "exec_stdin";
+    case RUN_SIGNAL: return "exec_signal";
+    case RUN_END: return "exec_end";
+    default: return NULL;
+    }
+}
+
+static bool
+recorded(struct warden *w, const struct frame *f, struct box *b, const struct edge_run_ask *ask)
+{
+    const char *name = deed_name(ask->what);
+    struct audit_entry e;
+
+    if (name == NULL)
+        return false;
+    audit_capability(&e, NULL, name, "something was asked of a command in the background");
+    audit_put_number(&e, "exec_id", (int64_t)ask->number);
+    if (ask->what == RUN_SIGNAL)
+        audit_put_number(&e, "signal", ask->signal);
+    return record_first(w, f, b, &e, ask->what == RUN_END ? RECORD_INSIST : RECORD_WAIT);
+}
+
+static int
+pass_on(struct warden *w, struct box *b, const struct edge_run_ask *ask, struct err *err)
+{
+    uint8_t room[EDGE_RUN_ASK_MAX + FRAME_HEADER];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_RUN_ASK, 0, 0);
+
+    edge_put_run_ask(&frame, ask);
+    return frame_end(&frame, at) < 0 ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
+                                     : box_grant(w, b, &frame, err);
+}
+
+static int
+on_run(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    struct edge_run_ask ask;
+    struct err err = ERR_INIT;
+    struct box *b;
+
+    if (in.bad || !edge_get_run_ask(&in, &ask))
+        return -1;
+    b = usable(w, id, &err);
+    /* the guest hears nothing meanwhile */
+    if (b != NULL && b->r.paused && (deed_name(ask.what) != NULL || ask.what == RUN_RESIZE))
+        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE && recorded(w, f, b, &ask))
+        return 0;
+    if (err.kind != ERR_NONE || pass_on(w, b, &ask, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+const struct msg_rule run_rules[] = {
+    /* type          once   flags states min max length                            handler */
+    { EDGE_ASK_RUN,  false, 0,    1,     44, 13 + EDGE_NAME_MAX + EDGE_RUN_ASK_MAX, on_run },
+};
+const size_t run_n_rules = sizeof(run_rules) / sizeof(run_rules[0]);
