@@ -74,6 +74,7 @@ conn_close_all(struct egress *e)
 {
     while (e->conns != NULL)
         conn_end(e->conns);
+    pool_clear(e);
     conn_free_ended(e);
 }
 
@@ -377,6 +378,7 @@ conn_on_server(struct watch *w, uint32_t events)
 void
 conn_tick(struct egress *e)
 {
+    pool_tick(e);
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
         if (c->state == CONN_RELAY && (c->up.starved || c->down.starved)) {

@@ -67,6 +67,11 @@ struct conn {
     bool tls;                   /* TLS is opened: c->server is to be under it, and so is the client */
     uint32_t ticket;            /* for the certificate, at the vault */
     struct tls_end *client_tls, *server_tls;
+    unsigned offered;           /* to the server: versions of HTTP */
+    uint64_t dialled_ms;        /* the server's end was ready */
+    uint64_t rested_ms;         /* it was kept in the pool since then; 0: it was dialled for this connection */
+    uint32_t lent_secrets;      /* ids of those that others have had on it */
+    bool fresh;                 /* the next one has to be dialled */
     bool any_request;           /* one came */
     bool failed;                /* ... and the server was not to be had: */
     struct answer failure;      /* the answer to the first request */
@@ -192,6 +197,10 @@ bool tls_wanted(const struct conn *c);
 void tls_begin(struct conn *c);
 /* c->server is connected: now TLS with it. */
 void tls_dialled(struct conn *c);
+/* c->server and c->server_tls came from the pool, where TLS is opened. */
+void tls_reused(struct conn *c);
+/* The versions of HTTP that c's server may choose among (tls_end.h). */
+unsigned tls_offered(const struct conn *c);
 /* It goes nowhere: the client is told when its handshake is done. */
 void tls_failed(struct conn *c, const struct answer *answer);
 void tls_drop_server(struct conn *c);

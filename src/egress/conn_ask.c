@@ -261,6 +261,7 @@ conn_judge_again(struct egress *e)
 {
     size_t closed = 0;
 
+    pool_clear(e);
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         struct decide_request request = { .via = DECIDE_TCP, .port = c->port };
         struct decide_verdict verdict;

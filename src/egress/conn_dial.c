@@ -38,6 +38,8 @@ dial(struct conn *c, const struct ip *ip)
         return -1;
     }
 
+    c->rested_ms = 0;
+    c->lent_secrets = 0;
     c->server = (struct watch){ .fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
                                 .ready = conn_on_server, .owner = c };
     if (c->server.fd < 0)
@@ -103,8 +105,12 @@ judge_and_dial(struct conn *c)
     }
     if (c->parent != NULL)
         parent_find(c);
-    else
+    else if (!pool_take(c))
         conn_dial(c);
+    else if (c->tls)
+        tls_reused(c);
+    else
+        conn_established(c);
 }
 
 static void

@@ -297,6 +297,11 @@ inner_tls(struct conn *c)
         tls_begin(c);
         return;
     }
+    if (fault == NULL && c->server_tls != NULL) {
+        tls_drop_server(c);     /* it was kept, for TLS that is opened */
+        conn_go(c, NULL);
+        return;
+    }
     if (fault == NULL) {
         conn_relay(c);
         return;
@@ -352,6 +357,8 @@ conn_inner(struct conn *c)
             conn_end(c);
         return;
     }
+    if (what != SNIFF_TLS && what != SNIFF_MORE && c->server_tls != NULL)
+        tls_drop_server(c);     /* likewise */
     if (what == SNIFF_TLS)
         inner_tls(c);
     else if (what == SNIFF_HTTP)

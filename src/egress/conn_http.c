@@ -180,7 +180,10 @@ on_hang_up(struct exchange *x)
 static void
 on_dial(struct exchange *x)
 {
-    conn_go(x->ctx, NULL);
+    struct conn *c = x->ctx;
+
+    c->fresh = true;
+    conn_go(c, NULL);
 }
 
 static const struct exchange_owner owner = {
@@ -213,6 +216,14 @@ deadline(const struct conn *c)
     return vault != 0 && vault < c->x.deadline_ms ? vault : c->x.deadline_ms;
 }
 
+/* The client is through with it; the next one may not be. */
+static void
+rest_server(struct conn *c)
+{
+    if (exchange_rests(&c->x))
+        pool_keep(c);
+}
+
 void
 http_event(struct conn *c, bool client, bool server)
 {
@@ -230,10 +241,14 @@ http_event(struct conn *c, bool client, bool server)
     case EXCHANGE_DONE:
         if (c->tls && !c->any_request)
             tls_left(c);
+        rest_server(c);
         c->client_eof = c->x.up.eof;
         conn_linger(c);
         break;
-    case EXCHANGE_BROKEN: conn_end(c); break;       /* a reset: the client must see that something is missing */
+    case EXCHANGE_BROKEN:       /* a reset: the client must see that something is missing */
+        rest_server(c);
+        conn_end(c);
+        break;
     case EXCHANGE_LEFT: leave(c); break;
     case EXCHANGE_FREED: break;
     }
@@ -254,6 +269,16 @@ begin(struct conn *c)
     conn_part(c->client.fd, true);
 }
 
+/* c->server is where the requests go from now on. */
+static void
+use_server(struct conn *c)
+{
+    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    c->x.server_used = c->rested_ms != 0;
+    c->x.rested_ms = c->rested_ms;
+    c->x.lends = c->tls && c->parent == NULL;
+}
+
 void
 http_intercepted(struct conn *c)
 {
@@ -261,7 +286,7 @@ http_intercepted(struct conn *c)
     c->one_host = true;
     c->any_request = false;     /* CONNECT was one */
     c->x.client.tls = c->client_tls;
-    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    use_server(c);
     http_event(c, true, false);
 }
 
@@ -292,14 +317,15 @@ void
 http_dialled(struct conn *c)
 {
     c->state = CONN_EXCHANGE;
-    c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
+    use_server(c);
     c->x.target.absolute = c->parent != NULL && !c->tls;
     c->x.target.proxy_authorization = (struct str){ "", 0 };
     if (c->x.target.absolute)
         c->x.target.proxy_authorization = (struct str){ c->parent->authorization, c->parent->authorization_n };
     c->x.deadline_ms = c->e->loop.now_ms + EXCHANGE_STALL_MS;
     exchange_go(&c->x);
-    http_event(c, false, false);
+    if (!c->x.asking)
+        http_event(c, false, false);
 }
 
 void

@@ -77,6 +77,13 @@ keep_failure(struct conn *c, const struct answer *answer)
     c->failure.detail = c->failure_detail;
 }
 
+unsigned
+tls_offered(const struct conn *c)
+{
+    /* HTTP/1.1 too, where the client speaks nothing but HTTP/2: the answer that says so comes from here then */
+    return offers(c) | TLS_ALPN_HTTP11;
+}
+
 /* --- the client's end --------------------------------------------------------------------------------------------- */
 
 /* Its handshake is done. */
@@ -191,15 +198,22 @@ bad_server(struct conn *c, bool slow)
         tls_failed(c, &answer);
 }
 
+void
+tls_reused(struct conn *c)
+{
+    if (c->http)
+        http_dialled(c);
+    else
+        accept_client(c);
+}
+
 static void
 connect_step(struct conn *c)
 {
     switch (tls_handshake(c->server_tls)) {
     case TLS_DONE:
-        if (c->http)
-            http_dialled(c);
-        else
-            accept_client(c);
+        c->dialled_ms = c->e->loop.now_ms;
+        tls_reused(c);
         break;
     case TLS_AGAIN:
         if (loop_watch(&c->e->loop, &c->server, tls_events(c->server_tls, true, true)) < 0)
@@ -215,8 +229,8 @@ tls_dialled(struct conn *c)
     c->state = CONN_TLS_UP;
     conn_patience(c, HANDSHAKE_MS);
     tls_end_free(c->server_tls);
-    /* HTTP/1.1 too, where the client speaks nothing but HTTP/2: the answer that says so comes from here then */
-    c->server_tls = tls_client_new(c->e->tls, c->server.fd, &c->host, c->port, offers(c) | TLS_ALPN_HTTP11);
+    c->offered = tls_offered(c);
+    c->server_tls = tls_client_new(c->e->tls, c->server.fd, &c->host, c->port, c->offered);
     if (c->server_tls == NULL || loop_watch(&c->e->loop, &c->client, 0) < 0)
         conn_end(c);
     else
@@ -228,16 +242,22 @@ tls_drop_server(struct conn *c)
 {
     tls_end_free(c->server_tls);
     c->server_tls = NULL;
+    c->rested_ms = 0;
     loop_drop(&c->e->loop, &c->server);
 }
 
 /* --- the certificate ---------------------------------------------------------------------------------------------- */
 
-/* In a tunnel the server is there already. */
+/* In a tunnel the server is there already; if it is one that was kept, this client has to want the same of it. */
 static void
 leaf_is_there(struct conn *c)
 {
-    if (c->server.fd >= 0)
+    if (c->server_tls != NULL &&
+        (c->offered != tls_offered(c) || c->e->loop.now_ms - c->rested_ms >= POOL_IDLE_MS))
+        tls_drop_server(c);
+    if (c->server_tls != NULL)
+        tls_reused(c);
+    else if (c->server.fd >= 0)
         tls_dialled(c);
     else
         conn_go(c, NULL);
@@ -320,9 +340,10 @@ tls_timeout(struct conn *c)
 void
 conn_revoked(struct egress *e, uint32_t mask)
 {
+    pool_revoked(e, mask);
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
-        if ((c->inject.used | c->h2_used) & mask)
+        if ((c->inject.used | c->h2_used | c->lent_secrets) & mask)
             conn_end(c);
     }
 }

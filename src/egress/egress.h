@@ -17,6 +17,7 @@
 #include "egress/fake.h"
 #include "egress/loop.h"
 #include "egress/parent.h"
+#include "egress/pool.h"
 #include "egress/resolve.h"
 #include "wall/capture.h"
 
@@ -64,6 +65,7 @@ struct egress {
     struct watch control;       /* the supervisor: its end is ours; decisions go there */
     struct conn *conns;         /* live */
     struct conn *ended;         /* to be freed after this round */
+    struct pool pool;           /* connections to servers that wait for the next client */
     size_t n_conns;
     size_t conns_max;           /* EGRESS_CONNS_MAX, or what the limit of open files lets be */
     size_t tuned_max;           /* so many connections may have buffers that the kernel sizes (conn_buffers.c) */

@@ -62,11 +62,22 @@ exchange_asks(const struct exchange *x)
     return x->request == REQUEST_ASKED || x->request == REQUEST_AGAIN || x->request == REQUEST_HELD;
 }
 
+bool
+exchange_rests(const struct exchange *x)
+{
+    bool over = (x->request == REQUEST_HEAD && x->response == RESPONSE_NONE) ||
+                (x->request == REQUEST_DONE && x->response == RESPONSE_DONE);
+
+    return over && x->lends && !x->spoilt && x->server_used && x->server.fd >= 0 && !x->down.eof && !x->up.broken &&
+           x->down.in.n == 0 && x->up.out.n == 0;
+}
+
 void
 exchange_hang_up(struct exchange *x)
 {
     x->owner->hang_up(x);
-    x->server_used = false;
+    x->server_used = x->spoilt = false;
+    x->rested_ms = 0;
     x->seen_down = 0;
     x->down.eof = x->up.broken = false;
     buf_reset(&x->down.in);

@@ -21,6 +21,11 @@
  * Behind a body that servers are known to overlook (GET's, say) the server connection ends, for such a server would
  * take it for the next request. A kept server connection that turns out to have ended is replaced once, for a request
  * without body whose method may be repeated and of whose answer no byte has come.
+ *
+ * Server connections may outlive the exchange and serve another client's (pool.h), unless that could get what is not
+ * its own: a body has passed, which a server may have taken for a request whose answer is still to come; an upgrade was
+ * asked for; or credentials were, which may be the connection's (NTLM, Negotiate; RFC 4559 §6). A request that may not
+ * be repeated (RFC 9110 §9.2.2) goes out on such a one only while it is fresh.
  */
 #ifndef CLOCHE_EGRESS_EXCHANGE_H
 #define CLOCHE_EGRESS_EXCHANGE_H
@@ -43,6 +48,7 @@
 #define EXCHANGE_HEAD_MS 15000              /* for a head, from its first byte to its last */
 #define EXCHANGE_IDLE_MS 120000             /* between two requests */
 #define EXCHANGE_STALL_MS 600000            /* within one, without a byte in either direction */
+#define EXCHANGE_FRESH_MS 1000              /* that long after an answer no server has closed a connection yet */
 
 struct exchange;
 
@@ -155,9 +161,13 @@ enum exchange_result {
     EXCHANGE_FREED,             /* a callback freed it: touch nothing */
 };
 
-/* Fields are the exchange's, but for the two streams, which the owner sets: fd -1 when there is no server. */
+/* Fields are the exchange's, but for the two streams, which the owner sets (fd -1 when there is no server), and with
+ * the server's: */
 struct exchange {
     struct stream client, server;
+    bool lends;                 /* it may serve another exchange afterwards */
+    bool server_used;           /* it has carried an answer before; the exchange goes on with this one */
+    uint64_t rested_ms;         /* of another exchange, which ended then; 0: it has not, or is this one's by now */
     struct exchange_target target;      /* set by the owner before exchange_go() */
     const struct exchange_owner *owner;
     const struct exchange_filter *filter;   /* NULL: none. The owner may change it between requests, and in request() */
@@ -177,8 +187,8 @@ struct exchange {
     unsigned interim;
     bool client_10, client_keeps, has_body, upgrade, expects;
     bool last;                  /* the server connection ends behind it */
-    bool server_used;           /* the connection has carried an answer before */
     bool server_keeps;
+    bool spoilt;                /* the server connection may not serve another exchange */
     bool answered;              /* bytes of the answer came */
     bool closing;               /* the client connection ends behind this answer */
     bool asking;                /* in owner.request or owner.dial: the step goes on afterwards */
@@ -204,6 +214,8 @@ void exchange_ask_again(struct exchange *x);
 void exchange_leave(struct exchange *x);
 /* Close the server connection, which leads to another place than the next request, say. */
 void exchange_hang_up(struct exchange *x);
+/* Nothing is under way on x->server, the last answer on it ended in order, and another exchange may have it. */
+bool exchange_rests(const struct exchange *x);
 /* A request waits for the owner's word. */
 bool exchange_asks(const struct exchange *x);
 

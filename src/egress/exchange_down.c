@@ -86,7 +86,7 @@ answer_ends(struct exchange *x)
 {
     x->response = RESPONSE_DONE;
     x->server_used = true;
-    if (!x->server_keeps || x->closing || x->last || x->up.broken)
+    if (!x->server_keeps || x->last || x->up.broken || (x->closing && !exchange_rests(x)))
         exchange_hang_up(x);
 }
 
@@ -119,6 +119,7 @@ final(struct exchange *x, const struct http1_head *head)
         return;
     }
     x->server_keeps = head->keep_alive;
+    x->spoilt |= head->status == 401;       /* credentials are asked for */
     x->closing = !x->client_keeps || x->request != REQUEST_DONE || framing == HTTP1_BODY_UNTIL_CLOSE;
     /* what a body would have had, to HEAD and 304 */
     told = framing == HTTP1_BODY_NONE && head->length_stated && head->status != 204;

@@ -65,6 +65,38 @@ refuse_by_filter(struct exchange *x, const struct exchange_edit *edit)
                   edit->detail != NULL ? edit->detail : "");
 }
 
+/* Credentials that are the request's, and nobody else's on the same connection; of others that is not known. */
+static bool
+is_stateless(struct str credentials)
+{
+    static const char *const schemes[] = { "basic", "bearer", "token", "digest", "aws4-hmac-sha256" };
+    struct str scheme = credentials;
+
+    for (scheme.n = 0; scheme.n < credentials.n && scheme.p[scheme.n] != ' ';)
+        scheme.n++;
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (http1_equal(scheme, str_of(schemes[i])))
+            return true;
+    return false;
+}
+
+/* Whether the server may tie @head's credentials to the connection that they come on. */
+static bool
+is_bound(const struct http1_head *head, const struct exchange_edit *edit)
+{
+    const struct str name = STR_LIT("authorization");
+    const struct http1_field *field;
+    size_t at = 0;
+
+    while ((field = http1_find(head, name, &at)) != NULL)
+        if (!is_stateless(field->value))
+            return true;
+    for (size_t i = 0; edit != NULL && i < edit->n_add; i++)
+        if (http1_equal(edit->add[i].name, name) && !is_stateless(edit->add[i].value))
+            return true;
+    return false;
+}
+
 static int
 write_head(struct exchange *x, const struct http1_head *head, const struct exchange_edit *edit,
            enum http1_framing framing, uint64_t length)
@@ -96,7 +128,8 @@ write_head(struct exchange *x, const struct http1_head *head, const struct excha
     if (r.path.n == 0 && r.form != HTTP1_ASTERISK)
         r.path = STR_LIT("/");
     x->upgrade = upgrade;
-    x->last = !x->client_keeps || may_be_overlooked(x);
+    x->spoilt |= x->has_body || upgrade || is_bound(head, edit);
+    x->last = (!x->client_keeps && !(x->lends && !x->spoilt)) || may_be_overlooked(x);
     r.out = (struct http1_out){ .from = head, .drop = drop, .n_drop = n_drop, .add = add, .n_add = n_add,
                                 .framing = framing, .body_length = length,
                                 .connection = x->last && !upgrade ? HTTP1_CONN_CLOSE : HTTP1_CONN_DEFAULT };
@@ -111,6 +144,7 @@ sent(struct exchange *x, bool body)
 {
     x->request = body ? REQUEST_BODY : REQUEST_DONE;
     x->response = RESPONSE_HEAD;
+    x->rested_ms = 0;
     x->interim = 0;
     x->answered = false;
 }
@@ -298,11 +332,15 @@ ask_owner(struct exchange *x, const struct http1_head *head)
 }
 
 /* A kept connection may have ended while it was kept, and while the owner took its time; what goes out once only may
- * not go out on such a one. */
+ * not go out on such a one, nor on another exchange's that is not fresh. */
 static void
 replace_ended(struct exchange *x)
 {
-    if (x->request != REQUEST_GO || !x->server_used || is_repeatable(x) || !server_is_gone(x))
+    bool old = x->rested_ms != 0 && *x->now_ms - x->rested_ms >= EXCHANGE_FRESH_MS, once = !is_repeatable(x);
+
+    /* of another exchange's, what came since could be taken for this one's answer: repeatable or not */
+    if (x->request != REQUEST_GO || !x->server_used || (!once && x->rested_ms == 0) ||
+        !((once && old) || server_is_gone(x)))
         return;
     exchange_hang_up(x);
     x->request = REQUEST_ASKED;

@@ -2,6 +2,7 @@
 #include "egress/loop.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -39,6 +40,23 @@ loop_watch(struct loop *l, struct watch *w, uint32_t events)
         w->since = l->round;
     w->events = events;
     return 0;
+}
+
+int
+loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events)
+{
+    struct epoll_event e = { .events = events, .data = { .ptr = to } };
+    bool watched = from->events != 0;
+
+    to->fd = from->fd;
+    to->events = from->events;
+    to->since = l->round;       /* what this round still has for @to was about another descriptor */
+    from->fd = -1;
+    from->events = 0;
+    if (!watched || events == 0)
+        return loop_watch(l, to, events);
+    to->events = events;
+    return epoll_ctl(l->epoll, EPOLL_CTL_MOD, to->fd, &e);
 }
 
 void

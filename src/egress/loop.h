@@ -32,6 +32,9 @@ void loop_close(struct loop *l);
 
 /* Watch @w->fd for @events (0: for nothing, not even errors). 0 or -1 with errno. */
 int loop_watch(struct loop *l, struct watch *w, uint32_t events);
+/* The descriptor of @from is @to's now, which has none, and watched for @events there. 0 or -1 with errno: it is @to's
+ * then too, and not watched. */
+int loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events);
 /* Forget and close the descriptor. */
 void loop_drop(struct loop *l, struct watch *w);
 

@@ -427,6 +427,15 @@ tls_pending(const struct tls_end *t)
     return !t->cut && !t->dry && (SSL_has_pending(t->ssl) || t->first != NULL);
 }
 
+bool
+tls_is_quiet(const struct tls_end *t)
+{
+    char byte;
+
+    return !t->cut && t->first == NULL && SSL_is_init_finished(t->ssl) && SSL_get_shutdown(t->ssl) == 0 &&
+           !SSL_has_pending(t->ssl) && recv(t->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 uint32_t
 tls_events(const struct tls_end *t, bool want_in, bool want_out)
 {

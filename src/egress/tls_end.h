@@ -68,6 +68,8 @@ ssize_t tls_recv(struct tls_end *t, void *p, size_t n);
 ssize_t tls_send(struct tls_end *t, const void *p, size_t n);
 int tls_finish(struct tls_end *t);
 bool tls_pending(const struct tls_end *t);
+/* Both ends go on, and not a byte of the peer's is waiting, here or at the socket. */
+bool tls_is_quiet(const struct tls_end *t);
 /* For a handshake: both wanted. */
 uint32_t tls_events(const struct tls_end *t, bool want_in, bool want_out);
 
