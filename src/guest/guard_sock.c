@@ -120,29 +120,40 @@ connect_job(struct call *c, const void *p)
     return connect(job->sock, &job->to.u.any, job->to.n) < 0 ? -errno : 0;
 }
 
-/* Would connect() wait? Only streams do, and only when the socket may block. */
-static bool
-may_wait(int sock)
+/* connect() on a stream that may block, without waiting: -EAGAIN when it has to. Its file is told not to wait
+ * meanwhile; who shares a socket that is not connected yet has nothing to do on it. */
+static int
+connect_at_once(int sock, const struct address *to, int flags)
 {
-    int flags = fcntl(sock, F_GETFL), type = 0;
-    socklen_t n = sizeof(type);
+    int rc;
 
-    if (flags >= 0 && (flags & O_NONBLOCK) != 0)
-        return false;
-    return getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_DGRAM;
+    if (fcntl(sock, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -EAGAIN;
+    rc = connect(sock, &to->u.any, to->n) < 0 ? -errno : 0;
+    /* the sandbox's own network has answered by now, which the second call tells */
+    if (rc == -EINPROGRESS)
+        rc = connect(sock, &to->u.any, to->n) < 0 ? -errno : 0;
+    (void)fcntl(sock, F_SETFL, flags);
+    return rc == -EALREADY || rc == -EINPROGRESS ? -EAGAIN : rc;
 }
 
+/* Only streams wait, and only when the socket may block. A worker costs two processes: it is the last resort. */
 static int
 connect_to(struct call *c, int sock, const struct address *to, int object)
 {
     struct connect_job job = { .sock = sock, .to = *to };
-    int fds[2] = { sock, object };
+    int fds[2] = { sock, object }, flags = fcntl(sock, F_GETFL), type = 0, rc = -EAGAIN;
+    socklen_t n = sizeof(type);
 
     if (!caller_waits(c))
         return ANSWERED;
-    if (may_wait(sock))
-        return worker_start(c, fds, object >= 0 ? 2 : 1, connect_job, &job);
-    return connect_job(c, &job);
+    if (flags >= 0 && (flags & O_NONBLOCK) != 0)
+        return connect_job(c, &job);
+    if (getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_DGRAM)
+        return connect_job(c, &job);
+    if (flags >= 0 && type == SOCK_STREAM)
+        rc = connect_at_once(sock, to, flags);
+    return rc == -EAGAIN ? worker_start(c, fds, object >= 0 ? 2 : 1, connect_job, &job) : rc;
 }
 
 static int
