@@ -8,9 +8,7 @@ import subprocess
 from urllib.parse import quote
 
 from helpers import leaks
-from helpers.runner import wait_for
-
-HANG_GUARD = 90
+from helpers.runner import HANG_GUARD, wait_for
 
 
 class Connection(http.client.HTTPConnection):

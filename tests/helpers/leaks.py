@@ -11,7 +11,8 @@ import signal
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
-PATIENCE = 8        # seconds of polling before something that is still there is called a leak
+PATIENCE = 60       # seconds of polling before something that is still there is called a leak: that stays for ever, while
+                    # a busy machine needs its time, and what a neighbour's test made is gone by then
 
 
 def adopt_orphans():
@@ -118,8 +119,14 @@ def temporary_files():
     return found
 
 
-def used_by_somebody_else(path):
-    """A process that does not descend from us has @path in its environment: a neighbour's sandbox in light mode."""
+def somebody_elses(path):
+    """It belongs to another person than an ordinary user who tests; or a process that does not descend from us has @path in
+    its environment: a neighbour's sandbox in light mode."""
+    try:
+        if os.geteuid() not in (0, os.lstat(path).st_uid):
+            return True
+    except OSError:
+        return True         # it has just gone
     ours = set(descendants()) | {os.getpid()}
     for pid in parents():
         if pid in ours:
@@ -168,7 +175,7 @@ class Watch:
         left += [f"cgroup {path}" for path in sorted(cgroups() - self.cgroups)
                  if not cgroup_is_someone_elses(path) and os.path.isdir(path)]
         left += [f"file {path}" for path in sorted(temporary_files() - self.files)
-                 if os.path.lexists(path) and not used_by_somebody_else(path)]
+                 if not somebody_elses(path)]
         return left
 
     def remains(self, patience=PATIENCE):

@@ -13,7 +13,7 @@ import time
 
 from helpers.places import NODE, PYTHON
 
-HANG_GUARD = 90         # seconds; generous, it only turns a hang into a failure
+HANG_GUARD = 240        # seconds; generous, it only turns a hang into a failure
 
 
 class Result:
