@@ -111,6 +111,10 @@ int audit_append(struct audit *a, const struct audit_entry *e, struct err *err);
  * audit.sync (fdatasync failed: every later call fails too, the record must be opened anew). */
 int audit_commit(struct audit *a, struct err *err);
 
+/* Let full files go that are older than keep_s, as the beginning of a file does: first the entries about them are
+ * written, and on the disk. What is queued stays queued. 0, or -1 with @err as audit_commit(). */
+int audit_prune(struct audit *a, struct err *err);
+
 /* How many entries are queued. */
 size_t audit_queued(const struct audit *a);
 
@@ -119,7 +123,7 @@ size_t audit_queued(const struct audit *a);
 int audit_append_body(struct audit *a, struct str body, struct err *err);
 /* From now on audit_commit() waits for the disk, or not. */
 void audit_set_durable(struct audit *a, bool durable);
-/* The lines that the last audit_commit() wrote, whole, each with its newline; until the next call. */
+/* The lines that the last audit_commit() or audit_prune() wrote, whole, each with its newline; until the next call. */
 struct str audit_written(const struct audit *a);
 
 /* Free it; what is queued is lost. NULL is harmless. */

@@ -198,6 +198,18 @@ too_old(const struct audit *a, int dir, uint64_t first)
            time(NULL) - st.st_mtim.tv_sec > (time_t)a->options.keep_s;
 }
 
+/* Those of the @n full files that are too many or too old, up to STORE_OLD_MAX. */
+static int
+retire_all(struct audit *a, int dir, const uint64_t *firsts, ssize_t n, struct err *err)
+{
+    int r = 1;
+
+    for (ssize_t i = 0; r > 0 && i < n && a->n_old < STORE_OLD_MAX &&
+         (n - i > (ssize_t)a->options.keep_files || too_old(a, dir, firsts[i])); i++)
+        r = retire(a, dir, firsts[i], err);
+    return r < 0 ? -1 : 0;
+}
+
 /* The file in use is empty: it continues the newest full one, if there is one. */
 static int
 begin_file(struct audit *a, struct err *err)
@@ -228,10 +240,7 @@ begin_file(struct audit *a, struct err *err)
     }
     if (r <= 0)
         return -1;
-    for (ssize_t i = 0; r > 0 && i < n && a->n_old < STORE_OLD_MAX &&
-         (n - i > (ssize_t)a->options.keep_files || too_old(a, dir, firsts[i])); i++)
-        r = retire(a, dir, firsts[i], err);
-    return r < 0 ? -1 : 0;
+    return retire_all(a, dir, firsts, n, err);
 }
 
 /* The file in use is full: it gets its name and is closed for good; the next one is opened and locked. */
@@ -329,6 +338,64 @@ remove_old(struct audit *a)
     a->n_old = 0;
 }
 
+static int
+can_write(const struct audit *a, struct err *err)
+{
+    if (a->pid != getpid())
+        return err_set(err, ERR_PROTOCOL, "audit.forked", "the audit record is open in the parent process");
+    if (a->failed)
+        return err_set(err, ERR_SYSTEM, "audit.sync", "the audit record could not be brought to the disk before");
+    return 0;
+}
+
+static int
+not_written(struct audit *a)
+{
+    a->size = 0;
+    if (a->fd >= 0)
+        store_unlock(a->fd);
+    return -1;
+}
+
+/* The entries about what is too old. An empty file is begun, which looks for itself. */
+static int
+write_notes(struct audit *a, struct err *err)
+{
+    static uint64_t firsts[STORE_FILES_MAX];
+    uint64_t size;
+    ssize_t n;
+    int dir;
+
+    buf_reset(&a->lines);
+    a->n_old = 0;
+    if (lock_current(a, &size, err) < 0 || find_head(a, &size, err) < 0 || (dir = store_dir(a, err)) < 0)
+        return -1;
+    if (size > 0 && ((n = store_list(dir, firsts, STORE_FILES_MAX, err)) < 0 ||
+                     retire_all(a, dir, firsts, n, err) < 0))
+        return -1;
+    if (a->lines.n > 0 && write_lines(a, size, err) < 0)
+        return -1;
+    a->size = size + a->lines.n;
+    return 0;
+}
+
+int
+audit_prune(struct audit *a, struct err *err)
+{
+    if (can_write(a, err) < 0)
+        return -1;
+    if (write_notes(a, err) < 0)
+        return not_written(a);
+    if (a->lines.n > 0 && (fdatasync(a->fd) < 0 || fsync(a->dir_fd) < 0)) {
+        err_sys(err, errno, "audit.sync", "bring the audit record in %s to the disk", a->dir);
+        a->failed = true;
+        return not_written(a);
+    }
+    remove_old(a);              /* while nobody else can look for what is too old */
+    store_unlock(a->fd);
+    return 0;
+}
+
 int
 audit_commit(struct audit *a, struct err *err)
 {
@@ -336,16 +403,10 @@ audit_commit(struct audit *a, struct err *err)
 
     if (a->n_queued == 0)
         return 0;
-    if (a->pid != getpid())
-        return err_set(err, ERR_PROTOCOL, "audit.forked", "the audit record is open in the parent process");
-    if (a->failed)
-        return err_set(err, ERR_SYSTEM, "audit.sync", "the audit record could not be brought to the disk before");
-    if (write_batch(a, err) < 0) {
-        a->size = 0;
-        if (a->fd >= 0)
-            store_unlock(a->fd);
+    if (can_write(a, err) < 0)
         return -1;
-    }
+    if (write_batch(a, err) < 0)
+        return not_written(a);
     began = a->size == a->lines.n;
     /* others may write while we wait for the disk, and the file system brings us all there at once */
     store_unlock(a->fd);

@@ -182,6 +182,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_READY,    true,  0,    1,     0,   0,           on_ready },
     { EDGE_REFUSED,  true,  0,    1,     20,  ERROR_MAX,   on_refused },
     { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
+    { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
 };
 
 /* 1; 0 at the end, -1 when it broke the dialogue. */

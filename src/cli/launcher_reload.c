@@ -104,15 +104,17 @@ say_limits(struct launcher *l)
     buf_put_be32(&frame, (uint32_t)l->plan->max_per_agent);
     buf_put_be32(&frame, (uint32_t)l->plan->idle_s);
     buf_put_be32(&frame, (uint32_t)l->plan->life_s);
-    if (frame_end(&frame, at) == 0 && l->warden >= 0)
-        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+    if (frame_end(&frame, at) < 0 || l->warden < 0)
+        return;
+    l->limits_wait++;
+    (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
 }
 
 static void
 say_all(struct launcher *l)
 {
-    say_limits(l);
     (void)say_rules(l);
+    say_limits(l);              /* last: its answer is that to both */
     /* one that cannot be told ends, and the next one is told */
     for (enum which_front which = 0; which < FRONTS; which++)
         if (l->fronts[which].door >= 0 && settings_say(l, which) < 0)
@@ -146,10 +148,15 @@ say_serving(const struct launcher *l)
     json_decref(top);
 }
 
-/* All that were told have answered. */
 static void
-all_settled(struct launcher *l)
+settle(struct launcher *l)
 {
+    if (l->limits_wait > 0)
+        return;
+    for (enum which_front which = 0; which < FRONTS; which++)
+        if (l->fronts[which].waits > 0)
+            return;
+    /* all that were told have answered */
     if (!l->told)
         say_serving(l);
     else if (l->former != NULL)
@@ -203,10 +210,20 @@ settings_answer(struct launcher *l, enum which_front which, const struct frame *
     if (f->type != EDGE_SETTLED || f->length != 0)
         return -1;
     l->fronts[which].waits--;
-    for (enum which_front other = 0; other < FRONTS; other++)
-        if (l->fronts[other].waits > 0)
-            return 0;
-    all_settled(l);
+    settle(l);
+    return 0;
+}
+
+int
+limits_answer(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    if (l->limits_wait == 0)
+        return -1;
+    l->limits_wait--;
+    settle(l);
     return 0;
 }
 

@@ -32,7 +32,7 @@ struct scribe {
     bool refusing;                      /* a batch has failed: nothing is taken before AGAIN */
     uint64_t number;                    /* of the last entry of the batch at hand; 0: it is empty */
     uint64_t keep, keep_s;
-    time_t pruned;
+    time_t pruned, looked;              /* at transcripts; at full files of the record */
     struct page pages[SCRIBE_READS];
     struct msg_gate gate;
     int passed;
@@ -133,10 +133,21 @@ on_write(void *ctx, const struct frame *f)
 }
 
 static void
+say_written(struct scribe *s)
+{
+    struct str lines = audit_written(s->log);
+
+    for (const char *end; lines.n > 0 && (end = memchr(lines.p, '\n', lines.n)) != NULL;) {
+        size_t n = (size_t)(end - lines.p);
+        say_line(s, SCRIBE_LINE, (struct str){ lines.p, n });
+        lines = (struct str){ end + 1, lines.n - n - 1 };
+    }
+}
+
+static void
 commit(struct scribe *s)
 {
     struct err err = ERR_INIT;
-    struct str lines;
 
     if (s->number == 0)
         return;
@@ -145,12 +156,7 @@ commit(struct scribe *s)
         fail(s, &err);
         return;
     }
-    lines = audit_written(s->log);
-    for (const char *end; lines.n > 0 && (end = memchr(lines.p, '\n', lines.n)) != NULL;) {
-        size_t n = (size_t)(end - lines.p);
-        say_line(s, SCRIBE_LINE, (struct str){ lines.p, n });
-        lines = (struct str){ end + 1, lines.n - n - 1 };
-    }
+    say_written(s);
     say_number(s, SCRIBE_WRITTEN, s->number);
     s->number = 0;
     s->durable = false;
@@ -239,6 +245,23 @@ prune(struct scribe *s)
     transcript_prune(s->transcripts, s->keep, s->keep_s);
 }
 
+/* Full files that are too old go. What fails here fails for the next entry too, which says so. */
+static void
+look_at_files(struct scribe *s)
+{
+    time_t now = time(NULL);
+
+    if (s->log == NULL || s->options.keep_s == 0 || (s->looked != 0 && now - s->looked < PRUNE_S))
+        return;
+    s->looked = now;
+    if (audit_prune(s->log, NULL) == 0) {
+        say_written(s);
+        return;
+    }
+    audit_close(s->log);
+    s->log = NULL;
+}
+
 static void
 turn(struct scribe *s)
 {
@@ -253,6 +276,7 @@ turn(struct scribe *s)
     if (fds[0].revents != 0)
         hear(s);
     commit(s);
+    look_at_files(s);
     pages_turn(s);
     prune(s);
 }

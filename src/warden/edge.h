@@ -114,6 +114,7 @@ enum edge_message {
     EDGE_READY,             /* the state is open, questions are answered */
     EDGE_REFUSED,           /* error: it is not */
     EDGE_QUIET,             /* after CLOSE: no sandbox is left */
+    EDGE_LIMITED = 216,     /* the answer to LIMITS; what was said before has been heard too */
     /* launcher to warden */
     EDGE_SPAWNED,           /* id; with the keeper's edge */
     EDGE_NOT_SPAWNED,       /* id, error */

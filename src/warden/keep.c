@@ -535,7 +535,7 @@ on_limits(void *ctx, const struct frame *f)
     w->max_per_agent = each;
     w->default_idle_s = idle_s;
     w->default_life_s = life_s;
-    return 0;
+    return launcher_say(w, EDGE_LIMITED, NULL);
 }
 
 const struct msg_rule launch_rules[] = {

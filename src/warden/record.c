@@ -160,6 +160,7 @@ queue(struct warden *w, struct box *b, struct audit_entry *e, const char *from, 
         item = malloc(sizeof(*item) + body.n);
     if (item == NULL) {
         r->lost++;
+        w->counts.audit_failed++;
         return 0;
     }
     *item = (struct item){ .number = ++r->number, .durable = durable, .n = body.n };
@@ -488,6 +489,7 @@ on_failed(void *ctx, const struct frame *f)
     snprintf(r->why, sizeof(r->why), "%s [%s]", why.msg, why.code);
     if (first)
         log_say(LEVEL_ERROR, "the audit record cannot be written: %s", r->why);
+    w->counts.audit_failed++;
     r->down = true;
     r->retry_ms = clock_ms() + RECORD_RETRY_MS;
     not_sent(r);

@@ -36,7 +36,7 @@ static const struct family {
     [STAT_REFUSED] = { "cloche_credentials_refused", COUNTER, false, { NULL },
                        "Credentials that were not taken." },
     [STAT_AUDIT_FAILED] = { "cloche_audit_failures", COUNTER, false, { NULL },
-                            "Entries that could not be written to the audit record." },
+                            "Batches of entries that could not be written, and entries without room." },
     [STAT_PROCESS_RSS] = { "cloche_process_resident_memory_bytes", GAUGE, false, { "process" },
                            "Resident memory of the daemon's processes." },
     [STAT_PROCESS_CPU] = { "cloche_process_cpu_seconds", COUNTER, true, { "process" },

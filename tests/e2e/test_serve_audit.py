@@ -3,7 +3,9 @@ that goes wrong loses or forges an entry; who may read it does, and what is secr
 import hashlib
 import json
 import os
+import re
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -136,6 +138,29 @@ def test_a_state_folder_has_its_own_record(cloche):
     assert daemon.stop() == 0
     assert recorded(cloche, "--dir", str(cloche.cwd / "s" / "audit"))
     assert not (cloche.state / "cloche" / "audit" / "audit.jsonl").exists()
+
+
+def test_what_is_too_old_goes(cloche, binary):
+    """Not only when the next file begins, which may be in a year."""
+    folder = cloche.state / "cloche" / "audit"
+    writer = places.find_beside(binary, "tests/lib/audit_writer")
+    assert writer is not None
+    for made in (folder.parent, folder):
+        made.mkdir(mode=0o700)
+    subprocess.run([writer, folder, "old", "150", "10", "8000", "100", "lazy"], check=True, capture_output=True)
+    full = sorted(folder.glob("audit-0*.jsonl"))
+    assert 3 < len(full) < 8
+    for path in full[:-1]:
+        os.utime(path, (0, 0))
+    daemon = Daemon(cloche, "--audit-retention", "1h")
+    try:
+        daemon.create()
+        gone = written(daemon, lambda e: what(e) == "audit_retention")
+        assert gone and gone[0]["metadata"]["file"] == full[0].name
+        assert wait_for(lambda: sorted(folder.glob("audit-0*.jsonl")) == full[-1:], 60)
+    finally:
+        assert daemon.stop() == 0
+    assert [e["metadata"]["file"] for e in recorded(cloche) if what(e) == "audit_retention"] == [p.name for p in full[:-1]]
 
 
 def test_off_writes_nothing(cloche):
@@ -271,11 +296,17 @@ def fill(folder):
         os.close(fd)
 
 
+def failures(daemon):
+    metrics = daemon.get("/metrics").body.decode()
+    return int(re.search(r"^cloche_audit_failures_total (\d+)$", metrics, re.M)[1])
+
+
 @pytest.mark.root
 @requirement("R91")
 def test_a_full_disk_stops_what_must_be_recorded(cloche, small_disk):
     daemon, folder = small_disk("--audit", "required")
     box = daemon.create(name="b")
+    assert failures(daemon) == 0
     fill(folder)
     answers = [daemon.post(f"{box.at}/exec", {"command": "echo ran"}) for _ in range(60)]  # until its last page is full
     done = [a for a in answers if a.status == 200]
@@ -284,6 +315,7 @@ def test_a_full_disk_stops_what_must_be_recorded(cloche, small_disk):
     assert {(a.status, a.json["code"]) for a in refused} == {(503, "audit.unavailable")}, refused[0]
     assert daemon.post("/v1/sandboxes", {"name": "c"}).status == 503
     assert box.show()["state"] == "ready" and daemon.get("/v1/health").ok       # what is not privileged goes on
+    assert failures(daemon) >= 1
     os.unlink(f"{folder}/filler")
     assert wait_for(lambda: daemon.post(f"{box.at}/exec", {"command": "echo ran"}).status == 200)
     written(daemon, lambda e: what(e) == "audit_gap")

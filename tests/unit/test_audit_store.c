@@ -182,6 +182,63 @@ test_files_change_and_old_ones_go(void **state)
 }
 
 static void
+age(const char *name)
+{
+    const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = time(NULL) - 7200 } };
+
+    assert_int_equal(utimensat(AT_FDCWD, in_folder(name), times, 0), 0);
+}
+
+static void
+age_all(void)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+
+    while ((e = readdir(dir)) != NULL)
+        if (strncmp(e->d_name, "audit-0", 7) == 0)
+            age(e->d_name);
+    closedir(dir);
+}
+
+static void
+test_old_files_go_before_the_next_begins(void **state)
+{
+    const struct audit_options o = { .dir = folder, .file_bytes = 2000, .keep_files = 100, .keep_s = 3600 };
+    struct err err = ERR_INIT;
+    struct audit *a;
+    struct str lines;
+    unsigned n;
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        write_log(2000, 100, i * 10, 10);
+    n = files("audit-0");
+    assert_true(n >= 4);
+    age("audit-00000000000000000001.jsonl");
+    assert_int_equal(audit_open(&o, &a, &err), 0);
+    append(a, 60, 1);
+    assert_int_equal(audit_prune(a, &err), 0);
+    assert_int_equal(files("audit-0"), n - 1);
+    lines = audit_written(a);
+    assert_non_null(memmem(lines.p, lines.n, "audit_retention", 15));
+    assert_int_equal(memchr(lines.p, '\n', lines.n) == lines.p + lines.n - 1, true);
+    assert_int_equal(audit_queued(a), 1);       /* that is for audit_commit() */
+    assert_int_equal(audit_prune(a, &err), 0);
+    assert_int_equal(audit_written(a).n, 0);    /* what is young stays, and nothing is said */
+    assert_int_equal(audit_commit(a, &err), 0);
+    assert_null(verify().bad);
+    age_all();
+    assert_int_equal(audit_prune(a, &err), 0);
+    assert_int_equal(files("audit-0"), 0);
+    append(a, 61, 1);
+    assert_int_equal(audit_commit(a, &err), 0);
+    audit_close(a);
+    assert_null(verify().bad);
+    assert_true(verify().first > 1);
+}
+
+static void
 test_a_lost_oldest_file_is_no_retention(void **state)
 {
     (void)state;
@@ -498,7 +555,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_batches_make_one_chain), TEST(test_files_change_and_old_ones_go),
-        TEST(test_a_lost_oldest_file_is_no_retention), TEST(test_a_lost_file_between_is_found),
+        TEST(test_old_files_go_before_the_next_begins), TEST(test_a_lost_oldest_file_is_no_retention), TEST(test_a_lost_file_between_is_found),
         TEST(test_a_change_of_files_that_was_interrupted), TEST(test_many_processes),
         TEST(test_a_child_is_not_its_parent), TEST(test_the_queue_has_a_ceiling),
         TEST(test_a_full_queue_of_the_shortest_entries_can_be_written),
