@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import stat
 import subprocess
 import tarfile
@@ -15,23 +14,16 @@ from pathlib import Path
 import pytest
 
 from helpers import requirement
+from helpers.registries import CERTIFICATES, PATIENCE, addresses, allowed
 from helpers.runner import wait_for
 
 pytestmark = requirement("R66")
-PATIENCE = 600         # clients start slowly on a busy machine
 INDEX, FILES = "ok.example.org:8080", "second.example.org:8080"
 
 
 @pytest.fixture
 def has_clients(has):
     has("npm", "node", "pip3")
-
-
-def allowed(cloche, *flags, **kw):
-    """{host: origin} of what is open, and the whole policy."""
-    result = cloche("policy", "show", "--json", *flags, timeout=PATIENCE, **kw)
-    assert result.ok, result
-    return {row["value"]: row["from"]["name"] for row in result.json["network"]["allow"]}, result
 
 
 # --- an own registry --------------------------------------------------------------------------------------------------
@@ -427,29 +419,14 @@ def test_no_password_is_kept(pypi):
 # --- real ones --------------------------------------------------------------------------------------------------------
 
 def real(cloche, registry):
-    """The flags for a run with a real registry, or skip. Some hosts resolve it to an address that a name does not open
-    (a mirror in a private or special range): a rule that is that address does."""
-    hosts, shown = allowed(cloche, "--allow-registry", registry)
-    flags = ["--allow-registry", registry]
-    for host in hosts:
-        name, port = host.rsplit(":", 1)
-        try:
-            addresses = {a[4][0] for a in socket.getaddrinfo(name, int(port), type=socket.SOCK_STREAM)}
-            socket.create_connection((name, int(port)), 10).close()
-        except OSError as e:
-            pytest.skip(f"the registry's host does not answer from here: {e}")
-        flags += [w for a in addresses for w in ("--allow-domain", f"[{a}]" if ":" in a else a)]
-    if "where its files lie" in shown.err:
-        pytest.skip(f"the registry does not answer from here: {shown.err}")
-    return flags
+    """The flags for a run with a real registry, or skip."""
+    return ["--allow-registry", registry, *(w for a in addresses(cloche, registry) for w in ("--allow-domain", a))]
 
 
 @pytest.fixture
 def certificates(cloche):
-    """What this host's clients need to trust, in the sandbox too: some networks have a CA of their own."""
-    bundle = "/etc/ssl/certs/ca-certificates.crt"
-    cloche.env |= {"PIP_CERT": bundle, "NODE_EXTRA_CA_CERTS": bundle}
-    return ["--env", f"PIP_CERT={bundle}", "--env", f"NODE_EXTRA_CA_CERTS={bundle}"]
+    cloche.env |= CERTIFICATES
+    return [word for item in CERTIFICATES.items() for word in ("--env", "=".join(item))]
 
 
 def test_real_pip_install(cloche, has, certificates):
