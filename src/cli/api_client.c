@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/sha1.h"
 #include "cli/state.h"
 #include "egress/http1.h"
 
@@ -106,9 +109,10 @@ api_send(int fd, const uint8_t *p, size_t n)
     return 0;
 }
 
+/* @key: of a WebSocket that is asked for; NULL none. */
 static int
-say(const struct api *api, int fd, const char *method, const char *path, const char *accept, const json_t *body,
-    struct err *err)
+say(const struct api *api, int fd, const char *method, const char *path, const char *accept, const char *key,
+    const json_t *body, struct err *err)
 {
     cleanup_buf struct buf out = BUF_INIT(API_ANSWER_MAX);
     cleanup_free char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -117,7 +121,7 @@ say(const struct api *api, int fd, const char *method, const char *path, const c
     struct http1_add add[] = {
         { STR_LIT("Accept"), str_of(accept) },
         { STR_LIT("Content-Type"), STR_LIT("application/json") },
-        { STR_LIT("Authorization"), { bearer, 0 } },
+        { .name = { NULL, 0 } }, { .name = { NULL, 0 } },
     };
     struct http1_request_out req = {
         .method = str_of(method), .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTP, .host = STR_LIT("localhost"),
@@ -132,10 +136,15 @@ say(const struct api *api, int fd, const char *method, const char *path, const c
         req.out.framing = HTTP1_BODY_LENGTH;
         req.out.body_length = text != NULL ? strlen(text) : 0;
     }
+    if (key != NULL) {          /* in the place of Content-Type, for there is none */
+        req.out.connection = HTTP1_CONN_DEFAULT;
+        req.out.upgrade = STR_LIT("websocket");
+        add[1] = (struct http1_add){ STR_LIT("Sec-WebSocket-Key"), str_of(key) };
+        add[req.out.n_add++] = (struct http1_add){ STR_LIT("Sec-WebSocket-Version"), STR_LIT("13") };
+    }
     if (api->token[0] != '\0') {
         snprintf(bearer, sizeof(bearer), "Bearer %s", api->token);
-        add[2].value = str_of(bearer);
-        req.out.n_add = 3;
+        add[req.out.n_add++] = (struct http1_add){ STR_LIT("Authorization"), str_of(bearer) };
     }
     if (http1_write_request(&out, &req) < 0 || (text != NULL && buf_puts(&out, text) < 0))
         return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", method, path);
@@ -172,7 +181,7 @@ hear_head(int fd, const char *method, struct buf *in, struct http1_head *head, s
     for (;;) {
         if (in->n > 0)
             result = http1_parse_response(in->p, in->n, str_of(method), head);
-        if (result == HTTP1_OK && head->status >= 200)
+        if (result == HTTP1_OK && (head->status >= 200 || head->status == 101))
             return 0;
         if (result == HTTP1_OK) {       /* 100 */
             buf_consume(in, head->length);
@@ -259,21 +268,43 @@ refused(unsigned status, const struct buf *body, struct err *err)
     return -1;
 }
 
-/* Ask, and read the answer to where its body begins. A descriptor, when its status is 2xx. */
+/* What a server says that has understood the question for a WebSocket with that key (RFC 6455, 4.2.2). */
+static bool
+accepts(const struct http1_head *head, const char *key)
+{
+    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    const struct http1_field *said = http1_find(head, STR_LIT("Sec-WebSocket-Accept"), NULL);
+    uint8_t digest[SHA1_SIZE], room[64];
+    struct buf want = BUF_INIT_IN(room, sizeof(room));
+    struct sha1 s;
+
+    sha1_begin(&s);
+    sha1_add(&s, key, strlen(key));
+    sha1_add(&s, guid, strlen(guid));
+    sha1_end(&s, digest);
+    return base64_put(&want, digest, sizeof(digest)) == 0 && said != NULL && said->value.n == want.n &&
+           memcmp(said->value.p, want.p, want.n) == 0;
+}
+
+/* Ask, and read the answer to where its body begins. A descriptor, when its status is 2xx; with
+ * @key 101. */
 static int
-begin(const struct api *api, const char *method, const char *path, const char *accept, const json_t *body,
-      struct buf *in, struct http1_head *head, struct err *err)
+begin(const struct api *api, const char *method, const char *path, const char *accept, const char *key,
+      const json_t *body, struct buf *in, struct http1_head *head, struct err *err)
 {
     cleanup_buf struct buf why = BUF_INIT(65536);
     cleanup_close int fd = api_reach(api, err);
 
-    if (fd < 0 || say(api, fd, method, path, accept, body, err) < 0 || hear_head(fd, method, in, head, err) < 0)
+    if (fd < 0 || say(api, fd, method, path, accept, key, body, err) < 0 ||
+        hear_head(fd, method, in, head, err) < 0)
         return -1;
     if (head->status >= 300) {
         buf_consume(in, head->length);
         (void)hear_body(fd, in, head, keep, &why, NULL);
         return refused(head->status, &why, err);
     }
+    if ((head->status == 101) != (key != NULL) || (key != NULL && !accepts(head, key)))
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon answered with status %u", head->status);
     buf_consume(in, head->length);      /* of the head only its numbers are of use from here on */
     return take_fd(&fd);
 }
@@ -283,7 +314,7 @@ api_ask(const struct api *api, const char *method, const char *path, const json_
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE), text = BUF_INIT(API_ANSWER_MAX);
     struct http1_head head;
-    cleanup_close int fd = begin(api, method, path, "application/json", body, &in, &head, err);
+    cleanup_close int fd = begin(api, method, path, "application/json", NULL, body, &in, &head, err);
     json_t *said = NULL;
     json_error_t why;
 
@@ -311,9 +342,24 @@ api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, 
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     struct http1_head head;
-    cleanup_close int fd = begin(api, "GET", path, "*/*", NULL, &in, &head, err);
+    cleanup_close int fd = begin(api, "GET", path, "*/*", NULL, NULL, &in, &head, err);
 
     return fd < 0 ? -1 : hear_body(fd, &in, &head, fn, ctx, err);
+}
+
+int
+api_upgrade(const struct api *api, const char *path, struct buf *in, struct err *err)
+{
+    uint8_t random[16], room[32];
+    struct buf key = BUF_INIT_IN(room, sizeof(room));
+    struct http1_head head;
+    cleanup_close int fd = -1;
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random) ||
+        base64_put(&key, random, sizeof(random)) < 0 || buf_nul(&key) < 0)
+        return err_set(err, ERR_SYSTEM, "api.random", "no random numbers");
+    fd = begin(api, "GET", path, "*/*", (const char *)key.p, NULL, in, &head, err);
+    return fd >= 0 ? take_fd(&fd) : -1;
 }
 
 struct feed {
@@ -339,7 +385,7 @@ api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struc
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
     struct http1_head head;
-    cleanup_close int fd = begin(api, "GET", path, "text/event-stream", NULL, &in, &head, err);
+    cleanup_close int fd = begin(api, "GET", path, "text/event-stream", NULL, NULL, &in, &head, err);
     int r = fd < 0 ? -1 : hear_body(fd, &in, &head, feed, &f, err);
 
     sse_free(&f.sse);

@@ -44,6 +44,10 @@ int api_ask(const struct api *api, const char *method, const char *path, const j
 int api_reach(const struct api *api, struct err *err);
 int api_send(int fd, const uint8_t *p, size_t n);
 
+/* GET @path as a WebSocket (RFC 6455): a descriptor when the daemon takes it, with what it said behind its head in @in,
+ * which is empty before; or -1 with @err as above. */
+int api_upgrade(const struct api *api, const char *path, struct buf *in, struct err *err);
+
 /* GET @path as events (text/event-stream); each goes to @fn until the stream ends or it returns something else than 0.
  * 0 at the stream's end; what @fn returned (let it be above 0); or -1 with @err. */
 int api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struct err *err);

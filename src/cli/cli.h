@@ -39,6 +39,7 @@ int cmd_kill(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_exec(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_config(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* cli/events.c: `cloche events` and `cloche logs`: what happened in a running cloche serve, and what happens */
+/* cli/events.c: `cloche events`: what happened in a running cloche serve, and what happens */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,40 +22,6 @@ events_usage(void)
            "of one, by id or name", "--limit N", "how many of those that were, 0 to 1000 (100)", "--follow",
            "go on with those that come", "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help",
            "print the flags");
-    return 0;
-}
-
-static int
-logs_usage(void)
-{
-    printf("usage: cloche logs [--limit N] [--follow] [--json] SANDBOX\n\n"
-           "What happened to one sandbox of a running cloche serve, by its id or name.\n\n"
-           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--limit N",
-           "how many of those that were, 0 to 1000 (100)", "--follow", "go on with those that come", "--json",
-           "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
-    return 0;
-}
-
-/* Its id; a name is asked for. */
-static int
-resolve(const struct watch_options *o, const char *which, char id[EDGE_ID + 1], struct err *err)
-{
-    cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
-    const char *found;
-    json_t *box;
-
-    if (buf_puts(&path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(&path, which) < 0 ||
-        buf_nul(&path) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
-    if (api_ask(&o->api, "GET", (const char *)path.p, NULL, &box, err) < 0)
-        return -1;
-    found = json_string_value(json_object_get(box, "id"));
-    if (found == NULL || !edge_is_id(found)) {
-        json_decref(box);
-        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon says no id of that sandbox");
-    }
-    memcpy(id, found, EDGE_ID + 1);
-    json_decref(box);
     return 0;
 }
 
@@ -144,7 +110,7 @@ events(struct watch_options *o, const char *which, struct err *err)
         err_set(err, ERR_USAGE, "cli.flag-value", "--limit %s is no number from 0 to 1000", o->limit);
         return -1;
     }
-    if (which != NULL && resolve(o, which, id, err) < 0)
+    if (which != NULL && watch_resolve(o, which, id, err) < 0)
         return -1;
     snprintf(path, sizeof(path), "/v1/events%s?limit=%llu%s%s", o->follow ? "/stream" : "", (unsigned long long)limit,
              id[0] != '\0' ? "&sandbox=" : "", id);
@@ -165,22 +131,4 @@ cmd_events(int argc, char **argv)
         events(&o, o.sandbox, &err) < 0)
         return cli_fail(&err, o.json);
     return 0;
-}
-
-int
-cmd_logs(int argc, char **argv)
-{
-    struct watch_options o = { .json = false };
-    struct err err = ERR_INIT;
-
-    if (cli_wants_help(argc, argv))
-        return logs_usage();
-    if (watch_options(&o, WATCH_FOLLOW | WATCH_LIMIT | WATCH_OPERAND, argc, argv, &err) < 0)
-        return cli_fail(&err, o.json);
-    if (o.word == NULL) {
-        err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
-        err_hint(&err, "cloche logs NAME; `cloche ps` lists them");
-        return cli_fail(&err, o.json);
-    }
-    return events(&o, o.word, &err) < 0 ? cli_fail(&err, o.json) : 0;
 }

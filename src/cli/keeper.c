@@ -159,10 +159,11 @@ on_op(void *ctx, const struct frame *f)
     struct keeper_live *k = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint64_t number = wire_be64(&in);
+    const char *by = wire_cstr(&in, EDGE_WHO_MAX, NULL);
 
     if (k->passed < 0 || !edge_get_op(&in, &op))
         return -1;
-    op_begin(k, &op, number, take_fd(&k->passed));
+    op_begin(k, &op, number, by, take_fd(&k->passed));
     return 0;
 }
 
@@ -281,7 +282,7 @@ static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
     { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
-    { EDGE_OP,     false, 0,    ST_MADE,            55,  EDGE_OP_BYTES + 8,                 on_op },
+    { EDGE_OP,     false, 0,    ST_MADE,            60,  EDGE_OP_BYTES + 13 + EDGE_WHO_MAX,                 on_op },
     { EDGE_RUN_ASK, false, 0,   ST_MADE,            31,  EDGE_RUN_ASK_MAX,                 asker_on_ask },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },

@@ -125,8 +125,9 @@ void keeper_say_short(struct keeper_live *k, uint8_t type);
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
 
 /* keeper_op.c: operations. */
-/* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
-void op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int fd);
+/* Begin what the message asks for, in the name of @by; what fails is said on @fd, which is the operation's from here
+ * on. */
+void op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, const char *by, int fd);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
 /* Its socket, for poll: what is waited for there. */

@@ -229,7 +229,7 @@ turn_away(struct keeper_live *k, int fd)
 }
 
 void
-op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int fd)
+op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, const char *by, int fd)
 {
     struct err err = ERR_INIT;
     struct op *o = new_op(k, want, number, fd);
@@ -238,7 +238,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, int
         turn_away(k, fd);
         return;
     }
-    transcript_begin(&k->transcript, o, want);
+    transcript_begin(&k->transcript, o, want, by);
     if (io_set_nonblock(fd, true) < 0 ||
         (want->kind == OP_EXEC ? begin_exec(o, want, &err) : file_begin(o, want, &err)) < 0) {
         run_failed(o);

@@ -188,7 +188,7 @@ put_words(struct buf *line, const struct transcript *t, const struct edge_op *wa
 }
 
 void
-transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want)
+transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want, const char *by)
 {
     cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
 
@@ -199,6 +199,8 @@ transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want)
     sha256_init(&o->trace->sum);
     hide_variables(o->trace, want);
     begin_line(&line, o, op_name(o->kind));
+    buf_puts(&line, ",\"by\":");
+    put_text(&line, t, NULL, str_of(by), EDGE_WHO_MAX);
     if (want->n_argv > 0)
         put_words(&line, t, want);
     if (want->path[0] != '\0') {

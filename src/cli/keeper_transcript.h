@@ -34,9 +34,10 @@ int transcript_open(struct transcript *t, const char *mode, const char *folder, 
                     struct err *err);
 void transcript_close(struct transcript *t);
 
-/* An operation begins; bytes of its output (0: stdout), or of the file that it writes; it is over, as @o->result says.
+/* An operation begins, which @by asked for; bytes of its output (0: stdout), or of the file that it writes; it is over,
+ * as @o->result says.
  * Of @o they use the number, the kind, the clock and @o->trace, which is theirs. */
-void transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want);
+void transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want, const char *by);
 void transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8_t *p, size_t n);
 void transcript_written(struct op *o, const uint8_t *p, size_t n);
 void transcript_end(struct transcript *t, struct op *o);

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/session.h"
@@ -39,26 +40,6 @@ report_reason(enum session_reason reason)
     return names[reason];
 }
 
-static char *
-base64(const struct buf *b)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *out = malloc((b->n + 2) / 3 * 4 + 1), *at = out;
-
-    for (size_t i = 0; out != NULL && i < b->n; i += 3) {
-        size_t left = b->n - i;
-        uint32_t v =
-            (uint32_t)b->p[i] << 16 | (left > 1 ? (uint32_t)b->p[i + 1] << 8 : 0) | (left > 2 ? b->p[i + 2] : 0);
-        *at++ = digits[v >> 18];
-        *at++ = digits[v >> 12 & 63];
-        *at++ = left > 1 ? digits[v >> 6 & 63] : '=';
-        *at++ = left > 2 ? digits[v & 63] : '=';
-    }
-    if (out != NULL)
-        *at = '\0';
-    return out;
-}
-
 /* Captured bytes as a string, or in base64 under another name when they are not UTF-8. */
 static void
 put_stream(json_t *object, const char *name, const char *name64, const struct buf *b)
@@ -69,8 +50,9 @@ put_stream(json_t *object, const char *name, const char *name64, const struct bu
         json_object_set_new(object, name, text);
         return;
     }
-    cleanup_free char *encoded = base64(b);
-    json_object_set_new(object, name64, encoded != NULL ? json_string_nocheck(encoded) : json_null());
+    cleanup_buf struct buf encoded = BUF_INIT(2 * b->n + 8);
+    json_object_set_new(object, name64, base64_put(&encoded, b->p, b->n) == 0
+                                            ? json_stringn_nocheck((const char *)encoded.p, encoded.n) : json_null());
 }
 
 static json_t *

@@ -14,6 +14,7 @@ take_value(struct watch_options *o, unsigned flags, const char *name, const char
         { "--label", WATCH_LABEL, offsetof(struct watch_options, label) },
         { "--sandbox", WATCH_SANDBOX, offsetof(struct watch_options, sandbox) },
         { "--limit", WATCH_LIMIT, offsetof(struct watch_options, limit) },
+        { "--exec", WATCH_EXEC, offsetof(struct watch_options, exec) },
         { "--interval", WATCH_ONCE, offsetof(struct watch_options, interval) },
     };
 
@@ -78,6 +79,32 @@ watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, st
             o->word = argv[i];
         }
     }
+    return 0;
+}
+
+int
+watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID + 1], struct err *err)
+{
+    cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
+    const char *found;
+    json_t *box;
+
+    if (edge_is_id(which)) {
+        memcpy(id, which, EDGE_ID + 1);
+        return 0;
+    }
+    if (buf_puts(&path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(&path, which) < 0 ||
+        buf_nul(&path) < 0)
+        return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
+    if (api_ask(&o->api, "GET", (const char *)path.p, NULL, &box, err) < 0)
+        return -1;
+    found = json_string_value(json_object_get(box, "id"));
+    if (found == NULL || !edge_is_id(found)) {
+        json_decref(box);
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon says no id of that sandbox");
+    }
+    memcpy(id, found, EDGE_ID + 1);
+    json_decref(box);
     return 0;
 }
 

@@ -9,11 +9,12 @@
 #include <stdbool.h>
 
 #include "cli/api_client.h"
+#include "warden/edge.h"
 
 struct watch_options {
     struct api api;
     bool json, all, follow, once;
-    const char *label, *sandbox, *limit, *interval;
+    const char *label, *sandbox, *limit, *interval, *exec;
     const char *word;                   /* an operand; NULL none */
 };
 
@@ -25,10 +26,13 @@ struct watch_options {
 #define WATCH_LIMIT    0x10
 #define WATCH_ONCE     0x20     /* and --interval */
 #define WATCH_OPERAND  0x40
+#define WATCH_EXEC     0x80
 
 /* argv[1..] into @o, which is all zero. 0 or -1 with @err. */
 int watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, struct err *err);
 
+/* The id of the sandbox that @which is the id or name of: an id itself, which is not asked about. 0 or -1 with @err. */
+int watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID + 1], struct err *err);
 /* The daemon's sandboxes with what they use, an array that the caller releases: each as /v1/sandboxes has it, and
  * "usage" as /v1/usage has it, or null. NULL with @err. */
 json_t *watch_sandboxes(const struct watch_options *o, struct err *err);

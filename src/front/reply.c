@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 #include "front/live.h"
@@ -283,16 +284,9 @@ json_of_text(const uint8_t *p, size_t n)
 json_t *
 json_of_base64(const uint8_t *p, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     cleanup_buf struct buf out = BUF_INIT(2 * FRONT_RESULT_MAX);
 
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
-        buf_put_u8(&out, (uint8_t)digits[v >> 18]);
-        buf_put_u8(&out, (uint8_t)digits[v >> 12 & 63]);
-        buf_put_u8(&out, (uint8_t)(i + 1 < n ? digits[v >> 6 & 63] : '='));
-        buf_put_u8(&out, (uint8_t)(i + 2 < n ? digits[v & 63] : '='));
-    }
+    (void)base64_put(&out, p, n);
     return buf_ok(&out) ? json_stringn(out.n > 0 ? (const char *)out.p : "", out.n) : NULL;
 }
 

@@ -454,8 +454,11 @@ grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *
 {
     cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX + FRAME_HEADER);
     size_t at = frame_begin(&frame, EDGE_OP, 0, 0);
+    char who[EDGE_WHO_MAX + 1];
 
+    who_text(w, &w->who, who);
     buf_put_be64(&frame, record_operation(w));
+    wire_put_cstr(&frame, who, EDGE_WHO_MAX);
     buf_append(&frame, op, n);
     if (frame_end(&frame, at) < 0)
         return err_set(err, ERR_LIMIT, "sandbox.busy", "the operation is too large");

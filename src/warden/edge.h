@@ -37,6 +37,7 @@
 #define EDGE_WORDS_MAX   1024               /* arguments of a command; and variables */
 #define EDGE_OP_MAX      (128 * 1024)       /* one operation, all words together */
 #define EDGE_OP_BYTES    (EDGE_OP_MAX + 2048)   /* one operation as it is sent, to the warden and on to the keeper */
+#define EDGE_WHO_MAX     159                /* bytes of a caller, in words */
 #define EDGE_OPS_MAX     64                 /* operations at once in one sandbox */
 #define EDGE_CHUNK       (32 * 1024)        /* bytes of a stream in one message */
 #define EDGE_MESSAGE_MAX (EDGE_OP_MAX + 4096)
@@ -142,7 +143,7 @@ enum edge_message {
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy */
-    EDGE_OP,                /* number be64, operation; with the operation's socket */
+    EDGE_OP,                /* number be64, who asks (for the transcript), operation; with the operation's socket */
     EDGE_PAUSE,
     EDGE_RESUME,
     EDGE_CHECK,             /* is the guest there? */

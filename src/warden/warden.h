@@ -243,7 +243,7 @@ bool who_reaches(const struct who *who, const struct edge_box *r);
 /* Whose records @who may list: NULL everybody's. */
 const char *who_owner(const struct who *who);
 /* "the owner", "agent NAME (ID)", "the key of ID": for records. */
-void who_text(const struct warden *w, const struct who *who, char out[160]);
+void who_text(const struct warden *w, const struct who *who, char out[EDGE_WHO_MAX + 1]);
 /* Whether who is behind @by on that front's edge may still ask @question. 0 or -1 with @err. */
 int who_still(struct warden *w, uint32_t front, const struct proof *by, uint8_t question, struct who *out,
               struct err *err);

@@ -97,7 +97,7 @@ who_owner(const struct who *who)
 }
 
 void
-who_text(const struct warden *w, const struct who *who, char out[160])
+who_text(const struct warden *w, const struct who *who, char out[EDGE_WHO_MAX + 1])
 {
     const char *name = "";
 
@@ -105,11 +105,12 @@ who_text(const struct warden *w, const struct who *who, char out[160])
         if (strcmp(w->tokens[i].r.id, who->id) == 0)
             name = w->tokens[i].r.name;
     if (who->role == EDGE_KEY)
-        snprintf(out, 160, "the key of %s", who->box);
+        snprintf(out, EDGE_WHO_MAX + 1, "the key of %s", who->box);
     else if (who->role == EDGE_NOBODY || who->id[0] == '\0')
-        snprintf(out, 160, "%s", who->role == EDGE_OPERATOR ? "the owner" : "nobody");
+        snprintf(out, EDGE_WHO_MAX + 1, "%s", who->role == EDGE_OPERATOR ? "the owner" : "nobody");
     else
-        snprintf(out, 160, "%s %s%s%s", edge_role_name(who->role), who->id, name[0] != '\0' ? " " : "", name);
+        snprintf(out, EDGE_WHO_MAX + 1, "%s %s%s%s", edge_role_name(who->role), who->id, name[0] != '\0' ? " " : "",
+                 name);
 }
 
 /* --- judging ------------------------------------------------------------------------------------------------------ */
