@@ -54,6 +54,17 @@ str_to_cstr(struct str s)
 }
 
 bool
+mem_same(const void *a, const void *b, size_t n)
+{
+    const volatile uint8_t *x = a, *y = b;
+    uint8_t differ = 0;
+
+    for (size_t i = 0; i < n; i++)
+        differ |= x[i] ^ y[i];
+    return differ == 0;
+}
+
+bool
 str_parse_u64(struct str s, uint64_t max, uint64_t *out)
 {
     uint64_t value = 0;

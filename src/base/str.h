@@ -27,6 +27,9 @@ bool str_ends(struct str s, struct str suffix);
  */
 char *str_to_cstr(struct str s);
 
+/* Whether a[0..n) and b[0..n) are the same, in a time that does not depend on what they are. */
+bool mem_same(const void *a, const void *b, size_t n);
+
 /* Decimal digits only, no sign, no blank, no leading '+'; the whole of @s. False when not so or > @max. */
 bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
 /* The same in hexadecimal, either case, without a prefix. */

@@ -449,9 +449,9 @@ on_who(void *ctx, const struct frame *f)
     struct request *r = ask_whose(h->f, wire_be32(&in));
     uint32_t who = wire_be32(&in);
     uint8_t role = wire_u8(&in);
+    uint64_t until = wire_be64(&in);
     const char *box;
 
-    (void)wire_be64(&in);       /* until when: the warden judges that each time */
     box = wire_cstr(&in, EDGE_ID, NULL);
     if (!wire_done(&in) || who == 0 || role == EDGE_NOBODY || role >= EDGE_ROLES ||
         (box[0] != '\0' && !edge_is_id(box)) || (r != NULL && r->answers->who == NULL))
@@ -461,6 +461,7 @@ on_who(void *ctx, const struct frame *f)
     ask_over(r);
     r->who = who;
     r->role = (enum edge_role)role;
+    r->until_ms = until;
     memcpy(r->role_box, box, strlen(box) + 1);
     r->answers->who(r);
     http_wake(r);
@@ -526,19 +527,15 @@ on_usage(void *ctx, const struct frame *f)
 }
 
 static int
-on_default_now(void *ctx, const struct frame *f)
+on_epochs(void *ctx, const struct frame *f)
 {
     struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t what = wire_u8(&in);
-    struct edge_box box;
 
-    if (what > EDGE_DEFAULT_OWN || (what == EDGE_DEFAULT_BOX && !edge_get_box(&in, &box)) || !wire_done(&in))
+    (void)f;
+    if (h->fd < 0 || h->f->epochs != NULL)
         return -1;
-    h->f->told = true;
-    if (what != EDGE_DEFAULT_OWN)
-        api_default(h->f, what == EDGE_DEFAULT_BOX ? &box : NULL);
-    return 0;
+    h->f->epochs = epochs_map(h->fd);
+    return h->f->epochs != NULL ? 0 : -1;
 }
 
 static const struct msg_rule warden_rules[] = {
@@ -559,7 +556,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
     { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
     { EDGE_USAGE,    false, 0,    1,     45, EDGE_USAGE_MAX + 64, on_usage },
-    { EDGE_DEFAULT_NOW, false, 0, 1,     1,  EDGE_MESSAGE_MAX,  on_default_now },
+    { EDGE_EPOCHS,   false, 0,    1,     0,  0,                 on_epochs },
 };
 
 int

@@ -26,6 +26,7 @@
 #include "warden/edge.h"
 #include "warden/edge_gate.h"
 #include "warden/edge_run.h"
+#include "warden/epoch.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
 #define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
@@ -69,6 +70,30 @@ struct rate_bucket {
 struct rate {
     uint8_t secret[32];
     struct rate_bucket buckets[RATE_SETS][RATE_WAYS];
+};
+
+/* What GET /api/sandbox/status says of somebody's default sandbox; @epoch: as of epochs->defaults. */
+struct told_status {
+    char *text;                         /* NULL: not known */
+    size_t n;
+    uint64_t epoch;
+};
+
+/* A credential that the warden knows; good as of epochs->credentials, and until it is over. */
+#define KNOWN_SETS 512
+#define KNOWN_WAYS 4
+struct known {
+    uint8_t print[32];                  /* a keyed hash of it */
+    uint32_t who;                       /* 0: an empty place */
+    enum edge_role role;
+    char box[EDGE_ID + 1];
+    uint64_t until_ms, epoch, used;     /* 0 for ever; ...; in the order of uses */
+    struct told_status status;
+};
+struct known_all {
+    uint8_t secret[32];
+    uint64_t uses;
+    struct known at[KNOWN_SETS][KNOWN_WAYS];
 };
 
 /* What epoll hands back. */
@@ -148,6 +173,9 @@ struct request {
     uint32_t who;                       /* what the warden calls the caller; 0 who came without a credential */
     enum edge_role role;                /* of @who, for what is not asked of the warden; NOBODY with 0 */
     char role_box[EDGE_ID + 1];         /* of a key */
+    uint64_t until_ms;                  /* when @who is over; 0 never */
+    uint8_t print[32];                  /* of the credential (struct known) */
+    uint64_t epoch;                     /* before what is asked was asked */
     bool held;                          /* its beginning will be said again by the library: who it is was not known */
     char key[EDGE_CREDENTIAL_MAX + 1];  /* that came with a sandbox (struct answers: box); "" */
     uint8_t asked;                      /* the question that is or was open */
@@ -207,9 +235,9 @@ struct front {
     struct mcp_session *mcp_sessions;
     uint64_t mcp_turns;
     uint8_t mcp_key[32];                /* of what clients bring along: MCP_KEY */
-    bool told;                          /* the warden is there, and has said what it says first */
-    char *status;                       /* GET /api/sandbox/status of the owner's default sandbox; NULL: to be asked */
-    size_t status_n;
+    const struct epochs *epochs;        /* NULL: the warden has not said anything yet */
+    struct known_all known;
+    struct told_status owner_status;
     struct metrics *metrics;
     uint8_t random[4096];               /* for ids of traces */
     size_t random_left;
@@ -335,6 +363,8 @@ gnutls_certificate_retrieve_function3 tls_identity;
 /* who.c: whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
  * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */
 bool who_admit(struct request *r);
+/* Where this caller's default sandbox is remembered; NULL: nowhere, or its credential may be good no more. */
+struct told_status *who_status(struct request *r);
 
 /* gate.c: approvals (docs/gate.md) */
 extern const struct route gate_routes[];
@@ -383,8 +413,6 @@ extern const struct route watch_routes[];
 extern const size_t watch_n_routes;
 extern const struct route mcp_routes[];
 extern const size_t mcp_n_routes;
-/* api.c: the owner's default sandbox has changed. NULL: there is none. */
-void api_default(struct front *f, const struct edge_box *box);
 json_t *platform_facts(void);                           /* before confinement */
 
 int front_confine(struct err *err);

@@ -155,7 +155,8 @@ main(int argc, char **argv)
     /* requests are told apart over restarts too */
     if (getrandom(&f.numbers, sizeof(f.numbers), 0) != (ssize_t)sizeof(f.numbers))
         f.numbers = 0;
-    if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret))
+    if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret) ||
+        getrandom(f.known.secret, sizeof(f.known.secret), 0) != (ssize_t)sizeof(f.known.secret))
         return 1;
     f.epoll = epoll_create1(EPOLL_CLOEXEC);
     f.platform = platform_facts();

@@ -46,7 +46,7 @@ health(struct request *r)
 static void
 ready(struct request *r)
 {
-    if (r->f->told)
+    if (r->f->epochs != NULL)
         reply_json(r, MHD_HTTP_OK, json_pack("{s:s}", "status", "ready"));
     else
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.not-ready", "try again", "the daemon is starting");

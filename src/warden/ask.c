@@ -344,13 +344,14 @@ on_delete(void *ctx, const struct frame *f)
     /* one that has stopped already: its record goes */
     if (edge_is_id(id) && record_asked(w, f, NULL, id, "forget", RECORD_INSIST))
         return 0;
+    epoch_next(&w->epochs->defaults);
+    epoch_next(&w->epochs->credentials);        /* its key goes too */
     if (!edge_is_id(id) || find_record(w, id, tell_box, &t, &err) <= 0 ||
         state_forget(w->state, id, &err) < 0) {
         if (err.kind == ERR_NONE)
             not_found(id, &err);
         answer_no(w, t.to, &err);
     }
-    watch_default(w);
     return 0;
 }
 

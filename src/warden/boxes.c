@@ -87,7 +87,7 @@ box_state(struct box *b, enum box_state state, const char *detail)
     box_text(&b->r.detail, detail);
     box_store(b);
     if (b->r.is_default)
-        watch_default(b->w);
+        epoch_next(&b->w->epochs->defaults);
     if (was != state)
         warden_note(b->w, b, "state_change", "%s to %s%s%s", box_state_name(was), box_state_name(state),
                     detail[0] != '\0' ? ": " : "", detail);
@@ -148,7 +148,7 @@ take_out(struct box *b)
         w->heard = NULL;
     free_box(b);
     if (was_default)
-        watch_default(w);
+        epoch_next(&w->epochs->defaults);
 }
 
 /* In memory only. NULL: no memory. */
@@ -188,6 +188,7 @@ new_box(struct warden *w, const struct edge_box *r)
 static void
 unrecord(struct warden *w, const char *id)
 {
+    epoch_next(&w->epochs->credentials);
     (void)state_forget(w->state, id, NULL);
     (void)state_once_forget(w->state, id, NULL);
 }

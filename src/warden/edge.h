@@ -11,8 +11,9 @@
  *                         a transcript come from the scribe in the same way
  *
  * Who asks: every question of a front names a caller by a handle, which the warden gave it for a credential
- * (EDGE_ASK_WHO) and which it judges anew each time. 0 is nobody, who is the daemon's owner on the edge of the owner's
- * front (it takes connections that the kernel vouches for) and a stranger on that of any other.
+ * (EDGE_ASK_WHO; a front may keep it, epoch.h) and which it judges anew each time. 0 is nobody, who is the daemon's
+ * owner on the edge of the owner's front (it takes connections that the kernel vouches for) and a stranger on that of
+ * any other.
  *
  * Text that is kept for clients (labels, facts about a sandbox) travels as lines "\nNAME=VALUE\n...\n", so that nobody
  * but the front has to read JSON. Decoded strings are borrowed from the message.
@@ -107,7 +108,7 @@ enum edge_message {
     EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
     EDGE_STATS = 54,        /* ticket, samples (warden/stats.h) */
     EDGE_USAGE,             /* ticket, id, usage; END ends them */
-    EDGE_DEFAULT_NOW,       /* no answer: the owner's default sandbox from here on: u8 (edge_default), if so its box */
+    EDGE_EPOCHS = 212,      /* no answer, but the first that it says: with the page of epoch.h */
 
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
@@ -360,8 +361,6 @@ int edge_put_op(struct buf *b, const struct edge_op *op);
 /* Every value in its range, no flag of another kind; EXEC has at least one word, which is not empty, and well-formed
  * variables. */
 bool edge_get_op(struct wire_in *in, struct edge_op *op);
-
-enum edge_default { EDGE_DEFAULT_NONE, EDGE_DEFAULT_BOX, EDGE_DEFAULT_OWN /* each caller's own: it is asked for */ };
 
 /* What a sandbox uses, as its keeper knows it (edge_watch.c). */
 #define EDGE_RUNNING_MAX  8     /* commands that are named */

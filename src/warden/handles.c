@@ -39,6 +39,7 @@ handle_of(struct handles *h, const uint8_t hash[SHA256_SIZE], handle_good_fn *go
     number = new->number != 0 ? new->number : (uint32_t)(new - h->at);
     if (number >= EDGE_PASS - WARDEN_HANDLES)
         return 0;       /* the next one would be another's, of long ago */
+    h->ended += new->number != 0;
     new->number = number + WARDEN_HANDLES;
     new->used = ++h->uses;
     memcpy(new->hash, hash, SHA256_SIZE);

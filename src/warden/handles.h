@@ -23,6 +23,7 @@ struct handle {
 
 struct handles {
     uint64_t uses;
+    uint64_t ended;                     /* how many of the numbers are nobody's any more */
     struct handle at[WARDEN_HANDLES];
 };
 

@@ -4,6 +4,7 @@
  * process that started this one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -422,6 +423,17 @@ on_adopted_all(void *ctx, const struct frame *f)
     return launcher_say(w, EDGE_READY, NULL);
 }
 
+/* By which the front knows that it is heard, too. */
+static void
+say_epochs(struct warden *w, uint32_t front)
+{
+    uint8_t room[FRAME_HEADER];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&b, EDGE_EPOCHS, 0, 0);
+
+    answer_send(w, (struct asker){ .front = front }, &b, at, fcntl(w->epochs_fd, F_DUPFD_CLOEXEC, 0));
+}
+
 static int
 on_front(void *ctx, const struct frame *f)
 {
@@ -448,7 +460,7 @@ on_front(void *ctx, const struct frame *f)
     e->fd = take_fd(&w->passed);
     if (warden_watch(w, e->fd, e, false, true) < 0)
         return -1;
-    watch_front_new(w, which);
+    say_epochs(w, which);
     return 0;
 }
 

@@ -58,7 +58,8 @@ note(struct warden *w, const char *id, const char *type, const char *fmt, va_lis
     if (++w->noted >= PRUNE_EVERY) {
         w->noted = 0;
         (void)state_prune(w->state, NULL);
-        watch_default(w);
+        epoch_next(&w->epochs->defaults);
+        epoch_next(&w->epochs->credentials);
     }
 }
 
@@ -222,7 +223,7 @@ warden_refuse(struct warden *w, const struct err *err)
 int
 main(int argc, char **argv)
 {
-    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1,
+    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1, .epochs_fd = -1,
                                .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     struct err err = ERR_INIT;
     uint64_t max, each, idle, life;
@@ -251,8 +252,9 @@ main(int argc, char **argv)
         return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
-    if (w.state == NULL || tokens_load(&w, &err) < 0 || gate_open(&w, &err) < 0 ||
-        io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0) {
+    if (w.state == NULL || (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL ||
+        tokens_load(&w, &err) < 0 || gate_open(&w, &err) < 0 || io_set_nonblock(w.launcher, true) < 0 ||
+        warden_confine(&err) < 0) {
         warden_refuse(&w, &err);
         return 1;
     }

@@ -15,18 +15,6 @@
 #include "base/str.h"
 #include "warden/warden.h"
 
-/* In the same time, whatever they are. */
-static bool
-same(const void *a, const void *b, size_t n)
-{
-    const volatile uint8_t *x = a, *y = b;
-    uint8_t differ = 0;
-
-    for (size_t i = 0; i < n; i++)
-        differ |= x[i] ^ y[i];
-    return differ == 0;
-}
-
 static bool
 hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
 {
@@ -58,7 +46,7 @@ credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t h
 
 /* --- who one is for ----------------------------------------------------------------------------------------------- */
 
-struct keyed { const struct warden *w; struct who *who; };
+struct keyed { const struct warden *w; struct who *who; uint64_t *until; };
 
 static bool
 is_over(const struct token *t)
@@ -66,13 +54,16 @@ is_over(const struct token *t)
     return t->r.expires_ms > 0 && clock_wall_ms() >= t->r.expires_ms;
 }
 
-/* @owner: of a record. The daemon's owner has no token to lose. */
+/* @owner: of a record; *until: when its token is over. The daemon's owner has no token to lose. */
 static bool
-owner_lives(const struct warden *w, const char *owner)
+owner_lives(const struct warden *w, const char *owner, uint64_t *until)
 {
-    for (size_t i = 0; i < w->n_tokens; i++)
-        if (strcmp(w->tokens[i].r.id, owner) == 0)
-            return !is_over(&w->tokens[i]);
+    for (size_t i = 0; i < w->n_tokens; i++) {
+        if (strcmp(w->tokens[i].r.id, owner) != 0)
+            continue;
+        *until = w->tokens[i].r.expires_ms;
+        return !is_over(&w->tokens[i]);
+    }
     return owner[0] == '\0';
 }
 
@@ -83,7 +74,7 @@ key_row(void *ctx, const struct edge_box *r)
     const struct keyed *k = ctx;
     struct who *who = k->who;
 
-    if (!owner_lives(k->w, r->owner))
+    if (!owner_lives(k->w, r->owner, k->until))
         return;
     who->role = EDGE_KEY;
     memcpy(who->id, r->id, sizeof(who->id));
@@ -94,13 +85,13 @@ int
 credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until, struct err *err)
 {
     const struct token *found = NULL;
-    struct keyed k = { .w = w, .who = who };
+    struct keyed k = { .w = w, .who = who, .until = until };
     char text[SHA256_TEXT + 1];
 
     *who = WHO_NOBODY;
     *until = 0;
     for (size_t i = 0; i < w->n_tokens; i++)
-        if (same(w->tokens[i].hash, hash, SHA256_SIZE))
+        if (mem_same(w->tokens[i].hash, hash, SHA256_SIZE))
             found = &w->tokens[i];
     if (found != NULL && is_over(found)) {
         err_set(err, ERR_DENIED, "auth.expired", "this token is over");
@@ -114,7 +105,7 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     }
     sha256_text(hash, text);
     for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (same(b->r.key, text, SHA256_TEXT))      /* "" is none */
+        if (mem_same(b->r.key, text, SHA256_TEXT))      /* "" is none */
             key_row(&k, &b->r);
     if (who->role == EDGE_NOBODY)
         (void)state_find_key(w->state, text, key_row, &k, NULL);
@@ -131,6 +122,7 @@ box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1])
 
     if (credential_new(EDGE_KEY, out, hash) < 0)
         return NULL;
+    epoch_next(&b->w->epochs->credentials);     /* the former one is none any more */
     sha256_text(hash, b->r.key);
     box_store(b);
     return out;
@@ -161,6 +153,7 @@ forget(struct warden *w, size_t i, struct err *err)
 {
     if (state_forget_token(w->state, w->tokens[i].r.id, err) < 0)
         return -1;
+    epoch_next(&w->epochs->credentials);
     w->n_tokens--;
     memmove(&w->tokens[i], &w->tokens[i + 1], (w->n_tokens - i) * sizeof(w->tokens[0]));
     return 0;

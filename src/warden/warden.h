@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "warden/count.h"
 #include "warden/edge.h"
+#include "warden/epoch.h"
 #include "warden/handles.h"
 #include "warden/state.h"
 #include "wire/packet.h"
@@ -135,6 +136,8 @@ struct warden {
     size_t n_tokens;
     struct asker asker;                 /* of the question at hand */
     char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
+    struct epochs *epochs;              /* what fronts may remember (epoch.h); counted before what ends it is told */
+    int epochs_fd;
     struct who who;                     /* and who asks it */
     struct proof proof;                 /* and by what */
     struct approvals *approvals;        /* what waits for somebody's (approvals.h) */
@@ -295,7 +298,7 @@ void keep_made(struct box *b);                                      /* it can be
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */
 void keep_found(struct box *b, const struct edge_box *r);           /* they are told of another one */
 
-/* watch.c: numbers, usage, followed events, and the default sandbox as the owner's front may tell it unasked */
+/* watch.c: numbers, usage, followed events */
 extern const struct msg_rule watch_rules[];
 extern const size_t watch_n_rules;
 int watch_on_used(void *ctx, const struct frame *f);        /* the keepers' answers */
@@ -303,8 +306,6 @@ int watch_on_op_result(void *ctx, const struct frame *f);
 /* To those who follow, may see it, and whose credential is still good. */
 void watch_event(struct warden *w, const struct edge_event *event);
 void watch_unfollow(struct warden *w);                      /* the one who asks follows no more */
-void watch_default(struct warden *w);                       /* it has changed, or may have: the front is told */
-void watch_front_new(struct warden *w, uint32_t front);
 void watch_front_lost(struct warden *w, uint32_t front);    /* who followed or asked there is gone */
 void watch_time(struct warden *w);
 

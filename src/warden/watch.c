@@ -339,56 +339,6 @@ on_follow(void *ctx, const struct frame *f)
     return 0;
 }
 
-/* --- the default sandbox ------------------------------------------------------------------------------------------ */
-
-static void
-put_default(void *ctx, const struct edge_box *r)
-{
-    struct edge_box shown = *r;
-
-    shown.policy = shown.labels = "";
-    buf_put_u8(ctx, EDGE_DEFAULT_BOX);
-    edge_put_box(ctx, &shown);
-}
-
-/* Clients ask for its state far more often than it changes. What is told here goes to the front before any answer that
- * follows from the change. Only the owner's: others have default sandboxes of their own. */
-void
-watch_default(struct warden *w)
-{
-    const struct asker to = { .front = 0 };
-    cleanup_buf struct buf b = BUF_INIT(EDGE_FACTS_MAX + 4096);
-    size_t at = frame_begin(&b, EDGE_DEFAULT_NOW, 0, 0);
-    const struct box *one = w->boxes;
-    int found = 1;
-
-    while (one != NULL && !(one->r.is_default && one->r.owner[0] == '\0'))
-        one = one->next;
-    if (one != NULL)
-        put_default(&b, &one->r);
-    else
-        found = state_find_default(w->state, "", put_default, &b, NULL);
-    if (found < 0)
-        return;
-    if (found == 0)
-        buf_put_u8(&b, EDGE_DEFAULT_NONE);
-    answer_send(w, to, &b, at, -1);
-}
-
-/* Strangers have none that all of them share: each asks for its own. */
-void
-watch_front_new(struct warden *w, uint32_t front)
-{
-    const struct asker to = { .front = front };
-    cleanup_buf struct buf b = BUF_INIT(64);
-    size_t at = frame_begin(&b, EDGE_DEFAULT_NOW, 0, 0);
-
-    if (w->fronts[front].owner)
-        return watch_default(w);
-    buf_put_u8(&b, EDGE_DEFAULT_OWN);
-    answer_send(w, to, &b, at, -1);
-}
-
 void
 watch_front_lost(struct warden *w, uint32_t front)
 {

@@ -1,8 +1,8 @@
 /* warden/who.c: who asks, and who may ask what
  *
- * A front presents a credential once for a request and has a handle for it; the handle is good on that front's edge
- * only, and what it stands for is looked up in each question: a token that was revoked or is over, and a key that was
- * replaced, open nothing any more from then on. A question that the table below does not name is nobody's.
+ * A front presents a credential and has a handle for it, which it may use again (epoch.h); the handle is good on that
+ * front's edge only, and what it stands for is looked up in each question: a token that was revoked or is over, and a
+ * key that was replaced, open nothing any more from then on. A question that the table below does not name is nobody's.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -271,12 +271,13 @@ on_who(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
     struct wire_in in = wire_in_of(f->payload + 4, f->length - 4);
+    struct handles *handles = &w->fronts[w->asker.front].handles;
     uint8_t kind = wire_u8(&in), hash[SHA256_SIZE];
     const char *text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
     cleanup_buf struct buf b = BUF_INIT(256);
     struct err err = ERR_INIT;
     uint32_t number;
-    uint64_t until;
+    uint64_t until, ended = handles->ended;
     size_t at;
 
     if (!wire_done(&in) || (kind != EDGE_BEARER && kind != EDGE_SANDBOX_KEY) ||
@@ -289,9 +290,11 @@ on_who(void *ctx, const struct frame *f)
         answer_no(w, w->asker, &err);
         return 0;
     }
-    number = handle_of(&w->fronts[w->asker.front].handles, hash, is_good, w);
+    number = handle_of(handles, hash, is_good, w);
     if (number == 0)
         return -1;      /* that edge ends, and the numbers of the next one are its own */
+    if (handles->ended != ended)
+        epoch_next(&w->epochs->credentials);
     at = answer_begin(&b, EDGE_WHO, w->asker);
     buf_put_be32(&b, number);
     buf_put_u8(&b, (uint8_t)w->who.role);

@@ -81,7 +81,7 @@ mcp_state_check(const uint8_t key[MCP_KEY], const char *text, uint64_t now_ms, s
 {
     const char *first = strchr(text, '.'), *last = strrchr(text, '.');
     char mac[SHA256_TEXT + 1], said[MCP_ABOUT_MAX + 32];
-    volatile uint8_t differs = 0;
+    bool ours;
     size_t n;
 
     if (first == NULL || last == first || strlen(last + 1) != SHA256_TEXT || (size_t)(last - text) >= sizeof(said) ||
@@ -92,10 +92,9 @@ mcp_state_check(const uint8_t key[MCP_KEY], const char *text, uint64_t now_ms, s
     memcpy(said, text, n);
     said[n] = '\0';
     mac_text(key, s, said, mac);
-    for (size_t i = 0; i < SHA256_TEXT; i++)
-        differs = (uint8_t)(differs | (mac[i] ^ last[1 + i]));
+    ours = mem_same(mac, last + 1, SHA256_TEXT);
     n = (size_t)(last - first) - 1;
     memcpy(s->about, first + 1, n);
     s->about[n] = '\0';
-    return differs == 0 && now_ms < s->expires_ms;
+    return ours && now_ms < s->expires_ms;
 }
