@@ -13,7 +13,7 @@
 
 static struct {
     const char *process;
-    bool json, is_socket;
+    bool opened, json, is_socket;
     enum log_level level;
     int fd;
     uint64_t dropped;
@@ -58,6 +58,7 @@ log_open(const char *process)
     struct stat st;
 
     out.process = process;
+    out.opened = true;
     if (text != NULL && log_setting_parse(text, &json, &level)) {
         out.json = json;
         out.level = level;
@@ -72,6 +73,12 @@ log_open(const char *process)
         int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         out.fd = fd >= 0 ? fd : STDERR_FILENO;
     }
+}
+
+bool
+log_opened(void)
+{
+    return out.opened;
 }
 
 bool

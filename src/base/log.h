@@ -29,6 +29,7 @@ bool log_setting_parse(const char *text, bool *json, enum log_level *level);
 
 /* Once, before files can no longer be opened. @process is kept, not copied. Without it: text, LEVEL_NOTICE. */
 void log_open(const char *process);
+bool log_opened(void);
 bool log_wants(enum log_level level);
 /* One message: "PROCESS: MESSAGE", or {"time", "level", "process", "message"}. */
 void log_say(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -48,7 +48,7 @@ int cmd_srt(int argc, char **argv);
 
 /* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */
 int cli_fail(const struct err *err, bool json);
-/* "cloche: warning: ..." on stderr. */
+/* "cloche: warning: ..." on stderr; in a process that keeps a log, a line of that. */
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Whether colours may be used on @fd: a terminal, TERM not "dumb", NO_COLOR unset. */
 bool cli_colour(int fd);

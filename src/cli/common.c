@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/preset.h"
@@ -96,6 +97,10 @@ cli_warn(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    if (log_opened()) {
+        log_say(LEVEL_WARN, "%s", text);
+        return;
+    }
     fprintf(stderr, "%scloche: warning:%s ", colour ? "\033[1;33m" : "", colour ? "\033[0m" : "");
     print_safe(text);
     fputc('\n', stderr);

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/serve.h"
 
@@ -490,6 +491,7 @@ keeper_main(int argc, char **argv)
         return EXIT_REFUSED;
     }
     prctl(PR_SET_NAME, "cloche-keeper");
+    log_open("cloche-keeper");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     k.settings = argv[1];
     k.config = argv[2];

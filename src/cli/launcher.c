@@ -328,7 +328,7 @@ begin_end(struct launcher *l)
 static void
 kill_switch(struct launcher *l)
 {
-    fprintf(stderr, "cloche: kill switch: all sandboxes end\n");
+    log_say(LEVEL_NOTICE, "kill switch: all sandboxes end");
     if (l->warden >= 0)
         (void)launcher_say(l, EDGE_KILL, NULL, -1);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)

@@ -84,8 +84,10 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
     snprintf(transcript, sizeof(transcript), "%s", serve_transcript_words[l->plan->transcript]);
     if (edge(warden, err) == 0 && edge(control, err) == 0) {
         k->pid = fork();
-        if (k->pid == 0)
+        if (k->pid == 0) {
+            (void)putenv(l->log);       /* how it speaks; without it as text */
             become("/proc/self/exe", argv, environ, (int[]){ warden[1], control[1] }, 2, &l->files);
+        }
         if (k->pid < 0)
             err_sys(err, errno, "serve.start", "fork");
     }

@@ -39,7 +39,13 @@ def wait_for_line(daemon, *words):
 
 
 def requests_of(daemon):
-    return [entry for entry in map(json.loads, lines_of(daemon)) if entry["message"] == "request"]
+    entries = []
+    for line in lines_of(daemon):
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            pytest.fail(f"not JSON: {line!r}")
+    return [entry for entry in entries if entry["message"] == "request"]
 
 
 def test_a_line_for_each_request(serve):

@@ -1,4 +1,8 @@
 """A sandbox of the daemon has the network by name, and secrets, as one of cloche run has."""
+import json
+import os
+import signal
+
 import pytest
 
 from helpers import requirement
@@ -48,3 +52,14 @@ def test_a_secret_is_a_placeholder_inside(online, daemon):
     assert "GITHUB_TOKEN=ghp_" in told and value not in told, told
     assert daemon.processes("cloche-vault")
     assert box.delete().ok and not daemon.processes("cloche-vault")
+
+
+@requirement("R89")
+def test_what_happens_to_a_sandbox_is_in_the_log(online):
+    daemon = Daemon(online.cloche, "--log-format", "json", path=online.bare.state / "cloche" / "serve" / "api.sock")
+    daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
+    os.kill(daemon.processes("cloche-egress")[0], signal.SIGKILL)
+    daemon.hear(b"cloche-egress ended")
+    assert daemon.stop() == 0, daemon.log
+    said = [e for e in map(json.loads, daemon.log.splitlines()) if "cloche-egress ended" in e["message"]]
+    assert [(e["process"], e["level"]) for e in said] == [("cloche-keeper", "warn")], said
