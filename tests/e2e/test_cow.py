@@ -473,10 +473,9 @@ def test_a_missing_system_call(cloche, deny, call):
         assert cloche("apply", cwd=project).ok
 
 
+@pytest.mark.root
 def test_files_of_others_in_the_project(cloche):
     """What the sandbox's user may not write on the host cannot be changed in the copy either."""
-    if not IS_ROOT:
-        pytest.skip("needs root to make the file")
     project = fill(cloche)
     os.chown(project / "gone", 65534, 65534)
     os.chmod(project / "gone", 0o644)

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from helpers import leaks, places, requirement
+from helpers import leaks, requirement
 from helpers.daemon import Daemon
 from helpers.runner import wait_for
 
@@ -135,7 +135,7 @@ def judge(daemon, clients):
         assert record["state"] != "stopped" or record["detail"], record
 
 
-@pytest.mark.skipif(not places.IS_ROOT, reason="a guest has another user")
+@pytest.mark.root       # a guest has another user
 def test_any_one_process_at_any_moment(cloche, world):
     assert cloche("secret", "set", "token", "--binding", "github", stdin="ghp_" + "TheRealValue0123456789abcdefGHIJKL").ok
     daemon = Daemon(cloche)

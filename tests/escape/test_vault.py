@@ -140,9 +140,8 @@ def test_the_value_is_in_no_other_memory_and_in_no_file(vault):
         assert memory.in_files(root, needle) == [], root
 
 
+@pytest.mark.root       # reading memory
 def test_the_key_is_in_no_other_process(vault):
-    if not places.IS_ROOT:
-        pytest.skip("reading memory needs root")
     key = (vault.store / "secrets.key").read_bytes()
     process, pid = running(vault)
     try:
