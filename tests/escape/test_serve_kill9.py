@@ -86,6 +86,8 @@ def kill(daemon, kind):
         return False
     if kind == "cloche-janitor":    # it has a successor before anything else goes wrong
         keeper = leaks.parents().get(pid, (0,))[0]
+        if keeper not in daemon.processes("cloche-keeper"):
+            return False            # its keeper has ended meanwhile, and it is at work
         leaks.kill([pid])
 
         def replaced():
@@ -94,9 +96,10 @@ def kill(daemon, kind):
                 return True
             return any(parent == keeper and state not in "ZX" and comm == kind and other != pid
                        for other, (parent, state, comm) in table.items())
-        assert wait_for(replaced, 30), "no other janitor came"
+        assert wait_for(replaced, 60), "no other janitor came"
         return True
     leaks.kill([pid])
+    assert wait_for(lambda: leaks.parents().get(pid, (0, "X"))[1] in "ZX", 60), f"{kind} does not die"
     return True
 
 
