@@ -74,8 +74,12 @@ flush(struct exec *x)
         ssize_t n = send(x->fd, x->out.p, x->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && (errno == EAGAIN || errno == EPIPE || errno == ECONNRESET))
-            return 0;       /* gone: what it said last is there to be read */
+        if (n < 0 && errno == EAGAIN)
+            return 0;
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+            buf_reset(&x->out);     /* gone: what it said last is there to be read */
+            return 0;
+        }
         if (n < 0)
             return err_sys(x->err, errno, "api.cut", "send to the daemon");
         buf_consume(&x->out, (size_t)n);
@@ -248,7 +252,9 @@ static int
 step(struct exec *x)
 {
     struct pollfd fds[] = {
-        { .fd = x->ended ? -1 : x->fd, .events = (short)((waits(x) ? 0 : POLLIN) | (x->out.n > 0 ? POLLOUT : 0)) },
+        /* not looked at while nothing of it can be taken: its end would be told again and again */
+        { .fd = x->ended || (waits(x) && x->out.n == 0) ? -1 : x->fd,
+          .events = (short)((waits(x) ? 0 : POLLIN) | (x->out.n > 0 ? POLLOUT : 0)) },
         { .fd = x->input && x->out.n < OUT_MAX ? STDIN_FILENO : -1, .events = POLLIN },
         { .fd = x->signals, .events = POLLIN },
         { .fd = x->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },

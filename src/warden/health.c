@@ -28,7 +28,8 @@ box_time(struct warden *w)
         next = b->next;
         if (lives && b->r.life_s > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000)
             box_stop(b, "its maximum lifetime was over");
-        else if (lives && b->r.idle_s > 0 && b->ops == 0 && now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
+        else if (lives && b->r.idle_s > 0 && b->ops == 0 && !b->asked.still &&
+                 now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
             box_stop(b, "it was idle for too long");
         if (b->stop_ms > 0 && now - b->stop_ms >= WARDEN_STOP_MS) {
             b->stop_ms = now;

@@ -163,6 +163,7 @@ on_still(void *ctx, const struct frame *f)
     if (!wire_done(&in) || made > 1 || paused > 1 || ops > EDGE_OPS_MAX ||
         asks > EDGE_OPS_MAX || !facts_well(facts) || !b->asked.still)
         return -1;
+    b->asked.still = false;     /* whether it is idle is known from here on */
     b->ops += ops + asks;
     b->asked.results += ops;
     b->asked.said += ops;

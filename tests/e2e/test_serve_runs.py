@@ -294,13 +294,16 @@ def answers(daemon):
 
 def test_who_runs_is_not_idle(daemon):
     """Nor is one that the next warden found running."""
-    box = daemon.create(idle_timeout=1)
-    exec_id = begin(box, "read -r line", stdin=True)
+    def made():
+        box = daemon.create(idle_timeout=2)
+        answer = daemon.post(f"{box.at}/exec", {"command": "read -r line", "background": True, "stdin": True})
+        return (box, answer.json["exec_id"]) if answer.status == 202 else None      # it may be idle before that
+    box, exec_id = next(filter(None, (made() for _ in range(20))))
     pid, = daemon.processes("cloche-warden")
     os.kill(pid, signal.SIGKILL)
     assert wait_for(lambda: daemon.processes("cloche-warden") not in ([], [pid]), 60)
     assert wait_for(lambda: answers(daemon), 60)
-    other = daemon.create(idle_timeout=1)       # which is idle
+    other = daemon.create(idle_timeout=2)       # which is idle
     assert other.wait_for("stopped")
     assert box.show()["state"] == "ready" and show(box, exec_id)["state"] == "running"
     assert daemon.post(f"{box.at}/exec/{exec_id}/stdin?end=true", b"").ok
@@ -323,7 +326,7 @@ def test_pause(box):
 
 @pytest.mark.parametrize("how", ["delete", "kill", "limit"])
 def test_they_end_with_their_sandbox(daemon, how):
-    box = daemon.create(**({"max_lifetime": 2} if how == "limit" else {}))
+    box = daemon.create(**({"max_lifetime": 10} if how == "limit" else {}))
     exec_id = begin(box, "echo ready; sleep 1000")
     events = Events(box, exec_id).until("ready\n")
     if how != "limit":
