@@ -1,16 +1,23 @@
 /* wall/aside.c: see aside.h */
 #include "wall/aside.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 
 #define STACK_SIZE ((size_t)256 * 1024)     /* paths of PATH_MAX on the way; pages cost when they are touched */
 
+#define LOOK_NS (100L * 1000 * 1000)        /* between two looks whether the thread is still there */
+
 struct side {
     pthread_mutex_t gate;       /* open when the thread may begin */
+    sem_t done;
     aside_job *job;
     void *ctx;
     struct err err;
@@ -25,6 +32,7 @@ side_main(void *arg)
     pthread_mutex_lock(&s->gate);
     pthread_mutex_unlock(&s->gate);
     s->result = s->job(s->ctx, &s->err);
+    sem_post(&s->done);
     return NULL;
 }
 
@@ -42,6 +50,26 @@ other_processors(cpu_set_t *set)
     return true;
 }
 
+/* A filter around us may end a thread for one call of its. To join such a thread would be to wait for ever. */
+static bool
+is_done(pthread_t thread, sem_t *done)
+{
+    struct timespec at;
+
+    while (sem_trywait(done) < 0) {
+        if (clock_gettime(CLOCK_REALTIME, &at) < 0)
+            return false;
+        at.tv_nsec += LOOK_NS;
+        at.tv_sec += at.tv_nsec / 1000000000;
+        at.tv_nsec %= 1000000000;
+        if (sem_timedwait(done, &at) == 0)
+            return true;
+        if (errno == ETIMEDOUT && pthread_kill(thread, 0) != 0)
+            return false;
+    }
+    return true;
+}
+
 int
 aside_run(aside_job *here, void *here_ctx, aside_job *beside, void *beside_ctx, struct err *err)
 {
@@ -54,8 +82,10 @@ aside_run(aside_job *here, void *here_ctx, aside_job *beside, void *beside_ctx, 
     int result, made;
 
     /* what it says when something outside ends the thread */
-    err_set(&side.err, ERR_SYSTEM, "wall.aside", "a thread of the launcher was ended from outside");
-    if (pthread_attr_init(&attributes) != 0)
+    err_set(&side.err, ERR_UNSUPPORTED, "wall.aside",
+            "a thread that set up the sandbox was killed from outside, as a system call filter around cloche does");
+    err_hint(&side.err, "let that filter allow unshare(2), setns(2) and socket(2); `--mode light` needs fewer");
+    if (sem_init(&side.done, 0, 0) < 0 || pthread_attr_init(&attributes) != 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
     pthread_mutex_lock(&side.gate);
@@ -67,7 +97,8 @@ aside_run(aside_job *here, void *here_ctx, aside_job *beside, void *beside_ctx, 
         pthread_setaffinity_np(thread, sizeof(others), &others);
     pthread_mutex_unlock(&side.gate);
     result = here(here_ctx, err);
-    pthread_join(thread, NULL);
+    if (is_done(thread, &side.done))
+        pthread_join(thread, NULL);
     if (result == 0 && side.result < 0) {
         *err = side.err;
         result = -1;

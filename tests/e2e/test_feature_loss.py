@@ -31,6 +31,7 @@ LOSSES = {
     "the new mount API": (["open_tree:ENOSYS", "move_mount:ENOSYS", "fsopen:ENOSYS", "fsconfig:ENOSYS",
                            "fsmount:ENOSYS",
                            "mount_setattr:ENOSYS"], ["open_tree", "fsopen", "mount"]),
+    "unshare, by a filter that kills the thread": (["unshare:KILL_THREAD"], ["unshare"]),
     "memfd_create": (["memfd_create:ENOSYS"], ["memfd"]),
     "close_range": (["close_range:ENOSYS"], ["close_range"]),
     "pidfd_open": (["pidfd_open:ENOSYS"], ["pidfd"]),

@@ -4,6 +4,7 @@
  *
  *   RULE    NAME                     ENOSYS
  *           NAME:ERRNO
+ *           NAME:KILL_THREAD         the calling thread ends, and its process goes on without it
  *           NAME:ARG&MASK=ERRNO      when a bit of MASK is set in the low half of ARG (arg0 to arg5; flags = arg0)
  *           NAME:ARG==VALUE=ERRNO
  *           @userns @landlock @newmount @notify @seccomp     groups, see below
@@ -119,12 +120,15 @@ system_call(struct str name)
     return (uint32_t)nr;
 }
 
+/* What the filter returns for @name. */
 static uint32_t
-errno_value(struct str name)
+action(struct str name)
 {
+    if (str_eq_c(name, "KILL_THREAD"))
+        return SECCOMP_RET_KILL_THREAD;
     for (size_t i = 0; i < sizeof(errnos) / sizeof(errnos[0]); i++)
         if (str_eq_c(name, errnos[i].name))
-            return errnos[i].value;
+            return SECCOMP_RET_ERRNO | errnos[i].value;
     die("unknown errno", name);
     return 0;
 }
@@ -144,7 +148,7 @@ argument(struct str name)
 
 /* `ARG&MASK` or `ARG==VALUE`: skip the following return unless it holds; the number is loaded again at the end. */
 static void
-condition(struct str s, uint32_t error)
+condition(struct str s, uint32_t answer)
 {
     struct str value;
     struct str arg = cut(s, "==", &value);
@@ -156,7 +160,7 @@ condition(struct str s, uint32_t error)
         die("expected ARG&MASK or ARG==VALUE", s);
     add(BPF_LD | BPF_W | BPF_ABS, 0, 0, argument(arg));
     add((uint16_t)(BPF_JMP | (equal ? BPF_JEQ : BPF_JSET) | BPF_K), 0, 1, number(value));
-    add(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | error);
+    add(BPF_RET | BPF_K, 0, 0, answer);
     add(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
 }
 
@@ -177,11 +181,11 @@ rule(struct str s)
         }
     if (error.p == NULL) {
         add(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, nr);
-        add(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | (answer.p != NULL ? errno_value(answer) : (uint32_t)ENOSYS));
+        add(BPF_RET | BPF_K, 0, 0, answer.p != NULL ? action(answer) : SECCOMP_RET_ERRNO | (uint32_t)ENOSYS);
         return;
     }
     add(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, nr);
-    condition(cond, errno_value(error));
+    condition(cond, action(error));
 }
 
 static void
