@@ -214,6 +214,9 @@ conclude(struct live *l)
 {
     struct session_result *r = l->r;
 
+    native_end(l->sb);
+    guest_client_free(l->client);       /* while it dies */
+    l->client = NULL;
     native_kill(l->sb);
     engine_native.usage(l->sb, &r->usage, NULL);
     r->oom_killed = l->memory || (r->usage.oom_killed && (!l->ended || r->signal == SIGKILL));

@@ -409,6 +409,19 @@ kill_orphans(const struct sandbox *sb)
 }
 
 void
+native_end(struct sandbox *sb)
+{
+    if (sb->pid <= 0 || sb->ending)
+        return;
+    sb->ending = true;
+    if (sb->cgroup.kind == CGROUP_SCOPE)
+        cgroup_read(&sb->cgroup, &sb->last);
+    /* process 1 of a pid namespace takes the whole namespace along */
+    if (!sb->plan.light)
+        kill(sb->pid, SIGKILL);
+}
+
+void
 native_kill(struct sandbox *sb)
 {
     struct rusage usage;
@@ -416,16 +429,15 @@ native_kill(struct sandbox *sb)
 
     if (sb->pid <= 0)
         return;
-    if (sb->cgroup.kind == CGROUP_SCOPE)
-        cgroup_read(&sb->cgroup, &sb->last);
-    /* process 1 of a pid namespace takes the whole namespace along; wait returns when the last one is gone.
-     * Without one (light) the guest ends its descendants when its transport closes, so it is given the time. */
+    native_end(sb);
+    /* Without a pid namespace the guest ends its descendants when its transport closes, so it is given the time. */
     if (sb->plan.light) {
         struct pollfd p = { .fd = sb->pidfd, .events = POLLIN };
         close_fd(&sb->transport);
         poll(&p, 1, 5000);
+        kill(sb->pid, SIGKILL);
     }
-    kill(sb->pid, SIGKILL);
+    /* returns when the last one is gone */
     while (wait4(sb->pid, &status, 0, &usage) < 0)
         if (errno != EINTR)
             break;

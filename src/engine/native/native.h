@@ -28,7 +28,8 @@ struct sandbox {
     int listeners[CAPTURE_LISTENERS];   /* with a captured network: egress accepts on them; else -1 */
     uint64_t memory_limit;
     uint64_t cpu_us;            /* after native_kill */
-    struct cgroup_usage last;   /* before native_kill: a scope goes with its last process */
+    struct cgroup_usage last;   /* before native_end: a scope goes with its last process */
+    bool ending;
     bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
 };
@@ -52,6 +53,10 @@ void native_keep_janitor(struct sandbox *sb);
 
 /* Nothing of the command ran: destroy leaves no copy-on-write state behind. */
 void native_abandon(struct sandbox *sb);
+
+/* Kill everything inside (but in light mode, where it needs time to end itself). Namespaces take a while to go: what the
+ * caller has still to do can be done meanwhile, then native_kill() waits. */
+void native_end(struct sandbox *sb);
 
 /* Kill everything inside and wait until it is gone; usage stays readable until destroy. */
 void native_kill(struct sandbox *sb);
