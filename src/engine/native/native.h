@@ -54,8 +54,8 @@ void native_keep_janitor(struct sandbox *sb);
 /* Nothing of the command ran: destroy leaves no copy-on-write state behind. */
 void native_abandon(struct sandbox *sb);
 
-/* Kill everything inside (but in light mode, where it needs time to end itself). Namespaces take a while to go: what the
- * caller has still to do can be done meanwhile, then native_kill() waits. */
+/* Kill everything inside (but in light mode, where it needs time to end itself). Namespaces take a while to go: what
+ * the caller has still to do can be done meanwhile, then native_kill() waits. */
 void native_end(struct sandbox *sb);
 
 /* Kill everything inside and wait until it is gone; usage stays readable until destroy. */
