@@ -128,16 +128,9 @@ on_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
     judge_and_dial(c);
 }
 
-void
-conn_go(struct conn *c, const struct ip *literal)
+static void
+find_way(struct conn *c, const struct ip *literal)
 {
-    /* until the far end is there the client has to wait; its end is noticed then */
-    if (c->e->over || loop_watch(&c->e->loop, &c->client, 0) < 0) {
-        conn_end(c);
-        return;
-    }
-    if (parent_refuses(c))
-        return;
     c->parent = parents_for(&c->e->parents, c->http && !c->tls, &c->host, c->port);
     if (literal != NULL || c->host.is_ip) {
         c->addresses[0] = literal != NULL ? *literal : c->host.ip;
@@ -152,4 +145,19 @@ conn_go(struct conn *c, const struct ip *literal)
     c->state = CONN_RESOLVING;
     conn_patience(c, CONN_FIRST_MS);
     resolver_ask(c->e->resolver, c->host.name, on_resolved, c);
+}
+
+void
+conn_go(struct conn *c, const struct ip *literal)
+{
+    if (c->e->over) {
+        conn_end(c);
+        return;
+    }
+    if (parent_refuses(c))
+        return;
+    find_way(c, literal);
+    /* until the far end is there the client has to wait; its end is noticed then */
+    if ((c->state == CONN_RESOLVING || c->state == CONN_DIALLING) && loop_watch(&c->e->loop, &c->client, 0) < 0)
+        conn_end(c);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <openssl/err.h>
 #include <openssl/sha.h>
@@ -38,18 +39,53 @@ bio_read(BIO *b, char *p, int n)
         BIO_set_retry_read(b);
     else if (got < 0)
         t->saved_errno = errno;
-    else if (got == 0)
+    else if (got == 0) {
         BIO_set_flags(b, BIO_FLAGS_IN_EOF);
+        t->gone = true;
+    }
     return (int)got;
+}
+
+/* A ticket is no hurry: alone it would cost a packet, and wake the client for nothing. */
+static bool
+may_wait(const struct tls_end *t, size_t n)
+{
+    return t->server && SSL_get_state(t->ssl) == TLS_ST_SW_SESSION_TICKET && SSL_version(t->ssl) == TLS1_3_VERSION &&
+           n <= sizeof(t->held) - t->held_n;
+}
+
+static ssize_t
+send_with_held(struct tls_end *t, const char *p, size_t n)
+{
+    struct iovec parts[] = { { t->held, t->held_n }, { (void *)(uintptr_t)p, n } };
+    struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2 };
+    ssize_t sent = sendmsg(t->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+    size_t out = sent > 0 ? (size_t)sent : 0, held = out < t->held_n ? out : t->held_n;
+
+    t->held_n -= held;
+    memmove(t->held, t->held + held, t->held_n);
+    if (sent >= 0 && out == held && n > 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return sent < 0 ? -1 : (ssize_t)(out - held);
 }
 
 static int
 bio_write(BIO *b, const char *p, int n)
 {
     struct tls_end *t = BIO_get_data(b);
-    ssize_t sent = send(t->fd, p, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t sent;
 
     BIO_clear_retry_flags(b);
+    if (t->gone || n <= 0)      /* without a close message: all that comes now is the alert that says so */
+        return n;
+    if (may_wait(t, (size_t)n)) {
+        memcpy(t->held + t->held_n, p, (size_t)n);
+        t->held_n += (size_t)n;
+        return n;
+    }
+    sent = t->held_n > 0 ? send_with_held(t, p, (size_t)n) : send(t->fd, p, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_write(b);
     else if (sent < 0)

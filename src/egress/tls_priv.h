@@ -6,6 +6,8 @@
 
 #include "egress/tls_end.h"
 
+#define TLS_HELD_MAX 512
+
 struct tls_leaf {
     char name[HOST_NAME_MAX_LEN + 1];   /* empty: a free place */
     uint64_t until_ms, used;            /* used: by the context's count */
@@ -35,6 +37,9 @@ struct tls_end {
     bool server;
     uint8_t *first;                     /* what was read before; NULL when it has been taken */
     size_t first_n, first_at;
+    uint8_t held[TLS_HELD_MAX];         /* a ticket that goes out with what is sent next */
+    size_t held_n;
+    bool gone;                          /* the peer has ended its side of the socket */
     bool read_wants_out, write_wants_in;
     bool dry;                           /* what was read ahead, if anything, is not a whole record */
     bool cut;                           /* failed for good: no close message */

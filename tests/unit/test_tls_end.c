@@ -311,6 +311,39 @@ test_resumed(void **state)
     EVP_PKEY_free(c.key);
 }
 
+/* A ticket is no packet of its own, and none is for a client that has gone: nor is an alert. */
+static void
+test_nothing_is_sent_alone(void **state)
+{
+    struct certificate c = issue("x", "DNS:a.example.org", &ca, 10);
+    struct tls_ctx *x = context(true);
+    enum tls_step server, client;
+    struct pair p;
+    char byte;
+
+    (void)state;
+    give(x, "a.example.org", &c);
+    open_pair(&p, x, "a.example.org", "a.example.org", TLS_ALPN_HTTP11);
+    shake(&p, &server, &client);
+    assert_true(server == TLS_DONE && client == TLS_DONE);
+    assert_true(tls_is_quiet(p.client) && tls_is_quiet(p.server));
+    assert_null(tls_session_find(x, "a.example.org", 443));
+    assert_int_equal(tls_send(p.server, "x", 1), 1);
+    assert_false(tls_is_quiet(p.client));
+    assert_int_equal(tls_recv(p.client, &byte, 1), 1);
+    assert_true(tls_is_quiet(p.client));
+    assert_non_null(p.x->sessions[0].session);
+    assert_int_equal(shutdown(p.fd[1], SHUT_WR), 0);
+    assert_false(tls_is_quiet(p.server));
+    assert_int_equal(tls_recv(p.server, &byte, 1), -1);
+    assert_int_equal(errno, ECONNABORTED);
+    assert_int_equal(recv(p.fd[1], &byte, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+    close_pair(&p);
+    X509_free(c.x);
+    EVP_PKEY_free(c.key);
+}
+
 /* Whole records that were read ahead are to be asked for; the beginning of one is not, for the socket will tell. */
 static void
 test_read_ahead(void **state)
@@ -383,7 +416,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_who_is_believed),
                                         cmocka_unit_test(test_client_refuses), cmocka_unit_test(test_resumed),
-                                        cmocka_unit_test(test_read_ahead), cmocka_unit_test(test_no_leaf) };
+                                        cmocka_unit_test(test_nothing_is_sent_alone), cmocka_unit_test(test_read_ahead),
+                                        cmocka_unit_test(test_no_leaf) };
 
     return cmocka_run_group_tests(tests, make_ca, drop_ca);
 }
