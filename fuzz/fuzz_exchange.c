@@ -2,7 +2,8 @@
  * requests that were let out, each whole and of known length, and the client gets one answer to each request, in order
  *
  * Input: one byte (bit 0: a filter; bit 1: the owner takes its time; bits 2-4: how much is read at once; bit 5: a
- * parent proxy), two bytes of length, that many bytes of the client, then those of the server. Who asks for another
+ * parent proxy; bit 6: server connections were another exchange's, and may become the next one's; bit 7: a while ago),
+ * two bytes of length, that many bytes of the client, then those of the server. Who asks for another
  * host than "ok" is refused. */
 #include "fuzz.h"
 
@@ -30,6 +31,7 @@ static char methods[REQUESTS][HTTP1_METHOD_MAX];
 static size_t method_n[REQUESTS];
 static uint8_t mode;
 static uint64_t clock_ms;
+static bool fresh;          /* the owner was told to dial */
 
 /* --- streams in memory -------------------------------------------------------------------------------------------- */
 
@@ -98,6 +100,10 @@ open_server(struct exchange *x)
         return;
     FUZZ_ASSERT(n_connections < CONNECTIONS);
     x->server.fd = SERVER;
+    x->lends = (mode & 64) != 0;
+    x->server_used = x->lends && !fresh;
+    x->rested_ms = x->server_used;
+    fresh = false;
     n_connections++;
 }
 
@@ -153,6 +159,7 @@ on_hang_up(struct exchange *x)
 static void
 on_dial(struct exchange *x)
 {
+    fresh = true;
     if ((mode & 2) == 0)
         go(x);
 }
@@ -244,6 +251,21 @@ check_server(const struct buf *b)
     }
 }
 
+/* What the next exchange may have has carried whole requests, and no body. */
+static void
+check_rested(const struct buf *b)
+{
+    static struct http1_head head;
+    size_t at = 0;
+
+    while (at < b->n) {
+        FUZZ_ASSERT(http1_parse_request(b->p + at, b->n - at, &head) == HTTP1_OK);
+        FUZZ_ASSERT(head.framing == HTTP1_BODY_NONE || (head.framing == HTTP1_BODY_LENGTH && head.body_length == 0));
+        FUZZ_ASSERT(head.upgrade.n == 0 && head.keep_alive);
+        at += head.length;
+    }
+}
+
 static void
 check_client(bool whole)
 {
@@ -285,7 +307,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     from_client = (struct side){ data + 3, n };
     from_server = (struct side){ data + 3 + n, size - 3 - n };
     n_connections = n_requests = turn = 0;
-    clock_ms = 1;
+    clock_ms = mode & 128 ? 1 + EXCHANGE_FRESH_MS : 1;
+    fresh = false;
     to_client = (struct buf)BUF_INIT(64u << 20);
     for (size_t i = 0; i < CONNECTIONS; i++)
         to_server[i] = (struct buf)BUF_INIT(64u << 20);
@@ -302,6 +325,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (result == EXCHANGE_LIVE && !exchange_asks(&x) && client == 0 && server == 0)
             exchange_timeout(&x);       /* nothing would wake it */
     }
+    if (result != EXCHANGE_FREED && exchange_rests(&x))
+        check_rested(&to_server[n_connections - 1]);
     for (unsigned i = 0; i < n_connections; i++) {
         check_server(&to_server[i]);
         buf_free(&to_server[i]);

@@ -275,7 +275,7 @@ use_server(struct conn *c)
 {
     c->x.server = (struct stream){ .fd = c->server.fd, .tls = c->server_tls };
     c->x.server_used = c->rested_ms != 0;
-    c->x.rested_ms = c->rested_ms;
+    c->x.rested_ms = c->x.ended_ms = c->rested_ms;
     c->x.lends = c->tls && c->parent == NULL;
 }
 

@@ -168,6 +168,7 @@ struct exchange {
     bool lends;                 /* it may serve another exchange afterwards */
     bool server_used;           /* it has carried an answer before; the exchange goes on with this one */
     uint64_t rested_ms;         /* of another exchange, which ended then; 0: it has not, or is this one's by now */
+    uint64_t ended_ms;          /* the last answer on it, whosever it was */
     struct exchange_target target;      /* set by the owner before exchange_go() */
     const struct exchange_owner *owner;
     const struct exchange_filter *filter;   /* NULL: none. The owner may change it between requests, and in request() */

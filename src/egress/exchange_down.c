@@ -86,6 +86,7 @@ answer_ends(struct exchange *x)
 {
     x->response = RESPONSE_DONE;
     x->server_used = true;
+    x->ended_ms = *x->now_ms;
     if (!x->server_keeps || x->last || x->up.broken || (x->closing && !exchange_rests(x)))
         exchange_hang_up(x);
 }

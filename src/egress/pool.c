@@ -70,13 +70,14 @@ pool_keep(struct conn *c)
     struct pooled *p;
 
     if (e->over || c->parent != NULL || c->server_tls == NULL || c->next_address == 0 ||
-        e->loop.now_ms - c->dialled_ms >= POOL_AGE_MS || !tls_is_quiet(c->server_tls))
+        e->loop.now_ms - c->x.ended_ms >= POOL_IDLE_MS || e->loop.now_ms - c->dialled_ms >= POOL_AGE_MS ||
+        !tls_is_quiet(c->server_tls))
         return;
     p = make_room(e, c);
     *p = (struct pooled){ .e = e, .tls = c->server_tls, .host = c->host, .port = c->port,
                           .address = c->addresses[c->next_address - 1], .offered = c->offered,
                           .secrets = c->inject.used | c->lent_secrets, .dialled_ms = c->dialled_ms,
-                          .since_ms = e->loop.now_ms, .server = { .fd = -1, .ready = on_idle, .owner = p } };
+                          .since_ms = c->x.ended_ms, .server = { .fd = -1, .ready = on_idle, .owner = p } };
     c->server_tls = NULL;
     c->x.server = (struct stream){ .fd = -1 };
     if (loop_move(&e->loop, &c->server, &p->server, EPOLLIN | EPOLLRDHUP) < 0)

@@ -36,7 +36,7 @@ struct pooled {
     struct ip address;          /* that it leads to */
     unsigned offered;           /* versions of HTTP that the server could choose among, as tls_end.h has them */
     uint32_t secrets;           /* ids of those that have passed on it */
-    uint64_t dialled_ms, since_ms;
+    uint64_t dialled_ms, since_ms;      /* since: the last answer on it ended */
 };
 
 struct pool {
