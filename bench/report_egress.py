@@ -23,7 +23,8 @@ HOW = '''
   processors, so a rate of requests is one of all three together; "processor" is what the proxy's own processes used
   (srt's include the sandbox's helpers).
 * A new connection of B11 is a TCP connection, CONNECT, a full TLS handshake without resumption, and one request, by 8
-  clients at a time. "Per core" divides by the processor time of the proxy alone.
+  clients at a time. "Per core" divides by the processor time of the proxy alone. Connections to the server are the
+  proxy's affair: cloche keeps one for the next client (docs/interception.md), so most of its handshakes are with clients.
 '''
 
 
