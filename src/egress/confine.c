@@ -7,7 +7,8 @@
 #include "egress/egress.h"
 #include "wall/service.h"
 
-#define FILES_OURS   256        /* listeners, the loop, the resolver's sockets, a store of pipes */
+/* listeners, the loop, the resolver's sockets, a store of pipes, the pool of servers' connections */
+#define FILES_OURS   (256 + POOL_MAX)
 #define FILES_WANTED (EGRESS_CONNS_MAX * 3 + FILES_OURS)
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
