@@ -122,7 +122,8 @@ _cloche() {
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --idle-timeout --max-lifetime --client-timeout --rate-limit --allowed-hosts --allowed-origins
                 --audit --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert
-                --tls-key --log-format --log-level --json --help" ;;
+                --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url
+                --log-format --log-level --json --help" ;;
         mcp)
             flags="--socket --token-file --gate --help" ;;
         ps)

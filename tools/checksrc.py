@@ -76,6 +76,7 @@ LAYERS = {
     'vault': {'base', 'match', 'wire', 'wall'},
     'egress': {'base', 'match', 'policy', 'wall', 'vault', 'wire'},
     'scribe': {'base', 'audit', 'wire', 'wall', 'warden'},
+    'webhook': {'base', 'egress', 'match', 'wire', 'wall', 'warden'},
     'gate': {'base', 'policy'},
     'warden': {'base', 'audit', 'gate', 'wire', 'wall'},
     'front': {'base', 'audit', 'gate', 'match', 'wire', 'wall', 'warden'},

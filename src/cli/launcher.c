@@ -355,6 +355,7 @@ on_signal(struct launcher *l, struct err *err)
     while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGCHLD) {
             reap_keepers(l);
+            webhook_reap(l);
             if (scribe_reap(l, err) < 0)
                 return -1;
         } else if (info.ssi_signo == SIGHUP) {
@@ -442,6 +443,7 @@ end_all(struct launcher *l)
     if (l->warden_pid > 0)
         (void)waitpid(l->warden_pid, NULL, 0);
     scribe_end(l);
+    webhook_end(l);
     packet_queue_clear(&l->to_warden);
     close_fd(&l->signals);
     close_fd(&l->epoll);
@@ -493,7 +495,8 @@ prepare(struct launcher *l, struct err *err)
         return -1;
     if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||
         helper_find("warden", "cloche-warden", l->warden_program, err) < 0 ||
-        helper_find("scribe", "cloche-scribe", l->scribe_program, err) < 0 || scribe_folders(l, err) < 0)
+        helper_find("scribe", "cloche-scribe", l->scribe_program, err) < 0 || scribe_folders(l, err) < 0 ||
+        (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", l->webhook_program, err) < 0))
         return -1;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

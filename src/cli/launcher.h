@@ -59,6 +59,10 @@ struct launcher {
     pid_t warden_pid;
     pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
     char audit[PATH_MAX], transcripts[PATH_MAX];        /* folders */
+    char webhook_program[PATH_MAX];
+    pid_t webhook;              /* 0: none */
+    uint64_t webhook_ms;        /* the minute whose deaths are counted began */
+    unsigned webhook_deaths;
     struct packet_queue to_warden;
     struct msg_gate gate;
     uint64_t deaths[DEATHS_MAX];
@@ -101,6 +105,11 @@ void scribe_end(struct launcher *l);                            /* the warden ha
 _Noreturn void become(const char *program, char *const argv[], char *const env[], const int *fds, int n,
                       const struct rlimit *files);              /* launcher_start.c */
 int launcher_count_death(struct launcher *l, const char *who, struct err *err);
+
+/* launcher_webhook.c: who tells a server of approvals. */
+int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
+void webhook_reap(struct launcher *l);          /* it may have ended; another one is started, but not for ever */
+void webhook_end(struct launcher *l);
 
 /* launcher_door.c: the sockets. */
 int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */

@@ -165,7 +165,7 @@ start_warden(struct launcher *l, struct err *err)
     l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
     if (io_set_nonblock(l->warden, true) < 0 || launcher_watch(l, l->warden) < 0)
         return err_sys(err, errno, "serve.start", "watch the warden");
-    if (start_scribe(l, err) < 0)
+    if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0)
         return -1;
     if (say_rules(l) < 0)
         return err_sys(err, errno, "serve.start", "tell the warden its rules");

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "match/door.h"
+#include "match/hook_url.h"
 #include "match/host.h"
 #include "policy/policy.h"
 
@@ -27,6 +28,8 @@
 #define SERVE_SECURITY_MAX (64 * 1024)      /* bytes of a configuration's security section */
 #define SERVE_GATE_MAX     (64 * 1024)      /* bytes of a file with the gate's rules */
 #define SERVE_PEM_MAX      (256 * 1024)     /* of a certificate with its chain, or a key */
+#define SERVE_URL_MAX      HOOK_URL_MAX
+#define SERVE_SECRET_MAX   1024             /* bytes of what signs what a webhook is told */
 
 struct serve_listen {
     bool tcp;
@@ -65,6 +68,10 @@ struct serve_plan {
     uint64_t log_json, log_level;   /* how what happens is said on stderr: base/log.h */
     char tls_cert[PATH_MAX], tls_key[PATH_MAX];     /* "": TCP without TLS */
     struct buf cert, key;       /* what they hold */
+    char webhook_url[PATH_MAX], public_url[PATH_MAX];   /* URLs, "" none; of a path's size: see serve_value() */
+    char webhook_secret[PATH_MAX], webhook_ca[PATH_MAX];
+    uint64_t webhook_s;         /* for one try */
+    struct buf hook_secret;     /* what @webhook_secret holds, without a newline at its end */
     struct buf rules;           /* what @gate holds; empty: the built-in ones */
 };
 
@@ -75,7 +82,8 @@ struct serve_plan *serve_plan_load(int argc, char **argv, const char *cwd, struc
 
 /* serve_config.c: the keys. A flag is one of them with two dashes. */
 enum serve_kind {
-    SERVE_LISTEN, SERVE_PATH, SERVE_GATE, SERVE_SECONDS, SERVE_NUMBER, SERVE_WORD, SERVE_HOSTS, SERVE_ORIGINS
+    SERVE_LISTEN, SERVE_PATH, SERVE_GATE, SERVE_SECONDS, SERVE_NUMBER, SERVE_WORD, SERVE_HOSTS, SERVE_ORIGINS,
+    SERVE_URL
 };
 struct serve_key {
     const char *name;

@@ -54,6 +54,16 @@ const struct serve_key serve_keys[] = {
       .max = UINT32_MAX, .restart = true, .at = AT(transcript_keep_s) },
     { "tls-cert", "FILE", "PEM: TLS on TCP, with this certificate and its chain", SERVE_PATH, .at = AT(tls_cert) },
     { "tls-key", "FILE", "PEM: its private key", SERVE_PATH, .at = AT(tls_key) },
+    { "webhook-url", "URL", "told of each approval and its decision: https://, or http:// to this host (docs/gate.md)",
+      SERVE_URL, .restart = true, .at = AT(webhook_url) },
+    { "webhook-secret", "FILE", "what it is told is signed with what this holds, at least 16 bytes", SERVE_PATH,
+      .restart = true, .at = AT(webhook_secret) },
+    { "webhook-ca", "FILE", "PEM: certificates to trust there, besides the host's own", SERVE_PATH, .restart = true,
+      .at = AT(webhook_ca) },
+    { "webhook-timeout", "TIME", "for one try to tell it (10s)", SERVE_SECONDS, .min = 1, .max = 300, .restart = true,
+      .at = AT(webhook_s) },
+    { "public-url", "URL", "where people reach this daemon, for links: https://HOST[:PORT]", SERVE_URL, .restart = true,
+      .at = AT(public_url) },
     { "log-format", "text|json", "of what is said on stderr (text)", SERVE_WORD, .restart = true,
       .words = log_formats, .at = AT(log_json) },
     { "log-level", "LEVEL", "error, warn, notice or info: a line for each request (notice)", SERVE_WORD,
@@ -204,6 +214,25 @@ put_gate(struct serve_plan *plan, const char *where, const char *value, struct e
     return 0;
 }
 
+static int
+put_url(const struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
+        struct err *err)
+{
+    struct hook_url url;
+    const char *why;
+
+    if (!hook_url(str_of(value), &url, &why)) {
+        err_set(err, ERR_USAGE, "serve.url", "%s \"%s\" %s", where, value, why);
+        return err_hint(err, "https://HOST[:PORT]/PATH");
+    }
+    if (strcmp(key->name, "public-url") == 0 && url.path.n > 0) {
+        err_set(err, ERR_USAGE, "serve.url", "%s \"%s\" has something behind its host", where, value);
+        return err_hint(err, "https://HOST[:PORT]");
+    }
+    snprintf(path_at(plan, key), PATH_MAX, "%s", value);
+    return 0;
+}
+
 int
 serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
           struct err *err)
@@ -213,6 +242,7 @@ serve_put(struct serve_plan *plan, const struct serve_key *key, const char *wher
     case SERVE_HOSTS: return put_host(plan, where, value, err);
     case SERVE_ORIGINS: return put_origin(plan, where, value, err);
     case SERVE_GATE: return put_gate(plan, where, value, err);
+    case SERVE_URL: return put_url(plan, key, where, value, err);
     case SERVE_PATH: return put_path(plan, path_at(plan, key), where, value, err);
     case SERVE_SECONDS: return put_seconds(key, number_at(plan, key), where, value, err);
     case SERVE_WORD: return put_word(key, number_at(plan, key), where, value, err);
@@ -250,6 +280,7 @@ serve_copy(struct serve_plan *to, const struct serve_plan *from, const struct se
         break;
     case SERVE_PATH:
     case SERVE_GATE:
+    case SERVE_URL:
         memcpy(path_at(to, key), path_at(from, key), PATH_MAX);
         break;
     case SERVE_SECONDS:
@@ -281,6 +312,7 @@ serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i
     case SERVE_HOSTS: return i < plan->n_hosts ? plan->hosts[i] : NULL;
     case SERVE_ORIGINS: return i < plan->n_origins ? plan->origins[i] : NULL;
     case SERVE_GATE:
+    case SERVE_URL:
     case SERVE_PATH: return i == 0 && path_at(plan, key)[0] != '\0' ? path_at(plan, key) : NULL;
     case SERVE_WORD: return i == 0 ? key->words[*number_at(plan, key)] : NULL;
     case SERVE_SECONDS:

@@ -15,6 +15,7 @@
 #include "cli/serve.h"
 #include "cli/state.h"
 
+#define SECRET_MIN 16   /* bytes of a webhook's */
 #define SHARES 4        /* one agent's part of all sandboxes, unless it is said */
 
 void
@@ -26,6 +27,9 @@ serve_plan_free(struct serve_plan *plan)
         explicit_bzero(plan->key.p, plan->key.n);
     buf_free(&plan->cert);
     buf_free(&plan->key);
+    if (plan->hook_secret.p != NULL)
+        explicit_bzero(plan->hook_secret.p, plan->hook_secret.n);
+    buf_free(&plan->hook_secret);
     buf_free(&plan->rules);
     free(plan);
 }
@@ -45,6 +49,8 @@ defaults(struct serve_plan *plan, struct err *err)
     plan->log_level = LEVEL_NOTICE;
     plan->cert = plan->key = (struct buf)BUF_INIT(SERVE_PEM_MAX);
     plan->rules = (struct buf)BUF_INIT(SERVE_GATE_MAX);
+    plan->hook_secret = (struct buf)BUF_INIT(SERVE_SECRET_MAX);
+    plan->webhook_s = 10;
     if (state_dir_path(folder, err) < 0)
         return -1;
     return snprintf(plan->state, sizeof(plan->state), "%s/serve", folder) < (int)sizeof(plan->state)
@@ -150,6 +156,49 @@ check_tls(struct serve_plan *plan, struct err *err)
            read_pem("tls-key", plan->tls_key, "PRIVATE KEY-----", true, &plan->key, err) < 0 ? -1 : 0;
 }
 
+/* Who reads the secret can tell the server what it likes. */
+static int
+read_hook_secret(struct serve_plan *plan, struct err *err)
+{
+    const char *path = plan->webhook_secret;
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct buf *b = &plan->hook_secret;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(err, errno, "serve.webhook", "webhook-secret %s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_USAGE, "serve.webhook", "webhook-secret %s is no file", path);
+    if ((st.st_mode & 07) != 0) {
+        err_set(err, ERR_DENIED, "serve.webhook.mode", "webhook-secret %s can be read or changed by everybody", path);
+        return err_hint(err, "chmod o= %s", path);
+    }
+    if (io_read_all(fd, b) < 0)
+        return err_sys(err, errno, "serve.webhook", "webhook-secret %s (at most %d bytes)", path, SERVE_SECRET_MAX);
+    while (b->n > 0 && (b->p[b->n - 1] == '\n' || b->p[b->n - 1] == '\r'))
+        b->n--;
+    if (b->n >= SECRET_MIN)
+        return 0;
+    err_set(err, ERR_USAGE, "serve.webhook", "webhook-secret %s holds %zu bytes; at least %d are wanted", path, b->n,
+            SECRET_MIN);
+    return err_hint(err, "openssl rand -hex 32 > %s", path);
+}
+
+static int
+check_webhook(struct serve_plan *plan, struct err *err)
+{
+    bool url = plan->webhook_url[0] != '\0', secret = plan->webhook_secret[0] != '\0';
+
+    if (!url && (secret || plan->webhook_ca[0] != '\0')) {
+        err_set(err, ERR_USAGE, "serve.webhook", "%s is there and webhook-url is not", secret ? "webhook-secret"
+                                                                                            : "webhook-ca");
+        return err_hint(err, "webhook-url names the server that is told");
+    }
+    if (plan->webhook_ca[0] != '\0' && access(plan->webhook_ca, R_OK) < 0)
+        return err_sys(err, errno, "serve.webhook", "webhook-ca %s", plan->webhook_ca);
+    return secret ? read_hook_secret(plan, err) : 0;
+}
+
 int
 serve_check_door(const struct serve_plan *plan, const struct serve_listen *listen, struct err *err)
 {
@@ -200,7 +249,8 @@ serve_check(struct serve_plan *plan, struct err *err)
     for (size_t i = 0; i < plan->n_listen; i++)
         if (serve_check_door(plan, &plan->listen[i], err) < 0)
             return -1;
-    return check_tls(plan, err) < 0 || serve_gate_read(plan, err) < 0 ? -1 : check_policy(plan, err);
+    return check_tls(plan, err) < 0 || check_webhook(plan, err) < 0 || serve_gate_read(plan, err) < 0
+               ? -1 : check_policy(plan, err);
 }
 
 struct serve_plan *

@@ -146,6 +146,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
         take_out(w, a);
         return NULL;
     }
+    hook_tell(w, &a->r);
     warden_note_id(w, r.box, "gate_asked", "%s: %s by %s: %s, rule %s, sha256 %s", r.id, r.tool, who,
                 gate_risk_name(r.risk), r.rule, r.digest);
     return a;
@@ -240,6 +241,7 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
     warden_note_id(w, a->r.box, state == APPROVAL_TIMEOUT ? "gate_timeout" : "gate_denied",
                 "%s: %s, by %s: %s", a->r.id, a->r.tool, by_text[0] != '\0' ? by_text : "nobody", reason);
+    hook_tell(w, &a->r);
     if (by[0] != '\0')
         remember_no(w, a);
     if (a->to.ticket != 0)
@@ -328,6 +330,7 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
         a->r.until_ms = wall_until_ms;
         return -1;
     }
+    hook_tell(w, &a->r);
     warden_note_id(w, a->r.box, "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, a->r.by_text,
                    approval_scope_name(d->scope), a->r.digest);
     if (wider > 0)

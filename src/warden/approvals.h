@@ -137,6 +137,11 @@ int net_on_over(void *ctx, const struct frame *f);
 void net_answer(struct warden *w, const struct approval *a, bool allow, bool sandbox);
 void net_box_gone(struct warden *w, const char *id);    /* nobody waits for its questions any more */
 
+/* hook.c: to the server that is told of approvals, if there is one. Never waits. */
+int hook_on_edge(void *ctx, const struct frame *f);         /* the launcher's word */
+void hook_turn(struct warden *w, uint32_t events);          /* of epoll, about warden.hook */
+void hook_tell(struct warden *w, const struct edge_approval *a);
+
 /* pass.c: calls that were let through. */
 /* Whether @number is a pass on that front's edge; it is the question's at hand then, and @out its caller's. */
 bool gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, struct proof *out);

@@ -110,6 +110,11 @@ enum edge_message {
     EDGE_USAGE,             /* ticket, id, usage; END ends them */
     EDGE_EPOCHS = 212,      /* no answer, but the first that it says: with the page of epoch.h */
 
+    /* warden to cloche-webhook */
+    EDGE_HOOK = 207,        /* decided u8, struct edge_approval without its parameters; no answer */
+    /* launcher to warden */
+    EDGE_WEBHOOK = 208,     /* with the edge to a new cloche-webhook */
+
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
     EDGE_SHOOT,             /* id: kill its keeper, which did not end when told to */

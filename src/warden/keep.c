@@ -559,6 +559,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
+    { EDGE_WEBHOOK,      false, 0,    1,     0,   0,                       hook_on_edge },
     { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, on_rules },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },

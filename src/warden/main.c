@@ -159,6 +159,10 @@ turn(struct warden *w, const struct epoll_event *event)
     if (event->data.ptr == &w->launcher)
         return peer(w, &w->launcher, &(struct peer){ .fd = w->launcher, .out = &w->to_launcher,
                                                      .gate = &w->launcher_gate }, event->events) > 0;
+    if (event->data.ptr == &w->hook) {
+        hook_turn(w, event->events);
+        return true;
+    }
     if (event->data.ptr == w->record) {
         (void)record_hear(w, event->events);
         return true;
@@ -223,7 +227,8 @@ warden_refuse(struct warden *w, const struct err *err)
 int
 main(int argc, char **argv)
 {
-    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1, .epochs_fd = -1,
+    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1, .epochs_fd = -1, .hook = -1,
+                               .to_hook = PACKET_QUEUE_INIT(256UL * 1024),
                                .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     struct err err = ERR_INIT;
     uint64_t max, each, idle, life;

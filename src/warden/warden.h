@@ -156,6 +156,8 @@ struct warden {
     struct record *record;              /* record.h */
     struct counts counts;
     struct process_stats self, above;   /* this process, and the launcher */
+    int hook;                           /* the edge to cloche-webhook; -1: there is none (hook.c) */
+    struct packet_queue to_hook;
     struct event_follower *followers;
     uint64_t follow_ms;                 /* when all who follow are judged anew, on the monotonic clock; 0 nobody is */
     struct usage_asked *usage_asked;

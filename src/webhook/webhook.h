@@ -1,0 +1,86 @@
+/* webhook/webhook.h: cloche-webhook: tells one server of approvals (docs/gate.md)
+ *
+ * The warden says what was asked for and what was decided, and never waits for this process; nobody hears of an answer
+ * but this process, so no answer decides anything. It reaches the one host and port of its settings: no redirect is
+ * followed, no proxy asked. One thread, one event after the other; what does not get through is tried again, later and
+ * later, then given up.
+ */
+#ifndef CLOCHE_WEBHOOK_WEBHOOK_H
+#define CLOCHE_WEBHOOK_WEBHOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "egress/loop.h"
+#include "egress/resolve.h"
+#include "egress/tls_end.h"
+#include "match/hook_url.h"
+#include "warden/edge_gate.h"
+
+#define WEBHOOK_TRIES     5     /* after 1, 4, 16, 64 seconds */
+#define WEBHOOK_QUEUE     64    /* events; the oldest gives way */
+#define WEBHOOK_BODY_MAX  8192
+#define WEBHOOK_SECRET_MAX 1024
+#define WEBHOOK_SIGNATURE (2 + 20 + 4 + SHA256_TEXT)
+
+/* What it is told at its start; texts are slices of @text. */
+struct webhook_settings {
+    struct hook_url url;
+    const char *page;           /* where the daemon is reached: "https://HOST[:PORT]"; "" not known */
+    const char *ca;             /* a file of certificates to trust besides the host's own; "" none */
+    uint64_t timeout_ms;        /* of one try */
+    const uint8_t *secret;
+    size_t n_secret;            /* 0: nothing is signed */
+};
+
+struct webhook_event {
+    char id[EDGE_ID + 1];       /* the approval's */
+    const char *name;           /* "approval.requested" ... */
+    uint64_t until_ms;          /* since 1970: telling it later is of no use; 0 always of use */
+    unsigned tries;
+    uint64_t due_ms;            /* on the loop's clock */
+    struct buf body;
+};
+
+/* One try. */
+enum webhook_state { HOOK_IDLE, HOOK_RESOLVING, HOOK_CONNECTING, HOOK_TLS, HOOK_SENDING, HOOK_READING };
+struct webhook {
+    const struct webhook_settings *s;
+    struct loop loop;
+    struct resolver *resolver;
+    struct tls_ctx *tls;        /* NULL: plain */
+    struct webhook_event queue[WEBHOOK_QUEUE];
+    size_t n;                   /* the first one is under way, or waits for its time */
+    enum webhook_state state;
+    struct watch server;
+    struct tls_end *end;
+    struct ip addresses[RESOLVE_MAX];
+    size_t n_addresses, next;
+    uint64_t deadline_ms;
+    struct buf out;
+    size_t out_at;
+    char in[256];               /* of the answer its first line is read, and no more */
+    size_t in_n;
+};
+
+/* event.c: as JSON, without a parameter of what is asked for. 0 or -1: no memory, or too long. */
+int webhook_body(const struct edge_approval *a, const char *name, const char *page, struct buf *out);
+/* "t=SECONDS,v1=HEX": HMAC-SHA256 over "SECONDS.BODY". False: the library failed. Pure. */
+bool webhook_sign(const void *secret, size_t n_secret, uint64_t seconds, const void *body, size_t n,
+                  char out[WEBHOOK_SIGNATURE + 1]);
+/* The status in an answer's first bytes: 100 to 599; 0 they are no whole line yet; -1 it is no HTTP/1 (RFC 9112 §4).
+ * Pure. */
+int webhook_status(const char *p, size_t n);
+
+/* send.c */
+void webhook_put(struct webhook *h, const struct edge_approval *a, const char *name);
+void webhook_turn(struct webhook *h);           /* begin what is due, end what takes too long */
+int webhook_patience(struct webhook *h);        /* milliseconds until then; -1 for ever */
+
+/* confine.c */
+int webhook_confine(struct err *err);
+
+#endif
