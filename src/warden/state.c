@@ -49,8 +49,8 @@ static const char *const steps[] = {
     "ALTER TABLE sandbox ADD COLUMN secret TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX by_secret ON sandbox (secret) WHERE secret <> '';",
     /* the key of the workspace that it was made for; what it is, to be compared */
-    "ALTER TABLE sandbox ADD COLUMN workspace TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE sandbox ADD COLUMN print TEXT NOT NULL DEFAULT '';",
+    ("ALTER TABLE sandbox ADD COLUMN workspace TEXT NOT NULL DEFAULT '';"
+     "ALTER TABLE sandbox ADD COLUMN print TEXT NOT NULL DEFAULT '';"),
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
