@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec kill token config doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec kill token volume config doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -140,6 +140,8 @@ _cloche() {
             flags="--all --socket --json --help" ;;
         token)
             flags="--role --name --expires --socket --json --help" ;;
+        volume)
+            flags="--socket --json --help" ;;
         config)
             flags="--json --help" ;;
         doctor)
@@ -152,13 +154,14 @@ _cloche() {
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec kill token config doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec kill token volume config doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
     if [ "$verb" = config ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
     if [ "$verb" = audit ] && [ "$COMP_CWORD" -eq 2 ]; then flags="tail query verify export $flags"; fi
     if [ "$verb" = secret ] && [ "$COMP_CWORD" -eq 2 ]; then flags="set ls rm import rotate revoke ca $flags"; fi
     if [ "$verb" = token ] && [ "$COMP_CWORD" -eq 2 ]; then flags="create ls revoke $flags"; fi
+    if [ "$verb" = volume ] && [ "$COMP_CWORD" -eq 2 ]; then flags="ls rm $flags"; fi
     case $current in
         -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -133,13 +133,15 @@ on_make(void *ctx, const struct frame *f)
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
     uint8_t bounds = wire_u8(&in);
     const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
+    char volume[EDGE_ID + 1];
     cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
     struct err err = ERR_INIT;
     size_t at;
 
-    if (!wire_done(&in) || !edge_is_id(id) || (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
+    if (!edge_get_id(&in, volume, true) || !wire_done(&in) || !edge_is_id(id) ||
+        (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
         return -1;
-    if (keeper_make(k, id, bounds, policy, &err) < 0) {
+    if (keeper_make(k, id, bounds, policy, volume, &err) < 0) {
         say_err(k, EDGE_NOT_MADE, &err);
         k->ending = k->told_gone = true;
         return 0;
@@ -150,6 +152,26 @@ on_make(void *ctx, const struct frame *f)
     wire_put_cstr(&frame, keeper_facts(k, &facts) == 0 && buf_nul(&facts) == 0 ? (const char *)facts.p : "",
                   EDGE_FACTS_MAX);
     keeper_say(k, &frame, at);
+    return 0;
+}
+
+static int
+on_sweep(void *ctx, const struct frame *f)
+{
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    struct err err = ERR_INIT;
+    char id[EDGE_ID + 1];
+
+    if (!edge_get_id(&in, id, false) || !wire_done(&in))
+        return -1;
+    if (keeper_volume_remove(k, id, &err) < 0)
+        say_err(k, EDGE_NOT_MADE, &err);
+    else
+        keeper_say(k, &frame, frame_begin(&frame, EDGE_SWEPT, 0, 0));
+    k->ending = k->told_gone = true;
     return 0;
 }
 
@@ -282,7 +304,8 @@ on_stop(void *ctx, const struct frame *f)
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
-    { EDGE_MAKE,   true,  0,    ST_FRESH,           43,  43 + EDGE_POLICY_MAX,             on_make },
+    { EDGE_MAKE,   true,  0,    ST_FRESH,           48,  48 + EDGE_POLICY_MAX + EDGE_ID,   on_make },
+    { EDGE_SWEEP,  true,  0,    ST_FRESH,           37,  37,                               on_sweep },
     { EDGE_OP,     false, 0,    ST_MADE,            60,  EDGE_OP_BYTES + 13 + EDGE_WHO_MAX,                 on_op },
     { EDGE_RUN_ASK, false, 0,   ST_MADE,            31,  EDGE_RUN_ASK_MAX,                 asker_on_ask },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
@@ -424,6 +447,7 @@ time_passes(struct keeper_live *k)
     native_keep_janitor(k->l.sb);
     if (k->check_us > 0 && now - k->check_us >= GUEST_US)
         say_health(k, false);
+    keeper_volume_look(k, now);
     look_at_memory(k, now);
 }
 
@@ -481,11 +505,12 @@ keeper_main(int argc, char **argv)
 {
     static struct keeper_live k = {
         .l = { .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
-        .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+        .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .volume_fd = -1,
+        .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
         .gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
                   .state = ST_FRESH } };
 
-    if (argc != 8 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
+    if (argc != 9 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
         io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0) {
         fprintf(stderr, "cloche-keeper is started by cloche serve\n");
         return EXIT_REFUSED;
@@ -500,6 +525,7 @@ keeper_main(int argc, char **argv)
     k.transcript_mode = argv[5];
     k.transcripts = argv[6];
     k.id = argv[7];
+    k.volumes = argv[8];
     k.transcript.fd = -1;
     k.r.exit_code = -1;
     while (!k.ending)

@@ -101,6 +101,10 @@ struct keeper_live {
     struct masks masks;         /* what is in no record */
     const char *id, *transcripts, *transcript_mode;     /* the sandbox's, and the folder; "off", "commands", "full" */
     struct transcript transcript;
+    const char *volumes;        /* the folder of durable workspaces */
+    int volume_fd;              /* of this one's, locked; -1 it has none */
+    int volume_pid;             /* who adds up what is in it; 0 nobody */
+    uint64_t volume_us, volume_began_us;    /* when that is to be done again, and was begun last */
     char print[EDGE_PRINT_MAX]; /* what was said that it would be; "" nothing was */
     int warden, control;        /* descriptors; warden -1: it has died, another one will come */
     uint64_t alone_us;          /* since when there is none */
@@ -219,13 +223,22 @@ int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char
  * asked. 0 or -1 with @err. */
 int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err);
 /* The policy from its text, no wider than @bounds (EDGE_BOUNDED ...) lets it be, and from that the sandbox, @id to the
- * engine. 0 or -1 with @err. */
-int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err);
+ * engine, @volume its workspace ("" none). 0 or -1 with @err. */
+int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
+                struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);
 /* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */
 const char **keeper_environment(const struct keeper_live *k, const struct edge_op *want);
 void keeper_unmake(struct keeper_live *k);
+
+/* keeper_volume.c: the volume @id ("" none) as the workspace of k->policy; then now and then a look at its size; its
+ * end. 0 or -1 with @err (volume.busy, volume.full ...). */
+int keeper_volume_open(struct keeper_live *k, const char *id, struct err *err);
+void keeper_volume_look(struct keeper_live *k, uint64_t now);
+void keeper_volume_close(struct keeper_live *k);
+/* Nothing is to be left of it. 0 or -1 with @err; then it can be done again. */
+int keeper_volume_remove(struct keeper_live *k, const char *id, struct err *err);
 
 /* keeper_print.c: what one under that policy would be, as the warden compares it: "\nprofile=DIGEST\n...", and a
  * NUL. 0 or -1 with @err. */

@@ -119,12 +119,12 @@ wait_for_guest(struct live *l, struct err *err)
 }
 
 static int
-make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err)
+make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume, struct err *err)
 {
     struct live *l = &k->l;
     struct err why = ERR_INIT;
 
-    if (policy_of(k, bounds, policy, err) < 0)
+    if (policy_of(k, bounds, policy, err) < 0 || keeper_volume_open(k, volume, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;
@@ -151,7 +151,8 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
 /* Nobody listens to the launcher meanwhile, and package managers of the host are asked for minutes. So the end of the
  * launcher ends us on the spot; what is made by then is the janitor's. */
 int
-keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, struct err *err)
+keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
+            struct err *err)
 {
     struct pollfd launcher = { .fd = k->control };
     int r;
@@ -160,7 +161,7 @@ keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *p
         return err_sys(err, errno, "serve.start", "prctl");
     if (poll(&launcher, 1, 0) > 0)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
-    r = make(k, id, bounds, policy, err);
+    r = make(k, id, bounds, policy, volume, err);
     (void)prctl(PR_SET_PDEATHSIG, 0);
     return r;
 }
@@ -187,6 +188,7 @@ keeper_unmake(struct keeper_live *k)
     if (l->sb != NULL)
         engine_native.destroy(l->sb, NULL);
     l->sb = NULL;
+    keeper_volume_close(k);
     vault_stop(l);
     keeper_policy_free(k);
     session_result_free(&k->r);
@@ -242,6 +244,8 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "cpu_by", r->cpu_by);
     line(out, "pids_by", r->pids_by);
     line(out, "disk_by", r->disk_by);
+    if (k->volume_fd >= 0)
+        line(out, "volume_by", k->limits.disk.v > 0 ? "looks" : "none");
     line(out, "pause_by", sb->cgroup.kind >= CGROUP_V2 ? "cgroup v2" : "signals");
     if (r->cow_id[0] != '\0')
         line(out, "cow", r->cow_id);

@@ -58,7 +58,7 @@ struct launcher {
     int warden;                 /* the warden's edge; -1 */
     pid_t warden_pid;
     pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
-    char audit[PATH_MAX], transcripts[PATH_MAX];        /* folders */
+    char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
     char webhook_program[PATH_MAX];
     pid_t webhook;              /* 0: none */
     uint64_t webhook_ms;        /* the minute whose deaths are counted began */

@@ -57,6 +57,9 @@ scribe_folders(struct launcher *l, struct err *err)
     if (snprintf(path, sizeof(path), "%s/transcripts", l->state) >= (int)sizeof(path) ||
         (l->plan->transcript != SERVE_TRANSCRIPT_OFF && folder(path, l->transcripts, err) < 0))
         return err->kind != ERR_NONE ? -1 : err_set(err, ERR_LIMIT, "audit.open", "%s: the path is too long", l->state);
+    if (snprintf(path, sizeof(path), "%s/volumes", l->state) >= (int)sizeof(path) || folder(path, l->volumes, err) < 0)
+        return err->kind != ERR_NONE ? -1 : err_set(err, ERR_LIMIT, "volume.open", "%s: the path is too long",
+                                                    l->state);
     if (record_path(l, path, err) < 0)
         return -1;
     if (folder(path, l->audit, &why) == 0)

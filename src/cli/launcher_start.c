@@ -75,7 +75,7 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
     struct keeper *k = calloc(1, sizeof(*k));
     char name[] = "cloche-keeper", audit[SERVE_WORD_MAX], transcript[SERVE_WORD_MAX];
     char *argv[] = { name, l->plan->settings, l->plan->config, l->plan->security, audit, transcript, l->transcripts,
-                     (char *)(uintptr_t)id, NULL };
+                     (char *)(uintptr_t)id, l->volumes, NULL };
     int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
 
     if (k == NULL)

@@ -44,6 +44,7 @@ static const struct verb {
     { "exec", cmd_exec, "run a command in one of them" },
     { "kill", cmd_kill, "end sandboxes of cloche serve" },
     { "token", cmd_token, "credentials for callers of cloche serve" },
+    { "volume", cmd_volume, "durable workspaces of cloche serve" },
     { "config", cmd_config, "check and show the daemon's configuration" },
     { "prove", cmd_prove, "attack the wall from inside and report" },
     { "srt", cmd_srt, "run a command as Anthropic's sandbox-runtime would" },

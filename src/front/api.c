@@ -166,7 +166,7 @@ start(struct request *r)
         ask_simple(r, EDGE_ASK_RECOVER, id, &start_answers);
     else
         ask_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "",
-                                          .workspace = "" }, &start_answers);
+                                          .workspace = "", .volume = "" }, &start_answers);
 }
 
 static void

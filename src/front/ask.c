@@ -212,36 +212,6 @@ ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, co
     ask_send(r, &b, at);
 }
 
-void
-ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, uint64_t since_ms, uint64_t after,
-          uint16_t limit, const char *id, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = ask_begin(r, &b, EDGE_ASK_AUDIT, answers);
-
-    buf_put_u8(&b, follow);
-    buf_put_be32(&b, types);
-    buf_put_be32(&b, severities);
-    buf_put_be64(&b, since_ms);
-    buf_put_be64(&b, after);
-    buf_put_be16(&b, limit);
-    wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    ask_send(r, &b, at);
-}
-
-void
-ask_transcript(struct request *r, const char *id, uint64_t offset, const struct answers *answers,
-               const struct op_answers *said)
-{
-    cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = ask_begin(r, &b, EDGE_ASK_TRANSCRIPT, answers);
-
-    r->op_answers = said;
-    wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    buf_put_be64(&b, offset);
-    ask_send(r, &b, at);
-}
-
 /* What was asked to go on without an end has to be told. */
 static void
 unfollow(struct request *r)
@@ -556,6 +526,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
     { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
     { EDGE_USAGE,    false, 0,    1,     45, EDGE_USAGE_MAX + 64, on_usage },
+    { EDGE_VOLUME,   false, 0,    1,     44, 400,               ask_on_volume },
     { EDGE_EPOCHS,   false, 0,    1,     0,  0,                 on_epochs },
 };
 

@@ -20,6 +20,9 @@ void ask_send(struct request *r, struct buf *b, size_t at);
 struct request *ask_whose(struct front *f, uint32_t ticket);
 void ask_over(struct request *r);       /* that was the last word on it */
 
+/* ask_more.c */
+int ask_on_volume(void *ctx, const struct frame *f);
+
 /* ask_gate.c */
 void ask_cancel(struct request *r);
 int ask_on_gate(void *ctx, const struct frame *f);

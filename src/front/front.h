@@ -120,6 +120,7 @@ struct answers {
     void (*gate)(struct request *r, const struct edge_verdict *v);  /* of ask_gate(); reply or go on */
     void (*approval)(struct request *r, const struct edge_approval *a);
     void (*grant)(struct request *r, const struct edge_grant *g);
+    void (*volume)(struct request *r, const struct edge_volume *v);
     void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
 };
 
@@ -407,6 +408,8 @@ extern const struct route run_routes[];
 extern const size_t run_n_routes;
 
 /* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/post.c: the routes. */
+extern const struct route volume_routes[];
+extern const size_t volume_n_routes;
 extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes, audit_n_routes;
 extern const struct route watch_routes[];

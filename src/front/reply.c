@@ -123,7 +123,7 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
 static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 }, { "policy.stale", 412 },
-    { "policy.fixed", 409 },
+    { "policy.fixed", 409 }, { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
@@ -338,7 +338,7 @@ json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}",
                      "id", box->id, "owner", box->owner[0] != '\0' ? json_string(box->owner) : json_null(),
                      "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
                      "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
@@ -349,5 +349,6 @@ json_of_box(const struct edge_box *box)
                      "facts", json_of_lines(box->facts, true),
                      "detail", json_of_text((const uint8_t *)box->detail, strlen(box->detail)), "workspace_key",
                      box->workspace[0] != '\0' ? json_of_text((const uint8_t *)box->workspace, strlen(box->workspace))
-                                               : json_null());
+                                               : json_null(), "volume",
+                     box->volume[0] != '\0' ? json_string(box->volume) : json_null());
 }

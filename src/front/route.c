@@ -134,6 +134,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { v1_routes, &v1_n_routes },
     { files_routes, &files_n_routes },
     { token_routes, &token_n_routes },
+    { volume_routes, &volume_n_routes },
     { audit_routes, &audit_n_routes },
     { gate_routes, &gate_n_routes },
     { page_routes, &page_n_routes },

@@ -111,7 +111,7 @@ static bool
 members_known(struct request *r)
 {
     static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime",
-                                         "workspace_key", "reattach" };
+                                         "workspace_key", "reattach", "volume" };
     const char *name;
     json_t *value;
 
@@ -121,7 +121,7 @@ members_known(struct request *r)
             ;
         if (i == sizeof(known) / sizeof(known[0]))
             return refuse(r, "known members: name, labels, policy, idle_timeout, max_lifetime, "
-                             "workspace_key, reattach");
+                             "workspace_key, reattach, volume");
     }
     return true;
 }
@@ -168,6 +168,34 @@ workspace_of(struct request *r, struct edge_create *c)
     return true;
 }
 
+/* {"name": TEXT, "retention": SECONDS}; a volume of a workspace need not be named. */
+static bool
+volume_of(struct request *r, struct edge_create *c)
+{
+    json_t *volume = json_object_get(r->json, "volume"), *value;
+    const json_t *name = json_object_get(volume, "name"), *keep = json_object_get(volume, "retention");
+    const char *member;
+
+    c->volume = "";
+    c->keep_s = EDGE_KEEP_SAME;
+    if (volume == NULL)
+        return true;
+    json_object_foreach(volume, member, value)
+        if (strcmp(member, "name") != 0 && strcmp(member, "retention") != 0)
+            return refuse(r, "a volume's known members: name, retention");
+    c->volume = name != NULL ? json_string_value(name) : c->workspace;
+    if (!json_is_object(volume) || c->volume == NULL || c->volume[0] == '\0' || !edge_workspace_well(c->volume) ||
+        (name != NULL && strlen(c->volume) != json_string_length(name)))
+        return refuse(r, "volume is an object with a name of 1 to 255 bytes without control characters, or none where "
+                         "there is a workspace_key");
+    if (keep == NULL)
+        return true;
+    if (!json_is_integer(keep) || json_integer_value(keep) < 0 || json_integer_value(keep) > (json_int_t)(365 * DAY_S))
+        return refuse(r, "retention is a whole number of seconds; 0: until it is removed");
+    c->keep_s = (uint32_t)json_integer_value(keep);
+    return true;
+}
+
 static void
 create(struct request *r)
 {
@@ -183,7 +211,7 @@ create(struct request *r)
         return;
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
-        !labels_of(r, &labels) || !workspace_of(r, &c) || !key_of(r, &c, key, body))
+        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !key_of(r, &c, key, body))
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
                                        edge_is_id(name)))) {

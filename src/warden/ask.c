@@ -159,6 +159,8 @@ create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct
 {
     char name[EDGE_ID + 16];
 
+    if (c->volume[0] != '\0' && volume_take(w, r->owner, c->volume, c->keep_s, r->volume, err) < 0)
+        return -1;
     if (new_id(r->id) < 0)
         return err_sys(err, errno, "serve.random", "getrandom");
     if (c->key != NULL && state_once_put(w->state, w->who.id, c->key, c->body, r->id, err) < 0)

@@ -137,9 +137,11 @@ static void
 take_out(struct box *b)
 {
     struct warden *w = b->w;
+    bool had_volume = b->r.volume[0] != '\0', was_default = b->r.is_default;
     struct box **at = &w->boxes;
-    bool was_default = b->r.is_default;
 
+    if (had_volume)
+        volumes_turn(w);        /* up to now it was used */
     while (*at != b)
         at = &(*at)->next;
     *at = b->next;
@@ -147,6 +149,8 @@ take_out(struct box *b)
     if (w->heard == b)
         w->heard = NULL;
     free_box(b);
+    if (had_volume)
+        volumes_turn(w);
     if (was_default)
         epoch_next(&w->epochs->defaults);
 }
@@ -221,17 +225,18 @@ name_taken(const struct edge_box *r, struct err *err)
 static int
 room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
 {
-    size_t own = 0, same = 0, probes = 0;
+    size_t own = 0, same = 0, probes = 0, live = 0;
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next) {
-        own += strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
+        own += !b->sweeps && strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
         same += box_same_key(b, r) ? 1 : 0;
-        probes += b->probe ? 1 : 0;
+        probes += b->probe && !b->sweeps ? 1 : 0;
+        live += b->sweeps ? 0 : 1;
     }
     if (probe && same > 0 && probes == 0)
         return 0;       /* in the end there is one in the place of another */
-    if (w->n_boxes >= w->max_boxes) {
-        err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", w->n_boxes, w->max_boxes);
+    if (live >= w->max_boxes) {
+        err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", live, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
     }
     if (w->who.role != EDGE_AGENT || own < w->max_per_agent)
@@ -255,7 +260,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
         return err_hint(err, "POST /api/sandbox/stop ends it");
     }
-    if (room_for_one(w, r, probe, err) < 0)
+    if (room_for_one(w, r, probe, err) < 0 || (!probe && volume_is_free(w, r->volume, NULL, err) < 0))
         return -1;
     b = new_box(w, r);
     if (b == NULL)
@@ -284,11 +289,30 @@ box_record(struct box *b, struct err *err)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
     if (taken(b->w, &b->r, false, false))
         return name_taken(&b->r, err);
+    if (volume_is_free(b->w, b->r.volume, b, err) < 0)
+        return -1;
     if (state_put(b->w->state, &b->r, err) < 0)
         return -1;
     b->probe = false;
     warden_note(b->w, b, "container_start", "asked for");
     return 0;
+}
+
+int
+box_sweeper(struct warden *w, const char *volume)
+{
+    struct edge_box r = { .state = BOX_INITIALIZING, .name = "", .labels = "", .policy = "", .facts = "", .detail = "",
+                          .workspace = "", .print = "", .how = "" };
+    struct box *b;
+
+    memcpy(r.volume, volume, sizeof(r.volume));
+    if (new_id(r.id) < 0 || (b = new_box(w, &r)) == NULL)
+        return -1;
+    b->probe = b->sweeps = true;
+    if (launcher_say(w, EDGE_SPAWN, b->r.id) == 0)
+        return 0;
+    take_out(b);
+    return -1;
 }
 
 int
@@ -561,36 +585,4 @@ box_find_lost(struct warden *w)
         free((void *)(uintptr_t)r.workspace);
         free((void *)(uintptr_t)r.print);
     }
-}
-
-/* --- speaking ----------------------------------------------------------------------------------------------------- */
-
-int
-box_say(struct box *b, struct buf *frame, int fd)
-{
-    if (b->fd < 0) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    if (packet_queue_send(&b->out, b->fd, frame, fd) < 0)
-        return -1;      /* its end is noticed where it is read */
-    if (packet_queue_waits(&b->out))
-        (void)warden_watch(b->w, b->fd, b, true, false);
-    return 0;
-}
-
-void
-box_say_short(struct box *b, uint8_t type)
-{
-    unsigned *asked = type == EDGE_PAUSE || type == EDGE_RESUME ? &b->asked.pauses
-                      : type == EDGE_CHECK ? &b->asked.checks
-                      : type == EDGE_USE ? &b->asked.uses : NULL;
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-
-    if (frame_end(&frame, frame_begin(&frame, type, 0, 0)) == 0)
-        (void)box_say(b, &frame, -1);
-    if (asked != NULL)
-        ++*asked;
 }

@@ -260,6 +260,8 @@ creation(struct wire_in in, struct deed *out, struct err *err)
     params = json_pack("{s:s}", "name", c.name);
     if (params != NULL && c.workspace[0] != '\0')
         json_object_set_new(params, "workspace_key", json_string(c.workspace));
+    if (params != NULL && c.volume[0] != '\0')
+        json_object_set_new(params, "volume", json_string(c.volume));
     if (params != NULL && (c.flags & EDGE_REATTACH) != 0)
         json_object_set_new(params, "reattach", json_true());
     if (params != NULL && c.policy[0] != '\0') {

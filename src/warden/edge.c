@@ -168,6 +168,8 @@ edge_put_create(struct buf *b, const struct edge_create *c)
     wire_put_cstr(b, c->labels, EDGE_LABELS_MAX);
     wire_put_cstr(b, c->policy, EDGE_POLICY_MAX);
     wire_put_cstr(b, c->workspace, EDGE_WORKSPACE_MAX);
+    wire_put_cstr(b, c->volume, EDGE_WORKSPACE_MAX);
+    buf_put_be32(b, c->keep_s);
     packet_put_bytes(b, c->key, c->key != NULL ? EDGE_HASH : 0);
     return packet_put_bytes(b, c->body, c->body != NULL ? EDGE_HASH : 0);
 }
@@ -184,10 +186,13 @@ edge_get_create(struct wire_in *in, struct edge_create *c)
     c->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
     c->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
     c->workspace = wire_cstr(in, EDGE_WORKSPACE_MAX, NULL);
+    c->volume = wire_cstr(in, EDGE_WORKSPACE_MAX, NULL);
+    c->keep_s = wire_be32(in);
     c->key = packet_get_bytes(in, EDGE_HASH, &key);
     c->body = packet_get_bytes(in, EDGE_HASH, &body);
     if (!wire_done(in) || (c->flags & ~(EDGE_DEFAULT | EDGE_REATTACH)) != 0 || !edge_labels_well(c->labels) ||
         key != body || (key != 0 && key != EDGE_HASH) || !edge_workspace_well(c->workspace) ||
+        !edge_workspace_well(c->volume) ||
         ((c->flags & EDGE_REATTACH) != 0 && (c->workspace[0] == '\0' || (c->flags & EDGE_DEFAULT) != 0)) ||
         (c->name[0] != '\0' && (!edge_name_well(c->name) || edge_is_id(c->name))))
         return false;
@@ -228,6 +233,7 @@ edge_put_box(struct buf *b, const struct edge_box *box)
     wire_put_cstr(b, box->facts, EDGE_FACTS_MAX);
     wire_put_cstr(b, box->detail, EDGE_DETAIL_MAX);
     wire_put_cstr(b, box->workspace, EDGE_WORKSPACE_MAX);
+    edge_put_id(b, box->volume);
     return wire_put_cstr(b, box->how, EDGE_HOW_MAX);
 }
 
@@ -254,6 +260,8 @@ edge_get_box(struct wire_in *in, struct edge_box *box)
     box->facts = wire_cstr(in, EDGE_FACTS_MAX, NULL);
     box->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
     box->workspace = wire_cstr(in, EDGE_WORKSPACE_MAX, NULL);
+    if (!edge_get_id(in, box->volume, true))
+        return false;
     box->how = wire_cstr(in, EDGE_HOW_MAX, NULL);
     box->print = "";
     if (in->bad || state >= BOX_STATES || flags > 3)
@@ -263,6 +271,30 @@ edge_get_box(struct wire_in *in, struct edge_box *box)
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
     return edge_labels_well(box->labels) && edge_workspace_well(box->workspace) && edge_labels_well(box->how);
+}
+
+int
+edge_put_volume(struct buf *b, const struct edge_volume *v)
+{
+    edge_put_id(b, v->id);
+    edge_put_id(b, v->owner);
+    edge_put_id(b, v->box);
+    buf_put_be64(b, v->created_ms);
+    buf_put_be64(b, v->unused_ms);
+    buf_put_be32(b, v->keep_s);
+    return wire_put_cstr(b, v->name, EDGE_WORKSPACE_MAX);
+}
+
+bool
+edge_get_volume(struct wire_in *in, struct edge_volume *v)
+{
+    if (!edge_get_id(in, v->id, false) || !edge_get_id(in, v->owner, true) || !edge_get_id(in, v->box, true))
+        return false;
+    v->created_ms = wire_be64(in);
+    v->unused_ms = wire_be64(in);
+    v->keep_s = wire_be32(in);
+    v->name = wire_cstr(in, EDGE_WORKSPACE_MAX, NULL);
+    return !in->bad && v->name[0] != '\0' && edge_workspace_well(v->name);
 }
 
 int

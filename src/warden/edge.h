@@ -86,6 +86,7 @@ enum edge_message {
     EDGE_ASK_CANCEL,        /* ticket be32 of another question: nobody waits for it; no answer */
     EDGE_ASK_POLICY = 23,   /* id: what it is held to */
     EDGE_ASK_CHANGE,        /* id, SHA-256 of the policy that is changed, policy */
+    EDGE_ASK_VOLUMES,       /* id of one to remove, or "": list them, VOLUME each, then END */
     EDGE_ASK_STATS = 29,
     EDGE_ASK_USAGE,         /* id or name ("" of all) */
     EDGE_ASK_FOLLOW,        /* limit be16, after be64 (an event's number), id ("" of all): EVENTs that were, FOLLOWING,
@@ -106,6 +107,7 @@ enum edge_message {
     EDGE_APPROVAL,          /* ticket, struct edge_approval; END follows unless they are followed */
     EDGE_GRANT,             /* ticket, struct edge_grant */
     EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
+    EDGE_VOLUME,            /* ticket, volume; of one that is removed the answer's end */
     EDGE_STATS = 54,        /* ticket, samples (warden/stats.h) */
     EDGE_USAGE,             /* ticket, id, usage; END ends them */
     EDGE_EPOCHS = 212,      /* no answer, but the first that it says: with the page of epoch.h */
@@ -148,7 +150,7 @@ enum edge_message {
     EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML */
 
     /* warden to keeper */
-    EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy */
+    EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */
     EDGE_OP,                /* number be64, who asks (for the transcript), operation; with the operation's socket */
     EDGE_PAUSE,
     EDGE_RESUME,
@@ -181,6 +183,10 @@ enum edge_message {
     EDGE_TELL_PRINT = 196,  /* bounds u8, policy: what would it be? It can be asked again */
     /* keeper to warden */
     EDGE_PRINT,             /* the answer to it: its fingerprint, or NOT_MADE */
+    /* warden to keeper, in the place of MAKE */
+    EDGE_SWEEP,             /* id of a volume: nothing is to be left of it */
+    /* keeper to warden */
+    EDGE_SWEPT,             /* nothing is, and it ends; or NOT_MADE */
 
     EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
     EDGE_MASKS = 123,       /* key, all u8, and for each value: name, length be32, hash be64, SHA-256 (base/mask.h) */
@@ -276,6 +282,7 @@ struct edge_box {
     uint8_t bounds;                                         /* EDGE_BOUNDED ...; not told to fronts */
     uint64_t created_ms, started_ms, ended_ms, used_ms;     /* since 1970; 0 not yet */
     uint32_t idle_s, life_s;                                /* 0: no such limit */
+    char volume[EDGE_ID + 1];                               /* that it has as its workspace; "" none */
     char owner[EDGE_ID + 1];                                /* the token that made it; "": the daemon's owner */
     char key[65];                                           /* SHA-256 of its key, "" none; never told */
     const char *name, *labels, *policy, *facts, *detail;    /* never NULL */
@@ -290,10 +297,14 @@ struct edge_create {
     uint8_t flags;
     uint32_t idle_s, life_s;                /* 0: as the daemon has it */
     const char *name, *labels, *policy, *workspace;
+    const char *volume;                     /* the name of the volume that is its workspace; "" none */
+    uint32_t keep_s;                        /* of it: retention; EDGE_KEEP_SAME as it is, or the usual one */
     const uint8_t *key, *body;              /* EDGE_HASH bytes: of the caller's idempotency key and of what it sent
                                              * with it; NULL: it has none */
 };
 
+#define EDGE_KEEP_SAME  UINT32_MAX
+#define EDGE_KEEP_USUAL (7U * 24 * 3600)
 int edge_put_create(struct buf *b, const struct edge_create *create);
 bool edge_get_create(struct wire_in *in, struct edge_create *create);
 /* "ID" or "ID-CREATED" (milliseconds since 1970, decimal): @id, and @created_ms or 0. */
@@ -314,6 +325,18 @@ bool edge_labels_well(const char *labels);
 bool edge_workspace_well(const char *key);
 /* a letter or digit, then letters, digits, "._-", at most EDGE_NAME_MAX */
 bool edge_name_well(const char *name);
+
+/* A durable workspace. Its name is its owner's, as a workspace's key is well. */
+struct edge_volume {
+    char id[EDGE_ID + 1], owner[EDGE_ID + 1];
+    char box[EDGE_ID + 1];          /* the sandbox that has it; "" none */
+    uint64_t created_ms;
+    uint64_t unused_ms;             /* for how long none has had it */
+    uint32_t keep_s;                /* it is removed when that is so long; 0 never */
+    const char *name;
+};
+int edge_put_volume(struct buf *b, const struct edge_volume *v);
+bool edge_get_volume(struct wire_in *in, struct edge_volume *v);
 
 struct edge_event {
     uint64_t number, at_ms;

@@ -16,6 +16,38 @@
 #include "warden/entry.h"
 #include "warden/record.h"
 
+/* --- to keepers -------------------------------------------------------------------------------------------------- */
+
+int
+box_say(struct box *b, struct buf *frame, int fd)
+{
+    if (b->fd < 0) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (packet_queue_send(&b->out, b->fd, frame, fd) < 0)
+        return -1;      /* its end is noticed where it is read */
+    if (packet_queue_waits(&b->out))
+        (void)warden_watch(b->w, b->fd, b, true, false);
+    return 0;
+}
+
+void
+box_say_short(struct box *b, uint8_t type)
+{
+    unsigned *asked = type == EDGE_PAUSE || type == EDGE_RESUME ? &b->asked.pauses
+                      : type == EDGE_CHECK ? &b->asked.checks
+                      : type == EDGE_USE ? &b->asked.uses : NULL;
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    if (frame_end(&frame, frame_begin(&frame, type, 0, 0)) == 0)
+        (void)box_say(b, &frame, -1);
+    if (asked != NULL)
+        ++*asked;
+}
+
 /* --- keepers ------------------------------------------------------------------------------------------------------ */
 
 bool
@@ -107,25 +139,13 @@ on_not_made(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct packet_err why;
 
-    if (!packet_get_err(&in, &why) || !b->asked.make || b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
+    if (!packet_get_err(&in, &why) || (!b->asked.make && !b->asked.print && !b->asked.sweep) ||
+        b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
         return -1;
     if (b->r.state == BOX_STOPPING)
         return 0;       /* nor was it wanted any more */
     b->stop_ms = clock_ms();
     return buf_append(&b->not_made, f->payload, f->length);
-}
-
-/* A sandbox of a workspace is compared with others of it: what it would be is asked first. */
-static void
-say_tell_print(struct box *b)
-{
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
-    size_t at = frame_begin(&frame, EDGE_TELL_PRINT, 0, 0);
-
-    buf_put_u8(&frame, b->r.bounds);
-    wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
 }
 
 void
@@ -135,8 +155,10 @@ keep_make(struct box *b)
     size_t at = frame_begin(&frame, EDGE_MAKE, 0, 0);
     char id[EDGE_ID + 1];
 
+    if (b->sweeps)
+        return volume_say_sweep(b);
     if (b->r.workspace[0] != '\0' && !b->printed)
-        return say_tell_print(b);
+        return reattach_ask(b);
     /* a life of its own in each recovery: what the former one left (a copy-on-write state, a log) has its id */
     memcpy(id, b->r.id, sizeof(id));
     if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
@@ -144,6 +166,7 @@ keep_make(struct box *b)
     wire_put_cstr(&frame, id, EDGE_ID);
     buf_put_u8(&frame, b->r.bounds);
     wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
+    edge_put_id(&frame, b->r.volume);
     b->asked.make = true;
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
@@ -296,6 +319,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
     { EDGE_NOT_MADE,   true,  0,    1,     20,  ERROR_MAX,           on_not_made },
     { EDGE_PRINT,      false, 0,    1,     6,   5 + EDGE_PRINT_MAX,  reattach_on_print },
+    { EDGE_SWEPT,      true,  0,    1,     0,   0,                   volume_on_swept },
     { EDGE_STILL,      true,  0,    1,     15,  15 + EDGE_FACTS_MAX, on_still },
     { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
     { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
@@ -421,6 +445,7 @@ on_adopted_all(void *ctx, const struct frame *f)
     (void)f;
     box_find_lost(w);
     w->settled = true;
+    volumes_turn(w);
     return launcher_say(w, EDGE_READY, NULL);
 }
 

@@ -193,12 +193,13 @@ serve(struct warden *w)
     struct epoll_event events[AT_ONCE];
 
     for (;;) {
-        int ms = follow_timeout(w, approvals_timeout(w, record_timeout(w, box_timeout(w))));
+        int ms = follow_timeout(w, approvals_timeout(w, record_timeout(w, volumes_timeout(w, box_timeout(w)))));
         int n = epoll_wait(w->epoll, events, AT_ONCE, ms);
         for (int i = 0; i < n; i++)
             if (!turn(w, &events[i]))
                 return;
         box_time(w);
+        volumes_turn(w);
         record_time(w);
         watch_time(w);
         approvals_time(w);
@@ -258,8 +259,8 @@ main(int argc, char **argv)
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
     if (w.state == NULL || (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL ||
-        tokens_load(&w, &err) < 0 || gate_open(&w, &err) < 0 || io_set_nonblock(w.launcher, true) < 0 ||
-        warden_confine(&err) < 0) {
+        tokens_load(&w, &err) < 0 || volumes_load(&w, &err) < 0 || gate_open(&w, &err) < 0 ||
+        io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0) {
         warden_refuse(&w, &err);
         return 1;
     }

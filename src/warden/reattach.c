@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/warden.h"
 
@@ -58,7 +59,8 @@ differences(const struct edge_box *old, const struct edge_box *new, char out[128
         const char *was = part_of(old->print, parts[i], &was_n), *is = part_of(new->print, parts[i], &is_n);
         bool same = was != NULL && is != NULL && was_n == is_n && memcmp(was, is, is_n) == 0;
         if (i == 0)
-            same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds;
+            same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds &&
+                   strcmp(old->volume, new->volume) == 0;
         if (!same)
             used += (size_t)snprintf(out + used, 128 - used, "%s%s", used > 0 ? "," : "", parts[i]);
     }
@@ -172,6 +174,19 @@ reattach_changed(struct box *b)
     box_text(&b->r.print, rest);
 }
 
+void
+reattach_ask(struct box *b)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
+    size_t at = frame_begin(&frame, EDGE_TELL_PRINT, 0, 0);
+
+    buf_put_u8(&frame, b->r.bounds);
+    wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
+    b->asked.print = true;
+    if (frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+}
+
 int
 reattach_on_print(void *ctx, const struct frame *f)
 {
@@ -180,8 +195,9 @@ reattach_on_print(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     const char *print = wire_cstr(&in, EDGE_PRINT_MAX, NULL);
 
-    if (!wire_done(&in) || !print_well(print))
+    if (!wire_done(&in) || !print_well(print) || !b->asked.print)
         return -1;
+    b->asked.print = false;
     if (b->printed || (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING))
         return 0;
     box_text(&b->r.print, print);

@@ -17,6 +17,7 @@ static const struct {
     { "container_start", AUDIT_LIFECYCLE,       AUDIT_INFO,  NULL,       NULL },
     { "container_stop",  AUDIT_LIFECYCLE,       AUDIT_INFO,  "end",      "a sandbox ended" },
     { "reattached",      AUDIT_LIFECYCLE,       AUDIT_INFO,  "reattached", "a sandbox was taken again" },
+    { "volume",          AUDIT_LIFECYCLE,       AUDIT_INFO,  "volume",   "a durable workspace was made or removed" },
     { "state_change",    AUDIT_LIFECYCLE,       AUDIT_INFO,  "state",    "a sandbox changed its state" },
     { "health_check",    AUDIT_LIFECYCLE,       AUDIT_WARN,  "health",   "a sandbox's health changed" },
     { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },

@@ -11,11 +11,11 @@
 #include "base/str.h"
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
-                "owner, secret, workspace, print"
+                "owner, secret, workspace, print, volume"
 
 static const char *const texts[Q_N] = {
     [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
-              "?15,?16,?17,?18)",
+              "?15,?16,?17,?18,?19)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
@@ -51,6 +51,12 @@ static const char *const steps[] = {
     /* the key of the workspace that it was made for; what it is, to be compared */
     ("ALTER TABLE sandbox ADD COLUMN workspace TEXT NOT NULL DEFAULT '';"
      "ALTER TABLE sandbox ADD COLUMN print TEXT NOT NULL DEFAULT '';"),
+    /* durable workspaces: for how long (milliseconds) each was unused by the time (since 1970) of the one row of the
+     * second table */
+    ("ALTER TABLE sandbox ADD COLUMN volume TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE volume (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, created INTEGER NOT NULL, "
+    "unused INTEGER NOT NULL, keep INTEGER NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE volume_clock (one INTEGER PRIMARY KEY CHECK (one = 1), at INTEGER NOT NULL);"),
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
@@ -122,7 +128,8 @@ prepare(struct state *s, struct err *err)
     for (size_t i = 0; i < Q_N; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)
             return state_broken(s, err);
-    return state_once_prepare(s, err) < 0 || state_token_prepare(s, err) < 0 ? -1 : 0;
+    return state_once_prepare(s, err) < 0 || state_token_prepare(s, err) < 0 ||
+           state_volume_prepare(s, err) < 0 ? -1 : 0;
 }
 
 struct state *
@@ -196,6 +203,7 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 16, box->key);
     bind_text(q, 17, box->workspace);
     bind_text(q, 18, box->print);
+    bind_text(q, 19, box->volume);
     return state_change(s, s->q[Q_PUT], err);
 }
 
@@ -226,12 +234,13 @@ col_u64(sqlite3_stmt *q, int column)
 static bool
 box_of(sqlite3_stmt *q, struct edge_box *box)
 {
-    const char *id = col_text(q, 0), *owner = col_text(q, 14), *key = col_text(q, 15);
+    const char *id = col_text(q, 0), *owner = col_text(q, 14), *key = col_text(q, 15), *volume = col_text(q, 18);
     uint64_t flags = col_u64(q, 3);
 
     if (!edge_is_id(id) || !box_state_parse(col_text(q, 2), &box->state) || (owner[0] != '\0' && !edge_is_id(owner)) ||
-        strlen(key) >= sizeof(box->key))
+        strlen(key) >= sizeof(box->key) || (volume[0] != '\0' && !edge_is_id(volume)))
         return false;
+    memcpy(box->volume, volume, strlen(volume) + 1);
     memcpy(box->id, id, EDGE_ID + 1);
     memcpy(box->owner, owner, strlen(owner) + 1);
     memcpy(box->key, key, strlen(key) + 1);

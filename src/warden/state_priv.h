@@ -9,6 +9,7 @@
 enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
              Q_PRUNE_EVENTS, Q_N };
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
+enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 struct state {
@@ -16,6 +17,7 @@ struct state {
     sqlite3_stmt *q[Q_N];
     sqlite3_stmt *once[ONCE_N];
     sqlite3_stmt *token[TOKEN_Q_N];
+    sqlite3_stmt *volume[VOLUME_N];
 };
 
 /* What SQLite said last, as an error: -1. */
@@ -33,6 +35,9 @@ uint64_t col_u64(sqlite3_stmt *q, int column);
 /* state_once.c: its table and statements; forget what is too old, or too much. */
 int state_once_prepare(struct state *s, struct err *err);
 int state_once_prune(struct state *s, struct err *err);
+
+/* state_volume.c: its statements. */
+int state_volume_prepare(struct state *s, struct err *err);
 
 /* state_token.c: its table and statements. */
 int state_token_prepare(struct state *s, struct err *err);

@@ -91,7 +91,7 @@ struct box_change {
 /* What a keeper may say because it was asked, and how often: questions on this edge that it has not answered. What is
  * said beyond that ends the edge. */
 struct box_asked {
-    bool make, still;
+    bool make, still, print, sweep;
     unsigned pauses, checks, uses, shows, changes, results, said;
 };
 
@@ -108,6 +108,7 @@ struct box {
     struct box_asked asked;
     bool again;                         /* when it is gone it is made anew (recovery) */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
+    bool sweeps;                        /* it is no sandbox: its keeper removes the volume r.volume (volumes.c) */
     bool printed;                       /* its keeper has said what it would be */
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
@@ -154,6 +155,7 @@ struct warden {
     uint32_t stop_all_n;
     struct box *heard;                  /* whose message is at hand */
     struct record *record;              /* record.h */
+    struct volumes *volumes;            /* volumes.c */
     struct counts counts;
     struct process_stats self, above;   /* this process, and the launcher */
     int hook;                           /* the edge to cloche-webhook; -1: there is none (hook.c) */
@@ -185,6 +187,8 @@ struct box *box_of_id(struct warden *w, const char *id);
 #define BOX_PROBE 0x02
 int box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
 int box_record(struct box *b, struct err *err);     /* a probe is to be made: 0 or -1 with @err */
+/* A keeper that is to remove that volume. 0 or -1. */
+int box_sweeper(struct warden *w, const char *volume);
 bool box_same_key(const struct box *b, const struct edge_box *r);   /* the same caller's, of the same workspace */
 /* The same for the record @r of one that has stopped. Its key stays. */
 int box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err);
@@ -280,6 +284,7 @@ void life_gone(struct box *b, const struct err *why);
 
 /* reattach.c: one that is made only unless its caller has one like it already. What is said is asked before it is made;
  * for all that wait for others: do they have to wait any longer? */
+void reattach_ask(struct box *b);
 int reattach_on_print(void *ctx, const struct frame *f);
 void reattach_turn(struct warden *w);
 void reattach_changed(struct box *b);           /* it is held to another policy than was said */
@@ -287,6 +292,21 @@ void reattach_changed(struct box *b);           /* it is held to another policy 
 /* runs.c: commands in the background */
 extern const struct msg_rule run_rules[];
 extern const size_t run_n_rules;
+
+/* volumes.c: durable workspaces */
+int volumes_load(struct warden *w, struct err *err);
+/* That caller's of that name, made where there is none: its id. @keep_s: EDGE_KEEP_SAME, or what is so from now on. 0
+ * or -1 with @err. */
+int volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep_s, char id[EDGE_ID + 1],
+                struct err *err);
+/* Whether none but @b (NULL: none at all) has it. 0 or -1 with @err. */
+int volume_is_free(const struct warden *w, const char *id, const struct box *b, struct err *err);
+void volumes_turn(struct warden *w);            /* time has passed, or one is not used any more */
+int volumes_timeout(const struct warden *w, int ms);
+void volume_say_sweep(struct box *b);
+int volume_on_swept(void *ctx, const struct frame *f);
+extern const struct msg_rule volume_rules[];
+extern const size_t volume_n_rules;
 
 /* keep.c: the keepers' edge and the launcher's */
 void keep_make(struct box *b);                                      /* tell its keeper what it is to be */

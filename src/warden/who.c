@@ -50,6 +50,7 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_STATS,    OPERATOR | AUDITOR },
     { EDGE_ASK_USAGE,    OPERATOR | AGENT | AUDITOR },
     { EDGE_ASK_FOLLOW,   OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_VOLUMES,  OPERATOR | AGENT | AUDITOR },
     { EDGE_ASK_GATE,     OPERATOR | AGENT | KEY },
     { EDGE_ASK_APPROVALS, OPERATOR | AGENT | APPROVER | AUDITOR | KEY },
     { EDGE_ASK_DECIDE,   OPERATOR | APPROVER },
@@ -65,6 +66,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
     { token_rules, &token_n_rules },
     { record_rules, &record_n_rules },
     { life_rules, &life_n_rules },
+    { volume_rules, &volume_n_rules },
     { watch_rules, &watch_n_rules },
     { approval_rules, &approval_n_rules },
 };

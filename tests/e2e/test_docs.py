@@ -9,7 +9,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 MAN = REPO / "docs" / "man"
 PAGES = {"diff": "cloche-diff.1", "apply": "cloche-diff.1", "discard": "cloche-diff.1"}
-VERBS = ["run", "code", "shell", "diff", "apply", "discard", "policy", "why", "net", "approvals", "audit", "secret", "serve", "token", "mcp",
+VERBS = ["run", "code", "shell", "diff", "apply", "discard", "policy", "why", "net", "approvals", "audit", "secret", "serve", "token", "volume", "mcp",
          "config",
          "doctor", "prove", "srt"]
 

@@ -23,6 +23,7 @@ pytestmark = requirement("R12", "R23")
 ANYBODY, STATIC, OPERATORS, APPROVERS, LIST, MAKE, DEFAULT, MCP = "anybody", "static", "operators", "approvers", "list", "make", "default", "mcp"
 NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come
 TYPED = "typed"     # the credential is in the form, without which it is none
+VOLUMES = "volumes"     # test_serve_volumes.py
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
     ("GET", "/health"): ANYBODY,
@@ -35,6 +36,8 @@ JUDGED = {
     ("POST", "/v1/kill"): OPERATORS,
     ("GET", "/v1/sandboxes"): LIST,
     ("POST", "/v1/sandboxes"): MAKE,
+    ("GET", "/v1/volumes"): VOLUMES,
+    ("DELETE", "/v1/volumes/{id}"): VOLUMES,
     ("GET", "/v1/tokens"): OPERATORS,
     ("POST", "/v1/tokens"): OPERATORS,
     ("DELETE", "/v1/tokens/{id}"): OPERATORS,
@@ -240,7 +243,7 @@ def test_what_is_about_no_one_sandbox(town, who):
                     assert not answer.ok or victim.id.encode() not in answer.body, (method, at, answer)
                     assert b'"running":true' not in answer.body and b'"executedInSandbox":true' not in answer.body, (method, at, answer)
             continue
-        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED):
+        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED, VOLUMES):
             continue        # its own: tested above; tool by tool, and event by event, below
         answer = attacker(method, at, BODIES.get(path, body))
         if about == APPROVERS:

@@ -1,0 +1,375 @@
+/* warden/volumes.c: durable workspaces
+ *
+ * A volume is a folder that one sandbox at a time has as its workspace and that stays when the sandbox goes. Here is
+ * what there is and whose; folders are made, bound and removed by keepers, for this process opens no file. A volume is
+ * on record before its folder is made and until nothing of that is left, so that whatever dies in between, the next
+ * warden finishes it.
+ *
+ * One that none has had for its retention is removed. How long that is counts on the monotonic clock, so that setting
+ * the host's clock removes nothing; only the time between two wardens is told by the wall clock, and is never less
+ * than none.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "warden/record.h"
+
+#define VOLUMES_MAX   1024
+#define VOLUMES_EACH  64            /* with one token; the owner has none */
+#define TURN_MS       250
+#define SAVE_MS       60000         /* and so long a removal that failed is not tried again */
+
+struct volume {
+    struct edge_volume r;           /* its name is owned */
+    bool removed;                   /* nothing of it is to be left */
+    uint64_t again_ms;              /* when to try that again */
+};
+
+struct volumes {
+    struct volume v[VOLUMES_MAX];
+    size_t n;
+    uint64_t turn_ms, save_ms;      /* the last ones, on the monotonic clock */
+};
+
+static void
+saved(struct warden *w, const struct volume *v)
+{
+    struct err err = ERR_INIT;
+
+    if (state_put_volume(w->state, &v->r, v->removed, &err) < 0)
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
+}
+
+static void
+save_all(struct warden *w)
+{
+    for (size_t i = 0; i < w->volumes->n; i++)
+        saved(w, &w->volumes->v[i]);
+    (void)state_volume_clock_set(w->state, clock_wall_ms(), NULL);
+    w->volumes->save_ms = clock_ms();
+}
+
+/* --- what there is ------------------------------------------------------------------------------------------------ */
+
+static void
+load_one(void *ctx, const struct edge_volume *r, bool removed)
+{
+    struct volumes *all = ctx;
+    char *name = strdup(r->name);
+
+    if (name == NULL || all->n == VOLUMES_MAX) {
+        free(name);
+        return;
+    }
+    all->v[all->n] = (struct volume){ .r = *r, .removed = removed };
+    all->v[all->n++].r.name = name;
+}
+
+int
+volumes_load(struct warden *w, struct err *err)
+{
+    struct volumes *all = w->volumes = calloc(1, sizeof(*all));
+    uint64_t now = clock_wall_ms(), at;
+
+    if (all == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (state_volumes(w->state, load_one, all, err) < 0 || state_volume_clock(w->state, &at, err) < 0)
+        return -1;
+    for (size_t i = 0; i < all->n && at > 0 && now > at; i++)
+        all->v[i].r.unused_ms += now - at;
+    all->turn_ms = all->save_ms = clock_ms();
+    if (all->n > 0)
+        save_all(w);
+    return 0;
+}
+
+static struct volume *
+of_id(const struct warden *w, const char *id)
+{
+    for (size_t i = 0; i < w->volumes->n; i++)
+        if (strcmp(w->volumes->v[i].r.id, id) == 0)
+            return &w->volumes->v[i];
+    return NULL;
+}
+
+/* Whose workspace it is. A probe is not one yet. */
+static const struct box *
+user_of(const struct warden *w, const char *id)
+{
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        if (!b->probe && strcmp(b->r.volume, id) == 0)
+            return b;
+    return NULL;
+}
+
+int
+volume_is_free(const struct warden *w, const char *id, const struct box *b, struct err *err)
+{
+    const struct volume *v = id[0] != '\0' ? of_id(w, id) : NULL;
+    const struct box *user = id[0] != '\0' ? user_of(w, id) : NULL;
+
+    if (id[0] == '\0')
+        return 0;
+    if (v == NULL || v->removed) {
+        err_set(err, ERR_DENIED, "volume.gone", "its volume was removed");
+        return err_hint(err, "make another sandbox; its files went with the volume");
+    }
+    if (user == NULL || user == b)
+        return 0;
+    err_set(err, ERR_DENIED, "volume.busy", "the sandbox %s has this volume", user->r.id);
+    return err_hint(err, "one sandbox at a time has a volume: end that one first, or take it again (reattach)");
+}
+
+/* --- making ------------------------------------------------------------------------------------------------------- */
+
+static int
+room_for_one(const struct warden *w, const char *owner, struct err *err)
+{
+    size_t own = 0;
+
+    for (size_t i = 0; i < w->volumes->n; i++)
+        own += strcmp(w->volumes->v[i].r.owner, owner) == 0 ? 1 : 0;
+    if (w->volumes->n < VOLUMES_MAX && (owner[0] == '\0' || own < VOLUMES_EACH))
+        return 0;
+    err_set(err, ERR_LIMIT, "volume.too-many", "this caller has %zu volumes; the limit is %d, and %d of all",
+            own, VOLUMES_EACH, VOLUMES_MAX);
+    return err_hint(err, "DELETE /v1/volumes/{id} removes one");
+}
+
+int
+volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep_s, char id[EDGE_ID + 1],
+            struct err *err)
+{
+    struct volumes *all = w->volumes;
+    struct volume *v = NULL;
+
+    for (size_t i = 0; i < all->n && v == NULL; i++)
+        if (!all->v[i].removed && strcmp(all->v[i].r.owner, owner) == 0 && strcmp(all->v[i].r.name, name) == 0)
+            v = &all->v[i];
+    if (v == NULL) {
+        if (room_for_one(w, owner, err) < 0)
+            return -1;
+        v = &all->v[all->n];
+        *v = (struct volume){ .r = { .created_ms = clock_wall_ms(), .keep_s = EDGE_KEEP_USUAL, .name = strdup(name) } };
+        memcpy(v->r.owner, owner, sizeof(v->r.owner));
+        if (v->r.name == NULL || new_id(v->r.id) < 0)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        all->n++;
+        warden_note_id(w, "", "volume", "%s was made", v->r.id);
+    }
+    if (keep_s != EDGE_KEEP_SAME)
+        v->r.keep_s = keep_s;
+    v->r.unused_ms = 0;
+    memcpy(id, v->r.id, sizeof(v->r.id));
+    if (state_put_volume(w->state, &v->r, false, err) < 0)
+        return -1;
+    if (all->n == 1)
+        save_all(w);        /* from here on there is something to count */
+    return 0;
+}
+
+/* --- removing ----------------------------------------------------------------------------------------------------- */
+
+static void
+forget(struct warden *w, struct volume *v)
+{
+    struct volumes *all = w->volumes;
+
+    (void)state_forget_volume(w->state, v->r.id, NULL);
+    free((void *)(uintptr_t)v->r.name);
+    *v = all->v[--all->n];
+}
+
+void
+volume_say_sweep(struct box *b)
+{
+    uint8_t room[128];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_SWEEP, 0, 0);
+
+    edge_put_id(&frame, b->r.volume);
+    b->asked.sweep = true;
+    if (frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+}
+
+int
+volume_on_swept(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct volume *v = of_id(w, w->heard->r.volume);
+
+    (void)f;
+    if (!w->heard->asked.sweep)
+        return -1;
+    if (v != NULL && v->removed) {
+        warden_note_id(w, "", "volume", "%s was removed", v->r.id);
+        forget(w, v);
+    }
+    w->heard->stop_ms = clock_ms();
+    return 0;
+}
+
+static bool
+sweeping(const struct warden *w)
+{
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        if (b->sweeps)
+            return true;
+    return false;
+}
+
+/* One after the other: it is the disk that takes its time. */
+static void
+sweep_one(struct warden *w, uint64_t now)
+{
+    if (!w->settled || w->closing || sweeping(w))
+        return;
+    for (size_t i = 0; i < w->volumes->n; i++) {
+        struct volume *v = &w->volumes->v[i];
+        if (!v->removed || now < v->again_ms || user_of(w, v->r.id) != NULL)
+            continue;
+        v->again_ms = now + SAVE_MS;
+        (void)box_sweeper(w, v->r.id);
+        return;
+    }
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static void
+pass(struct warden *w, struct volume *v, uint64_t ms)
+{
+    if (v->removed)
+        return;
+    v->r.unused_ms = user_of(w, v->r.id) != NULL ? 0 : v->r.unused_ms + ms;
+    if (!w->settled || v->r.keep_s == 0 || v->r.unused_ms < (uint64_t)v->r.keep_s * 1000)
+        return;
+    v->removed = true;
+    warden_note_id(w, "", "volume", "%s was not used for %u s", v->r.id, v->r.keep_s);
+    saved(w, v);
+}
+
+void
+volumes_turn(struct warden *w)
+{
+    struct volumes *all = w->volumes;
+    uint64_t now = clock_ms(), ms = now - all->turn_ms;
+
+    if (all->n == 0)
+        return;
+    for (size_t i = 0; i < all->n && ms >= TURN_MS; i++)
+        pass(w, &all->v[i], ms);
+    if (ms >= TURN_MS)
+        all->turn_ms = now;
+    if (now - all->save_ms >= SAVE_MS)
+        save_all(w);
+    sweep_one(w, now);
+}
+
+int
+volumes_timeout(const struct warden *w, int ms)
+{
+    uint64_t wait = SAVE_MS;
+
+    if (w->volumes->n == 0)
+        return ms;
+    for (size_t i = 0; i < w->volumes->n; i++) {
+        const struct volume *v = &w->volumes->v[i];
+        uint64_t keep_ms = (uint64_t)v->r.keep_s * 1000;
+        if (v->removed)
+            wait = wait < 1000 ? wait : 1000;
+        else if (v->r.keep_s > 0)
+            wait = keep_ms <= v->r.unused_ms ? TURN_MS
+                   : keep_ms - v->r.unused_ms < wait ? keep_ms - v->r.unused_ms : wait;
+    }
+    if (wait < TURN_MS)
+        wait = TURN_MS;
+    return ms < 0 || (uint64_t)ms > wait ? (int)wait : ms;
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static void
+tell(struct warden *w, const struct volume *v)
+{
+    cleanup_buf struct buf b = BUF_INIT(1024);
+    size_t at = answer_begin(&b, EDGE_VOLUME, w->asker);
+    const struct box *user = user_of(w, v->r.id);
+    struct edge_volume r = v->r;
+
+    if (user != NULL)
+        memcpy(r.box, user->r.id, sizeof(r.box));
+    edge_put_volume(&b, &r);
+    answer_send(w, w->asker, &b, at, -1);
+}
+
+static void
+list(struct warden *w)
+{
+    const char *owner = who_owner(&w->who);
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < w->volumes->n; i++) {
+        const struct volume *v = &w->volumes->v[i];
+        if (v->removed || (owner != NULL && strcmp(owner, v->r.owner) != 0))
+            continue;
+        tell(w, v);
+        n++;
+    }
+    answer_end(w, w->asker, n, false);
+}
+
+static int
+take_away(struct warden *w, const char *id, struct err *err)
+{
+    const char *owner = who_owner(&w->who);
+    struct volume *v = of_id(w, id);
+
+    if (w->who.role == EDGE_AUDITOR) {
+        err_set(err, ERR_DENIED, "auth.role", "the role \"auditor\" may not do this");
+        return err_hint(err, "docs/daemon.md says what each role may");
+    }
+    if (v == NULL || v->removed || (owner != NULL && strcmp(owner, v->r.owner) != 0)) {
+        if (v != NULL && owner != NULL && strcmp(owner, v->r.owner) != 0)
+            who_refused(w, "asked for the volume %s", id);
+        err_set(err, ERR_NOT_FOUND, "volume.not-found", "there is no volume \"%s\"", id);
+        return err_hint(err, "GET /v1/volumes lists them");
+    }
+    if (volume_is_free(w, id, NULL, err) < 0)
+        return -1;
+    v->removed = true;
+    if (state_put_volume(w->state, &v->r, true, err) < 0) {
+        v->removed = false;
+        return -1;
+    }
+    warden_note_id(w, "", "volume", "%s is to be removed", id);
+    tell(w, v);
+    sweep_one(w, clock_ms());
+    return 0;
+}
+
+static int
+on_volumes(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct err err = ERR_INIT;
+    const char *id = only_id(f);
+
+    if (id == NULL || (id[0] != '\0' && !edge_is_id(id)))
+        return -1;
+    if (id[0] == '\0')
+        list(w);
+    else if (!record_asked(w, f, NULL, id, "remove_volume", RECORD_INSIST) && take_away(w, id, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+const struct msg_rule volume_rules[] = {
+    /* type               once   flags states min max                 handler */
+    { EDGE_ASK_VOLUMES,   false, 0,    1,     13, 13 + EDGE_NAME_MAX, on_volumes },
+};
+const size_t volume_n_rules = sizeof(volume_rules) / sizeof(volume_rules[0]);
