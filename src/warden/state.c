@@ -54,9 +54,9 @@ static const char *const steps[] = {
     /* durable workspaces: for how long (milliseconds) each was unused by the time (since 1970) of the one row of the
      * second table */
     ("ALTER TABLE sandbox ADD COLUMN volume TEXT NOT NULL DEFAULT '';"
-    "CREATE TABLE volume (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, created INTEGER NOT NULL, "
-    "unused INTEGER NOT NULL, keep INTEGER NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE volume_clock (one INTEGER PRIMARY KEY CHECK (one = 1), at INTEGER NOT NULL);"),
+     "CREATE TABLE volume (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, created INTEGER NOT NULL, "
+     "unused INTEGER NOT NULL, keep INTEGER NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;"
+     "CREATE TABLE volume_clock (one INTEGER PRIMARY KEY CHECK (one = 1), at INTEGER NOT NULL);"),
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
