@@ -331,7 +331,8 @@ def test_they_end_with_their_sandbox(daemon, how):
     events = Events(box, exec_id).until("ready\n")
     if how != "limit":
         assert (box.delete() if how == "delete" else daemon.post("/v1/kill")).ok
-    assert events.end()[1]["signal"] == 9
+    name, data = events.end()
+    assert data.get("signal") == 9, (name, data)
     assert box.wait_for("stopped")
     answer = daemon.get(f"{box.at}/exec/{exec_id}")
     assert answer.status == 409 and answer.json["code"] == "sandbox.state", answer
