@@ -285,7 +285,7 @@ record(void **state)
 {
     struct err err = ERR_INIT;
     struct state *s = state_open(root, &err), *other;
-    struct state_query q = { .prefix = "", .label = "", .after = "", .limit = 200 };
+    struct state_query q = { .prefix = "", .label = "", .after = "", .workspace = "", .limit = 200 };
     unsigned n = 0;
     bool more;
 
