@@ -33,6 +33,7 @@ op(const uint8_t *data, size_t n)
     if (!edge_get_op(&in, &o))
         return;
     FUZZ_ASSERT(o.kind > 0 && o.kind < OP_KINDS && o.n_argv <= EDGE_WORDS_MAX && o.argv[o.n_argv] == NULL);
+    FUZZ_ASSERT(o.kind != OP_CONNECT || (o.offset > 0 && o.offset <= UINT16_MAX && edge_is_id(o.path)));
     FUZZ_ASSERT((o.kind == OP_EXEC) == (o.n_argv > 0) && op_name(o.kind) != NULL);
     FUZZ_ASSERT(((o.flags & OP_PTY) != 0) == (o.rows > 0 && o.cols > 0));
     FUZZ_ASSERT((o.flags & OP_BACKGROUND) == 0 || (o.kind == OP_EXEC && (o.flags & OP_LIVE) == 0));
@@ -56,6 +57,19 @@ token(const uint8_t *data, size_t n)
 }
 
 static void
+port(const uint8_t *data, size_t n)
+{
+    cleanup_buf struct buf out = BUF_INIT(1 << 20);
+    struct wire_in in = wire_in_of(data, n);
+    struct edge_port p;
+
+    if (!edge_get_port(&in, &p) || !wire_done(&in))
+        return;
+    FUZZ_ASSERT(edge_is_id(p.id) && edge_is_id(p.box) && p.port > 0 && strlen(p.name) <= EDGE_NAME_MAX);
+    FUZZ_ASSERT(edge_put_port(&out, &p) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+}
+
+static void
 texts(const uint8_t *data, size_t n)
 {
     char text[512];
@@ -66,6 +80,7 @@ texts(const uint8_t *data, size_t n)
     memcpy(text, data, n);
     text[n] = '\0';
     (void)edge_labels_well(text);
+    FUZZ_ASSERT(!edge_is_capability(text) || strlen(text) == EDGE_CAPABILITY);
     FUZZ_ASSERT(!edge_credential_well(EDGE_BEARER, text) || strlen(text) <= EDGE_CREDENTIAL_MAX);
     FUZZ_ASSERT(!edge_credential_well(EDGE_SANDBOX_KEY, text) || edge_credential_well(EDGE_BEARER, text));
     FUZZ_ASSERT(!edge_name_well(text) || strlen(text) <= EDGE_NAME_MAX);
@@ -83,12 +98,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n == 0)
         return 0;
     in = wire_in_of(data + 1, n - 1);
-    switch (data[0] % 6) {
+    switch (data[0] % 7) {
     case 0: box(data + 1, n - 1); break;
     case 1: op(data + 1, n - 1); break;
     case 2: texts(data + 1, n - 1); break;
     case 3: (void)edge_get_event(&in, &event); break;
     case 5: token(data + 1, n - 1); break;
+    case 6: port(data + 1, n - 1); break;
     default:
         if (packet_get_err(&in, &err))
             FUZZ_ASSERT(err.kind > ERR_NONE && err.kind <= ERR_DENIED && strlen(err.code) <= PACKET_CODE_MAX);

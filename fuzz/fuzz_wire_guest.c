@@ -34,6 +34,7 @@ seen(const struct guest *g, const struct frame *f, bool ok)
     }
 
 DECODES(exec_on_exec, msg_exec, msg_get_exec)
+DECODES(connect_on_connect, msg_connect, msg_get_connect)
 DECODES(relay_on_window, msg_window, msg_get_window)
 DECODES(relay_on_resize, msg_resize, msg_get_resize)
 DECODES(reap_on_signal, msg_signal, msg_get_signal)

@@ -85,6 +85,7 @@ from_host(const struct frame *f, struct buf *b)
     switch (f->type) {
     case MSG_SETUP: AGAIN(msg_setup, msg_get_setup, msg_put_setup(b, &m_)); break;
     case MSG_EXEC: exec_again(f, b); break;
+    case MSG_CONNECT: AGAIN(msg_connect, msg_get_connect, msg_put_connect(b, 1, &m_)); break;
     case MSG_WINDOW: AGAIN(msg_window, msg_get_window, msg_put_window(b, 1, &m_)); break;
     case MSG_RESIZE: AGAIN(msg_resize, msg_get_resize, msg_put_resize(b, 1, &m_)); break;
     case MSG_SIGNAL: AGAIN(msg_signal, msg_get_signal, msg_put_signal(b, 1, &m_)); break;

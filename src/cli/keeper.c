@@ -286,6 +286,18 @@ on_change(void *ctx, const struct frame *f)
 }
 
 static int
+on_port_closed(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+
+    if (!wire_done(&in) || !edge_is_id(id))
+        return -1;
+    port_closed(ctx, id);
+    return 0;
+}
+
+static int
 on_use(void *ctx, const struct frame *f)
 {
     (void)f;
@@ -315,6 +327,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_CHANGE, false, 0,    ST_MADE,            9,   9 + EDGE_POLICY_MAX,              on_change },
     { EDGE_NET_ANSWER, false, 0, ST_MADE,           6,   6,                                keeper_on_net_answer },
     { EDGE_USE,    false, 0,    ST_MADE,            0,   0,                                on_use },
+    { EDGE_PORT_CLOSED, false, 0, ST_MADE,         37,  37,                               on_port_closed },
     { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE, 0,   0,                                on_stop },
 };
 

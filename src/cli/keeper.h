@@ -20,6 +20,7 @@
 #define RUN_ASKERS_MAX   EDGE_OPS_MAX       /* questions about such commands at once */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
 #define OP_ENTRIES_MAX   10000              /* of one folder */
+#define PORT_CONNECTIONS 32                 /* to ports that were exposed, at once */
 
 /* What is said of it to the warden when it has ended, and to the transcript. */
 struct op_result {
@@ -50,8 +51,10 @@ struct op {
     bool told;                  /* OP_ENDED was said */
     enum op_end how;         /* it ended, as far as it is known */
     struct run *run;            /* of @behind, until it has ended; NULL */
-    char *path, *name;          /* of a command: the working directory, and its first word */
+    char *path, *name;          /* of a command: the working directory, and its first word; @path of a connection: the
+                                 * id of the port */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
+    bool said;                  /* the last word, to the front */
     bool in_end_due;            /* and after it there is no more; said when it is taken */
     size_t in_n, in_at;
 };
@@ -156,6 +159,15 @@ void op_signal(struct op *o, int signo);
 int file_begin(struct op *o, const struct edge_op *want, struct err *err);
 int file_ask_piece(struct op *o, struct err *err);      /* of READ: the next one */
 void file_event(struct op *o, const struct guest_event *ev);
+
+/* keeper_port.c: connections to ports. What is said of one in its name, where that is not as of a command; it is not
+ * there in time; and all of the port @id end. */
+int port_begin(struct op *o, const struct edge_op *want, struct err *err);
+void port_failed(struct op *o, const struct msg_exec_failed *why);
+void port_late(struct op *o);
+void port_closed(struct keeper_live *k, const char *id);
+/* Those that can be exposed, for facts: "all", "none", or "except 53 80". */
+void port_facts(const struct keeper_live *k, struct buf *out);
 
 /* keeper_live.c: what is said of a command that is live, beside its streams. Handlers of a message; and how much of
  * stdin the command has taken. */

@@ -232,6 +232,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     const struct session_result *r = &k->r;
     const struct sandbox *sb = k->l.sb;
     const struct policy *p = k->l.s->policy;
+    cleanup_buf struct buf ports = BUF_INIT(512);
 
     buf_put_u8(out, '\n');
     line(out, "engine", "native");
@@ -239,6 +240,8 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", sb->plan.workspace_inside != NULL ? sb->plan.workspace_inside : "");
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
+    port_facts(k, &ports);
+    line(out, "ports", buf_nul(&ports) == 0 ? (const char *)ports.p : "none");
     line(out, "audit", p->audit.v == RECORD_REQUIRED || strcmp(k->audit, "required") == 0 ? "required" : k->audit);
     line(out, "memory_by", r->memory_by);
     line(out, "cpu_by", r->cpu_by);

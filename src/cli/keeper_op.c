@@ -68,6 +68,9 @@ op_say(struct op *o, struct buf *frame, size_t at)
 void
 op_say_last(struct op *o, struct buf *frame, size_t at)
 {
+    if (o->said)
+        return;
+    o->said = true;
     transcript_end(&o->k->transcript, o);
     op_say(o, frame, at);
 }
@@ -238,14 +241,23 @@ op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, con
         turn_away(k, fd);
         return;
     }
-    transcript_begin(&k->transcript, o, want, by);
+    if (want->kind != OP_CONNECT)
+        transcript_begin(&k->transcript, o, want, by);
     if (io_set_nonblock(fd, true) < 0 ||
-        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : file_begin(o, want, &err)) < 0) {
+        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : want->kind == OP_CONNECT ? port_begin(o, want, &err)
+         : file_begin(o, want, &err)) < 0) {
         run_failed(o);
         op_say_failed(o, &err);
         o->channel = 0;
         op_ended(o);
     }
+}
+
+/* Whether it is a channel of the guest's with bytes in both directions, and not a file request. */
+static bool
+is_stream(const struct op *o)
+{
+    return o->kind == OP_EXEC || o->kind == OP_CONNECT;
 }
 
 /* --- what the guest says ------------------------------------------------------------------------------------------ */
@@ -256,7 +268,7 @@ give_back(struct op *o)
 {
     static const enum msg_stream streams[2] = { MSG_STREAM_OUT, MSG_STREAM_ERR };
 
-    if (o->kind != OP_EXEC || o->channel == 0 || (o->run != NULL ? run_holds(o) : packet_queue_waits(&o->out)))
+    if (!is_stream(o) || o->channel == 0 || (o->run != NULL ? run_holds(o) : packet_queue_waits(&o->out)))
         return;
     for (size_t i = 0; i < 2; i++)
         if (o->owed[i] > 0 && guest_client_window(o->k->l.client, o->channel, streams[i], o->owed[i], NULL) == 0)
@@ -297,10 +309,10 @@ on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
 }
 
 static struct op *
-op_of(struct keeper_live *k, uint16_t channel, bool exec)
+op_of(struct keeper_live *k, uint16_t channel, bool stream)
 {
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
-        if (k->ops[i] != NULL && k->ops[i]->channel == channel && (k->ops[i]->kind == OP_EXEC) == exec)
+        if (k->ops[i] != NULL && k->ops[i]->channel == channel && is_stream(k->ops[i]) == stream)
             return k->ops[i];
     return NULL;
 }
@@ -329,7 +341,15 @@ exec_event(struct op *o, const struct guest_event *ev)
             o->in_n = o->in_at = 0;
         }
         break;
+    case GUEST_STARTED:
+        if (o->kind == OP_CONNECT)
+            o->deadline_us = 0;
+        break;
     case GUEST_EXEC_FAILED:
+        if (o->kind == OP_CONNECT) {
+            port_failed(o, &ev->exec_failed);
+            break;
+        }
         (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
         run_failed(o);
         op_say_failed(o, &err);
@@ -382,7 +402,7 @@ cancel(struct op *o)
     if (o->channel == 0) {
         tell_end(o);        /* of one that reads, between two pieces */
         op_free(o);
-    } else if (o->kind == OP_EXEC) {
+    } else if (is_stream(o)) {
         if (!o->behind)
             op_signal(o, SIGKILL);
         give_back(o);
@@ -399,7 +419,7 @@ feed(struct op *o)
 
     while (o->in_at < o->in_n && o->channel != 0) {
         size_t taken = 0;
-        int r = o->kind == OP_EXEC
+        int r = is_stream(o)
                     ? guest_client_stdin(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL)
                     : guest_client_file_chunk(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL);
         if (r < 0 || taken == 0)
@@ -419,7 +439,7 @@ feed(struct op *o)
 static bool
 takes_input(const struct op *o)
 {
-    return o->channel != 0 && !o->in_end && (o->kind == OP_EXEC || o->writes);
+    return o->channel != 0 && !o->in_end && (is_stream(o) || o->writes);
 }
 
 static int
@@ -453,7 +473,7 @@ on_in_end(void *ctx, const struct frame *f)
         o->in_end_due = true;
         return 0;
     }
-    return o->kind == OP_EXEC ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
+    return is_stream(o) ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
                               : guest_client_file_end(o->k->l.client, o->channel, NULL);
 }
 
@@ -516,10 +536,12 @@ op_time(struct op *o, uint64_t now)
 {
     if (o->in_at < o->in_n || o->in_end_due)
         feed(o);
-    if (o->channel == 0 || o->kind != OP_EXEC)
+    if (o->channel == 0 || !is_stream(o))
         return;
     if (o->run != NULL)
         give_back(o);
+    if (o->kind == OP_CONNECT && o->deadline_us > 0 && now >= o->deadline_us)
+        return port_late(o);
     if (o->deadline_us > 0 && now >= o->deadline_us) {
         o->deadline_us = 0;
         o->timed_out = true;

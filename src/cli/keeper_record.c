@@ -54,6 +54,8 @@ keeper_record_end(struct op *o)
     const struct op_result *r = &o->result;
 
     transcript_end(&o->k->transcript, o);
+    if (o->kind == OP_CONNECT)
+        return;     /* the warden counts them */
     buf_put_be64(&frame, o->number);
     buf_put_u8(&frame, (uint8_t)o->kind);
     buf_put_u8(&frame, r->flags);

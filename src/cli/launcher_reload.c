@@ -65,6 +65,24 @@ put_hosts(struct buf *frame, const struct launcher *l)
     return flags;
 }
 
+/* The first address of ours that a browser on this host can be led to. */
+static void
+put_base(struct buf *frame, const struct launcher *l)
+{
+    char text[EDGE_BASE_MAX + 1] = "", ip[IP_TEXT_MAX];
+
+    for (size_t i = 0; i < l->n_listeners && text[0] == '\0'; i++) {
+        const struct serve_listen *at = &l->listeners[i].at;
+        if (!at->tcp)
+            continue;
+        ip_format(&at->ip, ip);
+        snprintf(text, sizeof(text), at->ip.family == 6 && ip_classify(at->ip) != IP_UNSPECIFIED ? "%s://[%s]:%u"
+                 : "%s://%s:%u", l->plan->cert.n > 0 ? "https" : "http",
+                 ip_classify(at->ip) == IP_UNSPECIFIED ? "localhost" : ip, (unsigned)at->port);
+    }
+    wire_put_cstr(frame, text, EDGE_BASE_MAX);
+}
+
 int
 settings_say(struct launcher *l, enum which_front which)
 {
@@ -84,6 +102,7 @@ settings_say(struct launcher *l, enum which_front which)
     buf_put_be16(&frame, (uint16_t)plan->n_origins);
     for (size_t i = 0; i < plan->n_origins; i++)
         wire_put_cstr(&frame, plan->origins[i], HOST_TEXT_MAX + 9);
+    put_base(&frame, l);
     buf_put_be32(&frame, tls ? (uint32_t)plan->cert.n : 0);
     buf_put_be32(&frame, tls ? (uint32_t)plan->key.n : 0);
     if (frame_end(&frame, begin) < 0)

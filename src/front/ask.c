@@ -28,7 +28,7 @@ static bool
 is_gated(uint8_t type)
 {
     return type == EDGE_ASK_CREATE || type == EDGE_ASK_DELETE || type == EDGE_ASK_RECOVER || type == EDGE_ASK_OP ||
-           type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE;
+           type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE || type == EDGE_ASK_EXPOSE;
 }
 
 size_t
@@ -527,6 +527,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
     { EDGE_USAGE,    false, 0,    1,     45, EDGE_USAGE_MAX + 64, on_usage },
     { EDGE_VOLUME,   false, 0,    1,     44, 400,               ask_on_volume },
+    { EDGE_PORT,     false, 0,    1,     114, 256,              ask_on_port },
     { EDGE_EPOCHS,   false, 0,    1,     0,  0,                 on_epochs },
 };
 

@@ -20,6 +20,8 @@ void ask_send(struct request *r, struct buf *b, size_t at);
 struct request *ask_whose(struct front *f, uint32_t ticket);
 void ask_over(struct request *r);       /* that was the last word on it */
 
+int ask_on_port(void *ctx, const struct frame *f);      /* ask_port.c */
+
 /* ask_more.c */
 int ask_on_volume(void *ctx, const struct frame *f);
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/front.h"
+#include "front/preview_rules.h"
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +37,11 @@ read_names(struct wire_in *in, struct front_doors *d)
         if ((text = wire_cstr(in, HOST_TEXT_MAX + 9, NULL)) == NULL ||
             !door_origin(str_of(text), &d->origins[d->n_origins]))
             return false;
-    return d->n_origins == n;
+    text = wire_cstr(in, EDGE_BASE_MAX, NULL);
+    if (text == NULL || d->n_origins != n)
+        return false;
+    memcpy(d->base, text, strlen(text) + 1);
+    return true;
 }
 
 static int
@@ -119,13 +124,17 @@ doors_judge(struct request *r)
     const struct front_doors *d = &r->f->doors;
     struct once host = header(r, MHD_HTTP_HEADER_HOST), origin = header(r, MHD_HTTP_HEADER_ORIGIN);
     struct str at = { host.value, host.size };
+    char capability[EDGE_CAPABILITY + 1];
     struct door_origin said, own;
 
+    /* a preview of its own name is one of ours if what that is made of is */
+    if (r->host_form)
+        (void)preview_host(at, capability, &at);
     /* a client of a unix socket writes anything there */
     if (r->f->strangers &&
         (host.n != 1 || !door_host(at, r->f->tls ? 443 : 80, d->hosts, d->n_hosts, d->any_address)))
         return refuse(r, "http.host", "this server has no such name (Host)");
-    if (origin.n == 0)
+    if (origin.n == 0 || (r->route != NULL && r->route->foreign))
         return;
     if (origin.n > 1 || !door_origin((struct str){ origin.value, origin.size }, &said))
         return refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");

@@ -50,6 +50,7 @@ struct front_doors {
     size_t n_hosts, n_origins;
     bool any_address;
     uint32_t rate;                      /* requests a second of one credential; 0 no limit */
+    char base[EDGE_BASE_MAX + 1];       /* where browsers find us: "http://HOST:PORT"; "" nowhere */
     uint64_t client_ms;                 /* for a client to say something whole; 0: nothing was said yet */
 };
 
@@ -121,6 +122,7 @@ struct answers {
     void (*approval)(struct request *r, const struct edge_approval *a);
     void (*grant)(struct request *r, const struct edge_grant *g);
     void (*volume)(struct request *r, const struct edge_volume *v);
+    void (*port)(struct request *r, const struct edge_port *p, const char *capability);
     void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
 };
 
@@ -139,6 +141,7 @@ struct op_answers {
 
 struct upgraded;
 struct live;
+struct preview;
 
 struct route {
     const char *method;
@@ -147,6 +150,7 @@ struct route {
     bool json;              /* a body that is JSON, or none */
     bool upload;            /* the body is streamed to the operation that begin() asks for */
     bool open;              /* for whoever comes: no credential is wanted or looked at */
+    bool foreign;           /* what is there is a sandbox's: a page of any site may ask */
 };
 
 struct request {
@@ -211,6 +215,8 @@ struct request {
     uint32_t up_events;
     struct live *live;                  /* of a live command; NULL */
     struct page *page;                  /* of a decision in a browser: page.c; NULL */
+    struct preview *preview;            /* front/preview.h; NULL */
+    bool host_form;                     /* it is one, by its Host */
     struct request *next;               /* of all */
     char path[FRONT_URI_MAX];           /* decoded */
     char query[FRONT_URI_MAX];          /* still encoded */
@@ -294,6 +300,13 @@ void ask_token(struct request *r, enum edge_token_ask what, enum edge_role role,
                const struct answers *answers);
 /* Answered by events that were, an end, and events that come, until the request is over. */
 void ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, const struct answers *answers);
+/* ask_port.c: ports that are exposed. @seconds 0: as long as the sandbox lives. */
+void ask_expose(struct request *r, const char *id, uint16_t port, uint32_t seconds, const char *name,
+                const struct answers *answers);
+void ask_unexpose(struct request *r, const char *id, const char *which, const struct answers *answers);
+/* Answered by the port, then GRANTED: a connection to it. */
+void ask_preview(struct request *r, const char *capability, const struct answers *answers,
+                 const struct op_answers *said);
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 void ask_drop(struct request *r);               /* its answer is not waited for any more */
 
@@ -305,6 +318,7 @@ void op_flow(struct request *r);                /* listen or not, by how much wa
 /* Of an upload: as much of p[0..n) as is taken now. */
 size_t op_upload(struct request *r, const uint8_t *p, size_t n);
 void op_upload_end(struct request *r);
+void op_send(struct request *r);                /* what is in r->in, as far as it is taken */
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
@@ -321,6 +335,7 @@ unsigned status_of(const struct packet_err *err);
 void reply_empty(struct request *r, unsigned status);
 void reply_stream(struct request *r, const char *type);
 void reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size);   /* of so many bytes */
+void reply_stream_bare(struct request *r, unsigned status, uint64_t size);  /* without a type or other headers */
 void stream_add(struct request *r, const void *p, size_t n);
 void stream_close(struct request *r);
 json_t *json_of_box(const struct edge_box *box);

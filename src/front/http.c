@@ -11,6 +11,7 @@
 #include "front/front.h"
 #include "front/live.h"
 #include "front/mcp/mcp.h"
+#include "front/preview.h"
 #include "wall/service.h"
 
 /* Memory of requests that are over, for those to come: one is so large (about 20 KiB) that the C library would give it
@@ -104,6 +105,7 @@ http_bury(struct front *f)
         json_decref(r->list);
         live_free(r);
         page_free(r);
+        preview_free(r);
         buf_free(&r->body);
         buf_free(&r->in);
         buf_free(&r->out);
@@ -322,8 +324,8 @@ upload(struct request *r, const char *p, size_t *n)
         r->begun = true;
         r->route->begin(r);
     }
-    if (*n > 0 && r->response == NULL) {
-        *n -= op_upload(r, (const uint8_t *)p, *n);
+    if (*n > 0 && (r->response == NULL || preview_is(r))) {
+        *n -= preview_is(r) ? preview_upload(r, (const uint8_t *)p, *n) : op_upload(r, (const uint8_t *)p, *n);
         if (*n > 0) {
             r->full = r->op_fd >= 0;
             op_flow(r);
@@ -335,12 +337,15 @@ upload(struct request *r, const char *p, size_t *n)
         *n = 0;         /* it failed already; the rest has nowhere to go */
         return MHD_YES;
     }
+    if (!r->whole && (r->response == NULL || preview_is(r))) {
+        r->whole = true;
+        if (preview_is(r))
+            preview_upload_end(r);
+        else
+            op_upload_end(r);
+    }
     if (r->response != NULL)
         return respond(r);
-    if (!r->whole) {
-        r->whole = true;
-        op_upload_end(r);
-    }
     suspend(r);
     return MHD_YES;
 }

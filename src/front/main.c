@@ -21,6 +21,7 @@
 #include "front/front.h"
 #include "front/live.h"
 #include "front/mcp/mcp.h"
+#include "front/preview.h"
 #include "wall/service.h"
 
 #define FD_WARDEN 3
@@ -106,11 +107,12 @@ serve(struct front *f)
 
     while (!f->ended) {
         int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), earlier(upgrade_timeout(f), doors_expire(f)));
-        int n = epoll_wait(f->epoll, events, AT_ONCE, ms);
+        int n = epoll_wait(f->epoll, events, AT_ONCE, earlier(ms, preview_timeout(f)));
         for (int i = 0; i < n && !f->ended; i++)
             turn(f, events[i].data.ptr, events[i].events);
         mcp_tick(f);
         upgrade_time(f);
+        preview_time(f);
         http_run(f);
         http_bury(f);
     }

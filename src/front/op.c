@@ -188,9 +188,8 @@ broke_off(struct request *r)
     r->op_answers->failed(r, &err);
 }
 
-/* stdin that was in the request */
-static void
-send_in(struct request *r)
+void
+op_send(struct request *r)
 {
     while (r->in.n > 0) {
         size_t n = op_upload(r, r->in.p, r->in.n);
@@ -216,7 +215,7 @@ op_hear(struct request *r, uint32_t events)
         if (r->live != NULL)
             live_send(r);
         else
-            send_in(r);
+            op_send(r);
         if (waited)
             http_wake(r);
     }

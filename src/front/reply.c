@@ -124,6 +124,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 }, { "policy.stale", 412 },
     { "policy.fixed", 409 }, { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
+    { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
@@ -183,18 +184,30 @@ on_more(void *ctx, uint64_t at, char *p, size_t max)
     return 0;
 }
 
-void
-reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size)
+static bool
+begin_stream(struct request *r, unsigned status, uint64_t size)
 {
     if (r->response != NULL)
-        return;
+        return false;
     r->stream = true;
     r->status = status;
     r->response = MHD_create_response_from_callback(size, 32768, on_more, r, NULL);
-    if (r->response == NULL)
-        r->f->ended = true;
-    else
+    r->f->ended = r->f->ended || r->response == NULL;
+    return r->response != NULL;
+}
+
+void
+reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size)
+{
+    if (begin_stream(r, status, size))
         headers(r, type);
+}
+
+void
+reply_stream_bare(struct request *r, unsigned status, uint64_t size)
+{
+    if (begin_stream(r, status, size))
+        ids(r);
 }
 
 void

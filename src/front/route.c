@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "front/front.h"
 #include "front/live.h"
+#include "front/preview.h"
 
 static int
 hex(char c)
@@ -144,6 +145,8 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { api_routes, &api_n_routes },
     { mcp_routes, &mcp_n_routes },
     { watch_routes, &watch_n_routes },
+    { port_routes, &port_n_routes },
+    { preview_routes, &preview_n_routes },
 };
 
 const struct route *
@@ -162,6 +165,9 @@ route_find(struct request *r)
     if (query != NULL)
         memcpy(r->query, query + 1, strlen(query));
     r->early = 0;
+    route = preview_route(r);
+    if (r->host_form)
+        return route;
     r->api = strncmp(r->path, "/api/", 5) == 0;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && route == NULL; i++)
         route = find_in(r, tables[i].routes, *tables[i].n);

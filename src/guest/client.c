@@ -304,6 +304,31 @@ guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *
     return 0;
 }
 
+int
+guest_client_connect(struct guest_client *c, uint16_t port, uint32_t window, uint16_t *channel, struct err *err)
+{
+    const struct msg_connect m = { .port = port, .window = window };
+    struct client_exec *e;
+
+    if (usable(c, err) < 0)
+        return -1;
+    if (port == 0 || window == 0)
+        return err_set(err, ERR_PROTOCOL, "guest.connect", "a connection to port %u", (unsigned)port);
+    e = new_exec(c);
+    if (e == NULL)
+        return err_set(err, ERR_LIMIT, "guest.too-many-execs", "%d commands run in this sandbox; the limit is %d",
+                       MSG_EXECS_MAX, MSG_EXECS_MAX);
+    compact_out(c);
+    e->stdio = EXEC_STDIO_SOCKET;
+    e->stdin_room = MSG_STDIN_WINDOW_START;
+    e->window = e->output_room[0] = window;
+    *channel = e->id;
+    if (queued(c, c->out.n, msg_put_connect(&c->out, e->id, &m), err) == 0)
+        return 0;
+    *e = (struct client_exec){ .id = 0 };
+    return -1;
+}
+
 size_t
 guest_client_stdin_room(const struct guest_client *c, uint16_t channel)
 {

@@ -47,12 +47,12 @@ struct guest_exec {
 
 enum guest_event_type {
     GUEST_HELLO,            /* .hello */
-    GUEST_STARTED,          /* .pid (inside the sandbox) */
+    GUEST_STARTED,          /* .pid (inside the sandbox); 0 of a connection, which is there */
     GUEST_EXEC_FAILED,      /* .exec_failed; the channel is free again */
     GUEST_STDOUT,           /* .data */
     GUEST_STDERR,           /* .data */
     GUEST_STDIN_READY,      /* more room for stdin; .stdin_gone: the command closed it */
-    GUEST_EXIT,             /* .exit; the channel is free again */
+    GUEST_EXIT,             /* .exit; the channel is free again; of a connection: it is over */
     GUEST_DENIED,           /* .denied */
     GUEST_NOTICE,           /* .notice */
     GUEST_FILE_DATA,        /* .data */
@@ -96,6 +96,11 @@ int guest_client_setup(struct guest_client *c, const struct msg_setup *m, struct
  * descriptors of EXEC_STDIO_FDS may be closed as soon as this returns. ERR_LIMIT: arguments too long, or
  * MSG_EXECS_MAX commands run already. */
 int guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *channel, struct err *err);
+
+/* Connect to @port of the sandbox's own loopback address. From here on the channel is used as a command's: stdin goes to
+ * the server, its close is the end of what is sent; stdout is what it says, at most @window (not 0) bytes of it under
+ * way; a signal SIGKILL breaks it off. Who answers there is the sandbox's business. */
+int guest_client_connect(struct guest_client *c, uint16_t port, uint32_t window, uint16_t *channel, struct err *err);
 
 /* Bytes of stdin that would be taken now. 0 also when the command is gone or has stdin of its own. */
 size_t guest_client_stdin_room(const struct guest_client *c, uint16_t channel);

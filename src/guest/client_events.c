@@ -58,7 +58,7 @@ on_output(void *ctx, const struct frame *f)
     struct client_exec *e = client_exec_of(c, f->channel);
     size_t stream = f->type == MSG_STDERR;
 
-    if (e == NULL || e->stdio == EXEC_STDIO_FDS || (stream == 1 && e->stdio == EXEC_STDIO_PTY))
+    if (e == NULL || e->stdio == EXEC_STDIO_FDS || (stream == 1 && e->stdio != EXEC_STDIO_STREAM))
         return refuse(c, "output of a command that has none here");
     if (e->window != 0) {
         if (f->length > e->output_room[stream])

@@ -153,6 +153,8 @@ guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const 
         return err_sys(err, e, "exec.guard", "the name guard's filter");
     case EXEC_STAGE_STDIO:
         return err_sys(err, e, "exec.stdio", "the command's standard streams");
+    case EXEC_STAGE_CONNECT:
+        return err_sys(err, e, "ports.connect", "a server in the sandbox");
     default:
         return err_sys(err, e, "exec.spawn", "a new process in the sandbox");
     }

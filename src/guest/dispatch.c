@@ -49,6 +49,7 @@ on_setup(void *ctx, const struct frame *f)
         return function((struct guest *)ctx, f);        \
     }
 HANDLER(on_exec, exec_on_exec)
+HANDLER(on_connect, connect_on_connect)
 HANDLER(on_stdin, relay_on_stdin)
 HANDLER(on_stdin_close, relay_on_stdin_close)
 HANDLER(on_window, relay_on_window)
@@ -76,6 +77,7 @@ static const struct msg_rule guest_rules[] = {
     { MSG_RESIZE,        false, 0,     READY,         4,         4,              on_resize },
     { MSG_SIGNAL,        false, 0,     READY,         5,         5,              on_signal },
     { MSG_KILL_ALL,      false, 0,     READY,         4,         4,              on_kill_all },
+    { MSG_CONNECT,       false, 0,     READY,         6,         6,              on_connect },
     { MSG_FILE_READ,     false, 0,     READY,         FILE_MIN,  FILE_MAX,       on_file },
     { MSG_FILE_WRITE,    false, 0,     READY,         FILE_MIN,  FILE_MAX,       on_file },
     { MSG_FILE_CHUNK,    false, 0,     READY,         1,         MSG_DATA_MAX,   on_file_chunk },

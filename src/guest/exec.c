@@ -34,8 +34,8 @@ exec_of(struct guest *g, uint16_t channel)
     return NULL;
 }
 
-static struct guest_exec *
-free_slot(struct guest *g)
+struct guest_exec *
+exec_slot(struct guest *g)
 {
     for (size_t i = 0; i < MSG_EXECS_MAX; i++)
         if (g->execs[i].channel == 0)
@@ -46,7 +46,7 @@ free_slot(struct guest *g)
 void
 exec_free(struct guest *g, struct guest_exec *e)
 {
-    /* A terminal's master is both its stdin and its output. */
+    /* A terminal's master, and a socket, is both its stdin and its output. */
     if (e->in_fd != e->out[0].fd)
         close_fd(&e->in_fd);
     close_fd(&e->out[0].fd);
@@ -200,7 +200,7 @@ exec_on_exec(struct guest *g, const struct frame *f)
         return -1;
     failed = plumb(g, &x, &p);
     saved = errno;
-    e = free_slot(g);
+    e = exec_slot(g);
     if (failed == 0 && e == NULL) {
         failed = EXEC_STAGE_SPAWN;
         saved = EAGAIN;

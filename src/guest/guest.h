@@ -36,12 +36,14 @@ struct exec_out {
 
 struct guest_exec {
     uint16_t channel;           /* 0: free */
-    pid_t pid;
+    pid_t pid;                  /* 0: of a socket, or it has ended */
     enum exec_stdio stdio;
     bool exited;                /* @end is filled; EXIT goes out when the output is drained */
     bool last;                  /* the guest ends with it */
+    bool connecting;            /* of a socket: it is not there yet */
+    uint16_t port;              /* likewise: tried at ::1 next; 0 not */
     bool stdin_close;           /* close stdin when @in is written */
-    int in_fd;                  /* -1: none. Of a terminal: the same as out[0].fd */
+    int in_fd;                  /* -1: none. Of a terminal or socket: the same as out[0].fd */
     struct buf in;              /* stdin that the command did not take yet; at most MSG_STDIN_WINDOW_START */
     struct exec_out out[2];
     uint64_t started_us;
@@ -87,9 +89,17 @@ int guest_dispatch(struct guest *g, int *code);
 
 /* exec.c */
 struct guest_exec *exec_of(struct guest *g, uint16_t channel);
+struct guest_exec *exec_slot(struct guest *g);   /* a free one; NULL none */
 int exec_on_exec(struct guest *g, const struct frame *f);
 void exec_free(struct guest *g, struct guest_exec *e);
 int exec_failed(struct guest *g, uint16_t channel, int sys_errno, enum exec_stage stage);
+
+/* connect.c: connections to servers in the sandbox */
+int connect_on_connect(struct guest *g, const struct frame *f);
+/* It can be written to: it is there, or is not going to be. As the relay's functions. */
+int connect_ready(struct guest *g, struct guest_exec *e);
+/* It is over: @why is 0 or an errno. */
+void connect_over(struct guest *g, struct guest_exec *e, int why);
 
 /* pty.c: a terminal of the sandbox's own; both ends CLOEXEC. 0 or an errno. */
 int pty_open(uint16_t rows, uint16_t cols, int *master, int *slave);

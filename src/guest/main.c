@@ -83,7 +83,7 @@ collect(const struct guest *g)
         if (e->channel == 0)
             continue;
         left--;
-        if (e->in_fd >= 0 && e->in.n > 0)
+        if (e->in_fd >= 0 && (e->connecting || e->in.n > 0))
             n = add_waiter(n, e->in_fd, POLLOUT, (struct waiter){ WAIT_STDIN, i, 0 });
         for (uint8_t k = 0; k < 2; k++)
             if (!e->exited && relay_wants_output(g, e, k))
@@ -102,7 +102,7 @@ serve_exec(struct guest *g, const struct waiter *w)
     struct guest_exec *e = &g->execs[w->index];
 
     if (w->what == WAIT_STDIN)
-        return relay_stdin(g, e);
+        return e->connecting ? connect_ready(g, e) : relay_stdin(g, e);
     /* An earlier waiter of this round may have filled the transport. */
     return relay_wants_output(g, e, w->stream) ? relay_output(g, e, w->stream) : 0;
 }

@@ -72,7 +72,7 @@ reap_children(struct guest *g)
 int
 reap_on_signal(struct guest *g, const struct frame *f)
 {
-    const struct guest_exec *e = exec_of(g, f->channel);
+    struct guest_exec *e = exec_of(g, f->channel);
     struct msg_signal m;
     pid_t group;
 
@@ -80,6 +80,12 @@ reap_on_signal(struct guest *g, const struct frame *f)
         return -1;
     if (e == NULL || e->exited)
         return 0;
+    if (e->stdio == EXEC_STDIO_SOCKET) {
+        /* nobody is there to be signalled: the host wants it to be over */
+        if (m.signo == SIGKILL)
+            connect_over(g, e, ECONNABORTED);
+        return 0;
+    }
     if (m.target == SIGNAL_LEADER) {
         (void)kill(e->pid, (int)m.signo);
         return 0;
@@ -93,7 +99,7 @@ void
 reap_forward(struct guest *g, int signo)
 {
     for (size_t i = 0; i < MSG_EXECS_MAX; i++)
-        if (g->execs[i].channel != 0 && !g->execs[i].exited)
+        if (g->execs[i].channel != 0 && g->execs[i].pid > 0)
             (void)kill(-g->execs[i].pid, signo);
 }
 

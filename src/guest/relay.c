@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -32,8 +33,8 @@ stdin_gone(struct guest *g, struct guest_exec *e, uint32_t written)
     uint32_t credit = written + (uint32_t)e->in.n;
 
     buf_reset(&e->in);
-    if (e->stdio == EXEC_STDIO_PTY)
-        e->in_fd = -1;          /* the master stays open for its output */
+    if (e->in_fd == e->out[0].fd)
+        e->in_fd = -1;          /* it stays open for its output */
     else
         close_fd(&e->in_fd);
     return stdin_credit(g, e, credit, true);
@@ -49,6 +50,9 @@ stdin_end(struct guest_exec *e)
 
         (void)!write(e->in_fd, &eof_char, 1);
         e->in_fd = -1;
+    } else if (e->stdio == EXEC_STDIO_SOCKET) {
+        (void)shutdown(e->in_fd, SHUT_WR);
+        e->in_fd = -1;
     } else {
         close_fd(&e->in_fd);
     }
@@ -59,6 +63,8 @@ relay_stdin(struct guest *g, struct guest_exec *e)
 {
     uint32_t written = 0;
 
+    if (e->connecting)
+        return 0;
     while (e->in_fd >= 0 && e->in.n > 0) {
         ssize_t n = write(e->in_fd, e->in.p, e->in.n);
 
@@ -141,19 +147,21 @@ relay_wants_output(const struct guest *g, const struct guest_exec *e, size_t i)
 {
     const struct exec_out *o = &e->out[i];
 
-    return o->fd >= 0 && !o->hung && !link_full(&g->link) && (!o->limited || o->room > 0);
+    return o->fd >= 0 && !e->connecting && !o->hung && !link_full(&g->link) && (!o->limited || o->room > 0);
 }
 
 /* A terminal that nobody holds open reads EIO. That is no end while the command lives: programs close their streams
  * right before they exit, and closing the master then would kill them with SIGHUP; and /dev/tty can be opened
  * again. */
 static void
-output_ended(struct guest *g, struct guest_exec *e, struct exec_out *o)
+output_ended(struct guest *g, struct guest_exec *e, struct exec_out *o, int why)
 {
     if (e->stdio == EXEC_STDIO_PTY && !e->exited) {
         o->hung = g->any_hung = true;
         return;
     }
+    if (e->stdio == EXEC_STDIO_SOCKET)
+        return connect_over(g, e, why);
     if (e->in_fd == o->fd)
         e->in_fd = -1;
     close_fd(&o->fd);
@@ -184,7 +192,7 @@ relay_output(struct guest *g, struct guest_exec *e, size_t i)
         return 0;
     }
     if (n <= 0) {
-        output_ended(g, e, o);
+        output_ended(g, e, o, n < 0 ? errno : 0);
         return 0;
     }
     frame_header_encode(header, o->type, 0, e->channel, (uint32_t)n);

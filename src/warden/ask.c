@@ -484,7 +484,7 @@ on_op(void *ctx, const struct frame *f)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (in.bad || n > EDGE_OP_BYTES || !edge_get_op(&in, &op))
+    if (in.bad || n > EDGE_OP_BYTES || !edge_get_op(&in, &op) || op.kind == OP_CONNECT)
         return -1;
     b = usable(w, id, &err);
     if (b != NULL && b->r.paused)

@@ -22,7 +22,7 @@
 #define NOT_MADE_MAX 4096       /* above an error of any length */
 
 struct box *
-box_of_id(struct warden *w, const char *id)
+box_of_id(const struct warden *w, const char *id)
 {
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         if (strcmp(b->r.id, id) == 0)
@@ -88,6 +88,8 @@ box_state(struct box *b, enum box_state state, const char *detail)
     box_store(b);
     if (b->r.is_default)
         epoch_next(&b->w->epochs->defaults);
+    if (state != BOX_READY && state != BOX_DEGRADED)
+        ports_end(b->w, b->r.id);
     if (was != state)
         warden_note(b->w, b, "state_change", "%s to %s%s%s", box_state_name(was), box_state_name(state),
                     detail[0] != '\0' ? ": " : "", detail);

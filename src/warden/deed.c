@@ -240,7 +240,7 @@ operation(struct warden *w, struct wire_in in, struct deed *out, struct err *err
     json_t *params;
 
     /* of one that cannot be worked with its handler says so */
-    if (b == NULL || b->r.paused || !edge_get_op(&in, &op))
+    if (b == NULL || b->r.paused || !edge_get_op(&in, &op) || op.kind == OP_CONNECT)
         return 0;
     tool = tool_of(&op, &params);
     return deed_make(tool, b->r.id, params, all.p, all.n, out, err) < 0 ? -1 : 1;
@@ -334,6 +334,29 @@ change(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
     return deed_make("sandbox_policy", id, policy, all.p, all.n, out, err) < 0 ? -1 : 1;
 }
 
+static int
+exposure(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+{
+    struct wire_in all = in;
+    const char *box = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name;
+    uint16_t port = wire_be16(&in);
+    uint32_t seconds = wire_be32(&in);
+    char id[EDGE_ID + 1];
+    json_t *params;
+    int r;
+
+    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    r = wire_done(&in) ? subject_of(w, box, id, err) : 0;
+    if (r <= 0)
+        return r;
+    params = json_pack("{s:i}", "port", (int)port);
+    if (seconds > 0)
+        json_object_set_new(params, "ttl", json_integer(seconds));
+    if (name[0] != '\0')
+        json_object_set_new(params, "name", json_string(name));
+    return deed_make("expose_port", id, params, all.p, all.n, out, err) < 0 ? -1 : 1;
+}
+
 int
 deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err)
 {
@@ -342,6 +365,7 @@ deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *e
     case EDGE_ASK_CREATE: return creation(ask_in(f), out, err);
     case EDGE_ASK_DELETE: return of_box(w, ask_in(f), "code_destroy_sandbox", out, err);
     case EDGE_ASK_RECOVER: return of_box(w, ask_in(f), "sandbox_recover", out, err);
+    case EDGE_ASK_EXPOSE: return exposure(w, ask_in(f), out, err);
     case EDGE_ASK_CHANGE: return change(w, ask_in(f), out, err);
     default: return 0;
     }

@@ -352,7 +352,7 @@ const char *
 op_name(enum op_kind kind)
 {
     static const char *const names[OP_KINDS] = {
-        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir",
+        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect",
     };
 
     return names[kind];
@@ -433,5 +433,8 @@ edge_get_op(struct wire_in *in, struct edge_op *op)
     for (size_t i = 0; i < op->n_env; i++)
         if (op->env[i][0] == '=' || strchr(op->env[i], '=') == NULL)
             return false;
+    if (op->kind == OP_CONNECT && (op->offset == 0 || op->offset > UINT16_MAX || op->length != 0 ||
+                                   !edge_is_id(op->path)))
+        return false;
     return op->kind == OP_EXEC ? op->n_argv > 0 && op->argv[0][0] != '\0' : op->n_argv == 0 && op->n_env == 0;
 }

@@ -91,6 +91,11 @@ enum edge_message {
     EDGE_ASK_USAGE,         /* id or name ("" of all) */
     EDGE_ASK_FOLLOW,        /* limit be16, after be64 (an event's number), id ("" of all): EVENTs that were, FOLLOWING,
                              * and those that come, until UNFOLLOW */
+    EDGE_ASK_EXPOSE = 188,  /* id, port be16, seconds be32 (0 as long as it lives), name ("" none): PORT, with its
+                             * capability */
+    EDGE_ASK_PORTS,         /* id: PORTs, then END */
+    EDGE_ASK_UNEXPOSE,      /* id, id of the port: PORT; its connections end */
+    EDGE_ASK_PREVIEW,       /* capability: PORT, and GRANTED: a connection to it; of nobody in particular */
 
     /* warden to front; the last but ITEM and EVENT is the answer's end */
     EDGE_BOX = 32,          /* ticket, box, its key ("" but in the answer to CREATE without EDGE_DEFAULT, and to KEY) */
@@ -110,6 +115,7 @@ enum edge_message {
     EDGE_VOLUME,            /* ticket, volume; of one that is removed the answer's end */
     EDGE_STATS = 54,        /* ticket, samples (warden/stats.h) */
     EDGE_USAGE,             /* ticket, id, usage; END ends them */
+    EDGE_PORT = 192,        /* ticket, struct edge_port, capability ("" but in the answer to EXPOSE) */
     EDGE_EPOCHS = 212,      /* no answer, but the first that it says: with the page of epoch.h */
 
     /* warden to cloche-webhook */
@@ -139,8 +145,8 @@ enum edge_message {
     EDGE_SCRIBE = 86,       /* with the edge to a new scribe */
     /* launcher to front */
     EDGE_SETTINGS = 80,     /* flags u8, requests a second be32 (0 no limit), client timeout in seconds be32, hosts be16
-                               and so many texts, origins be16 and so many, certificate be32 and key be32: lengths in
-                               the file that comes with it where there is TLS */
+                               and so many texts, origins be16 and so many, where browsers find us ("" nowhere), certificate be32 and key be32:
+                               lengths in the file that comes with it where there is TLS */
     /* front to launcher, the answer to it */
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
@@ -175,6 +181,7 @@ enum edge_message {
     EDGE_CHANGED,           /* number, done u8, the error unless done */
     /* warden to keeper */
     EDGE_USE = 125,         /* what does it use? */
+    EDGE_PORT_CLOSED = 193, /* id of a port: its connections end */
     /* keeper to warden */
     EDGE_USED,              /* usage, the answer to USE */
     EDGE_OP_RESULT,         /* how an operation ended, before OP_ENDED: kind u8, result u8, us, in, out be64 */
@@ -245,6 +252,7 @@ enum edge_scribe {
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 #define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */
 #define EDGE_SETTINGS_NAMES 96  /* hosts; and origins */
+#define EDGE_BASE_MAX   300
 #define EDGE_PEM_MAX    (256 * 1024)
 
 #define EDGE_BOUNDED    0x01    /* MAKE: the policy allows no more than the daemon's settings (policy/within.h) */
@@ -360,7 +368,8 @@ struct edge_token {
 int edge_put_token(struct buf *b, const struct edge_token *token);
 bool edge_get_token(struct wire_in *in, struct edge_token *token);
 
-enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_KINDS };
+/* CONNECT is the warden's own: a front that asks for one is none of ours. */
+enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_KINDS };
 
 #define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */
 #define OP_RECURSIVE  0x02      /* REMOVE */
@@ -377,8 +386,9 @@ struct edge_op {
     uint32_t mode;              /* WRITE, MKDIR; 0: the usual */
     uint16_t rows, cols;        /* with PTY, from 1 */
     uint64_t timeout_ms;        /* EXEC; 0: the policy's */
-    uint64_t offset, length;    /* READ; length 0: to the end */
-    const char *path;           /* EXEC: the working directory, "" the sandbox's own */
+    uint64_t offset, length;    /* READ; length 0: to the end. CONNECT: @offset is the port */
+    const char *path;           /* EXEC: the working directory, "" the sandbox's own. CONNECT: the id of what was
+                                 * exposed */
     size_t n_argv, n_env;
     const char *argv[EDGE_WORDS_MAX + 1];       /* EXEC; NULL at the end */
     const char *env[EDGE_WORDS_MAX + 1];        /* NAME=VALUE */
@@ -389,6 +399,19 @@ int edge_put_op(struct buf *b, const struct edge_op *op);
 /* Every value in its range, no flag of another kind; EXEC has at least one word, which is not empty, and well-formed
  * variables. */
 bool edge_get_op(struct wire_in *in, struct edge_op *op);
+
+/* A port of a sandbox that was exposed (edge_port.c). Whoever has its capability can connect to it. */
+#define EDGE_CAPABILITY 40      /* lower case hexadecimal digits: 160 random bits, and a label of a host's name */
+struct edge_port {
+    char id[EDGE_ID + 1], box[EDGE_ID + 1];
+    uint16_t port;                              /* from 1 */
+    uint64_t created_ms, expires_ms;            /* since 1970; 0: as long as the sandbox lives */
+    uint64_t connections;                       /* so far */
+    char name[EDGE_NAME_MAX + 1];               /* for people; "" or edge_name_well() */
+};
+int edge_put_port(struct buf *b, const struct edge_port *p);
+bool edge_get_port(struct wire_in *in, struct edge_port *p);
+bool edge_is_capability(const char *text);
 
 /* What a sandbox uses, as its keeper knows it (edge_watch.c). */
 #define EDGE_RUNNING_MAX  8     /* commands that are named */

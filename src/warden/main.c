@@ -202,6 +202,7 @@ serve(struct warden *w)
         volumes_turn(w);
         record_time(w);
         watch_time(w);
+        ports_time(w);
         approvals_time(w);
         follow_time(w);
     }
@@ -259,7 +260,8 @@ main(int argc, char **argv)
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
     if (w.state == NULL || (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL ||
-        tokens_load(&w, &err) < 0 || volumes_load(&w, &err) < 0 || gate_open(&w, &err) < 0 ||
+        tokens_load(&w, &err) < 0 || volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 ||
+        gate_open(&w, &err) < 0 ||
         io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0) {
         warden_refuse(&w, &err);
         return 1;

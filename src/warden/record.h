@@ -61,6 +61,7 @@ bool record_made(struct warden *w, struct box *b);
 bool record_create(struct warden *w, const struct frame *f, const struct edge_box *r);
 bool record_asked(struct warden *w, const struct frame *f, struct box *b, const char *id, const char *what,
                   enum record_way way);
+bool record_expose(struct warden *w, const struct frame *f, struct box *b, uint16_t port, const char *name);
 bool record_op(struct warden *w, const struct frame *f, struct box *b, const struct edge_op *op);
 
 /* record_ask.c: questions of the front about the record, and transcripts. */

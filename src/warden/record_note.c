@@ -99,6 +99,18 @@ record_asked(struct warden *w, const struct frame *f, struct box *b, const char 
 }
 
 bool
+record_expose(struct warden *w, const struct frame *f, struct box *b, uint16_t port, const char *name)
+{
+    struct audit_entry e;
+
+    audit_capability(&e, NULL, "expose_port", "a port of a sandbox is made reachable");
+    audit_put_number(&e, "port", port);
+    if (name[0] != '\0')
+        audit_put_cstr(&e, "name", name);
+    return record_first(w, f, b, &e, RECORD_WAIT);
+}
+
+bool
 record_op(struct warden *w, const struct frame *f, struct box *b, const struct edge_op *op)
 {
     char hex[SHA256_TEXT + 1], mode[16];

@@ -129,7 +129,7 @@ prepare(struct state *s, struct err *err)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)
             return state_broken(s, err);
     return state_once_prepare(s, err) < 0 || state_token_prepare(s, err) < 0 ||
-           state_volume_prepare(s, err) < 0 ? -1 : 0;
+           state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0 ? -1 : 0;
 }
 
 struct state *

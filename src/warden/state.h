@@ -83,6 +83,12 @@ int state_volumes(struct state *s, state_volume_fn *fn, void *ctx, struct err *e
 /* As of when what is on record about them is, in milliseconds since 1970; 0 nothing is. -1 with @err. */
 int state_volume_clock_set(struct state *s, uint64_t at_ms, struct err *err);
 int state_volume_clock(struct state *s, uint64_t *at_ms, struct err *err);
+/* A port that was exposed, and @hash, the SHA-256 of its capability, in hexadecimal. 0 or -1 with @err. */
+int state_put_port(struct state *s, const struct edge_port *port, const char *hash, struct err *err);
+int state_forget_port(struct state *s, const char *id, struct err *err);
+typedef void state_port_fn(void *ctx, const struct edge_port *port, const char *hash);
+/* All, oldest first. How many or -1. */
+int state_ports(struct state *s, state_port_fn *fn, void *ctx, struct err *err);
 /* Forget what is above the ceilings. */
 int state_prune(struct state *s, struct err *err);
 

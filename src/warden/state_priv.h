@@ -10,6 +10,7 @@ enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q
              Q_PRUNE_EVENTS, Q_N };
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
+enum port_query { PORT_Q_PUT, PORT_Q_FORGET, PORT_Q_ALL, PORT_Q_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 struct state {
@@ -18,6 +19,7 @@ struct state {
     sqlite3_stmt *once[ONCE_N];
     sqlite3_stmt *token[TOKEN_Q_N];
     sqlite3_stmt *volume[VOLUME_N];
+    sqlite3_stmt *port[PORT_Q_N];
 };
 
 /* What SQLite said last, as an error: -1. */
@@ -41,5 +43,8 @@ int state_volume_prepare(struct state *s, struct err *err);
 
 /* state_token.c: its table and statements. */
 int state_token_prepare(struct state *s, struct err *err);
+
+/* state_port.c: its table and statements. */
+int state_port_prepare(struct state *s, struct err *err);
 
 #endif

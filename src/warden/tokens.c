@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "warden/warden.h"
 
-static bool
+bool
 hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
 {
     uint64_t v;
@@ -55,7 +55,7 @@ is_over(const struct token *t)
 }
 
 /* @owner: of a record; *until: when its token is over. The daemon's owner has no token to lose. */
-static bool
+bool
 owner_lives(const struct warden *w, const char *owner, uint64_t *until)
 {
     for (size_t i = 0; i < w->n_tokens; i++) {

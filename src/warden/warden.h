@@ -125,6 +125,9 @@ struct box {
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
+/* A port that was exposed: ports.c's. */
+struct port;
+
 struct warden {
     struct state *state;
     struct box *boxes;
@@ -135,6 +138,9 @@ struct warden {
     struct front_edge fronts[WARDEN_FRONTS];
     struct token tokens[WARDEN_TOKENS];
     size_t n_tokens;
+    struct port *ports;
+    size_t n_ports;
+    uint64_t ports_ms;                  /* when they were looked at last, on the monotonic clock */
     struct asker asker;                 /* of the question at hand */
     char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
     struct epochs *epochs;              /* what fronts may remember (epoch.h); counted before what ends it is told */
@@ -180,7 +186,7 @@ void box_time(struct warden *w);
 int box_timeout(const struct warden *w);                            /* for epoll_wait */
 
 /* boxes.c: what becomes of sandboxes */
-struct box *box_of_id(struct warden *w, const char *id);
+struct box *box_of_id(const struct warden *w, const char *id);
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
  * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(). */
 #define BOX_KEYED 0x01
@@ -272,6 +278,17 @@ int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8
 const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1]);
 extern const struct msg_rule token_rules[];
 extern const size_t token_n_rules;
+
+/* @owner: of a record: that token is good, or it is the daemon's owner; *until: when it is over, 0 never. */
+bool owner_lives(const struct warden *w, const char *owner, uint64_t *until);
+bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadecimal digits */
+
+/* ports.c: ports of sandboxes that were exposed, and who comes by their capabilities. */
+int ports_load(struct warden *w, struct err *err);
+void ports_end(struct warden *w, const char *box);          /* all of that sandbox: it is going */
+void ports_time(struct warden *w);
+extern const struct msg_rule port_rules[];
+extern const size_t port_n_rules;
 
 /* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
  * change of one that ended fails. */

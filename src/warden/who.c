@@ -56,6 +56,10 @@ static const struct { uint8_t question; unsigned roles; } may[] = {
     { EDGE_ASK_DECIDE,   OPERATOR | APPROVER },
     { EDGE_ASK_GRANTS,   OPERATOR | APPROVER },
     { EDGE_ASK_CANCEL,   ANYBODY },
+    { EDGE_ASK_EXPOSE,   OPERATOR | AGENT },
+    { EDGE_ASK_PORTS,    OPERATOR | AGENT | AUDITOR },
+    { EDGE_ASK_UNEXPOSE, OPERATOR | AGENT },
+    { EDGE_ASK_PREVIEW,  ANYBODY },      /* whoever has the capability */
 };
 
 /* The questions themselves. None of them may be a once-message. */
@@ -69,6 +73,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
     { volume_rules, &volume_n_rules },
     { watch_rules, &watch_n_rules },
     { approval_rules, &approval_n_rules },
+    { port_rules, &port_n_rules },
 };
 
 static unsigned

@@ -209,6 +209,26 @@ msg_get_exec(const struct frame *f, struct msg_exec *m)
 }
 
 int
+msg_put_connect(struct buf *b, uint16_t channel, const struct msg_connect *m)
+{
+    size_t at = frame_begin(b, MSG_CONNECT, 0, channel);
+
+    (void)buf_put_be16(b, m->port);
+    (void)buf_put_be32(b, m->window);
+    return frame_end(b, at);
+}
+
+bool
+msg_get_connect(const struct frame *f, struct msg_connect *m)
+{
+    struct wire_in in = payload_of(f);
+
+    m->port = wire_be16(&in);
+    m->window = wire_be32(&in);
+    return wire_done(&in) && m->port > 0 && m->window > 0;
+}
+
+int
 msg_put_window(struct buf *b, uint16_t channel, const struct msg_window *m)
 {
     size_t at = frame_begin(b, MSG_WINDOW, 0, channel);
@@ -286,7 +306,7 @@ msg_get_exec_failed(const struct frame *f, struct msg_exec_failed *m)
     m->sys_errno = wire_be32(&in);
     m->stage = wire_u8(&in);
     return wire_done(&in) && m->sys_errno > 0 && m->sys_errno < 4096 &&
-           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_EXEC;
+           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_CONNECT;
 }
 
 int

@@ -40,6 +40,7 @@ enum msg_type {
     MSG_RESIZE = 0x06,
     MSG_SIGNAL = 0x07,
     MSG_KILL_ALL = 0x08,
+    MSG_CONNECT = 0x09,         /* channel: as of EXEC, and used as that of one from there on */
     MSG_FILE_READ = 0x10,       /* channel: a fresh request id, apart from the execs' */
     MSG_FILE_WRITE = 0x11,
     MSG_FILE_CHUNK = 0x12,
@@ -53,7 +54,7 @@ enum msg_type {
 
     /* guest to host */
     MSG_HELLO = 0x81,           /* once, first */
-    MSG_STARTED = 0x82,
+    MSG_STARTED = 0x82,         /* pid; of CONNECT 0: it is connected */
     MSG_EXEC_FAILED = 0x83,     /* the exec's last message */
     MSG_STDOUT = 0x84,
     MSG_STDERR = 0x85,
@@ -103,6 +104,7 @@ enum exec_stdio {
     EXEC_STDIO_FDS = 0,         /* three descriptors came along (SCM_RIGHTS): no relay */
     EXEC_STDIO_STREAM = 1,      /* pipes, relayed as STDIN, STDOUT, STDERR frames */
     EXEC_STDIO_PTY = 2,         /* one terminal, relayed as STDIN and STDOUT frames */
+    EXEC_STDIO_SOCKET = 3,      /* of CONNECT: a connection, relayed likewise; never in an EXEC */
 };
 
 #define MSG_EXEC_QUIET 0x01             /* no STARTED; a waiting HELLO goes out with the next message */
@@ -145,6 +147,7 @@ enum exec_stage {
     EXEC_STAGE_RLIMIT = 6,
     EXEC_STAGE_GUARD = 7,
     EXEC_STAGE_EXEC = 8,        /* execve: ENOENT is a shell's 127, EACCES its 126 */
+    EXEC_STAGE_CONNECT = 9,     /* CONNECT's */
 };
 
 struct msg_exec_failed {
@@ -152,12 +155,17 @@ struct msg_exec_failed {
     uint8_t stage;
 };
 
+struct msg_connect {
+    uint16_t port;              /* from 1; of 127.0.0.1, or of ::1 where that one refuses */
+    uint32_t window;            /* as of EXEC, never 0 */
+};
+
 #define MSG_EXIT_SIGNALED 0x01
 #define MSG_EXIT_CORE 0x02
 
 struct msg_exit {
     uint8_t flags;
-    uint32_t status;            /* exit code, or signal number with MSG_EXIT_SIGNALED */
+    uint32_t status;            /* exit code, or signal number with MSG_EXIT_SIGNALED; of CONNECT 0, or what broke it */
     uint64_t utime_us, stime_us;/* of the command and what it waited for */
     uint64_t maxrss_bytes;
     uint64_t run_us;            /* wall clock, from its start to its end */
@@ -257,6 +265,7 @@ int msg_put_setup(struct buf *b, const struct msg_setup *m);
 /* @argv and @env are NULL-terminated; those of @m are not looked at. */
 int msg_put_exec(struct buf *b, uint16_t channel, const struct msg_exec *m, const char *const *argv,
                  const char *const *env);
+int msg_put_connect(struct buf *b, uint16_t channel, const struct msg_connect *m);
 int msg_put_window(struct buf *b, uint16_t channel, const struct msg_window *m);
 int msg_put_resize(struct buf *b, uint16_t channel, const struct msg_resize *m);
 int msg_put_signal(struct buf *b, uint16_t channel, const struct msg_signal *m);
@@ -277,6 +286,7 @@ int msg_put_entry(struct buf *b, const struct msg_file_info *m);
 /* Decoders: true when the payload is exactly one such message with every value in its range. */
 bool msg_get_setup(const struct frame *f, struct msg_setup *m);
 bool msg_get_exec(const struct frame *f, struct msg_exec *m);
+bool msg_get_connect(const struct frame *f, struct msg_connect *m);
 bool msg_get_window(const struct frame *f, struct msg_window *m);
 bool msg_get_resize(const struct frame *f, struct msg_resize *m);
 bool msg_get_signal(const struct frame *f, struct msg_signal *m);

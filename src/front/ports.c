@@ -1,0 +1,163 @@
+/* front/ports.c: /v1/sandboxes/{}/ports: ports that are exposed, and where they are found (docs/daemon.md) */
+#include <stdio.h>
+#include <string.h>
+
+#include "front/preview.h"
+#include "front/preview_rules.h"
+
+#define LIVES_MAX (365UL * 86400)   /* seconds */
+
+/* --- addresses ---------------------------------------------------------------------------------------------------- */
+
+/* "http://HOST" as the client came here; else where the daemon listens for browsers; NULL: nowhere. */
+static const char *
+base_of(const struct request *r, char out[300])
+{
+    const char *host = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+
+    if (!r->f->strangers)
+        return r->f->doors.base[0] != '\0' ? r->f->doors.base : NULL;
+    if (host == NULL || strlen(host) > 260)
+        return NULL;
+    snprintf(out, 300, "%s://%s", r->f->tls ? "https" : "http", host);
+    return out;
+}
+
+/* The same host, with an origin for this capability alone; false: its name leads nowhere. */
+static bool
+own_host(const char *base, const char *capability, char *out, size_t size)
+{
+    const char *host = strstr(base, "://") + 3;
+    struct host canonical;
+    struct str name;
+    uint16_t port;
+    int n;
+
+    if (host_split_port(str_of(host), &name, &port) != HOST_OK || host_canonical(name, &canonical) != HOST_OK)
+        return false;
+    if (canonical.is_ip && ip_classify(canonical.ip) != IP_LOOPBACK)
+        return false;
+    n = snprintf(out, size, "%.*s%s.preview.%s", (int)(host - base), base, capability,
+                 canonical.is_ip ? "localhost" : canonical.name);
+    if (port != 0 && n > 0 && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ":%u", (unsigned)port);
+    return n > 0 && (size_t)n + 2 < size;
+}
+
+json_t *
+json_of_port(const struct request *r, const struct edge_port *p, const char *capability)
+{
+    json_t *one = json_pack("{s:s, s:s, s:i, s:s, s:I, s:o, s:I}", "id", p->id, "sandbox", p->box, "port", (int)p->port,
+                            "name", p->name, "created_ms", (json_int_t)p->created_ms, "expires_ms", p->expires_ms > 0
+                            ? json_integer((json_int_t)p->expires_ms) : json_null(), "connections",
+                            (json_int_t)p->connections);
+    char room[300], host[512];
+    const char *base;
+
+    if (one == NULL || capability[0] == '\0')
+        return one;
+    base = base_of(r, room);
+    json_object_set_new(one, "path", json_sprintf("%s%s/", PREVIEW_PATH, capability));
+    json_object_set_new(one, "url", base != NULL ? json_sprintf("%s%s%s/", base, PREVIEW_PATH, capability)
+                                                 : json_null());
+    json_object_set_new(one, "host_url", base != NULL && own_host(base, capability, host, sizeof(host))
+                                             ? json_sprintf("%s/", host) : json_null());
+    return one;
+}
+
+/* --- routes ------------------------------------------------------------------------------------------------------- */
+
+static void
+on_exposed(struct request *r, const struct edge_port *p, const char *capability)
+{
+    reply_json(r, MHD_HTTP_CREATED, json_of_port(r, p, capability));
+}
+
+static void
+on_item(struct request *r, const struct edge_port *p, const char *capability)
+{
+    (void)capability;
+    json_array_append_new(r->list, json_of_port(r, p, ""));
+}
+
+static void
+on_end(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "ports", r->list));
+}
+
+static void
+on_ended(struct request *r, const struct edge_port *p, const char *capability)
+{
+    (void)capability;
+    reply_json(r, MHD_HTTP_OK, json_of_port(r, p, ""));
+}
+
+static const struct answers exposed_answers = { .port = on_exposed };
+static const struct answers list_answers = { .port = on_item, .end = on_end };
+static const struct answers ended_answers = { .port = on_ended };
+
+static void
+refuse(struct request *r, const char *what)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "ports.request", "docs/daemon.md has the form", "%s", what);
+}
+
+static bool
+members_known(const json_t *body)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)body, name, value)
+        if (strcmp(name, "port") != 0 && strcmp(name, "name") != 0 && strcmp(name, "ttl") != 0)
+            return false;
+    return json_is_object(body);
+}
+
+static void
+expose(struct request *r)
+{
+    const json_t *port = json_object_get(r->json, "port"), *name = json_object_get(r->json, "name");
+    const json_t *ttl = json_object_get(r->json, "ttl");
+    const char *text = name != NULL ? json_string_value(name) : "";
+
+    if (!members_known(r->json))
+        refuse(r, "the body is an object; known members: port, name, ttl");
+    else if (!json_is_integer(port) || json_integer_value(port) < 1 || json_integer_value(port) > 65535)
+        refuse(r, "port is a whole number from 1 to 65535");
+    else if (text == NULL || (name != NULL && (strlen(text) != json_string_length(name) || !edge_name_well(text))))
+        refuse(r, "a name begins with a letter or digit and has at most 63 of these and ._-");
+    else if (ttl != NULL && (!json_is_integer(ttl) || json_integer_value(ttl) < 0 ||
+                             json_integer_value(ttl) > (json_int_t)LIVES_MAX))
+        refuse(r, "ttl is a whole number of seconds, at most a year; 0 or absent: as long as the sandbox lives");
+    else
+        ask_expose(r, r->id, (uint16_t)json_integer_value(port),
+                   ttl != NULL ? (uint32_t)json_integer_value(ttl) : 0, text, &exposed_answers);
+}
+
+static void
+list(struct request *r)
+{
+    r->list = json_array();
+    ask_simple(r, EDGE_ASK_PORTS, r->id, &list_answers);
+}
+
+static void
+end_it(struct request *r)
+{
+    if (edge_is_id(r->rest))
+        ask_unexpose(r, r->id, r->rest, &ended_answers);
+    else
+        reply_error(r, MHD_HTTP_NOT_FOUND, "ports.none", "GET /v1/sandboxes/{id}/ports lists them",
+                    "no port of this sandbox is exposed by that id");
+}
+
+const struct route port_routes[] = {
+    { "POST",   "/v1/sandboxes/{}/ports",   expose, true,  false },
+    { "GET",    "/v1/sandboxes/{}/ports",   list,   false, false },
+    { "DELETE", "/v1/sandboxes/{}/ports/~", end_it, false, false },
+};
+const size_t port_n_routes = sizeof(port_routes) / sizeof(port_routes[0]);

@@ -1,0 +1,677 @@
+/* front/preview.c: /preview/CAPABILITY/...: a server in a sandbox, reached from outside (docs/daemon.md)
+ *
+ * Whoever has the capability needs no credential, and what it opens is one port of one sandbox. Each request has a
+ * connection of its own to the server, which the sandbox's guest makes. The request is written anew from what
+ * libmicrohttpd read, the answer is read by the strict codec of cloche-egress and written anew by libmicrohttpd: nothing
+ * is copied through, but for bodies, and for a WebSocket after its handshake. What of both passes is in
+ * preview_rules.h. Nobody waits for anybody: bodies stop where their reader does.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "egress/http1.h"
+#include "front/live.h"
+#include "front/preview.h"
+#include "front/preview_rules.h"
+
+#define IN_MAX     (128UL * 1024)       /* bytes for the server that it did not take */
+#define IN_PIECE   (16UL * 1024)
+#define EARLY_MAX  (1024UL * 1024)      /* bytes of an answer before the request is through */
+#define HEAD_MAX   (16UL * 1024)        /* of an answer */
+#define INTERIM    8                    /* answers of 1xx before the answer */
+#define HEAD_MS    120000               /* for an answer to begin, once the server has what there is of the request */
+#define BODY_MS    600000               /* of silence in it */
+#define TUNNEL_MS  3600000UL            /* of silence on a WebSocket */
+#define LAST_MS    10000                /* for the client to take the last words */
+
+static const char sandboxed[] = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
+
+struct preview {
+    enum { PREVIEW_ASKED, PREVIEW_WAITS, PREVIEW_BODY, PREVIEW_TUNNEL, PREVIEW_OVER } state;
+    bool host_form;
+    bool websocket;                     /* it asks for one */
+    char root[PREVIEW_ROOT + 1];        /* "/preview/CAPABILITY"; of the host form "" */
+    struct preview_target target;       /* of r->uri */
+    uint16_t port;
+    enum http1_framing framing;         /* of the request's body */
+    uint64_t length;
+    bool ended;                         /* of the body all is in r->in */
+    struct buf head;                    /* of the answer, until it is whole */
+    size_t seen;
+    unsigned interim;
+    struct http1_body body;
+    uint64_t heard_ms;                  /* when something happened last */
+};
+
+bool
+preview_is(const struct request *r)
+{
+    return r->preview != NULL;
+}
+
+static bool
+is_host_form(const struct request *r, char capability[EDGE_CAPABILITY + 1])
+{
+    const char *host = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    struct str rest;
+
+    return preview_host(str_of(host), capability, &rest);
+}
+
+const struct route *
+preview_route(struct request *r)
+{
+    if (!is_host_form(r, r->id))
+        return NULL;
+    r->host_form = true;
+    for (size_t i = 0; i < preview_n_routes; i++)
+        if (strcmp(preview_routes[i].method, r->method) == 0)
+            return &preview_routes[i];
+    r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
+    r->early_code = "http.method";
+    r->early_why = "a preview has other methods";
+    return NULL;
+}
+
+/* --- ends --------------------------------------------------------------------------------------------------------- */
+
+static void
+over(struct request *r)
+{
+    r->preview->state = PREVIEW_OVER;
+    r->preview->heard_ms = clock_ms();
+    ask_drop(r);
+    op_drop(r);
+}
+
+/* After the answer's head it can only be broken off. */
+static void
+fail(struct request *r, unsigned status, const char *code, const char *hint, const char *why)
+{
+    struct preview *p = r->preview;
+
+    if (p->state == PREVIEW_OVER)
+        return;
+    over(r);
+    if (r->up_fd >= 0 || r->upgraded != NULL)
+        return;                         /* what is there is still told */
+    if (r->response == NULL) {
+        reply_error(r, status, code, hint, "%s", why);
+        if (r->response != NULL && (status == 503 || status == 504))
+            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+        return;
+    }
+    r->stream_broken = true;
+    stream_close(r);
+}
+
+static void
+fail_err(struct request *r, const struct packet_err *err)
+{
+    static const struct { const char *code; unsigned status; } codes[] = {
+        { "preview.none", 404 }, { "ports.closed", 404 }, { "ports.refused", 502 }, { "ports.connect", 502 },
+        { "sandbox.gone", 502 }, { "ports.network", 502 }, { "ports.reserved", 502 }, { "ports.timeout", 504 },
+    };
+    unsigned status = 503;
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(codes[i].code, err->code) == 0)
+            status = codes[i].status;
+    fail(r, status, err->code, err->hint, err->msg);
+}
+
+static void
+bad_answer(struct request *r, const char *word)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "the sandbox's server does not answer in HTTP (%s)", word);
+    fail(r, MHD_HTTP_BAD_GATEWAY, "preview.answer", "", text);
+}
+
+/* --- the request -------------------------------------------------------------------------------------------------- */
+
+#define FIELDS_MAX HTTP1_FIELDS_MAX
+
+struct fields {
+    struct request *r;
+    struct http1_add add[FIELDS_MAX];
+    size_t n;
+    struct str options[HTTP1_OPTIONS_MAX];      /* of Connection; one less than that many */
+    size_t n_options, lengths, codings, origins;
+    struct str origin, length, coding;
+    bool too_many;
+};
+
+static enum MHD_Result
+on_option(void *ctx, enum MHD_ValueKind kind, const char *name, size_t name_n, const char *value, size_t n)
+{
+    struct fields *f = ctx;
+    struct str rest = { value, value != NULL ? n : 0 };
+
+    (void)kind;
+    if (!http1_equal((struct str){ name, name_n }, STR_LIT("connection")))
+        return MHD_YES;
+    while (f->n_options < HTTP1_OPTIONS_MAX && http1_list_next(&rest, &f->options[f->n_options]))
+        f->n_options++;
+    f->too_many = f->n_options == HTTP1_OPTIONS_MAX;
+    return MHD_YES;
+}
+
+static enum MHD_Result
+on_field(void *ctx, enum MHD_ValueKind kind, const char *name_p, size_t name_n, const char *value_p, size_t value_n)
+{
+    struct fields *f = ctx;
+    struct str name = { name_p, name_n }, value = { value_p, value_p != NULL ? value_n : 0 };
+
+    (void)kind;
+    if (http1_equal(name, STR_LIT("content-length"))) {
+        f->lengths++;
+        f->length = value;
+    } else if (http1_equal(name, STR_LIT("transfer-encoding"))) {
+        f->codings++;
+        f->coding = value;
+    } else if (http1_equal(name, STR_LIT("origin"))) {
+        f->origins++;
+        f->origin = value;
+    }
+    if (http1_is_hop(name) || !preview_goes_in(name))
+        return MHD_YES;
+    for (size_t i = 0; i < f->n_options; i++)
+        if (http1_equal(name, f->options[i]))
+            return MHD_YES;
+    if (f->n == FIELDS_MAX - 4) {       /* those that are added have room */
+        f->too_many = true;
+        return MHD_NO;
+    }
+    f->add[f->n++] = (struct http1_add){ name, value };
+    return MHD_YES;
+}
+
+static bool
+framing_of(struct preview *p, const struct fields *f)
+{
+    p->framing = HTTP1_BODY_NONE;
+    if (f->codings + f->lengths > 1)
+        return false;
+    if (f->codings == 1) {
+        p->framing = HTTP1_BODY_CHUNKED;
+        return http1_equal(f->coding, STR_LIT("chunked"));
+    }
+    if (f->lengths == 1)
+        p->framing = HTTP1_BODY_LENGTH;
+    return f->lengths == 0 || str_parse_u64(f->length, INT64_MAX, &p->length);
+}
+
+static void
+add(struct fields *f, struct str name, struct str value)
+{
+    f->add[f->n++] = (struct http1_add){ name, value };
+}
+
+/* A page of the preview's own is one of the server's own there. Other sites are told apart by the server. */
+static bool
+is_own_origin(const struct request *r, struct str origin, struct str host)
+{
+    struct door_origin said, own;
+
+    return door_origin(origin, &said) && door_origin_of_host(host, r->f->tls, &own) && door_origin_eq(&said, &own);
+}
+
+static bool
+write_head(struct request *r)
+{
+    static struct fields f;             /* there is one thread */
+    struct preview *p = r->preview;
+    struct str host = str_of(MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST));
+    struct http1_request_out out = { .method = str_of(r->method), .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTP,
+                                     .host = STR_LIT("localhost"), .port = p->port, .path = p->target.path,
+                                     .query = p->target.query };
+    char own[32];
+
+    f = (struct fields){ .r = r };
+    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_option, &f);
+    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_field, &f);
+    if (f.too_many || f.origins > 1 || !framing_of(p, &f))
+        return false;
+    snprintf(own, sizeof(own), "http://localhost:%u", (unsigned)p->port);
+    if (f.origins == 1)
+        add(&f, STR_LIT("Origin"), is_own_origin(r, f.origin, host) ? str_of(own) : f.origin);
+    add(&f, STR_LIT("X-Forwarded-Proto"), r->f->tls ? STR_LIT("https") : STR_LIT("http"));
+    if (host.n > 0)
+        add(&f, STR_LIT("X-Forwarded-Host"), host);
+    if (p->root[0] != '\0')
+        add(&f, STR_LIT("X-Forwarded-Prefix"), str_of(p->root));
+    out.out = (struct http1_out){ .add = f.add, .n_add = f.n, .framing = p->framing, .body_length = p->length,
+                                  .connection = p->websocket ? HTTP1_CONN_DEFAULT : HTTP1_CONN_CLOSE,
+                                  .upgrade = p->websocket ? STR_LIT("websocket") : (struct str){ "", 0 } };
+    return http1_write_request(&r->in, &out) == 0;
+}
+
+static void
+end_body(struct request *r)
+{
+    struct preview *p = r->preview;
+
+    if (p->ended)
+        return;
+    p->ended = true;
+    if (p->framing == HTTP1_BODY_CHUNKED)
+        (void)http1_write_last_chunk(&r->in);
+}
+
+static void
+on_port(struct request *r, const struct edge_port *port, const char *capability)
+{
+    (void)capability;
+    r->preview->port = port->port;
+}
+
+static void
+on_granted(struct request *r)
+{
+    struct preview *p = r->preview;
+
+    p->state = PREVIEW_WAITS;
+    p->heard_ms = clock_ms();
+    if (p->port == 0 || !write_head(r)) {
+        fail(r, MHD_HTTP_BAD_REQUEST, "preview.request", "", "this request cannot be passed on as it is");
+        return;
+    }
+    if (r->whole)
+        end_body(r);
+    op_send(r);
+    op_flow(r);
+}
+
+size_t
+preview_upload(struct request *r, const uint8_t *bytes, size_t n)
+{
+    struct preview *p = r->preview;
+
+    if (p == NULL || p->state == PREVIEW_OVER)
+        return n;                       /* nobody is there to take it */
+    if (p->state == PREVIEW_ASKED || r->in.n >= IN_MAX)
+        return 0;
+    n = n < IN_PIECE ? n : IN_PIECE;
+    if ((p->framing == HTTP1_BODY_CHUNKED ? http1_write_chunk(&r->in, (struct str){ (const char *)bytes, n })
+                                          : buf_append(&r->in, bytes, n)) < 0)
+        return 0;
+    p->heard_ms = clock_ms();
+    op_send(r);
+    return n;
+}
+
+void
+preview_upload_end(struct request *r)
+{
+    struct preview *p = r->preview;
+
+    if (p == NULL || p->state == PREVIEW_ASKED || p->state == PREVIEW_OVER)
+        return;
+    end_body(r);
+    op_send(r);
+    op_flow(r);
+}
+
+/* --- the answer --------------------------------------------------------------------------------------------------- */
+
+static void
+add_field(struct request *r, struct str name, struct str value)
+{
+    cleanup_free char *n = str_to_cstr(name), *v = str_to_cstr(value);
+
+    if (n != NULL && v != NULL && v[0] != '\0')
+        (void)MHD_add_response_header(r->response, n, v);
+}
+
+static void
+add_fields(struct request *r, const struct http1_head *head)
+{
+    const struct preview *p = r->preview;
+
+    for (size_t i = 0; i < head->n_fields; i++) {
+        const struct http1_field *f = &head->fields[i];
+        cleanup_buf struct buf place = BUF_INIT(2 * HEAD_MAX);
+        if (f->hop || http1_is_hop(f->name) || !preview_goes_out(f->name, p->host_form))
+            continue;
+        if (!http1_equal(f->name, STR_LIT("location")))
+            add_field(r, f->name, f->value);
+        else if (preview_location(f->value, p->root, p->port, &place) == 0)
+            add_field(r, f->name, str_of((const char *)place.p));
+    }
+    (void)MHD_add_response_header(r->response, "X-Content-Type-Options", "nosniff");
+    (void)MHD_add_response_header(r->response, "Referrer-Policy", "no-referrer");
+    if (!p->host_form) {
+        /* what is shown at our own address is of no origin, so that it is nobody to us; nor does it stay there */
+        (void)MHD_add_response_header(r->response, "Content-Security-Policy", sandboxed);
+        (void)MHD_add_response_header(r->response, "Access-Control-Allow-Origin", "*");
+        if (http1_find(head, STR_LIT("cache-control"), NULL) == NULL)
+            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    }
+}
+
+static void
+finish(struct request *r)
+{
+    over(r);
+    stream_close(r);
+}
+
+static void
+take_body(struct request *r, const uint8_t *bytes, size_t n)
+{
+    struct preview *p = r->preview;
+    enum http1_result result = HTTP1_MORE;
+
+    while (result == HTTP1_MORE && n > 0) {
+        struct str data = { "", 0 };
+        size_t used = 0;
+        result = http1_body_next(&p->body, bytes, n, &data, &used);
+        if (data.n > 0)
+            stream_add(r, data.p, data.n);
+        bytes += used;
+        n -= used;
+    }
+    if (result == HTTP1_OK)
+        finish(r);
+    else if (result != HTTP1_MORE)
+        bad_answer(r, http1_word(result));
+    else if (!r->whole && r->out.n > EARLY_MAX)
+        fail(r, MHD_HTTP_BAD_GATEWAY, "preview.early", "",
+             "the server answers more than is kept before it has the request");
+}
+
+static const struct upgraded tunnel;
+
+static void
+begin_tunnel(struct request *r, const struct http1_head *head)
+{
+    struct preview *p = r->preview;
+
+    if (!p->websocket || !http1_equal(head->upgrade, STR_LIT("websocket"))) {
+        bad_answer(r, "an upgrade that nobody asked for");
+        return;
+    }
+    p->state = PREVIEW_TUNNEL;
+    upgrade_reply(r, &tunnel);
+    r->stream = true;                   /* it is heard by how much waits for the client */
+    for (size_t i = 0; i < head->n_fields; i++)
+        if (http1_equal(head->fields[i].name, STR_LIT("sec-websocket-protocol")) ||
+            http1_equal(head->fields[i].name, STR_LIT("sec-websocket-extensions")))
+            add_field(r, head->fields[i].name, head->fields[i].value);
+}
+
+static void
+begin_answer(struct request *r, const struct http1_head *head)
+{
+    struct preview *p = r->preview;
+    bool empty = head->framing == HTTP1_BODY_NONE;
+    uint64_t size = head->length_stated && head->framing != HTTP1_BODY_CHUNKED ? head->stated_length
+                                                                                : MHD_SIZE_UNKNOWN;
+
+    if (http1_body_begin(&p->body, head, INT64_MAX) != HTTP1_OK) {
+        bad_answer(r, "its length");
+        return;
+    }
+    p->state = PREVIEW_BODY;
+    if (empty && (strcmp(r->method, MHD_HTTP_METHOD_HEAD) != 0 || head->status == 204 || head->status == 304))
+        reply_empty(r, head->status);
+    else
+        reply_stream_bare(r, head->status, size);
+    if (r->response == NULL)
+        return;
+    r->stream = r->stream && r->whole;  /* until then it is heard all the same (EARLY_MAX) */
+    add_fields(r, head);
+    if (empty || (head->framing == HTTP1_BODY_LENGTH && head->body_length == 0))
+        finish(r);
+}
+
+/* More of the answer's head, and maybe of what follows it. */
+static void
+take_head(struct request *r, const uint8_t *bytes, size_t n)
+{
+    static struct http1_head head;      /* there is one thread */
+    struct preview *p = r->preview;
+    enum http1_result result;
+
+    if (buf_append(&p->head, bytes, n) < 0)
+        return bad_answer(r, http1_word(HTTP1_HEAD_TOO_LARGE));
+    while (p->state == PREVIEW_WAITS) {
+        if (!http1_worth_parsing(p->head.p, p->head.n, p->seen, HEAD_MAX))
+            return;
+        p->seen = p->head.n;
+        result = http1_parse_response_max(p->head.p, p->head.n, HEAD_MAX, str_of(r->method), &head);
+        if (result == HTTP1_MORE)
+            return;
+        if (result != HTTP1_OK)
+            return bad_answer(r, http1_word(result));
+        if (head.status < 200 && head.status != 101) {
+            if (++p->interim > INTERIM)
+                return bad_answer(r, "interim answers without end");
+            buf_consume(&p->head, head.length);
+            p->seen = 0;
+            continue;
+        }
+        if (head.status == 101)
+            begin_tunnel(r, &head);
+        else
+            begin_answer(r, &head);
+    }
+    if (p->state == PREVIEW_TUNNEL)
+        stream_add(r, p->head.p + head.length, p->head.n - head.length);
+    else if (p->state == PREVIEW_BODY)
+        take_body(r, p->head.p + head.length, p->head.n - head.length);
+    buf_reset(&p->head);
+}
+
+static void
+on_out(struct request *r, bool is_err, const uint8_t *bytes, size_t n)
+{
+    struct preview *p = r->preview;
+
+    if (is_err)
+        return bad_answer(r, "");
+    p->heard_ms = clock_ms();
+    if (p->state == PREVIEW_WAITS)
+        take_head(r, bytes, n);
+    else if (p->state == PREVIEW_BODY)
+        take_body(r, bytes, n);
+    else if (p->state == PREVIEW_TUNNEL)
+        stream_add(r, bytes, n);
+}
+
+/* The server has closed; @code: or broken off. */
+static void
+on_closed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    struct preview *p = r->preview;
+
+    (void)flags;
+    (void)ms;
+    if (p->state == PREVIEW_TUNNEL)
+        over(r);
+    else if (p->state == PREVIEW_BODY && code == 0 && http1_body_end(&p->body) == HTTP1_OK)
+        finish(r);
+    else if (p->state == PREVIEW_BODY)
+        bad_answer(r, http1_word(HTTP1_BODY_CUT));
+    else
+        fail(r, MHD_HTTP_BAD_GATEWAY, "preview.closed", "",
+             "the sandbox's server closed the connection without an answer");
+}
+
+/* --- a WebSocket, whose frames are its ends' business ------------------------------------------------------------- */
+
+static void
+settle(struct request *r)
+{
+    while (r->up_fd >= 0 && r->out.n > 0) {
+        ssize_t n = send(r->up_fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0)
+            return upgrade_end(r);
+        buf_consume(&r->out, (size_t)n);
+        r->bytes_out += (uint64_t)n;
+    }
+    if (r->preview->state == PREVIEW_OVER && r->out.n == 0)
+        return upgrade_end(r);
+    op_flow(r);
+    upgrade_watch(r, (r->in.n < IN_MAX && r->preview->state == PREVIEW_TUNNEL ? EPOLLIN : (uint32_t)EPOLLRDHUP) |
+                         (r->out.n > 0 ? (uint32_t)EPOLLOUT : 0));
+}
+
+static void
+tunnel_begin(struct request *r, const uint8_t *bytes, size_t n)
+{
+    if (n > 0 && buf_append(&r->in, bytes, n) < 0)
+        return upgrade_end(r);
+    op_send(r);
+    settle(r);
+}
+
+static void
+tunnel_hear(struct request *r, uint32_t events)
+{
+    static uint8_t room[IN_PIECE];
+    ssize_t n;
+
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0 ||
+        ((events & EPOLLRDHUP) != 0 && (r->up_events & EPOLLIN) == 0))
+        return upgrade_end(r);
+    if ((events & EPOLLIN) != 0 && r->in.n < IN_MAX) {
+        n = recv(r->up_fd, room, sizeof(room), MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+            return upgrade_end(r);
+        if (n > 0) {
+            r->preview->heard_ms = clock_ms();
+            r->bytes_in += (uint64_t)n;
+            if (buf_append(&r->in, room, (size_t)n) < 0)
+                return upgrade_end(r);
+            op_send(r);
+        }
+    }
+    settle(r);
+}
+
+static void
+tunnel_time(struct request *r, uint64_t now)
+{
+    const struct preview *p = r->preview;
+
+    if (now - p->heard_ms >= (p->state == PREVIEW_OVER ? LAST_MS : TUNNEL_MS))
+        upgrade_end(r);
+}
+
+static const struct upgraded tunnel = { .begin = tunnel_begin, .hear = tunnel_hear, .time = tunnel_time };
+
+static void
+wake(struct request *r)
+{
+    if (r->up_fd >= 0)
+        settle(r);
+    else if (r->response != NULL)
+        http_wake(r);
+}
+
+/* --- the route ---------------------------------------------------------------------------------------------------- */
+
+static const struct answers answers = { .port = on_port, .granted = on_granted, .no = fail_err };
+static const struct op_answers said = { .out = on_out, .exit = on_closed, .failed = fail_err, .wake = wake };
+
+static void
+begin(struct request *r)
+{
+    const char *upgrade = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE);
+    struct preview *p = calloc(1, sizeof(*p));
+    char place[PREVIEW_ROOT + 2];
+
+    if (p == NULL) {
+        r->f->ended = true;
+        return;
+    }
+    r->preview = p;
+    p->head = (struct buf)BUF_INIT(HEAD_MAX + EDGE_CHUNK);
+    p->host_form = r->host_form;
+    p->heard_ms = clock_ms();
+    if (!preview_target(str_of(r->uri), p->host_form, &p->target)) {
+        fail(r, MHD_HTTP_NOT_FOUND, "preview.none", "", "there is nothing at this address (any more)");
+        return;
+    }
+    if (!p->host_form)
+        snprintf(p->root, sizeof(p->root), "%.*s", (int)PREVIEW_ROOT, r->uri);
+    if (!edge_is_capability(p->host_form ? r->id : p->root + PREVIEW_PATH_N)) {
+        fail(r, MHD_HTTP_NOT_FOUND, "preview.none", "", "there is nothing at this address (any more)");
+        return;
+    }
+    if (p->target.bare) {
+        /* so that what its pages name relative to themselves is below it */
+        over(r);
+        reply_empty(r, MHD_HTTP_PERMANENT_REDIRECT);
+        snprintf(place, sizeof(place), "%s/", p->root);
+        if (r->response != NULL)
+            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, place);
+        return;
+    }
+    p->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;
+    if (p->websocket && !upgrade_asked(r)) {
+        over(r);
+        return;
+    }
+    ask_preview(r, p->host_form ? r->id : p->root + PREVIEW_PATH_N, &answers, &said);
+}
+
+void
+preview_free(struct request *r)
+{
+    if (r->preview != NULL)
+        buf_free(&r->preview->head);
+    free(r->preview);
+    r->preview = NULL;
+}
+
+static bool
+is_timed(const struct request *r)
+{
+    return !r->dead && r->preview != NULL && r->up_fd < 0 &&
+           (r->preview->state == PREVIEW_WAITS || r->preview->state == PREVIEW_BODY);
+}
+
+int
+preview_timeout(const struct front *f)
+{
+    for (const struct request *r = f->requests; r != NULL; r = r->next)
+        if (is_timed(r))
+            return 1000;
+    return -1;
+}
+
+/* Whoever the silence is of: the server, or a client that does not go on with what it sends or takes. */
+void
+preview_time(struct front *f)
+{
+    uint64_t now = clock_ms();
+
+    for (struct request *r = f->requests; r != NULL; r = r->next) {
+        if (!is_timed(r) || now - r->preview->heard_ms < (r->preview->state == PREVIEW_WAITS ? HEAD_MS : BODY_MS))
+            continue;
+        fail(r, MHD_HTTP_GATEWAY_TIMEOUT, "preview.timeout", "", "the sandbox's server does not answer");
+        http_wake(r);
+    }
+}
+
+#define PREVIEW(method_) { method_, "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true }
+
+const struct route preview_routes[] = {
+    PREVIEW("GET"), PREVIEW("HEAD"), PREVIEW("POST"), PREVIEW("PUT"), PREVIEW("PATCH"), PREVIEW("DELETE"),
+    PREVIEW("OPTIONS"),
+};
+const size_t preview_n_routes = sizeof(preview_routes) / sizeof(preview_routes[0]);

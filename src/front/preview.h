@@ -1,0 +1,23 @@
+/* front/preview.h: what a server in a sandbox says, at an address of ours */
+#ifndef CLOCHE_FRONT_PREVIEW_H
+#define CLOCHE_FRONT_PREVIEW_H
+
+#include "front/front.h"
+
+extern const struct route preview_routes[], port_routes[];
+extern const size_t preview_n_routes, port_n_routes;
+
+/* By its Host, whatever its path: the route, or NULL when it is no preview. */
+const struct route *preview_route(struct request *r);
+bool preview_is(const struct request *r);
+/* Of the request's body: how much of p[0..n) was taken; and that was all of it. */
+size_t preview_upload(struct request *r, const uint8_t *p, size_t n);
+void preview_upload_end(struct request *r);
+int preview_timeout(const struct front *f);     /* milliseconds, -1 none */
+void preview_time(struct front *f);
+void preview_free(struct request *r);
+
+/* ports.c: a port as JSON; with where it is found when there is a capability. */
+json_t *json_of_port(const struct request *r, const struct edge_port *p, const char *capability);
+
+#endif

@@ -1,0 +1,134 @@
+/* front/preview_rules.c: see preview_rules.h */
+#include "front/preview_rules.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define LABEL ".preview."
+
+static bool
+named(struct str name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(names[i]) == name.n && strncasecmp(names[i], name.p, name.n) == 0)
+            return true;
+    return false;
+}
+
+bool
+preview_host(struct str host, char capability[EDGE_CAPABILITY + 1], struct str *rest)
+{
+    static const char digits[] = "0123456789abcdef";
+    const size_t label = sizeof(LABEL) - 1;
+
+    if (host.n <= EDGE_CAPABILITY + label || strncasecmp(host.p + EDGE_CAPABILITY, LABEL, label) != 0)
+        return false;
+    for (size_t i = 0; i < EDGE_CAPABILITY; i++) {
+        char c = host.p[i];
+        if (c >= 'A' && c <= 'F')
+            c = (char)(c - 'A' + 'a');
+        if (memchr(digits, c, sizeof(digits) - 1) == NULL)
+            return false;
+        capability[i] = c;
+    }
+    capability[EDGE_CAPABILITY] = '\0';
+    *rest = (struct str){ host.p + EDGE_CAPABILITY + label, host.n - EDGE_CAPABILITY - label };
+    return true;
+}
+
+static bool
+is_root(struct str uri)
+{
+    char capability[EDGE_CAPABILITY + 1];
+
+    if (uri.n < PREVIEW_ROOT || memcmp(uri.p, PREVIEW_PATH, PREVIEW_PATH_N) != 0)
+        return false;
+    memcpy(capability, uri.p + PREVIEW_PATH_N, EDGE_CAPABILITY);
+    capability[EDGE_CAPABILITY] = '\0';
+    return edge_is_capability(capability);
+}
+
+bool
+preview_target(struct str uri, bool host_form, struct preview_target *out)
+{
+    const char *query;
+
+    if (!host_form) {
+        if (!is_root(uri))
+            return false;
+        uri = (struct str){ uri.p + PREVIEW_ROOT, uri.n - PREVIEW_ROOT };
+    }
+    query = uri.n > 0 ? memchr(uri.p, '?', uri.n) : NULL;
+    out->path = (struct str){ uri.p, query != NULL ? (size_t)(query - uri.p) : uri.n };
+    out->query = query != NULL ? (struct str){ query, uri.n - out->path.n } : (struct str){ "", 0 };
+    out->bare = out->path.n == 0;
+    return out->bare ? !host_form : out->path.p[0] == '/';
+}
+
+bool
+preview_goes_in(struct str name)
+{
+    /* what a client holds for us; what says where it came by, which is written anew or not the sandbox's business; what
+     * was for this connection */
+    static const char *const not[] = {
+        "authorization", "cookie", "cookie2", "x-sandbox-key", "proxy-authorization", "idempotency-key", "referer",
+        "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix", "x-real-ip",
+        "host", "content-length", "expect", "origin",
+    };
+
+    return !named(name, not, sizeof(not) / sizeof(not[0]));
+}
+
+bool
+preview_goes_out(struct str name, bool host_form)
+{
+    /* cookies and prompts for passwords would be our origin's, or that of our neighbours; what is said of this name's
+     * other ports and later connections is ours to say */
+    static const char *const not[] = {
+        "set-cookie", "set-cookie2", "www-authenticate", "authentication-info", "proxy-authenticate", "clear-site-data",
+        "strict-transport-security", "public-key-pins", "public-key-pins-report-only", "alt-svc", "expect-ct",
+        "nel", "report-to", "reporting-endpoints", "origin-agent-cluster", "x-request-id", "traceparent",
+        "content-length", "transfer-encoding", "referrer-policy", "x-content-type-options", "date",
+    };
+    static const char *const not_at_ours[] = { "service-worker-allowed", "access-control-allow-origin",
+                                               "access-control-allow-credentials", "x-dns-prefetch-control" };
+
+    return !named(name, not, sizeof(not) / sizeof(not[0])) &&
+           (host_form || !named(name, not_at_ours, sizeof(not_at_ours) / sizeof(not_at_ours[0])));
+}
+
+/* Without "http://localhost:PORT" or the like at its beginning, where that is this server. */
+static struct str
+of_same_server(struct str value, uint16_t port)
+{
+    static const char *const hosts[] = { "localhost", "127.0.0.1", "[::1]" };
+    char own[40];
+
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        size_t n = (size_t)snprintf(own, sizeof(own), "http://%s:%u", hosts[i], (unsigned)port);
+        if (value.n >= n && strncasecmp(value.p, own, n) == 0 &&
+            (value.n == n || strchr("/?#", value.p[n]) != NULL))
+            return (struct str){ value.p + n, value.n - n };
+    }
+    return value;
+}
+
+int
+preview_location(struct str value, const char *root, uint16_t port, struct buf *out)
+{
+    struct str rest = of_same_server(value, port);
+    bool same = rest.p != value.p;
+
+    /* "//host" is another server */
+    if (same || (rest.n > 0 && rest.p[0] == '/' && (rest.n == 1 || rest.p[1] != '/'))) {
+        buf_puts(out, root);
+        if (rest.n == 0 || rest.p[0] != '/')
+            buf_put_u8(out, '/');
+        /* behind our own name it must not become another one */
+        while (root[0] == '\0' && rest.n > 1 && rest.p[0] == '/' && (rest.p[1] == '/' || rest.p[1] == '\\'))
+            rest = (struct str){ rest.p + 1, rest.n - 1 };
+    }
+    buf_append(out, rest.p, rest.n);
+    return buf_nul(out);
+}

@@ -1,0 +1,403 @@
+/* warden/ports.c: ports of sandboxes that were exposed, and who comes by their capabilities (docs/daemon.md)
+ *
+ * A capability is 160 random bits, told once, in the answer to its making; only its SHA-256 is kept. It opens
+ * connections to one port of one sandbox and nothing else, for whoever has it, until it is taken back, its time is over,
+ * or its sandbox or the token that made that ends. In the audit record are that a port was exposed, how often it was connected to (by the minute),
+ * and its end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "warden/edge_gate.h"
+#include "warden/record.h"
+
+#define PORTS_EACH  32          /* of one sandbox */
+#define PORTS_MAX   4096
+#define LOOK_MS     1000
+#define MINUTE_MS   60000
+#define SECONDS_MAX (365UL * 86400)
+
+struct port {
+    struct port *next;
+    struct edge_port r;
+    uint8_t hash[SHA256_SIZE];          /* of its capability */
+    uint64_t told_ms, told;             /* when its connections were noted last, and how many */
+};
+
+/* --- keeping ------------------------------------------------------------------------------------------------------ */
+
+static struct port *
+keep(struct warden *w, const struct edge_port *r, const uint8_t hash[SHA256_SIZE])
+{
+    struct port *p = calloc(1, sizeof(*p)), **at = &w->ports;
+
+    if (p == NULL)
+        return NULL;
+    p->r = *r;
+    memcpy(p->hash, hash, SHA256_SIZE);
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = p;
+    w->n_ports++;
+    return p;
+}
+
+static void
+loaded(void *ctx, const struct edge_port *r, const char *hash)
+{
+    struct warden *w = ctx;
+    uint8_t bytes[SHA256_SIZE];
+
+    if (w->n_ports < PORTS_MAX && hash_of_text(hash, bytes))
+        (void)keep(w, r, bytes);
+}
+
+int
+ports_load(struct warden *w, struct err *err)
+{
+    return state_ports(w->state, loaded, w, err) < 0 ? -1 : 0;
+}
+
+static void
+tell_connections(struct warden *w, struct port *p)
+{
+    if (p->told == p->r.connections)
+        return;
+    warden_note_id(w, p->r.box, "preview", "port %u, %s: %llu connections", (unsigned)p->r.port, p->r.id,
+                   (unsigned long long)(p->r.connections - p->told));
+    p->told = p->r.connections;
+    p->told_ms = clock_ms();
+}
+
+/* No new connection from here on, and those that there are end. */
+static void
+end_at(struct warden *w, struct port **at, const char *why)
+{
+    cleanup_buf struct buf frame = BUF_INIT(64 + FRAME_HEADER);
+    size_t begin = frame_begin(&frame, EDGE_PORT_CLOSED, 0, 0);
+    struct port *p = *at;
+    struct box *b = box_of_id(w, p->r.box);
+
+    *at = p->next;
+    w->n_ports--;
+    tell_connections(w, p);
+    warden_note_id(w, p->r.box, "port_closed", "port %u, %s: %s", (unsigned)p->r.port, p->r.id, why);
+    (void)state_forget_port(w->state, p->r.id, NULL);
+    wire_put_cstr(&frame, p->r.id, EDGE_ID);
+    if (b != NULL && b->r.state != BOX_STOPPED && frame_end(&frame, begin) == 0)
+        (void)box_say(b, &frame, -1);
+    free(p);
+}
+
+void
+ports_end(struct warden *w, const char *box)
+{
+    for (struct port **at = &w->ports; *at != NULL;) {
+        if (strcmp((*at)->r.box, box) == 0)
+            end_at(w, at, "the sandbox ended");
+        else
+            at = &(*at)->next;
+    }
+}
+
+/* Like a key, it opens no more than the token that its sandbox was made by. */
+static bool
+is_orphaned(const struct warden *w, const struct port *p)
+{
+    const struct box *b = box_of_id(w, p->r.box);
+    uint64_t until;
+
+    return b == NULL || !owner_lives(w, b->r.owner, &until);
+}
+
+static bool
+is_over(const struct port *p)
+{
+    return p->r.expires_ms > 0 && clock_wall_ms() >= p->r.expires_ms;
+}
+
+void
+ports_time(struct warden *w)
+{
+    uint64_t now = clock_ms();
+
+    if (w->ports == NULL || !w->settled || now - w->ports_ms < LOOK_MS)
+        return;
+    w->ports_ms = now;
+    for (struct port **at = &w->ports; *at != NULL;) {
+        struct port *p = *at;
+        if (is_over(p)) {
+            end_at(w, at, "its time is over");
+        } else if (is_orphaned(w, p)) {
+            end_at(w, at, "its sandbox or that one's token is gone");
+        } else {
+            if (now - p->told_ms >= MINUTE_MS)
+                tell_connections(w, p);
+            at = &p->next;
+        }
+    }
+}
+
+/* --- exposing ----------------------------------------------------------------------------------------------------- */
+
+static void
+answer_port(struct warden *w, const struct edge_port *r, const char *capability)
+{
+    cleanup_buf struct buf b = BUF_INIT(1024);
+    size_t at = answer_begin(&b, EDGE_PORT, w->asker);
+
+    edge_put_port(&b, r);
+    wire_put_cstr(&b, capability, EDGE_CAPABILITY);
+    answer_send(w, w->asker, &b, at, -1);
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.cap);
+}
+
+static int
+new_capability(char out[EDGE_CAPABILITY + 1], uint8_t hash[SHA256_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t raw[EDGE_CAPABILITY / 2];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return -1;
+    for (size_t i = 0; i < sizeof(raw); i++) {
+        out[2 * i] = digits[raw[i] >> 4];
+        out[2 * i + 1] = digits[raw[i] & 15];
+    }
+    out[EDGE_CAPABILITY] = '\0';
+    explicit_bzero(raw, sizeof(raw));
+    sha256_of(out, EDGE_CAPABILITY, hash);
+    return 0;
+}
+
+/* What its keeper says of ports ("all", "none", "except 53 80"): it refuses the others again when they are connected
+ * to, so this is only to say it sooner. */
+static int
+can_be_exposed(const struct box *b, uint16_t port, struct err *err)
+{
+    const char *fact = strstr(b->r.facts, "\nports=");
+    uint64_t v;
+
+    fact = fact != NULL ? fact + 7 : "none\n";
+    if (strncmp(fact, "none\n", 5) == 0) {
+        err_set(err, ERR_UNSUPPORTED, "ports.network", "this sandbox has no network of its own");
+        return err_hint(err, "what listens there is reached as any program of the host's; modes but light, and "
+                        "networks but host, have one");
+    }
+    for (fact += strcspn(fact, " \n"); *fact == ' '; fact += strcspn(fact, " \n")) {
+        fact++;
+        if (str_parse_u64((struct str){ fact, strcspn(fact, " \n") }, UINT16_MAX, &v) && v == port) {
+            err_set(err, ERR_DENIED, "ports.reserved", "port %u of this sandbox leads to the network", (unsigned)port);
+            return err_hint(err, "let the program listen at another one");
+        }
+    }
+    return 0;
+}
+
+static int
+room_for_one(const struct warden *w, const struct box *b, struct err *err)
+{
+    size_t n = 0;
+
+    for (const struct port *p = w->ports; p != NULL; p = p->next)
+        n += strcmp(p->r.box, b->r.id) == 0;
+    if (n < PORTS_EACH && w->n_ports < PORTS_MAX)
+        return 0;
+    err_set(err, ERR_LIMIT, "ports.too-many", "%zu ports of this sandbox are exposed (of all %zu); the limit is %d",
+            n, w->n_ports, n < PORTS_EACH ? PORTS_MAX : PORTS_EACH);
+    return err_hint(err, "DELETE /v1/sandboxes/%s/ports/{port} ends one", b->r.id);
+}
+
+static int
+on_expose(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name;
+    struct edge_port r = { .port = wire_be16(&in), .created_ms = clock_wall_ms() };
+    char capability[EDGE_CAPABILITY + 1], text[SHA256_TEXT + 1];
+    uint32_t seconds = wire_be32(&in);
+    uint8_t hash[SHA256_SIZE];
+    struct err err = ERR_INIT;
+    struct box *b;
+
+    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    if (!wire_done(&in) || r.port == 0 || seconds > SECONDS_MAX || (name[0] != '\0' && !edge_name_well(name)))
+        return -1;
+    b = usable(w, id, &err);
+    if (b == NULL || can_be_exposed(b, r.port, &err) < 0 || room_for_one(w, b, &err) < 0) {
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    if (record_expose(w, f, b, r.port, name))
+        return 0;
+    memcpy(r.box, b->r.id, sizeof(r.box));
+    memcpy(r.name, name, strlen(name) + 1);
+    r.expires_ms = seconds > 0 ? r.created_ms + seconds * 1000UL : 0;
+    if (new_id(r.id) < 0 || new_capability(capability, hash) < 0) {
+        err_sys(&err, errno, "serve.random", "getrandom");
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    sha256_text(hash, text);
+    if (state_put_port(w->state, &r, text, &err) < 0) {
+        answer_no(w, w->asker, &err);
+    } else if (keep(w, &r, hash) == NULL) {
+        (void)state_forget_port(w->state, r.id, NULL);
+        err_set(&err, ERR_SYSTEM, "memory", "out of memory");
+        answer_no(w, w->asker, &err);
+    } else {
+        warden_note(w, b, "port_exposed", "port %u, %s", (unsigned)r.port, r.id);
+        answer_port(w, &r, capability);
+    }
+    explicit_bzero(capability, sizeof(capability));
+    return 0;
+}
+
+static void
+is_there(void *ctx, const struct edge_box *r)
+{
+    (void)ctx;
+    (void)r;
+}
+
+static int
+on_ports(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    const char *id = only_id(f);
+    struct err err = ERR_INIT;
+    const struct box *b;
+    uint32_t n = 0;
+
+    if (id == NULL)
+        return -1;
+    b = living(w, id);
+    if (b == NULL && find_record(w, id, is_there, NULL, &err) <= 0) {
+        if (err.kind == ERR_NONE)
+            not_found(id, &err);
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    for (const struct port *p = w->ports; p != NULL; p = p->next) {
+        if (b == NULL || strcmp(p->r.box, b->r.id) != 0 || is_over(p))
+            continue;
+        answer_port(w, &p->r, "");
+        n++;
+    }
+    answer_end(w, w->asker, n, false);
+    return 0;
+}
+
+static int
+on_unexpose(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *which = wire_cstr(&in, EDGE_ID, NULL);
+    struct port **at = &w->ports;
+    struct err err = ERR_INIT;
+    struct edge_port r;
+    struct box *b;
+
+    if (!wire_done(&in) || !edge_is_id(which))
+        return -1;
+    b = usable(w, id, &err);
+    while (*at != NULL && strcmp((*at)->r.id, which) != 0)
+        at = &(*at)->next;
+    if (b != NULL && (*at == NULL || strcmp((*at)->r.box, b->r.id) != 0)) {
+        err_set(&err, ERR_NOT_FOUND, "ports.none", "no port of this sandbox is exposed by that id");
+        err_hint(&err, "GET /v1/sandboxes/%s/ports lists them", b->r.id);
+    }
+    if (err.kind != ERR_NONE) {
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    if (record_asked(w, f, b, b->r.id, "unexpose_port", RECORD_INSIST))
+        return 0;
+    r = (*at)->r;
+    end_at(w, at, "taken back");
+    answer_port(w, &r, "");
+    return 0;
+}
+
+/* --- coming by a capability --------------------------------------------------------------------------------------- */
+
+static struct port *
+of_capability(const struct warden *w, const char *capability)
+{
+    uint8_t hash[SHA256_SIZE];
+    struct port *found = NULL;
+
+    sha256_of(capability, EDGE_CAPABILITY, hash);
+    for (struct port *p = w->ports; p != NULL; p = p->next)
+        if (mem_same(p->hash, hash, SHA256_SIZE))
+            found = p;
+    return found != NULL && !is_over(found) && !is_orphaned(w, found) ? found : NULL;
+}
+
+static int
+connection(struct warden *w, struct port *p, struct err *err)
+{
+    static struct edge_op op;       /* 16 KiB, and there is one thread */
+    cleanup_buf struct buf frame = BUF_INIT(512);
+    size_t at = frame_begin(&frame, EDGE_OP, 0, 0);
+    struct box *b = box_of_id(w, p->r.box);
+
+    if (b == NULL || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
+        return err_set(err, ERR_DENIED, "sandbox.state", "the sandbox is not there");
+    if (b->r.paused)
+        return err_set(err, ERR_DENIED, "sandbox.paused", "the sandbox is paused");
+    op = (struct edge_op){ .kind = OP_CONNECT, .offset = p->r.port, .path = p->r.id };
+    buf_put_be64(&frame, 0);    /* it is not in the record by itself */
+    edge_put_op(&frame, &op);
+    if (frame_end(&frame, at) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    answer_port(w, &p->r, "");
+    if (box_grant(w, b, &frame, err) < 0)
+        return -1;
+    b->asked.results++;
+    p->r.connections++;
+    if (p->told == 0)
+        tell_connections(w, p);
+    return 0;
+}
+
+static int
+on_preview(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    const char *capability = wire_cstr(&in, EDGE_CAPABILITY, NULL);
+    struct err err = ERR_INIT;
+    struct port *p;
+
+    if (!wire_done(&in) || !edge_is_capability(capability))
+        return -1;
+    p = of_capability(w, capability);
+    if (p == NULL) {
+        who_refused(w, "the address of a preview that is none");
+        err_set(&err, ERR_NOT_FOUND, "preview.none", "there is nothing at this address (any more)");
+    }
+    if (p == NULL || connection(w, p, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+#define ID (13 + EDGE_NAME_MAX)
+
+const struct msg_rule port_rules[] = {
+    /* type                once   flags       states min  max length           handler */
+    { EDGE_ASK_EXPOSE,     false, EDGE_ASYNC, 1,     24,  ID + 11 + EDGE_NAME_MAX, on_expose },
+    { EDGE_ASK_PORTS,      false, 0,          1,     13,  ID,                  on_ports },
+    { EDGE_ASK_UNEXPOSE,   false, 0,          1,     50,  ID + 5 + EDGE_ID,    on_unexpose },
+    { EDGE_ASK_PREVIEW,    false, 0,          1,     13 + EDGE_CAPABILITY, 13 + EDGE_CAPABILITY, on_preview },
+};
+const size_t port_n_rules = sizeof(port_rules) / sizeof(port_rules[0]);
