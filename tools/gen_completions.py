@@ -11,7 +11,7 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VERBS = ('run', 'code', 'shell', 'diff', 'apply', 'discard', 'policy', 'why', 'net', 'approvals', 'audit', 'secret', 'serve',
-         'mcp', 'ps', 'top', 'events', 'logs', 'exec', 'kill', 'token', 'volume', 'config', 'doctor', 'prove', 'srt', 'help', 'version')
+         'mcp', 'ps', 'top', 'events', 'logs', 'exec', 'ports', 'kill', 'token', 'volume', 'config', 'doctor', 'prove', 'srt', 'help', 'version')
 SUBVERBS = {'policy': 'check show', 'config': 'check show', 'audit': 'tail query verify export', 'secret': 'set ls rm import rotate revoke ca',
             'token': 'create ls revoke', 'volume': 'ls rm'}
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them

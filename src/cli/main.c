@@ -42,6 +42,7 @@ static const struct verb {
     { "events", cmd_events, "what happens to the daemon's sandboxes" },
     { "logs", cmd_logs, "what was run in one of them, and what it wrote" },
     { "exec", cmd_exec, "run a command in one of them" },
+    { "ports", cmd_ports, "ports of the daemon's sandboxes that are reached from outside" },
     { "kill", cmd_kill, "end sandboxes of cloche serve" },
     { "token", cmd_token, "credentials for callers of cloche serve" },
     { "volume", cmd_volume, "durable workspaces of cloche serve" },

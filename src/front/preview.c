@@ -668,10 +668,13 @@ preview_time(struct front *f)
     }
 }
 
-#define PREVIEW(method_) { method_, "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true }
-
 const struct route preview_routes[] = {
-    PREVIEW("GET"), PREVIEW("HEAD"), PREVIEW("POST"), PREVIEW("PUT"), PREVIEW("PATCH"), PREVIEW("DELETE"),
-    PREVIEW("OPTIONS"),
+    { "GET",     "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "HEAD",    "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "POST",    "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "PUT",     "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "PATCH",   "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "DELETE",  "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "OPTIONS", "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
 };
 const size_t preview_n_routes = sizeof(preview_routes) / sizeof(preview_routes[0]);

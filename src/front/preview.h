@@ -18,6 +18,7 @@ void preview_time(struct front *f);
 void preview_free(struct request *r);
 
 /* ports.c: a port as JSON; with where it is found when there is a capability. */
+bool ports_have_address(const struct request *r);     /* that has a URL */
 json_t *json_of_port(const struct request *r, const struct edge_port *p, const char *capability);
 
 #endif

@@ -96,12 +96,8 @@ connect_ready(struct guest *g, struct guest_exec *e)
 void
 connect_over(struct guest *g, struct guest_exec *e, int why)
 {
-    const struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
     if (e->exited)
         return;
-    if (why != 0)       /* the server is to notice that it was broken off */
-        (void)setsockopt(e->out[0].fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     e->in_fd = -1;
     close_fd(&e->out[0].fd);
     e->connecting = false;

@@ -34,6 +34,7 @@ JUDGED = {
     ("GET", "/v1/events/stream"): FOLLOWED,
     ("GET", "/v1/events"): LIST,
     ("POST", "/v1/kill"): OPERATORS,
+    **{(method, "/preview/{id}/{path}"): STATIC for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")},
     ("GET", "/v1/sandboxes"): LIST,
     ("POST", "/v1/sandboxes"): MAKE,
     ("GET", "/v1/volumes"): VOLUMES,
@@ -86,7 +87,7 @@ JUDGED = {
 }
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
 READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy"),
-         ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript")}
+         ("GET", "/v1/sandboxes/{id}/ports"), ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript")}
 KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/exec/ws"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),

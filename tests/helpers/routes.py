@@ -6,7 +6,8 @@ REPO = Path(__file__).resolve().parents[2]
 
 BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/sandboxes/{id}/exec": {"command": "true"},
           "/v1/sandboxes/{id}/exec/{exec_id}/signal": {"signal": "CONT"}, "/v1/sandboxes/{id}/exec/{exec_id}/stdin": b"y",
-          "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80}}
+          "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80},
+          "/v1/sandboxes/{id}/ports": {"port": 8000}}
 
 
 def documented():
@@ -15,7 +16,7 @@ def documented():
     for line in (REPO / "docs" / "openapi.yaml").read_text().split("\nsecurity:")[0].splitlines():
         if found := re.match(r"  (/\S+):$", line):
             path = found[1]
-        elif found := re.match(r"    (get|put|post|patch|delete):$", line):
+        elif found := re.match(r"    (get|put|post|patch|delete|options):$", line):
             method = found[1].upper()
             routes[method, path] = set()
         elif found := re.match(r'        "(\d{3})":(?: \{.*\})?$', line):

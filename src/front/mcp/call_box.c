@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "front/mcp/mcp.h"
+#include "front/preview.h"
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
@@ -146,15 +147,34 @@ static void
 on_port_box(struct request *r, const struct edge_box *box)
 {
     (void)box;
-    mcp_fail(r, "NotSupported", "ports of sandboxes cannot be exposed yet");
+    mcp_fail(r, "NoAddress", "no browser reaches this daemon: it listens at no TCP address (cloche serve --listen "
+             "tcp:127.0.0.1:7700)");
+}
+
+static void
+on_exposed(struct request *r, const struct edge_port *port, const char *capability)
+{
+    json_t *body = json_of_port(r, port, capability);
+
+    json_object_set_new(body, "sandbox_id", json_string(port->box));
+    json_object_set_new(body, "success", json_true());
+    json_object_set_new(body, "error", json_null());
+    mcp_done(r, body, false);
 }
 
 static const struct answers port_box = { .box = on_port_box, .no = mcp_fail_err };
+static const struct answers exposed = { .port = on_exposed, .no = mcp_fail_err };
 
 void
 call_expose(struct request *r)
 {
-    if (call_names_box(r))
+    const json_t *port = json_object_get(r->mcp->args, "port");
+
+    if (!call_names_box(r))
+        return;
+    if (ports_have_address(r))
+        ask_expose(r, r->mcp->box, (uint16_t)json_integer_value(port), 0, "", &exposed);
+    else
         ask_simple(r, EDGE_ASK_GET, r->mcp->box, &port_box);
 }
 
