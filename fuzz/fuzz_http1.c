@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define BODY_MAX (1 << 20)
 

@@ -80,7 +80,7 @@ LAYERS = {
     'gate': {'base', 'policy'},
     'warden': {'base', 'audit', 'gate', 'wire', 'wall'},
     'front': {'base', 'audit', 'gate', 'match', 'wire', 'wall', 'warden'},
-    'wire': {'base'},
+    'wire': {'base', 'match'},
     'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
     'guest': {'base', 'match', 'wire', 'wall'},
     'workspace': {'base', 'match', 'policy', 'wall'},

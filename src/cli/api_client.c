@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/sha1.h"
 #include "cli/state.h"
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define PIECE 65536
 

@@ -329,9 +329,6 @@ exec_event(struct op *o, const struct guest_event *ev)
     case GUEST_STDERR:
         on_output(o, 1, ev->data.p, ev->data.n);
         break;
-    case GUEST_STARTED:
-        run_started(o);
-        break;
     case GUEST_STDIN_READY:
         if (o->run != NULL) {
             asker_stdin(o->k, o->run, ev->stdin_gone);
@@ -344,6 +341,8 @@ exec_event(struct op *o, const struct guest_event *ev)
     case GUEST_STARTED:
         if (o->kind == OP_CONNECT)
             o->deadline_us = 0;
+        else
+            run_started(o);
         break;
     case GUEST_EXEC_FAILED:
         if (o->kind == OP_CONNECT) {

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/mcp.h"
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define PIECE 65536
 #define META  "io.modelcontextprotocol/"

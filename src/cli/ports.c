@@ -25,8 +25,8 @@ usage(void)
     printf("usage: cloche ports SANDBOX [ls] [--json]\n"
            "       cloche ports SANDBOX add PORT [--name NAME] [--ttl TIME] [--json]\n"
            "       cloche ports SANDBOX rm ID [--json]\n\n"
-           "Ports of a sandbox of cloche serve at which it is reached from outside. Whoever knows the address of one that\n"
-           "was added gets in; it is printed once.\n\n"
+           "Ports of a sandbox of cloche serve at which it is reached from outside. Whoever knows the address of one\n"
+           "that was added gets in; it is printed once.\n\n"
            "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n", "--name NAME", "for your own list",
            "--ttl TIME", "ends it after 90s, 30m, 12h (with the sandbox)", "--socket PATH", API_FLAG_HELP, "--json",
            "one JSON object", "--help", "print the flags");

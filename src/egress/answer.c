@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 static void
 describe(struct buf *body, const struct answer *a)

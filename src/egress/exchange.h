@@ -36,7 +36,7 @@
 
 #include "base/buf.h"
 #include "egress/answer.h"
-#include "egress/http1.h"
+#include "wire/http1.h"
 #include "egress/stream.h"
 
 #define EXCHANGE_EARLY_MAX (HTTP1_HEAD_MAX + 64 * 1024)  /* bytes kept of what is not a whole head, or was sent ahead */

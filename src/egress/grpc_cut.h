@@ -7,7 +7,7 @@
 #ifndef CLOCHE_EGRESS_GRPC_CUT_H
 #define CLOCHE_EGRESS_GRPC_CUT_H
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 #include "egress/swap.h"
 
 struct grpc_cut {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "egress/http1_priv.h"
+#include "wire/http1_priv.h"
 #include "match/ip.h"
 
 #define FIELD_EXTRA 32      /* RFC 9113 §6.5.2 */

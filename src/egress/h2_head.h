@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "egress/exchange.h"
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 enum h2_kind { H2_REQUEST, H2_RESPONSE, H2_TRAILER };
 

@@ -6,7 +6,7 @@
 #define CLOCHE_EGRESS_INJECT_SIGN_H
 
 #include "base/buf.h"
-#include "egress/http1.h"
+#include "wire/http1.h"
 #include "vault/sigv4.h"
 
 struct inject_sign {

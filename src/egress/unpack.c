@@ -7,7 +7,7 @@
 
 #include <zlib.h>
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define GZIP_ONLY (16 + MAX_WBITS)
 

@@ -2,7 +2,7 @@
  *
  * Whoever has the capability needs no credential, and what it opens is one port of one sandbox. Each request has a
  * connection of its own to the server, which the sandbox's guest makes. The request is written anew from what
- * libmicrohttpd read, the answer is read by the strict codec of cloche-egress and written anew by libmicrohttpd: nothing
+ * libmicrohttpd read, the answer is read by the strict codec of wire/http1.h and written anew by libmicrohttpd: nothing
  * is copied through, but for bodies, and for a WebSocket after its handshake. What of both passes is in
  * preview_rules.h. Nobody waits for anybody: bodies stop where their reader does.
  */
@@ -15,10 +15,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "egress/http1.h"
 #include "front/live.h"
-#include "front/preview.h"
-#include "front/preview_rules.h"
+#include "front/preview_priv.h"
 
 #define IN_MAX     (128UL * 1024)       /* bytes for the server that it did not take */
 #define IN_PIECE   (16UL * 1024)
@@ -31,23 +29,6 @@
 #define LAST_MS    10000                /* for the client to take the last words */
 
 static const char sandboxed[] = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
-
-struct preview {
-    enum { PREVIEW_ASKED, PREVIEW_WAITS, PREVIEW_BODY, PREVIEW_TUNNEL, PREVIEW_OVER } state;
-    bool host_form;
-    bool websocket;                     /* it asks for one */
-    char root[PREVIEW_ROOT + 1];        /* "/preview/CAPABILITY"; of the host form "" */
-    struct preview_target target;       /* of r->uri */
-    uint16_t port;
-    enum http1_framing framing;         /* of the request's body */
-    uint64_t length;
-    bool ended;                         /* of the body all is in r->in */
-    struct buf head;                    /* of the answer, until it is whole */
-    size_t seen;
-    unsigned interim;
-    struct http1_body body;
-    uint64_t heard_ms;                  /* when something happened last */
-};
 
 bool
 preview_is(const struct request *r)
@@ -137,123 +118,6 @@ bad_answer(struct request *r, const char *word)
 
 /* --- the request -------------------------------------------------------------------------------------------------- */
 
-#define FIELDS_MAX HTTP1_FIELDS_MAX
-
-struct fields {
-    struct request *r;
-    struct http1_add add[FIELDS_MAX];
-    size_t n;
-    struct str options[HTTP1_OPTIONS_MAX];      /* of Connection; one less than that many */
-    size_t n_options, lengths, codings, origins;
-    struct str origin, length, coding;
-    bool too_many;
-};
-
-static enum MHD_Result
-on_option(void *ctx, enum MHD_ValueKind kind, const char *name, size_t name_n, const char *value, size_t n)
-{
-    struct fields *f = ctx;
-    struct str rest = { value, value != NULL ? n : 0 };
-
-    (void)kind;
-    if (!http1_equal((struct str){ name, name_n }, STR_LIT("connection")))
-        return MHD_YES;
-    while (f->n_options < HTTP1_OPTIONS_MAX && http1_list_next(&rest, &f->options[f->n_options]))
-        f->n_options++;
-    f->too_many = f->n_options == HTTP1_OPTIONS_MAX;
-    return MHD_YES;
-}
-
-static enum MHD_Result
-on_field(void *ctx, enum MHD_ValueKind kind, const char *name_p, size_t name_n, const char *value_p, size_t value_n)
-{
-    struct fields *f = ctx;
-    struct str name = { name_p, name_n }, value = { value_p, value_p != NULL ? value_n : 0 };
-
-    (void)kind;
-    if (http1_equal(name, STR_LIT("content-length"))) {
-        f->lengths++;
-        f->length = value;
-    } else if (http1_equal(name, STR_LIT("transfer-encoding"))) {
-        f->codings++;
-        f->coding = value;
-    } else if (http1_equal(name, STR_LIT("origin"))) {
-        f->origins++;
-        f->origin = value;
-    }
-    if (http1_is_hop(name) || !preview_goes_in(name))
-        return MHD_YES;
-    for (size_t i = 0; i < f->n_options; i++)
-        if (http1_equal(name, f->options[i]))
-            return MHD_YES;
-    if (f->n == FIELDS_MAX - 4) {       /* those that are added have room */
-        f->too_many = true;
-        return MHD_NO;
-    }
-    f->add[f->n++] = (struct http1_add){ name, value };
-    return MHD_YES;
-}
-
-static bool
-framing_of(struct preview *p, const struct fields *f)
-{
-    p->framing = HTTP1_BODY_NONE;
-    if (f->codings + f->lengths > 1)
-        return false;
-    if (f->codings == 1) {
-        p->framing = HTTP1_BODY_CHUNKED;
-        return http1_equal(f->coding, STR_LIT("chunked"));
-    }
-    if (f->lengths == 1)
-        p->framing = HTTP1_BODY_LENGTH;
-    return f->lengths == 0 || str_parse_u64(f->length, INT64_MAX, &p->length);
-}
-
-static void
-add(struct fields *f, struct str name, struct str value)
-{
-    f->add[f->n++] = (struct http1_add){ name, value };
-}
-
-/* A page of the preview's own is one of the server's own there. Other sites are told apart by the server. */
-static bool
-is_own_origin(const struct request *r, struct str origin, struct str host)
-{
-    struct door_origin said, own;
-
-    return door_origin(origin, &said) && door_origin_of_host(host, r->f->tls, &own) && door_origin_eq(&said, &own);
-}
-
-static bool
-write_head(struct request *r)
-{
-    static struct fields f;             /* there is one thread */
-    struct preview *p = r->preview;
-    struct str host = str_of(MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST));
-    struct http1_request_out out = { .method = str_of(r->method), .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTP,
-                                     .host = STR_LIT("localhost"), .port = p->port, .path = p->target.path,
-                                     .query = p->target.query };
-    char own[32];
-
-    f = (struct fields){ .r = r };
-    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_option, &f);
-    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_field, &f);
-    if (f.too_many || f.origins > 1 || !framing_of(p, &f))
-        return false;
-    snprintf(own, sizeof(own), "http://localhost:%u", (unsigned)p->port);
-    if (f.origins == 1)
-        add(&f, STR_LIT("Origin"), is_own_origin(r, f.origin, host) ? str_of(own) : f.origin);
-    add(&f, STR_LIT("X-Forwarded-Proto"), r->f->tls ? STR_LIT("https") : STR_LIT("http"));
-    if (host.n > 0)
-        add(&f, STR_LIT("X-Forwarded-Host"), host);
-    if (p->root[0] != '\0')
-        add(&f, STR_LIT("X-Forwarded-Prefix"), str_of(p->root));
-    out.out = (struct http1_out){ .add = f.add, .n_add = f.n, .framing = p->framing, .body_length = p->length,
-                                  .connection = p->websocket ? HTTP1_CONN_DEFAULT : HTTP1_CONN_CLOSE,
-                                  .upgrade = p->websocket ? STR_LIT("websocket") : (struct str){ "", 0 } };
-    return http1_write_request(&r->in, &out) == 0;
-}
-
 static void
 end_body(struct request *r)
 {
@@ -280,7 +144,7 @@ on_granted(struct request *r)
 
     p->state = PREVIEW_WAITS;
     p->heard_ms = clock_ms();
-    if (p->port == 0 || !write_head(r)) {
+    if (p->port == 0 || !preview_write_head(r)) {
         fail(r, MHD_HTTP_BAD_REQUEST, "preview.request", "", "this request cannot be passed on as it is");
         return;
     }

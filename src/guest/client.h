@@ -97,9 +97,9 @@ int guest_client_setup(struct guest_client *c, const struct msg_setup *m, struct
  * MSG_EXECS_MAX commands run already. */
 int guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *channel, struct err *err);
 
-/* Connect to @port of the sandbox's own loopback address. From here on the channel is used as a command's: stdin goes to
- * the server, its close is the end of what is sent; stdout is what it says, at most @window (not 0) bytes of it under
- * way; a signal SIGKILL breaks it off. Who answers there is the sandbox's business. */
+/* Connect to @port of the sandbox's own loopback address. From here on the channel is used as a command's: stdin goes
+ * to the server, its close is the end of what is sent; stdout is what it says, at most @window (not 0) bytes of it
+ * under way; a signal SIGKILL breaks it off. Who answers there is the sandbox's business. */
 int guest_client_connect(struct guest_client *c, uint16_t port, uint32_t window, uint16_t *channel, struct err *err);
 
 /* Bytes of stdin that would be taken now. 0 also when the command is gone or has stdin of its own. */

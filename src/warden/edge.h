@@ -145,8 +145,9 @@ enum edge_message {
     EDGE_SCRIBE = 86,       /* with the edge to a new scribe */
     /* launcher to front */
     EDGE_SETTINGS = 80,     /* flags u8, requests a second be32 (0 no limit), client timeout in seconds be32, hosts be16
-                               and so many texts, origins be16 and so many, where browsers find us ("" nowhere), certificate be32 and key be32:
-                               lengths in the file that comes with it where there is TLS */
+                               and so many texts, origins be16 and so many, where browsers find us ("" nowhere),
+                               certificate be32 and key be32: lengths in the file that comes with it where there is
+                               TLS */
     /* front to launcher, the answer to it */
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */

@@ -1,9 +1,9 @@
 /* warden/ports.c: ports of sandboxes that were exposed, and who comes by their capabilities (docs/daemon.md)
  *
  * A capability is 160 random bits, told once, in the answer to its making; only its SHA-256 is kept. It opens
- * connections to one port of one sandbox and nothing else, for whoever has it, until it is taken back, its time is over,
- * or its sandbox or the token that made that ends. In the audit record are that a port was exposed, how often it was connected to (by the minute),
- * and its end.
+ * connections to one port of one sandbox and nothing else, for whoever has it, until it is taken back, its time is
+ * over, or its sandbox or the token that made that ends. In the audit record are that a port was exposed, how often it
+ * was connected to (by the minute), and its end.
  */
 #include <errno.h>
 #include <stdio.h>

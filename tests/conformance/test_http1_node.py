@@ -1,6 +1,6 @@
 """Our HTTP/1 codec beside Node's (llhttp): what we accept, Node accepts, as the same message with the same body.
 
-The other way round nothing is asked: ours is the stricter one (src/egress/http1.h says where).
+The other way round nothing is asked: ours is the stricter one (src/wire/http1.h says where).
 """
 import base64
 import json

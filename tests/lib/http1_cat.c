@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define INPUT_MAX (4 * 1024 * 1024)
 

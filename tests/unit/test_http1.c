@@ -1,4 +1,4 @@
-/* egress/http1: heads (R02, R13, R14): what is not plainly one message is refused, the same however it was cut into
+/* wire/http1: heads (R02, R13, R14): what is not plainly one message is refused, the same however it was cut into
  * packets; the payload classes are those of llhttp's request tests and of published smuggling findings */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 #define L(s) { s, sizeof(s) - 1 }

@@ -1,4 +1,4 @@
-/* egress/http1: bodies and writing (R13, R14): a body ends at one place however it arrives, and what is written is one
+/* wire/http1: bodies and writing (R13, R14): a body ends at one place however it arrives, and what is written is one
  * message that says what was decided */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 #define L(s) { s, sizeof(s) - 1 }

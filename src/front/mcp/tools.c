@@ -84,7 +84,7 @@ struct mcp_tool mcp_tools[] = {
       .reads_only = true, .begin = call_list },
     { .name = "expose_port", .title = "Expose a port",
       .description = "Make a port on which a program in a sandbox listens reachable for the user: give them url, or "
-                     "host_url for pages that expect to be at the root of their host. Whoever knows the address gets in.",
+                     "host_url for pages that expect to be at the root of their host. Whoever knows it gets in.",
       .input = OBJECT("\"sandbox_id\", \"port\"", SANDBOX_ID JSON(,
           "port": {"type": "integer", "minimum": 1, "maximum": 65535})),
       .output = RESULT(JSON(, "id": {"type": "string"}, "port": {"type": "integer"}, "url": {"type": "string"},

@@ -1,6 +1,6 @@
-/* egress/http1_settle.c: what a head's fields mean together: who is asked for, where the body ends, whether the
+/* wire/http1_settle.c: what a head's fields mean together: who is asked for, where the body ends, whether the
  * connection lives on (RFC 9110 §7, RFC 9112 §3.2, §6, §9; see http1.h) */
-#include "egress/http1_priv.h"
+#include "wire/http1_priv.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* egress/http1.c: words, bytes, lists: what reading and writing of HTTP/1 share (see http1.h) */
-#include "egress/http1_priv.h"
+/* wire/http1.c: words, bytes, lists: what reading and writing of HTTP/1 share (see http1.h) */
+#include "wire/http1_priv.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* egress/http1_head.c: the lines of a head, byte by byte from left to right (RFC 9112 §2-5; see http1.h)
+/* wire/http1_head.c: the lines of a head, byte by byte from left to right (RFC 9112 §2-5; see http1.h)
  *
  * Only form is judged here, and each byte as soon as it is there, so that a prefix never says something else than the
  * whole. What the fields mean together is http1_settle.c's.
  */
-#include "egress/http1_priv.h"
+#include "wire/http1_priv.h"
 
 #include <string.h>
 

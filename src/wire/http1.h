@@ -1,4 +1,4 @@
-/* egress/http1.h: HTTP/1.1 messages as a proxy must read them (RFC 9110, RFC 9112), strictly
+/* wire/http1.h: HTTP/1.1 messages as a proxy must read them (RFC 9110, RFC 9112), strictly
  *
  * Theory: a message that two programs read differently is a way around the one that decides. So this codec has no
  * lenient mode: what is not plainly one message of known length is refused, and what is passed on is written again
@@ -16,8 +16,8 @@
  * values, no HTAB around a Content-Length or Transfer-Encoding, no transfer coding but chunked, no empty Host, no
  * userinfo, no Expect but 100-continue, no malformed %XX in a target, no trailer that would frame or route.
  */
-#ifndef CLOCHE_EGRESS_HTTP1_H
-#define CLOCHE_EGRESS_HTTP1_H
+#ifndef CLOCHE_WIRE_HTTP1_H
+#define CLOCHE_WIRE_HTTP1_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* egress/http1_body.c: where a body ends, byte by byte, without copying it (RFC 9112 §6, §7; see http1.h) */
-#include "egress/http1_priv.h"
+/* wire/http1_body.c: where a body ends, byte by byte, without copying it (RFC 9112 §6, §7; see http1.h) */
+#include "wire/http1_priv.h"
 
 #include <string.h>
 

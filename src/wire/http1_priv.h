@@ -1,11 +1,11 @@
-/* egress/http1_priv.h: what the files of the HTTP/1 codec share
+/* wire/http1_priv.h: what the files of the HTTP/1 codec share
  *
  * The grammar's byte classes as one table, so that a byte is judged the same wherever it stands.
  */
-#ifndef CLOCHE_EGRESS_HTTP1_PRIV_H
-#define CLOCHE_EGRESS_HTTP1_PRIV_H
+#ifndef CLOCHE_WIRE_HTTP1_PRIV_H
+#define CLOCHE_WIRE_HTTP1_PRIV_H
 
-#include "egress/http1.h"
+#include "wire/http1.h"
 
 enum http1_class {
     C_TOKEN = 0x01,     /* tchar */

@@ -1,9 +1,9 @@
-/* egress/http1_write.c: heads written from checked pieces (RFC 9110 §7.6, RFC 9112 §3.2; see http1.h)
+/* wire/http1_write.c: heads written from checked pieces (RFC 9110 §7.6, RFC 9112 §3.2; see http1.h)
  *
  * Nothing is trusted because it was parsed once: every piece is checked again where it is written, so that a credential
  * with a line end in it, or a path that a rule rewrote, cannot become a second message.
  */
-#include "egress/http1_priv.h"
+#include "wire/http1_priv.h"
 
 #include "match/ip.h"
 

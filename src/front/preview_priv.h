@@ -1,0 +1,30 @@
+/* front/preview_priv.h: one request to a preview; for preview.c and preview_request.c only */
+#ifndef CLOCHE_FRONT_PREVIEW_PRIV_H
+#define CLOCHE_FRONT_PREVIEW_PRIV_H
+
+#include "front/preview.h"
+#include "front/preview_rules.h"
+#include "wire/http1.h"
+
+struct preview {
+    enum { PREVIEW_ASKED, PREVIEW_WAITS, PREVIEW_BODY, PREVIEW_TUNNEL, PREVIEW_OVER } state;
+    bool host_form;
+    bool websocket;                     /* it asks for one */
+    char root[PREVIEW_ROOT + 1];        /* "/preview/CAPABILITY"; of the host form "" */
+    struct preview_target target;       /* of r->uri */
+    uint16_t port;
+    enum http1_framing framing;         /* of the request's body */
+    uint64_t length;
+    bool ended;                         /* of the body all is in r->in */
+    struct buf head;                    /* of the answer, until it is whole */
+    size_t seen;
+    unsigned interim;
+    struct http1_body body;
+    uint64_t heard_ms;                  /* when something happened last */
+};
+
+/* preview_request.c: the request's head as the server is to have it, into r->in; and how its body goes there, into the
+ * preview's framing and length. False: it cannot be passed on. */
+bool preview_write_head(struct request *r);
+
+#endif
