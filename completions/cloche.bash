@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec kill token volume config doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec ports kill token volume config doctor prove srt help version" -- "$current")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -136,6 +136,8 @@ _cloche() {
             flags="--exec --follow --json --socket --help" ;;
         exec)
             flags="-i --interactive -t --tty -d --detach --cwd --env --timeout --socket --help" ;;
+        ports)
+            flags="--name --ttl --socket --json --help" ;;
         kill)
             flags="--all --socket --json --help" ;;
         token)
@@ -154,7 +156,7 @@ _cloche() {
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec kill token volume config doctor prove srt help version")" ;;
+        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec ports kill token volume config doctor prove srt help version")" ;;
     esac
     if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
     if [ "$verb" = config ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi

@@ -20,6 +20,7 @@ complete -c cloche -n __fish_use_subcommand -a top -d 'the same, again and again
 complete -c cloche -n __fish_use_subcommand -a events -d 'what happens to the daemon\'s sandboxes'
 complete -c cloche -n __fish_use_subcommand -a logs -d 'what was run in one of them, and what it wrote'
 complete -c cloche -n __fish_use_subcommand -a exec -d 'run a command in one of them'
+complete -c cloche -n __fish_use_subcommand -a ports -d 'ports of the daemon\'s sandboxes that are reached from outside'
 complete -c cloche -n __fish_use_subcommand -a kill -d 'end sandboxes of cloche serve'
 complete -c cloche -n __fish_use_subcommand -a token -d 'credentials for callers of cloche serve'
 complete -c cloche -n __fish_use_subcommand -a volume -d 'durable workspaces of cloche serve'
@@ -393,6 +394,12 @@ complete -c cloche -n '__fish_seen_subcommand_from exec' -l timeout -x -d '5m: w
 complete -c cloche -n '__fish_seen_subcommand_from exec' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
 complete -c cloche -n '__fish_seen_subcommand_from exec' -l help -d 'print the flags'
 complete -c cloche -n '__fish_seen_subcommand_from exec' -F
+complete -c cloche -n '__fish_seen_subcommand_from ports' -l name -x -d 'for your own list'
+complete -c cloche -n '__fish_seen_subcommand_from ports' -l ttl -x -d 'ends it after 90s, 30m, 12h (with the sandbox)'
+complete -c cloche -n '__fish_seen_subcommand_from ports' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
+complete -c cloche -n '__fish_seen_subcommand_from ports' -l json -d 'one JSON object'
+complete -c cloche -n '__fish_seen_subcommand_from ports' -l help -d 'print the flags'
+complete -c cloche -n '__fish_seen_subcommand_from ports' -F
 complete -c cloche -n '__fish_seen_subcommand_from kill' -l all -d 'every one'
 complete -c cloche -n '__fish_seen_subcommand_from kill' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
 complete -c cloche -n '__fish_seen_subcommand_from kill' -l json -d 'one JSON object'
