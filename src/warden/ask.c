@@ -552,7 +552,7 @@ on_events(void *ctx, const struct frame *f)
 
 #define ID (13 + EDGE_NAME_MAX)
 #define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH + \
-                5 + EDGE_WORKSPACE_MAX)
+                2 * (5 + EDGE_WORKSPACE_MAX) + 4)
 #define LIST (26 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX + 5 + EDGE_WORKSPACE_MAX)
 
 const struct msg_rule ask_rules[] = {

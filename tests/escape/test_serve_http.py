@@ -281,3 +281,19 @@ def test_random_bytes(daemon):
                     read_all(s)
             except ConnectionError:
                 pass
+
+
+@pytest.mark.parametrize("members", [{}, {"reattach": True}])
+def test_the_largest_of_all_texts_is_a_request_like_others(daemon, members):
+    """Each is within its own ceiling; all together are within that of the question that the front makes of them."""
+    labels, left = {}, 4096 - 1
+    while left > 300:
+        name = f"label{len(labels)}"
+        labels[name] = "v" * min(200, left - 2 - len(name))
+        left -= len(name) + 2 + len(labels[name])
+    empty = len(json.dumps({"x": ""}, separators=(",", ":")))
+    body = {"name": "n" * 63, "labels": labels, "workspace_key": "w" * 255, "volume": {"name": "v" * 255},
+            "policy": {"x": "p" * (65536 - empty)}, **members}
+    for who in (daemon, daemon.remote(daemon.token("agent"))):
+        answer = who("POST", "/v1/sandboxes", body, {"Idempotency-Key": "k" * 64})
+        assert 400 <= answer.status < 500 and answer.json["code"].startswith("policy."), answer
