@@ -144,7 +144,7 @@ on_run(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_run run;
 
-    if (!edge_get_run(&in, &run) || r->op_answers->run == NULL)
+    if (!edge_get_run(&in, &run) || r->op_answers->run == NULL || json_array_size(r->list) >= EDGE_RUNS_MAX)
         return -1;
     r->op_answers->run(r, &run);
     return 0;
