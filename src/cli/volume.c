@@ -2,9 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "cli/api_client.h"
 #include "cli/cli.h"
+#include "warden/edge.h"
+#include "workspace/quote.h"
 
 #define WORDS_MAX 64
 
@@ -64,9 +68,11 @@ take_words(struct options *o, int argc, char **argv, struct err *err)
 static void
 print_text(const char *text)
 {
-    for (; text != NULL && *text != '\0'; text++)
-        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
-    putchar('\n');
+    cleanup_buf struct buf out = BUF_INIT(4 * EDGE_WORKSPACE_MAX + 8);
+
+    (void)quote_name(&out, "", str_of(text != NULL ? text : "?"));
+    buf_put_u8(&out, '\n');
+    fwrite(out.p, 1, out.n, stdout);
 }
 
 static void
