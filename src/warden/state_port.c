@@ -11,8 +11,8 @@ static const char schema[] =
     "NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;";
 
 static const char *const texts[PORT_Q_N] = {
-    [PORT_Q_PUT] = ("INSERT INTO port (id, sandbox, port, name, created, expires, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
-                    "?7)"),
+    [PORT_Q_PUT] = ("INSERT INTO port (id, sandbox, port, name, created, expires, hash) VALUES (?1, ?2, ?3, ?4, ?5, "
+                    "?6, ?7)"),
     [PORT_Q_FORGET] = "DELETE FROM port WHERE id = ?1",
     [PORT_Q_ALL] = "SELECT id, sandbox, port, name, created, expires, hash FROM port ORDER BY created, id",
 };
