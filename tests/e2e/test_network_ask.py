@@ -17,10 +17,10 @@ def questions(online, n=1):
     """The questions that are open, when there are @n of them."""
     def look():
         found = online.bare("approvals", "--json").json["questions"]
-        return found if len(found) == n else None
+        return [found] if len(found) == n else None
     found = wait_for(look)
-    assert found is not None, online.bare("approvals", "--json")
-    return found
+    assert found, online.bare("approvals", "--json")
+    return found[0]
 
 
 def decide(online, what, *more):
