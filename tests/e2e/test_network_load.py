@@ -15,7 +15,7 @@ pytestmark = [requirement("R13", "R91"), pytest.mark.root]
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 HARD = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 # 10,000, or as many as cloche-egress takes with the open files that this host lets a process have (docs/network.md).
-MANY = min(10000, (HARD - 256) // 20 * 9 - 8)
+MANY = min(10000, (HARD - 256 - 32) // 20 * 9 - 8)
 ROOMY = ["--nofile", str(MANY + 64), "--memory", "2g"]
 
 # Every tunnel is open at once before any byte passes; then each carries its own number and back.
