@@ -471,11 +471,12 @@ wait_ms(const struct keeper_live *k)
            : op_count(k) + asker_count(k) > 0 ? 50 : 1000;
 }
 
-enum { ASKERS = 5 + KEEPER_OPS_MAX, ALL_FDS = ASKERS + RUN_ASKERS_MAX };
+enum { OPS = 5, ALL_FDS = OPS + KEEPER_OPS_MAX + RUN_ASKERS_MAX };
 
 static void
 step(struct keeper_live *k)
 {
+    size_t n = OPS, askers, place[ALL_FDS];
     struct pollfd fds[ALL_FDS] = {
         { .fd = k->control, .events = POLLIN },
         { .fd = k->warden, .events = packet_queue_waits(&k->to_warden) ? POLLIN | POLLOUT : POLLIN },
@@ -484,13 +485,21 @@ step(struct keeper_live *k)
         { .fd = k->made ? vault_fd(&k->l) : -1, .events = POLLIN },
     };
 
-    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
-        fds[5 + i] = (struct pollfd){ .fd = k->ops[i] != NULL ? k->ops[i]->fd : -1,
-                                      .events = k->ops[i] != NULL ? op_poll_events(k->ops[i]) : 0 };
-    for (size_t i = 0; i < RUN_ASKERS_MAX; i++)
-        fds[ASKERS + i] = (struct pollfd){ .fd = k->askers[i] != NULL ? k->askers[i]->fd : -1,
-                                           .events = k->askers[i] != NULL ? asker_poll_events(k->askers[i]) : 0 };
-    if (poll(fds, ALL_FDS, wait_ms(k)) < 0 && errno != EINTR)
+    /* those that there are: poll(2) takes no more of them than RLIMIT_NOFILE, whether they are open or not */
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
+        if (k->ops[i] == NULL)
+            continue;
+        place[n] = i;
+        fds[n++] = (struct pollfd){ .fd = k->ops[i]->fd, .events = op_poll_events(k->ops[i]) };
+    }
+    askers = n;
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        if (k->askers[i] == NULL)
+            continue;
+        place[n] = i;
+        fds[n++] = (struct pollfd){ .fd = k->askers[i]->fd, .events = asker_poll_events(k->askers[i]) };
+    }
+    if (poll(fds, n, wait_ms(k)) < 0 && errno != EINTR)
         return keeper_gone(k, "poll failed");
     if (fds[0].revents != 0)
         hear_launcher(k);
@@ -504,12 +513,16 @@ step(struct keeper_live *k)
         net_turn(k->l.net);
     if (fds[4].revents != 0)
         vault_look(&k->l);
-    for (size_t i = 0; i < KEEPER_OPS_MAX && !k->ending; i++)
-        if (fds[5 + i].revents != 0 && k->ops[i] != NULL && k->ops[i]->fd == fds[5 + i].fd)
-            op_turn(k->ops[i], fds[5 + i].revents);
-    for (size_t i = 0; i < RUN_ASKERS_MAX && !k->ending; i++)
-        if (fds[ASKERS + i].revents != 0 && k->askers[i] != NULL && k->askers[i]->fd == fds[ASKERS + i].fd)
-            asker_turn(k->askers[i], fds[ASKERS + i].revents);
+    for (size_t i = OPS; i < askers && !k->ending; i++) {
+        struct op *o = k->ops[place[i]];
+        if (fds[i].revents != 0 && o != NULL && o->fd == fds[i].fd)
+            op_turn(o, fds[i].revents);
+    }
+    for (size_t i = askers; i < n && !k->ending; i++) {
+        struct run_asker *a = k->askers[place[i]];
+        if (fds[i].revents != 0 && a != NULL && a->fd == fds[i].fd)
+            asker_turn(a, fds[i].revents);
+    }
     time_passes(k);
 }
 
