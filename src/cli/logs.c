@@ -191,7 +191,8 @@ print(struct logs *l, const json_t *entry)
     if (l->o.json)
         return;
     put_entry(l, &out, entry);
-    fwrite(out.p, 1, out.n, stdout);
+    if (out.n > 0)
+        fwrite(out.p, 1, out.n, stdout);
 }
 
 /* One page. The number of its entries, or -1 with @err. */
@@ -286,7 +287,8 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
         buf_puts(&out, " are kept no more]\n");
     }
     json_decref(event);
-    fwrite(out.p, 1, out.n, stdout);
+    if (out.n > 0)
+        fwrite(out.p, 1, out.n, stdout);
     return fflush(stdout) == 0 ? 0 : 2;
 }
 
