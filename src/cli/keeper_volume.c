@@ -109,6 +109,26 @@ struct measure {
     struct buf folders;             /* paths below @root that are to be looked into, each with its NUL */
 };
 
+/* A folder's owner has all rights in it. 0 or -1. */
+static int
+lift(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -1;
+    return (st.st_mode & S_IRWXU) == S_IRWXU ? 0 : fchmod(fd, (st.st_mode & 07777) | S_IRWXU);
+}
+
+/* One entry of @dir, which may be readable and yet keep its owner from what is in it. 0 or -1 with errno. */
+static int
+look(int dir, const char *name, struct stat *st)
+{
+    if (fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    return errno != EACCES || lift(dir) < 0 ? -1 : fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
 /* Those of one folder. False: there is more than may be, or what cannot be told. */
 static bool
 measure_folder(struct measure *m, int fd, const char *path)
@@ -124,9 +144,12 @@ measure_folder(struct measure *m, int fd, const char *path)
     while (well && (e = readdir(dir)) != NULL) {
         struct stat st;
         uint64_t bytes;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;       /* or it went meanwhile */
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (look(dirfd(dir), e->d_name, &st) < 0) {
+            well = errno == ENOENT;     /* it went meanwhile */
+            continue;
+        }
         bytes = (uint64_t)st.st_blocks * 512 / (st.st_nlink > 0 && !S_ISDIR(st.st_mode) ? st.st_nlink : 1);
         well = m->entries > 0 && bytes <= m->bytes;
         m->entries--;
@@ -140,7 +163,8 @@ measure_folder(struct measure *m, int fd, const char *path)
     return well;
 }
 
-/* A folder that keeps its owner out would hide what is in it. */
+/* A folder that keeps its owner out would hide what is in it. Which mode that was need not be kept: where it cannot be
+ * (no extended attributes, no space) the folder is looked into all the same. */
 static int
 open_lifted(int root, const char *path)
 {
@@ -148,9 +172,14 @@ open_lifted(int root, const char *path)
     const char *name;
     mode_t mode;
 
-    parent = tree_open_parent(root, path, &name);
-    if (parent < 0 || tree_lift(parent, name, &mode) < 0)
+    if (lift(root) < 0)
         return -1;
+    if (path[0] != '\0') {
+        parent = tree_open_parent(root, path, &name);
+        if (parent < 0)
+            return -1;
+        (void)tree_lift(parent, name, &mode);
+    }
     return tree_open(root, path, O_RDONLY | O_DIRECTORY);
 }
 
@@ -170,8 +199,8 @@ fits(int root, uint64_t bytes)
         if (fd >= 0)
             well = measure_folder(&m, fd, path);
         else
-            well = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV;     /* it went, or was
-                                                                                                 * replaced */
+            well = path[0] != '\0' &&      /* it went, or was replaced; the volume itself does neither */
+                   (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV);
         more = m.folders.n > 0;
         if (more) {         /* the last one */
             size_t at = m.folders.n - 1;

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, Sandbox, caller
+from helpers.daemon import Caller, Daemon, OthersDaemon, Sandbox, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R12", "R22")
@@ -138,6 +138,23 @@ def test_many_empty_files_are_too_many(daemon, cloche):
     daemon.post(f"{box.at}/exec", {"command": "i=0; while [ $i -lt 4000 ]; do : > f$i; i=$((i+1)); done; sleep 600", "timeout_ms": 120000})
     assert box.wait_for("stopped") and "volume" in box.show()["detail"], box.show()
     remove(daemon, cloche, box)
+
+
+CLOSED = {
+    "the root": "exec 9> f; chmod 0300 /workspace",
+    "the root for all": "exec 9> f; chmod 0 /workspace",
+    "a folder that can be listed": "mkdir d; exec 9> d/f; chmod 0400 d",
+}
+
+
+@pytest.mark.parametrize("how", CLOSED)
+def test_what_is_closed_is_counted(anyone, how):
+    daemon = (OthersDaemon if anyone.person else Daemon)(anyone)
+    box = daemon.create(volume={"name": "v"}, policy={"limits": {"disk": "4m"}})
+    daemon.post(f"{box.at}/exec", {"command": CLOSED[how] + "; head -c 9000000 /dev/zero >&9; sleep 600", "timeout_ms": 120000})
+    assert box.wait_for("stopped") and "volume" in box.show()["detail"], box.show()
+    remove(daemon, anyone, box)
+    assert daemon.stop() == 0, daemon.log
 
 
 def test_an_agent_has_its_share(daemon):
