@@ -1,4 +1,5 @@
 """Durable workspaces that somebody hostile has filled, and those of others."""
+import fcntl
 import os
 import stat
 
@@ -83,6 +84,24 @@ def test_what_it_is_mounted_as(daemon, cloche):
     assert owner == os.geteuid() or owner >= 0x70000000
     # nobody else can reach that program
     assert stat.S_IMODE(folder(cloche).stat().st_mode) == stat.S_IMODE(inside.stat().st_mode) == 0o700
+
+
+def test_it_is_not_removed_under_another(anyone):
+    """Whoever still has its lock, as a sandbox that is dying, may have closed its folder."""
+    daemon = (OthersDaemon if anyone.person else Daemon)(anyone)
+    box = daemon.create(volume={"name": "v"})
+    assert box.put("f", b"x").ok and box.delete().ok
+    fd = os.open(folder(anyone) / box.record["volume"], os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    os.fchmod(fd, 0)
+    assert daemon("DELETE", f"/v1/volumes/{box.record['volume']}").ok
+    assert wait_for(lambda: any("volume.busy" in e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"]), 60)
+    assert os.listdir(fd) == ["f"]
+    os.close(fd)
+    assert daemon.stop() == 0, daemon.log
+    daemon.start()
+    assert wait_for(lambda: os.listdir(folder(anyone)) == [], 60), os.listdir(folder(anyone))
+    assert daemon.stop() == 0, daemon.log
 
 
 def test_links_lead_its_removal_nowhere(daemon, cloche):
