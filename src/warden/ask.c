@@ -155,12 +155,10 @@ new_id(char out[EDGE_ID + 1])
 }
 
 static int
-create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct err *err)
+create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, struct err *err)
 {
     char name[EDGE_ID + 16];
 
-    if (c->volume[0] != '\0' && volume_take(w, r->owner, c->volume, c->keep_s, r->volume, err) < 0)
-        return -1;
     if (new_id(r->id) < 0)
         return err_sys(err, errno, "serve.random", "getrandom");
     if (c->key != NULL && state_once_put(w->state, w->who.id, c->key, c->body, r->id, err) < 0)
@@ -177,6 +175,29 @@ create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct
     if (c->key != NULL)
         (void)state_once_forget(w->state, r->id, NULL);
     return -1;
+}
+
+/* One that is refused changes nothing of its volume. */
+static int
+create(struct warden *w, const struct edge_create *c, struct edge_box *r, struct err *err)
+{
+    bool made = false;
+    struct box *b;
+
+    if (c->volume[0] != '\0' && volume_take(w, r->owner, c->volume, c->keep_s, r->volume, &made, err) < 0)
+        return -1;
+    if (create_box(w, c, r, err) < 0) {
+        if (made)
+            volume_not_taken(w, r->volume);
+        return -1;
+    }
+    if (made)
+        warden_note_id(w, "", "volume", "%s was made", r->volume);
+    b = box_of_id(w, r->id);
+    b->keep_s = c->keep_s;
+    if (!b->probe)
+        volume_taken(b);
+    return 0;
 }
 
 /* Answered when the caller has made one with that key already: with that one, as it is now (its own key was told

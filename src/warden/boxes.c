@@ -167,6 +167,7 @@ new_box(struct warden *w, const struct edge_box *r)
         return NULL;
     b->w = w;
     b->fd = -1;
+    b->keep_s = EDGE_KEEP_SAME;
     b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     b->not_made = (struct buf)BUF_INIT(NOT_MADE_MAX);
     b->use = (struct buf)BUF_INIT(EDGE_USAGE_MAX);
@@ -296,6 +297,7 @@ box_record(struct box *b, struct err *err)
     if (state_put(b->w->state, &b->r, err) < 0)
         return -1;
     b->probe = false;
+    volume_taken(b);
     warden_note(b->w, b, "container_start", "asked for");
     return 0;
 }

@@ -93,6 +93,7 @@ take(struct box *p, struct box *old)
 
     (void)state_once_move(w->state, p->r.id, old->r.id, NULL);
     box_used(old);
+    volume_taken(p);        /* it is the volume of both */
     warden_note(w, old, "reattached", "to its workspace");
     told = old->r;
     told.how = "\nreattached=yes\n";

@@ -139,39 +139,16 @@ room_for_one(const struct warden *w, const char *owner, struct err *err)
     return err_hint(err, "DELETE /v1/volumes/{id} removes one");
 }
 
-int
-volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep_s, char id[EDGE_ID + 1],
-            struct err *err)
+static struct volume *
+of_name(const struct warden *w, const char *owner, const char *name)
 {
-    struct volumes *all = w->volumes;
-    struct volume *v = NULL;
-
-    for (size_t i = 0; i < all->n && v == NULL; i++)
-        if (!all->v[i].removed && strcmp(all->v[i].r.owner, owner) == 0 && strcmp(all->v[i].r.name, name) == 0)
-            v = &all->v[i];
-    if (v == NULL) {
-        if (room_for_one(w, owner, err) < 0)
-            return -1;
-        v = &all->v[all->n];
-        *v = (struct volume){ .r = { .created_ms = clock_wall_ms(), .keep_s = EDGE_KEEP_USUAL, .name = strdup(name) } };
-        memcpy(v->r.owner, owner, sizeof(v->r.owner));
-        if (v->r.name == NULL || new_id(v->r.id) < 0)
-            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-        all->n++;
-        warden_note_id(w, "", "volume", "%s was made", v->r.id);
+    for (size_t i = 0; i < w->volumes->n; i++) {
+        struct volume *v = &w->volumes->v[i];
+        if (!v->removed && strcmp(v->r.owner, owner) == 0 && strcmp(v->r.name, name) == 0)
+            return v;
     }
-    if (keep_s != EDGE_KEEP_SAME)
-        v->r.keep_s = keep_s;
-    v->r.unused_ms = 0;
-    memcpy(id, v->r.id, sizeof(v->r.id));
-    if (state_put_volume(w->state, &v->r, false, err) < 0)
-        return -1;
-    if (all->n == 1)
-        save_all(w);        /* from here on there is something to count */
-    return 0;
+    return NULL;
 }
-
-/* --- removing ----------------------------------------------------------------------------------------------------- */
 
 static void
 forget(struct warden *w, struct volume *v)
@@ -182,6 +159,60 @@ forget(struct warden *w, struct volume *v)
     free((void *)(uintptr_t)v->r.name);
     *v = all->v[--all->n];
 }
+
+int
+volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep_s, char id[EDGE_ID + 1],
+            bool *made, struct err *err)
+{
+    struct volumes *all = w->volumes;
+    struct volume *v = of_name(w, owner, name);
+
+    *made = v == NULL;
+    if (v == NULL) {
+        if (room_for_one(w, owner, err) < 0)
+            return -1;
+        v = &all->v[all->n];
+        *v = (struct volume){ .r = { .created_ms = clock_wall_ms(), .keep_s = EDGE_KEEP_USUAL } };
+        if (new_id(v->r.id) < 0 || (v->r.name = strdup(name)) == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        memcpy(v->r.owner, owner, sizeof(v->r.owner));
+        if (keep_s != EDGE_KEEP_SAME)
+            v->r.keep_s = keep_s;
+        all->n++;
+        if (state_put_volume(w->state, &v->r, false, err) < 0) {
+            forget(w, v);
+            return -1;
+        }
+        if (all->n == 1)
+            save_all(w);        /* from here on there is something to count */
+    }
+    memcpy(id, v->r.id, sizeof(v->r.id));
+    return 0;
+}
+
+void
+volume_not_taken(struct warden *w, const char *id)
+{
+    struct volume *v = of_id(w, id);
+
+    if (v != NULL)
+        forget(w, v);
+}
+
+void
+volume_taken(struct box *b)
+{
+    struct volume *v = b->r.volume[0] != '\0' ? of_id(b->w, b->r.volume) : NULL;
+
+    if (v == NULL || v->removed)
+        return;
+    if (b->keep_s != EDGE_KEEP_SAME)
+        v->r.keep_s = b->keep_s;
+    v->r.unused_ms = 0;
+    saved(b->w, v);
+}
+
+/* --- removing ----------------------------------------------------------------------------------------------------- */
 
 void
 volume_say_sweep(struct box *b)

@@ -109,6 +109,7 @@ struct box {
     bool again;                         /* when it is gone it is made anew (recovery) */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
     bool sweeps;                        /* it is no sandbox: its keeper removes the volume r.volume (volumes.c) */
+    uint32_t keep_s;                    /* what its making said of its volume; EDGE_KEEP_SAME nothing */
     bool printed;                       /* its keeper has said what it would be */
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
@@ -312,10 +313,12 @@ extern const size_t run_n_rules;
 
 /* volumes.c: durable workspaces */
 int volumes_load(struct warden *w, struct err *err);
-/* That caller's of that name, made where there is none: its id. @keep_s: EDGE_KEEP_SAME, or what is so from now on. 0
- * or -1 with @err. */
+/* That caller's of that name: its id. Where there is none it is made (*made), with @keep_s, or as usual for
+ * EDGE_KEEP_SAME; one that is there already is not changed. 0 or -1 with @err. */
 int volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep_s, char id[EDGE_ID + 1],
-                struct err *err);
+                bool *made, struct err *err);
+void volume_not_taken(struct warden *w, const char *id);    /* one that was made for nothing */
+void volume_taken(struct box *b);               /* its workspace from now on, kept as box.keep_s says */
 /* Whether none but @b (NULL: none at all) has it. 0 or -1 with @err. */
 int volume_is_free(const struct warden *w, const char *id, const struct box *b, struct err *err);
 void volumes_turn(struct warden *w);            /* time has passed, or one is not used any more */

@@ -68,6 +68,31 @@ def test_one_sandbox_at_a_time(daemon):
     assert daemon.post(f"{box.at}/recover").json["code"] == "volume.busy"
 
 
+def test_what_is_refused_changes_none(daemon):
+    daemon.create(name="n", volume={"name": "v", "retention": 3600})
+
+    def kept():
+        return {v["name"]: v["retention"] for v in volumes(daemon)}
+    busy = daemon.post("/v1/sandboxes", {"volume": {"name": "v", "retention": 1}})
+    assert busy.status == 409 and busy.json["code"] == "volume.busy" and kept() == {"v": 3600}, busy
+    refused = daemon.post("/v1/sandboxes", {"name": "n", "volume": {"name": "w", "retention": 1}})
+    assert refused.status == 409 and refused.json["code"] == "sandbox.name-taken" and kept() == {"v": 3600}, refused
+    # as a probe it is refused later: by then somebody else has it
+    late = daemon.post("/v1/sandboxes", {"workspace_key": "w", "reattach": True, "volume": {"name": "v", "retention": 1}})
+    assert late.status == 409 and late.json["code"] == "volume.busy" and kept() == {"v": 3600}, late
+    assert [e["detail"].split(" ", 1)[1] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "volume"] == ["was made"]
+
+
+def test_a_taken_one_is_kept_as_said(daemon):
+    members = {"workspace_key": "w", "reattach": True}
+    first = daemon.post("/v1/sandboxes", {**members, "volume": {"retention": 3600}})
+    assert first.status == 201 and volumes(daemon)[0]["retention"] == 3600, first
+    taken = daemon.post("/v1/sandboxes", {**members, "volume": {"retention": 1800}})
+    assert taken.status == 200 and taken.json["id"] == first.json["id"] and volumes(daemon)[0]["retention"] == 1800, taken
+    other = daemon.post("/v1/sandboxes", {**members, "volume": {"retention": 900}, "policy": {"env": {"A": "b"}}})
+    assert other.status == 201 and volumes(daemon)[0]["retention"] == 900 and len(volumes(daemon)) == 1, other
+
+
 def test_without_one_nothing_stays(daemon, cloche):
     box = daemon.create(workspace_key="w")
     assert box.record["volume"] is None and box.put("f", b"x").ok and box.delete().ok
