@@ -533,7 +533,7 @@ on_stop_all(void *ctx, const struct frame *f)
     if (w->stop_all.ticket != 0)        /* another one asked: both mean the same */
         answer_end(w, w->stop_all, w->stop_all_n, true);
     w->stop_all = w->asker;
-    w->stop_all_n = (uint32_t)w->n_boxes;
+    w->stop_all_n = (uint32_t)box_count(w);
     box_kill_all(w);
     box_all_gone(w);
     return 0;

@@ -30,6 +30,16 @@ box_of_id(const struct warden *w, const char *id)
     return NULL;
 }
 
+size_t
+box_count(const struct warden *w)
+{
+    size_t n = 0;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        n += b->sweeps ? 0 : 1;
+    return n;
+}
+
 void
 box_text(const char **text, const char *new)
 {
@@ -228,13 +238,12 @@ name_taken(const struct edge_box *r, struct err *err)
 static int
 room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
 {
-    size_t own = 0, same = 0, probes = 0, live = 0;
+    size_t own = 0, same = 0, probes = 0, live = box_count(w);
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next) {
         own += !b->sweeps && strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
         same += box_same_key(b, r) ? 1 : 0;
         probes += b->probe && !b->sweeps ? 1 : 0;
-        live += b->sweeps ? 0 : 1;
     }
     if (probe && same > 0 && probes == 0)
         return 0;       /* in the end there is one in the place of another */
@@ -412,12 +421,11 @@ box_all_gone(struct warden *w)
 {
     struct asker to = w->stop_all;
 
-    if (w->n_boxes > 0)
-        return;
-    w->stop_all.ticket = 0;
-    if (to.ticket != 0)
+    if (to.ticket != 0 && box_count(w) == 0) {
+        w->stop_all.ticket = 0;
         answer_end(w, to, w->stop_all_n, false);
-    if (w->closing)
+    }
+    if (w->closing && w->n_boxes == 0)
         (void)launcher_say(w, EDGE_QUIET, NULL);
 }
 
@@ -441,7 +449,7 @@ box_stop(struct box *b, const char *why)
 void
 box_kill_all(struct warden *w)
 {
-    warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", w->n_boxes);
+    warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", box_count(w));
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         box_stop(b, "kill switch");
 }

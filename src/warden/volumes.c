@@ -253,11 +253,11 @@ sweeping(const struct warden *w)
     return false;
 }
 
-/* One after the other: it is the disk that takes its time. */
+/* One after the other: it is the disk that takes its time. The kill switch starts nothing. */
 static void
 sweep_one(struct warden *w, uint64_t now)
 {
-    if (!w->settled || w->closing || sweeping(w))
+    if (!w->settled || w->closing || w->stop_all.ticket != 0 || sweeping(w))
         return;
     for (size_t i = 0; i < w->volumes->n; i++) {
         struct volume *v = &w->volumes->v[i];

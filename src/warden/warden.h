@@ -158,7 +158,7 @@ struct warden {
     uint32_t numbers;                   /* of questions to keepers */
     unsigned noted;                     /* events since the last pruning */
     int passed;                         /* the descriptor that came with the message at hand; -1 */
-    struct asker stop_all;              /* who waits for all to be gone */
+    struct asker stop_all;              /* who waits for all sandboxes to be gone */
     uint32_t stop_all_n;
     struct box *heard;                  /* whose message is at hand */
     struct record *record;              /* record.h */
@@ -188,6 +188,7 @@ int box_timeout(const struct warden *w);                            /* for epoll
 
 /* boxes.c: what becomes of sandboxes */
 struct box *box_of_id(const struct warden *w, const char *id);
+size_t box_count(const struct warden *w);                           /* without those that remove volumes */
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
  * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(). */
 #define BOX_KEYED 0x01

@@ -1,4 +1,5 @@
 """Durable workspaces: volumes outlive sandboxes, one has one at a time, and they go when nobody has used them."""
+import fcntl
 import http.client
 import json
 import os
@@ -137,6 +138,20 @@ def test_it_is_removed(daemon, cloche):
     assert daemon("DELETE", "/v1/volumes/x").status == 400
     notes = [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "volume"]
     assert [n.split(" ", 1)[1] for n in notes] == ["was made", "is to be removed", "was removed", "was made"], notes
+
+
+def test_the_kill_switch_does_not_wait_for_removals(daemon, cloche):
+    box = daemon.create(volume={"name": "v"})
+    assert box.put("f", b"x").ok and box.delete().ok
+    daemon.create()
+    lock = os.open(folder(cloche) / box.record["volume"], os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)        # what removes it waits for this
+    try:
+        assert daemon("DELETE", f"/v1/volumes/{box.record['volume']}").ok
+        assert daemon.post("/v1/kill").json == {"stopped": 1}
+    finally:
+        os.close(lock)
+    assert wait_for(lambda: daemon.processes("cloche-keeper") == [], 60)
 
 
 def test_retention(daemon, cloche):
