@@ -95,12 +95,12 @@ of_id(const struct warden *w, const char *id)
     return NULL;
 }
 
-/* Whose workspace it is. A probe is not one yet. */
+/* Whose workspace it is, or with @probes is to be: a probe has none yet. */
 static const struct box *
-user_of(const struct warden *w, const char *id)
+user_of(const struct warden *w, const char *id, bool probes)
 {
     for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        if (!b->probe && strcmp(b->r.volume, id) == 0)
+        if (!b->sweeps && (probes || !b->probe) && strcmp(b->r.volume, id) == 0)
             return b;
     return NULL;
 }
@@ -109,7 +109,7 @@ int
 volume_is_free(const struct warden *w, const char *id, const struct box *b, struct err *err)
 {
     const struct volume *v = id[0] != '\0' ? of_id(w, id) : NULL;
-    const struct box *user = id[0] != '\0' ? user_of(w, id) : NULL;
+    const struct box *user = id[0] != '\0' ? user_of(w, id, false) : NULL;
 
     if (id[0] == '\0')
         return 0;
@@ -261,7 +261,7 @@ sweep_one(struct warden *w, uint64_t now)
         return;
     for (size_t i = 0; i < w->volumes->n; i++) {
         struct volume *v = &w->volumes->v[i];
-        if (!v->removed || now < v->again_ms || user_of(w, v->r.id) != NULL)
+        if (!v->removed || now < v->again_ms || user_of(w, v->r.id, true) != NULL)
             continue;
         v->again_ms = now + SAVE_MS;
         (void)box_sweeper(w, v->r.id);
@@ -276,7 +276,7 @@ pass(struct warden *w, struct volume *v, uint64_t ms)
 {
     if (v->removed)
         return;
-    v->r.unused_ms = user_of(w, v->r.id) != NULL ? 0 : v->r.unused_ms + ms;
+    v->r.unused_ms = user_of(w, v->r.id, true) != NULL ? 0 : v->r.unused_ms + ms;
     if (!w->settled || v->r.keep_s == 0 || v->r.unused_ms < (uint64_t)v->r.keep_s * 1000)
         return;
     v->removed = true;
@@ -329,7 +329,7 @@ tell(struct warden *w, const struct volume *v)
 {
     cleanup_buf struct buf b = BUF_INIT(1024);
     size_t at = answer_begin(&b, EDGE_VOLUME, w->asker);
-    const struct box *user = user_of(w, v->r.id);
+    const struct box *user = user_of(w, v->r.id, false);
     struct edge_volume r = v->r;
 
     if (user != NULL)
@@ -372,6 +372,10 @@ take_away(struct warden *w, const char *id, struct err *err)
     }
     if (volume_is_free(w, id, NULL, err) < 0)
         return -1;
+    if (user_of(w, id, true) != NULL) {
+        err_set(err, ERR_DENIED, "volume.busy", "a sandbox is being made that is to have this volume");
+        return err_hint(err, "try again when that was answered");
+    }
     v->removed = true;
     if (state_put_volume(w->state, &v->r, true, err) < 0) {
         v->removed = false;

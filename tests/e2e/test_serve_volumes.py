@@ -10,7 +10,7 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox, caller
+from helpers.daemon import Answer, Daemon, Sandbox, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R22")
@@ -114,6 +114,31 @@ def test_a_workspace_names_it(daemon):
     # without the volume it is another profile too
     bare = daemon.post("/v1/sandboxes", {"workspace_key": "a key", "reattach": True, "policy": {"env": {"A": "b"}}})
     assert bare.json["replaced"] == {"id": fresh.json["id"], "differs": ["profile"]} and bare.json["volume"] is None, bare
+
+
+def test_one_that_is_asked_for_is_not_unused(daemon):
+    """While it is not known yet whether the caller has a sandbox like that already."""
+    making, other = daemon.connection(), daemon.connection()
+
+    def on(connection, method, path):
+        connection.request(method, path)
+        return Answer(connection.getresponse())
+    assert on(making, "GET", "/v1/volumes").ok and on(other, "GET", "/v1/volumes").ok
+    os.kill(daemon.process.pid, signal.SIGSTOP)         # it takes connections, and starts what would tell
+    try:
+        making.request("POST", "/v1/sandboxes", json.dumps({"workspace_key": "w", "reattach": True, "volume": {"name": "v", "retention": 1}}))
+        assert wait_for(lambda: on(other, "GET", "/v1/volumes").json["volumes"] != [], 60)
+        time.sleep(2)       # longer than it is kept
+        [volume] = on(other, "GET", "/v1/volumes").json["volumes"]
+        assert volume["sandbox"] is None, volume
+        refused = on(other, "DELETE", f"/v1/volumes/{volume['id']}")
+        assert refused.status == 409 and refused.json["code"] == "volume.busy", refused
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+    made = Answer(making.getresponse())
+    assert made.status == 201 and made.json["volume"] == volume["id"], made
+    making.close()
+    other.close()
 
 
 def test_recovery_keeps_it(daemon):
