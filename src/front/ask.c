@@ -28,7 +28,8 @@ static bool
 is_gated(uint8_t type)
 {
     return type == EDGE_ASK_CREATE || type == EDGE_ASK_DELETE || type == EDGE_ASK_RECOVER || type == EDGE_ASK_OP ||
-           type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE || type == EDGE_ASK_EXPOSE;
+           type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE || type == EDGE_ASK_EXPOSE ||
+           type == EDGE_ASK_VOLUMES;
 }
 
 size_t

@@ -248,28 +248,48 @@ operation(struct warden *w, struct wire_in in, struct deed *out, struct err *err
 
 /* --- sandboxes ---------------------------------------------------------------------------------------------------- */
 
+/* NULL when some of it is no text. */
+static json_t *
+new_one(const struct edge_create *c)
+{
+    json_t *params = json_pack("{s:s}", "name", c->name), *policy;
+    int bad = 0;
+
+    if (params == NULL)
+        return NULL;
+    if (c->workspace[0] != '\0')
+        bad |= json_object_set_new(params, "workspace_key", json_string(c->workspace));
+    if (c->volume[0] != '\0')
+        bad |= json_object_set_new(params, "volume", json_string(c->volume));
+    if (c->volume[0] != '\0' && c->keep_s != EDGE_KEEP_SAME)
+        bad |= json_object_set_new(params, "retention", json_integer((json_int_t)c->keep_s));
+    /* the one that is there is destroyed when it differs */
+    if ((c->flags & EDGE_REATTACH) != 0)
+        bad |= json_object_set_new(params, "reattach", json_true());
+    if (c->idle_s != 0)
+        bad |= json_object_set_new(params, "idle_timeout", json_integer((json_int_t)c->idle_s));
+    if (c->life_s != 0)
+        bad |= json_object_set_new(params, "max_lifetime", json_integer((json_int_t)c->life_s));
+    if (c->policy[0] != '\0') {
+        /* what is no JSON is shown as it is, and refused by its keeper */
+        policy = json_loads(c->policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+        bad |= json_object_set_new(params, "policy", policy != NULL ? policy : json_string(c->policy));
+    }
+    if (bad == 0)
+        return params;
+    json_decref(params);
+    return NULL;
+}
+
 static int
 creation(struct wire_in in, struct deed *out, struct err *err)
 {
     struct wire_in all = in;
     struct edge_create c;
-    json_t *params, *policy;
 
     if (!edge_get_create(&in, &c))
         return 0;
-    params = json_pack("{s:s}", "name", c.name);
-    if (params != NULL && c.workspace[0] != '\0')
-        json_object_set_new(params, "workspace_key", json_string(c.workspace));
-    if (params != NULL && c.volume[0] != '\0')
-        json_object_set_new(params, "volume", json_string(c.volume));
-    if (params != NULL && (c.flags & EDGE_REATTACH) != 0)
-        json_object_set_new(params, "reattach", json_true());
-    if (params != NULL && c.policy[0] != '\0') {
-        /* what is no JSON is shown as it is, and refused by its keeper */
-        policy = json_loads(c.policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-        json_object_set_new(params, "policy", policy != NULL ? policy : json_string(c.policy));
-    }
-    return deed_make("sandbox_create", "", params, all.p, all.n, out, err) < 0 ? -1 : 1;
+    return deed_make("sandbox_create", "", new_one(&c), all.p, all.n, out, err) < 0 ? -1 : 1;
 }
 
 struct subject { struct warden *w; char id[EDGE_ID + 1]; };
@@ -357,6 +377,18 @@ exposure(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
     return deed_make("expose_port", id, params, all.p, all.n, out, err) < 0 ? -1 : 1;
 }
 
+/* A volume, and all that is in it. Of one that is another's, or none, its handler says so. */
+static int
+removal(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+{
+    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name = wire_done(&in) ? volume_name(w, id) : NULL;
+
+    if (name == NULL)
+        return 0;
+    return deed_make("volume_remove", "", json_pack("{s:s, s:s}", "volume", id, "name", name), "", 0, out, err) < 0
+           ? -1 : 1;
+}
+
 int
 deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err)
 {
@@ -366,6 +398,7 @@ deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *e
     case EDGE_ASK_DELETE: return of_box(w, ask_in(f), "code_destroy_sandbox", out, err);
     case EDGE_ASK_RECOVER: return of_box(w, ask_in(f), "sandbox_recover", out, err);
     case EDGE_ASK_EXPOSE: return exposure(w, ask_in(f), out, err);
+    case EDGE_ASK_VOLUMES: return removal(w, ask_in(f), out, err);
     case EDGE_ASK_CHANGE: return change(w, ask_in(f), out, err);
     default: return 0;
     }

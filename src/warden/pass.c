@@ -56,6 +56,8 @@ is_plain(const struct pass *p, const json_t *params)
     const json_t *policy = json_object_get(params, "policy"), *network = json_object_get(policy, "network");
     const char *mode = json_string_value(json_object_get(network, "mode"));
 
+    if (json_object_get(params, "reattach") != NULL)    /* it may destroy another one */
+        return false;
     if (policy == NULL)
         return true;
     return p->network && json_object_size(policy) == 1 && mode != NULL && strcmp(mode, "allowlist") == 0;

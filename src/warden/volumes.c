@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "warden/edge_gate.h"
 #include "warden/record.h"
 
 #define VOLUMES_MAX   1024
@@ -354,6 +355,16 @@ list(struct warden *w)
     answer_end(w, w->asker, n, false);
 }
 
+const char *
+volume_name(const struct warden *w, const char *id)
+{
+    const char *owner = who_owner(&w->who);
+    const struct volume *v = of_id(w, id);
+
+    return w->who.role == EDGE_AUDITOR || v == NULL || v->removed ||
+           (owner != NULL && strcmp(owner, v->r.owner) != 0) ? NULL : v->r.name;
+}
+
 static int
 take_away(struct warden *w, const char *id, struct err *err)
 {
@@ -405,6 +416,6 @@ on_volumes(void *ctx, const struct frame *f)
 
 const struct msg_rule volume_rules[] = {
     /* type               once   flags states min max                 handler */
-    { EDGE_ASK_VOLUMES,   false, 0,    1,     13, 13 + EDGE_NAME_MAX, on_volumes },
+    { EDGE_ASK_VOLUMES,   false, EDGE_ASYNC, 1, 13, 13 + EDGE_NAME_MAX, on_volumes },
 };
 const size_t volume_n_rules = sizeof(volume_rules) / sizeof(volume_rules[0]);

@@ -322,6 +322,8 @@ void volume_not_taken(struct warden *w, const char *id);    /* one that was made
 void volume_taken(struct box *b);               /* its workspace from now on, kept as box.keep_s says */
 /* Whether none but @b (NULL: none at all) has it. 0 or -1 with @err. */
 int volume_is_free(const struct warden *w, const char *id, const struct box *b, struct err *err);
+/* The name of one that warden.who may remove; NULL: there is none of that id, or it is another's. */
+const char *volume_name(const struct warden *w, const char *id);
 void volumes_turn(struct warden *w);            /* time has passed, or one is not used any more */
 int volumes_timeout(const struct warden *w, int ms);
 void volume_say_sweep(struct box *b);

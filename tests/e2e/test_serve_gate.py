@@ -298,3 +298,31 @@ def test_a_sandboxs_key_is_asked_about_too(daemon):
     holder = Caller(daemon, X_Sandbox_Key=made["key"])
     told = holder("POST", f"/v1/sandboxes/{made['id']}/exec", {"command": "echo 1"}, ASYNC)
     assert told.status == 202 and daemon.get(told.json["url"]).json["caller"] == f"key:{made['id']}", told
+
+
+def test_destruction_is_asked_about_where_a_rule_says_so(cloche, tmp_path):
+    """Removing a volume is judged; what a new sandbox may destroy, and how long it and its volume stay, is shown."""
+    rules = tmp_path / "gate.yaml"
+    rules.write_text(json.dumps({"gate": {"rules": [
+        {"name": "first", "tools": ["sandbox_create"], "conditions": [{"param": "name", "equals": "first"}], "risk": "LOW"},
+        {"name": "end", "tools": ["code_destroy_sandbox"], "risk": "LOW"},
+        {"name": "rest", "tools": ["*"], "risk": "HIGH"}]}}))
+    daemon = Daemon(cloche, gate=rules)
+    agent, other = caller(daemon, "agent"), caller(daemon, "agent")
+    made = agent.create(name="first", workspace_key="k", volume={"name": "cache"})
+    volume = made.record["volume"]
+    assert made.delete().ok and agent.get("/v1/volumes").ok
+    told = agent("DELETE", f"/v1/volumes/{volume}", None, ASYNC)
+    assert told.status == 202 and told.json["risk"] == "HIGH", told
+    shown = daemon.get(told.json["url"]).json
+    assert shown["tool"] == "volume_remove" and shown["params"] == {"volume": volume, "name": "cache"}, shown
+    assert [v["id"] for v in agent.get("/v1/volumes").json["volumes"]] == [volume]
+    assert other("DELETE", f"/v1/volumes/{volume}").status == 404
+    assert daemon.post(told.json["url"] + "/approve").ok and agent("DELETE", f"/v1/volumes/{volume}").ok
+    assert wait_for(lambda: agent.get("/v1/volumes").json["volumes"] == [])
+    members = {"name": "n", "workspace_key": "k", "reattach": True, "idle_timeout": 60, "max_lifetime": 600}
+    told = agent("POST", "/v1/sandboxes", {**members, "volume": {"name": "cache", "retention": 0}}, ASYNC)
+    assert told.status == 202 and told.json["risk"] == "HIGH", told
+    shown = daemon.get(told.json["url"]).json
+    assert shown["tool"] == "sandbox_create" and shown["params"] == {**members, "volume": "cache", "retention": 0}, shown
+    assert daemon.stop() == 0, daemon.log

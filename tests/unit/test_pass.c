@@ -28,6 +28,7 @@ static const struct { struct step call, parts[5]; } cases[] = {
     /* as the daemon makes them */
     { { "code_execute", "", "{}", true },
       { MAKE(ALLOW, false), MAKE(HOST, false), MAKE("{\"policy\": \"x\"}", false), MAKE("{}", true) } },
+    { { "code_execute", "", "{}", true }, { MAKE("{\"reattach\": true}", false), MAKE("{\"idle_timeout\": 9}", true) } },
     { { "code_execute", "", "{\"network_enabled\": \"true\"}", true }, { MAKE(ALLOW, false) } },
     { { "code_execute", "", "{\"network_enabled\": true}", true },
       { MAKE(HOST, false), MAKE(MORE, false), MAKE(ALLOW, true), MAKE(ALLOW, false) } },
