@@ -54,7 +54,6 @@ add(struct warden *w, const struct edge_approval *r)
     }
     a->next = w->approvals->open;
     w->approvals->open = a;
-    w->approvals->n_open++;
     return a;
 }
 
@@ -66,7 +65,6 @@ take_out(struct warden *w, struct approval *a)
     while (*at != a)
         at = &(*at)->next;
     *at = a->next;
-    w->approvals->n_open--;
     if (w->approvals->approved == a)
         w->approvals->approved = NULL;
     free_approval(a);
@@ -96,34 +94,46 @@ store(struct warden *w, const struct approval *a, struct err *err)
 }
 
 static int
-too_many(struct err *err, const char *whose, size_t n)
+too_many(struct err *err, const char *what, const char *whose, size_t n)
 {
-    err_set(err, ERR_LIMIT, "gate.too-many", "%zu operations %s wait for approval already", n, whose);
+    err_set(err, ERR_LIMIT, "gate.too-many", "%zu %s %s wait for approval already", n, what, whose);
     return err_hint(err, "wait until some of them are decided");
 }
 
+/* Connections and operations are counted apart. */
+static int
+room_for_one(const struct warden *w, const char *principal, bool net, struct err *err)
+{
+    const char *what = net ? "connections" : "operations";
+    size_t own = 0, all = 0;
+
+    for (const struct approval *a = w->approvals->open; a != NULL; a = a->next) {
+        if ((a->net != 0) != net)
+            continue;
+        all++;
+        own += strcmp(a->principal, principal) == 0 ? 1 : 0;
+    }
+    if (own >= (net ? APPROVALS_NET_CALLER : APPROVALS_CALLER))
+        return too_many(err, what, "of this caller", own);
+    return all >= (net ? APPROVALS_NET : APPROVALS_MAX) ? too_many(err, what, "of all", all) : 0;
+}
+
 struct approval *
-approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, struct err *err)
+approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, uint32_t net, struct err *err)
 {
     struct edge_approval r = { .state = APPROVAL_PENDING, .risk = v->risk, .created_ms = clock_wall_ms(),
                                .tool = d->tool, .params = d->text, .rule = v->rule, .description = v->description,
                                .by = "", .by_text = "", .reason = "" };
     char caller[EDGE_CALLER_MAX + 1], principal[EDGE_CALLER_MAX + 1], who[160];
     struct approval *a;
-    size_t own = 0;
 
     caller_of(&w->who, caller);
     principal_of(w, &w->who, principal);
     who_text(w, &w->who, who);
     r.caller = caller;
     r.caller_text = who;
-    for (a = w->approvals->open; a != NULL; a = a->next)
-        own += strcmp(a->principal, principal) == 0 ? 1 : 0;
-    if (own >= APPROVALS_CALLER || w->approvals->n_open >= APPROVALS_MAX) {
-        too_many(err, own >= APPROVALS_CALLER ? "of this caller" : "of all", own >= APPROVALS_CALLER
-                 ? own : w->approvals->n_open);
+    if (room_for_one(w, principal, net != 0, err) < 0)
         return NULL;
-    }
     if (strlen(d->text) > EDGE_PARAMS_MAX) {
         err_set(err, ERR_LIMIT, "gate.too-large", "what has to be approved has at most %d bytes", EDGE_PARAMS_MAX);
         return NULL;
@@ -141,6 +151,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
         return NULL;
     }
     memcpy(a->principal, principal, sizeof(a->principal));
+    a->net = net;
     a->until_ms = clock_ms() + (uint64_t)v->timeout_s * 1000;
     if (store(w, a, err) < 0) {
         take_out(w, a);

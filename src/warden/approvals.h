@@ -15,6 +15,8 @@
 
 #define APPROVALS_MAX    128        /* that are open at once */
 #define APPROVALS_CALLER 16         /* of one principal (principal_of) */
+#define APPROVALS_NET    64         /* connections that wait, besides: what code asks for blocks nobody's operations */
+#define APPROVALS_NET_CALLER 16     /* ... in sandboxes of one principal */
 #define APPROVAL_USE_S   600        /* what was approved while nobody waited is done within this, or is void */
 #define APPROVAL_NO_S    300        /* what somebody denied is not asked about again for so long */
 #define DENIALS_MAX      256        /* the oldest is forgotten */
@@ -74,7 +76,6 @@ struct approvals {
     struct gate *gate;
     struct state_gate *store;
     struct approval *open;
-    size_t n_open;
     const struct approval *approved;        /* whose question is heard again right now */
     struct approval_follower followers[FOLLOW_MAX];
     size_t n_followers;
@@ -154,8 +155,9 @@ bool pass_covers(struct pass *p, const struct deed *d);
 
 /* approvals.c: the queue. */
 int approvals_load(struct warden *w, struct err *err);
-/* A new one; NULL with @err: too many, or it cannot be kept. */
-struct approval *approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, struct err *err);
+/* A new one; NULL with @err: too many, or it cannot be kept. @net: of a connection that waits, else 0. */
+struct approval *approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, uint32_t net,
+                              struct err *err);
 /* Put @f aside for it, to be heard when it is approved. */
 int approval_hold(struct warden *w, struct approval *a, const struct frame *f);
 /* The open one of this caller for exactly that, in that state; NULL none. */

@@ -98,14 +98,11 @@ ask(struct warden *w, struct box *b, uint32_t number, const char *host, uint16_t
     if (deed_make(APPROVAL_NETWORK, b->r.id, json_pack("{s:s, s:i}", "host", host, "port", port), "", 0, &d, &err) < 0)
         return say_answer(b, number, false, false);
     settled = gate_settled(w, &d, rule);
-    a = settled == 0 && !too_many(w, b) ? approval_new(w, &d, &v, &err) : NULL;
-    if (a != NULL) {
-        a->net = number;
-    } else {
-        if (settled > 0)
-            warden_note_id(w, b->r.id, "gate_allowed", "a connection to %s, by a standing grant", rule);
+    a = settled == 0 && !too_many(w, b) ? approval_new(w, &d, &v, number, &err) : NULL;
+    if (settled > 0)
+        warden_note_id(w, b->r.id, "gate_allowed", "a connection to %s, by a standing grant", rule);
+    if (a == NULL)
         say_answer(b, number, settled > 0, false);
-    }
     deed_free(&d);
 }
 

@@ -211,7 +211,7 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
                     d->tool, who, gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
     }
-    a = approval_new(w, d, &v, &err);
+    a = approval_new(w, d, &v, 0, &err);
     if (a != NULL)
         return wait_for(w, a, f, async, out);
     refused(out, &err);

@@ -202,3 +202,37 @@ def test_one_sandbox_fills_not_the_queue(daemon):
         return not thread.is_alive()
     assert wait_for(over, 240)
     assert result[0]["stdout"].split() == ["403"] * 20, result
+
+
+def test_connections_take_no_room_from_operations(online, tmp_path):
+    """What the code in an agent's sandboxes asks for does not keep the agent from asking."""
+    settings, gate = tmp_path / "settings.yaml", tmp_path / "gate.yaml"
+    settings.write_text("network: {mode: allowlist, ask: true, ask-timeout: 10m}\n")
+    gate.write_text("gate:\n  rules:\n    - name: fetch\n      tools: [code_execute]\n      risk: LOW\n"
+                    "      conditions: [{param: code, contains: curl}]\n")
+    daemon = Daemon(online.cloche, "--settings", str(settings), path=online.bare.state / "cloche" / "serve" / "api.sock", gate=gate)
+    agent, boxes, threads = caller(daemon, "agent"), [], []
+    script = "for i in $(seq 8); do curl -s --max-time 300 http://h$i.example.org/ -o /dev/null & done; wait"
+
+    def fetch(box):
+        try:
+            agent.post(f"{box.at}/exec", {"command": script, "timeout_ms": 300000})
+        except (OSError, http.client.HTTPException):    # the front has ended
+            pass
+    for _ in range(3):
+        boxes.append(agent.create())
+        threads.append(threading.Thread(target=fetch, args=(boxes[-1],), daemon=True))
+    for thread in threads[:2]:
+        thread.start()
+    assert {a["tool"] for a in pending(daemon, 16)} == {"network"}
+    # a third sandbox of the same caller is denied what it asks: no more of its connections wait
+    threads[2].start()
+    threads[2].join(300)
+    assert not threads[2].is_alive() and len(pending(daemon, 16)) == 16
+    told = [agent("POST", f"{boxes[0].at}/exec", {"command": f"echo {i}"}, {"Prefer": "respond-async"}) for i in range(17)]
+    assert [t.status for t in told] == [202] * 16 + [403] and "16 operations" in told[-1].json["error"], told
+    for box in boxes:
+        assert box.delete().ok
+    for thread in threads:
+        thread.join(300)
+    assert daemon.stop() == 0, daemon.log
