@@ -268,9 +268,18 @@ keep(const char *name, const char *why)
     log_say(LEVEL_WARN, "%s: %s; until cloche serve is started anew the former value stays", name, why);
 }
 
-/* What cannot change alive stays as it is in @new too. */
 static void
-keep_the_fixed(struct serve_plan *new, const struct serve_plan *old)
+keep_bytes(struct buf *new, const struct buf *old)
+{
+    if (new->p != NULL)
+        explicit_bzero(new->p, new->n);
+    buf_reset(new);
+    buf_append(new, old->p, old->n);
+}
+
+/* What cannot change alive stays as it is in @new too. 0 or -1 with @err. */
+static int
+keep_the_fixed(struct serve_plan *new, const struct serve_plan *old, struct err *err)
 {
     for (size_t i = 0; i < serve_n_keys; i++) {
         if (!serve_keys[i].restart || same(&serve_keys[i], new, old))
@@ -278,15 +287,17 @@ keep_the_fixed(struct serve_plan *new, const struct serve_plan *old)
         keep(serve_keys[i].name, "it needs a restart");
         serve_copy(new, old, &serve_keys[i]);
     }
-    if ((new->cert.n > 0) == (old->cert.n > 0))
-        return;
-    keep("tls-cert", "TLS is switched on and off at the start only");
-    memcpy(new->tls_cert, old->tls_cert, sizeof(new->tls_cert));
-    memcpy(new->tls_key, old->tls_key, sizeof(new->tls_key));
-    buf_reset(&new->cert);
-    buf_reset(&new->key);
-    buf_append(&new->cert, old->cert.p, old->cert.n);
-    buf_append(&new->key, old->key.p, old->key.n);
+    /* what was read is another file's, or what its own holds by now */
+    keep_bytes(&new->hook_secret, &old->hook_secret);
+    if ((new->cert.n > 0) != (old->cert.n > 0)) {
+        keep("tls-cert", "TLS is switched on and off at the start only");
+        memcpy(new->tls_cert, old->tls_cert, sizeof(new->tls_cert));
+        memcpy(new->tls_key, old->tls_key, sizeof(new->tls_key));
+        keep_bytes(&new->cert, &old->cert);
+        keep_bytes(&new->key, &old->key);
+    }
+    return buf_ok(&new->hook_secret) && buf_ok(&new->cert) && buf_ok(&new->key)
+           ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
 static void
@@ -312,14 +323,13 @@ settings_reload(struct launcher *l)
         return;     /* when that is done */
     say_reloading(l);
     new = serve_plan_load(l->argc, l->argv, l->plan->cwd, &err);
-    if (new == NULL || launcher_room(new, l->files.rlim_max, &err) < 0) {
+    if (new == NULL || launcher_room(new, l->files.rlim_max, &err) < 0 || keep_the_fixed(new, l->plan, &err) < 0) {
         serve_plan_free(new);
         (void)cli_fail(&err, false);
         log_say(LEVEL_WARN, "the former configuration stays");
         launcher_notify(l, "READY=1");
         return;
     }
-    keep_the_fixed(new, l->plan);
     l->former = l->plan;
     l->plan = new;
     say_all(l);

@@ -157,6 +157,30 @@ def test_it_comes_again(serve, hooks, name):
     assert wait_for(lambda: daemon.processes("cloche-webhook") and daemon.processes("cloche-webhook") != former, 60)
 
 
+@pytest.mark.parametrize("after", ["another secret", "no webhook"])
+def test_a_new_configuration_does_not_change_how_it_signs(cloche, hooks, request, after):
+    hook, secret, config = hooks(), cloche.home / "hook.secret", cloche.home / "serve.yaml"
+    secret.write_bytes(SECRET + b"\n")
+    secret.chmod(0o600)
+    config.write_text(f"webhook-url: {hook.url}\nwebhook-secret: {secret}\n")
+    daemon = Daemon(cloche, "--config", str(config), gate=None)
+    request.addfinalizer(lambda: daemon.process.poll() is None and daemon.stop())
+    if after == "no webhook":
+        config.write_text("rate-limit: 1000\n")
+    else:
+        secret.write_bytes(b"another-secret-of-the-webhook-0123456789\n")
+    assert "was read again" in daemon.reload()
+    former = daemon.processes("cloche-webhook")
+    os.kill(former[0], signal.SIGKILL)
+    assert wait_for(lambda: daemon.processes("cloche-webhook") and daemon.processes("cloche-webhook") != former, 60)
+
+    def told():
+        daemon.post(f"/v1/approvals/{ask(daemon, command='echo ' + os.urandom(4).hex())}/deny")
+        return len(hook.told) > 0
+    assert wait_for(told, 120), "nobody was told after it died"
+    assert all(t.signed_by(SECRET) for t in hook.heard()), hook.told
+
+
 def test_its_configuration(cloche):
     secret = cloche.home / "secret"
     secret.write_text("x" * 32)
