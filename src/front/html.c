@@ -60,7 +60,7 @@ html_put(struct buf *out, const char *text, size_t n, bool lines)
 {
     const uint8_t *p = (const uint8_t *)text;
 
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0; i < n && buf_ok(out);) {
         uint32_t c = 0;
         size_t size = character(p + i, n - i, &c);
         if (size == 0)

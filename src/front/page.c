@@ -18,6 +18,8 @@
 
 #define FORM_MAX FRONT_URI_MAX
 #define PAGE_MAX (8UL * 1024 * 1024)    /* 64 KiB of parameters, each byte of which may have to be named */
+#define NOT_WHOLE "Some of it cannot be shown on a page, so that it can only be denied here."
+#define INDENT_LEVELS 16                /* of what is deeper, indented text would be mostly spaces */
 
 enum wanted { WANT_SHOW, WANT_APPROVE, WANT_DENY };
 
@@ -27,6 +29,7 @@ struct page {
     uint32_t seconds;
     char reason[EDGE_REASON_MAX + 1], digest[SHA256_TEXT + 1];
     bool found, same, decided;      /* there is one; it is what was shown; it was decided by this */
+    bool whole;                     /* all its parameters can be shown */
     struct buf html;
 };
 
@@ -127,14 +130,18 @@ put_token(struct buf *b, const char *id)
                "maxlength=\"%d\" autocomplete=\"off\"></label>\n", id, EDGE_CREDENTIAL_MAX);
 }
 
+/* @whole: all of it is shown, so that it can be approved. */
 static void
-put_form(struct buf *b, const struct edge_approval *a)
+put_form(struct buf *b, const struct edge_approval *a, bool whole)
 {
     put_token(b, a->id);
     buf_printf(b, "<input type=\"hidden\" name=\"digest\" value=\"%s\">\n"
-               "<label>Reason <input name=\"reason\" maxlength=\"%d\"></label>\n"
-               "<label><input type=\"radio\" name=\"scope\" value=\"once\" checked> this once</label>\n", a->digest,
-               EDGE_REASON_MAX / 4);
+               "<label>Reason <input name=\"reason\" maxlength=\"%d\"></label>\n", a->digest, EDGE_REASON_MAX / 4);
+    if (!whole) {
+        buf_puts(b, "<p>" NOT_WHOLE "</p>\n<button name=\"do\" value=\"deny\">Deny</button>\n</form>\n");
+        return;
+    }
+    buf_puts(b, "<label><input type=\"radio\" name=\"scope\" value=\"once\" checked> this once</label>\n");
     if (a->box[0] != '\0')
         buf_puts(b, "<label><input type=\"radio\" name=\"scope\" value=\"sandbox\"> and what the same rule asks about "
                  "in this sandbox</label>\n");
@@ -144,15 +151,38 @@ put_form(struct buf *b, const struct edge_approval *a)
              "</button>\n</form>\n");
 }
 
-static void
+static bool
+is_deeper(json_t *value, int levels)
+{
+    const char *name;
+    json_t *one;
+    size_t i;
+
+    if (!json_is_object(value) && !json_is_array(value))
+        return false;
+    if (levels == 0)
+        return true;
+    json_array_foreach(value, i, one)
+        if (is_deeper(one, levels - 1))
+            return true;
+    json_object_foreach(value, name, one)
+        if (is_deeper(one, levels - 1))
+            return true;
+    return false;
+}
+
+/* Whether all of them are shown. */
+static bool
 put_params(struct buf *b, const char *text)
 {
     json_t *params = json_loads(text, 0, NULL), *value;
+    bool whole = json_is_object(params);
     const char *name;
 
     buf_puts(b, "<h2>Parameters</h2>\n<dl>\n");
     json_object_foreach(params, name, value) {
-        char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_INDENT(2));
+        size_t how = JSON_ENCODE_ANY | (is_deeper(value, INDENT_LEVELS) ? 0 : JSON_INDENT(2));
+        char *json = json_is_string(value) ? NULL : json_dumps(value, how);
         buf_puts(b, "<dt>");
         put(b, name);
         buf_puts(b, "</dt><dd><pre>");
@@ -160,11 +190,13 @@ put_params(struct buf *b, const char *text)
             html_put(b, json_string_value(value), json_string_length(value), true);
         else
             html_put(b, json != NULL ? json : "?", json != NULL ? strlen(json) : 1, true);
+        whole = whole && (json != NULL || json_is_string(value));
         buf_puts(b, "</pre></dd>\n");
         free(json);
     }
     buf_puts(b, "</dl>\n");
     json_decref(params);
+    return whole;
 }
 
 static void
@@ -181,10 +213,11 @@ put_left(struct buf *b, const struct edge_approval *a)
                (unsigned long long)(a->until_ms > now ? (a->until_ms - now) / 1000 : 0), text);
 }
 
-static void
+/* Whether all of it is shown. */
+static bool
 put_approval(struct buf *b, const struct edge_approval *a)
 {
-    bool pending = a->state == APPROVAL_PENDING;
+    bool pending = a->state == APPROVAL_PENDING, whole;
 
     begin(b, pending ? "Waits for your decision" : "Decided");
     buf_puts(b, "<dl>\n");
@@ -201,9 +234,10 @@ put_approval(struct buf *b, const struct edge_approval *a)
     if (pending)
         put_left(b, a);
     buf_puts(b, "</dl>\n");
-    put_params(b, a->params);
+    whole = put_params(b, a->params);
     if (pending)
-        put_form(b, a);
+        put_form(b, a, whole);
+    return whole;
 }
 
 /* --- what the warden says ----------------------------------------------------------------------------------------- */
@@ -216,7 +250,7 @@ on_one(struct request *r, const struct edge_approval *a)
     p->found = true;
     p->same = strcmp(p->digest, a->digest) == 0;
     buf_reset(&p->html);
-    put_approval(&p->html, a);
+    p->whole = put_approval(&p->html, a);
 }
 
 static void
@@ -244,6 +278,8 @@ on_shown(struct request *r, uint32_t count, bool more)
         reply(r, MHD_HTTP_OK, &p->html);
     else if (!p->same)
         fail(r, MHD_HTTP_CONFLICT, "This is not what was shown.", "Nothing was decided. Look at it again.");
+    else if (d.approve && !p->whole)
+        fail(r, MHD_HTTP_CONFLICT, NOT_WHOLE, "GET /v1/approvals/ID has all of it.");
     else
         ask_decide(r, &d, &decided_answers);
 }

@@ -83,6 +83,20 @@ def test_nothing_hides(daemon, agent, approver):
     assert not any(c in page.source for c in HIDDEN if c not in "\r\n")
 
 
+def test_depth_makes_no_page_of_spaces(daemon, agent, approver):
+    """Each level of nested lists would be indented further than the one before it: 1 MB of spaces for 2 KB."""
+    deep = []
+    for _ in range(800):
+        deep = [deep]
+    told = agent("POST", "/v1/sandboxes", {"policy": {"x": deep, "y": [[1]]}}, ASYNC)
+    assert told.status == 202, told
+    page = strict(send(daemon.remote(), told.json["approval"], token=approver, do="show"))
+    assert "[" * 801 + "]" * 801 in page.pre[-1] and len(page.source) < 20000, len(page.source)
+    told = agent("POST", "/v1/sandboxes", {"policy": {"y": [[1]]}}, ASYNC)
+    page = strict(send(daemon.remote(), told.json["approval"], token=approver, do="show"))
+    assert '{\n  "y": [\n    [\n' in page.pre[-1] and "approve" in [a.get("value") for t, a in page.tags if t == "button"], page.source
+
+
 def test_a_reason_is_text_too(daemon, agent, approver):
     which = asked(agent)
     digest = send(daemon.remote(), which, token=approver, do="show").fields["digest"]
