@@ -50,7 +50,7 @@ question_for(struct egress *e, const struct decide_request *request, const struc
         if (q->id == 0 && unused == NULL)
             unused = q;
     }
-    if (unused == NULL || e->n_asked >= ASK_ALL_MAX)
+    if (unused == NULL || e->n_asked - e->n_back >= ASK_ALL_MAX)
         return NULL;
     *unused = (struct question){ .id = ++e->n_asked, .host = v->host, .port = request->port,
                                  .deadline_ms = e->loop.now_ms + e->ask_ms };
@@ -181,13 +181,28 @@ settle(struct egress *e, struct question *q, bool allow, const char *reason, con
     }
 }
 
+/* Where a standing grant answers, each connection is a question: those do not use up what may be asked. A flood of them
+ * does, for each is heard and put on record by others. */
+static void
+give_back(struct egress *e)
+{
+    if (e->n_back > 0 && e->loop.now_ms - e->back_ms < ASK_BACK_MS)
+        return;
+    e->n_back++;
+    e->back_ms = e->loop.now_ms;
+}
+
 void
 ask_answer(struct egress *e, uint32_t id, bool allow, const char *by)
 {
     e->by = by;
-    for (size_t i = 0; id != 0 && i < ASK_QUESTIONS_MAX; i++)
-        if (e->questions[i].id == id)
-            settle(e, &e->questions[i], allow, "ask-denied", "it was asked about, and refused");
+    for (size_t i = 0; id != 0 && i < ASK_QUESTIONS_MAX; i++) {
+        if (e->questions[i].id != id)
+            continue;
+        if (allow)
+            give_back(e);
+        settle(e, &e->questions[i], allow, "ask-denied", "it was asked about, and refused");
+    }
     e->by = NULL;
 }
 

@@ -27,6 +27,7 @@
 #define ASK_QUESTIONS_MAX 32        /* open at a time */
 #define ASK_WAITING_MAX   256       /* connections that wait for an answer */
 #define ASK_ALL_MAX       1000      /* questions of one life of the process; then nothing is asked any more */
+#define ASK_BACK_MS       1000      /* one that was allowed does not count, at most one in this time */
 
 struct conn;
 struct tls_ctx;
@@ -76,7 +77,8 @@ struct egress {
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
     size_t full_at;             /* connections at that time */
     struct question questions[ASK_QUESTIONS_MAX];
-    uint32_t n_asked;
+    uint32_t n_asked, n_back;   /* questions; those of them that do not count (ASK_BACK_MS) */
+    uint64_t back_ms;           /* when the last of these was allowed */
     size_t n_waiting;           /* connections that wait for an answer */
     uint64_t ask_ms;            /* how long */
     const char *by;             /* who gave the answer that is being carried out; NULL: nobody */
