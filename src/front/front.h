@@ -232,6 +232,7 @@ struct front {
     uint64_t numbers;
     size_t bodies;                      /* bytes of bodies that are held */
     bool ended;
+    bool given_back;            /* an upgraded connection, which libmicrohttpd has not closed yet */
     bool strangers;                     /* nobody vouches for its connections: each needs a credential */
     bool tls;
     struct front_doors doors;

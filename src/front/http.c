@@ -438,6 +438,9 @@ void
 http_run(struct front *f)
 {
     (void)MHD_run(f->http);
+    /* what was given back in there is closed by the next run, and nothing may come that brings one */
+    for (; f->given_back && !f->ended; (void)MHD_run(f->http))
+        f->given_back = false;
 }
 
 int

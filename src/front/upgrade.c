@@ -127,6 +127,7 @@ upgrade_end(struct request *r)
     r->up_fd = -1;
     ask_drop(r);
     op_drop(r);
+    r->f->given_back = true;
     (void)MHD_upgrade_action(r->up_handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
