@@ -145,7 +145,7 @@ struct preview;
 
 struct route {
     const char *method;
-    const char *path;       /* "/v1/sandboxes/{}/files/~": {} one segment, {#} a number, ~ the rest (maybe empty) */
+    const char *path;       /* "/v1/sandboxes/{}/files/~": {} a segment, {#} a number, {*} the last, ~ the rest */
     void (*begin)(struct request *r);
     bool json;              /* a body that is JSON, or none */
     bool upload;            /* the body is streamed to the operation that begin() asks for */
@@ -160,7 +160,7 @@ struct request {
     const char *method;
     char *uri;                          /* as it came */
     char id[EDGE_NAME_MAX + 1];         /* what {} stood for */
-    const char *rest;                   /* what ~ stood for, in path */
+    const char *rest;                   /* what ~ or {*} stood for, in path */
     uint64_t exec;                      /* what {#} stood for */
     char number[17];                    /* the request's id, for logs and clients */
     uint8_t trace_bytes[EDGE_TRACE];    /* the trace's id, as the warden is told */

@@ -53,7 +53,8 @@ template_of(const struct route *route, char out[STATS_LABEL_MAX])
         if (*p == '{' || *p == '~') {
             memcpy(out + n, *p == '{' ? "{id}" : "{path}", *p == '{' ? 4 : 6);
             n += *p == '{' ? 4 : 6;
-            p += *p == '{' ? 1 : 0;     /* the brace */
+            while (*p == '{' || (*p != '~' && *p != '}'))
+                p++;
         } else {
             out[n++] = *p;
         }

@@ -165,6 +165,6 @@ end_it(struct request *r)
 const struct route port_routes[] = {
     { "POST",   "/v1/sandboxes/{}/ports",   expose, true,  false },
     { "GET",    "/v1/sandboxes/{}/ports",   list,   false, false },
-    { "DELETE", "/v1/sandboxes/{}/ports/~", end_it, false, false },
+    { "DELETE", "/v1/sandboxes/{}/ports/{*}", end_it, false, false },
 };
 const size_t port_n_routes = sizeof(port_routes) / sizeof(port_routes[0]);

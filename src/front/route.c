@@ -88,6 +88,9 @@ matches(struct request *r, const char *pattern)
                 return false;
             at += n;
             pattern += 2;
+        } else if (strcmp(pattern, "{*}") == 0) {
+            r->rest = at;
+            return *at != '\0' && strchr(at, '/') == NULL;
         } else if (*pattern == '{') {
             size_t n = strcspn(at, "/");
             if (n == 0 || n > EDGE_NAME_MAX)
