@@ -7,32 +7,6 @@
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t
-tail_bits(uint8_t c)
-{
-    return (c & 0xc0) == 0x80 ? c & 0x3f : UINT32_MAX;
-}
-
-/* Bytes of the character of more than one byte at @p, of which there are @n; 0: it is not well-formed. */
-static size_t
-wide_length(const uint8_t *p, size_t n)
-{
-    size_t need = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    uint32_t c = p[0] & (0x7fU >> need);
-
-    if (p[0] < 0xc2 || p[0] > 0xf4 || n < need)
-        return 0;
-    for (size_t i = 1; i < need; i++) {
-        uint32_t bits = tail_bits(p[i]);
-        if (bits == UINT32_MAX)
-            return 0;
-        c = c << 6 | bits;
-    }
-    if ((need == 3 && c < 0x800) || (need == 4 && (c < 0x10000 || c > 0x10ffff)) || (c >= 0xd800 && c <= 0xdfff))
-        return 0;
-    return need;
-}
-
 /* Characters that stand for themselves, and are one byte. */
 static const bool plain[256] = { [0x20 ... 0x21] = true, [0x23 ... 0x5b] = true, [0x5d ... 0x7e] = true };
 
@@ -41,7 +15,8 @@ static size_t
 escape_one(const uint8_t *p, size_t n, char out[8], size_t *out_n)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t wide = p[0] >= 0x80 ? wide_length(p, n) : 0;
+    uint32_t c;
+    size_t wide = p[0] >= 0x80 ? utf8_char(p, n, &c) : 0;
 
     if (plain[p[0]] || wide > 0) {
         *out_n = wide > 0 ? wide : 1;
@@ -118,7 +93,8 @@ text_length(struct str s)
         } else if (p[i] == '"') {
             return (ptrdiff_t)i;
         } else if (p[i] >= 0x80) {
-            size_t wide = wide_length(p + i, s.n - i);
+            uint32_t c;
+            size_t wide = utf8_char(p + i, s.n - i, &c);
             if (wide == 0)
                 return -1;
             i += wide;

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 static struct {
     const char *process;
     bool opened, json, is_socket;
@@ -104,23 +106,14 @@ put_line(const struct buf *b)
         out.dropped++;
 }
 
-/* Bytes of the character at @p that may go out as they are: UTF-8 (RFC 3629), no control. 0: none begins here. */
+/* Bytes of the character at @p that may go out as they are: UTF-8, no control. 0: none begins here. */
 static size_t
 harmless(const unsigned char *p)
 {
-    size_t want = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-                  : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    uint32_t c;
+    size_t n = utf8_char(p, strnlen((const char *)p, 4), &c);
 
-    if (p[0] < 0x20 || p[0] == 0x7f)
-        return 0;
-    for (size_t i = 1; i < want; i++)
-        if ((p[i] & 0xc0) != 0x80)      /* the NUL at the end too */
-            return 0;
-    /* a C1 control, too long a form, a surrogate, above the last */
-    if ((p[0] == 0xc2 && p[1] < 0xa0) || (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return want;
+    return n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) ? 0 : n;
 }
 
 /* As JSON has it between its quotes. Without @quotes these stay as they are, and it is one line all the same. */

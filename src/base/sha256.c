@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/str.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -192,11 +194,5 @@ sha256_of(const void *data, size_t n, uint8_t out[SHA256_SIZE])
 void
 sha256_text(const uint8_t hash[SHA256_SIZE], char out[SHA256_TEXT + 1])
 {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < SHA256_SIZE; i++) {
-        out[2 * i] = digits[hash[i] >> 4];
-        out[2 * i + 1] = digits[hash[i] & 15];
-    }
-    out[SHA256_TEXT] = '\0';
+    str_hex(hash, SHA256_SIZE, out);
 }

@@ -64,6 +64,28 @@ mem_same(const void *a, const void *b, size_t n)
     return differ == 0;
 }
 
+size_t
+utf8_char(const uint8_t *p, size_t n, uint32_t *c)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    uint8_t b = p[0];
+    size_t want = b < 0x80 ? 1 : (b & 0xe0) == 0xc0 ? 2 : (b & 0xf0) == 0xe0 ? 3 : (b & 0xf8) == 0xf0 ? 4 : 0;
+    uint32_t v = want == 1 ? b : b & (0x7fU >> want);
+
+    if (want == 0 || want > n)
+        return 0;
+    for (size_t i = 1; i < want; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        v = v << 6 | (p[i] & 0x3fU);
+    }
+    /* too long a form, above the last, a surrogate */
+    if (v < least[want] || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
+        return 0;
+    *c = v;
+    return want;
+}
+
 bool
 str_parse_u64(struct str s, uint64_t max, uint64_t *out)
 {
@@ -114,6 +136,18 @@ str_parse_hex(struct str s, uint64_t max, uint64_t *out)
     return true;
 }
 
+void
+str_hex(const uint8_t *p, size_t n, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digits[p[i] >> 4];
+        out[2 * i + 1] = digits[p[i] & 15];
+    }
+    out[2 * n] = '\0';
+}
+
 static size_t
 leading_digits(struct str s)
 {
@@ -124,25 +158,27 @@ leading_digits(struct str s)
     return n;
 }
 
-bool
-str_parse_size(struct str s, uint64_t max, uint64_t *out)
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+#define TIB ((uint64_t)1 << 40)
+
+struct unit { const char *suffix; uint64_t worth; };
+
+/* Digits and one of the @n suffixes. */
+static bool
+parse_with_unit(struct str s, const struct unit *units, size_t n, uint64_t max, uint64_t *out)
 {
-    static const struct { const char *suffix; unsigned shift; } units[] = {
-        { "", 0 },     { "b", 0 },    { "B", 0 },    { "k", 10 },   { "K", 10 },   { "kb", 10 }, { "KB", 10 },
-        { "Ki", 10 },  { "KiB", 10 }, { "m", 20 },   { "M", 20 },   { "mb", 20 },  { "MB", 20 }, { "Mi", 20 },
-        { "MiB", 20 }, { "g", 30 },   { "G", 30 },   { "gb", 30 },  { "GB", 30 },  { "Gi", 30 }, { "GiB", 30 },
-        { "t", 40 },   { "T", 40 },   { "tb", 40 },  { "TB", 40 },  { "Ti", 40 },  { "TiB", 40 },
-    };
     size_t digits = leading_digits(s);
-    struct str unit = { s.p + digits, s.n - digits };
+    struct str suffix = { s.p + digits, s.n - digits };
     uint64_t value;
 
     if (!str_parse_u64((struct str){ s.p, digits }, UINT64_MAX, &value))
         return false;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (!str_eq_c(unit, units[i].suffix))
+    for (size_t i = 0; i < n; i++) {
+        if (!str_eq_c(suffix, units[i].suffix))
             continue;
-        if (__builtin_mul_overflow(value, (uint64_t)1 << units[i].shift, &value) || value > max)
+        if (__builtin_mul_overflow(value, units[i].worth, &value) || value > max)
             return false;
         *out = value;
         return true;
@@ -151,26 +187,27 @@ str_parse_size(struct str s, uint64_t max, uint64_t *out)
 }
 
 bool
+str_parse_size(struct str s, uint64_t max, uint64_t *out)
+{
+    static const struct unit units[] = {
+        { "", 1 },     { "b", 1 },    { "B", 1 },
+        { "k", KIB },  { "K", KIB },  { "kb", KIB }, { "KB", KIB }, { "Ki", KIB }, { "KiB", KIB },
+        { "m", MIB },  { "M", MIB },  { "mb", MIB }, { "MB", MIB }, { "Mi", MIB }, { "MiB", MIB },
+        { "g", GIB },  { "G", GIB },  { "gb", GIB }, { "GB", GIB }, { "Gi", GIB }, { "GiB", GIB },
+        { "t", TIB },  { "T", TIB },  { "tb", TIB }, { "TB", TIB }, { "Ti", TIB }, { "TiB", TIB },
+    };
+
+    return parse_with_unit(s, units, sizeof(units) / sizeof(units[0]), max, out);
+}
+
+bool
 str_parse_duration_ms(struct str s, uint64_t max, uint64_t *out)
 {
-    static const struct { const char *suffix; uint64_t ms; } units[] = {
+    static const struct unit units[] = {
         { "", 1000 }, { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 3600 * 1000 },
     };
-    size_t digits = leading_digits(s);
-    struct str unit = { s.p + digits, s.n - digits };
-    uint64_t value;
 
-    if (!str_parse_u64((struct str){ s.p, digits }, UINT64_MAX, &value))
-        return false;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (!str_eq_c(unit, units[i].suffix))
-            continue;
-        if (__builtin_mul_overflow(value, units[i].ms, &value) || value > max)
-            return false;
-        *out = value;
-        return true;
-    }
-    return false;
+    return parse_with_unit(s, units, sizeof(units) / sizeof(units[0]), max, out);
 }
 
 bool

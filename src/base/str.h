@@ -1,4 +1,4 @@
-/* base/str.h: borrowed byte ranges, and the only number parsers
+/* base/str.h: borrowed byte ranges, the only number parsers, and characters of UTF-8
  *
  * A struct str is a view: pointer and length, not NUL-terminated, never owning. Converting to a C string
  * goes through str_to_cstr, which refuses an embedded NUL. Numbers are parsed by these functions only
@@ -30,10 +30,16 @@ char *str_to_cstr(struct str s);
 /* Whether a[0..n) and b[0..n) are the same, in a time that does not depend on what they are. */
 bool mem_same(const void *a, const void *b, size_t n);
 
+/* Bytes of the character at p[0..n) in UTF-8 (RFC 3629), its code point in @c; @n is at least 1. 0, and nothing in @c,
+ * where none begins or it is not all there. */
+size_t utf8_char(const uint8_t *p, size_t n, uint32_t *c);
+
 /* Decimal digits only, no sign, no blank, no leading '+'; the whole of @s. False when not so or > @max. */
 bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
 /* The same in hexadecimal, either case, without a prefix. */
 bool str_parse_hex(struct str s, uint64_t max, uint64_t *out);
+/* p[0..n) as 2 * @n lower case hexadecimal digits and a NUL, for which @out has room. */
+void str_hex(const uint8_t *p, size_t n, char *out);
 /* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so
  * or > @max. */
 bool str_parse_size(struct str s, uint64_t max, uint64_t *out);

@@ -144,20 +144,6 @@ check_resolved(struct loader *l, const struct node *v, const struct key_rule *ru
     return check_strings(l, v, rule) < 0 ? -1 : schema_items(l, v, check_range, rule);
 }
 
-static int
-apply_search_depth(struct loader *l, const struct node *v, const struct key_rule *rule)
-{
-    uint64_t depth;
-
-    (void)rule;
-    if (schema_expect(l, v, NODE_NUMBER) < 0)
-        return -1;
-    if (!str_parse_u64(v->text, 10, &depth) || depth == 0)
-        return schema_fail(l, v, "policy.protect.depth", "%s is not a depth from 1 to 10", v->text.p);
-    l->p->protect_depth = (struct policy_u64){ .v = depth, .from = schema_where(l, v).from };
-    return 0;
-}
-
 static const struct key_rule parent_rules[] = {
     { "http", NULL, apply_text, SETTER(set_parent_http), 0, 0 },
     { "https", NULL, apply_text, SETTER(set_parent_https), 0, 0 },

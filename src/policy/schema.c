@@ -240,6 +240,20 @@ apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule)
     return 0;
 }
 
+int
+apply_search_depth(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    uint64_t depth;
+
+    (void)rule;
+    if (schema_expect(l, v, NODE_NUMBER) < 0)
+        return -1;
+    if (!str_parse_u64(v->text, 10, &depth) || depth == 0)
+        return schema_fail(l, v, "policy.protect.depth", "%s is not a depth from 1 to 10", v->text.p);
+    l->p->protect_depth = (struct policy_u64){ .v = depth, .from = schema_where(l, v).from };
+    return 0;
+}
+
 /* An entry: a string, or {path: ..., literal: true} in a list of paths. */
 static struct policy_list *
 list_of(struct loader *l, const struct key_rule *rule)

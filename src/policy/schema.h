@@ -62,6 +62,8 @@ int apply_text(struct loader *l, const struct node *v, const struct key_rule *ru
 /* offset: of a policy_string, of a policy_bool. */
 int apply_string(struct loader *l, const struct node *v, const struct key_rule *rule);
 int apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* For how many levels below a tree protected names are looked for: 1 to 10. */
+int apply_search_depth(struct loader *l, const struct node *v, const struct key_rule *rule);
 /* offset: of a policy_list; num: enum entry_kind. */
 int apply_list(struct loader *l, const struct node *v, const struct key_rule *rule);
 /* host_rule.c: {host: ..., port: ..., methods: [...], path: ...} in a list of hosts. */

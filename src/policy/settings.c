@@ -48,21 +48,6 @@ apply_limit_mib(struct loader *l, const struct node *v, const struct key_rule *r
 }
 
 static int
-apply_depth(struct loader *l, const struct node *v, const struct key_rule *rule)
-{
-    struct where w = schema_where(l, v);
-    uint64_t depth;
-
-    (void)rule;
-    if (schema_expect(l, v, NODE_NUMBER) < 0)
-        return -1;
-    if (!str_parse_u64(v->text, 10, &depth) || depth == 0)
-        return schema_fail(l, v, "policy.protect.depth", "%s is not a depth from 1 to 10", v->text.p);
-    l->p->protect_depth = (struct policy_u64){ .v = depth, .from = w.from };
-    return 0;
-}
-
-static int
 apply_fallback_url(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     if (apply_string(l, v, rule) < 0)
@@ -388,7 +373,7 @@ static const struct key_rule filesystem_rules[] = {
     { "deny-write", "filesystem.deny-write", apply_list, NULL, OFFSET(deny_write), ENTRY_PATH },
     { "protect", "filesystem.protect", apply_list, NULL, OFFSET(protect), ENTRY_NAMES },
     { "allow-git-config", "filesystem.allow-git-config", apply_bool, NULL, OFFSET(allow_git_config), 0 },
-    { "protect-depth", "filesystem.protect-depth", apply_depth, NULL, 0, 0 },
+    { "protect-depth", "filesystem.protect-depth", apply_search_depth, NULL, 0, 0 },
     { NULL },
 };
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 static void
 flush(struct jw *j)
 {
@@ -46,24 +48,6 @@ put_c(struct jw *j, const char *cstr)
     put(j, cstr, strlen(cstr));
 }
 
-/* Length of the UTF-8 sequence at @p (of @n bytes), 0 when it is none: overlong forms and surrogates are refused. */
-static size_t
-utf8_length(const unsigned char *p, size_t n)
-{
-    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3
-                 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
-
-    if (len == 0 || len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-        (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return len;
-}
-
 static void
 put_string(struct jw *j, const char *s, size_t n)
 {
@@ -71,7 +55,8 @@ put_string(struct jw *j, const char *s, size_t n)
 
     put_c(j, "\"");
     for (size_t i = 0; i < n;) {
-        size_t len = utf8_length(p + i, n - i);
+        uint32_t c;
+        size_t len = utf8_char(p + i, n - i, &c);
         char escaped[8];
 
         if (len == 0) {

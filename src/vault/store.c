@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/str.h"
 #include "vault/store_priv.h"
 
 static int
@@ -236,16 +237,11 @@ store_put_ca(struct store *s, const struct secret *packed, const struct buf *pem
 int
 store_new_id(char id[33], struct err *err)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t bytes[16];
 
     if (seal_random(bytes, sizeof(bytes), err) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        id[2 * i] = digits[bytes[i] >> 4];
-        id[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    id[32] = '\0';
+    str_hex(bytes, sizeof(bytes), id);
     return 0;
 }
 

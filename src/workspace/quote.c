@@ -4,27 +4,6 @@
 #include <errno.h>
 #include <stdint.h>
 
-/* Bytes of the well-formed UTF-8 character at @p, its code point in @cp; 0 when there is none. */
-static size_t
-utf8_char(const uint8_t *p, size_t n, uint32_t *cp)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    uint8_t c = p[0];
-    size_t len = c < 0x80 ? 1 : (c & 0xe0) == 0xc0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : (c & 0xf8) == 0xf0 ? 4 : 0;
-
-    if (len == 0 || len > n)
-        return 0;
-    *cp = len == 1 ? p[0] : p[0] & (0x7fU >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        *cp = *cp << 6 | (p[i] & 0x3f);
-    }
-    if (*cp < least[len] || *cp > 0x10ffff || (*cp >= 0xd800 && *cp <= 0xdfff))
-        return 0;
-    return len;
-}
-
 static bool
 reorders(uint32_t cp)
 {

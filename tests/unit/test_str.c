@@ -104,6 +104,41 @@ to_cstr_refuses_nul(void **state)
     free(s);
 }
 
+static void
+utf8_rows(void **state)
+{
+    static const struct { const char *in; size_t n; size_t taken; uint32_t c; } rows[] = {
+        { "a", 1, 1, 'a' }, { "\0", 1, 1, 0 }, { "\x7f\x80", 2, 1, 0x7f }, { "\xc2\x80", 2, 2, 0x80 },
+        { "\xdf\xbf", 2, 2, 0x7ff }, { "\xe0\xa0\x80", 3, 3, 0x800 }, { "\xef\xbf\xbf", 3, 3, 0xffff },
+        { "\xf0\x90\x80\x80", 4, 4, 0x10000 }, { "\xf4\x8f\xbf\xbf", 4, 4, 0x10ffff },
+        /* none begins; too long a form; a surrogate; above the last; not all there */
+        { "\x80", 1, 0, 0 }, { "\xfe", 1, 0, 0 }, { "\xf8\x88\x80\x80\x80", 5, 0, 0 },
+        { "\xc0\x80", 2, 0, 0 }, { "\xc1\xbf", 2, 0, 0 }, { "\xe0\x9f\xbf", 3, 0, 0 },
+        { "\xf0\x8f\xbf\xbf", 4, 0, 0 }, { "\xed\xa0\x80", 3, 0, 0 }, { "\xed\xbf\xbf", 3, 0, 0 },
+        { "\xf4\x90\x80\x80", 4, 0, 0 }, { "\xf7\xbf\xbf\xbf", 4, 0, 0 },
+        { "\xc2\x80", 1, 0, 0 }, { "\xf4\x8f\xbf\xbf", 3, 0, 0 }, { "\xe2\x82" "a", 3, 0, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t c = 0;
+        assert_int_equal(utf8_char((const uint8_t *)rows[i].in, rows[i].n, &c), rows[i].taken);
+        assert_int_equal(c, rows[i].c);
+    }
+}
+
+static void
+hex_of_bytes(void **state)
+{
+    static const uint8_t bytes[] = { 0x00, 0x0f, 0xa5, 0xff };
+    char out[9];
+
+    (void)state;
+    str_hex(bytes, sizeof(bytes), out);
+    assert_string_equal(out, "000fa5ff");
+    str_hex(bytes, 0, out);
+    assert_string_equal(out, "");
+}
+
 int
 main(void)
 {
@@ -111,7 +146,7 @@ main(void)
         cmocka_unit_test(parse_u64_rows),      cmocka_unit_test(parse_hex_rows),
         cmocka_unit_test(parse_size_rows),
         cmocka_unit_test(parse_duration_rows), cmocka_unit_test(parse_milli_rows),
-        cmocka_unit_test(to_cstr_refuses_nul),
+        cmocka_unit_test(to_cstr_refuses_nul), cmocka_unit_test(utf8_rows), cmocka_unit_test(hex_of_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,8 @@ static const char root_secrets[][48] = {
     "/etc/gshadow-",    "/etc/sudoers",     "/etc/sudoers.d",
     "/etc/ssl/private", "/etc/ssh",         "/etc/NetworkManager/system-connections",
     "/etc/wireguard",   "/etc/krb5.keytab", "/var/lib/cloche",
-    "/etc/letsencrypt", "/var/lib/docker",  "/etc/kubernetes",
-    "/var/lib/kubelet",
+    "/etc/letsencrypt", "/var/lib/docker",  "/var/lib/cloche-serve",
+    "/etc/kubernetes",  "/var/lib/kubelet",
 };
 
 static bool
