@@ -1,22 +1,16 @@
 /* cli/ports.c: `cloche ports`: ports of the daemon's sandboxes that are reached from outside (docs/daemon.md) */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/api_client.h"
+#include "cli/api_verb.h"
 #include "cli/cli.h"
-#include "cli/session.h"
 
 #define TTL_MAX_MS (365UL * 86400 * 1000)
 
 struct options {
-    struct api api;
-    bool json;
+    struct api_verb v;
     const char *name, *ttl;
-    const char *words[4];
-    size_t n_words;
 };
 
 static int
@@ -33,69 +27,28 @@ usage(void)
     return 0;
 }
 
-/* "--name=value" or "--name value": how many words, -1 with @err. */
 static int
-flag(struct options *o, int argc, char **argv, int i, struct err *err)
+flag(void *ctx, const char *name, const char *value, struct err *err)
 {
-    const char *eq = strchr(argv[i], '='), *value = eq != NULL ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-    size_t n = eq != NULL ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-    char name[64];
-    int r;
+    struct options *o = ctx;
 
-    snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), argv[i]);
-    r = api_flag(&o->api, name, value, err);
-    if (r < 0)
-        return -1;
+    (void)err;
     if (strcmp(name, "--name") == 0)
         o->name = value;
     else if (strcmp(name, "--ttl") == 0)
         o->ttl = value;
-    else if (r == 0)
-        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-    if (value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    return eq != NULL ? 1 : 2;
-}
-
-static int
-take_words(struct options *o, int argc, char **argv, struct err *err)
-{
-    int n;
-
-    for (int i = 1; i < argc; i += n) {
-        n = 1;
-        if (strcmp(argv[i], "--json") == 0)
-            o->json = true;
-        else if (argv[i][0] == '-' && (n = flag(o, argc, argv, i, err)) < 0)
-            return -1;
-        else if (argv[i][0] != '-' && o->n_words == sizeof(o->words) / sizeof(o->words[0]))
-            return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", argv[i]);
-        else if (argv[i][0] != '-')
-            o->words[o->n_words++] = argv[i];
-    }
-    return 0;
+    else
+        return 0;
+    return 1;
 }
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
-static void
-print_json(json_t *said)
-{
-    cleanup_free char *text = NULL;
-
-    json_object_set_new(said, "version", json_integer(1));
-    text = json_dumps(said, JSON_COMPACT);
-    puts(text != NULL ? text : "{}");
-}
-
-/* Of the daemon's own making, but it is another process: nothing that moves a cursor. */
+/* An address is shown as well. */
 static const char *
 text_of(const json_t *port, const char *member)
 {
-    const char *text = json_string_value(json_object_get(port, member));
-
-    return text != NULL && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/[]") ==
-           strlen(text) ? text : "?";
+    return api_verb_word(port, member, ":/[]");
 }
 
 static void
@@ -106,9 +59,7 @@ print_list(const json_t *said)
 
     printf("%-32s  %5s  %11s  %-20.20s  %s\n", "ID", "PORT", "CONNECTIONS", "EXPIRES", "NAME");
     json_array_foreach(list, i, port) {
-        json_int_t ms = json_integer_value(json_object_get(port, "expires_ms"));
-        struct report_time over = ms > 0 ? report_time(&(struct timespec){ .tv_sec = (time_t)(ms / 1000) })
-                                         : (struct report_time){ "never" };
+        struct report_time over = api_verb_time(port, "expires_ms");
         printf("%-32s  %5lld  %11lld  %-20.19s  %s\n", text_of(port, "id"),
                (long long)json_integer_value(json_object_get(port, "port")),
                (long long)json_integer_value(json_object_get(port, "connections")), over.text, text_of(port, "name"));
@@ -135,7 +86,7 @@ static int
 path_of(const struct options *o, const char *more, struct buf *path, struct err *err)
 {
     buf_puts(path, "/v1/sandboxes/");
-    if (api_escape(path, o->words[0]) < 0)
+    if (api_escape(path, o->v.words[0]) < 0)
         return err_set(err, ERR_USAGE, "cli.ports.sandbox", "that is no sandbox's name or id");
     buf_puts(path, "/ports");
     if (more != NULL)
@@ -150,11 +101,11 @@ add(struct options *o, struct err *err)
 {
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
     uint64_t port, ms = 0;
-    json_t *body, *said;
+    json_t *body;
     int r;
 
-    if (!str_parse_u64(str_of(o->words[2]), 65535, &port) || port == 0)
-        return err_set(err, ERR_USAGE, "cli.ports.port", "%s is no port: 1 to 65535", o->words[2]);
+    if (!str_parse_u64(str_of(o->v.words[2]), 65535, &port) || port == 0)
+        return err_set(err, ERR_USAGE, "cli.ports.port", "%s is no port: 1 to 65535", o->v.words[2]);
     if (o->ttl != NULL && (!str_parse_duration_ms(str_of(o->ttl), TTL_MAX_MS, &ms) || ms < 1000 || ms % 1000 != 0)) {
         err_set(err, ERR_USAGE, "cli.ports.ttl", "--ttl %s is no whole number of seconds", o->ttl);
         return err_hint(err, "90s, 30m, 12h; at most a year");
@@ -164,72 +115,53 @@ add(struct options *o, struct err *err)
     body = json_pack("{s:I, s:I}", "port", (json_int_t)port, "ttl", (json_int_t)(ms / 1000));
     if (o->name != NULL)
         json_object_set_new(body, "name", json_string(o->name));
-    r = api_ask(&o->api, "POST", (const char *)path.p, body, &said, err);
+    r = api_verb_ask(&o->v, "POST", (const char *)path.p, body, print_added, err);
     json_decref(body);
-    if (r < 0)
-        return -1;
-    if (o->json)
-        print_json(said);
-    else
-        print_added(said);
-    json_decref(said);
-    return 0;
+    return r;
 }
 
 static int
 list(struct options *o, struct err *err)
 {
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
-    json_t *said;
 
-    if (path_of(o, NULL, &path, err) < 0 || api_ask(&o->api, "GET", (const char *)path.p, NULL, &said, err) < 0)
+    if (path_of(o, NULL, &path, err) < 0)
         return -1;
-    if (o->json)
-        print_json(said);
-    else
-        print_list(said);
-    json_decref(said);
-    return 0;
+    return api_verb_ask(&o->v, "GET", (const char *)path.p, NULL, print_list, err);
 }
 
 static int
 end_it(struct options *o, struct err *err)
 {
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
-    json_t *said;
 
-    if (path_of(o, o->words[2], &path, err) < 0 ||
-        api_ask(&o->api, "DELETE", (const char *)path.p, NULL, &said, err) < 0)
+    if (path_of(o, o->v.words[2], &path, err) < 0)
         return -1;
-    if (o->json)
-        print_json(said);
-    json_decref(said);
-    return 0;
+    return api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err);
 }
 
 int
 cmd_ports(int argc, char **argv)
 {
-    struct options o = { .json = false };
+    struct options o = { .name = NULL };
     struct err err = ERR_INIT;
     const char *verb;
     bool making;
     int r;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
-    if (api_init(&o.api, &err) < 0 || take_words(&o, argc, argv, &err) < 0)
-        return cli_fail(&err, o.json);
-    verb = o.n_words > 1 ? o.words[1] : "ls";
+    if (cli_wants_help(argc, argv))
+        return usage();
+    if (api_verb_words(&o.v, 4, flag, &o, argc, argv, &err) < 0)
+        return cli_fail(&err, o.v.json);
+    verb = o.v.n_words > 1 ? o.v.words[1] : "ls";
     making = o.name != NULL || o.ttl != NULL;
-    if (strcmp(verb, "add") == 0 && o.n_words == 3)
+    if (strcmp(verb, "add") == 0 && o.v.n_words == 3)
         r = add(&o, &err);
-    else if (strcmp(verb, "ls") == 0 && o.n_words >= 1 && o.n_words <= 2 && !making)
+    else if (strcmp(verb, "ls") == 0 && o.v.n_words >= 1 && o.v.n_words <= 2 && !making)
         r = list(&o, &err);
-    else if (strcmp(verb, "rm") == 0 && o.n_words == 3 && !making)
+    else if (strcmp(verb, "rm") == 0 && o.v.n_words == 3 && !making)
         r = end_it(&o, &err);
     else
         r = err_set(&err, ERR_USAGE, "cli.ports.verb", "`cloche ports --help` shows how it is called");
-    return r < 0 ? cli_fail(&err, o.json) : 0;
+    return r < 0 ? cli_fail(&err, o.v.json) : 0;
 }

@@ -5,19 +5,10 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/api_client.h"
+#include "cli/api_verb.h"
 #include "cli/cli.h"
 #include "warden/edge.h"
 #include "workspace/quote.h"
-
-#define WORDS_MAX 64
-
-struct options {
-    struct api api;
-    bool json;
-    const char *words[WORDS_MAX];
-    size_t n_words;
-};
 
 static int
 usage(void)
@@ -30,38 +21,14 @@ usage(void)
     return 0;
 }
 
-/* How many words, -1 with @err. */
+/* It has none of its own. */
 static int
-flag(struct options *o, int argc, char **argv, int i, struct err *err)
+flag(void *ctx, const char *name, const char *value, struct err *err)
 {
-    struct cli_flag f;
-    int r;
-
-    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
-        return -1;
-    if (r > 0)
-        return cli_flag_words(&f, err);
-    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
+    (void)ctx;
+    (void)value;
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
     return err_hint(err, "`cloche volume --help` lists the flags");
-}
-
-static int
-take_words(struct options *o, int argc, char **argv, struct err *err)
-{
-    int n;
-
-    for (int i = 1; i < argc; i += n) {
-        n = 1;
-        if (strcmp(argv[i], "--json") == 0)
-            o->json = true;
-        else if (argv[i][0] == '-' && (n = flag(o, argc, argv, i, err)) < 0)
-            return -1;
-        else if (argv[i][0] != '-' && o->n_words == WORDS_MAX)
-            return err_set(err, ERR_USAGE, "cli.operand", "more than %d operands", WORDS_MAX);
-        else if (argv[i][0] != '-')
-            o->words[o->n_words++] = argv[i];
-    }
-    return 0;
 }
 
 /* A name is its caller's text, and this is a terminal. */
@@ -93,65 +60,52 @@ print_list(const json_t *said)
 }
 
 static int
-ls(const struct options *o, struct err *err)
+ls(const struct api_verb *v, struct err *err)
 {
-    cleanup_free char *text = NULL;
-    json_t *said;
-
-    if (o->n_words > 1)
-        return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", o->words[1]);
-    if (api_ask(&o->api, "GET", "/v1/volumes", NULL, &said, err) < 0)
-        return -1;
-    if (o->json)
-        json_object_set_new(said, "version", json_integer(1));
-    text = o->json ? json_dumps(said, JSON_COMPACT) : NULL;
-    if (o->json)
-        puts(text != NULL ? text : "{}");
-    else
-        print_list(said);
-    json_decref(said);
-    return 0;
+    if (v->n_words > 1)
+        return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", v->words[1]);
+    return api_verb_ask(v, "GET", "/v1/volumes", NULL, print_list, err);
 }
 
 static int
-rm(const struct options *o, struct err *err)
+rm(const struct api_verb *v, struct err *err)
 {
-    if (o->n_words < 2) {
+    if (v->n_words < 2) {
         err_set(err, ERR_USAGE, "cli.volume", "which volume?");
         return err_hint(err, "`cloche volume ls` shows their ids");
     }
-    for (size_t i = 1; i < o->n_words; i++) {
+    for (size_t i = 1; i < v->n_words; i++) {
         cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
         buf_puts(&path, "/v1/volumes/");
-        if (api_escape(&path, o->words[i]) < 0 || buf_nul(&path) < 0)
+        if (api_escape(&path, v->words[i]) < 0)
             return err_set(err, ERR_USAGE, "cli.volume", "that is no volume's id");
-        if (api_ask(&o->api, "DELETE", (const char *)path.p, NULL, NULL, err) < 0)
+        if (api_ask(&v->api, "DELETE", (const char *)path.p, NULL, NULL, err) < 0)
             return -1;
     }
-    if (o->json)
-        printf("{\"version\":1,\"removed\":%zu}\n", o->n_words - 1);
+    if (v->json)
+        printf("{\"version\":1,\"removed\":%zu}\n", v->n_words - 1);
     return 0;
 }
 
 int
 cmd_volume(int argc, char **argv)
 {
-    struct options o = { .json = false };
+    struct api_verb v;
     struct err err = ERR_INIT;
     int r;
 
     if (cli_wants_help(argc, argv))
         return usage();
-    if (api_init(&o.api, &err) < 0 || take_words(&o, argc, argv, &err) < 0)
-        return cli_fail(&err, o.json);
-    if (o.n_words > 0 && strcmp(o.words[0], "ls") == 0) {
-        r = ls(&o, &err);
-    } else if (o.n_words > 0 && strcmp(o.words[0], "rm") == 0) {
-        r = rm(&o, &err);
+    if (api_verb_words(&v, API_VERB_WORDS, flag, NULL, argc, argv, &err) < 0)
+        return cli_fail(&err, v.json);
+    if (v.n_words > 0 && strcmp(v.words[0], "ls") == 0) {
+        r = ls(&v, &err);
+    } else if (v.n_words > 0 && strcmp(v.words[0], "rm") == 0) {
+        r = rm(&v, &err);
     } else {
-        err_set(&err, ERR_USAGE, "cli.volume", o.n_words == 0 ? "what about volumes?%s" : "there is no \"volume %s\"",
-                o.n_words == 0 ? "" : o.words[0]);
+        err_set(&err, ERR_USAGE, "cli.volume", v.n_words == 0 ? "what about volumes?%s" : "there is no \"volume %s\"",
+                v.n_words == 0 ? "" : v.words[0]);
         r = err_hint(&err, "cloche volume ls, or cloche volume rm ID");
     }
-    return r < 0 ? cli_fail(&err, o.json) : 0;
+    return r < 0 ? cli_fail(&err, v.json) : 0;
 }

@@ -1,0 +1,46 @@
+/* cli/api_verb.h: what the verbs share that ask one thing of cloche serve and print it (ports, token, volume)
+ *
+ * Flags and operands in any order, --json and --socket among them; one request; its answer as JSON or as a table. The
+ * daemon is another process: what is printed of its words holds nothing that moves a cursor.
+ */
+#ifndef CLOCHE_CLI_API_VERB_H
+#define CLOCHE_CLI_API_VERB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "cli/api_client.h"
+#include "cli/session.h"
+
+#define API_VERB_WORDS 64       /* operands at the most, of any verb */
+
+struct api_verb {
+    struct api api;
+    bool json;
+    const char *words[API_VERB_WORDS];  /* the operands, in order; of argv */
+    size_t n_words;
+};
+
+/* A flag of the verb's own, with its value. 1 when it is one (@value, of argv, was taken; NULL: there was none, which
+ * is then refused), 0 when it is not (refused: unknown flag), -1 with @err. */
+typedef int api_verb_flag(void *ctx, const char *name, const char *value, struct err *err);
+
+/* Fill @v from argv[1..]: at most @most operands, @own for flags. 0, or -1 with @err; @v->json is set when
+ * --json came before what was wrong. */
+int api_verb_words(struct api_verb *v, size_t most, api_verb_flag *own, void *ctx, int argc, char **argv,
+                   struct err *err);
+
+/* Ask it (api_ask), and print the answer: one JSON object with --json, else by @show (NULL: nothing). 0, or -1 with
+ * @err. */
+typedef void api_verb_show(const json_t *said);
+int api_verb_ask(const struct api_verb *v, const char *method, const char *path, const json_t *body,
+                 api_verb_show *show, struct err *err);
+
+/* A member of @o as text of letters, digits, "._-" and the bytes of @more; "?" when it is anything else. */
+const char *api_verb_word(const json_t *o, const char *member, const char *more);
+/* A member of @o that is a time in milliseconds since 1970; "never" for none. */
+struct report_time api_verb_time(const json_t *o, const char *member);
+
+#endif
