@@ -8,14 +8,9 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const unsigned allowed[] = {
-    SYS_brk, SYS_clock_gettime, SYS_close, SYS_epoll_ctl, SYS_epoll_pwait, SYS_exit, SYS_exit_group, SYS_fcntl,
-    SYS_futex, SYS_getpid, SYS_getrandom, SYS_getsockopt, SYS_gettimeofday, SYS_madvise, SYS_mmap, SYS_mremap,
-    SYS_munmap, SYS_pread64, SYS_read, SYS_recvfrom, SYS_recvmsg, SYS_restart_syscall, SYS_rt_sigprocmask,
-    SYS_rt_sigreturn, SYS_sendmsg, SYS_sendto, SYS_setsockopt, SYS_shutdown, SYS_socketpair, SYS_write,
-    SYS_writev,
-#if defined(SYS_epoll_wait)
-    SYS_epoll_wait,
-#endif
+    SYS_brk, SYS_clock_gettime, SYS_close, SYS_epoll_ctl, SYS_exit_group, SYS_fcntl, SYS_futex, SYS_getrandom,
+    SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_pread64, SYS_read, SYS_recvfrom, SYS_recvmsg, SYS_sendmsg,
+    SYS_sendto, SYS_setsockopt, SYS_shutdown, SYS_socketpair, SYS_write, SERVICE_EPOLL_WAIT,
 #if defined(SYS_time)
     SYS_time,
 #endif

@@ -7,17 +7,13 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const unsigned allowed[] = {
-    SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_close, SYS_exit, SYS_exit_group, SYS_fchmod, SYS_fcntl,
-    SYS_fdatasync, SYS_flock, SYS_fstat, SYS_fsync, SYS_ftruncate, SYS_futex, SYS_getdents64, SYS_geteuid, SYS_getpid,
-    SYS_getrandom, SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_newfstatat, SYS_openat, SYS_ppoll,
-    SYS_pread64, SYS_read, SYS_recvmsg, SYS_renameat2, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_rt_sigreturn,
-    SYS_sendmsg, SYS_shutdown, SYS_unlinkat, SYS_write, SYS_mkdirat,
+    SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_close, SYS_exit_group, SYS_fchmod, SYS_fcntl, SYS_fdatasync,
+    SYS_flock, SYS_fstat, SYS_fsync, SYS_ftruncate, SYS_getdents64, SYS_geteuid, SYS_getpid, SYS_madvise, SYS_mmap,
+    SYS_mremap, SYS_munmap, SYS_newfstatat, SYS_openat, SYS_pread64, SYS_recvmsg, SYS_renameat2, SYS_restart_syscall,
+    SYS_sendmsg, SYS_unlinkat, SYS_write, SERVICE_MKDIR, SERVICE_POLL,
     SYS_sysinfo,        /* qsort() of glibc asks how much memory there is when it sorts more than a few files */
-#if defined(SYS_mkdir)
-    SYS_mkdir,
-#endif
-#if defined(SYS_poll)
-    SYS_poll,
+#if defined(SYS_time)
+    SYS_time,
 #endif
 };
 

@@ -7,12 +7,9 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const unsigned allowed[] = {
-    SYS_brk, SYS_clock_gettime, SYS_close, SYS_exit, SYS_exit_group, SYS_fcntl, SYS_futex, SYS_getpid, SYS_getrandom,
-    SYS_gettimeofday, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munlock, SYS_munmap, SYS_ppoll, SYS_recvmsg,
-    SYS_restart_syscall, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sendmsg, SYS_write,
-#if defined(SYS_poll)
-    SYS_poll,
-#endif
+    SYS_brk, SYS_clock_gettime, SYS_close, SYS_exit_group, SYS_fcntl, SYS_futex, SYS_getpid, SYS_getrandom,
+    SYS_gettimeofday, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_recvmsg, SYS_restart_syscall, SYS_sendmsg,
+    SERVICE_POLL,
 #if defined(SYS_time)
     SYS_time,
 #endif

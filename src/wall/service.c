@@ -80,6 +80,14 @@ files(const struct service_plan *plan, struct err *err)
     return support.abi == 0 ? 0 : landlock_restrict(&rules, &support, err);
 }
 
+const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES] = {
+    { .fd = -1, .path = "/etc/hosts", .access = LANDLOCK_READ, .optional = true },
+    { .fd = -1, .path = "/etc/host.conf", .access = LANDLOCK_READ, .optional = true },
+    { .fd = -1, .path = "/etc/nsswitch.conf", .access = LANDLOCK_READ, .optional = true },
+    { .fd = -1, .path = "/etc/resolv.conf", .access = LANDLOCK_READ, .optional = true },
+    { .fd = -1, .path = "/etc/services", .access = LANDLOCK_READ, .optional = true },
+};
+
 int
 service_confine(const struct service_plan *plan, struct err *err)
 {

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 
 #include "base/err.h"
 #include "wall/landlock.h"
@@ -20,6 +21,24 @@
 #define SERVICE_SANITIZED 0
 #endif
 
+/* What glibc makes of epoll_wait(2), poll(2) and mkdir(2): a newer architecture has the newer call alone. */
+#if defined(SYS_epoll_wait)
+#define SERVICE_EPOLL_WAIT SYS_epoll_wait
+#else
+#define SERVICE_EPOLL_WAIT SYS_epoll_pwait
+#endif
+#if defined(SYS_poll)
+#define SERVICE_POLL SYS_poll
+#else
+#define SERVICE_POLL SYS_ppoll
+#endif
+#if defined(SYS_mkdir)
+#define SERVICE_MKDIR SYS_mkdir
+#else
+#define SERVICE_MKDIR SYS_mkdirat
+#endif
+
+/* A call on a list is used in tests/conformance/test_service_calls.py, or has its reason in the table beside that. */
 struct service_plan {
     const unsigned *calls;                  /* system calls that stay (SYS_*), at most SERVICE_CALLS_MAX */
     size_t n_calls;
@@ -28,6 +47,10 @@ struct service_plan {
     size_t n_files;
     bool keep_user;                         /* root stays root, though without any capability: for files of its own */
 };
+
+/* What c-ares reads when a program that makes connections looks up names: for .files. */
+#define SERVICE_RESOLVER_FILES 5
+extern const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES];
 
 /* As root become nobody (unless @keep_user); not dumpable, no core; no capability, no_new_privs; Landlock; then
  * the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,

@@ -7,14 +7,10 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const unsigned allowed[] = {
-    SYS_brk, SYS_clock_gettime, SYS_close, SYS_epoll_ctl, SYS_epoll_pwait, SYS_exit, SYS_exit_group, SYS_fcntl,
-    SYS_fdatasync, SYS_fstat, SYS_fsync, SYS_ftruncate, SYS_futex, SYS_getpid, SYS_getrandom, SYS_gettimeofday,
-    SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap, SYS_munmap, SYS_newfstatat, SYS_pread64, SYS_pwrite64, SYS_read,
-    SYS_recvmsg, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sendmsg, SYS_shutdown, SYS_socketpair,
-    SYS_write,
-#if defined(SYS_epoll_wait)
-    SYS_epoll_wait,
-#endif
+    SYS_brk, SYS_clock_gettime, SYS_close, SYS_epoll_ctl, SYS_exit_group, SYS_fcntl, SYS_fdatasync, SYS_fstat,
+    SYS_fsync, SYS_ftruncate, SYS_getrandom, SYS_gettimeofday, SYS_lseek, SYS_madvise, SYS_mmap, SYS_mremap,
+    SYS_munmap, SYS_newfstatat, SYS_pread64, SYS_pwrite64, SYS_read, SYS_recvmsg, SYS_restart_syscall, SYS_sendmsg,
+    SYS_shutdown, SYS_socketpair, SYS_write, SERVICE_EPOLL_WAIT, SERVICE_POLL,
 #if defined(SYS_time)
     SYS_time,
 #endif
