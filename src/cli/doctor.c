@@ -9,10 +9,10 @@
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 
 const char *const doctor_not_here[] = {
-    "UDP, incoming connections",
+    "UDP, incoming connections but to exposed ports of the daemon's sandboxes",
     "other engines: oci (crun, runc, runsc), docker, microvm, kubernetes, apple",
-    "of the daemon: TCP, tokens, approvals of operations, MCP, console",
-    "pausing on cgroup v1, snapshots and forks of a running sandbox",
+    "of the daemon: console, screens and browsers, signing",
+    "freezing on cgroup v1 (processes are stopped instead), snapshots and forks of a running sandbox",
     NULL,
 };
 
@@ -36,6 +36,7 @@ examine(struct doctor *d, struct err *err)
         return -1;
     features_to_report(&d->host, &d->engine);
     doctor_find_programs(d->programs);
+    doctor_find_helpers(d->helpers);
     for (size_t i = 0; i < DOCTOR_MODES; i++) {
         d->modes[i].mode = modes[i];
         d->modes[i].usable = features_allow(&d->host, modes[i], &d->modes[i].missing);

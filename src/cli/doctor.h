@@ -19,13 +19,22 @@ struct doctor_program {
     bool enough;
 };
 
+/* A program of cloche's own, looked for where cloche looks for it. */
+struct doctor_helper {
+    const char *folder, *name;  /* as helper_find() takes them */
+    const char *needed_by;      /* what cannot be had without it */
+    char path[4096];            /* "" when not found */
+};
+
 #define DOCTOR_PROGRAMS 3
+#define DOCTOR_HELPERS 7
 #define DOCTOR_MODES 3
 
 struct doctor {
     struct host_features host;
     struct engine_report engine;
     struct doctor_program programs[DOCTOR_PROGRAMS];
+    struct doctor_helper helpers[DOCTOR_HELPERS];
     struct {
         enum policy_mode mode;
         bool usable;
@@ -38,6 +47,8 @@ extern const char *const doctor_not_here[];
 
 /* doctor_programs.c: start all three at once, ask their versions, wait at most two seconds. */
 void doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS]);
+/* doctor_programs.c: where those that cloche starts are. */
+void doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS]);
 /* "3.11.2 (main)" style output of --version: the first dotted number. False when there is none. Pure. */
 bool doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, unsigned *minor);
 

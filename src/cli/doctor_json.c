@@ -110,6 +110,17 @@ programs_json(const struct doctor *d)
 }
 
 static json_t *
+helpers_json(const struct doctor *d)
+{
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < DOCTOR_HELPERS; i++)
+        json_object_set_new(out, d->helpers[i].name, json_pack("{s:o, s:s}", "path", text(d->helpers[i].path),
+                                                               "needed_by", d->helpers[i].needed_by));
+    return out;
+}
+
+static json_t *
 modes_json(const struct doctor *d)
 {
     json_t *out = json_object();
@@ -130,10 +141,10 @@ doctor_print_json(const struct doctor *d)
 
     for (size_t i = 0; doctor_not_here[i] != NULL; i++)
         json_array_append_new(missing, json_string(doctor_not_here[i]));
-    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION, "engine",
-                    "native", "host", host_json(&d->host.facts), "modes", modes_json(d), "features",
+    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION,
+                    "engine", "native", "host", host_json(&d->host.facts), "modes", modes_json(d), "features",
                     features_json(&d->host), "promises", promises_json(&d->engine), "programs", programs_json(d),
-                    "not_in_this_release", missing);
+                    "own_programs", helpers_json(d), "not_in_this_release", missing);
     if (out == NULL)
         return -1;
     rc = json_dumpf(out, stdout, JSON_INDENT(2));

@@ -1,10 +1,11 @@
-/* cli/doctor_programs.c: which languages `cloche code` finds (see doctor.h) */
+/* cli/doctor_programs.c: which languages `cloche code` finds, and which of its own programs cloche (see doctor.h) */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/doctor.h"
+#include "cli/session_priv.h"
 
 #define ASK_MS 2000
 
@@ -135,5 +137,30 @@ doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS])
         listen_to(&q[i], deadline);
         if (doctor_parse_version(q[i].text, p->version, sizeof(p->version), &major, &minor))
             p->enough = major > p->want_major || (major == p->want_major && minor >= p->want_minor);
+    }
+}
+
+void
+doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS])
+{
+    static const struct doctor_helper wanted[DOCTOR_HELPERS] = {
+        { .folder = "egress", .name = "cloche-egress", .needed_by = "the network by name" },
+        { .folder = "vault", .name = "cloche-vault", .needed_by = "secrets, rules about requests" },
+        { .folder = "gate", .name = "cloche-gate", .needed_by = "cloche gate, rules of cloche serve --gate FILE" },
+        { .folder = "front", .name = "cloche-front", .needed_by = "cloche serve, cloche mcp" },
+        { .folder = "warden", .name = "cloche-warden", .needed_by = "cloche serve, cloche mcp" },
+        { .folder = "scribe", .name = "cloche-scribe", .needed_by = "cloche serve, cloche mcp" },
+        { .folder = "webhook", .name = "cloche-webhook", .needed_by = "webhook-url of cloche serve" },
+    };
+    struct err err = ERR_INIT;
+
+    for (size_t i = 0; i < DOCTOR_HELPERS; i++) {
+        char found[sizeof(helpers[i].path)];
+
+        helpers[i] = wanted[i];
+        /* realpath: a build tree's is found by way of "..", which nobody wants to read */
+        if (helper_find(helpers[i].folder, helpers[i].name, found, &err) < 0 ||
+            realpath(found, helpers[i].path) == NULL)
+            helpers[i].path[0] = '\0';
     }
 }

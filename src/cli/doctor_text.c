@@ -134,6 +134,22 @@ print_programs(const struct look *look, const struct doctor *d)
 }
 
 static void
+print_helpers(const struct look *look, const struct doctor *d)
+{
+    heading(look, "Programs of cloche");
+    for (size_t i = 0; i < DOCTOR_HELPERS; i++) {
+        const struct doctor_helper *h = &d->helpers[i];
+
+        put_mark(look, h->path[0] != '\0' ? MARK_YES : MARK_PARTIAL);
+        if (h->path[0] != '\0')
+            printf("%-14s %s\n", h->name, h->path);
+        else
+            printf("%-14s not found beside cloche, nor in ../libexec/cloche; needed by: %s\n"
+                   "      fix: install cloche whole\n", h->name, h->needed_by);
+    }
+}
+
+static void
 print_verdict(const struct look *look, const struct doctor *d)
 {
     heading(look, "Verdict");
@@ -157,6 +173,7 @@ doctor_print_text(const struct doctor *d)
     print_host(&look, d);
     print_features(&look, d);
     print_programs(&look, d);
+    print_helpers(&look, d);
     print_verdict(&look, d);
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;
 }

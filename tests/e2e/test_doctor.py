@@ -1,6 +1,9 @@
 """`cloche doctor`: true about this host, about a poorer one, and leaving nothing."""
 import json
 import os
+import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +41,7 @@ def test_json_is_one_object_with_stable_keys(anyone):
     result = doctor(anyone, args=["--json"])
     report = result.json
     assert set(report) == {"version", "cloche", "engine", "host", "modes", "features", "promises", "programs",
-                           "not_in_this_release"}
+                           "own_programs", "not_in_this_release"}
     assert report["version"] == 1
     assert set(report["modes"]) == {"light", "standard", "max"}
     for name, feature in report["features"].items():
@@ -139,3 +142,30 @@ def test_languages_are_found_where_a_sandbox_has_them(cloche):
         assert (found["path"] is not None) == inside.ok, (language, found, inside)
         if found["path"]:
             assert os.path.realpath(found["path"]) == os.path.realpath(inside.out.strip())
+
+
+def helpers_of_the_build():
+    sources = (Path(__file__).resolve().parents[2] / "src").glob("*/meson.build")
+    programs = [text for source in sources for text in source.read_text().split("executable('")[1:]]
+    return {text.split("'")[0] for text in programs if "libexecdir" in text}
+
+
+@requirement("R90")
+def test_every_program_of_ours_is_looked_for(anyone):
+    """What is installed beside cloche is what doctor knows, and it is there in a build."""
+    own = doctor(anyone, args=["--json"]).json["own_programs"]
+    assert set(own) == helpers_of_the_build() >= {"cloche-egress", "cloche-webhook"}
+    for name, found in own.items():
+        assert found["path"] and Path(found["path"]).name == name and os.access(found["path"], os.X_OK), (name, found)
+
+
+@requirement("R90")
+def test_a_program_that_is_not_there_is_named(cloche, world):
+    """cloche alone, without what it starts: doctor says what cannot be had, and its verdict stays what it was."""
+    whole = doctor(cloche, args=["--json"])
+    (world.root / "bin").mkdir()
+    cloche.binary = shutil.copy(cloche.binary, world.root / "bin" / "cloche")
+    alone, text = doctor(cloche, args=["--json"]), doctor(cloche)
+    assert alone.code == whole.code and alone.json["modes"] == whole.json["modes"]
+    assert {found["path"] for found in alone.json["own_programs"].values()} == {None}
+    assert re.search(r"~ cloche-webhook +not found .*needed by: webhook-url of cloche serve", text.out), text
