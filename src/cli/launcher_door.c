@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,52 +19,19 @@
 #include "base/str.h"
 #include "cli/launcher.h"
 #include "cli/peer.h"
+#include "wall/sockaddr.h"
 
 #define BACKLOG     512
 #define AT_ONCE     64
 #define PASSED_FROM 3       /* sd_listen_fds(3) */
 
 /* Any address that we listen on or hear from. */
-union address {
+union door_address {
     struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
+    union address ip;
     struct sockaddr_un un;
     struct sockaddr_storage room;
 };
-
-static socklen_t
-address_of(const struct serve_listen *at, union address *out)
-{
-    memset(out, 0, sizeof(*out));
-    if (at->ip.family == 4) {
-        out->v4.sin_family = AF_INET;
-        out->v4.sin_port = htons(at->port);
-        memcpy(&out->v4.sin_addr, at->ip.b, 4);
-        return sizeof(out->v4);
-    }
-    out->v6.sin6_family = AF_INET6;
-    out->v6.sin6_port = htons(at->port);
-    memcpy(&out->v6.sin6_addr, at->ip.b, 16);
-    return sizeof(out->v6);
-}
-
-/* False for a family that is neither. */
-static bool
-ip_of(const union address *from, struct ip *ip, uint16_t *port)
-{
-    *ip = (struct ip){ .family = 0 };
-    if (from->any.sa_family == AF_INET) {
-        ip->family = 4;
-        memcpy(ip->b, &from->v4.sin_addr, 4);
-        *port = ntohs(from->v4.sin_port);
-    } else if (from->any.sa_family == AF_INET6) {
-        ip->family = 6;
-        memcpy(ip->b, &from->v6.sin6_addr, 16);
-        *port = ntohs(from->v6.sin6_port);
-    }
-    return ip->family != 0;
-}
 
 /* --- unix --------------------------------------------------------------------------------------------------------- */
 
@@ -138,8 +104,8 @@ static int
 open_tcp(struct listener *o, struct err *err)
 {
     const int on = 1;
-    union address at;
-    socklen_t n = address_of(&o->at, &at);
+    union door_address at;
+    socklen_t n = sockaddr_of(&o->at.ip, o->at.port, &at.ip);
     char room[SERVE_VALUE_MAX];
 
     o->fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -152,7 +118,7 @@ open_tcp(struct listener *o, struct err *err)
         return err_hint(err, why == EADDRINUSE ? "another process listens there: end it, or take another port (0: any)"
                                                : "name another address");
     }
-    return ip_of(&at, &o->at.ip, &o->at.port) ? 0 : err_set(err, ERR_SYSTEM, "serve.listen", "no address");
+    return sockaddr_ip(&at.any, n, &o->at.ip, &o->at.port) ? 0 : err_set(err, ERR_SYSTEM, "serve.listen", "no address");
 }
 
 /* --- passed in ---------------------------------------------------------------------------------------------------- */
@@ -171,7 +137,7 @@ take_passed(struct launcher *l, int fd, struct err *err)
 {
     struct listener *o = &l->listeners[l->n_listeners];
     int domain = option(fd, SO_DOMAIN);
-    union address at;
+    union door_address at;
     socklen_t n = sizeof(at);
 
     if (option(fd, SO_TYPE) != SOCK_STREAM || option(fd, SO_ACCEPTCONN) != 1 ||
@@ -184,7 +150,7 @@ take_passed(struct launcher *l, int fd, struct err *err)
         return err_sys(err, errno, "serve.passed", "descriptor %d", fd);
     *o = (struct listener){ .fd = fd, .dir = -1, .at = { .tcp = domain != AF_UNIX } };
     if (o->at.tcp)
-        (void)ip_of(&at, &o->at.ip, &o->at.port);
+        (void)sockaddr_ip(&at.any, n, &o->at.ip, &o->at.port);
     else if (n > offsetof(struct sockaddr_un, sun_path) && at.un.sun_path[0] != '\0')
         snprintf(o->at.path, sizeof(o->at.path), "%.*s", (int)(n - offsetof(struct sockaddr_un, sun_path)),
                  at.un.sun_path);
@@ -317,15 +283,14 @@ doors_wake(struct launcher *l)
 
 /* @from: whose it is, of TCP. */
 static void
-hand_on(struct front_end *front, int fd, const union address *from)
+hand_on(struct front_end *front, int fd, const union door_address *from)
 {
     uint8_t room[64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_CONNECTION, 0, 0);
     struct ip ip;
-    uint16_t port;
 
-    (void)ip_of(from, &ip, &port);
+    (void)sockaddr_ip(&from->any, sizeof(*from), &ip, NULL);
     buf_put_u8(&frame, ip.family);
     buf_append(&frame, ip.b, sizeof(ip.b));
     if (front->door >= 0 && frame_end(&frame, at) == 0)
@@ -342,7 +307,7 @@ door_accept(struct launcher *l, int listening)
     struct front_end *front = &l->fronts[which];
 
     for (int i = 0; o != NULL && i < AT_ONCE; i++) {
-        union address from = { .any = { .sa_family = AF_UNSPEC } };
+        union door_address from = { .any = { .sa_family = AF_UNSPEC } };
         socklen_t n = sizeof(from);
         cleanup_close int fd = -1;
         uid_t uid;

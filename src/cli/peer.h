@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /* Whether the process that connected @fd may ask us for things: it is this process's own user, or root, in the same
- * user and pid namespace, and no more confined than we are; a sandbox that reaches the socket is neither. @uid gets the
- * user. */
+ * user and pid namespace, and no more confined than we are (root, where we are not: not at all); a sandbox that reaches
+ * the socket is neither. @uid gets the user. */
 bool peer_may_ask(int fd, uid_t *uid);
 
 #endif

@@ -44,13 +44,16 @@ def test_a_network_and_a_secret_from_the_installed_tree(installed, internet, clo
 def test_everything_is_where_it_belongs(installed, command):
     """Programs that can be run, manuals, completions; nothing that others may write; nothing outside of the prefix."""
     names = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
-    assert {"bin/cloche", "libexec/cloche/cloche-egress", "libexec/cloche/cloche-vault"} <= names, names
+    report = command([installed / "bin" / "cloche", "doctor", "--json"], check=False).json
+    programs = {"bin/cloche", *(f"libexec/cloche/{name}" for name in report["own_programs"])}
+    assert programs <= names and "libexec/cloche/cloche-webhook" in programs, names
     assert (installed / "bin" / "srt").resolve() == (installed / "bin" / "cloche").resolve()
     assert any("man1/cloche-run.1" in n for n in names), names
     for path in installed.rglob("*"):
         assert path.is_symlink() or path.stat().st_mode & 0o022 == 0, path
-    for name in ("bin/cloche", "libexec/cloche/cloche-egress", "libexec/cloche/cloche-vault"):
+    for name in programs:
         assert os.access(installed / name, os.X_OK), name
+    assert all(Path(found["path"]).is_relative_to(installed) for found in report["own_programs"].values()), report
     top = installed
     while top.name != "destination":
         assert [p.name for p in top.parent.iterdir()] == [top.name], top
