@@ -15,7 +15,7 @@ CC := gcc
 endif
 export CC
 
-.PHONY: all build deps check quick demo lint bench fuzz install uninstall deb clean help
+.PHONY: all build deps check check-vm quick demo lint bench fuzz install uninstall deb clean help
 
 all: build
 
@@ -25,6 +25,7 @@ help:
 	@echo 'make demo       install what is missing, build, and watch a dozen attacks being stopped'
 	@echo 'make check      everything: unit, end-to-end and escape tests as root and as an ordinary user,'
 	@echo '                sanitizers, fuzzers, linters; the last line counts them'
+	@echo 'make check-vm   the package and its units under a real systemd on cgroup v2, in QEMU (root; not part of check)'
 	@echo 'make quick      unit and end-to-end tests as you are; nothing else'
 	@echo 'make lint       checksrc, clang -Werror, cppcheck, shellcheck, man pages, Python'
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
@@ -53,6 +54,10 @@ demo:
 check:
 	@tools/deps check
 	@$(PYTHON) tests/run.py check
+
+check-vm: deb
+	@tools/deps vm
+	@$(PYTHON) tests/vm/run.py $$(ls -t $(B)/cloche_*.deb | head -n 1) build-check-vm
 
 quick:
 	@tools/deps check
