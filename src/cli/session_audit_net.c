@@ -32,7 +32,10 @@ on_decision(void *ctx, const json_t *d, uint64_t count)
 
     audit_policy_decision(&e, a->r->id, allow ? "allow" : "deny", NULL,
                           allow ? "a connection was allowed" : "a connection was refused");
-    if (allow && secret) {
+    if (allow && secret && is(d, "reason", "secret-scrubbed")) {
+        e.type = AUDIT_SECRET_INBOUND;
+        e.summary = STR_LIT("a secret was kept out of an answer");
+    } else if (allow && secret) {
         e.type = AUDIT_SECRET_OUTBOUND;
         e.summary = STR_LIT("a secret was put into a request");
     } else if (secret) {

@@ -77,7 +77,7 @@ struct conn {
     struct answer failure;      /* the answer to the first request */
     char failure_detail[256], failure_rule[256];
     struct inject inject;
-    uint32_t secrets_told;      /* ids of those that the log has heard of */
+    struct inject_told secrets_told;
     bool narrow;                /* of the request that waits for its secrets (exchange.h) */
     bool http;                  /* x lives: what is to be said to the client goes through it */
     struct h2 *h2;              /* H2: its streams */
@@ -177,6 +177,7 @@ struct answer conn_answer(const struct conn *c, const struct decide_request *req
 struct answer conn_answer_secret(const struct conn *c, const struct inject *inject);
 /* For the log: of a secret (inject.h); that the client's or the server's bytes are no HTTP. */
 void conn_note_secret(struct conn *c, const char *reason, const char *name, bool critical);
+void conn_note_scrubbed(struct conn *c, const char *name);
 void conn_note_fault(struct conn *c, const char *word);
 /* That is where the connection leads to. */
 bool conn_same_place(const struct conn *c, const struct host *host, uint16_t port);

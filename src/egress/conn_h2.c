@@ -69,7 +69,15 @@ on_secret(void *ctx, const char *reason, const char *name, bool critical)
     conn_note_secret(r->c, reason, name, critical);
 }
 
-static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret };
+static void
+on_scrubbed(void *ctx, const char *name)
+{
+    struct h2_request *r = ctx;
+
+    conn_note_scrubbed(r->c, name);
+}
+
+static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret, .scrubbed = on_scrubbed };
 
 static void
 go_with_secrets(struct h2_request *r, const struct http1_head *head)

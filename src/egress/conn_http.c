@@ -76,7 +76,13 @@ on_secret(void *ctx, const char *reason, const char *name, bool critical)
     conn_note_secret(ctx, reason, name, critical);
 }
 
-static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret };
+static void
+on_scrubbed(void *ctx, const char *name)
+{
+    conn_note_scrubbed(ctx, name);
+}
+
+static const struct inject_owner secrets = { .ready = on_lease, .note = on_secret, .scrubbed = on_scrubbed };
 
 /* The request may go to c->host: what of secrets? */
 static void

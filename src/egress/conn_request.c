@@ -37,6 +37,15 @@ conn_note_secret(struct conn *c, const char *reason, const char *name, bool crit
 }
 
 void
+conn_note_scrubbed(struct conn *c, const char *name)
+{
+    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_ALLOW, .reason = "secret-scrubbed", .detail = "" };
+
+    log_secret(c->e, &request, &verdict, name, false);
+}
+
+void
 conn_note_fault(struct conn *c, const char *word)
 {
     const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };

@@ -66,7 +66,7 @@ forget(struct inject *j)
 
 void
 inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
-            uint32_t *told, const uint64_t *now_ms)
+            struct inject_told *told, const uint64_t *now_ms)
 {
     *j = (struct inject){ .vault = vault, .owner = owner, .ctx = ctx, .now_ms = now_ms, .told = told, .detail = "",
                           .text = BUF_INIT(INJECT_TEXT_MAX), .head = BUF_INIT(HTTP1_HEAD_MAX) };
@@ -141,9 +141,19 @@ say_used(struct inject *j, uint32_t mask)
 
     (void)vault_client_secrets(j->vault, &n);
     for (size_t i = 0; i < n; i++)
-        if (mask & ~*j->told & BIT(i))
+        if (mask & ~j->told->out & BIT(i))
             j->owner->note(j->ctx, NULL, name_of(j, BIT(i)), false);
-    *j->told |= mask;
+    j->told->out |= mask;
+}
+
+void
+inject_scrubbed(struct inject *j, uint32_t seen)
+{
+    uint32_t left = seen & ~j->told->in;
+
+    j->told->in |= seen;
+    for (; left != 0; left &= left - 1)
+        j->owner->scrubbed(j->ctx, name_of(j, left));       /* the lowest */
 }
 
 /* The request has the values of @mask, and those that its head asked for are on their way. */

@@ -36,7 +36,13 @@ struct inject_owner {
     /* For the log: the secret @name (may be empty) was on its way to where it must not go (@critical), or is not to be
      * had. @reason is a stable word; NULL: its value takes the place of a placeholder in a request's head. */
     void (*note)(void *ctx, const char *reason, const char *name, bool critical);
+    /* ... its value was in an answer, and is not in what the client gets of it. Each secret once in a connection's
+     * life, as of those that are put into requests. */
+    void (*scrubbed)(void *ctx, const char *name);
 };
+
+/* Ids of secrets of which the log knows that their values went out, and were kept out of an answer. */
+struct inject_told { uint32_t out, in; };
 
 /* Fields are inject's. */
 struct inject {
@@ -47,7 +53,7 @@ struct inject {
     uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
     uint32_t seen;                          /* ... whose placeholder is in its head */
     uint32_t used;                          /* ids of values that any request of the connection has had */
-    uint32_t *told;                         /* ... of which the log knows; the connection's */
+    struct inject_told *told;               /* the connection's */
     uint32_t ticket;                        /* a question to the vault is open */
     uint64_t late_ms;                       /* ... and is not waited for longer than that */
     struct vault_lease *lease;
@@ -72,7 +78,7 @@ struct inject {
 /* @vault may be NULL. @told: of all that belongs to one connection, 0 at first. @now_ms: the loop's clock. Both are
  * borrowed. */
 void inject_init(struct inject *j, struct vault_client *vault, const struct inject_owner *owner, void *ctx,
-                 uint32_t *told, const uint64_t *now_ms);
+                 struct inject_told *told, const uint64_t *now_ms);
 /* Wipes what it has. */
 void inject_free(struct inject *j);
 

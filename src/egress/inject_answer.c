@@ -10,14 +10,17 @@ static struct str
 scrub(struct inject *j, struct str text)
 {
     struct buf out = BUF_INIT(HTTP1_HEAD_MAX);
+    uint32_t seen;
     char *copy;
 
     if (swap_feed(j->down, text.p, text.n, true, &out) < 0)
         return (struct str){ NULL, 0 };
-    if (swap_seen(j->down) == 0) {
+    seen = swap_seen(j->down);
+    if (seen == 0) {
         buf_free(&out);
         return text;
     }
+    inject_scrubbed(j, seen);
     copy = j->text.cap - j->text.n >= out.n ? (char *)j->text.p + j->text.n : NULL;
     if (copy != NULL) {
         memcpy(copy, out.p, out.n);
@@ -157,6 +160,7 @@ inject_response_body(void *ctx, struct str data, bool last, struct buf *out, siz
         *used = data.n;
         r = grpc_cut_feed(&j->down_cut, j->down, data, last, out);
     }
+    inject_scrubbed(j, swap_seen(j->down));
     if (last && *used == data.n && !j->trailers)
         inject_swap_drop(&j->down);
     return r;

@@ -17,6 +17,9 @@ int inject_make_down(struct inject *j, struct swap **out);
 /* Of those that were @seen in a body, is one not for it? Then it is said. */
 bool inject_forbidden(struct inject *j, uint32_t seen);
 
+/* The values of those that were @seen were taken out of an answer: that is said, where it was not yet. */
+void inject_scrubbed(struct inject *j, uint32_t seen);
+
 /* inject_ws.c. prepare: the handshake goes out with what was leased, and frames are looked at if it succeeds. begins:
  * the answer, 101, keeps to what was asked for. */
 int inject_ws_prepare(struct inject *j);

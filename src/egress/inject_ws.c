@@ -65,8 +65,11 @@ static int
 down_bytes(void *ctx, bool control, const uint8_t *p, size_t n, bool end, struct buf *out)
 {
     struct inject *j = ctx;
+    struct swap *s = control ? j->ws->down_control : j->down;
+    int r = swap_feed(s, p, n, end, out);
 
-    return swap_feed(control ? j->ws->down_control : j->down, p, n, end, out);
+    inject_scrubbed(j, swap_seen(s));
+    return r;
 }
 
 /* Not as RFC 6455 has it, or no room: the connection ends, and that is said. */

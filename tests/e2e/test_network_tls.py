@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from helpers import leaks, memory, requirement
+from helpers import leaks, memory, ocsf, requirement
 from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
 from helpers.vaulted import BUNDLE, OK, VALUE, Vaulted, denied, fields, only_request
 
@@ -495,3 +495,21 @@ def test_the_audit_record_knows_secrets_by_name_only(vaulted, cloche):
     text = (cloche.state / "cloche" / "audit" / "audit.jsonl").read_text()
     assert VALUE not in text and placeholder not in text
     assert lines[0]["metadata"]["secrets"] == "TOK"
+
+
+@requirement("R45")
+@pytest.mark.parametrize("path, kept_out", [("/", 0), ("/mirror/plain", 3), ("/mirror/gzip", 3), ("/mirror/header", 3), ("/mirror/base64/?0", 3)])
+def test_the_audit_record_knows_what_was_kept_out_of_answers(vaulted, cloche, path, kept_out):
+    """By name, once for each connection, however many answers came on it; equal ones are counted."""
+    get = f'curl -sS --max-time 40 -H "Authorization: Bearer $TOK" "https://{OK}{path}" "https://{OK}{path}"'
+    result = vaulted.secret().sh(f"{get}; {get}; {get}; echo; echo $TOK")
+    placeholder = result.out.split()[-1]
+    found = [json.loads(line) for line in cloche("audit", "query", "--json", "--type", "secret_sanitization_inbound").out.splitlines()]
+    assert sum(e["metadata"]["count"] for e in found) == kept_out and len(found) <= 2, found
+    for e in found:
+        assert (e["metadata"]["secret"], e["metadata"]["host"], e["metadata"]["port"], e["severity"]) == ("TOK", OK, 443, "info"), e
+    text = (cloche.state / "cloche" / "audit" / "audit.jsonl").read_text()
+    assert VALUE not in text and placeholder not in text and VALUE not in result.out
+    assert cloche("audit", "verify").ok
+    for line in cloche("audit", "export", "--format", "ocsf").out.splitlines():
+        ocsf.check(json.loads(line))

@@ -227,6 +227,17 @@ w.raw(b'\\xc1\\x85\\0\\0\\0\\0hello'); print(w.read(7))
     assert result.out == "True\nb'\\xc1\\x05hello'\n", result
 
 
+@requirement("R45")
+def test_the_audit_record_knows_of_it(vaulted, cloche):
+    """In the messages as in the head: once for the connection."""
+    vaulted.secret(place="body").python(WS + """
+w = WS()
+for _ in range(3): w.send(TOK); w.message()
+""")
+    entry, = [json.loads(line) for line in cloche("audit", "query", "--json", "--type", "secret_sanitization_inbound").out.splitlines()]
+    assert (entry["metadata"]["secret"], entry["metadata"]["host"], entry["metadata"]["count"]) == ("TOK", OK, 1), entry
+
+
 def test_plain_http_too(vaulted):
     vaulted.secret("TOK", "--scheme", "http", place="body")
     result = vaulted.python(WS + """

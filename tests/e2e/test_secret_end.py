@@ -180,3 +180,18 @@ def test_a_stopped_vault_does_not_stop_the_run(vaulted):
     os.kill(pid, signal.SIGSTOP)
     process.communicate("\n")
     assert process.returncode == 0 and wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_a_vault_that_was_stopped_goes_on(vaulted):
+    """As by a terminal or a debugger: the kernel takes up again what it waited in."""
+    v = vaulted.secret()
+    code = "print('here', flush=True); sys.stdin.readline(); print(urllib.request.urlopen(" \
+           f"urllib.request.Request('https://{OK}/r', headers={{'Authorization': 'Bearer ' + os.environ['TOK']}})).status)"
+    process = started(v, "import urllib.request\n" + code, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "here\n"
+    pid = vault_of(process)
+    os.kill(pid, signal.SIGSTOP)
+    assert wait_for(lambda: leaks.parents()[pid][1] == "T")
+    os.kill(pid, signal.SIGCONT)
+    out, _ = process.communicate("\n")
+    assert (process.returncode, out) == (0, "200\n"), out

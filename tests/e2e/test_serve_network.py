@@ -6,7 +6,8 @@ import signal
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, caller
+from helpers.runner import wait_for
 
 pytestmark = [requirement("R02", "R13", "R61"), pytest.mark.root]
 
@@ -36,6 +37,28 @@ def test_hosts_by_name(online, daemon):
     assert box.delete().ok and not daemon.processes("cloche-egress")
 
 
+def test_a_rule_that_its_owner_adds(online, daemon):
+    """Told to its keeper by `cloche net`; the warden hears of it, and the sandbox lives on."""
+    boxes = [daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}}) for _ in range(2)]
+    run = boxes[0].record["facts"]["run"]
+    curl = ["/usr/bin/curl", "-sS", "--max-time", "40"]
+    for verb, host in (("allow", "six.example.org"), ("deny", "ok.example.org")):
+        result = online.bare("net", verb, run, host)
+        assert result.ok, result
+
+    def told():
+        found = daemon.get(f"/v1/audit?sandbox={boxes[0].id}&type=privileged_capability_invocation").json["entries"]
+        return [(e["metadata"]["decision"], e["metadata"]["rule"]) for e in found if e["metadata"]["capability"] == "network_rule"]
+    assert wait_for(lambda: len(told()) == 2, 60), told()
+    assert sorted(told()) == [("allow", "six.example.org"), ("deny", "ok.example.org")]
+    for box in boxes:
+        assert box.show()["state"] == "ready", box.show()
+    assert "hello six.example.org" in boxes[0].exec([*curl, "http://six.example.org/"], timeout_ms=60000)["stdout"]
+    assert "hello" not in boxes[0].exec([*curl, "http://ok.example.org/"], timeout_ms=60000)["stdout"]
+    assert "hello" not in boxes[1].exec([*curl, "http://six.example.org/"], timeout_ms=60000)["stdout"]
+    assert "hello ok.example.org" in boxes[1].exec([*curl, "http://ok.example.org/"], timeout_ms=60000)["stdout"]
+
+
 def test_the_kill_switch_closes_the_network(online, daemon):
     box = daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
     assert box.record["state"] == "ready" and daemon.processes("cloche-egress")
@@ -54,6 +77,24 @@ def test_a_secret_is_a_placeholder_inside(online, daemon):
     assert box.delete().ok and not daemon.processes("cloche-vault")
 
 
+@requirement("R16", "R45")
+def test_what_was_kept_out_of_an_answer_is_in_the_record(online, daemon):
+    value = "ghp_" + "TheRealValue0123456789" + "abcdefGHIJKL"
+    assert online.bare("secret", "set", "TOK", "--host", "ok.example.org", "--place", "bearer", "--env", "TOK", stdin=value).ok
+    network = {"mode": "allowlist", "allow": ["ok.example.org"], "extra-ca": [str(online.net.ca)]}
+    box = daemon.create(policy={"secrets": ["TOK"], "network": network})
+    result = box.exec("curl -sS --max-time 40 -H \"Authorization: Bearer $TOK\" https://ok.example.org/mirror/plain; echo; echo $TOK", timeout_ms=60000)
+    placeholder = result["stdout"].split()[-1]
+    assert value not in result["stdout"] and result["stdout"].count(placeholder) >= 2, result
+
+    def told():
+        return daemon.get(f"/v1/audit?sandbox={box.id}&type=secret_sanitization_inbound").json["entries"]
+    assert wait_for(told, 60)
+    entry, = told()
+    assert (entry["metadata"]["secret"], entry["metadata"]["host"], entry["metadata"]["count"]) == ("TOK", "ok.example.org", 1), entry
+    assert value not in json.dumps(entry) and placeholder not in json.dumps(entry)
+
+
 @requirement("R89")
 def test_what_happens_to_a_sandbox_is_in_the_log(online):
     daemon = Daemon(online.cloche, "--log-format", "json", path=online.bare.state / "cloche" / "serve" / "api.sock")
@@ -63,3 +104,24 @@ def test_what_happens_to_a_sandbox_is_in_the_log(online):
     assert daemon.stop() == 0, daemon.log
     said = [e for e in map(json.loads, daemon.log.splitlines()) if "cloche-egress ended" in e["message"]]
     assert [(e["process"], e["level"]) for e in said] == [("cloche-keeper", "warn")], said
+
+
+@requirement("R63")
+@pytest.mark.parametrize("host", ["ok.example.org", "six.example.org"])
+def test_a_server_that_is_told_of_approvals_has_a_name(online, host):
+    """By the resolver of the host, over either family, in TLS."""
+    key = online.bare.home / "hook.secret"
+    key.write_bytes(b"a-secret-of-the-webhook-0123456789\n")
+    key.chmod(0o600)
+    daemon = Daemon(online.cloche, "--webhook-url", f"https://{host}/hook", "--webhook-secret", str(key), "--webhook-ca",
+                    str(online.net.ca), path=online.bare.state / "cloche" / "serve" / "api.sock", gate=None)
+    try:
+        agent = caller(daemon, "agent")
+        box = agent.create()
+        told = agent("POST", f"{box.at}/exec", {"command": "echo x"}, {"Prefer": "respond-async"})
+        assert told.status == 202, told
+        assert wait_for(lambda: online.net.requests)
+    finally:
+        assert daemon.stop() == 0, daemon.log
+    first = online.net.requests[0]
+    assert (first["method"], first["path"], first["host"], first["tls"]) == ("POST", "/hook", host, True), first
