@@ -70,6 +70,20 @@ port(const uint8_t *data, size_t n)
 }
 
 static void
+change(const uint8_t *data, size_t n)
+{
+    cleanup_buf struct buf out = BUF_INIT(1 << 20);
+    struct wire_in in = wire_in_of(data, n);
+    struct edge_change c;
+
+    if (!edge_get_change(&in, &c))
+        return;
+    FUZZ_ASSERT(c.kind < EDGE_CHANGE_KINDS && strlen(c.path) <= EDGE_PATH_MAX && strlen(c.from) <= EDGE_PATH_MAX);
+    FUZZ_ASSERT((c.from[0] != '\0') == (c.kind == EDGE_CHANGE_RENAMED));
+    FUZZ_ASSERT(edge_put_change(&out, &c) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+}
+
+static void
 texts(const uint8_t *data, size_t n)
 {
     char text[512];
@@ -98,13 +112,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n == 0)
         return 0;
     in = wire_in_of(data + 1, n - 1);
-    switch (data[0] % 7) {
+    switch (data[0] % 8) {
     case 0: box(data + 1, n - 1); break;
     case 1: op(data + 1, n - 1); break;
     case 2: texts(data + 1, n - 1); break;
     case 3: (void)edge_get_event(&in, &event); break;
     case 5: token(data + 1, n - 1); break;
     case 6: port(data + 1, n - 1); break;
+    case 7: change(data + 1, n - 1); break;
     default:
         if (packet_get_err(&in, &err))
             FUZZ_ASSERT(err.kind > ERR_NONE && err.kind <= ERR_DENIED && strlen(err.code) <= PACKET_CODE_MAX);

@@ -15,7 +15,8 @@
 struct claim {
     size_t out[4];      /* output that the client let through: stdout and stderr of the two with a window */
     size_t open_execs, open_files;
-    bool closed;
+    size_t changes;     /* bytes of what it says of a watch */
+    bool watching, closed;
 };
 
 static void
@@ -44,6 +45,13 @@ check(struct claim *k, const struct guest_event *ev, const uint16_t execs[3])
     case GUEST_FILE_FAILED:
     case GUEST_FILE_INFO:
         FUZZ_ASSERT(k->open_files-- > 0);
+        break;
+    case GUEST_FILE_CHANGE:
+        k->changes += guest_change_bytes(&ev->change);
+        FUZZ_ASSERT(k->changes <= MSG_WATCH_WINDOW_MIN);
+        FUZZ_ASSERT(ev->change.kind == CHANGE_UNWATCHED || k->watching == (ev->change.kind != CHANGE_WATCHING));
+        k->watching = k->watching || ev->change.kind == CHANGE_WATCHING;
+        FUZZ_ASSERT(ev->change.path[0] == '\0' || msg_change_path(ev->change.path));
         break;
     case GUEST_DENIED:
         FUZZ_ASSERT(strlen(ev->denied.target) <= MSG_PATH_MAX && strlen(ev->denied.op) <= MSG_LABEL_MAX);
@@ -82,7 +90,9 @@ client_with_requests(int fd, uint16_t execs[3], struct claim *k)
     k->open_execs = 3;
     for (size_t i = 0; i < sizeof(files); i++)
         FUZZ_ASSERT(guest_client_file(c, files[i], &(struct msg_file){ .path = "f" }, &id, NULL) == 0);
-    k->open_files = sizeof(files);
+    FUZZ_ASSERT(guest_client_file(c, MSG_FILE_WATCH, &(struct msg_file){ .path = "f", .length = MSG_WATCH_WINDOW_MIN },
+                                  &id, NULL) == 0);
+    k->open_files = sizeof(files) + 1;
     return c;
 }
 

@@ -39,6 +39,14 @@ DECODES(relay_on_window, msg_window, msg_get_window)
 DECODES(relay_on_resize, msg_resize, msg_get_resize)
 DECODES(reap_on_signal, msg_signal, msg_get_signal)
 DECODES(files_on_request, msg_file, msg_get_file)
+int
+changes_on_more(struct guest *g, const struct frame *f)
+{
+    uint32_t v;
+
+    return seen(g, f, msg_get_u32(f, &v));
+}
+
 TAKES(relay_on_stdin)
 TAKES(relay_on_stdin_close)
 TAKES(reap_on_kill_all)

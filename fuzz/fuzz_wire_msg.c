@@ -70,6 +70,19 @@ entries_again(const struct frame *f, struct buf *b)
         same(f, b, frame_end(b, at));
 }
 
+static void
+change_again(const struct frame *f, struct buf *b)
+{
+    struct msg_change m;
+
+    if (!msg_get_change(f, &m))
+        return;
+    FUZZ_ASSERT(m.path[0] != '/' && strcmp(m.path, "..") != 0 && strncmp(m.path, "../", 3) != 0);
+    FUZZ_ASSERT(strstr(m.path, "/../") == NULL && strstr(m.path, "//") == NULL && strlen(m.path) <= MSG_PATH_MAX);
+    FUZZ_ASSERT(m.from[0] == '\0' || (m.kind == CHANGE_RENAMED && msg_change_path(m.from)));
+    same(f, b, msg_put_change(b, 1, &m));
+}
+
 #define AGAIN(type_, get, put)                  \
     do {                                        \
         struct type_ m_;                        \
@@ -93,8 +106,12 @@ from_host(const struct frame *f, struct buf *b)
         if (msg_get_u32(f, &v))
             same(f, b, msg_put_u32(b, MSG_KILL_ALL, 0, v));
         break;
+    case MSG_FILE_MORE:
+        if (msg_get_u32(f, &v))
+            same(f, b, msg_put_u32(b, MSG_FILE_MORE, 1, v));
+        break;
     default:
-        if (f->type >= MSG_FILE_READ && f->type <= MSG_FILE_RENAME)
+        if (f->type >= MSG_FILE_READ && f->type <= MSG_FILE_WATCH)
             file_again(f, b);
     }
 }
@@ -114,6 +131,7 @@ from_guest(const struct frame *f, struct buf *b)
     case MSG_FILE_ERROR: AGAIN(msg_file_error, msg_get_file_error, msg_put_file_error(b, 1, &m_)); break;
     case MSG_FILE_INFO: AGAIN(msg_file_info, msg_get_file_info, msg_put_file_info(b, 1, &m_)); break;
     case MSG_FILE_ENTRIES: entries_again(f, b); break;
+    case MSG_FILE_CHANGE: change_again(f, b); break;
     case MSG_FILE_OK:
         if (msg_get_u64(f, &v))
             same(f, b, msg_put_u64(b, MSG_FILE_OK, 1, v));

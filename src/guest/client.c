@@ -29,7 +29,7 @@ client_exec_of(struct guest_client *c, uint16_t id)
 struct client_file *
 client_file_of(struct guest_client *c, uint16_t id)
 {
-    for (size_t i = 0; id != 0 && i < MSG_FILES_MAX; i++)
+    for (size_t i = 0; id != 0 && i < MSG_FILES_MAX + MSG_WATCHES_MAX; i++)
         if (c->files[i].id == id)
             return &c->files[i];
     return NULL;

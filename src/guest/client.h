@@ -57,6 +57,7 @@ enum guest_event_type {
     GUEST_NOTICE,           /* .notice */
     GUEST_FILE_DATA,        /* .data */
     GUEST_FILE_ENTRIES,     /* .entries: walk with msg_next_entry() (already checked) */
+    GUEST_FILE_CHANGE,      /* .change: checked; WATCHING first, before it UNWATCHED only */
     GUEST_FILE_INFO,        /* .info; the request is over */
     GUEST_FILE_DONE,        /* .count: bytes read or written, entries listed or removed; the request is over */
     GUEST_FILE_FAILED,      /* .file_error; the request is over */
@@ -78,6 +79,7 @@ struct guest_event {
         struct msg_notice notice;
         struct wire_in entries;
         struct msg_file_info info;
+        struct msg_change change;
         uint64_t count;
         struct msg_file_error file_error;
     };
@@ -91,6 +93,9 @@ void guest_client_freep(struct guest_client **c);
 
 /* Queue SETUP; once, before anything else. It is sent with the next request or pump. */
 int guest_client_setup(struct guest_client *c, const struct msg_setup *m, struct err *err);
+
+/* The root that it named, where the paths of file requests are; "" none. */
+const char *guest_client_root(const struct guest_client *c);
 
 /* Queue and send EXEC. @channel names the command from here to its GUEST_EXIT or GUEST_EXEC_FAILED. The three
  * descriptors of EXEC_STDIO_FDS may be closed as soon as this returns. ERR_LIMIT: arguments too long, or
@@ -118,7 +123,7 @@ int guest_client_window(struct guest_client *c, uint16_t channel, enum msg_strea
 /* Signal every process in the sandbox but the guest. */
 int guest_client_kill_all(struct guest_client *c, int signo, struct err *err);
 
-/* A file request: @type is MSG_FILE_READ, _WRITE, _LIST, _STAT, _REMOVE, _MKDIR or _RENAME. Paths are absolute
+/* A file request: @type is MSG_FILE_READ, _WRITE, _LIST, _STAT, _REMOVE, _MKDIR, _RENAME or _WATCH. Paths are absolute
  * below SETUP's root or relative to it; their shape is refused here already ("files.path-escapes", message
  * "Path escapes workspace."), and the guest checks again where they really lead. */
 int guest_client_file(struct guest_client *c, uint8_t type, const struct msg_file *m, uint16_t *request,
@@ -128,6 +133,10 @@ int guest_client_file_chunk(struct guest_client *c, uint16_t request, const void
                             struct err *err);
 int guest_client_file_end(struct guest_client *c, uint16_t request, struct err *err);
 int guest_client_file_cancel(struct guest_client *c, uint16_t request, struct err *err);
+/* MSG_FILE_WATCH: @bytes of what its changes hold (guest_change_bytes) were consumed, send as many more. A no-op once
+ * it is over. */
+int guest_client_file_more(struct guest_client *c, uint16_t request, uint32_t bytes, struct err *err);
+uint32_t guest_change_bytes(const struct msg_change *m);
 
 /* POLLIN, and POLLOUT while something waits to be sent. */
 short guest_client_poll_events(const struct guest_client *c);

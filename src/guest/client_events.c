@@ -161,6 +161,27 @@ on_file_entries(void *ctx, const struct frame *f)
 }
 
 static int
+on_file_change(void *ctx, const struct frame *f)
+{
+    struct guest_client *c = ctx;
+    struct client_file *r = client_file_of(c, f->channel);
+    struct msg_change *m = &c->event->change;
+
+    if (r == NULL || r->type != MSG_FILE_WATCH)
+        return refuse(c, "a change that nobody watches for");
+    if (!msg_get_change(f, m))
+        return refuse(c, "malformed FILE_CHANGE");
+    if (f->length > r->room)
+        return refuse(c, "more changes than were asked for");
+    if (m->kind == CHANGE_WATCHING ? r->watching : !r->watching && m->kind != CHANGE_UNWATCHED)
+        return refuse(c, "FILE_CHANGE out of place");
+    r->room -= f->length;
+    r->watching = r->watching || m->kind == CHANGE_WATCHING;
+    c->event->type = GUEST_FILE_CHANGE;
+    return 0;
+}
+
+static int
 on_file_info(void *ctx, const struct frame *f)
 {
     struct guest_client *c = ctx;
@@ -179,8 +200,8 @@ on_file_ok(void *ctx, const struct frame *f)
     struct guest_client *c = ctx;
     struct client_file *r = client_file_of(c, f->channel);
 
-    if (r == NULL || r->type == MSG_FILE_STAT || (r->type == MSG_FILE_WRITE && !r->ended) ||
-        !msg_get_u64(f, &c->event->count))
+    if (r == NULL || r->type == MSG_FILE_STAT || r->type == MSG_FILE_WATCH ||
+        (r->type == MSG_FILE_WRITE && !r->ended) || !msg_get_u64(f, &c->event->count))
         return refuse(c, "FILE_OK out of place");
     r->id = 0;
     c->event->type = GUEST_FILE_DONE;
@@ -223,6 +244,7 @@ const struct msg_rule client_rules[] = {
     { MSG_FILE_DATA,     false, 0,     READY,         1,        MSG_DATA_MAX,    on_file_data },
     { MSG_FILE_INFO,     false, 0,     READY,         ENTRY,    ENTRY,           on_file_info },
     { MSG_FILE_ENTRIES,  false, 0,     READY,         ENTRY,    MSG_DATA_MAX,    on_file_entries },
+    { MSG_FILE_CHANGE,   false, 0,     READY,         2 + 2 * 5, MSG_CHANGE_MAX, on_file_change },
 };
 const size_t client_n_rules = sizeof(client_rules) / sizeof(client_rules[0]);
 

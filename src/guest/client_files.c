@@ -13,10 +13,13 @@ ready(const struct guest_client *c, struct err *err)
     return 0;
 }
 
+/* Watches have places of their own: they stay. */
 static struct client_file *
 new_request(struct guest_client *c, uint8_t type)
 {
-    for (size_t i = 0; i < MSG_FILES_MAX; i++) {
+    bool watch = type == MSG_FILE_WATCH;
+
+    for (size_t i = watch ? MSG_FILES_MAX : 0; i < MSG_FILES_MAX + (watch ? MSG_WATCHES_MAX : 0); i++) {
         if (c->files[i].id != 0)
             continue;
         do
@@ -33,6 +36,14 @@ escapes(const char *path, struct err *err)
 {
     err_set(err, ERR_DENIED, "files.path-escapes", "Path escapes workspace.");
     return err_hint(err, "\"%s\": use a path below the workspace, without \"..\"", path);
+}
+
+static int
+too_many_watches(struct err *err)
+{
+    err_set(err, ERR_LIMIT, "watch.too-many", "%d directories of this sandbox are watched; that is the limit",
+            MSG_WATCHES_MAX);
+    return err_hint(err, "end another watch, or watch one directory above them with recursive");
 }
 
 /* Sent by the next pump or at once: the caller polls with guest_client_poll_events() either way. */
@@ -56,17 +67,23 @@ guest_client_file(struct guest_client *c, uint8_t type, const struct msg_file *m
 
     if (ready(c, err) < 0)
         return -1;
-    if (type < MSG_FILE_READ || type > MSG_FILE_RENAME || (type >= MSG_FILE_CHUNK && type <= MSG_FILE_CANCEL))
+    if (type < MSG_FILE_READ || type > MSG_FILE_WATCH || (type >= MSG_FILE_CHUNK && type <= MSG_FILE_CANCEL))
         return err_set(err, ERR_USAGE, "guest.file-request", "0x%02x is not a file request", type);
     if (m->path == NULL || !msg_path_shape(c->root, m->path, &rel))
         return escapes(m->path == NULL ? "" : m->path, err);
     if (type == MSG_FILE_RENAME && (m->to == NULL || !msg_path_shape(c->root, m->to, &rel)))
         return escapes(m->to == NULL ? "" : m->to, err);
+    if (type == MSG_FILE_WATCH && (m->length < MSG_WATCH_WINDOW_MIN || m->length > MSG_WATCH_WINDOW_MAX))
+        return err_set(err, ERR_USAGE, "guest.file-request", "a watch with room for %llu bytes",
+                       (unsigned long long)m->length);
     r = new_request(c, type);
+    if (r == NULL && type == MSG_FILE_WATCH)
+        return too_many_watches(err);
     if (r == NULL)
         return err_set(err, ERR_LIMIT, "files.too-many", "%d file requests wait for this sandbox; the limit is %d",
                        MSG_FILES_MAX, MSG_FILES_MAX);
     *request = r->id;
+    r->room = r->window = type == MSG_FILE_WATCH ? (uint32_t)m->length : 0;
     if (queued(c, at, msg_put_file(&c->out, type, r->id, m), err) < 0) {
         r->id = 0;
         return -1;
@@ -119,6 +136,35 @@ int
 guest_client_file_cancel(struct guest_client *c, uint16_t request, struct err *err)
 {
     return finish(c, request, MSG_FILE_CANCEL, err);
+}
+
+const char *
+guest_client_root(const struct guest_client *c)
+{
+    return c->root;
+}
+
+uint32_t
+guest_change_bytes(const struct msg_change *m)
+{
+    return (uint32_t)(2 + 2 * 5 + strlen(m->path) + strlen(m->from));
+}
+
+int
+guest_client_file_more(struct guest_client *c, uint16_t request, uint32_t bytes, struct err *err)
+{
+    struct client_file *r = client_file_of(c, request);
+
+    if (ready(c, err) < 0)
+        return -1;
+    if (r == NULL || r->type != MSG_FILE_WATCH || bytes == 0)
+        return 0;
+    if (bytes > r->window - r->room)
+        return err_set(err, ERR_PROTOCOL, "guest.window", "more credit given back than was used");
+    if (queued(c, c->out.n, msg_put_u32(&c->out, MSG_FILE_MORE, request, bytes), err) < 0)
+        return -1;
+    r->room += bytes;
+    return 0;
 }
 
 int
@@ -191,6 +237,17 @@ guest_file_err(const struct msg_file_error *m, const char *path, struct err *err
                        path);
     case FILE_CODE_CANCELLED:
         return err_set(err, ERR_SYSTEM, "files.cancelled", "%s: cancelled", path);
+    case FILE_CODE_WATCHES:
+        return too_many_watches(err);
+    case FILE_CODE_WATCH_DIRS:
+        err_set(err, ERR_LIMIT, "watch.too-many-directories",
+                "%s: more than %d directories, which is the limit of one watch", path, MSG_WATCH_DIRS_MAX);
+        return err_hint(err, "watch a directory further below, or several");
+    case FILE_CODE_WATCH_SYSTEM:
+        err_set(err, ERR_LIMIT, "watch.system-limit", "%s: the machine allows this user no more watches", path);
+        return err_hint(err, "raise the sysctl fs.inotify.max_user_watches or fs.inotify.max_user_instances");
+    case FILE_CODE_WATCH_GONE:
+        return err_set(err, ERR_NOT_FOUND, "watch.gone", "%s: the directory was removed or moved", path);
     default:
         break;
     }

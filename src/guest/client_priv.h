@@ -26,6 +26,8 @@ struct client_file {
     uint16_t id;                /* 0: free */
     uint8_t type;
     bool ended;                 /* FILE_END or FILE_CANCEL was sent */
+    bool watching;              /* WATCH: that was said */
+    uint32_t room, window;      /* WATCH: credit that we gave, and the most of it */
 };
 
 /* Descriptors that leave with the frame at @at of the out buffer (or before it, never after). */
@@ -52,7 +54,7 @@ struct guest_client {
     struct client_fds sets[CLIENT_FD_SETS];
     size_t n_sets;
     struct client_exec execs[MSG_EXECS_MAX];
-    struct client_file files[MSG_FILES_MAX];
+    struct client_file files[MSG_FILES_MAX + MSG_WATCHES_MAX];
     struct guest_event *event;  /* where the handlers put what they read */
     const char *why;            /* what a handler did not like */
     char root[MSG_PATH_MAX + 1];

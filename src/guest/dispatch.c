@@ -60,6 +60,7 @@ HANDLER(on_file, files_on_request)
 HANDLER(on_file_chunk, files_on_chunk)
 HANDLER(on_file_end, files_on_end)
 HANDLER(on_file_cancel, files_on_cancel)
+HANDLER(on_file_more, changes_on_more)
 #undef HANDLER
 
 #define READY GUEST_READY
@@ -88,6 +89,8 @@ static const struct msg_rule guest_rules[] = {
     { MSG_FILE_REMOVE,   false, 0,     READY,         FILE_MIN,  FILE_MAX,       on_file },
     { MSG_FILE_MKDIR,    false, 0,     READY,         FILE_MIN,  FILE_MAX,       on_file },
     { MSG_FILE_RENAME,   false, 0,     READY,         FILE_MIN,  FILE_MAX,       on_file },
+    { MSG_FILE_WATCH,    false, 0,     READY,         FILE_MIN,  FILE_MAX,       on_file },
+    { MSG_FILE_MORE,     false, 0,     READY,         4,         4,              on_file_more },
 };
 
 void

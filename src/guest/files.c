@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest/changes.h"
 #include "guest/guard_link.h"
 
 #ifndef RENAME_NOREPLACE
@@ -54,6 +55,10 @@ files_fail(struct guest *g, uint16_t request, int error)
     case FILES_NO_ROOT: m.code = FILE_CODE_NO_ROOT; break;
     case FILES_TOO_DEEP: m.code = FILE_CODE_TOO_DEEP; break;
     case FILES_CANCELLED: m.code = FILE_CODE_CANCELLED; break;
+    case FILES_WATCHES: m.code = FILE_CODE_WATCHES; break;
+    case FILES_WATCH_DIRS: m.code = FILE_CODE_WATCH_DIRS; break;
+    case FILES_WATCH_SYSTEM: m.code = FILE_CODE_WATCH_SYSTEM; break;
+    case FILES_WATCH_GONE: m.code = FILE_CODE_WATCH_GONE; break;
     default: m.sys_errno = (uint32_t)(error > 0 ? error : EIO);
     }
     return msg_put_file_error(&g->link.out, request, &m);
@@ -68,8 +73,8 @@ files_ok(struct guest *g, struct file_job *j, uint64_t count)
     return msg_put_u64(&g->link.out, MSG_FILE_OK, request, count);
 }
 
-static int
-walk(struct guest *g, const char *path, bool follow, struct walk_place *out)
+int
+files_walk(struct guest *g, const char *path, bool follow, struct walk_place *out)
 {
     const char *rel;
 
@@ -80,8 +85,8 @@ walk(struct guest *g, const char *path, bool follow, struct walk_place *out)
 }
 
 /* A link that appeared since the walk: whoever put it there wanted us elsewhere. */
-static int
-open_error(int error)
+int
+files_open_error(int error)
 {
     if (error == ELOOP)
         return WALK_ESCAPES;
@@ -95,7 +100,7 @@ open_regular(const struct walk_place *place, int flags, mode_t mode, int *fd)
 
     *fd = openat(place->dir, place->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
     if (*fd < 0)
-        return open_error(errno);
+        return files_open_error(errno);
     if (fstat(*fd, &st) < 0)
         return errno;
     if (S_ISDIR(st.st_mode))
@@ -126,7 +131,7 @@ make_parents(struct guest *g, const char *path, size_t n, mode_t mode)
             at = n;
         memcpy(part, path, at);
         part[at] = '\0';
-        rc = walk(g, part, true, &place);
+        rc = files_walk(g, part, true, &place);
         if (rc == 0 && fstatat(place.dir, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
             rc = guard_link_check(g, place.dir, place.name, "mkdir");
             if (rc == 0 && mkdirat(place.dir, place.name, mode) < 0 && errno != EEXIST)
@@ -152,7 +157,7 @@ static int
 start_read(struct guest *g, struct file_job *j, const struct msg_file *m)
 {
     struct walk_place place;
-    int rc = walk(g, m->path, true, &place);
+    int rc = files_walk(g, m->path, true, &place);
 
     if (rc == 0)
         rc = open_regular(&place, O_RDONLY, 0, &j->fd);
@@ -177,7 +182,7 @@ start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
     if ((m->flags & MSG_FILE_APPEND) != 0)
         flags |= O_APPEND;
     /* As open(2): a name that must be new is not looked for behind a link. */
-    rc = walk(g, m->path, (flags & O_EXCL) == 0, &place);
+    rc = files_walk(g, m->path, (flags & O_EXCL) == 0, &place);
     if (rc == 0 && strcmp(place.name, ".") == 0)
         rc = EISDIR;
     if (rc == 0)
@@ -195,11 +200,11 @@ static int
 start_list(struct guest *g, struct file_job *j, const struct msg_file *m)
 {
     struct walk_place place;
-    int rc = walk(g, m->path, true, &place);
+    int rc = files_walk(g, m->path, true, &place);
 
     if (rc == 0) {
         j->fd = openat(place.dir, place.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        rc = j->fd < 0 ? open_error(errno) : 0;
+        rc = j->fd < 0 ? files_open_error(errno) : 0;
     }
     close_fd(&place.dir);
     if (rc != 0)
@@ -228,7 +233,7 @@ do_stat(struct guest *g, uint16_t request, const struct msg_file *m)
     struct walk_place place;
     struct msg_file_info info;
     struct stat st;
-    int rc = walk(g, m->path, (m->flags & MSG_FILE_NOFOLLOW) == 0, &place);
+    int rc = files_walk(g, m->path, (m->flags & MSG_FILE_NOFOLLOW) == 0, &place);
 
     if (rc == 0 && fstatat(place.dir, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         rc = errno;
@@ -251,13 +256,13 @@ do_mkdir(struct guest *g, const struct msg_file *m)
         rc = make_parents(g, m->path, strlen(m->path), mode);
         if (rc != 0)
             return rc;
-        rc = walk(g, m->path, true, &place);
+        rc = files_walk(g, m->path, true, &place);
         if (rc == 0 && fstatat(place.dir, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             rc = errno;
         close_fd(&place.dir);
         return rc != 0 ? rc : S_ISDIR(st.st_mode) ? 0 : EEXIST;
     }
-    rc = walk(g, m->path, false, &place);
+    rc = files_walk(g, m->path, false, &place);
     if (rc == 0 && strcmp(place.name, ".") == 0)
         rc = EEXIST;
     if (rc == 0)
@@ -273,10 +278,10 @@ do_rename(struct guest *g, const struct msg_file *m)
 {
     unsigned flags = (m->flags & MSG_FILE_EXCLUSIVE) != 0 ? RENAME_NOREPLACE : 0;
     struct walk_place from, to = { .dir = -1 };
-    int rc = walk(g, m->path, false, &from);
+    int rc = files_walk(g, m->path, false, &from);
 
     if (rc == 0)
-        rc = walk(g, m->to, false, &to);
+        rc = files_walk(g, m->to, false, &to);
     if (rc == 0 && (strcmp(from.name, ".") == 0 || strcmp(to.name, ".") == 0))
         rc = EBUSY;
     if (rc == 0)
@@ -295,7 +300,7 @@ static int
 start_remove(struct guest *g, struct file_job *j, const struct msg_file *m)
 {
     struct walk_place place;
-    int rc = walk(g, m->path, false, &place);
+    int rc = files_walk(g, m->path, false, &place);
 
     if (rc == 0 && strcmp(place.name, ".") == 0)
         rc = EBUSY;
@@ -365,8 +370,10 @@ files_on_request(struct guest *g, const struct frame *f)
     struct file_job *j;
     int rc;
 
-    if (f->channel == 0 || job_of(g, f->channel) != NULL || !msg_get_file(f, &m))
+    if (f->channel == 0 || job_of(g, f->channel) != NULL || changes_of(g, f->channel) != NULL || !msg_get_file(f, &m))
         return -1;
+    if (f->type == MSG_FILE_WATCH)
+        return changes_begin(g, f->channel, &m);
     if (f->type == MSG_FILE_STAT)
         return g->root < 0 ? files_fail(g, f->channel, FILES_NO_ROOT) : do_stat(g, f->channel, &m);
     j = new_job(g);
@@ -425,6 +432,8 @@ files_on_cancel(struct guest *g, const struct frame *f)
     struct file_job *j = job_of(g, f->channel);
     bool answered;
 
+    if (j == NULL && changes_of(g, f->channel) != NULL)
+        return changes_end(g, changes_of(g, f->channel), FILES_CANCELLED);
     /* Over already, and its answer is on the way. */
     if (j == NULL)
         return 0;

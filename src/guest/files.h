@@ -12,6 +12,10 @@
 #define FILES_TOO_DEEP    (-4)
 #define FILES_CANCELLED   (-5)
 #define REMOVE_MORE       (-6)
+#define FILES_WATCHES     (-7)
+#define FILES_WATCH_DIRS  (-8)
+#define FILES_WATCH_SYSTEM (-9)
+#define FILES_WATCH_GONE  (-10)
 
 #define REMOVE_DEPTH_MAX 128        /* directories inside each other, each held open */
 
@@ -34,6 +38,10 @@ struct files {
 };
 
 int files_fail(struct guest *g, uint16_t request, int error);
+/* Where the path of a request leads: 0, an errno or WALK_ESCAPES; @out->dir is -1 unless 0. */
+int files_walk(struct guest *g, const char *path, bool follow, struct walk_place *out);
+/* What to answer when a name could not be opened where that leads. */
+int files_open_error(int error);
 
 /* remove.c: one name, file or empty directory. 0 or an errno (ENOTEMPTY); counts what is gone. */
 int remove_one(struct guest *g, int dir, const char *name, uint64_t *count);

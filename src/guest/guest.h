@@ -1,8 +1,9 @@
 /* guest/guest.h: the one small program inside every sandbox
  *
  * Theory: one process, one thread, one loop (main.c). It owns the transport (link.h), the commands (exec.c,
- * child.c, relay.c), their ends (reap.c), files below one root (files.c, walk.c) and the supervised limits
- * (watch.c). It is process 1 of the sandbox's pid namespace, or a plain subreaper where there is none ("light").
+ * child.c, relay.c), their ends (reap.c), files below one root (files.c, walk.c), what changes there (changes.c)
+ * and the supervised limits (watch.c). It is process 1 of the sandbox's pid namespace, or a plain subreaper where
+ * there is none ("light").
  * It runs with the rights of the code beside it, behind the same Landlock domain and seccomp filter: it holds
  * nothing worth stealing, and it cannot be traced (not dumpable) or, as process 1, killed from inside.
  *
@@ -52,6 +53,7 @@ struct guest_exec {
 
 struct files;
 struct guard;
+struct changes;
 
 #define GUEST_ORPHANS_MAX 128   /* pipes of ended commands that a background process still holds */
 
@@ -76,6 +78,8 @@ struct guest {
     uint64_t next_sample_us;
     struct files *files;        /* made by the first file request */
     struct guard *guard;        /* NULL: no plan */
+    size_t n_changes;           /* directories that the host watches */
+    struct changes *changes[MSG_WATCHES_MAX];   /* NULL: free */
     struct link link;
     struct guest_exec execs[MSG_EXECS_MAX];     /* a free one has channel 0 */
     char root_path[MSG_PATH_MAX + 1];
@@ -140,6 +144,7 @@ int files_on_request(struct guest *g, const struct frame *f);
 int files_on_chunk(struct guest *g, const struct frame *f);
 int files_on_end(struct guest *g, const struct frame *f);
 int files_on_cancel(struct guest *g, const struct frame *f);
+int changes_on_more(struct guest *g, const struct frame *f);
 bool files_busy(const struct guest *g);         /* a read, listing or removal has a next step */
 int files_step(struct guest *g);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest/changes.h"
 #include "guest/guard_link.h"
 #include "guest/guest.h"
 #include "guest/signals.h"
@@ -53,12 +54,12 @@ secure(void)
 
 /* What one pollfd stands for. */
 struct waiter {
-    enum { WAIT_LINK, WAIT_STDIN, WAIT_OUTPUT, WAIT_ORPHAN, WAIT_GUARD } what;
+    enum { WAIT_LINK, WAIT_STDIN, WAIT_OUTPUT, WAIT_ORPHAN, WAIT_GUARD, WAIT_CHANGES } what;
     uint16_t index;
     uint8_t stream;
 };
 
-#define WAITERS_MAX (1 + MSG_EXECS_MAX * 3 + GUEST_ORPHANS_MAX + GUARD_LISTENERS_MAX)
+#define WAITERS_MAX (1 + MSG_EXECS_MAX * 3 + GUEST_ORPHANS_MAX + GUARD_LISTENERS_MAX + MSG_WATCHES_MAX)
 
 static struct pollfd polls[WAITERS_MAX];
 static struct waiter waiters[WAITERS_MAX];
@@ -93,6 +94,9 @@ collect(const struct guest *g)
         n = add_waiter(n, g->orphans[i], POLLIN, (struct waiter){ WAIT_ORPHAN, (uint16_t)i, 0 });
     for (size_t i = 0; i < g->n_listeners; i++)
         n = add_waiter(n, g->listeners[i], POLLIN, (struct waiter){ WAIT_GUARD, (uint16_t)i, 0 });
+    for (size_t i = 0; g->n_changes > 0 && i < MSG_WATCHES_MAX; i++)
+        if (g->changes[i] != NULL && changes_wants(g, g->changes[i]))
+            n = add_waiter(n, g->changes[i]->fd, POLLIN, (struct waiter){ WAIT_CHANGES, (uint16_t)i, 0 });
     return n;
 }
 
@@ -123,6 +127,7 @@ serve(struct guest *g, nfds_t n)
         case WAIT_OUTPUT: rc = serve_exec(g, w); break;
         case WAIT_ORPHAN: relay_orphan(g, w->index); break;
         case WAIT_GUARD: rc = guard_link_serve(g, w->index); break;
+        case WAIT_CHANGES: rc = changes_read(g, g->changes[w->index]); break;
         }
         if (rc < 0)
             return -1;
@@ -157,10 +162,12 @@ finish_ended(struct guest *g)
 static int
 patience(struct guest *g)
 {
-    int ms = watch_step(g);
+    int ms = watch_step(g), pair = changes_patience(g);
 
-    if (files_busy(g) && !link_full(&g->link))
+    if ((files_busy(g) && !link_full(&g->link)) || pair == 0)
         return 0;
+    if (pair > 0 && (ms < 0 || ms > pair))
+        ms = pair;
     return g->any_hung && (ms < 0 || ms > HUNG_RETRY_MS) ? HUNG_RETRY_MS : ms;
 }
 
@@ -200,7 +207,8 @@ run(struct guest *g)
         if (g->link.eof)
             return GUEST_EXIT_DONE;
         serve_signals(g);
-        if (finish_ended(g) < 0 || (files_busy(g) && !link_full(&g->link) && files_step(g) < 0))
+        if (finish_ended(g) < 0 || (files_busy(g) && !link_full(&g->link) && files_step(g) < 0) ||
+            changes_step(g) < 0)
             return GUEST_EXIT_SYSTEM;
         ms = patience(g);
         full = link_full(&g->link);

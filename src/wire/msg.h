@@ -29,6 +29,12 @@
 #define MSG_LABEL_MAX   256             /* names of operations in DENIED */
 #define MSG_EXECS_MAX   128             /* commands at once; one more is EXEC_FAILED with EAGAIN */
 #define MSG_FILES_MAX   32              /* file requests at once; one more is FILE_ERROR with EAGAIN */
+#define MSG_WATCHES_MAX 16              /* directories that are watched at once, beside those */
+#define MSG_WATCH_DIRS_MAX 4096         /* below one of them, that one with them */
+#define MSG_NAME_MAX    255             /* bytes of one component of a path */
+#define MSG_CHANGE_MAX  (2 + 2 * (MSG_PATH_MAX + 5))    /* payload of FILE_CHANGE */
+#define MSG_WATCH_WINDOW_MIN (4 * MSG_CHANGE_MAX)       /* of the credit of a FILE_WATCH */
+#define MSG_WATCH_WINDOW_MAX (1024 * 1024)
 
 enum msg_type {
     /* host to guest */
@@ -51,6 +57,8 @@ enum msg_type {
     MSG_FILE_REMOVE = 0x17,
     MSG_FILE_MKDIR = 0x18,
     MSG_FILE_RENAME = 0x19,
+    MSG_FILE_WATCH = 0x1a,      /* until it is cancelled, or FILE_ERROR says why it ended */
+    MSG_FILE_MORE = 0x1b,       /* the host may receive that much more of FILE_CHANGE */
 
     /* guest to host */
     MSG_HELLO = 0x81,           /* once, first */
@@ -67,6 +75,7 @@ enum msg_type {
     MSG_FILE_DATA = 0x92,
     MSG_FILE_INFO = 0x93,       /* FILE_STAT's answer, and its last message */
     MSG_FILE_ENTRIES = 0x94,
+    MSG_FILE_CHANGE = 0x95,     /* of FILE_WATCH */
 };
 
 /* What a peer knows of a process that ended before it could say why: the guest's own exit codes. */
@@ -224,7 +233,7 @@ struct msg_denied {
 #define MSG_FILE_TRUNCATE  0x04         /* WRITE */
 #define MSG_FILE_APPEND    0x08         /* WRITE */
 #define MSG_FILE_PARENTS   0x10         /* WRITE, MKDIR: make missing directories (MKDIR: existing is fine) */
-#define MSG_FILE_RECURSIVE 0x20         /* REMOVE */
+#define MSG_FILE_RECURSIVE 0x20         /* REMOVE; WATCH: directories below it too */
 #define MSG_FILE_NOFOLLOW  0x40         /* STAT: of a symbolic link itself */
 
 /* One shape for every request that names a file. */
@@ -232,7 +241,7 @@ struct msg_file {
     uint8_t flags;
     uint32_t mode;              /* WRITE (0666 when 0), MKDIR (0777 when 0); the umask applies */
     uint64_t offset;            /* READ */
-    uint64_t length;            /* READ: at most; 0: to the end */
+    uint64_t length;            /* READ: at most; 0: to the end. WATCH: payload of FILE_CHANGE that may be under way */
     const char *path;
     const char *to;             /* RENAME */
 };
@@ -244,6 +253,10 @@ enum file_code {
     FILE_CODE_NOT_REGULAR = 3,  /* READ, WRITE of a FIFO, socket, device or directory */
     FILE_CODE_TOO_DEEP = 4,     /* REMOVE */
     FILE_CODE_CANCELLED = 5,
+    FILE_CODE_WATCHES = 6,      /* WATCH: MSG_WATCHES_MAX are watched already */
+    FILE_CODE_WATCH_DIRS = 7,   /* WATCH: more than MSG_WATCH_DIRS_MAX directories */
+    FILE_CODE_WATCH_SYSTEM = 8, /* WATCH: a limit of the kernel's (fs.inotify) */
+    FILE_CODE_WATCH_GONE = 9,   /* WATCH: the directory is not where it was */
 };
 
 struct msg_file_error {
@@ -258,6 +271,24 @@ struct msg_file_info {
     uint64_t size;
     uint64_t mtime_ns;
     const char *name;           /* one component; "" in FILE_INFO */
+};
+
+enum change_kind {
+    CHANGE_WATCHING = 1,        /* first, and once: from here on everything is told */
+    CHANGE_CREATED = 2,
+    CHANGE_MODIFIED = 3,        /* contents or attributes */
+    CHANGE_DELETED = 4,         /* or moved to where nobody watches */
+    CHANGE_RENAMED = 5,
+    CHANGE_UNWATCHED = 6,       /* a directory that may not be read: what happens in it is not told */
+    CHANGE_OVERFLOW = 7,        /* something was missed: look again */
+};
+
+/* Paths are relative to the directory that is watched; "" with WATCHING and OVERFLOW. */
+struct msg_change {
+    uint8_t kind;
+    bool directory;             /* not with WATCHING and OVERFLOW */
+    const char *path;
+    const char *from;           /* RENAMED: what it was called before; "" otherwise */
 };
 
 /* Encoders append one whole frame to @b: 0, or -1 with @b broken (a value above its ceiling, no room). */
@@ -280,6 +311,7 @@ int msg_put_denied(struct buf *b, const struct msg_denied *m);
 int msg_put_file(struct buf *b, uint8_t type, uint16_t request, const struct msg_file *m);
 int msg_put_file_error(struct buf *b, uint16_t request, const struct msg_file_error *m);
 int msg_put_file_info(struct buf *b, uint16_t request, const struct msg_file_info *m);
+int msg_put_change(struct buf *b, uint16_t request, const struct msg_change *m);
 /* One entry inside an open FILE_ENTRIES frame (frame_begin). */
 int msg_put_entry(struct buf *b, const struct msg_file_info *m);
 
@@ -301,6 +333,10 @@ bool msg_get_denied(const struct frame *f, struct msg_denied *m);
 bool msg_get_file(const struct frame *f, struct msg_file *m);
 bool msg_get_file_error(const struct frame *f, struct msg_file_error *m);
 bool msg_get_file_info(const struct frame *f, struct msg_file_info *m);
+/* The kind has the paths that it has and no other; each is msg_change_path(). */
+bool msg_get_change(const struct frame *f, struct msg_change *m);
+/* Components of 1 to MSG_NAME_MAX bytes with one slash between two, none of them `.` or `..`. */
+bool msg_change_path(const char *path);
 /* Walk FILE_ENTRIES: false at the end, or with @in->bad on a malformed entry. */
 bool msg_next_entry(struct wire_in *in, struct msg_file_info *m);
 

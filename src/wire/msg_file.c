@@ -54,7 +54,7 @@ msg_get_file_error(const struct frame *f, struct msg_file_error *m)
 
     m->code = wire_u8(&in);
     m->sys_errno = wire_be32(&in);
-    return wire_done(&in) && m->code <= FILE_CODE_CANCELLED && m->sys_errno < 4096 &&
+    return wire_done(&in) && m->code <= FILE_CODE_WATCH_GONE && m->sys_errno < 4096 &&
            (m->code != FILE_CODE_ERRNO || m->sys_errno != 0);
 }
 
@@ -103,6 +103,57 @@ msg_get_file_info(const struct frame *f, struct msg_file_info *m)
     struct wire_in in = wire_in_of(f->payload, f->length);
 
     return msg_next_entry(&in, m) && wire_done(&in) && m->name[0] == '\0';
+}
+
+int
+msg_put_change(struct buf *b, uint16_t request, const struct msg_change *m)
+{
+    size_t at = frame_begin(b, MSG_FILE_CHANGE, 0, request);
+
+    (void)buf_put_u8(b, m->kind);
+    (void)buf_put_u8(b, m->directory);
+    (void)wire_put_cstr(b, m->path, MSG_PATH_MAX);
+    (void)wire_put_cstr(b, m->from, MSG_PATH_MAX);
+    return frame_end(b, at);
+}
+
+bool
+msg_change_path(const char *path)
+{
+    for (const char *p = path;; p++) {
+        size_t n = strcspn(p, "/");
+
+        if (n == 0 || n > MSG_NAME_MAX || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n;
+        if (*p == '\0')
+            return true;
+    }
+}
+
+bool
+msg_get_change(const struct frame *f, struct msg_change *m)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t directory;
+
+    m->kind = wire_u8(&in);
+    directory = wire_u8(&in);
+    m->directory = directory != 0;
+    m->path = wire_cstr(&in, MSG_PATH_MAX, NULL);
+    m->from = wire_cstr(&in, MSG_PATH_MAX, NULL);
+    if (!wire_done(&in) || directory > 1)
+        return false;
+    switch (m->kind) {
+    case CHANGE_WATCHING:
+    case CHANGE_OVERFLOW: return !m->directory && m->path[0] == '\0' && m->from[0] == '\0';
+    case CHANGE_RENAMED: return msg_change_path(m->path) && msg_change_path(m->from);
+    case CHANGE_UNWATCHED: return m->directory && msg_change_path(m->path) && m->from[0] == '\0';
+    case CHANGE_CREATED:
+    case CHANGE_MODIFIED:
+    case CHANGE_DELETED: return msg_change_path(m->path) && m->from[0] == '\0';
+    default: return false;
+    }
 }
 
 static bool

@@ -61,6 +61,7 @@ run_start_raw(struct run *r)
     r->out = (struct buf)BUF_INIT(64 * 1024 * 1024);
     r->errout = (struct buf)BUF_INIT(64 * 1024 * 1024);
     r->names = (struct buf)BUF_INIT(1024 * 1024);
+    r->changes = (struct buf)BUF_INIT(16 * 1024 * 1024);
     r->denied = (struct buf)BUF_INIT(1024 * 1024);
     snprintf(r->root, sizeof(r->root), "/tmp/cloche-unit-XXXXXX");
     assert_non_null(mkdtemp(r->root));
@@ -110,10 +111,25 @@ run_stop(struct run *r)
     buf_free(&r->out);
     buf_free(&r->errout);
     buf_free(&r->names);
+    buf_free(&r->changes);
     buf_free(&r->denied);
     snprintf(command, sizeof(command), "chmod -R u+rwx %s; rm -rf %s", r->root, r->root);
     run_prepare(r, command);
     return status;
+}
+
+int
+run_setup(void **state)
+{
+    run_start(*state, NULL);
+    return 0;
+}
+
+int
+run_teardown(void **state)
+{
+    assert_int_equal(run_stop(*state), 0);
+    return 0;
 }
 
 void
@@ -146,6 +162,21 @@ take_entries(struct run *r, struct wire_in in)
 }
 
 static void
+take_change(struct run *r, const struct msg_change *m, uint16_t request)
+{
+    static const char *const kinds[] = { "", "watching", "created", "modified", "deleted", "renamed", "unwatched",
+                                         "overflow" };
+
+    assert_int_equal(buf_printf(&r->changes, "%s %s%s%s%s\n", kinds[m->kind], m->path, m->directory ? "/" : "",
+                                m->from[0] != '\0' ? " < " : "", m->from), 0);
+    r->changed++;
+    if (r->change_hold)
+        r->change_owed += guest_change_bytes(m);
+    else
+        assert_int_equal(guest_client_file_more(r->c, request, guest_change_bytes(m), &r->err), 0);
+}
+
+static void
 take(struct run *r, const struct guest_event *ev)
 {
     switch (ev->type) {
@@ -163,6 +194,7 @@ take(struct run *r, const struct guest_event *ev)
     case GUEST_NOTICE: r->notice = ev->notice; break;
     case GUEST_FILE_DATA: assert_int_equal(buf_append(&r->out, ev->data.p, ev->data.n), 0); break;
     case GUEST_FILE_ENTRIES: take_entries(r, ev->entries); break;
+    case GUEST_FILE_CHANGE: take_change(r, &ev->change, ev->channel); break;
     case GUEST_FILE_INFO: r->file_done = r->file_info = true; r->info = ev->info; break;
     case GUEST_FILE_DONE: r->file_done = true; r->file_count = ev->count; break;
     case GUEST_FILE_FAILED: r->file_done = r->file_failed = true; r->file_error = ev->file_error; break;

@@ -35,6 +35,10 @@ struct run {
     struct msg_file_error file_error;
     struct msg_file_info info;
     struct buf names;           /* "f name\n" per listed entry */
+    struct buf changes;         /* "created path\n", "created path/\n" of a directory, "renamed path < from\n" */
+    size_t changed;
+    bool change_hold;           /* give no credit back for them, but add it up */
+    uint32_t change_owed;
 };
 
 /* While set, guests start on a kernel without close_range and openat2 (they answer ENOSYS). */
@@ -46,6 +50,10 @@ void run_start(struct run *r, const struct msg_setup *setup);
 void run_start_raw(struct run *r);
 /* Close the transport, wait for the guest (its wait status is returned), remove the root. */
 int run_stop(struct run *r);
+/* For a test whose state is a struct run of its file: a guest as run_start() starts it, which has to end well. */
+int run_setup(void **state);
+int run_teardown(void **state);
+#define RUN_TEST(test, run) cmocka_unit_test_prestate_setup_teardown(test, run_setup, run_teardown, run)
 /* Pump until something came and all of it was taken. False when nothing came for @ms. */
 bool run_pump(struct run *r, int ms);
 /* Pump until @flag (a member of @r) is set; fails the test after ten seconds of silence. */

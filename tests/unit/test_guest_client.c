@@ -152,7 +152,7 @@ test_types_and_lengths(void **state)
 {
     static const uint8_t known[] = { MSG_STARTED, MSG_EXEC_FAILED, MSG_STDOUT, MSG_STDERR, MSG_STDIN_WINDOW, MSG_EXIT,
                                      MSG_DENIED, MSG_NOTICE, MSG_FILE_OK, MSG_FILE_ERROR, MSG_FILE_DATA, MSG_FILE_INFO,
-                                     MSG_FILE_ENTRIES };
+                                     MSG_FILE_ENTRIES, MSG_FILE_CHANGE };
     uint8_t header[FRAME_HEADER];
 
     (void)state;
@@ -306,6 +306,44 @@ test_names_in_listings(void **state)
         assert_int_equal(frame_end(&says, at), 0);
         caught(names[i]);
     }
+}
+
+/* Changes: of a watch only, WATCHING first and once, below what is watched, and no more than there is credit for. */
+static void
+test_changes_that_nobody_asked_for(void **state)
+{
+    static const struct msg_change watching = { CHANGE_WATCHING, false, "", "" }, overflow = { CHANGE_OVERFLOW, false, "", "" },
+                                   made = { CHANGE_CREATED, false, "f", "" }, out = { CHANGE_CREATED, false, "../f", "" },
+                                   closed = { CHANGE_UNWATCHED, true, "d", "" };
+    static const struct { bool watch; const struct msg_change *says[3]; } lies[] = {
+        { false, { &watching } }, { true, { &made } }, { true, { &overflow } }, { true, { &watching, &watching } },
+        { true, { &watching, &out } }, { true, { &closed, &overflow } }, { true, { &closed, &watching, &watching } },
+    };
+    const struct msg_file m = { .path = ".", .length = MSG_WATCH_WINDOW_MIN };
+    char path[MSG_PATH_MAX + 1];
+    uint16_t asked;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        open_client(true);
+        assert_int_equal(guest_client_file(c, lies[i].watch ? MSG_FILE_WATCH : MSG_FILE_LIST, &m, &asked, &err), 0);
+        for (size_t k = 0; k < 3 && lies[i].says[k] != NULL; k++)
+            assert_int_equal(msg_put_change(&says, asked, lies[i].says[k]), 0);
+        caught("a change out of place");
+    }
+    for (size_t i = 0; i < sizeof(path) - 1; i++)
+        path[i] = i % 200 == 199 ? '/' : 'n';
+    path[sizeof(path) - 3] = '\0';
+    open_client(true);
+    assert_int_equal(guest_client_file(c, MSG_FILE_WATCH, &m, &asked, &err), 0);
+    assert_int_equal(msg_put_change(&says, asked, &watching), 0);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(msg_put_change(&says, asked, &(struct msg_change){ CHANGE_CREATED, false, path, "" }), 0);
+    caught("more changes than were asked for");
+    open_client(true);
+    assert_int_equal(guest_client_file(c, MSG_FILE_WATCH, &m, &asked, &err), 0);
+    assert_int_equal(msg_put_u64(&says, MSG_FILE_OK, asked, 1), 0);
+    caught("a watch that is done");
 }
 
 /* A frame that comes in any pieces is the same frame. */
@@ -603,6 +641,7 @@ main(void)
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_passed_descriptors_have_no_relay),
         cmocka_unit_test(test_names_in_listings),
+        cmocka_unit_test(test_changes_that_nobody_asked_for),
         cmocka_unit_test(test_byte_by_byte),
         cmocka_unit_test(test_end_of_stream),
         cmocka_unit_test(test_requests_refused_here),

@@ -12,22 +12,6 @@
 
 static struct run r;
 
-static int
-start(void **state)
-{
-    (void)state;
-    run_start(&r, NULL);
-    return 0;
-}
-
-static int
-stop(void **state)
-{
-    (void)state;
-    assert_int_equal(run_stop(&r), 0);
-    return 0;
-}
-
 /* A socket at @port (0: any free one) of that loopback address, at which nobody listens yet: nor can anybody else. The
  * guest sees it too: there are no namespaces here. */
 static int
@@ -192,12 +176,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_ipv4, start, stop),
-        cmocka_unit_test_setup_teardown(test_ipv6_where_nobody_listens_on_ipv4, start, stop),
-        cmocka_unit_test_setup_teardown(test_nobody_listens, start, stop),
-        cmocka_unit_test_setup_teardown(test_reset, start, stop),
-        cmocka_unit_test_setup_teardown(test_broken_off_by_the_host, start, stop),
-        cmocka_unit_test_setup_teardown(test_credit, start, stop),
+        RUN_TEST(test_ipv4, &r),
+        RUN_TEST(test_ipv6_where_nobody_listens_on_ipv4, &r),
+        RUN_TEST(test_nobody_listens, &r),
+        RUN_TEST(test_reset, &r),
+        RUN_TEST(test_broken_off_by_the_host, &r),
+        RUN_TEST(test_credit, &r),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,22 +17,6 @@
 
 static struct run r;
 
-static int
-start(void **state)
-{
-    (void)state;
-    run_start(&r, NULL);
-    return 0;
-}
-
-static int
-stop(void **state)
-{
-    (void)state;
-    assert_int_equal(run_stop(&r), 0);
-    return 0;
-}
-
 static void
 pause_ms(long ms)
 {
@@ -750,7 +734,7 @@ test_process_watchdog(void **state)
 int
 main(void)
 {
-#define IN_GUEST(t) cmocka_unit_test_setup_teardown(t, start, stop)
+#define IN_GUEST(t) RUN_TEST(t, &r)
     const struct CMUnitTest tests[] = {
         IN_GUEST(test_stream),
         IN_GUEST(test_passed_descriptors),

@@ -13,22 +13,6 @@
 
 static struct run r;
 
-static int
-start(void **state)
-{
-    (void)state;
-    run_start(&r, NULL);
-    return 0;
-}
-
-static int
-stop(void **state)
-{
-    (void)state;
-    assert_int_equal(run_stop(&r), 0);
-    return 0;
-}
-
 static const char *
 in_root(const char *name)
 {
@@ -500,7 +484,7 @@ test_racing_renamer(void **state)
 int
 main(void)
 {
-#define IN_GUEST(t) cmocka_unit_test_setup_teardown(t, start, stop)
+#define IN_GUEST(t) RUN_TEST(t, &r)
     const struct CMUnitTest tests[] = {
         IN_GUEST(test_write_and_read),
         IN_GUEST(test_read_a_part),

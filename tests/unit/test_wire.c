@@ -375,6 +375,9 @@ test_small_messages_round_trip(void **state)
     ROUND(msg_put_denied(&b, &in_), msg_get_denied, msg_denied, 3, "mkdir", "/w/.vscode", "/w/.vscode");
     ROUND(msg_put_file(&b, MSG_FILE_RENAME, 1, &in_), msg_get_file, msg_file, MSG_FILE_EXCLUSIVE, 0644, 7, 8, "a", "b");
     ROUND(msg_put_file_error(&b, 1, &in_), msg_get_file_error, msg_file_error, FILE_CODE_ERRNO, 13);
+    ROUND(msg_put_change(&b, 1, &in_), msg_get_change, msg_change, CHANGE_RENAMED, true, "a/b c", "..a");
+    ROUND(msg_put_change(&b, 1, &in_), msg_get_change, msg_change, CHANGE_MODIFIED, false, "\xff\n", "");
+    ROUND(msg_put_change(&b, 1, &in_), msg_get_change, msg_change, CHANGE_OVERFLOW, false, "", "");
     ROUND(msg_put_file_info(&b, 1, &in_), msg_get_file_info, msg_file_info, 0100644, 1, 2, 3, 4, 5, "");
 #undef ROUND
     buf_free(&b);
@@ -421,6 +424,37 @@ test_claims_out_of_range(void **state)
         assert_false(msg_next_entry(&in, &m));
         assert_true(in.bad);
     }
+    buf_free(&b);
+}
+
+static void
+test_changes_that_lead_elsewhere(void **state)
+{
+    char name[MSG_NAME_MAX + 2];
+    const struct msg_change bad[] = {
+        { CHANGE_CREATED, false, "", "" }, { CHANGE_CREATED, false, "/etc", "" }, { CHANGE_CREATED, false, "..", "" },
+        { CHANGE_CREATED, false, "a/../b", "" }, { CHANGE_CREATED, false, "a//b", "" }, { CHANGE_DELETED, false, "a/", "" },
+        { CHANGE_MODIFIED, false, ".", "" }, { CHANGE_MODIFIED, false, "a", "b" }, { CHANGE_RENAMED, false, "a", "" },
+        { CHANGE_RENAMED, false, "a", "../b" }, { CHANGE_UNWATCHED, false, "a", "" }, { CHANGE_WATCHING, false, "a", "" },
+        { CHANGE_WATCHING, true, "", "" }, { CHANGE_OVERFLOW, false, "", "a" }, { 0, false, "a", "" },
+        { CHANGE_OVERFLOW + 1, false, "a", "" }, { CHANGE_CREATED, false, name, "" },
+    };
+    struct buf b = BUF_INIT(16384);
+
+    (void)state;
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct msg_change m;
+        struct frame f;
+
+        buf_reset(&b);
+        assert_int_equal(msg_put_change(&b, 1, &bad[i]), 0);
+        f = only_frame(&b);
+        assert_false(msg_get_change(&f, &m));
+    }
+    name[MSG_NAME_MAX] = '\0';
+    assert_true(msg_change_path(name));
     buf_free(&b);
 }
 
@@ -480,6 +514,7 @@ main(void)
         cmocka_unit_test(test_setup_round_trip),
         cmocka_unit_test(test_small_messages_round_trip),
         cmocka_unit_test(test_claims_out_of_range),
+        cmocka_unit_test(test_changes_that_lead_elsewhere),
         cmocka_unit_test(test_path_shapes),
     };
 
