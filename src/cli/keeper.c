@@ -73,8 +73,8 @@ say_err(struct keeper_live *k, uint8_t type, const struct err *err)
     keeper_say(k, &frame, at);
 }
 
-void
-keeper_gone(struct keeper_live *k, const char *why)
+static void
+say_gone(struct keeper_live *k, bool died, const char *why)
 {
     cleanup_buf struct buf frame = BUF_INIT(EDGE_DETAIL_MAX + 64);
     size_t at = frame_begin(&frame, EDGE_GONE, 0, 0);
@@ -85,8 +85,22 @@ keeper_gone(struct keeper_live *k, const char *why)
         return;
     k->told_gone = true;
     snprintf(text, sizeof(text), "%s", why);
+    buf_put_u8(&frame, died);
     wire_put_cstr(&frame, text, EDGE_DETAIL_MAX);
     keeper_say(k, &frame, at);
+}
+
+void
+keeper_gone(struct keeper_live *k, const char *why)
+{
+    say_gone(k, false, why);
+}
+
+/* The same where nobody wanted it, and no limit did it: such a one may be made anew. */
+static void
+died(struct keeper_live *k, const char *why)
+{
+    say_gone(k, true, why);
 }
 
 /* --- the warden's messages ---------------------------------------------------------------------------------------- */
@@ -345,7 +359,7 @@ hear_warden(struct keeper_live *k)
         }
         close_fd(&k->passed);
         if (r != 0)
-            return keeper_gone(k, "its warden said what it must not");
+            return died(k, "its warden said what it must not");
         /* its end: the launcher sends another one */
         close_fd(&k->warden);
         packet_queue_clear(&k->to_warden);
@@ -400,13 +414,18 @@ on_event(struct keeper_live *k, const struct guest_event *ev)
         cgroup_read(&k->l.sb->cgroup, &usage);
         k->l.memory = k->l.memory || usage.oom_kills > 0;
         (void)native_gone(k->l.sb, &err);
-        keeper_gone(k, k->l.memory ? "its memory limit was reached" : err.msg);
+        if (k->l.memory)
+            keeper_gone(k, "its memory limit was reached");
+        else
+            died(k, err.msg);
     } else if (ev->type == GUEST_NOTICE) {
         k->l.memory = k->l.memory || ev->notice.kind == NOTICE_MEMORY;
-        keeper_gone(k, ev->notice.kind == NOTICE_MEMORY ? "its memory limit was reached"
-                       : ev->notice.kind == NOTICE_PIDS ? "its limit of processes was reached"
-                       : ev->notice.kind == NOTICE_BLIND ? "the memory limit could not be watched"
-                                                         : "the name guard failed");
+        if (ev->notice.kind == NOTICE_MEMORY || ev->notice.kind == NOTICE_PIDS)
+            keeper_gone(k, ev->notice.kind == NOTICE_MEMORY ? "its memory limit was reached"
+                                                            : "its limit of processes was reached");
+        else
+            died(k, ev->notice.kind == NOTICE_BLIND ? "the memory limit could not be watched"
+                                                    : "the name guard failed");
     } else if (ev->type == GUEST_DENIED) {
         session_note_denied(&k->r, &ev->denied);
     } else if ((ev->type == GUEST_FILE_INFO || ev->type == GUEST_FILE_FAILED) && k->check_us > 0 &&
@@ -428,7 +447,7 @@ hear_guest(struct keeper_live *k)
     while (got >= 0 && !k->ending && (got = guest_client_next(k->l.client, &ev, &err)) == 1)
         on_event(k, &ev);
     if (got < 0)
-        keeper_gone(k, err.msg);        /* it broke the protocol */
+        died(k, err.msg);       /* it broke the protocol */
 }
 
 static void
@@ -451,6 +470,8 @@ time_passes(struct keeper_live *k)
 
     if (k->warden < 0 && now - k->alone_us >= ALONE_US)
         keeper_gone(k, "its warden is gone, and no other one came");
+    if (k->made && !k->ending)
+        watch_time(k, now);
     if (!k->made || k->ending || k->paused)
         return;
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
@@ -468,7 +489,7 @@ static int
 wait_ms(const struct keeper_live *k)
 {
     return !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000
-           : op_count(k) + asker_count(k) > 0 ? 50 : 1000;
+           : op_count(k) - watch_count(k) + asker_count(k) > 0 ? 50 : 1000;
 }
 
 enum { OPS = 5, ALL_FDS = OPS + KEEPER_OPS_MAX + RUN_ASKERS_MAX };
@@ -500,7 +521,7 @@ step(struct keeper_live *k)
         fds[n++] = (struct pollfd){ .fd = k->askers[i]->fd, .events = asker_poll_events(k->askers[i]) };
     }
     if (poll(fds, n, wait_ms(k)) < 0 && errno != EINTR)
-        return keeper_gone(k, "poll failed");
+        return died(k, "poll failed");
     if (fds[0].revents != 0)
         hear_launcher(k);
     if ((fds[1].revents & POLLOUT) != 0 && k->warden >= 0)

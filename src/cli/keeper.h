@@ -7,6 +7,7 @@
 #ifndef CLOCHE_CLI_KEEPER_H
 #define CLOCHE_CLI_KEEPER_H
 
+#include "base/sha256.h"
 #include "cli/keeper_transcript.h"
 #include "cli/run_log.h"
 #include "cli/session_priv.h"
@@ -17,6 +18,8 @@
 #define OP_QUEUE_MAX     (16UL * 1024 * 1024)
 #define OP_WINDOW        (256U * 1024)      /* output under way per stream */
 #define RUN_WINDOW       (32U * 1024)       /* the same of a command in the background: less than its log holds */
+#define WATCH_WINDOW     (128U * 1024)      /* changes that the guest may have said and the front has not got */
+#define WATCH_ALIVE_US   15000000           /* and when there are none for so long, it is said that it watches still */
 #define RUN_ASKERS_MAX   EDGE_OPS_MAX       /* questions about such commands at once */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
 #define OP_ENTRIES_MAX   10000              /* of one folder */
@@ -42,11 +45,12 @@ struct op {
     uint64_t begin_us, deadline_us, kill_us;
     uint64_t limit, bytes[2];   /* of output; 0: none */
     uint32_t owed[2];           /* credit for the guest, given when the front has what came */
+    uint64_t said_us;           /* WATCH: when something was said last */
     bool cut[2], timed_out, in_end, writes;
     bool live, pty, behind;     /* OP_LIVE, OP_PTY, OP_BACKGROUND */
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
-    uint64_t count;             /* READ: bytes; LIST: entries */
+    uint64_t count;             /* READ: bytes; LIST: entries; WATCH: changes */
     uint64_t passed[2];         /* bytes into the sandbox, and out of it */
     bool told;                  /* OP_ENDED was said */
     enum op_end how;         /* it ended, as far as it is known */
@@ -93,9 +97,11 @@ struct keeper_live {
     struct session_result r;
     struct policy policy;
     struct policy_limits limits;    /* of them those that each command has for itself count here */
+    uint8_t bounds;                 /* EDGE_BOUNDED ...: of every change of @policy too */
     size_t n_asked_hosts;           /* of policy.allow_domains; behind them those that registries and presets named */
     json_t *profile;                /* what its policy says: keeper_profile() */
     struct policy *changed;         /* in the place of @policy, as far as it can be changed; NULL: it was not */
+    uint8_t digest[SHA256_SIZE], next_digest[SHA256_SIZE];  /* of the text that it is held to, and of @next's */
     struct policy *next;            /* cloche-egress's word about it is awaited; NULL */
     json_t *next_profile;
     uint32_t next_number;           /* 0: the warden that wanted it is gone */
@@ -159,6 +165,14 @@ void op_signal(struct op *o, int signo);
 int file_begin(struct op *o, const struct edge_op *want, struct err *err);
 int file_ask_piece(struct op *o, struct err *err);      /* of READ: the next one */
 void file_event(struct op *o, const struct guest_event *ev);
+
+/* keeper_watch.c: what changes below a directory. begin: 0 or -1 with @err; then what the guest says of it, credit for
+ * the guest when the front has what came, and a sign of life where nothing changes. */
+int watch_begin(struct op *o, const struct edge_op *want, struct err *err);
+void watch_event(struct op *o, const struct guest_event *ev);
+void watch_give_back(struct op *o);             /* nothing where @o is no WATCH */
+void watch_time(struct keeper_live *k, uint64_t now);
+size_t watch_count(const struct keeper_live *k);
 
 /* keeper_port.c: connections to ports. What is said of one in its name, where that is not as of a command; it is not
  * there in time; and all of the port @id end. */
@@ -231,6 +245,9 @@ bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[
 /* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. 0 or -1 with
  * @err. */
 int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err);
+/* Whether @p is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...). 0 or -1 with @err. */
+int keeper_policy_within(const struct keeper_live *k, const struct policy *p, uint8_t bounds, unsigned free,
+                         struct err *err);
 /* The policy from its text, no wider than @bounds lets it be, into k->policy, before registries and presets are
  * asked. 0 or -1 with @err. */
 int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err);

@@ -41,15 +41,19 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
 }
 
 /* An agent's sandbox has no more than the daemon's settings give: whoever may show it a folder may read the folder. */
-static int
-below_settings(const struct keeper_live *k, uint8_t bounds, struct err *err)
+int
+keeper_policy_within(const struct keeper_live *k, const struct policy *p, uint8_t bounds, unsigned free,
+                     struct err *err)
 {
     cleanup_policy struct policy ceiling = { .srt = false };
-    unsigned free = (bounds & EDGE_JUDGED) != 0 ? WITHIN_NETWORK | WITHIN_LIMITS : 0;
 
+    if ((bounds & EDGE_BOUNDED) == 0)
+        return 0;
+    if ((bounds & EDGE_JUDGED) != 0)
+        free |= WITHIN_NETWORK | WITHIN_LIMITS;
     if (keeper_policy_read(k, &ceiling, "", err) < 0)
         return -1;
-    return policy_within(&ceiling, &k->policy, free, err);
+    return policy_within(&ceiling, p, free, err);
 }
 
 int
@@ -57,7 +61,7 @@ keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct
 {
     if (keeper_policy_read(k, &k->policy, text, err) < 0)
         return -1;
-    return (bounds & EDGE_BOUNDED) != 0 ? below_settings(k, bounds, err) : 0;
+    return keeper_policy_within(k, &k->policy, bounds, 0, err);
 }
 
 /* What was said that it would be is what was judged, and settings are files. */
@@ -128,6 +132,8 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;
+    k->bounds = bounds;
+    sha256_of(policy, strlen(policy), k->digest);
     l->s = &k->s;
     l->r = &k->r;
     clock_gettime(CLOCK_REALTIME, &k->r.started);

@@ -245,7 +245,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, con
         transcript_begin(&k->transcript, o, want, by);
     if (io_set_nonblock(fd, true) < 0 ||
         (want->kind == OP_EXEC ? begin_exec(o, want, &err) : want->kind == OP_CONNECT ? port_begin(o, want, &err)
-         : file_begin(o, want, &err)) < 0) {
+         : want->kind == OP_WATCH ? watch_begin(o, want, &err) : file_begin(o, want, &err)) < 0) {
         run_failed(o);
         op_say_failed(o, &err);
         o->channel = 0;
@@ -371,7 +371,9 @@ op_event(struct keeper_live *k, const struct guest_event *ev)
 
     if (o == NULL)
         return false;
-    if (file)
+    if (file && o->kind == OP_WATCH)
+        watch_event(o, ev);
+    else if (file)
         file_event(o, ev);
     else
         exec_event(o, ev);
@@ -507,6 +509,7 @@ op_turn(struct op *o, short events)
         return cancel(o);
     if ((events & POLLOUT) != 0 && !packet_queue_waits(&o->out)) {
         give_back(o);
+        watch_give_back(o);
         if (o->channel == 0 && o->kind == OP_READ && o->in_end) {
             o->in_end = false;
             if (file_ask_piece(o, &err) < 0) {

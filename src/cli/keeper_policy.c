@@ -1,19 +1,21 @@
 /* cli/keeper_policy.c: the policy of a sandbox that lives: what it is held to, and changes of it
  *
  * A change is the whole policy said anew. It is read as the first one was, and what it says is compared with what that
- * said: only where the two differ in rules about hosts, or in limits that each command has for itself, can the sandbox
- * be held to it. Everything else is built into its walls.
+ * said: only where the two differ in rules about hosts, in limits that each command has for itself, or in those that a
+ * cgroup holds, can the sandbox be held to it. Everything else is built into its walls.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "cli/cli.h"
 #include "cli/keeper.h"
 #include "cli/policy_json.h"
 #include "policy/policy.h"
+#include "policy/within.h"
 
 #define PIECE (32 * 1024)
 
@@ -93,6 +95,7 @@ may_differ(const struct keeper_live *k, const char *key)
 {
     static const char *const keys[] = {
         "network.allow", "network.deny", "limits.time", "limits.grace", "limits.output",
+        "limits.memory", "limits.cpus", "limits.pids",
     };
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -250,7 +253,9 @@ read_change(struct keeper_live *k, const char *text, struct err *err)
 
     if (p == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (keeper_policy_read(k, p, text, err) < 0)
+    /* whoever may change it may let it reach more than the settings do; limits above them it could not be made anew
+     * with */
+    if (keeper_policy_read(k, p, text, err) < 0 || keeper_policy_within(k, p, k->bounds, WITHIN_NETWORK, err) < 0)
         return -1;
     k->next_profile = keeper_profile(p);
     if (keeper_differs(k, k->profile, k->next_profile, key))
@@ -260,6 +265,23 @@ read_change(struct keeper_live *k, const char *text, struct err *err)
     if (vault_wanted(p) && k->l.vault == NULL)
         return fixed("network.allow", "rules about methods and paths need one from the beginning, to open TLS", err);
     return k->l.net != NULL ? ports_open(k, p, err) : 0;
+}
+
+/* Limits were changed first, and the rest of it is refused: they are the former ones again. Memory that was taken
+ * meanwhile the kernel may not let go of: then its limit alone stays the new one there, and the former one is what
+ * look_at_memory() in keeper.c ends the sandbox for. */
+static void
+limits_back(struct keeper_live *k)
+{
+    struct policy rest = *in_force(k);
+    struct err err = ERR_INIT;
+
+    if (native_limits(k->l.sb, k->next, in_force(k), &err) == 0)
+        return;
+    rest.limits.memory = k->next->limits.memory;
+    (void)native_limits(k->l.sb, k->next, &rest, NULL);
+    k->l.sb->memory_limit = in_force(k)->limits.memory.v;
+    log_say(LEVEL_ERROR, "limits that were not to change: %s [%s]", err.msg, err.code);
 }
 
 static void
@@ -285,6 +307,7 @@ take_next(struct keeper_live *k)
     k->next = NULL;
     k->next_profile = NULL;
     k->limits = k->changed->limits;
+    memcpy(k->digest, k->next_digest, sizeof(k->digest));
 }
 
 /* cloche-egress has taken the rules, or not. */
@@ -300,6 +323,7 @@ told(void *ctx, const char *why_not)
         return;
     }
     k->l.net->policy = k->changed != NULL ? k->changed : k->l.s->policy;
+    limits_back(k);
     drop_next(k);
     err_set(&err, ERR_SYSTEM, "net.rules", "the network's rules were not changed: %s", why_not);
     say_changed(k, k->next_number, &err);
@@ -316,7 +340,18 @@ keeper_policy_change(struct keeper_live *k, uint32_t number, const char *text)
         return;
     }
     k->next_number = number;
+    sha256_of(text, strlen(text), k->next_digest);
+    /* a new warden says what is on record; what the settings have become since then is nothing to this sandbox */
+    if (memcmp(k->next_digest, k->digest, sizeof(k->digest)) == 0) {
+        say_changed(k, number, NULL);
+        return;
+    }
     if (read_change(k, text, &err) < 0) {
+        drop_next(k);
+        say_changed(k, number, &err);
+        return;
+    }
+    if (native_limits(k->l.sb, in_force(k), k->next, &err) < 0) {
         drop_next(k);
         say_changed(k, number, &err);
         return;
@@ -328,6 +363,7 @@ keeper_policy_change(struct keeper_live *k, uint32_t number, const char *text)
     k->l.net->told_keeper = told;
     k->l.net->keeper = k;
     if (net_rules_replace(k->l.net, k->next, &err) < 0) {
+        limits_back(k);
         drop_next(k);
         say_changed(k, number, &err);
     }

@@ -74,7 +74,7 @@ end_one(const struct options *o, const char *which, struct err *err)
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
 
     buf_puts(&path, "/v1/sandboxes/");
-    if (api_escape(&path, which) < 0 || buf_nul(&path) < 0)
+    if (api_escape(&path, which) < 0)
         return err_set(err, ERR_USAGE, "cli.kill", "that is no sandbox's name");
     return api_ask(&o->api, "DELETE", (const char *)path.p, NULL, NULL, err);
 }

@@ -118,7 +118,7 @@ take_notify_socket(struct launcher *l)
 }
 
 /* The warden counts since its own start; this is older. */
-static void
+void
 say_restarts(struct launcher *l)
 {
     uint8_t room[64];
@@ -173,6 +173,16 @@ on_quiet(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_killed(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    l->kill_untold = false;
+    return 0;
+}
+
 #define ERROR_MAX (17 + PACKET_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX + 3)
 
 static const struct msg_rule warden_rules[] = {
@@ -183,6 +193,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_REFUSED,  true,  0,    1,     20,  ERROR_MAX,   on_refused },
     { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
     { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
+    { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
 };
 
 /* 1; 0 at the end, -1 when it broke the dialogue. */
@@ -329,6 +340,8 @@ static void
 kill_switch(struct launcher *l)
 {
     log_say(LEVEL_NOTICE, "kill switch: all sandboxes end");
+    /* one that hangs hears nothing: then it is the next one that is told */
+    l->kill_untold = true;
     if (l->warden >= 0)
         (void)launcher_say(l, EDGE_KILL, NULL, -1);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)

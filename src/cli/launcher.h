@@ -77,6 +77,7 @@ struct launcher {
     struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
     bool ending, quiet;
     uint64_t end_ms;            /* no more patience then */
+    bool kill_untold;           /* no warden has heard yet that all sandboxes are to end */
     uint64_t shoot_ms;          /* doomed ones that still live are killed then; 0 none are */
     struct err *refused;        /* why the warden did not start */
     bool was_refused;
@@ -87,6 +88,7 @@ struct launcher {
 void launcher_notify(const struct launcher *l, const char *text);
 /* Twice as many descriptors as sandboxes, and some. 0 or -1 with @err. */
 int launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err);
+void say_restarts(struct launcher *l);      /* to the warden: how often it and the fronts were started again */
 
 /* launcher_start.c: the processes. 0, or -1 with @err. */
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */

@@ -123,6 +123,9 @@ say_limits(struct launcher *l)
     buf_put_be32(&frame, (uint32_t)l->plan->max_per_agent);
     buf_put_be32(&frame, (uint32_t)l->plan->idle_s);
     buf_put_be32(&frame, (uint32_t)l->plan->life_s);
+    buf_put_be32(&frame, (uint32_t)l->plan->recover_s);
+    buf_put_be32(&frame, (uint32_t)l->plan->recover_tries);
+    buf_put_be32(&frame, (uint32_t)l->plan->recover_window_s);
     if (frame_end(&frame, at) < 0 || l->warden < 0)
         return;
     l->limits_wait++;

@@ -141,7 +141,8 @@ int
 start_warden(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-warden", max[24], each[24], idle[24], life[24], *env[] = { l->log, NULL };
-    char audit[SERVE_WORD_MAX], *argv[] = { name, l->state, max, each, idle, life, audit, NULL };
+    char after[24], tries[24], window[24], audit[SERVE_WORD_MAX];
+    char *argv[] = { name, l->state, max, each, idle, life, after, tries, window, audit, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
 
@@ -152,6 +153,9 @@ start_warden(struct launcher *l, struct err *err)
     snprintf(each, sizeof(each), "%llu", (unsigned long long)l->plan->max_per_agent);
     snprintf(idle, sizeof(idle), "%llu", (unsigned long long)l->plan->idle_s);
     snprintf(life, sizeof(life), "%llu", (unsigned long long)l->plan->life_s);
+    snprintf(after, sizeof(after), "%llu", (unsigned long long)l->plan->recover_s);
+    snprintf(tries, sizeof(tries), "%llu", (unsigned long long)l->plan->recover_tries);
+    snprintf(window, sizeof(window), "%llu", (unsigned long long)l->plan->recover_window_s);
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
     l->warden_pid = fork();
     if (l->warden_pid == 0)
@@ -169,9 +173,14 @@ start_warden(struct launcher *l, struct err *err)
         return -1;
     if (say_rules(l) < 0)
         return err_sys(err, errno, "serve.start", "tell the warden its rules");
+    /* before it looks for those that nobody keeps: they ended while this daemon ran, and may be made anew */
+    if (l->open)
+        say_restarts(l);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         hand_over(l, k);
-    return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
+    return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ||
+                   (l->kill_untold && launcher_say(l, EDGE_KILL, NULL, -1) < 0)
+               ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
 }
 
 /* A front's edge, and what it may take for granted. */

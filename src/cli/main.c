@@ -58,11 +58,12 @@ static const struct verb {
 static int
 cmd_help(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[0], "help") == 0) {
+    if (argc == 2 && strcmp(argv[0], "help") == 0 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0 &&
+        strcmp(argv[1], "help") != 0) {
         char flag[] = "--help";
         char *words[] = { argv[1], flag, NULL };
         for (size_t i = 0; i < N_VERBS; i++)
-            if (strcmp(verbs[i].name, argv[1]) == 0 && verbs[i].run != cmd_help)
+            if (strcmp(verbs[i].name, argv[1]) == 0)
                 return verbs[i].run(2, words);
         return unknown_verb(argv[1]);
     }

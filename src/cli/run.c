@@ -58,7 +58,7 @@ print_flags(void)
         char left[64];
         snprintf(left, sizeof(left), "%s%s%s", policy_flags[i].name, policy_flags[i].value != NULL ? " " : "",
                  policy_flags[i].value != NULL ? policy_flags[i].value : "");
-        printf("  %-32s %s\n", left, policy_flags[i].help);
+        printf("  %-31s  %s\n", left, policy_flags[i].help);
     }
 }
 

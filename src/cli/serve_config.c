@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/serve.h"
 #include "policy/doc.h"
+#include "warden/edge.h"
 
 #define AT(member) offsetof(struct serve_plan, member)
 
@@ -34,6 +35,13 @@ const struct serve_key serve_keys[] = {
       SERVE_SECONDS, .max = UINT32_MAX, .at = AT(idle_s) },
     { "max-lifetime", "TIME", "of sandboxes that name none (none)", SERVE_SECONDS, .max = UINT32_MAX,
       .at = AT(life_s) },
+    { "recover-after", "TIME",
+      "of sandboxes that name none: made anew, empty, when degraded for so long, or dead (not)", SERVE_SECONDS,
+      .max = EDGE_RECOVER_AFTER, .at = AT(recover_s) },
+    { "recover-tries", "N", "that often within recover-window (3)", SERVE_NUMBER, .min = 1, .max = EDGE_RECOVER_TRIES,
+      .at = AT(recover_tries) },
+    { "recover-window", "TIME", "from the first of them on (1h)", SERVE_SECONDS, .min = EDGE_RECOVER_WINDOW_MIN,
+      .max = EDGE_RECOVER_WINDOW, .at = AT(recover_window_s) },
     { "client-timeout", "TIME", "for a client to say something whole; then its connection is closed (60s)",
       SERVE_SECONDS, .min = 1, .max = 3600, .at = AT(client_s) },
     { "rate-limit", "N", "requests a second of one credential (1000); 0: no limit", SERVE_NUMBER, .max = 1000000,

@@ -40,6 +40,8 @@ defaults(struct serve_plan *plan, struct err *err)
     char folder[PATH_MAX];
 
     plan->max_sandboxes = 256;
+    plan->recover_tries = 3;
+    plan->recover_window_s = 3600;
     plan->client_s = 60;
     plan->rate = 1000;
     plan->audit = SERVE_AUDIT_TRY;

@@ -200,8 +200,7 @@ on_followed(struct request *r, const uint8_t *p, size_t n)
         return;
     if (r->out.n > FRONT_STREAM_MAX) {
         ask_drop(r);
-        r->stream_broken = true;
-        stream_close(r);
+        stream_break(r);
     } else {
         k = snprintf(head, sizeof(head), "id: %lld\nevent: entry\ndata: ",
                      (long long)json_integer_value(json_object_get(entry, "seq")));
@@ -216,12 +215,10 @@ on_followed(struct request *r, const uint8_t *p, size_t n)
 static void
 on_refused(struct request *r, const struct packet_err *err)
 {
-    if (!r->stream) {
+    if (r->stream)
+        stream_break(r);
+    else
         reply_err(r, err);
-        return;
-    }
-    r->stream_broken = true;
-    stream_close(r);
 }
 
 static const struct answers follow_answers = { .line = on_followed, .following = on_following, .no = on_refused };

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "front/front.h"
 
 #define TIMEOUT_MAX_MS (24UL * 3600 * 1000)
@@ -267,24 +266,11 @@ static const struct op_answers whole = { .out = keep_output, .exit = on_exit_who
 /* --- the result, as events ---------------------------------------------------------------------------------------- */
 
 static void
-event(struct request *r, const char *name, json_t *data)
-{
-    char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(16 * FRONT_STREAM_MAX);
-
-    json_decref(data);
-    if (line != NULL && buf_printf(&b, "event: %s\ndata: ", name) == 0 && buf_puts(&b, line) == 0 &&
-        buf_puts(&b, "\n\n") == 0)
-        stream_add(r, b.p, b.n);
-    free(line);
-}
-
-static void
 flush_half(struct request *r, size_t i)
 {
     if (r->half[i].n > 0)
-        event(r, i == 0 ? "stdout" : "stderr",
-              json_pack("{s:o}", "data", json_of_piece(&r->half[i], (const uint8_t *)"", 0, true)));
+        stream_event(r, NULL, i == 0 ? "stdout" : "stderr",
+                     json_pack("{s:o}", "data", json_of_piece(&r->half[i], (const uint8_t *)"", 0, true)));
 }
 
 static void
@@ -295,7 +281,7 @@ on_output_event(struct request *r, bool is_err, const uint8_t *p, size_t n)
     if (data != NULL && json_string_length(data) == 0)
         json_decref(data);      /* the beginning of a character: with the next piece */
     else
-        event(r, is_err ? "stderr" : "stdout", json_pack("{s:o}", "data", data));
+        stream_event(r, NULL, is_err ? "stderr" : "stdout", json_pack("{s:o}", "data", data));
 }
 
 static void
@@ -303,7 +289,7 @@ on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     flush_half(r, 0);
     flush_half(r, 1);
-    event(r, "exit", exec_exit_json(r, flags, code, ms));
+    stream_event(r, NULL, "exit", exec_exit_json(r, flags, code, ms));
     stream_close(r);
 }
 
@@ -314,11 +300,12 @@ on_failed_event(struct request *r, const struct packet_err *err)
     json_t *said = json_of_text((const uint8_t *)err->msg, strlen(err->msg));
 
     if (code != 0) {
-        event(r, "stderr", json_pack("{s:o}", "data", said));
+        stream_event(r, NULL, "stderr", json_pack("{s:o}", "data", said));
         on_exit_event(r, 0, code, 0);
         return;
     }
-    event(r, "error", json_pack("{s:o, s:s, s:s}", "error", said, "code", err->code, "detail", err->hint));
+    stream_event(r, NULL, "error", json_pack("{s:o, s:s, s:s}", "error", said, "code", err->code, "detail",
+                                             err->hint));
     stream_close(r);
 }
 

@@ -91,9 +91,7 @@ static void
 on_failed(struct request *r, const struct packet_err *err)
 {
     if (r->stream)
-        r->stream_broken = true;
-    if (r->stream)
-        stream_close(r);
+        stream_break(r);
     else
         reply_err(r, err);
 }

@@ -136,6 +136,7 @@ struct op_answers {
     void (*taken)(struct request *r, uint32_t bytes);               /* of stdin, of a live command */
     void (*run)(struct request *r, const struct edge_run *run);     /* a command in the background; and its output, */
     bool (*run_out)(struct request *r, uint8_t stream, uint64_t at, const uint8_t *p, size_t n);   /* false: refused */
+    bool (*change)(struct request *r, const struct edge_change *c);     /* of a watch; false: refused */
     void (*wake)(struct request *r);        /* after what was said: for who has no answer of libmicrohttpd's to wake */
 };
 
@@ -171,6 +172,8 @@ struct request {
     unsigned early;                     /* status to refuse with, decided before the body; 0 */
     const char *early_code, *early_why;
     struct buf body;
+    size_t held_bytes;                  /* of front.bodies: the body, and what becomes of it, */
+    uint32_t held_by;                   /* and whose */
     json_t *json;                       /* the body, or NULL */
     bool seen, begun, whole, suspended, queued, dead, too_large;
     bool api;                           /* errors in the words of /api: {"error": ...} */
@@ -207,6 +210,7 @@ struct request {
     bool had_exit;                      /* of a command in the background: its client knows how it ended, */
     uint64_t had[2];                    /* and has so much of stdout and stderr */
     json_t *list;                       /* what the answer is made of */
+    char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
     const struct upgraded *upgraded;    /* it is, or is about to be */
@@ -231,6 +235,7 @@ struct front {
     uint32_t tickets;
     uint64_t numbers;
     size_t bodies;                      /* bytes of bodies that are held */
+    size_t early;                       /* of previews' answers that are there before their requests (preview.c) */
     bool ended;
     bool given_back;            /* an upgraded connection, which libmicrohttpd has not closed yet */
     bool strangers;                     /* nobody vouches for its connections: each needs a credential */
@@ -266,6 +271,8 @@ void http_wake(struct request *r);              /* it has what it waited for */
 /* Notice when its client goes. @half: a client that only says no more has gone too. */
 void http_watch_peer(struct request *r, bool half);
 void http_unwatch_peer(struct request *r);
+/* Whether there is memory for the body read as JSON: a few bytes of text can be a hundred of values. */
+bool http_json_room(struct request *r);
 
 /* ask.c: questions to the warden. Each takes the request's ticket; the answers go to @answers. */
 void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);
@@ -339,7 +346,15 @@ void reply_stream_of(struct request *r, unsigned status, const char *type, uint6
 void reply_stream_bare(struct request *r, unsigned status, uint64_t size);  /* without a type or other headers */
 void stream_add(struct request *r, const void *p, size_t n);
 void stream_close(struct request *r);
+void stream_break(struct request *r);           /* it ends, as something that failed */
+/* One event (text/event-stream): "id: ID" (NULL none), its name, @data as JSON (taken). One that cannot be said breaks
+ * the stream: who reads it is told nothing instead of half of it. */
+void stream_event(struct request *r, const char *id, const char *name, json_t *data);
+/* The answer `no` about what is followed. When the stream has begun already the caller may not look on any more. */
+void stream_refuse(struct request *r, const struct packet_err *err);
 json_t *json_of_box(const struct edge_box *box);
+/* Of a policy that is written again: 0.1 as 0.1, where 17 digits would make of it what is no number of processors. */
+#define POLICY_DIGITS JSON_REAL_PRECISION(15)
 /* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
 json_t *json_of_lines(const char *lines, bool facts);
 json_t *json_of_text(const uint8_t *p, size_t n);       /* what is no UTF-8 becomes U+FFFD */
@@ -422,6 +437,10 @@ int metrics_put(const struct front *f, struct buf *b);  /* samples */
 void run_begin(struct request *r, const struct edge_op *op);
 extern const struct route run_routes[];
 extern const size_t run_n_routes;
+
+/* changes.c: watching */
+extern const struct route change_routes[];
+extern const size_t change_n_routes;
 
 /* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/post.c: the routes. */
 extern const struct route volume_routes[];

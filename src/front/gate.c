@@ -4,7 +4,6 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/cleanup.h"
 #include "front/front.h"
 
 #define FOLLOWED_MAX (4UL * 1024 * 1024)    /* of events that a follower did not take yet */
@@ -212,17 +211,10 @@ deny(struct request *r)
 static void
 on_change(struct request *r, const struct edge_approval *a)
 {
-    json_t *one = json_of_approval(a);
-    char *line = one != NULL ? json_dumps(one, JSON_COMPACT) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(FRONT_RESULT_MAX);
-
-    json_decref(one);
-    if (line != NULL && buf_puts(&b, "event: approval\ndata: ") == 0 && buf_puts(&b, line) == 0 &&
-        buf_puts(&b, "\n\n") == 0 && r->out.n < FOLLOWED_MAX)
-        stream_add(r, b.p, b.n);
+    if (r->out.n < FOLLOWED_MAX)
+        stream_event(r, NULL, "approval", json_of_approval(a));
     else
-        r->stream_end = r->stream_broken = true;    /* who does not read is told nothing instead of half of it */
-    free(line);
+        stream_break(r);
 }
 
 static void
@@ -236,17 +228,7 @@ on_followed(struct request *r, uint32_t count, bool more)
         stream_close(r);
 }
 
-/* Or the caller may not look on any more. */
-static void
-on_no_follow(struct request *r, const struct packet_err *err)
-{
-    if (r->stream)
-        stream_close(r);
-    else
-        reply_err(r, err);
-}
-
-static const struct answers follow_answers = { .approval = on_change, .end = on_followed, .no = on_no_follow };
+static const struct answers follow_answers = { .approval = on_change, .end = on_followed, .no = stream_refuse };
 
 static void
 follow(struct request *r)

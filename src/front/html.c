@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "base/str.h"
+
 /* Categories Cc, Cf, Co, Zl, Zp, Zs (but for the space), variation selectors, tags, fillers (Unicode 16). In order. */
 static const struct { uint32_t from, to; } unseen[] = {
     { 0x0, 0x1f },       { 0x7f, 0xa0 },      { 0xad, 0xad },       { 0x34f, 0x34f },    { 0x600, 0x605 },
@@ -21,25 +23,6 @@ is_unseen(uint32_t c)
         if (c <= unseen[i].to)
             return true;
     return false;
-}
-
-/* Bytes of the character at p[0..n), 0 when none is well-formed there (RFC 3629). */
-static size_t
-character(const uint8_t *p, size_t n, uint32_t *c)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    uint8_t b = p[0];
-    size_t want = b < 0x80 ? 1 : (b & 0xe0) == 0xc0 ? 2 : (b & 0xf0) == 0xe0 ? 3 : (b & 0xf8) == 0xf0 ? 4 : 0;
-
-    if (want == 0 || want > n)
-        return 0;
-    *c = want == 1 ? b : b & (0x7fU >> want);
-    for (size_t i = 1; i < want; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        *c = *c << 6 | (p[i] & 0x3fU);
-    }
-    return *c < least[want] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : want;
 }
 
 static const char *
@@ -62,7 +45,7 @@ html_put(struct buf *out, const char *text, size_t n, bool lines)
 
     for (size_t i = 0; i < n && buf_ok(out);) {
         uint32_t c = 0;
-        size_t size = character(p + i, n - i, &c);
+        size_t size = utf8_char(p + i, n - i, &c);
         if (size == 0)
             buf_printf(out, "<b>0x%02X</b>", p[i]);
         else if (is_unseen(c) && !(lines && (c == '\n' || c == '\t')))

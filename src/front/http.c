@@ -19,6 +19,9 @@
 #define SPARE_MAX (SERVICE_SANITIZED ? 0 : 64)
 static struct { struct request *first; size_t n; } spare;
 
+#define OPEN_BODY_MAX  8192     /* of a body that comes without a credential: a form */
+#define JSON_VALUE_MAX 256UL    /* bytes that a value of JSON takes in memory, beside its text */
+
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
 /* The first line is there. Its URI as it came: what it means is decided here and not by a decoder that would end it at
@@ -88,6 +91,14 @@ put_aside(struct request *r)
     spare.n++;
 }
 
+/* What hold_bytes() counted for it is free again. */
+static void
+release(struct request *r)
+{
+    r->f->bodies -= r->held_bytes;
+    r->held_bytes = 0;
+}
+
 void
 http_bury(struct front *f)
 {
@@ -97,7 +108,7 @@ http_bury(struct front *f)
             continue;
         }
         *at = r->next;
-        f->bodies -= r->body.n;
+        release(r);
         if (r->response != NULL)
             MHD_destroy_response(r->response);
         mcp_free(r);
@@ -113,6 +124,7 @@ http_bury(struct front *f)
         buf_free(&r->half[0]);
         buf_free(&r->half[1]);
         free(r->uri);
+        free(r->below);
         explicit_bzero(r->key, sizeof(r->key));
         put_aside(r);
     }
@@ -147,7 +159,8 @@ suspend(struct request *r)
     r->suspended = true;
     doors_busy(r, true);
     MHD_suspend_connection(r->c);
-    http_watch_peer(r, r->mcp != NULL);
+    /* over TCP a client that has gone looks like one that says no more; the owner's socket tells them apart */
+    http_watch_peer(r, r->mcp != NULL || r->f->strangers);
 }
 
 void
@@ -177,19 +190,67 @@ http_peer_gone(struct request *r)
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
+/* Whether there is room for that: while there is little left, nobody has more than a share of it, and all keys of
+ * sandboxes together have one, for an agent has as many as it likes. */
+static bool
+body_room(const struct request *r, size_t n)
+{
+    size_t own = 0, all = r->f->bodies;
+
+    if (n > FRONT_BODIES_MAX - all)
+        return false;
+    if (all + n <= FRONT_BODIES_MAX / 2 || !r->f->strangers)
+        return true;
+    for (const struct request *o = r->f->requests; o != NULL; o = o->next)
+        own += o->held_by == r->held_by || (o->role == EDGE_KEY && r->role == EDGE_KEY) ? o->held_bytes : 0;
+    return own + n <= FRONT_BODIES_MAX / 8;
+}
+
+/* Count @n more bytes as held for it, until release(). False: there is no room. */
+static bool
+hold_bytes(struct request *r, size_t n)
+{
+    if (r->held_bytes == 0)
+        r->held_by = r->who;    /* which is the call's own once it was judged */
+    if (!body_room(r, n))
+        return false;
+    r->f->bodies += n;
+    r->held_bytes += n;
+    return true;
+}
+
 static void
 take_body(struct request *r, const char *p, size_t n)
 {
+    size_t max = r->route->open ? OPEN_BODY_MAX : FRONT_BODY_MAX;
+
     if (r->too_large)
         return;
-    if (n > FRONT_BODY_MAX - r->body.n || n > FRONT_BODIES_MAX - r->f->bodies || buf_append(&r->body, p, n) < 0) {
+    if (n > max - r->body.n || !hold_bytes(r, n) || buf_append(&r->body, p, n) < 0) {
         r->too_large = true;
-        r->f->bodies -= r->body.n;
+        release(r);
         buf_free(&r->body);
         r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);
-        return;
     }
-    r->f->bodies += n;
+}
+
+/* Each value but the first of a list or an object has a comma before it. */
+bool
+http_json_room(struct request *r)
+{
+    bool in_string = false;
+    size_t values = 0;
+
+    for (size_t i = 0; i < r->body.n; i++) {
+        uint8_t c = r->body.p[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '[' || c == '{' || c == ','))
+            values++;
+    }
+    return hold_bytes(r, values * JSON_VALUE_MAX);
 }
 
 static bool
@@ -215,6 +276,11 @@ body_well(struct request *r)
     }
     if (!r->route->json || r->body.n == 0)
         return true;
+    if (!http_json_room(r)) {
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.body-too-large", "a body of JSON has at most 10 MiB",
+                    "the body has too many values");
+        return false;
+    }
     r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES, &why);
     if (r->json != NULL)
         return true;

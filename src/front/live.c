@@ -43,24 +43,6 @@ struct live {
 
 /* --- to the client ------------------------------------------------------------------------------------------------ */
 
-static void
-flush(struct request *r)
-{
-    while (r->up_fd >= 0 && r->out.n > 0) {
-        ssize_t n = send(r->up_fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            break;
-        if (n < 0) {
-            upgrade_end(r);
-            return;
-        }
-        buf_consume(&r->out, (size_t)n);
-        r->live->over_ms = clock_ms();
-    }
-}
-
 static bool
 listens(const struct request *r)
 {
@@ -71,7 +53,8 @@ listens(const struct request *r)
 static void
 settle(struct request *r)
 {
-    flush(r);
+    if (upgrade_send(r) > 0)
+        r->live->over_ms = clock_ms();
     op_flow(r);
     upgrade_watch(r, (listens(r) ? EPOLLIN : (uint32_t)EPOLLRDHUP) | (r->out.n > 0 ? (uint32_t)EPOLLOUT : 0));
 }

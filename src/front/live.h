@@ -16,6 +16,7 @@ struct upgraded {
 bool upgrade_asked(struct request *r);
 void upgrade_reply(struct request *r, const struct upgraded *upgraded);
 void upgrade_watch(struct request *r, uint32_t events);
+size_t upgrade_send(struct request *r);         /* of r->out what it takes now: bytes; it is ended when it is broken */
 void upgrade_end(struct request *r);
 int upgrade_timeout(const struct front *f);     /* milliseconds, -1 none */
 void upgrade_time(struct front *f);

@@ -48,6 +48,10 @@ op_flow(struct request *r)
         events |= EPOLLIN;
     if (r->live != NULL ? live_wants_out(r) : r->in.n > 0 || r->in_end || r->full)
         events |= EPOLLOUT;
+    /* that its other end has gone is told whether it is listened to or not: once, and not for as long as what came
+     * before waits for the client */
+    if ((events & EPOLLIN) == 0)
+        events |= EPOLLET;
     if (events != r->op_events && front_watch(r->f, r->op_fd, &r->op, events, false) == 0)
         r->op_events = events;
 }
@@ -163,6 +167,16 @@ on_run_out(void *ctx, const struct frame *f)
     return r->op_answers->run_out(r, stream, at, in.p, in.n) ? 0 : -1;
 }
 
+static int
+on_file_change(void *ctx, const struct frame *f)
+{
+    struct request *r = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct edge_change c = { .kind = EDGE_CHANGE_NONE };
+
+    return edge_get_change(&in, &c) && r->op_answers->change != NULL && r->op_answers->change(r, &c) ? 0 : -1;
+}
+
 static const struct msg_rule keeper_rules[] = {
     /* type         once   flags states min max length   handler; each refuses what its operation does not say */
     { EDGE_OUT,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
@@ -174,6 +188,7 @@ static const struct msg_rule keeper_rules[] = {
     { EDGE_TAKEN,   false, 0,    1,     4,  4,           on_taken },
     { EDGE_RUN,     false, 0,    1,     72, EDGE_RUN_MAX, on_run },
     { EDGE_RUN_OUT, false, 0,    1,     10, 9 + EDGE_CHUNK, on_run_out },
+    { EDGE_FILE_CHANGE, false, 0, 1,    12, EDGE_CHANGE_MAX, on_file_change },
 };
 
 /* It ended without a last word. */

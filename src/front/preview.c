@@ -21,6 +21,8 @@
 #define IN_MAX     (128UL * 1024)       /* bytes for the server that it did not take */
 #define IN_PIECE   (16UL * 1024)
 #define EARLY_MAX  (1024UL * 1024)      /* bytes of an answer before the request is through */
+#define EARLY_FREE (64UL * 1024)        /* of them those that are not counted... */
+#define EARLY_ALL  (16UL * 1024 * 1024) /* ... in what all such answers have together */
 #define HEAD_MAX   (16UL * 1024)        /* of an answer */
 #define INTERIM    8                    /* answers of 1xx before the answer */
 #define HEAD_MS    120000               /* for an answer to begin, once the server has what there is of the request */
@@ -88,8 +90,7 @@ fail(struct request *r, unsigned status, const char *code, const char *hint, con
             (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
         return;
     }
-    r->stream_broken = true;
-    stream_close(r);
+    stream_break(r);
 }
 
 static void
@@ -159,8 +160,8 @@ preview_upload(struct request *r, const uint8_t *bytes, size_t n)
 {
     struct preview *p = r->preview;
 
-    if (p == NULL || p->state == PREVIEW_OVER)
-        return n;                       /* nobody is there to take it */
+    if (p == NULL || p->state == PREVIEW_OVER || (r->op_fd < 0 && r->ticket == 0))
+        return n;                       /* nobody is there to take it, or will be */
     if (p->state == PREVIEW_ASKED || r->in.n >= IN_MAX)
         return 0;
     n = n < IN_PIECE ? n : IN_PIECE;
@@ -180,6 +181,7 @@ preview_upload_end(struct request *r)
     if (p == NULL || p->state == PREVIEW_ASKED || p->state == PREVIEW_OVER)
         return;
     end_body(r);
+    r->stream = r->stream || p->state == PREVIEW_BODY;  /* now it is heard by how much waits for the client */
     op_send(r);
     op_flow(r);
 }
@@ -228,12 +230,37 @@ finish(struct request *r)
     stream_close(r);
 }
 
+/* It is not counted any more: it ends, or goes to its client as any stream does. */
+static void
+let_go(struct request *r)
+{
+    r->f->early -= r->preview->early;
+    r->preview->early = 0;
+}
+
+/* Nothing of an answer is taken before its request is through, and who asks and who answers may be the same: what is
+ * kept of all of them is bounded. False: there is no room. */
+static bool
+keep_early(struct request *r)
+{
+    size_t n = r->out.n > EARLY_FREE ? r->out.n - EARLY_FREE : 0;
+
+    let_go(r);
+    if (r->out.n > EARLY_MAX || n > EARLY_ALL - r->f->early)
+        return false;
+    r->preview->early = n;
+    r->f->early += n;
+    return true;
+}
+
 static void
 take_body(struct request *r, const uint8_t *bytes, size_t n)
 {
     struct preview *p = r->preview;
     enum http1_result result = HTTP1_MORE;
 
+    if (r->whole)
+        let_go(r);
     while (result == HTTP1_MORE && n > 0) {
         struct str data = { "", 0 };
         size_t used = 0;
@@ -243,13 +270,15 @@ take_body(struct request *r, const uint8_t *bytes, size_t n)
         bytes += used;
         n -= used;
     }
-    if (result == HTTP1_OK)
+    if (result == HTTP1_OK) {
         finish(r);
-    else if (result != HTTP1_MORE)
+    } else if (result != HTTP1_MORE) {
         bad_answer(r, http1_word(result));
-    else if (!r->whole && r->out.n > EARLY_MAX)
+    } else if (!r->whole && !keep_early(r)) {
+        buf_free(&r->out);
         fail(r, MHD_HTTP_BAD_GATEWAY, "preview.early", "",
              "the server answers more than is kept before it has the request");
+    }
 }
 
 static const struct upgraded tunnel;
@@ -375,17 +404,7 @@ on_closed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 static void
 settle(struct request *r)
 {
-    while (r->up_fd >= 0 && r->out.n > 0) {
-        ssize_t n = send(r->up_fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            break;
-        if (n < 0)
-            return upgrade_end(r);
-        buf_consume(&r->out, (size_t)n);
-        r->bytes_out += (uint64_t)n;
-    }
+    r->bytes_out += upgrade_send(r);
     if (r->preview->state == PREVIEW_OVER && r->out.n == 0)
         return upgrade_end(r);
     op_flow(r);
@@ -496,8 +515,10 @@ begin(struct request *r)
 void
 preview_free(struct request *r)
 {
-    if (r->preview != NULL)
-        buf_free(&r->preview->head);
+    if (r->preview == NULL)
+        return;
+    let_go(r);
+    buf_free(&r->preview->head);
     free(r->preview);
     r->preview = NULL;
 }
@@ -506,7 +527,7 @@ static bool
 is_timed(const struct request *r)
 {
     return !r->dead && r->preview != NULL && r->up_fd < 0 &&
-           (r->preview->state == PREVIEW_WAITS || r->preview->state == PREVIEW_BODY);
+           r->preview->state != PREVIEW_ASKED && r->preview->state != PREVIEW_OVER;
 }
 
 int

@@ -20,6 +20,7 @@ struct preview {
     size_t seen;
     unsigned interim;
     struct http1_body body;
+    size_t early;                       /* of front.early: what of it is this answer's */
     uint64_t heard_ms;                  /* when something happened last */
 };
 

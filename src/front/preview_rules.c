@@ -5,7 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define LABEL ".preview."
+#define LABEL     ".preview."
+#define FORWARDED "x-forwarded-"       /* there are more of them than one would list: -port, -server, -ssl ... */
 
 static bool
 named(struct str name, const char *const *names, size_t n)
@@ -73,11 +74,11 @@ preview_goes_in(struct str name)
      * was for this connection */
     static const char *const not[] = {
         "authorization", "cookie", "cookie2", "x-sandbox-key", "proxy-authorization", "idempotency-key", "referer",
-        "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix", "x-real-ip",
-        "host", "content-length", "expect", "origin",
+        "forwarded", "x-real-ip", "host", "content-length", "expect", "origin",
     };
 
-    return !named(name, not, sizeof(not) / sizeof(not[0]));
+    return !named(name, not, sizeof(not) / sizeof(not[0])) &&
+           (name.n < sizeof(FORWARDED) - 1 || strncasecmp(name.p, FORWARDED, sizeof(FORWARDED) - 1) != 0);
 }
 
 bool

@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "front/front.h"
 #include "front/live.h"
 
@@ -123,7 +124,8 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
 static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 }, { "policy.stale", 412 },
-    { "policy.fixed", 409 }, { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
+    { "policy.fixed", 409 }, { "limits.no-cgroup", 409 }, { "limits.in-use", 409 }, { "limits.rlimit", 409 },
+    { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
@@ -229,6 +231,36 @@ stream_close(struct request *r)
 {
     r->stream_end = true;
     http_wake(r);
+}
+
+void
+stream_break(struct request *r)
+{
+    r->stream_end = r->stream_broken = true;
+    http_wake(r);
+}
+
+void
+stream_event(struct request *r, const char *id, const char *name, json_t *data)
+{
+    cleanup_free char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+    cleanup_buf struct buf b = BUF_INIT(16 * FRONT_STREAM_MAX);
+
+    json_decref(data);
+    if (line == NULL || (id != NULL && buf_printf(&b, "id: %s\n", id) < 0) ||
+        buf_printf(&b, "event: %s\ndata: ", name) < 0 || buf_puts(&b, line) < 0 || buf_puts(&b, "\n\n") < 0)
+        stream_break(r);
+    else
+        stream_add(r, b.p, b.n);
+}
+
+void
+stream_refuse(struct request *r, const struct packet_err *err)
+{
+    if (r->stream)
+        stream_close(r);
+    else
+        reply_err(r, err);
 }
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
@@ -346,12 +378,26 @@ json_of_event(const struct edge_event *event)
                      json_of_text((const uint8_t *)event->detail, strlen(event->detail)));
 }
 
+/* NULL in JSON: it is not recovered by itself. A try counts within its window only, which may be over by now. */
+static json_t *
+json_of_recovery(const struct edge_recovery *recovery)
+{
+    uint64_t now = clock_wall_ms(), age = now > recovery->began_ms ? now - recovery->began_ms : 0;
+
+    if (recovery->after_s == 0)
+        return json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:b, s:o}", "after", (json_int_t)recovery->after_s,
+                     "tries", (json_int_t)recovery->tries, "window", (json_int_t)recovery->window_s,
+                     "used", (json_int_t)recovery_used(recovery, age), "given_up", recovery->given_up,
+                     "next_ms", json_of_ms(recovery->next_ms));
+}
+
 json_t *
 json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
                      "id", box->id, "owner", box->owner[0] != '\0' ? json_string(box->owner) : json_null(),
                      "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
                      "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
@@ -359,6 +405,7 @@ json_of_box(const struct edge_box *box)
                      "created_ms", json_of_ms(box->created_ms), "started_ms", json_of_ms(box->started_ms),
                      "ended_ms", json_of_ms(box->ended_ms), "last_used_ms", json_of_ms(box->used_ms),
                      "idle_timeout", (json_int_t)box->idle_s, "max_lifetime", (json_int_t)box->life_s,
+                     "recovery", json_of_recovery(&box->recovery),
                      "facts", json_of_lines(box->facts, true),
                      "detail", json_of_text((const uint8_t *)box->detail, strlen(box->detail)), "workspace_key",
                      box->workspace[0] != '\0' ? json_of_text((const uint8_t *)box->workspace, strlen(box->workspace))

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "front/front.h"
 
 static void
@@ -200,16 +199,10 @@ name_of(uint8_t stream)
 static void
 event(struct request *r, const char *name, const char *tail, json_t *data)
 {
-    cleanup_free char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(16 * FRONT_STREAM_MAX);
+    char id[64];
 
-    json_decref(data);
-    if (line == NULL ||
-        buf_printf(&b, "id: %" PRIu64 ".%" PRIu64 "%s\nevent: %s\ndata: ", r->had[0] - r->half[0].n,
-                   r->had[1] - r->half[1].n, tail, name) < 0 || buf_puts(&b, line) < 0 || buf_puts(&b, "\n\n") < 0)
-        r->stream_end = r->stream_broken = true;
-    else
-        stream_add(r, b.p, b.n);
+    snprintf(id, sizeof(id), "%" PRIu64 ".%" PRIu64 "%s", r->had[0] - r->half[0].n, r->had[1] - r->half[1].n, tail);
+    stream_event(r, id, name, data);
 }
 
 /* The beginning of a character whose rest does not come. */

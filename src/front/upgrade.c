@@ -3,8 +3,10 @@
  * libmicrohttpd lends us the socket (or, under TLS, one end of a pair) and counts the connection among its own until it
  * is given back.
  */
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/sha1.h"
@@ -115,6 +117,27 @@ upgrade_watch(struct request *r, uint32_t events)
 {
     if (r->up_fd >= 0 && events != r->up_events && front_watch(r->f, r->up_fd, &r->up, events, false) == 0)
         r->up_events = events;
+}
+
+size_t
+upgrade_send(struct request *r)
+{
+    size_t sent = 0;
+
+    while (r->up_fd >= 0 && r->out.n > 0) {
+        ssize_t n = send(r->up_fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0) {
+            upgrade_end(r);
+            break;
+        }
+        buf_consume(&r->out, (size_t)n);
+        sent += (size_t)n;
+    }
+    return sent;
 }
 
 void

@@ -111,7 +111,7 @@ static bool
 members_known(struct request *r)
 {
     static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime",
-                                         "workspace_key", "reattach", "volume" };
+                                         "workspace_key", "reattach", "volume", "recovery" };
     const char *name;
     json_t *value;
 
@@ -121,7 +121,7 @@ members_known(struct request *r)
             ;
         if (i == sizeof(known) / sizeof(known[0]))
             return refuse(r, "known members: name, labels, policy, idle_timeout, max_lifetime, "
-                             "workspace_key, reattach, volume");
+                             "workspace_key, reattach, volume, recovery");
     }
     return true;
 }
@@ -196,6 +196,44 @@ volume_of(struct request *r, struct edge_create *c)
     return true;
 }
 
+/* NULL: it is not said, and @out stays. */
+static bool
+number_of(const json_t *v, json_int_t min, json_int_t max, uint32_t *out)
+{
+    if (v == NULL)
+        return true;
+    if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
+        return false;
+    *out = (uint32_t)json_integer_value(v);
+    return true;
+}
+
+/* {"after": SECONDS, "tries": N, "window": SECONDS}, or false. What is not said is the daemon's own. */
+static bool
+recovery_of(struct request *r, struct edge_create *c)
+{
+    json_t *recovery = json_object_get(r->json, "recovery"), *value;
+    const char *member;
+
+    if (recovery == NULL)
+        return true;
+    if (json_is_false(recovery)) {
+        c->recovery.after_s = EDGE_RECOVER_NEVER;
+        return true;
+    }
+    json_object_foreach(recovery, member, value)
+        if (strcmp(member, "after") != 0 && strcmp(member, "tries") != 0 && strcmp(member, "window") != 0)
+            return refuse(r, "known members of recovery: after, tries, window");
+    if (!number_of(json_object_get(recovery, "after"), 1, EDGE_RECOVER_AFTER, &c->recovery.after_s) ||
+        !number_of(json_object_get(recovery, "tries"), 1, EDGE_RECOVER_TRIES, &c->recovery.tries) ||
+        !number_of(json_object_get(recovery, "window"), EDGE_RECOVER_WINDOW_MIN, EDGE_RECOVER_WINDOW,
+                   &c->recovery.window_s) ||
+        c->recovery.after_s == 0)       /* not named, or this is no object */
+        return refuse(r, "recovery is false, or an object with after (seconds, 1 to 86400), and if you like tries "
+                         "(1 to 20) and window (seconds, 60 to 2592000)");
+    return true;
+}
+
 static void
 create(struct request *r)
 {
@@ -211,7 +249,8 @@ create(struct request *r)
         return;
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
-        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !key_of(r, &c, key, body))
+        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !recovery_of(r, &c) ||
+        !key_of(r, &c, key, body))
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
                                        edge_is_id(name)))) {
@@ -224,7 +263,7 @@ create(struct request *r)
         return;
     }
     if (policy != NULL && json_object_size(policy) > 0)
-        text = json_dumps(policy, JSON_COMPACT);
+        text = json_dumps(policy, JSON_COMPACT | POLICY_DIGITS);
     c.name = name;
     c.labels = labels.p != NULL ? (const char *)labels.p : "";
     c.policy = text != NULL ? text : "";
@@ -379,7 +418,8 @@ events(struct request *r)
     uint16_t limit;
 
     if (bad || (id != NULL && !edge_is_id(id)) || !limit_of(r, 1000, 100, &limit)) {
-        refuse(r, "sandbox=ID, limit=1..1000");
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "events.request", "docs/daemon.md has the form", "%s",
+                    "sandbox=ID, limit=1..1000");
         return;
     }
     r->list = json_array();

@@ -1,4 +1,6 @@
 /* front/watch.c: for those who look on: /metrics, /health, /ready, what sandboxes use, events as they happen */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -96,17 +98,13 @@ usage(struct request *r)
 static void
 on_event(struct request *r, const struct edge_event *event)
 {
-    json_t *data = json_of_event(event);
-    char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(64 * 1024);
+    char id[24];
 
-    json_decref(data);
-    if (line == NULL || r->out.n > FOLLOW_BEHIND ||
-        buf_printf(&b, "id: %llu\nevent: %s\ndata: %s\n\n", (unsigned long long)event->number, event->type, line) < 0)
-        r->stream_end = r->stream_broken = true;
+    snprintf(id, sizeof(id), "%" PRIu64, event->number);
+    if (r->out.n <= FOLLOW_BEHIND)
+        stream_event(r, id, event->type, json_of_event(event));
     else
-        stream_add(r, b.p, b.n);
-    free(line);
+        stream_break(r);
 }
 
 /* What there was is there. What comes follows. */
@@ -119,17 +117,7 @@ on_caught_up(struct request *r)
     stream_add(r, hello, sizeof(hello) - 1);
 }
 
-/* Or the caller may not look on any more. */
-static void
-on_no_follow(struct request *r, const struct packet_err *err)
-{
-    if (r->stream)
-        stream_close(r);
-    else
-        reply_err(r, err);
-}
-
-static const struct answers follow_answers = { .event = on_event, .following = on_caught_up, .no = on_no_follow };
+static const struct answers follow_answers = { .event = on_event, .following = on_caught_up, .no = stream_refuse };
 
 static bool
 number(const char *text, uint64_t max, uint64_t *out)

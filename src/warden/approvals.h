@@ -20,7 +20,7 @@
 #define APPROVAL_USE_S   600        /* what was approved while nobody waited is done within this, or is void */
 #define APPROVAL_NO_S    300        /* what somebody denied is not asked about again for so long */
 #define DENIALS_MAX      256        /* the oldest is forgotten */
-#define PASSES_MAX       256        /* the oldest is forgotten */
+#define PASSES_MAX       256        /* where all are in use one is forgotten (pass.c) */
 #define PASS_S           600
 #define TANKS_MAX        256        /* the one that was longest not used is forgotten: it would be full again */
 
@@ -45,6 +45,7 @@ struct approval {
 struct pass {
     uint32_t number;                /* 0 none */
     struct proof proof;             /* the caller's */
+    char principal[EDGE_CALLER_MAX + 1];    /* whose places it takes */
     uint32_t front;
     uint64_t until_ms;
     char tool[GATE_NAME_MAX + 1];

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "warden/approvals.h"
 #include "warden/edge_gate.h"
 #include "warden/record.h"
@@ -141,16 +142,11 @@ tell_box(void *ctx, const struct edge_box *r)
 int
 new_id(char out[EDGE_ID + 1])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t raw[EDGE_ID / 2];
 
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return -1;
-    for (size_t i = 0; i < sizeof(raw); i++) {
-        out[2 * i] = digits[raw[i] >> 4];
-        out[2 * i + 1] = digits[raw[i] & 15];
-    }
-    out[EDGE_ID] = '\0';
+    str_hex(raw, sizeof(raw), out);
     return 0;
 }
 
@@ -270,6 +266,7 @@ on_create(void *ctx, const struct frame *f)
     r.is_default = (c.flags & EDGE_DEFAULT) != 0;
     r.idle_s = limit_of(&r, c.idle_s, w->default_idle_s);
     r.life_s = limit_of(&r, c.life_s, w->default_life_s);
+    r.recovery = recovery_asked(w, &c.recovery);
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)
             (void)wait_or_no(b, WAIT_MADE, w->asker);
@@ -433,7 +430,8 @@ on_recover(void *ctx, const struct frame *f)
     if (id == NULL)
         return -1;
     b = living(w, id);
-    if ((b == NULL || b->r.state != BOX_RECOVERING) && record_asked(w, f, b, id, "recover", RECORD_WAIT))
+    if ((b == NULL || b->r.state != BOX_RECOVERING || recovery_waits(b)) &&
+        record_asked(w, f, b, id, "recover", RECORD_WAIT))
         return 0;
     if (b != NULL && (b->r.state == BOX_RECOVERING || box_recover(b, &err) == 0)) {
         (void)wait_or_no(b, WAIT_MADE, w->asker);
@@ -573,12 +571,12 @@ on_events(void *ctx, const struct frame *f)
 
 #define ID (13 + EDGE_NAME_MAX)
 #define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH + \
-                2 * (5 + EDGE_WORKSPACE_MAX) + 4)
+                2 * (5 + EDGE_WORKSPACE_MAX) + 4 + 33)
 #define LIST (26 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX + 5 + EDGE_WORKSPACE_MAX)
 
 const struct msg_rule ask_rules[] = {
     /* type              once   flags states min  max length          handler */
-    { EDGE_ASK_CREATE,   false, EDGE_ASYNC, 1,     45,  CREATE,             on_create },
+    { EDGE_ASK_CREATE,   false, EDGE_ASYNC, 1,     78,  CREATE,             on_create },
     { EDGE_ASK_GET,      false, 0,    1,     13,  ID,                 on_get },
     { EDGE_ASK_LIST,     false, 0,    1,     31,  LIST,               on_list },
     { EDGE_ASK_DELETE,   false, EDGE_ASYNC, 1,     13,  ID,                 on_delete },

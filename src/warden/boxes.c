@@ -94,6 +94,8 @@ box_state(struct box *b, enum box_state state, const char *detail)
     }
     if (state == BOX_STOPPED)
         b->r.ended_ms = clock_wall_ms();
+    if (state == BOX_STOPPING || state == BOX_STOPPED)
+        b->r.recovery.next_ms = b->recover_ms = 0;
     box_text(&b->r.detail, detail);
     box_store(b);
     if (b->r.is_default)
@@ -106,21 +108,6 @@ box_state(struct box *b, enum box_state state, const char *detail)
 }
 
 /* --- making and forgetting ---------------------------------------------------------------------------------------- */
-
-void
-box_forget_waiters(struct box *b, uint32_t front)
-{
-    for (struct waiter **at = &b->waiters, *one; (one = *at) != NULL;) {
-        if (one->to.front != front) {
-            at = &one->next;
-            continue;
-        }
-        *at = one->next;
-        free(one);
-    }
-    if (b->change.to.front == front)
-        b->change.to.ticket = 0;        /* it is awaited all the same */
-}
 
 static void
 free_box(struct box *b)
@@ -336,6 +323,9 @@ box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct e
     again.state = BOX_RECOVERING;
     again.paused = false;
     again.started_ms = again.ended_ms = 0;
+    again.recovery.used = 0;
+    again.recovery.began_ms = again.recovery.next_ms = 0;
+    again.recovery.given_up = false;
     again.used_ms = clock_wall_ms();
     again.detail = "made anew";
     return box_create(w, &again, to, 0, err);
@@ -365,6 +355,15 @@ ago(uint64_t date)
     return age < clock ? clock - age : 0;
 }
 
+static void
+clocks(struct box *b)
+{
+    b->begun_ms = ago(b->r.started_ms);
+    b->used_ms = ago(b->r.used_ms);
+    b->tried_ms = ago(b->r.recovery.began_ms);
+    b->r.recovery.next_ms = 0;          /* is judged anew */
+}
+
 void
 box_adopt(struct warden *w, const struct edge_box *r, int fd)
 {
@@ -374,45 +373,15 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
         close(fd);
         return;
     }
-    b->begun_ms = ago(r->started_ms);
-    b->used_ms = ago(r->used_ms);
-    if (box_edge(b, fd) == 0)
-        b->asked.still = true;
-}
-
-/* --- who waits ---------------------------------------------------------------------------------------------------- */
-
-int
-box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err)
-{
-    struct waiter *one;
-    size_t n = 0;
-
-    for (one = b->waiters; one != NULL; one = one->next)
-        n++;
-    if (n >= WARDEN_WAITERS)
-        return err_set(err, ERR_LIMIT, "sandbox.busy", "%zu requests wait for this sandbox", n);
-    one = malloc(sizeof(*one));
-    if (one == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *one = (struct waiter){ .next = b->waiters, .to = to, .what = what };
-    b->waiters = one;
-    return 0;
-}
-
-static void
-gone_answers(struct box *b)
-{
-    struct err err = ERR_INIT;
-
-    err_set(&err, ERR_SYSTEM, "sandbox.gone", "%s", b->r.detail[0] != '\0' ? b->r.detail : "the sandbox ended");
-    for (struct waiter *one; (one = b->waiters) != NULL;) {
-        b->waiters = one->next;
-        if (one->what == WAIT_GONE)
-            answer_box(b->w, one->to, &b->r, NULL);
-        else
-            answer_no(b->w, one->to, &err);
-        free(one);
+    clocks(b);
+    if (box_edge(b, fd) < 0)
+        return;
+    b->asked.still = true;
+    if (b->r.state == BOX_STOPPING)     /* a keeper that hangs says nothing */
+        b->stop_ms = clock_ms();
+    if (b->r.state == BOX_RECOVERING) { /* there is nothing in it to keep */
+        b->by_itself = b->again = true;
+        (void)launcher_say(w, EDGE_SHOOT, b->r.id);
     }
 }
 
@@ -454,41 +423,6 @@ box_kill_all(struct warden *w)
         box_stop(b, "kill switch");
 }
 
-int
-box_recover(struct box *b, struct err *err)
-{
-    if (b->r.state != BOX_DEGRADED) {
-        err_set(err, ERR_DENIED, "sandbox.state", "recovery is for a sandbox that is degraded or stopped; this is %s",
-                box_state_name(b->r.state));
-        return err_hint(err, "delete it and create another one, if that is what is meant");
-    }
-    box_state(b, BOX_RECOVERING, "made anew");
-    b->again = true;
-    b->stop_ms = clock_ms();
-    box_say_short(b, EDGE_STOP);
-    return 0;
-}
-
-static void
-make_again(struct box *b)
-{
-    b->again = false;
-    b->asked_for_us = clock_us();
-    b->use_asked_ms = 0;
-    buf_reset(&b->use);
-    b->stop_ms = b->asked_ms = 0;
-    b->r.paused = false;
-    free((void *)(uintptr_t)b->why);
-    b->why = NULL;
-    buf_reset(&b->not_made);
-    b->ops = 0;
-    b->printed = false;
-    b->r.started_ms = b->r.ended_ms = 0;
-    box_used(b);
-    if (launcher_say(b->w, EDGE_SPAWN, b->r.id) < 0)
-        box_lost(b);
-}
-
 void
 box_lost(struct box *b)
 {
@@ -508,7 +442,8 @@ box_lost(struct box *b)
     life_gone(b, &err);
     net_box_gone(w, b->r.id);
     if (b->again && !w->closing) {
-        make_again(b);
+        box_unheard_answers(b, &err);
+        box_make_again(b);
         return;
     }
     if (b->not_made.n > 0 && b->r.state != BOX_STOPPING && packet_get_err(&in, &why)) {
@@ -518,17 +453,21 @@ box_lost(struct box *b)
     if (b->probe) {
         box_text(&b->r.detail, b->why != NULL ? b->why : "its keeper ended");
         (void)state_once_forget(w->state, b->r.id, NULL);
-        gone_answers(b);
+        box_gone_answers(b);
         take_out(b);
         box_all_gone(w);
         reattach_turn(w);
         return;
     }
-    b->r.paused = false;
     w->counts.keeper_deaths += b->why == NULL;
+    if (recovery_after_end(b)) {
+        box_unheard_answers(b, &err);
+        return;
+    }
+    b->r.paused = false;
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
     warden_note(w, b, "container_stop", "%s", b->r.detail);
-    gone_answers(b);
+    box_gone_answers(b);
     take_out(b);
     box_all_gone(w);
     reattach_turn(w);
@@ -546,8 +485,11 @@ box_not_spawned(struct box *b, const struct packet_err *why)
         answer_no_text(w, one->to, why);
         free(one);
     }
+    box_text(&b->why, why->msg);
+    if (b->r.state == BOX_RECOVERING && recovery_after_end(b))
+        return;
     if (b->r.state == BOX_RECOVERING)
-        box_state(b, BOX_STOPPED, why->msg);
+        box_state(b, BOX_STOPPED, b->why != NULL ? b->why : why->msg);
     else
         unrecord(w, b->r.id);   /* it never was */
     take_out(b);
@@ -569,6 +511,21 @@ lost_row(void *ctx, const struct edge_box *r)
     out->print = strdup(r->print);
 }
 
+/* Nobody keeps it any more. Where that came to be while this daemon was without a warden it may be made anew. */
+static void
+find_lost(struct box *b)
+{
+    struct warden *w = b->w;
+
+    clocks(b);
+    b->by_itself = b->r.state == BOX_RECOVERING;
+    if (w->counts.wardens > 0 && recovery_after_end(b))
+        return;
+    box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "the daemon was killed: it was destroyed");
+    warden_note(w, b, "container_stop", "%s", b->r.detail);
+    take_out(b);        /* the row after which the search goes on is no longer listed, but it is there */
+}
+
 void
 box_find_lost(struct warden *w)
 {
@@ -585,10 +542,7 @@ box_find_lost(struct warden *w)
         memcpy(after, r.id, sizeof(after));
         if (box_of_id(w, r.id) == NULL && r.name != NULL && r.labels != NULL && r.policy != NULL && r.facts != NULL &&
             r.workspace != NULL && r.print != NULL && (b = new_box(w, &r)) != NULL) {
-            box_state(b, BOX_STOPPED, "the daemon was killed: it was destroyed");
-            warden_note(w, b, "container_stop", "%s", b->r.detail);
-            take_out(b);
-            /* the row after which the search goes on is no longer listed, but it is there */
+            find_lost(b);
         }
         free((void *)(uintptr_t)r.name);
         free((void *)(uintptr_t)r.labels);

@@ -95,6 +95,7 @@ count_put(const struct warden *w, struct buf *b)
     stats_put_histogram(b, STAT_CREATE_SECONDS, "", "", &c->create);
     put_operations(w, b);
     stats_put_value(b, STAT_KEEPER_DEATHS, "", "", c->keeper_deaths);
+    stats_put_value(b, STAT_RECOVERIES, "", "", c->recoveries);
     stats_put_value(b, STAT_RESTARTS, "warden", "", c->wardens);
     stats_put_value(b, STAT_RESTARTS, "front", "", c->fronts);
     stats_put_value(b, STAT_REFUSED, "", "", c->refused);

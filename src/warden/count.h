@@ -12,7 +12,7 @@
 struct warden;
 
 struct counts {
-    uint64_t created, keeper_deaths, refused, audit_failed;
+    uint64_t created, recoveries, keeper_deaths, refused, audit_failed;
     uint32_t wardens, fronts;               /* started again, as the launcher says */
     struct { char code[PACKET_CODE_MAX + 1]; uint64_t n; } failed[COUNT_CODES];
     size_t n_failed;

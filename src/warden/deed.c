@@ -222,7 +222,8 @@ tool_of(const struct edge_op *op, json_t **params)
     case OP_READ: return "code_read_file";
     case OP_WRITE: return "code_write_file";
     case OP_LIST:
-    case OP_STAT: return "code_list_files";
+    case OP_STAT:
+    case OP_WATCH: return "code_list_files";
     case OP_REMOVE: return "code_delete_file";
     case OP_MKDIR: return "code_make_folder";
     default: return "sandbox_operation";
@@ -270,6 +271,12 @@ new_one(const struct edge_create *c)
         bad |= json_object_set_new(params, "idle_timeout", json_integer((json_int_t)c->idle_s));
     if (c->life_s != 0)
         bad |= json_object_set_new(params, "max_lifetime", json_integer((json_int_t)c->life_s));
+    if (c->recovery.after_s == EDGE_RECOVER_NEVER)
+        bad |= json_object_set_new(params, "recovery", json_false());
+    else if (c->recovery.after_s != 0)
+        bad |= json_object_set_new(params, "recovery", json_pack("{s:I, s:I, s:I}",
+                                   "after", (json_int_t)c->recovery.after_s, "tries", (json_int_t)c->recovery.tries,
+                                   "window", (json_int_t)c->recovery.window_s));
     if (c->policy[0] != '\0') {
         /* what is no JSON is shown as it is, and refused by its keeper */
         policy = json_loads(c->policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);

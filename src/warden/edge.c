@@ -164,6 +164,7 @@ edge_put_create(struct buf *b, const struct edge_create *c)
     buf_put_u8(b, c->flags);
     buf_put_be32(b, c->idle_s);
     buf_put_be32(b, c->life_s);
+    edge_put_recovery(b, &c->recovery);
     wire_put_cstr(b, c->name, EDGE_NAME_MAX);
     wire_put_cstr(b, c->labels, EDGE_LABELS_MAX);
     wire_put_cstr(b, c->policy, EDGE_POLICY_MAX);
@@ -182,6 +183,7 @@ edge_get_create(struct wire_in *in, struct edge_create *c)
     c->flags = wire_u8(in);
     c->idle_s = wire_be32(in);
     c->life_s = wire_be32(in);
+    edge_get_recovery(in, &c->recovery);
     c->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
     c->labels = wire_cstr(in, EDGE_LABELS_MAX, NULL);
     c->policy = wire_cstr(in, EDGE_POLICY_MAX, NULL);
@@ -192,7 +194,7 @@ edge_get_create(struct wire_in *in, struct edge_create *c)
     c->body = packet_get_bytes(in, EDGE_HASH, &body);
     if (!wire_done(in) || (c->flags & ~(EDGE_DEFAULT | EDGE_REATTACH)) != 0 || !edge_labels_well(c->labels) ||
         key != body || (key != 0 && key != EDGE_HASH) || !edge_workspace_well(c->workspace) ||
-        !edge_workspace_well(c->volume) ||
+        !edge_workspace_well(c->volume) || !edge_recovery_well(&c->recovery) ||
         ((c->flags & EDGE_REATTACH) != 0 && (c->workspace[0] == '\0' || (c->flags & EDGE_DEFAULT) != 0)) ||
         (c->name[0] != '\0' && (!edge_name_well(c->name) || edge_is_id(c->name))))
         return false;
@@ -226,6 +228,7 @@ edge_put_box(struct buf *b, const struct edge_box *box)
     buf_put_be64(b, box->used_ms);
     buf_put_be32(b, box->idle_s);
     buf_put_be32(b, box->life_s);
+    edge_put_recovery(b, &box->recovery);
     edge_put_id(b, box->owner);
     wire_put_cstr(b, box->name, EDGE_NAME_MAX);
     wire_put_cstr(b, box->labels, EDGE_LABELS_MAX);
@@ -252,6 +255,7 @@ edge_get_box(struct wire_in *in, struct edge_box *box)
     box->used_ms = wire_be64(in);
     box->idle_s = wire_be32(in);
     box->life_s = wire_be32(in);
+    edge_get_recovery(in, &box->recovery);
     if (!edge_get_id(in, box->owner, true))
         return false;
     box->name = wire_cstr(in, EDGE_NAME_MAX, NULL);
@@ -352,7 +356,7 @@ const char *
 op_name(enum op_kind kind)
 {
     static const char *const names[OP_KINDS] = {
-        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect",
+        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect", "watch",
     };
 
     return names[kind];
@@ -401,7 +405,7 @@ flags_well(const struct edge_op *op)
 {
     static const uint8_t may[OP_KINDS] = {
         [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
-        [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS,
+        [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS, [OP_WATCH] = OP_RECURSIVE,
     };
     bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
     bool behind = (op->flags & OP_BACKGROUND) != 0, input = (op->flags & OP_STDIN) != 0;

@@ -129,6 +129,7 @@ enum edge_message {
     EDGE_READY,             /* the state is open, questions are answered */
     EDGE_REFUSED,           /* error: it is not */
     EDGE_QUIET,             /* after CLOSE: no sandbox is left */
+    EDGE_KILLED = 226,      /* KILL was heard: all end */
     EDGE_LIMITED = 216,     /* the answer to LIMITS; what was said before has been heard too */
     /* launcher to warden */
     EDGE_SPAWNED,           /* id; with the keeper's edge */
@@ -152,8 +153,8 @@ enum edge_message {
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
     /* launcher to warden */
-    EDGE_LIMITS,            /* sandboxes at once be32, of one agent be32; idle be32, life be32 (seconds) of those that
-                             * name none */
+    EDGE_LIMITS,            /* sandboxes at once be32, of one agent be32; idle be32, life be32 (seconds), recovery
+                             * (after, tries, window: be32 each) of those that name none */
     EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML */
 
     /* warden to keeper */
@@ -172,7 +173,7 @@ enum edge_message {
     EDGE_NOT_PAUSED,        /* error */
     EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
     EDGE_OP_ENDED,          /* one for each OP and each RUN_ASK */
-    EDGE_GONE,              /* reason: why there is no sandbox any more */
+    EDGE_GONE,              /* died u8, reason: why there is no sandbox any more. Died: nobody and no limit ended it */
 
     /* warden to keeper; each question has a number */
     EDGE_SHOW = 116,        /* number: the policy that it holds its sandbox to */
@@ -216,6 +217,7 @@ enum edge_message {
     EDGE_EXIT,              /* flags u8, code be32 (signal with EDGE_SIGNALED), milliseconds be64 */
     EDGE_DONE,              /* count be64 */
     EDGE_FAILED,            /* error */
+    EDGE_FILE_CHANGE = 136, /* struct edge_change */
 
     /* the same, of a command that is OP_LIVE; front to keeper */
     EDGE_RESIZE = 140,      /* rows be16, columns be16 */
@@ -283,6 +285,34 @@ enum box_state {
 const char *box_state_name(enum box_state state);
 bool box_state_parse(const char *name, enum box_state *out);
 
+/* Recovery by itself (edge_recovery.c): of one that is degraded for too long, or whose keeper or guest died. */
+#define EDGE_RECOVER_NEVER  UINT32_MAX      /* CREATE, after_s: not, whatever the daemon does */
+#define EDGE_RECOVER_AFTER  (24U * 3600)    /* seconds at most */
+#define EDGE_RECOVER_TRIES  20U             /* at most */
+#define EDGE_RECOVER_WINDOW_MIN 60U         /* seconds */
+#define EDGE_RECOVER_WINDOW (30U * 24 * 3600)
+struct edge_recovery {
+    uint32_t after_s;       /* degraded for so long; 0: not by itself. CREATE: 0, as of the next two, the daemon's */
+    uint32_t tries;         /* within @window_s, from 1 */
+    uint32_t window_s;      /* from the first of them on */
+    /* what came of it; all 0 in CREATE */
+    uint32_t used;          /* of @tries, in the last window */
+    bool given_up;          /* all were: it stays as it is */
+    uint64_t began_ms;      /* when that window began, since 1970; 0 there was none */
+    uint64_t next_ms;       /* when the next one is due; 0 none is */
+};
+/* The first three of CREATE are in their ranges, or not said. */
+bool edge_recovery_well(const struct edge_recovery *r);
+int edge_put_recovery(struct buf *b, const struct edge_recovery *r);
+void edge_get_recovery(struct wire_in *in, struct edge_recovery *r);
+/* The daemon's own (EDGE_LIMITS): the first three. */
+bool edge_get_recovery_plan(struct wire_in *in, struct edge_recovery *r);
+/* How many of its tries count when the window began @age_ms ago. */
+uint32_t recovery_used(const struct edge_recovery *r, uint64_t age_ms);
+/* How long to wait, in seconds, before the next one: from when it was found degraded, or @gone, on; longer each time
+ * of a window, at most as long as that (or @after_s). 0: there is none left. */
+uint32_t recovery_wait_s(const struct edge_recovery *r, uint64_t age_ms, bool gone);
+
 /* One sandbox, as it is told. */
 struct edge_box {
     char id[EDGE_ID + 1];
@@ -291,6 +321,7 @@ struct edge_box {
     uint8_t bounds;                                         /* EDGE_BOUNDED ...; not told to fronts */
     uint64_t created_ms, started_ms, ended_ms, used_ms;     /* since 1970; 0 not yet */
     uint32_t idle_s, life_s;                                /* 0: no such limit */
+    struct edge_recovery recovery;
     char volume[EDGE_ID + 1];                               /* that it has as its workspace; "" none */
     char owner[EDGE_ID + 1];                                /* the token that made it; "": the daemon's owner */
     char key[65];                                           /* SHA-256 of its key, "" none; never told */
@@ -305,6 +336,7 @@ struct edge_box {
 struct edge_create {
     uint8_t flags;
     uint32_t idle_s, life_s;                /* 0: as the daemon has it */
+    struct edge_recovery recovery;
     const char *name, *labels, *policy, *workspace;
     const char *volume;                     /* the name of the volume that is its workspace; "" none */
     uint32_t keep_s;                        /* of it: retention; EDGE_KEEP_SAME as it is, or the usual one */
@@ -370,10 +402,11 @@ int edge_put_token(struct buf *b, const struct edge_token *token);
 bool edge_get_token(struct wire_in *in, struct edge_token *token);
 
 /* CONNECT is the warden's own: a front that asks for one is none of ours. */
-enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_KINDS };
+enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_WATCH,
+               OP_KINDS };
 
 #define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */
-#define OP_RECURSIVE  0x02      /* REMOVE */
+#define OP_RECURSIVE  0x02      /* REMOVE; WATCH: directories below it too */
 #define OP_PARENTS    0x04      /* WRITE, MKDIR: missing folders are made */
 #define OP_EXCLUSIVE  0x08      /* WRITE: it must not exist */
 #define OP_LIVE       0x10      /* EXEC, with STDIN: RESIZE, SIGNAL and TAKEN are spoken */
@@ -427,6 +460,23 @@ struct edge_usage {
 };
 int edge_put_usage(struct buf *b, const struct edge_usage *u);
 bool edge_get_usage(struct wire_in *in, struct edge_usage *u);
+
+/* What a WATCH says, until FAILED (edge_watch.c). The first is NONE with the directory, relative to the workspace; the
+ * paths of all others are relative to that, so that what waits is no more than the sandbox said. */
+enum edge_change_kind {
+    EDGE_CHANGE_NONE,           /* nothing: it is there still */
+    EDGE_CHANGE_WATCHING, EDGE_CHANGE_CREATED, EDGE_CHANGE_MODIFIED, EDGE_CHANGE_DELETED, EDGE_CHANGE_RENAMED,
+    EDGE_CHANGE_UNWATCHED, EDGE_CHANGE_OVERFLOW, EDGE_CHANGE_KINDS
+};
+#define EDGE_CHANGE_MAX  (2 + 2 * (EDGE_PATH_MAX + 5))
+struct edge_change {
+    enum edge_change_kind kind;
+    bool directory;
+    const char *path;           /* "" of WATCHING and OVERFLOW, and of NONE but the first */
+    const char *from;           /* RENAMED: what it was before; "" otherwise */
+};
+int edge_put_change(struct buf *b, const struct edge_change *c);
+bool edge_get_change(struct wire_in *in, struct edge_change *c);
 
 /* How an operation ended. */
 enum op_end { RESULT_OK, RESULT_NONZERO, RESULT_SIGNALED, RESULT_TIMED_OUT, RESULT_FAILED, RESULT_CANCELED,

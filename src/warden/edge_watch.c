@@ -1,4 +1,6 @@
-/* warden/edge_watch.c: what keepers say of their sandboxes' use, and of how operations ended (see edge.h) */
+/* warden/edge_watch.c: what keepers say of their sandboxes' use, of changes of files, and of how operations ended (see
+ * edge.h)
+ */
 #include <string.h>
 
 #include "warden/edge.h"
@@ -33,6 +35,33 @@ edge_get_usage(struct wire_in *in, struct edge_usage *u)
     for (size_t i = 0; !in->bad && i < u->n_running; i++)
         u->running[i] = wire_cstr(in, EDGE_RUNNING_NAME, NULL);
     return !in->bad;
+}
+
+int
+edge_put_change(struct buf *b, const struct edge_change *c)
+{
+    buf_put_u8(b, (uint8_t)c->kind);
+    buf_put_u8(b, c->directory);
+    wire_put_cstr(b, c->path, EDGE_PATH_MAX);
+    wire_put_cstr(b, c->from, EDGE_PATH_MAX);
+    return buf_ok(b) ? 0 : -1;
+}
+
+/* What is said of the watch as a whole names no path, and only what was renamed has a former one. */
+bool
+edge_get_change(struct wire_in *in, struct edge_change *c)
+{
+    uint8_t kind = wire_u8(in), directory = wire_u8(in);
+
+    c->path = wire_cstr(in, EDGE_PATH_MAX, NULL);
+    c->from = wire_cstr(in, EDGE_PATH_MAX, NULL);
+    if (!wire_done(in) || kind >= EDGE_CHANGE_KINDS || directory > 1)
+        return false;
+    c->kind = (enum edge_change_kind)kind;
+    c->directory = directory != 0;
+    return (kind == EDGE_CHANGE_NONE ||
+            (c->path[0] == '\0') == (kind == EDGE_CHANGE_WATCHING || kind == EDGE_CHANGE_OVERFLOW)) &&
+           (c->from[0] == '\0') == (kind != EDGE_CHANGE_RENAMED);
 }
 
 const char *

@@ -36,6 +36,7 @@ box_time(struct warden *w)
             (void)launcher_say(w, EDGE_SHOOT, b->r.id);
         }
         look_at(b, now);
+        recovery_turn(b, now);
     }
     reattach_turn(w);
 }

@@ -57,6 +57,8 @@ hook_tell(struct warden *w, const struct edge_approval *a)
     if (w->hook < 0)
         return;
     told.params = "";
+    if (strcmp(a->tool, APPROVAL_NETWORK) == 0)
+        told.rule = "";         /* the host, as the sandbox's code said it: a parameter too */
     at = frame_begin(&frame, EDGE_HOOK, 0, 0);
     buf_put_u8(&frame, a->state != APPROVAL_PENDING);
     edge_put_approval(&frame, &told);

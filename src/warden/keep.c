@@ -91,7 +91,9 @@ keep_made(struct box *b)
 {
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return;         /* it was told to stop meanwhile */
-    box_used(b);
+    if (!b->by_itself)              /* then nobody has used it */
+        box_used(b);
+    b->by_itself = false;
     b->w->counts.created++;
     histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
     box_state(b, BOX_READY, "");
@@ -194,13 +196,13 @@ on_still(void *ctx, const struct frame *f)
     if (b->r.state == BOX_STOPPING || w->closing) {
         b->stop_ms = clock_ms();
         box_say_short(b, EDGE_STOP);
-    } else if (made != 0) {
+    } else if (made != 0 && !b->again) {
         box_text(&b->r.facts, facts);
         if (b->r.state != BOX_READY)
             box_state(b, BOX_READY, "");
         warden_note(w, b, "state_change", "adopted by a new warden");
         life_adopted(b);
-    } else {
+    } else if (!b->again) {
         keep_make(b);
     }
     return 0;
@@ -298,15 +300,17 @@ on_gone(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t died = wire_u8(&in);
     const char *why = wire_cstr(&in, EDGE_DETAIL_MAX, NULL);
     struct box *b = w->heard;
 
-    if (!wire_done(&in))
+    if (!wire_done(&in) || died > 1)
         return -1;
     if (b->why == NULL)
         box_text(&b->why, why);
     if (b->r.state != BOX_STOPPING && b->r.state != BOX_RECOVERING) {
-        box_state(b, BOX_STOPPING, why);
+        if (died == 0 || !recovery_after_end(b))
+            box_state(b, BOX_STOPPING, b->why);
         b->stop_ms = clock_ms();
     }
     return 0;
@@ -328,7 +332,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_MASKS,      false, 0,    1,     33,  EDGE_MASKS_MAX,      record_on_masks },
     { EDGE_NOTED,      false, 0,    1,     8,   ENTRY_BYTES_MAX,     record_on_noted },
     { EDGE_OP_SAID,    false, 0,    1,     35,  35 + PACKET_CODE_MAX, record_on_op_said },
-    { EDGE_GONE,       true,  0,    1,     5,   5 + EDGE_DETAIL_MAX, on_gone },
+    { EDGE_GONE,       true,  0,    1,     6,   6 + EDGE_DETAIL_MAX, on_gone },
     { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
     { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
     { EDGE_USED,       false, 0,    1,     41,  EDGE_USAGE_MAX,      watch_on_used },
@@ -556,7 +560,7 @@ on_kill(void *ctx, const struct frame *f)
 {
     (void)f;
     box_kill_all(ctx);
-    return 0;
+    return launcher_say(ctx, EDGE_KILLED, NULL);
 }
 
 /* For sandboxes that come; those that live keep what they were made with. */
@@ -566,13 +570,15 @@ on_limits(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct warden *w = ctx;
     uint32_t max = wire_be32(&in), each = wire_be32(&in), idle_s = wire_be32(&in), life_s = wire_be32(&in);
+    struct edge_recovery recovery;
 
-    if (!wire_done(&in) || max == 0 || each == 0)
+    if (!edge_get_recovery_plan(&in, &recovery) || !wire_done(&in) || max == 0 || each == 0)
         return -1;
     w->max_boxes = max;
     w->max_per_agent = each;
     w->default_idle_s = idle_s;
     w->default_life_s = life_s;
+    w->default_recovery = recovery;
     return launcher_say(w, EDGE_LIMITED, NULL);
 }
 
@@ -588,7 +594,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, on_rules },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
-    { EDGE_LIMITS,       false, 0,    1,     16,  16,                      on_limits },
+    { EDGE_LIMITS,       false, 0,    1,     28,  28,                      on_limits },
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

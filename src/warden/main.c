@@ -233,11 +233,12 @@ main(int argc, char **argv)
                                .to_hook = PACKET_QUEUE_INIT(256UL * 1024),
                                .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     struct err err = ERR_INIT;
-    uint64_t max, each, idle, life;
+    uint64_t max, each, idle, life, after, tries, window;
 
-    if (argc != 7 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
+    if (argc != 10 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || !number(argv[2], 100000, &max) ||
         !number(argv[3], 100000, &each) || !number(argv[4], UINT32_MAX, &idle) ||
-        !number(argv[5], UINT32_MAX, &life)) {
+        !number(argv[5], UINT32_MAX, &life) || !number(argv[6], EDGE_RECOVER_AFTER, &after) ||
+        !number(argv[7], EDGE_RECOVER_TRIES, &tries) || !number(argv[8], EDGE_RECOVER_WINDOW, &window)) {
         fprintf(stderr, "cloche-warden is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
@@ -247,6 +248,8 @@ main(int argc, char **argv)
     w.max_per_agent = (size_t)each;
     w.default_idle_s = (uint32_t)idle;
     w.default_life_s = (uint32_t)life;
+    w.default_recovery = (struct edge_recovery){ .after_s = (uint32_t)after, .tries = (uint32_t)tries,
+                                                 .window_s = (uint32_t)window };
     w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
     for (size_t i = 0; i < WARDEN_FRONTS; i++) {
         w.fronts[i].fd = -1;
@@ -255,7 +258,7 @@ main(int argc, char **argv)
     (void)umask(077);
     process_stats_open(&w.self, 0);
     process_stats_open(&w.above, getppid());
-    if (record_open(&w, argv[6]) < 0)
+    if (record_open(&w, argv[9]) < 0)
         return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);

@@ -9,13 +9,44 @@
 #include "base/clock.h"
 #include "warden/approvals.h"
 
+/* A free one, or one whose operation has been asked. Where there is none somebody's is lost: of a principal that has a
+ * quarter of them the oldest of its own, so that many calls of one do not take others' from them. */
+static struct pass *
+place_for(struct approvals *q, const char *principal)
+{
+    struct pass *oldest = q->passes, *own = NULL, *spent = NULL;
+    uint64_t now = clock_ms();
+    size_t n = 0;
+
+    for (size_t i = 0; i < PASSES_MAX; i++) {
+        struct pass *p = &q->passes[i];
+        if (p->number == 0 || now >= p->until_ms)
+            return p;
+        if (p->done && (spent == NULL || p->until_ms < spent->until_ms))
+            spent = p;
+        if (p->until_ms < oldest->until_ms)
+            oldest = p;
+        if (strcmp(p->principal, principal) != 0)
+            continue;
+        n++;
+        if (own == NULL || p->until_ms < own->until_ms)
+            own = p;
+    }
+    return spent != NULL ? spent : n >= PASSES_MAX / 4 ? own : oldest;
+}
+
 uint32_t
 pass_new(struct warden *w, const struct deed *d)
 {
     struct approvals *q = w->approvals;
-    struct pass *p = &q->passes[q->n_passes++ % PASSES_MAX];
+    char principal[EDGE_CALLER_MAX + 1];
+    struct pass *p;
 
+    principal_of(w, &w->who, principal);
+    p = place_for(q, principal);
+    q->n_passes++;
     *p = pass_of(d);
+    memcpy(p->principal, principal, sizeof(p->principal));
     p->number = EDGE_PASS | q->n_passes;
     p->proof = w->proof;
     p->front = w->asker.front;

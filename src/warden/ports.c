@@ -162,16 +162,11 @@ answer_port(struct warden *w, const struct edge_port *r, const char *capability)
 static int
 new_capability(char out[EDGE_CAPABILITY + 1], uint8_t hash[SHA256_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t raw[EDGE_CAPABILITY / 2];
 
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return -1;
-    for (size_t i = 0; i < sizeof(raw); i++) {
-        out[2 * i] = digits[raw[i] >> 4];
-        out[2 * i + 1] = digits[raw[i] & 15];
-    }
-    out[EDGE_CAPABILITY] = '\0';
+    str_hex(raw, sizeof(raw), out);
     explicit_bzero(raw, sizeof(raw));
     sha256_of(out, EDGE_CAPABILITY, hash);
     return 0;

@@ -47,6 +47,12 @@ print_well(const char *print)
     return true;
 }
 
+static bool
+same_recovery(const struct edge_recovery *a, const struct edge_recovery *b)
+{
+    return a->after_s == b->after_s && a->tries == b->tries && a->window_s == b->window_s;
+}
+
 /* What keeps @old from being what @new would be: names of parts, "" nothing. */
 static void
 differences(const struct edge_box *old, const struct edge_box *new, char out[128])
@@ -60,11 +66,11 @@ differences(const struct edge_box *old, const struct edge_box *new, char out[128
         bool same = was != NULL && is != NULL && was_n == is_n && memcmp(was, is, is_n) == 0;
         if (i == 0)
             same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds &&
-                   strcmp(old->volume, new->volume) == 0;
+                   same_recovery(&old->recovery, &new->recovery) && strcmp(old->volume, new->volume) == 0;
         if (!same)
             used += (size_t)snprintf(out + used, 128 - used, "%s%s", used > 0 ? "," : "", parts[i]);
     }
-    if (old->state == BOX_DEGRADED)
+    if (old->state == BOX_DEGRADED || old->state == BOX_RECOVERING)
         snprintf(out + used, 128 - used, "%sstate", used > 0 ? "," : "");
 }
 
@@ -135,9 +141,9 @@ judge(struct box *p)
     for (struct box *b = p->next; b != NULL; b = b->next) {
         if (!box_same_key(b, &p->r) || (b->probe && b->r.state == BOX_STOPPING))
             continue;
-        if (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED)
+        if (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED && !recovery_waits(b))
             return;         /* what becomes of it is known later */
-        if (newest == NULL)
+        if (newest == NULL || b->r.started_ms > newest->r.started_ms)
             newest = b;
     }
     if (newest == NULL) {

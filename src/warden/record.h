@@ -31,6 +31,9 @@ void record_end(struct warden *w);                      /* give the scribe what 
 
 /* Whether entries about @b (NULL: about no sandbox) must be written first: the daemon's mode or the policy's. */
 bool record_required(const struct warden *w, const struct box *b);
+/* Whether something privileged that nobody asks for may be done with @b now: as far as is known its entry, which does
+ * not wait for the disk, can be written, or need not be. */
+bool record_can(const struct warden *w, const struct box *b);
 
 /* One entry, of which nobody waits; time, sandbox (of @b unless NULL) and who said it are put in. */
 void record_say(struct warden *w, struct box *b, struct audit_entry *e);

@@ -28,6 +28,12 @@ record_trace(const struct warden *w, uint64_t operation)
     return "";
 }
 
+bool
+record_can(const struct warden *w, const struct box *b)
+{
+    return !record_required(w, b) || (!w->record->down && w->record->why[0] == '\0');
+}
+
 /* What values are recognised by. Only about its own sandbox, whose entries alone are read with it. */
 int
 record_on_masks(void *ctx, const struct frame *f)
@@ -57,15 +63,18 @@ record_on_masks(void *ctx, const struct frame *f)
 }
 
 static bool
-keeper_may(enum audit_type type)
+keeper_may(const struct audit_entry *e)
 {
-    switch (type) {
+    switch (e->type) {
     case AUDIT_POLICY_DECISION:
     case AUDIT_SECRET_OUTBOUND:
     case AUDIT_SECRET_INBOUND:
     case AUDIT_FALLBACK:
     case AUDIT_FETCH_ERROR:
         return true;
+    case AUDIT_CAPABILITY:      /* a rule about hosts that an approval added: nothing else that is done is its to say */
+        return e->n_meta > 0 && strcmp(e->meta[0].key, "capability") == 0 && e->meta[0].kind == AUDIT_STRING &&
+               str_eq(e->meta[0].text, STR_LIT("network_rule"));
     default:
         return false;
     }
@@ -78,7 +87,7 @@ record_on_noted(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct audit_entry e;
 
-    if (!entry_get(&in, &e) || !wire_done(&in) || !keeper_may(e.type))
+    if (!entry_get(&in, &e) || !wire_done(&in) || !keeper_may(&e))
         return -1;
     record_said(w, w->heard, &e);
     return 0;

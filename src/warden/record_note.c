@@ -16,6 +16,7 @@ static const struct {
     { "exec",            AUDIT_CAPABILITY,      AUDIT_INFO,  NULL,       NULL },
     { "container_start", AUDIT_LIFECYCLE,       AUDIT_INFO,  NULL,       NULL },
     { "container_stop",  AUDIT_LIFECYCLE,       AUDIT_INFO,  "end",      "a sandbox ended" },
+    { "recovery",        AUDIT_LIFECYCLE,       AUDIT_WARN,  "recovery", "recovery by itself" },
     { "reattached",      AUDIT_LIFECYCLE,       AUDIT_INFO,  "reattached", "a sandbox was taken again" },
     { "volume",          AUDIT_LIFECYCLE,       AUDIT_INFO,  "volume",   "a durable workspace was made or removed" },
     { "state_change",    AUDIT_LIFECYCLE,       AUDIT_INFO,  "state",    "a sandbox changed its state" },
@@ -57,6 +58,8 @@ record_note(struct warden *w, const char *id, const char *type, const char *deta
         if (e.type == AUDIT_POLICY_DECISION)
             audit_put_cstr(&e, "reason", type);
     }
+    if (strcmp(type, "recovery") == 0)
+        audit_put_cstr(&e, "by", "the daemon");
     /* why one was not made may quote its policy, and nothing is known of its secrets then: the code says it */
     code = strcmp(type, "error") == 0 ? strrchr(detail, '[') : NULL;
     if (code != NULL)
@@ -137,10 +140,10 @@ record_op(struct warden *w, const struct frame *f, struct box *b, const struct e
         snprintf(mode, sizeof(mode), "%04o", op->mode);
         audit_put_cstr(&e, "mode", mode);
     }
-    if ((op->flags & OP_RECURSIVE) != 0 && op->kind == OP_REMOVE)
+    if ((op->flags & OP_RECURSIVE) != 0)
         audit_put_bool(&e, "recursive", true);
     if (op->timeout_ms != 0)
         audit_put_number(&e, "timeout_ms", (int64_t)op->timeout_ms);
-    return record_first(w, f, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT
-                        ? RECORD_ONLY : RECORD_WAIT);
+    return record_first(w, f, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT ||
+                        op->kind == OP_WATCH ? RECORD_ONLY : RECORD_WAIT);
 }

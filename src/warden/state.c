@@ -11,11 +11,12 @@
 #include "base/str.h"
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
-                "owner, secret, workspace, print, volume"
+                "owner, secret, workspace, print, volume, recover_after, recover_tries, recover_window, " \
+                "recover_used, recover_began, recover_next"
 
 static const char *const texts[Q_N] = {
     [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
-              "?15,?16,?17,?18,?19)",
+              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
@@ -57,6 +58,13 @@ static const char *const steps[] = {
      "CREATE TABLE volume (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, created INTEGER NOT NULL, "
      "unused INTEGER NOT NULL, keep INTEGER NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;"
      "CREATE TABLE volume_clock (one INTEGER PRIMARY KEY CHECK (one = 1), at INTEGER NOT NULL);"),
+    /* recovery by itself: what was asked for, in seconds, and what came of it, since 1970 in milliseconds */
+    ("ALTER TABLE sandbox ADD COLUMN recover_after INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN recover_tries INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN recover_window INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN recover_used INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN recover_began INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN recover_next INTEGER NOT NULL DEFAULT 0;"),
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
@@ -100,6 +108,18 @@ take_steps(struct state *s, uint64_t at)
     return r;
 }
 
+int
+state_prepare(struct state *s, const char *schema, const char *const *statements, sqlite3_stmt **q, size_t n,
+              struct err *err)
+{
+    if (schema != NULL && sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK)
+        return state_broken(s, err);
+    for (size_t i = 0; i < n; i++)
+        if (sqlite3_prepare_v3(s->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &q[i], NULL) != SQLITE_OK)
+            return state_broken(s, err);
+    return 0;
+}
+
 static int
 prepare(struct state *s, struct err *err)
 {
@@ -125,11 +145,9 @@ prepare(struct state *s, struct err *err)
     if (take_steps(s, at) != SQLITE_OK || sqlite3_exec(s->db, again, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(s, err);
-    for (size_t i = 0; i < Q_N; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->q[i], NULL) != SQLITE_OK)
-            return state_broken(s, err);
-    return state_once_prepare(s, err) < 0 || state_token_prepare(s, err) < 0 ||
-           state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0 ? -1 : 0;
+    return state_prepare(s, NULL, texts, s->q, Q_N, err) < 0 || state_once_prepare(s, err) < 0 ||
+           state_token_prepare(s, err) < 0 || state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0
+               ? -1 : 0;
 }
 
 struct state *
@@ -181,6 +199,16 @@ state_change(struct state *s, sqlite3_stmt *q, struct err *err)
 }
 
 int
+state_done(struct state *s, sqlite3_stmt *q, int r, int n, struct err *err)
+{
+    if (r != SQLITE_ROW && r != SQLITE_DONE)
+        n = state_broken(s, err);
+    sqlite3_reset(q);
+    sqlite3_clear_bindings(q);
+    return n;
+}
+
+int
 state_put(struct state *s, const struct edge_box *box, struct err *err)
 {
     sqlite3_stmt *q = s->q[Q_PUT];
@@ -188,7 +216,8 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 1, box->id);
     bind_text(q, 2, box->name);
     bind_text(q, 3, box_state_name(box->state));
-    bind_u64(q, 4, (box->paused ? 1U : 0U) | (box->is_default ? 2U : 0U) | (unsigned)box->bounds << 2);
+    bind_u64(q, 4, (box->paused ? 1U : 0U) | (box->is_default ? 2U : 0U) | (unsigned)box->bounds << 2 |
+             (box->recovery.given_up ? 16U : 0U));
     bind_u64(q, 5, box->created_ms);
     bind_u64(q, 6, box->started_ms);
     bind_u64(q, 7, box->ended_ms);
@@ -204,6 +233,12 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_text(q, 17, box->workspace);
     bind_text(q, 18, box->print);
     bind_text(q, 19, box->volume);
+    bind_u64(q, 20, box->recovery.after_s);
+    bind_u64(q, 21, box->recovery.tries);
+    bind_u64(q, 22, box->recovery.window_s);
+    bind_u64(q, 23, box->recovery.used);
+    bind_u64(q, 24, box->recovery.began_ms);
+    bind_u64(q, 25, box->recovery.next_ms);
     return state_change(s, s->q[Q_PUT], err);
 }
 
@@ -248,6 +283,11 @@ box_of(sqlite3_stmt *q, struct edge_box *box)
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
     box->bounds = (uint8_t)(flags >> 2 & 3);
+    box->recovery = (struct edge_recovery){
+        .after_s = (uint32_t)col_u64(q, 19), .tries = (uint32_t)col_u64(q, 20), .window_s = (uint32_t)col_u64(q, 21),
+        .used = (uint32_t)col_u64(q, 22), .given_up = (flags & 16) != 0, .began_ms = col_u64(q, 23),
+        .next_ms = col_u64(q, 24),
+    };
     box->created_ms = col_u64(q, 4);
     box->started_ms = col_u64(q, 5);
     box->ended_ms = col_u64(q, 6);
@@ -276,11 +316,7 @@ rows(struct state *s, enum query which, int most, state_box_fn *fn, void *ctx, s
         if (box_of(q, &box) && n++ < most)
             fn(ctx, &box);
     }
-    if (r != SQLITE_DONE)
-        n = state_broken(s, err);
-    sqlite3_reset(q);
-    sqlite3_clear_bindings(q);
-    return n;
+    return state_done(s, q, r, n, err);
 }
 
 int
@@ -360,11 +396,7 @@ state_events(struct state *s, const char *id, const char *owner, unsigned limit,
         fn(ctx, &event);
         n++;
     }
-    if (r != SQLITE_DONE)
-        n = state_broken(s, err);
-    sqlite3_reset(q);
-    sqlite3_clear_bindings(q);
-    return n;
+    return state_done(s, q, r, n, err);
 }
 
 int

@@ -56,29 +56,12 @@ state_gate_open(struct state *s, struct err *err)
         return NULL;
     }
     g->s = s;
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK) {
-        state_broken(s, err);
-        free(g);
-        return NULL;
-    }
-    for (size_t i = 0; i < GATE_Q_N; i++) {
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &g->q[i], NULL) != SQLITE_OK) {
-            state_broken(s, err);
-            for (size_t k = 0; k < i; k++)
-                sqlite3_finalize(g->q[k]);
-            free(g);
-            return NULL;
-        }
-    }
-    return g;
-}
-
-static int
-done(struct state_gate *g, enum gate_query which, int result)
-{
-    sqlite3_reset(g->q[which]);
-    sqlite3_clear_bindings(g->q[which]);
-    return result;
+    if (state_prepare(s, schema, texts, g->q, GATE_Q_N, err) == 0)
+        return g;
+    for (size_t i = 0; i < GATE_Q_N; i++)
+        sqlite3_finalize(g->q[i]);
+    free(g);
+    return NULL;
 }
 
 static int
@@ -170,7 +153,7 @@ state_approvals(struct state_gate *g, const char *id, unsigned state, const char
         fn(ctx, &a);
         n++;
     }
-    return done(g, GATE_Q_LIST, r == SQLITE_DONE ? n : state_broken(g->s, err));
+    return state_done(g->s, q, r, n, err);
 }
 
 /* --- grants ------------------------------------------------------------------------------------------------------- */
@@ -227,7 +210,7 @@ state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *er
         fn(ctx, &one);
         n++;
     }
-    return done(g, GATE_Q_GRANTS, r == SQLITE_DONE ? n : state_broken(g->s, err));
+    return state_done(g->s, q, r, n, err);
 }
 
 int
@@ -243,7 +226,7 @@ state_granted(struct state_gate *g, const char *caller, const char *tool, const 
     bind_text(q, 4, box);
     bind_u64(q, 5, now_ms);
     r = sqlite3_step(q);
-    return done(g, GATE_Q_GRANTED, r == SQLITE_ROW ? sqlite3_column_int(q, 0) : state_broken(g->s, err));
+    return state_done(g->s, q, r, r == SQLITE_ROW ? sqlite3_column_int(q, 0) : 0, err);
 }
 
 int

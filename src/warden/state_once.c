@@ -33,12 +33,7 @@ oldest(void)
 int
 state_once_prepare(struct state *s, struct err *err)
 {
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK)
-        return state_broken(s, err);
-    for (size_t i = 0; i < ONCE_N; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->once[i], NULL) != SQLITE_OK)
-            return state_broken(s, err);
-    return 0;
+    return state_prepare(s, schema, texts, s->once, ONCE_N, err);
 }
 
 int
@@ -82,12 +77,8 @@ state_once_find(struct state *s, const char *who, const uint8_t *key, const uint
         *same = was != NULL && sqlite3_column_bytes(q, 0) == EDGE_HASH && memcmp(was, body, EDGE_HASH) == 0;
         if (found != 0)
             memcpy(id, text, EDGE_ID + 1);
-    } else if (r != SQLITE_DONE) {
-        found = state_broken(s, err);
     }
-    sqlite3_reset(q);
-    sqlite3_clear_bindings(q);
-    return found;
+    return state_done(s, q, r, found, err);
 }
 
 int

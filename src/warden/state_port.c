@@ -20,12 +20,7 @@ static const char *const texts[PORT_Q_N] = {
 int
 state_port_prepare(struct state *s, struct err *err)
 {
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK)
-        return state_broken(s, err);
-    for (size_t i = 0; i < PORT_Q_N; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->port[i], NULL) != SQLITE_OK)
-            return state_broken(s, err);
-    return 0;
+    return state_prepare(s, schema, texts, s->port, PORT_Q_N, err);
 }
 
 int
@@ -70,8 +65,5 @@ state_ports(struct state *s, state_port_fn *fn, void *ctx, struct err *err)
         fn(ctx, &port, col_text(q, 6));
         n++;
     }
-    if (r != SQLITE_DONE)
-        n = state_broken(s, err);
-    sqlite3_reset(q);
-    return n;
+    return state_done(s, q, r, n, err);
 }

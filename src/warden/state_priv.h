@@ -26,6 +26,12 @@ struct state {
 int state_broken(const struct state *s, struct err *err);
 /* Run a statement that gives no rows, and make it ready for the next time. 0 or -1 with @err. */
 int state_change(struct state *s, sqlite3_stmt *q, struct err *err);
+/* After the last row: @n, or -1 with @err where @r, which the last step returned, is a failure. Makes @q ready too. */
+int state_done(struct state *s, sqlite3_stmt *q, int r, int n, struct err *err);
+/* The tables of @schema (NULL: they are there), then @n @statements, into @q. 0 or -1 with @err; those that were
+ * prepared by then are in @q. */
+int state_prepare(struct state *s, const char *schema, const char *const *statements, sqlite3_stmt **q, size_t n,
+                  struct err *err);
 
 /* A parameter; the text is borrowed until the statement has run. What SQLite has no number for is its largest. */
 void bind_text(sqlite3_stmt *q, int at, const char *text);

@@ -19,12 +19,7 @@ static const char *const texts[TOKEN_Q_N] = {
 int
 state_token_prepare(struct state *s, struct err *err)
 {
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK)
-        return state_broken(s, err);
-    for (size_t i = 0; i < TOKEN_Q_N; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->token[i], NULL) != SQLITE_OK)
-            return state_broken(s, err);
-    return 0;
+    return state_prepare(s, schema, texts, s->token, TOKEN_Q_N, err);
 }
 
 int
@@ -67,8 +62,5 @@ state_tokens(struct state *s, state_token_fn *fn, void *ctx, struct err *err)
         fn(ctx, &token, col_text(q, 5));
         n++;
     }
-    if (r != SQLITE_DONE)
-        n = state_broken(s, err);
-    sqlite3_reset(q);
-    return n;
+    return state_done(s, q, r, n, err);
 }

@@ -15,10 +15,7 @@ static const char *const texts[VOLUME_N] = {
 int
 state_volume_prepare(struct state *s, struct err *err)
 {
-    for (size_t i = 0; i < VOLUME_N; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->volume[i], NULL) != SQLITE_OK)
-            return state_broken(s, err);
-    return 0;
+    return state_prepare(s, NULL, texts, s->volume, VOLUME_N, err);
 }
 
 int
@@ -61,10 +58,7 @@ state_volumes(struct state *s, state_volume_fn *fn, void *ctx, struct err *err)
         fn(ctx, &v, col_u64(q, 6) != 0);
         n++;
     }
-    if (r != SQLITE_DONE)
-        n = state_broken(s, err);
-    sqlite3_reset(q);
-    return n;
+    return state_done(s, q, r, n, err);
 }
 
 int
@@ -81,11 +75,5 @@ state_volume_clock(struct state *s, uint64_t *at_ms, struct err *err)
     int r = sqlite3_step(q);
 
     *at_ms = r == SQLITE_ROW ? col_u64(q, 0) : 0;
-    if (r != SQLITE_ROW && r != SQLITE_DONE) {
-        state_broken(s, err);
-        sqlite3_reset(q);
-        return -1;
-    }
-    sqlite3_reset(q);
-    return 0;
+    return state_done(s, q, r, 0, err);
 }

@@ -31,6 +31,8 @@ static const struct family {
                                "Bytes into sandboxes and out of them." },
     [STAT_KEEPER_DEATHS] = { "cloche_keeper_deaths", COUNTER, false, { NULL },
                              "Keepers that ended without being told to, each with its sandbox." },
+    [STAT_RECOVERIES] = { "cloche_recoveries", COUNTER, false, { NULL },
+                          "Sandboxes that were made anew by themselves, each time." },
     [STAT_RESTARTS] = { "cloche_process_restarts", COUNTER, false, { "process" },
                         "Processes of the daemon that ended and were started again." },
     [STAT_REFUSED] = { "cloche_credentials_refused", COUNTER, false, { NULL },

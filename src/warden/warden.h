@@ -112,6 +112,10 @@ struct box {
     uint32_t keep_s;                    /* what its making said of its volume; EDGE_KEEP_SAME nothing */
     bool printed;                       /* its keeper has said what it would be */
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
+    uint64_t tried_ms;                  /* so too the beginning of its last window of recoveries; */
+    uint64_t recover_ms;                /* when the next one by itself is due; 0 none is */
+    bool by_itself;                     /* the recovery at hand, or the last one, was nobody's (recovery.c) */
+    bool waits;                         /* for that: it has no keeper, and is "recovering" */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
@@ -152,6 +156,7 @@ struct warden {
     uint64_t refused_ms;                /* the minute whose refusals are counted, and how many there were */
     unsigned refused;
     uint32_t default_idle_s, default_life_s;
+    struct edge_recovery default_recovery;      /* of those that name none; the first three */
     bool settled;                       /* it has started */
     bool refused_start;                 /* the launcher was told that it does not start */
     bool closing;                       /* no sandbox is made any more */
@@ -204,12 +209,8 @@ int box_revive(struct warden *w, const struct edge_box *r, struct asker to, stru
 void box_adopt(struct warden *w, const struct edge_box *r, int fd);
 int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
-/* @to is answered when that has come. -1 with @err: too many wait. */
-int box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err);
-void box_forget_waiters(struct box *b, uint32_t front);             /* of that front */
 void box_stop(struct box *b, const char *why);
 void box_kill_all(struct warden *w);
-int box_recover(struct box *b, struct err *err);
 void box_lost(struct box *b);                                       /* its keeper has ended */
 void box_not_spawned(struct box *b, const struct packet_err *why);
 void box_store(struct box *b);
@@ -219,6 +220,24 @@ int box_say(struct box *b, struct buf *frame, int fd);              /* to its ke
 void box_say_short(struct box *b, uint8_t type);
 void box_all_gone(struct warden *w);                                /* whoever waits for that is told, if so */
 void box_find_lost(struct warden *w);                               /* after adoption: what nobody keeps any more */
+
+/* waiters.c: who waits for a sandbox */
+/* @to is answered when that has come. -1 with @err: too many wait. */
+int box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err);
+void box_forget_waiters(struct box *b, uint32_t front);             /* of that front */
+/* Its keeper is gone, and it is made anew: who asked the keeper hears that, who waits for the sandbox waits on. */
+void box_unheard_answers(struct box *b, const struct err *err);
+void box_gone_answers(struct box *b);                               /* it is no more: whoever waits is told */
+
+/* recovery.c: one that is made anew under its id */
+/* By what its maker @asked for: its own, what that leaves open the daemon's; all 0: not by itself. */
+struct edge_recovery recovery_asked(const struct warden *w, const struct edge_recovery *asked);
+int box_recover(struct box *b, struct err *err);                    /* somebody wants it. 0 or -1 with @err */
+void box_make_again(struct box *b);                                 /* its keeper is gone: another one */
+/* Whether one that is heard to end, or has ended, is made anew by itself later; false: box.why may say why not. */
+bool recovery_after_end(struct box *b);
+bool recovery_waits(const struct box *b);                           /* for its time to be made anew */
+void recovery_turn(struct box *b, uint64_t now);                    /* monotonic; @b may be no more then */
 
 /* ask.c: the fronts' questions. A handler finds who asks in warden.asker and warden.who; ask_in() is the rest. */
 extern const struct msg_rule ask_rules[];

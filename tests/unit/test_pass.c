@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -45,6 +46,14 @@ static const struct { struct step call, parts[5]; } cases[] = {
       { { "code_destroy_sandbox", ONE, "{}", true }, { "code_destroy_sandbox", ONE, "{}", false } } },
 };
 
+/* deed.c's needs the state. */
+void
+principal_of(struct warden *w, const struct who *who, char out[EDGE_CALLER_MAX + 1])
+{
+    (void)w;
+    snprintf(out, EDGE_CALLER_MAX + 1, "agent:%s", who->id);
+}
+
 static struct deed
 deed_of_step(const struct step *s)
 {
@@ -72,10 +81,31 @@ test_parts(void **state)
     }
 }
 
+/* However many calls one of them begins, another's is not forgotten. */
+static void
+test_places(void **state)
+{
+    static struct approvals q;
+    static struct warden w = { .approvals = &q };
+    struct deed d = { .tool = "code_execute", .box = ONE };
+    uint32_t number;
+
+    (void)state;
+    memcpy(w.who.id, TWO, sizeof(TWO));
+    number = pass_new(&w, &d);
+    memcpy(w.who.id, ONE, sizeof(ONE));
+    for (size_t i = 0; i < 4UL * PASSES_MAX; i++)
+        (void)pass_new(&w, &d);
+    for (size_t i = 0; i < PASSES_MAX; i++)
+        if (q.passes[i].number == number)
+            return;
+    fail();
+}
+
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_parts) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_parts), cmocka_unit_test(test_places) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

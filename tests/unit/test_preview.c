@@ -72,7 +72,8 @@ static void
 fields(void **state)
 {
     static const char *const never_in[] = { "Authorization", "COOKIE", "x-sandbox-key", "Referer", "X-Forwarded-For",
-                                            "Forwarded", "Host", "Content-Length" };
+                                            "X-Forwarded-User", "x-forwarded-port", "X-FORWARDED-", "Forwarded",
+                                            "X-Real-IP", "Host", "Content-Length" };
     static const char *const never_out[] = { "Set-Cookie", "set-cookie2", "WWW-Authenticate", "Clear-Site-Data",
                                              "Strict-Transport-Security", "Alt-Svc" };
 

@@ -29,6 +29,7 @@
 #include "wire/msg.h"
 #include "wall/caps.h"
 #include "wall/cgroup.h"
+#include "wall/cgroup_live.h"
 
 #define NET_MEMORY       (512UL * 1024 * 1024)
 #define NET_MEMORY_LEAST (64UL * 1024 * 1024)
@@ -206,7 +207,7 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
     guest_end = pair[1];
     l.rlimits = (struct rlimit_plan){ .nofile = p->limits.nofile.v };
     /* exact inside our user namespace; outside one it would count the caller's other processes */
-    l.rlimits.nproc = sb->plan.light || p->limits.pids.v == 0 ? 0 : p->limits.pids.v + 1;
+    l.rlimits.nproc = sb->nproc = sb->plan.light || p->limits.pids.v == 0 ? 0 : p->limits.pids.v + 1;
     l.go = go_end;
     l.status = status_write;
     l.transport = guest_end;
@@ -350,6 +351,33 @@ native_over_memory(struct sandbox *sb)
     if (!sb->cgroup.memory || sb->memory_limit == 0 || sb->plan.light)
         return false;
     return cgroup_anon(&sb->cgroup) > sb->memory_limit;
+}
+
+int
+native_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
+{
+    uint64_t memory = to->limits.memory.v, pids = to->limits.pids.v, used;
+    struct cgroup_limits old = { .memory = 0 }, new = { .memory = 0 };
+
+    cgroup_limits_of(from, &old);
+    cgroup_limits_of(to, &new);
+    if (from->limits.pids.v != pids && sb->nproc > 0 && (!sb->cgroup.pids || pids == 0 || pids + 1 > sb->nproc)) {
+        err_set(err, ERR_UNSUPPORTED, "limits.rlimit", "limits.pids cannot %s %llu while the sandbox lives: each of "
+                "its processes was given RLIMIT_NPROC, which nobody changes",
+                sb->cgroup.pids ? "be more than" : "differ from", (unsigned long long)sb->nproc - 1);
+        return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
+    }
+    /* the cgroup's limit has the disk's on top and would be taken; native_over_memory() would end the sandbox next */
+    if (memory > 0 && from->limits.memory.v != memory && !sb->plan.light &&
+        (used = cgroup_anon(&sb->cgroup)) > memory) {
+        err_set(err, ERR_DENIED, "limits.in-use", "%llu bytes of memory are in use: more than %llu",
+                (unsigned long long)used, (unsigned long long)memory);
+        return err_hint(err, "end what uses it first, or leave it more");
+    }
+    if (cgroup_change(&sb->cgroup, &old, &new, err) < 0)
+        return -1;
+    sb->memory_limit = memory;
+    return 0;
 }
 
 static int

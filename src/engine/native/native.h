@@ -27,6 +27,7 @@ struct sandbox {
     int transport;
     int listeners[CAPTURE_LISTENERS];   /* with a captured network: egress accepts on them; else -1 */
     uint64_t memory_limit;
+    uint64_t nproc;             /* RLIMIT_NPROC that the guest was given; 0 none */
     uint64_t cpu_us;            /* after native_kill */
     struct cgroup_usage last;   /* before native_end: a scope goes with its last process */
     bool ending;
@@ -44,6 +45,10 @@ int native_setup_failed(struct sandbox *sb, struct err *err);
 
 /* The guest went away on its own: say how. Always -1. */
 int native_gone(struct sandbox *sb, struct err *err);
+
+/* While it lives: hold it to the limits of memory, processors and processes in @to, in the place of those in @from. 0;
+ * or -1 with @err, and nothing is changed (limits.rlimit; limits.in-use and others as cgroup_change() has them). */
+int native_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
 
 /* Memory that is not files is above the limit (call every 100 ms or so). */
 bool native_over_memory(struct sandbox *sb);

@@ -20,6 +20,7 @@
 #define MCP_FILES_MAX   1000                /* entries of one listing */
 #define MCP_IDLE_S      1800                /* sandboxes made here end when nothing ran for so long */
 #define MCP_SESSIONS    256
+#define MCP_CAPABILITIES_MAX 4096           /* bytes of a client's, which its session keeps */
 #define MCP_ALIVE_S     15                  /* a stream on which nothing else was said gets a comment */
 #define MCP_META        "io.modelcontextprotocol/"
 
@@ -47,7 +48,7 @@ struct mcp_call {
     json_t *args;                           /* an object, owned */
     const json_t *token;                    /* of progress, borrowed */
     uint64_t progress;
-    const json_t *capabilities;             /* of the client */
+    json_t *capabilities;                   /* of the client, owned: its session may end first */
     char wait[40];                          /* the id of a question to the client; "" none */
     void (*answered)(struct request *r, const json_t *result);     /* NULL @result: it refused */
     char box[EDGE_NAME_MAX + 1];

@@ -43,6 +43,10 @@ initialize(struct request *r)
         mcp_error(r, MCP_INVALID_PARAMS, NULL, "params.protocolVersion is missing");
         return;
     }
+    if (json_dumpb(offered, NULL, 0, JSON_COMPACT) > MCP_CAPABILITIES_MAX) {
+        mcp_error(r, MCP_INVALID_PARAMS, NULL, "params.capabilities has more than %d bytes", MCP_CAPABILITIES_MAX);
+        return;
+    }
     /* what we do not know, or what has no sessions, becomes the newest that has: the client decides */
     version = version <= MCP_VERSION_STATELESS ? MCP_VERSION_STATELESS + 1 : version;
     s = mcp_session_new(r->f, r->who, version, json_is_object(offered) ? offered : NULL);
@@ -156,7 +160,7 @@ stateless(struct request *r, const json_t *meta)
 {
     const struct mcp_message *m = &r->mcp->message;
     const char *version = json_string_value(json_object_get(meta, MCP_META "protocolVersion"));
-    const json_t *offered = json_object_get(meta, MCP_META "clientCapabilities");
+    json_t *offered = json_object_get(meta, MCP_META "clientCapabilities");
     const char *header = HEADER(r, "MCP-Protocol-Version"), *name = named_in(m);
 
     r->mcp->version = MCP_VERSION_STATELESS;
@@ -181,7 +185,7 @@ stateless(struct request *r, const json_t *meta)
     }
     if (!header_is(r, "Mcp-Method", m->method) || (name != NULL && !header_is(r, "Mcp-Name", name)))
         return;
-    r->mcp->capabilities = offered;
+    r->mcp->capabilities = json_incref(offered);
     if (m->kind == MCP_REQUEST)
         dispatch(r);
     else
@@ -206,7 +210,7 @@ session_of(struct request *r)
         return NULL;
     r->mcp->session = s;
     r->mcp->version = s->version;
-    r->mcp->capabilities = s->capabilities;
+    r->mcp->capabilities = json_incref(s->capabilities);
     memcpy(r->mcp->session_id, s->id, sizeof(s->id));
     return s;
 }
@@ -289,6 +293,10 @@ post(struct request *r)
     if (!mcp_accepts(accept != NULL ? accept : "*/*", &r->mcp->streams)) {
         mcp_turn_away(r, MHD_HTTP_NOT_ACCEPTABLE, MCP_INVALID_REQUEST, NULL,
                   "Accept lists application/json and text/event-stream");
+        return;
+    }
+    if (!http_json_room(r)) {
+        mcp_turn_away(r, MHD_HTTP_CONTENT_TOO_LARGE, MCP_INVALID_REQUEST, NULL, "the message has too many values");
         return;
     }
     code = mcp_parse((const char *)r->body.p, r->body.n, &r->mcp->message, &why);

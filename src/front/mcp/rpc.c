@@ -26,6 +26,7 @@ mcp_free(struct request *r)
         return;
     mcp_message_free(&r->mcp->message);
     json_decref(r->mcp->args);
+    json_decref(r->mcp->capabilities);
     buf_free(&r->mcp->out);
     buf_free(&r->mcp->err);
     buf_free(&r->mcp->half[0]);
@@ -65,8 +66,7 @@ mcp_say(struct request *r, json_t *message)
 
     json_decref(message);
     if (text == NULL) {
-        r->stream_broken = true;
-        stream_close(r);
+        stream_break(r);
         return;
     }
     stream_add(r, head, sizeof(head) - 1);

@@ -1,0 +1,109 @@
+/* front/changes.c: /v1/sandboxes/{}/watch: what changes below a directory, as events (text/event-stream)
+ *
+ * It is watched in the sandbox, which says what it likes: names are bytes, shown as a listing shows them.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "front/front.h"
+
+static void
+event(struct request *r, const char *name, json_t *data)
+{
+    cleanup_free char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+    cleanup_buf struct buf b = BUF_INIT(FRONT_STREAM_MAX);
+
+    json_decref(data);
+    if (line == NULL || buf_printf(&b, "event: %s\ndata: ", name) < 0 || buf_puts(&b, line) < 0 ||
+        buf_puts(&b, "\n\n") < 0)
+        r->stream_end = r->stream_broken = true;
+    else
+        stream_add(r, b.p, b.n);
+}
+
+static json_t *
+text(const char *p)
+{
+    return json_of_text((const uint8_t *)p, strlen(p));
+}
+
+/* @path below the directory that is watched, or that itself. */
+static json_t *
+place(const struct request *r, const char *path)
+{
+    bool root = strcmp(r->below, ".") == 0;
+    cleanup_buf struct buf b = BUF_INIT(2 * EDGE_PATH_MAX + 2);
+
+    if (path[0] == '\0' || root)
+        return text(path[0] == '\0' ? r->below : path);
+    return buf_puts(&b, r->below) == 0 && buf_put_u8(&b, '/') == 0 && buf_puts(&b, path) == 0 ? json_of_text(b.p, b.n)
+                                                                                              : NULL;
+}
+
+static bool
+on_change(struct request *r, const struct edge_change *c)
+{
+    static const char alive[] = ":\n\n";
+    static const char *const names[EDGE_CHANGE_KINDS] = {
+        "", "watching", "created", "modified", "deleted", "renamed", "unwatched", "overflow",
+    };
+
+    if (r->below == NULL) {     /* the first */
+        r->below = c->kind == EDGE_CHANGE_NONE && c->path[0] != '\0' ? strdup(c->path) : NULL;
+        return r->below != NULL;
+    }
+    if (r->response == NULL && c->kind != EDGE_CHANGE_WATCHING && c->kind != EDGE_CHANGE_UNWATCHED)
+        return false;           /* its keeper says what it must not */
+    reply_stream(r, "text/event-stream");
+    switch (c->kind) {
+    case EDGE_CHANGE_NONE: stream_add(r, alive, sizeof(alive) - 1); break;
+    case EDGE_CHANGE_WATCHING:
+    case EDGE_CHANGE_OVERFLOW: event(r, names[c->kind], json_pack("{s:o}", "path", place(r, c->path))); break;
+    case EDGE_CHANGE_RENAMED:
+        event(r, names[c->kind], json_pack("{s:o, s:b, s:o}", "path", place(r, c->path), "directory", c->directory,
+                                           "from", place(r, c->from)));
+        break;
+    default:
+        event(r, names[c->kind], json_pack("{s:o, s:b}", "path", place(r, c->path), "directory", c->directory));
+        break;
+    }
+    return true;
+}
+
+static void
+on_failed(struct request *r, const struct packet_err *err)
+{
+    if (r->response == NULL) {
+        reply_err(r, err);
+        return;
+    }
+    event(r, "error", json_pack("{s:o, s:s, s:o}", "error", text(err->msg), "code", err->code, "detail",
+                                text(err->hint)));
+    stream_close(r);
+}
+
+static const struct answers plain;
+static const struct op_answers watch_answers = { .change = on_change, .failed = on_failed };
+
+static void
+watch(struct request *r)
+{
+    static char path[EDGE_PATH_MAX + 1];    /* used at once, one thread */
+    static struct edge_op op;
+    bool bad = false;
+    const char *given = query_get(r, "path", path, sizeof(path), &bad);
+
+    op = (struct edge_op){ .kind = OP_WATCH, .path = given != NULL && given[0] != '\0' ? given : "." };
+    if (query_true(r, "recursive", &bad))
+        op.flags = OP_RECURSIVE;
+    if (bad)
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "files.request", "docs/daemon.md has the form",
+                    "path is at most %d bytes, and recursive is true or false", EDGE_PATH_MAX);
+    else
+        ask_op(r, r->id, &op, &plain, &watch_answers);
+}
+
+const struct route change_routes[] = {
+    { "GET", "/v1/sandboxes/{}/watch", watch, false, false },
+};
+const size_t change_n_routes = sizeof(change_routes) / sizeof(change_routes[0]);

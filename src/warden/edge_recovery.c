@@ -1,0 +1,72 @@
+/* warden/edge_recovery.c: recovery by itself, as it is said and as it is counted (see edge.h) */
+#include "warden/edge.h"
+
+bool
+edge_recovery_well(const struct edge_recovery *r)
+{
+    bool after = r->after_s <= EDGE_RECOVER_AFTER || r->after_s == EDGE_RECOVER_NEVER;
+
+    return after && r->tries <= EDGE_RECOVER_TRIES &&
+           (r->window_s == 0 || (r->window_s >= EDGE_RECOVER_WINDOW_MIN && r->window_s <= EDGE_RECOVER_WINDOW));
+}
+
+int
+edge_put_recovery(struct buf *b, const struct edge_recovery *r)
+{
+    buf_put_be32(b, r->after_s);
+    buf_put_be32(b, r->tries);
+    buf_put_be32(b, r->window_s);
+    buf_put_be32(b, r->used);
+    buf_put_u8(b, r->given_up);
+    buf_put_be64(b, r->began_ms);
+    return buf_put_be64(b, r->next_ms);
+}
+
+void
+edge_get_recovery(struct wire_in *in, struct edge_recovery *r)
+{
+    uint8_t given_up;
+
+    r->after_s = wire_be32(in);
+    r->tries = wire_be32(in);
+    r->window_s = wire_be32(in);
+    r->used = wire_be32(in);
+    given_up = wire_u8(in);
+    r->began_ms = wire_be64(in);
+    r->next_ms = wire_be64(in);
+    r->given_up = given_up != 0;
+    if (given_up > 1)
+        in->bad = true;
+}
+
+bool
+edge_get_recovery_plan(struct wire_in *in, struct edge_recovery *r)
+{
+    *r = (struct edge_recovery){ .used = 0 };
+    r->after_s = wire_be32(in);
+    r->tries = wire_be32(in);
+    r->window_s = wire_be32(in);
+    return !in->bad && edge_recovery_well(r);
+}
+
+uint32_t
+recovery_used(const struct edge_recovery *r, uint64_t age_ms)
+{
+    return r->began_ms == 0 || age_ms >= (uint64_t)r->window_s * 1000 ? 0 : r->used;
+}
+
+uint32_t
+recovery_wait_s(const struct edge_recovery *r, uint64_t age_ms, bool gone)
+{
+    uint32_t used = recovery_used(r, age_ms), most = r->window_s > r->after_s ? r->window_s : r->after_s;
+    uint64_t wait = r->after_s;
+
+    if (r->after_s == 0 || used >= r->tries)
+        return 0;
+    /* what is gone does not come back: a moment, for what it held to be free, is enough the first time */
+    if (gone && used == 0)
+        return 1;
+    for (uint32_t i = gone ? 1 : 0; i < used && wait < most; i++)
+        wait *= 2;
+    return wait < most ? (uint32_t)wait : most;
+}
