@@ -21,6 +21,7 @@
 #define LIVE_START_MS  30000            /* for the first message to come */
 #define LIVE_PING_MS   30000            /* of silence, then it is asked whether it is there */
 #define LIVE_GONE_MS   90000            /* of silence: it is not */
+#define LIVE_DEAF_MS   5000             /* of what is not read: an end behind it shows when something is sent */
 #define LIVE_END_MS    10000            /* to take the last words */
 #define LIVE_OUT_MAX   (4UL * 1024 * 1024)
 #define READ_ONCE      16384
@@ -425,6 +426,7 @@ static void
 on_time(struct request *r, uint64_t now)
 {
     struct live *l = r->live;
+    uint64_t after = listens(r) ? LIVE_PING_MS : LIVE_DEAF_MS;
 
     if (l->state == LIVE_OPEN && now - l->begun_ms >= LIVE_START_MS)
         live_refuse(r, "exec.message", "", "no first message came");
@@ -432,7 +434,7 @@ on_time(struct request *r, uint64_t now)
         l->heard_ms = now;      /* its silence is ours */
     if (now - l->heard_ms >= LIVE_GONE_MS || (l->state == LIVE_OVER && now - l->over_ms >= LIVE_END_MS))
         return upgrade_end(r);
-    if (now - l->heard_ms >= LIVE_PING_MS && now - l->pinged_ms >= LIVE_PING_MS && l->state != LIVE_OVER) {
+    if ((now - l->heard_ms >= after || !listens(r)) && now - l->pinged_ms >= after && l->state != LIVE_OVER) {
         l->pinged_ms = now;
         put(r, WS_PING, NULL, 0, NULL, 0);
     }
