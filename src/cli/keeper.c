@@ -382,7 +382,7 @@ hear_launcher(struct keeper_live *k)
     if (r < 0 && errno == EAGAIN)
         return;
     if (r <= 0 || f.type != EDGE_ADOPT || f.length != 0 || fd < 0 || io_set_nonblock(fd, true) < 0) {
-        keeper_gone(k, "cloche serve ended");
+        keeper_gone(k, EDGE_WHY_KILLED);
         return;
     }
     close_fd(&k->warden);

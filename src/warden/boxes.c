@@ -521,7 +521,7 @@ find_lost(struct box *b)
     b->by_itself = b->r.state == BOX_RECOVERING;
     if (w->counts.wardens > 0 && recovery_after_end(b))
         return;
-    box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "the daemon was killed: it was destroyed");
+    box_state(b, BOX_STOPPED, b->why != NULL ? b->why : EDGE_WHY_KILLED);
     warden_note(w, b, "container_stop", "%s", b->r.detail);
     take_out(b);        /* the row after which the search goes on is no longer listed, but it is there */
 }
