@@ -69,6 +69,14 @@ def payload(size):
     return hashlib.shake_128(str(size).encode()).digest(size)
 
 
+class Kept(bytearray):
+    """What came over a connection, and how much of it there was when each answer was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.answered = []
+
+
 class Tap(io.RawIOBase):
     """Reads a connection and keeps what was read."""
 
@@ -92,10 +100,14 @@ class Site(http.server.BaseHTTPRequestHandler):
 
     def setup(self):
         super().setup()
-        self.kept = bytearray()
+        self.kept = Kept()
         self.server.net.open.append(self.connection)
         self.rfile = io.BufferedReader(Tap(self.connection, self.kept))
         self.server.net.connections.append((self.connection.getsockname()[:2], self.kept))
+
+    def handle_one_request(self):
+        super().handle_one_request()
+        self.kept.answered.append(len(self.kept))
 
     def log_message(self, *_):
         pass
