@@ -16,6 +16,7 @@ import pytest
 sys.dont_write_bytecode = True      # the same tree is tested as root and as an ordinary user
 
 from helpers import leaks, places                           # noqa: E402
+from helpers.daemon import Daemon                           # noqa: E402
 from helpers.runner import Cloche, Runner, interpreter      # noqa: E402
 
 PROVEN = collections.defaultdict(collections.Counter)
@@ -158,6 +159,19 @@ def cloche(request, world):
     person = places.ordinary_user() if request.node.get_closest_marker("ordinary") and places.IS_ROOT else None
     return world.runner(Cloche, "own", person)
 
+
+@pytest.fixture
+def daemon(cloche):
+    """cloche serve without a gate, which ends in good order."""
+    made = Daemon(cloche)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+@pytest.fixture
+def box(daemon):
+    """A sandbox of the daemon's owner."""
+    return daemon.create(name="one")
 
 @pytest.fixture(params=["self", "ordinary"] if places.IS_ROOT else ["self"])
 def anyone(request, world):

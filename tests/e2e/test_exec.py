@@ -8,22 +8,10 @@ import subprocess
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, token
+from helpers.daemon import token
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R65")
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
-@pytest.fixture
-def box(daemon):
-    return daemon.create(name="one")
 
 
 def words(daemon, *rest):

@@ -5,17 +5,10 @@ import subprocess
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, caller
+from helpers.daemon import caller
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R29"), requirement("R89")]
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 @pytest.fixture

@@ -4,20 +4,12 @@ import json
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
 from helpers.mcp import META, SESSIONS, STATELESS, Client
 from helpers.runner import wait_for
 
 pytestmark = requirement("R62", "R85")
 TOOLS = ["code_execute", "code_install_package", "code_write_file", "code_read_file", "code_list_files", "code_destroy_sandbox",
          "create_sandbox", "list_sandboxes", "expose_port", "diff", "apply"]
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 @pytest.fixture(params=[SESSIONS, STATELESS])

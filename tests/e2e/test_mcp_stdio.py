@@ -7,7 +7,6 @@ import subprocess
 import pytest
 
 from helpers import leaks, requirement
-from helpers.daemon import Daemon
 from helpers.mcp import META, SESSIONS, STATELESS
 from helpers.runner import wait_for
 
@@ -60,13 +59,6 @@ class Session:
         self.log = self.process.stderr.read().decode()
         assert rest == b"", rest
         return code
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def living():

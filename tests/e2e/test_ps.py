@@ -9,17 +9,10 @@ import subprocess
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, caller, token
+from helpers.daemon import caller, token
 from helpers.runner import HANG_GUARD, wait_for
 
 pytestmark = requirement("R89")
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 @pytest.fixture

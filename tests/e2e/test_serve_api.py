@@ -1,20 +1,10 @@
 """/api/sandbox: the routes, statuses and words that existing clients match on."""
-import pytest
-
 from helpers import requirement
-from helpers.daemon import Daemon
 
 pytestmark = requirement("R47")
 STATUS = {"state", "mode", "containerId", "browserContainerId", "running", "startedAt", "cdpEndpoint", "wsEndpoint"}
 KEYS = "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -"
 FORMATS = "wav, mp3, ogg, flac, m4a"
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 @requirement("R42", "R43")

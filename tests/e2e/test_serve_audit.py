@@ -17,13 +17,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R45", "R47", "R68", "R86")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def entries(daemon, query=""):
     answer = daemon.get(f"/v1/audit?limit=1000{query}")
     assert answer.status == 200, answer

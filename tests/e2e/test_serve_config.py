@@ -5,8 +5,7 @@ import os
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
-from helpers.runner import wait_for
+from helpers.daemon import Daemon, answers
 
 pytestmark = requirement("R67")
 
@@ -174,12 +173,6 @@ def test_a_warden_that_comes_later_knows_the_new_limits(serve, cloche):
     daemon.reload()
     os.kill(daemon.processes("cloche-warden")[0], 9)
     daemon.hear(b"started again")
-
-    def answers():
-        try:
-            return daemon.get("/v1/sandboxes").ok
-        except OSError:
-            return False
-    assert wait_for(answers, 60)
+    assert answers(daemon)
     daemon.create()
     assert daemon.post("/v1/sandboxes", {}).status == 429

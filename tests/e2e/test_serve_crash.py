@@ -16,13 +16,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R42", "R61")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def kill_one(daemon, name):
     pid = daemon.processes(name)[0]
     os.kill(pid, signal.SIGKILL)

@@ -2,10 +2,7 @@
 import json
 import re
 
-import pytest
-
 from helpers import requirement
-from helpers.daemon import Daemon
 from helpers.routes import REPO, documented, request_of
 
 pytestmark = requirement("R47", "R61")
@@ -23,13 +20,6 @@ def test_the_file_names_every_route():
     words = {"{id}": "{}", "{path}": "~", "{exec_id}": "{#}", "{exposed_id}": "{*}"}
     named = {(m, re.sub(r"\{\w+\}", lambda found: words[found[0]], p)) for m, p in documented()}
     assert named == in_the_source() and len(named) > 35
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def status_only(daemon, method, at):

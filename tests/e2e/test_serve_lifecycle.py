@@ -12,13 +12,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R47", "R61")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def create(daemon, key, body):
     return daemon("POST", "/v1/sandboxes", body, {"Idempotency-Key": key})
 

@@ -13,18 +13,6 @@ from helpers.websocket import Command, WebSocket
 pytestmark = requirement("R61", "R65")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
-@pytest.fixture
-def box(daemon):
-    return daemon.create(name="one")
-
-
 def test_output_and_exit(box):
     c = Command(box, ["/bin/sh", "-c", "echo out; echo err >&2; exit 7"])
     end = c.end()

@@ -8,19 +8,12 @@ import signal
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, caller, token
+from helpers.daemon import Caller, caller, token
 from helpers.runner import wait_for
 
 pytestmark = requirement("R89")
 
 SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? ([0-9.+eInf-]+)$')
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def parse(text, open_metrics=False):

@@ -13,13 +13,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R47", "R61")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def patch(box, body, **headers):
     return box.daemon("PATCH", f"{box.at}/policy", body, {name.replace("_", "-"): v for name, v in headers.items()})
 
@@ -61,7 +54,7 @@ def test_limits_of_commands_change(daemon):
 
 
 @pytest.mark.parametrize("body, key", [
-    ({"limits": {"memory": "200m"}}, "limits.memory"), ({"mode": "max"}, "mode"), ({"env": {"A": "2"}}, "env"),
+    ({"limits": {"disk": "200m"}}, "limits.disk"), ({"mode": "max"}, "mode"), ({"env": {"A": "2"}}, "env"),
     ({"env": {"B": "2"}}, "env"), ({"binds": ["/opt:/mnt/opt"]}, "binds"), ({"network": {"allow": ["example.org"]}}, "network.mode"),
     ({"network": "host"}, "network.mode"), ({"filesystem": {"allow-write": ["/opt"]}}, "filesystem.allow-write"),
 ])

@@ -15,13 +15,6 @@ pytestmark = requirement("R23", "R61")
 
 
 @pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
-@pytest.fixture
 def box(daemon):
     made = daemon.create(name="one")
     serve(made)

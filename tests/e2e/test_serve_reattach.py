@@ -1,5 +1,4 @@
 """Sandboxes of a workspace: found by its key, and taken again only while they are what was asked for."""
-import http.client
 import os
 import signal
 import threading
@@ -7,17 +6,10 @@ import threading
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox, caller
+from helpers.daemon import Daemon, Sandbox, answers, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R20", "R21")
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def ask(daemon, key="w", **members):
@@ -190,13 +182,7 @@ def test_it_outlives_the_warden(daemon):
     box = made(daemon, ask(daemon))
     [warden] = daemon.processes("cloche-warden")
     os.kill(warden, signal.SIGKILL)
-
-    def answers():
-        try:
-            return warden not in daemon.processes("cloche-warden") and daemon.get(box.at).ok
-        except (OSError, http.client.HTTPException):    # requests under way are lost
-            return False
-    assert wait_for(answers, 60)
+    assert wait_for(lambda: warden not in daemon.processes("cloche-warden"), 60) and answers(daemon)
     taken(ask(daemon), box)
 
 

@@ -11,13 +11,6 @@ from helpers.daemon import Caller, Daemon, Sandbox, caller, token
 pytestmark = requirement("R23", "R47")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def test_a_token_is_shown_once_and_only_its_hash_is_kept(daemon):
     made = token(daemon, "agent", name="builder")
     assert re.fullmatch("cloche_agent_[0-9a-f]{64}", made["token"]) and re.fullmatch("[0-9a-f]{32}", made["id"]), made

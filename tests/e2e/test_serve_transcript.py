@@ -13,13 +13,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R29", "R68")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def transcript(daemon, which):
     """All of it, page by page."""
     found, offset = [], 0

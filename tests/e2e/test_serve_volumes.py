@@ -1,6 +1,5 @@
 """Durable workspaces: volumes outlive sandboxes, one has one at a time, and they go when nobody has used them."""
 import fcntl
-import http.client
 import json
 import os
 import signal
@@ -10,17 +9,10 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Answer, Daemon, Sandbox, caller
+from helpers.daemon import Answer, Daemon, Sandbox, answers, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R22")
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def folder(cloche):
@@ -243,13 +235,7 @@ def test_the_warden_is_killed(daemon):
     assert box.put("f", b"kept").ok
     [warden] = daemon.processes("cloche-warden")
     os.kill(warden, signal.SIGKILL)
-
-    def answers():
-        try:
-            return warden not in daemon.processes("cloche-warden") and daemon.get(box.at).ok
-        except (OSError, http.client.HTTPException):
-            return False
-    assert wait_for(answers, 60)
+    assert wait_for(lambda: warden not in daemon.processes("cloche-warden"), 60) and answers(daemon)
     assert volumes(daemon)[0]["sandbox"] == box.id and ask(daemon).json["code"] == "volume.busy"
     time.sleep(2)
     assert volumes(daemon)[0]["sandbox"] == box.id and box.read("f").body == b"kept"

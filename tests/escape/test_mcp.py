@@ -11,13 +11,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R62", "R85")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 @pytest.fixture(params=[SESSIONS, STATELESS])
 def two(request, daemon):
     """Two agents."""
@@ -126,3 +119,48 @@ def test_a_call_in_a_sandbox_that_ends_under_it(daemon):
     said = json.loads(connection.getresponse().read())["result"]
     assert said["isError"] and not said["structuredContent"]["success"], said
     connection.close()
+
+
+def initialize(client, capabilities):
+    return client("initialize", {"protocolVersion": SESSIONS, "capabilities": capabilities, "clientInfo": {"name": "n", "version": "1"}})
+
+
+def test_what_a_session_keeps_is_bounded(daemon):
+    """As many sessions as there may be, each with what its client is able to do."""
+    client = Client(daemon, token=token(daemon, "agent")["token"])
+    client.session = None
+    refused = initialize(client, {"experimental": {f"k{i}": {} for i in range(1000)}})
+    assert refused["error"]["code"] == -32602 and "capabilities" in refused["error"]["message"], refused
+    assert "result" in initialize(client, {"experimental": {f"k{i}": {} for i in range(100)}})
+
+
+def test_messages_of_many_values(daemon):
+    """A value of two bytes can be a hundred in memory."""
+    client = Client(daemon, token=token(daemon, "agent")["token"])
+    message = client.message("tools/call", {"name": "list_sandboxes", "arguments": {"x": [0] * 600_000}})
+    answer = client.raw(message)
+    assert answer.status == 413 and answer.json["error"]["code"] == -32600, answer
+    assert client("ping")["result"] == {}
+
+
+def test_a_session_that_is_pushed_out_under_its_call(cloche):
+    """The call goes on with what its client is able to do; the session was where that was kept."""
+    daemon = Daemon(cloche, gate=None)
+    secret = token(daemon, "agent")["token"]
+    client = Client(daemon, token=secret, capabilities={"elicitation": {"url": {}}})
+    box = client.call("create_sandbox")["sandbox_id"]
+    message = client.message("tools/call", {"name": "code_execute", "arguments": {
+        "language": "shell", "sandbox_id": box, "code": "touch begun"}})
+    connection = daemon.connection()
+    connection.request("POST", "/mcp", json.dumps(message), client.headers())
+    wait_for(lambda: daemon.get("/v1/approvals?state=pending").json["approvals"])
+    for _ in range(300):
+        Client(daemon, token=secret)
+    (asked,) = daemon.get("/v1/approvals?state=pending").json["approvals"] or [None]
+    if asked is not None:
+        assert daemon.post(f"/v1/approvals/{asked['id']}/deny").ok
+    response = connection.getresponse()
+    assert response.status in (200, 404), response.status
+    response.read()
+    connection.close()
+    assert daemon.stop() == 0 and "started again" not in daemon.log, daemon.log

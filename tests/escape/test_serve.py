@@ -41,13 +41,6 @@ def asks(runner, path):
     return result.out.strip()
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 @pytest.mark.root
 def test_another_user_is_refused(cloche, world):
     """Also where the socket's own mode would let them in."""

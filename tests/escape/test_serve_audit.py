@@ -6,20 +6,12 @@ from urllib.parse import quote
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon
 from helpers.runner import wait_for
 
 pytestmark = requirement("R45", "R86", "R29")
 
 ODD = ["line\nbreak", 'quote"}\n{"seq":1', "\\u0000", "\x01\x1b[31m\x7f", "é\u2028\u0085", "x" * 3000, "%s%n", '"}}\r\n', "\\"]
 FORGED = '{"seq":99,"timestamp":"2026-01-01T00:00:00.000000Z","type":"security_kill_switch","severity":"critical","summary":"x"}'
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def chain(cloche):

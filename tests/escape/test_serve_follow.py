@@ -4,19 +4,12 @@ import http.client
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, caller, token
+from helpers.daemon import caller, token
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R63")]
 
 STREAMS = {"/v1/approvals/stream": "approver", "/v1/events/stream": "auditor", "/v1/audit/stream": "auditor"}
-
-
-@pytest.fixture
-def daemon(cloche):
-    d = Daemon(cloche)
-    yield d
-    assert d.stop() == 0, d.log
 
 
 class Following:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, ticks
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61")
@@ -297,3 +297,52 @@ def test_the_largest_of_all_texts_is_a_request_like_others(daemon, members):
     for who in (daemon, daemon.remote(daemon.token("agent"))):
         answer = who("POST", "/v1/sandboxes", body, {"Idempotency-Key": "k" * 64})
         assert 400 <= answer.status < 500 and answer.json["code"].startswith("policy."), answer
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+def test_bodies_that_wait_leave_room_for_others(daemon, operator):
+    """What one agent holds, by its token and by the keys of its sandboxes, is a share of what all may hold together."""
+    agent = daemon.remote(daemon.token("agent"))
+    held = []
+    for _ in range(16):
+        s = dial(daemon)
+        held.append(s)
+        s.settimeout(5)
+        try:
+            s.sendall(head(agent, "POST /v1/sandboxes HTTP/1.1", length=10 << 20) + b" " * ((10 << 20) - 1))
+        except OSError:         # refused while it was sent
+            pass
+    answer = operator("POST", "/v1/sandboxes", b'{"name": "' + b"a" * 9_000_000 + b'"}')
+    assert answer.status == 400 and answer.json["code"] == "sandbox.request", answer
+    for s in held:
+        s.close()
+
+
+def test_bodies_of_many_values(operator):
+    """A value of two bytes can be a hundred in memory."""
+    answer = operator("POST", "/v1/sandboxes", json.dumps({"labels": [0] * 600_000}).encode())
+    assert answer.status == 413 and answer.json["code"] == "http.body-too-large" and "values" in answer.json["error"], answer
+    # those in a text are none
+    answer = operator("POST", "/v1/sandboxes", json.dumps({"name": "[,{" * 600_000}).encode())
+    assert answer.status == 400, answer
+
+
+def test_who_has_no_credential_says_little(daemon):
+    for n, statuses_ in ((8193, (413,)), (8192, (400, 403, 404, 422))):
+        answer = daemon.remote().post("/approvals/x", b"a" * n)
+        assert answer.status in statuses_, (n, answer)
+
+
+def test_a_result_that_nobody_takes_is_not_looked_at_all_the_time(daemon, operator):
+    """Its sandbox has ended, what it said before waits for the client, and the front waits too."""
+    box = operator.create(policy={"limits": {"output": "100m"}})
+    stream = box.stream("yes")
+    assert next(stream)[0] == "stdout"
+    time.sleep(1)       # what lies between the two fills
+    assert box.delete().ok
+    fronts = daemon.processes("cloche-front")
+    before = [ticks(pid) for pid in fronts]
+    time.sleep(3)
+    assert sum(ticks(pid) - was for pid, was in zip(fronts, before)) < 1.5
+    stream.close()

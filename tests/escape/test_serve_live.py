@@ -5,23 +5,10 @@ import struct
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon
 from helpers.runner import wait_for
 from helpers.websocket import BINARY, CLOSE, PING, TEXT, Closed, Command, WebSocket
 
 pytestmark = requirement("R12", "R23")
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
-@pytest.fixture
-def box(daemon):
-    return daemon.create(name="one")
 
 
 def test_output_is_no_message(box):

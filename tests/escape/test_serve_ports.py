@@ -7,18 +7,11 @@ import threading
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, caller
+from helpers.daemon import Caller, Daemon, caller, is_sanitized, resident
 from helpers.preview import echo, end_of, expose, handshake, raw, read_head, serve
 from helpers.runner import wait_for
 
 pytestmark = requirement("R12", "R23")
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 @pytest.fixture
@@ -253,7 +246,8 @@ def test_nothing_follows_an_answer(daemon, box):
 # --- what a browser holds -----------------------------------------------------------------------------------------
 
 HELD = {"Cookie": "session=s3cr3t", "Authorization": "Bearer s3cr3t", "X-Sandbox-Key": "s3cr3t", "Proxy-Authorization": "Basic s3cr3t",
-        "Idempotency-Key": "s3cr3t", "Referer": "http://localhost/s3cr3t", "X-Forwarded-For": "s3cr3t", "X-Real-IP": "s3cr3t"}
+        "Idempotency-Key": "s3cr3t", "Referer": "http://localhost/s3cr3t", "X-Forwarded-For": "s3cr3t", "X-Forwarded-User": "s3cr3t",
+        "x-forwarded-port": "s3cr3t", "X-Real-IP": "s3cr3t"}
 
 
 def test_nothing_that_is_ours_goes_in(daemon, box):
@@ -363,3 +357,30 @@ def test_giant_requests(daemon, box):
     assert daemon.get(made["path"] + "a" * 9000).status in (400, 414)
     assert daemon.get(made["path"] + "?" + "a" * 9000).status in (400, 414)
     assert echo(daemon.get(made["path"]))
+
+
+def test_answers_that_come_too_early(daemon):
+    """A server that answers before its request is through fills what is kept for its client: of all of them a bounded part."""
+    front, = daemon.processes("cloche-front")
+    socks, places_ = [], []
+    for name in ("a", "b", "c"):
+        one = daemon.create(name=name)
+        serve(one)
+        assert one.put("early", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 900_000).ok
+        places_.append(expose(one))
+    before = resident(front)
+    for made in places_:
+        for _ in range(24):
+            sock = raw(daemon)
+            sock.sendall(f"POST {made['path']}hold/early HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n1".encode())
+            socks.append(sock)
+    other = daemon.create(name="other")
+    serve(other)
+    assert echo(daemon.get(expose(other)["path"]))
+    wait_for(lambda: resident(front) - before > 15000, 10)
+    assert resident(front) - before < 45000 or is_sanitized(daemon), resident(front) - before
+    for sock in socks:
+        sock.close()
+    # and there is room again
+    wait_for(lambda: all(daemon("POST", made["path"] + "echo", b"x").status == 200 for made in places_))
+    assert echo(daemon("POST", places_[0]["path"] + "echo", b"x"))

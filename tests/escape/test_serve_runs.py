@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Caller, Daemon, caller
+from helpers.daemon import Caller, caller, is_sanitized, resident
 from helpers.runner import wait_for
 
 pytestmark = requirement("R12", "R23")
@@ -15,13 +15,6 @@ pytestmark = requirement("R12", "R23")
 PYTHON = [places.PYTHON, "-I", "-c"]
 WAYS = [("GET", "", None), ("GET", "/stream", None), ("POST", "/stdin", b"x"), ("POST", "/stdin?end=true", b""), ("POST", "/signal", {"signal": "KILL"}),
         ("POST", "/resize", {"rows": 1, "cols": 1}), ("DELETE", "", None)]
-
-
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
 
 
 def begin(box, command, **members):
@@ -72,15 +65,6 @@ def test_its_number_is_no_elsewheres(daemon):
     assert daemon.get(f"{box.at}/exec").json == {"commands": []}
     for entry in daemon.get(f"{box.at}/transcript").json["entries"]:
         assert daemon("DELETE", f"{box.at}/exec/{entry['operation']}").status == 404
-
-
-def resident(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-        return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
-
-
-def is_sanitized(daemon):
-    return "asan" in str(daemon.cloche.binary)
 
 
 @pytest.mark.parametrize("flood", ["yes flood", "while :; do echo o; echo e >&2; done"])

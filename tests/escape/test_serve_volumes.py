@@ -12,13 +12,6 @@ from helpers.runner import wait_for
 pytestmark = requirement("R12", "R22")
 
 
-@pytest.fixture
-def daemon(cloche):
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
 def folder(cloche):
     return cloche.state / "cloche" / "serve" / "volumes"
 

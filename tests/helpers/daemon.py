@@ -1,6 +1,7 @@
 """cloche serve, and a client that speaks HTTP over its socket."""
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -154,6 +155,34 @@ class Daemon:
         table = leaks.parents()
         return [pid for pid in leaks.descendants(self.process.pid) if pid in table and table[pid][1] not in "ZX" and
                 command_of(pid) == name and table[pid][2] != "cloche-janitor"]
+
+
+def answers(daemon, seconds=60):
+    """Whether it answers again, as it does after one of its processes has died."""
+    def asked():
+        try:
+            return daemon.get("/v1/sandboxes").ok
+        except (OSError, http.client.HTTPException):
+            return False
+    return wait_for(asked, seconds)
+
+
+def ticks(pid):
+    """Seconds on a processor, not on the clock."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        user, system = f.read().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid):
+    """KiB of memory."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+
+
+def is_sanitized(daemon):
+    """Its figures of memory say nothing."""
+    return "asan" in str(daemon.cloche.binary)
 
 
 def command_of(pid):
