@@ -72,6 +72,32 @@ def test_every_operation_and_its_result_is_in_the_record(cloche, daemon):
     assert [e["hash"] for e in recorded(cloche)] == [e["hash"] for e in found]
 
 
+def test_everything_else_that_is_asked_is_in_the_record(cloche, daemon):
+    """What is no operation on files or commands: policies, ports, volumes, credentials, watching, commands in the background."""
+    box = daemon.create(name="b", volume={"name": "v"})
+    assert daemon("PATCH", f"{box.at}/policy", {"limits": {"output": "5"}}).ok
+    port = daemon.post(f"{box.at}/ports", {"port": 8000})
+    assert port.status == 201 and daemon("DELETE", f"{box.at}/ports/{port.json['id']}").ok
+    assert daemon.get(f"{box.at}/watch?path=nothing-is-here").status == 404
+    made = daemon.post("/v1/tokens", {"role": "agent"}).json
+    assert daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+    behind = daemon.post(f"{box.at}/exec", {"command": "cat", "background": True, "stdin": True}).json["exec_id"]
+    assert daemon.post(f"{box.at}/exec/{behind}/stdin", b"x").ok
+    assert daemon.post(f"{box.at}/exec/{behind}/signal", {"signal": "CONT"}).ok
+    assert daemon("DELETE", f"{box.at}/exec/{behind}").ok
+    [volume] = daemon.get("/v1/volumes").json["volumes"]
+    assert box.delete().ok and wait_for(lambda: daemon("DELETE", f"/v1/volumes/{volume['id']}").ok)
+    expected = {"policy", "expose_port", "port_exposed", "unexpose_port", "port_closed", "watch", "token_created", "token_revoked",
+                "exec_stdin", "exec_signal", "exec_end", "remove_volume", "volume", "made", "end"}
+    assert wait_for(lambda: expected <= {what(e) for e in entries(daemon)}), expected - {what(e) for e in entries(daemon)}
+    found = entries(daemon)
+    assert not any(made["token"] in json.dumps(e) or port.json["path"] in json.dumps(e) for e in found)
+    # and the page names all that there is
+    text = (places.REPO / "docs" / "audit.md").read_text()
+    kinds = {what(e) for e in found if e["type"] == "privileged_capability_invocation"}
+    assert not [k for k in kinds if f"`{k}`" not in text], kinds
+
+
 def test_the_feed_has_the_shape_of_the_sheet(daemon):
     box = daemon.create()
     written(daemon, lambda e: what(e) == "made")

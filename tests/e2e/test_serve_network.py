@@ -125,3 +125,25 @@ def test_a_server_that_is_told_of_approvals_has_a_name(online, host):
         assert daemon.stop() == 0, daemon.log
     first = online.net.requests[0]
     assert (first["method"], first["path"], first["host"], first["tls"]) == ("POST", "/hook", host, True), first
+
+
+@requirement("R63")
+def test_a_server_that_is_told_of_approvals_hears_of_no_host(online):
+    """What a sandbox's code connects to is a parameter as others are, which code wrote that nobody has read."""
+    key = online.bare.home / "hook.secret"
+    key.write_bytes(b"a-secret-of-the-webhook-0123456789\n")
+    key.chmod(0o600)
+    daemon = Daemon(online.cloche, "--webhook-url", "https://ok.example.org/hook", "--webhook-secret", str(key), "--webhook-ca",
+                    str(online.net.ca), path=online.bare.state / "cloche" / "serve" / "api.sock", gate=None)
+    try:
+        box = caller(daemon, "operator").create(policy={"network": {"mode": "allowlist", "ask": True}})
+        answer = daemon.post(f"{box.at}/exec", {"command": "curl -sm 60 http://leaks-by-its-name.example.org/", "background": True})
+        assert answer.status == 202, answer
+        assert wait_for(lambda: [r for r in online.net.requests if r["path"] == "/hook"])
+        (asked,) = daemon.get("/v1/approvals?state=pending").json["approvals"]
+        assert asked["tool"] == "network" and "leaks-by-its-name" in json.dumps(asked), asked
+        assert daemon.post(f"/v1/approvals/{asked['id']}/deny").ok
+        told = [r["data"] for r in online.net.requests if r["path"] == "/hook"]
+        assert told and not any(b"leaks-by-its-name" in data for data in told), told
+    finally:
+        assert daemon.stop() == 0, daemon.log

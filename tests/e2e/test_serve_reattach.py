@@ -68,8 +68,9 @@ def test_a_paused_one_is_taken_paused(daemon):
 
 
 @pytest.mark.parametrize("members", [{"policy": {"limits": {"memory": "256m"}}}, {"policy": {"env": {"A": "b"}}}, {"idle_timeout": 4000},
-                                     {"max_lifetime": 4000}, {"policy": {"network": {"mode": "allowlist", "allow": ["example.org"]}}}],
-                         ids=["limit", "variable", "idle", "life", "network"])
+                                     {"max_lifetime": 4000}, {"policy": {"network": {"mode": "allowlist", "allow": ["example.org"]}}},
+                                     {"recovery": {"after": 60}}],
+                         ids=["limit", "variable", "idle", "life", "network", "recovery"])
 def test_another_profile_is_made_fresh(daemon, members):
     box = made(daemon, ask(daemon, name="n"))
     assert box.put("f", b"old").ok
