@@ -2,71 +2,21 @@
 # shellcheck shell=bash
 
 _cloche() {
-    local current previous verb i flags=""
+    local current previous verb flags="" valued="" words="" rest="" place=0 i
     COMPREPLY=()
     current=${COMP_WORDS[COMP_CWORD]}
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec ports kill token volume config doctor prove srt help version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs exec ports kill token volume config prove srt help version --help --version" -- "$current")
         return
     fi
-    for ((i = 2; i < COMP_CWORD; i++)); do
-        if [ "${COMP_WORDS[i]}" = -- ]; then
-            mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
-            return
-        fi
-    done
-    case $previous in
-        --mode)
-            mapfile -t COMPREPLY < <(compgen -W "off light standard max" -- "$current")
-            return ;;
-        --fallback)
-            mapfile -t COMPREPLY < <(compgen -W "refuse warn" -- "$current")
-            return ;;
-        --view)
-            mapfile -t COMPREPLY < <(compgen -W "private host" -- "$current")
-            return ;;
-        --network)
-            mapfile -t COMPREPLY < <(compgen -W "none allowlist host" -- "$current")
-            return ;;
-        --audit)
-            mapfile -t COMPREPLY < <(compgen -W "off try required" -- "$current")
-            return ;;
-        --format)
-            mapfile -t COMPREPLY < <(compgen -W "jsonl ocsf" -- "$current")
-            return ;;
-        --severity)
-            mapfile -t COMPREPLY < <(compgen -W "info warn error critical" -- "$current")
-            return ;;
-        --role)
-            mapfile -t COMPREPLY < <(compgen -W "agent operator approver auditor" -- "$current")
-            return ;;
-        --engine)
-            mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
-            return ;;
-        --language)
-            mapfile -t COMPREPLY < <(compgen -W "python javascript shell" -- "$current")
-            return ;;
-        --op)
-            mapfile -t COMPREPLY < <(compgen -W "read write exec" -- "$current")
-            return ;;
-        --for)
-            mapfile -t COMPREPLY < <(compgen -W "run code shell srt" -- "$current")
-            return ;;
-        --allow-registry)
-            mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")
-            return ;;
-        --preset)
-            mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
-            return ;;
-        --allow-read | --allow-unix-socket | --allow-write | --bind | --config | --deny-read | --deny-write | --extra-ca | --gate | --path | --report | --settings | --socket | --tls-cert | --tls-key | --token-file | -s)
-            mapfile -t COMPREPLY < <(compgen -f -- "$current")
-            return ;;
-        --dir | --state-dir | --workdir | --workspace)
-            mapfile -t COMPREPLY < <(compgen -d -- "$current")
-            return ;;
-    esac
+    # --flag=value is three words here
+    if [ "$current" = "=" ]; then
+        current=""
+    elif [ "$previous" = "=" ] && [ "$COMP_CWORD" -gt 2 ]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     case $verb in
         run)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
@@ -74,102 +24,298 @@ _cloche() {
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --output --nofile --help"
+            valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            rest="command" ;;
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --output --nofile --help"
+            valued="--report --language --mode --settings --engine --fallback --audit --view --workspace
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
+                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile"
+            rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --output --nofile --help"
+            valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         diff)
-            flags="--json --stat --name-only --list --help" ;;
+            flags="--json --stat --name-only --list --help"
+            rest="files" ;;
         apply)
-            flags="--dry-run --json --keep --force --include-protected --allow-outside-links --help" ;;
+            flags="--dry-run --json --keep --force --include-protected --allow-outside-links --help"
+            rest="files" ;;
         discard)
-            flags="--json --help" ;;
+            flags="--json --help"
+            rest="files" ;;
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --audit --view --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
                 --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help"
+            valued="--for --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            words="check show"
+            rest="files" ;;
         why)
             flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --audit
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help" ;;
+                --output --nofile --help"
+            valued="--path --op --host --method --url-path --mode --settings --engine --fallback --audit --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --ask-timeout --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         net)
-            flags="--json --help" ;;
+            flags="--json --help"
+            words="log ls allow deny" ;;
         approvals)
-            flags="--once --sandbox --always --caller --expires --reason --watch --socket --json --help" ;;
+            flags="--once --sandbox --always --caller --expires --reason --watch --socket --json --help"
+            valued="--expires --reason --socket"
+            words="ls show approve deny watch" ;;
         audit)
             flags="-f --follow -n --limit --type --severity --sandbox --host --since --until --text --expect
-                --format --dir --json --help" ;;
-        secret)
-            flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
-                --from-env --from-file --from-command --keep --json --help" ;;
-        serve)
-            flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
-                --idle-timeout --max-lifetime --client-timeout --rate-limit --allowed-hosts --allowed-origins
-                --audit --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert
-                --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url
-                --log-format --log-level --json --help" ;;
-        mcp)
-            flags="--socket --token-file --gate --help" ;;
-        ps)
-            flags="--all --label --json --socket --help" ;;
-        top)
-            flags="--label --interval --once --json --socket --help" ;;
-        events)
-            flags="--sandbox --limit --follow --json --socket --help" ;;
-        logs)
-            flags="--exec --follow --json --socket --help" ;;
-        exec)
-            flags="-i --interactive -t --tty -d --detach --cwd --env --timeout --socket --help" ;;
-        ports)
-            flags="--name --ttl --socket --json --help" ;;
-        kill)
-            flags="--all --socket --json --help" ;;
-        token)
-            flags="--role --name --expires --socket --json --help" ;;
-        volume)
-            flags="--socket --json --help" ;;
-        config)
-            flags="--json --help" ;;
+                --format --dir --json --help"
+            valued="-n --limit --type --severity --sandbox --host --since --until --text --expect --format --dir"
+            words="tail query verify export"
+            rest="files" ;;
+        gate)
+            flags="--tool --params --gate --json --help"
+            valued="--tool --params --gate"
+            words="check why"
+            rest="files" ;;
         doctor)
             flags="--json --help" ;;
+        secret)
+            flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
+                --from-env --from-file --from-command --keep --json --help"
+            valued="--binding --host --place --port --scheme --method --path --region --service --env --expires
+                --from-env --from-file"
+            words="set ls rm import rotate revoke ca"
+            rest="files" ;;
+        serve)
+            flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
+                --idle-timeout --max-lifetime --recover-after --recover-tries --recover-window --client-timeout
+                --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention --transcript
+                --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
+                --webhook-ca --webhook-timeout --public-url --log-format --log-level --json --help"
+            valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
+                --idle-timeout --max-lifetime --recover-after --recover-tries --recover-window --client-timeout
+                --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention --transcript
+                --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
+                --webhook-ca --webhook-timeout --public-url --log-format --log-level" ;;
+        mcp)
+            flags="--socket --token-file --gate --help"
+            valued="--socket --token-file --gate" ;;
+        ps)
+            flags="--all --label --json --socket --help"
+            valued="--label --socket" ;;
+        top)
+            flags="--label --interval --once --json --socket --help"
+            valued="--label --interval --socket" ;;
+        events)
+            flags="--sandbox --limit --follow --json --socket --help"
+            valued="--sandbox --limit --socket" ;;
+        logs)
+            flags="--exec --follow --json --socket --help"
+            valued="--exec --socket" ;;
+        exec)
+            flags="-i --interactive -t --tty -d --detach --cwd --env --timeout --socket --help"
+            valued="--cwd --env --timeout --socket"
+            rest="command" ;;
+        ports)
+            flags="--name --ttl --socket --json --help"
+            valued="--name --ttl --socket"
+            words="ls add rm" ;;
+        kill)
+            flags="--all --socket --json --help"
+            valued="--socket" ;;
+        token)
+            flags="--role --name --expires --socket --json --help"
+            valued="--role --name --expires --socket"
+            words="create ls revoke" ;;
+        volume)
+            flags="--socket --json --help"
+            valued="--socket"
+            words="ls rm" ;;
+        config)
+            flags="--json --config --listen --state-dir --settings --gate --max-sandboxes
+                --max-sandboxes-per-agent --idle-timeout --max-lifetime --recover-after --recover-tries
+                --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
+                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
+                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
+                --log-level --help"
+            valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
+                --idle-timeout --max-lifetime --recover-after --recover-tries --recover-window --client-timeout
+                --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention --transcript
+                --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
+                --webhook-ca --webhook-timeout --public-url --log-format --log-level"
+            words="check show"
+            rest="files" ;;
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help" ;;
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help"
+            valued="--mode --settings --engine --fallback --audit --view --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         srt)
-            flags="-V --version -d --debug -s --settings -c --control-fd -h --help" ;;
-        help) flags="$(compgen -W "run code shell diff apply discard policy why net approvals audit secret serve mcp ps top events logs exec ports kill token volume config doctor prove srt help version")" ;;
+            flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
+            valued="-s --settings -c --control-fd"
+            rest="command" ;;
+        help)
+            words="run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp
+                ps top events logs exec ports kill token volume config prove srt help version" ;;
     esac
-    if [ "$verb" = policy ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
-    if [ "$verb" = config ] && [ "$COMP_CWORD" -eq 2 ]; then flags="check show $flags"; fi
-    if [ "$verb" = audit ] && [ "$COMP_CWORD" -eq 2 ]; then flags="tail query verify export $flags"; fi
-    if [ "$verb" = secret ] && [ "$COMP_CWORD" -eq 2 ]; then flags="set ls rm import rotate revoke ca $flags"; fi
-    if [ "$verb" = token ] && [ "$COMP_CWORD" -eq 2 ]; then flags="create ls revoke $flags"; fi
-    if [ "$verb" = volume ] && [ "$COMP_CWORD" -eq 2 ]; then flags="ls rm $flags"; fi
-    case $current in
-        -*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current") ;;
-        *) mapfile -t COMPREPLY < <(compgen -f -- "$current")
-            if [ "$verb" = policy ] || [ "$verb" = secret ] || [ "$verb" = help ]; then
-                mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$flags" -- "$current")
-            fi ;;
+    case $verb in exec | ports) place=-1 ;; esac
+    # the words so far that are no flag and no value of one; behind a command, or --, all is that command's
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        case " $valued " in
+            *" ${COMP_WORDS[i]} "*)
+                [ "${COMP_WORDS[i + 1]}" != "=" ] || i=$((i + 1))
+                i=$((i + 1))
+                continue ;;
+        esac
+        case ${COMP_WORDS[i]} in
+            --) [ "$rest" = command ] && [ $((i + 1)) -eq "$COMP_CWORD" ] || rest="files"
+                place=$((place + 1)) flags="" previous="" i=$COMP_CWORD ;;
+            -*) ;;
+            *) place=$((place + 1))
+                if [ "$rest" = command ] && [ "$place" -gt 0 ]; then
+                    rest="files" flags="" previous="" i=$COMP_CWORD
+                fi ;;
+        esac
+    done
+    case "$verb $previous" in
+        *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
+            *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
+            "gate --gate" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
+            *" --webhook-secret" | *" --webhook-ca" | *" --token-file" | *" -s")
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        *" --mode")
+            mapfile -t COMPREPLY < <(compgen -W "off light standard max" -- "$current")
+            return ;;
+        *" --engine")
+            mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
+            return ;;
+        *" --fallback")
+            mapfile -t COMPREPLY < <(compgen -W "refuse warn" -- "$current")
+            return ;;
+        *" --audit")
+            mapfile -t COMPREPLY < <(compgen -W "off try required" -- "$current")
+            return ;;
+        *" --view")
+            mapfile -t COMPREPLY < <(compgen -W "private host" -- "$current")
+            return ;;
+        *" --workspace" | *" --workdir" | *" --dir" | *" --state-dir")
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        *" --network")
+            mapfile -t COMPREPLY < <(compgen -W "none allowlist host" -- "$current")
+            return ;;
+        *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | *" --ask-timeout" | \
+            *" --env" | *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | \
+            *" --timeout" | *" --grace" | *" --output" | *" --nofile" | "secret --path" | *" --host" | \
+            *" --url-path" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | *" -n" | \
+            *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | *" --tool" | *" --params" | \
+            *" --port" | *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
+            *" --max-sandboxes-per-agent" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
+            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
+            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
+            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
+            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
+            *" --control-fd")
+            return ;;
+        *" --allow-registry")
+            mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")
+            return ;;
+        *" --preset")
+            mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
+            return ;;
+        *" --language")
+            mapfile -t COMPREPLY < <(compgen -W "python javascript shell" -- "$current")
+            return ;;
+        *" --for")
+            mapfile -t COMPREPLY < <(compgen -W "run code shell srt" -- "$current")
+            return ;;
+        *" --op")
+            mapfile -t COMPREPLY < <(compgen -W "read write exec" -- "$current")
+            return ;;
+        *" --method")
+            mapfile -t COMPREPLY < <(compgen -W "GET HEAD POST PUT PATCH DELETE" -- "$current")
+            return ;;
+        *" --type")
+            mapfile -t COMPREPLY < <(compgen -W "sandbox_lifecycle sandbox_mode_transition policy_decision secret_token_replacement_outbound secret_sanitization_inbound privileged_capability_invocation plugin_fallback_attempt fetch_proxy_error security_kill_switch signing_request_submitted signing_request_rejected signing_request_approved" -- "$current")
+            return ;;
+        *" --severity")
+            mapfile -t COMPREPLY < <(compgen -W "info warn error critical" -- "$current")
+            return ;;
+        *" --format")
+            mapfile -t COMPREPLY < <(compgen -W "jsonl ocsf" -- "$current")
+            return ;;
+        "serve --gate" | "mcp --gate" | "config --gate")
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -W "off" -- "$current")
+            return ;;
+        *" --binding")
+            mapfile -t COMPREPLY < <(compgen -W "anthropic openai github gitlab npm pypi aws" -- "$current")
+            return ;;
+        *" --place")
+            mapfile -t COMPREPLY < <(compgen -W "bearer basic body sigv4" -- "$current")
+            return ;;
+        *" --scheme")
+            mapfile -t COMPREPLY < <(compgen -W "https http" -- "$current")
+            return ;;
+        *" --transcript")
+            mapfile -t COMPREPLY < <(compgen -W "off commands full" -- "$current")
+            return ;;
+        *" --log-format")
+            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            return ;;
+        *" --log-level")
+            mapfile -t COMPREPLY < <(compgen -W "error warn notice info" -- "$current")
+            return ;;
+        *" --role")
+            mapfile -t COMPREPLY < <(compgen -W "agent operator approver auditor" -- "$current")
+            return ;;
     esac
+    if [ "${current:0:1}" = - ] && [ -n "$flags" ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current")
+    elif [ -n "$words" ] && [ "$place" -eq 0 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    elif [ "$rest" = files ]; then
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    elif [ "$rest" = command ] && [ "$place" -ge 0 ]; then
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
+    fi
 }
-complete -o filenames -o bashdefault -F _cloche cloche
+complete -F _cloche cloche
