@@ -1,5 +1,6 @@
 """The daemon's audit record: what is asked and done is in one chain, before it is done where that is required; nothing
 that goes wrong loses or forges an entry; who may read it does, and what is secret is not in it."""
+import fcntl
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -159,14 +161,18 @@ def test_a_state_folder_has_its_own_record(cloche):
     assert not (cloche.state / "cloche" / "audit" / "audit.jsonl").exists()
 
 
+def writer_of(binary):
+    writer = places.find_beside(binary, "tests/lib/audit_writer")
+    assert writer is not None
+    return writer
+
+
 def test_what_is_too_old_goes(cloche, binary):
     """Not only when the next file begins, which may be in a year."""
     folder = cloche.state / "cloche" / "audit"
-    writer = places.find_beside(binary, "tests/lib/audit_writer")
-    assert writer is not None
     for made in (folder.parent, folder):
         made.mkdir(mode=0o700)
-    subprocess.run([writer, folder, "old", "150", "10", "8000", "100", "lazy"], check=True, capture_output=True)
+    subprocess.run([writer_of(binary), folder, "old", "150", "10", "8000", "100", "lazy"], check=True, capture_output=True)
     full = sorted(folder.glob("audit-0*.jsonl"))
     assert 3 < len(full) < 8
     for path in full[:-1]:
@@ -180,6 +186,68 @@ def test_what_is_too_old_goes(cloche, binary):
     finally:
         assert daemon.stop() == 0
     assert [e["metadata"]["file"] for e in recorded(cloche) if what(e) == "audit_retention"] == [p.name for p in full[:-1]]
+
+
+def test_a_full_file_is_followed_by_the_next(cloche, binary):
+    folder = cloche.state / "cloche" / "audit"
+    for made in (folder.parent, folder):
+        made.mkdir(mode=0o700)
+    file, most = folder / "audit.jsonl", 64 << 20
+    words = [writer_of(binary), folder, "old"]
+    size = 0
+    while size < most - 100_000:
+        n = (most - 50_000 - size) // 600 if size else 1000     # an entry has less than that
+        subprocess.run([*words, str(n), "1000", str(most), "100", "lazy"], check=True, capture_output=True)
+        assert size < file.stat().st_size and list(folder.glob("audit-0*")) == []
+        size = file.stat().st_size
+    daemon = Daemon(cloche)
+    try:
+        box = daemon.create()
+        while not list(folder.glob("audit-0*")):
+            assert box.exec("true")["exit_code"] == 0
+        assert box.put("last", b"x").ok and written(daemon, lambda e: e["metadata"].get("path") == "last")
+    finally:
+        assert daemon.stop() == 0
+    assert [e for e in recorded(cloche, "--sandbox", box.id) if e["metadata"].get("path") == "last"]
+
+
+class Held:
+    """The record, locked by another process of its owner's."""
+
+    def __init__(self, cloche):
+        self.fd = os.open(cloche.state / "cloche" / "audit" / "audit.jsonl", os.O_RDWR)
+        fcntl.flock(self.fd, fcntl.LOCK_EX)
+
+    def release(self):
+        os.close(self.fd)
+
+
+def test_another_writer_is_waited_for(cloche, daemon):
+    box = daemon.create()
+    written(daemon, lambda e: what(e) == "made")
+    held = Held(cloche)
+    assert box.put("meanwhile", b"x").ok                    # nobody waits for the record where it is not required
+    time.sleep(1)
+    scribe, = daemon.processes("cloche-scribe")
+    os.kill(scribe, signal.SIGSTOP)                         # while it waits; then it goes on
+    os.kill(scribe, signal.SIGCONT)
+    assert "meanwhile" not in (cloche.state / "cloche" / "audit" / "audit.jsonl").read_text()
+    held.release()
+    assert written(daemon, lambda e: e["metadata"].get("path") == "meanwhile")
+
+
+def test_what_waits_is_written_before_the_end(cloche):
+    daemon = Daemon(cloche)
+    box = daemon.create()
+    written(daemon, lambda e: what(e) == "made")
+    held = Held(cloche)
+    for i in range(20):
+        assert box.put(f"f{i}", b"x").ok
+    daemon.process.terminate()
+    threading.Timer(1, held.release).start()
+    assert daemon.stop() == 0, daemon.log
+    paths = {e["metadata"].get("path") for e in recorded(cloche) if what(e) == "write" and "by" in e["metadata"]}
+    assert paths == {f"f{i}" for i in range(20)}, paths
 
 
 def test_off_writes_nothing(cloche):
