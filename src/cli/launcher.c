@@ -1,7 +1,7 @@
 /* cli/launcher.c: the launcher's loop (see serve.h)
  *
- * What it is told has a handful of forms and no length worth mentioning; what it does is start processes, pass sockets
- * between them, and notice their end. It keeps every right of its user, because a sandbox cannot be made with fewer.
+ * What it is told has a handful of forms and no length worth mentioning; what it does is have processes started
+ * (maker.h), pass sockets between them, and notice their end.
  */
 #include "cli/launcher.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,6 +26,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/peer.h"
 #include "cli/session_priv.h"
 #include "cli/state.h"
 #include "wall/cgroup.h"
@@ -360,6 +362,16 @@ shoot_doomed(struct launcher *l)
             kill(k->pid, SIGKILL);
 }
 
+/* Without it nothing is started any more, and nothing that ends comes again. Another one cannot be had either. */
+static int
+maker_reap(struct launcher *l, struct err *err)
+{
+    if (l->maker_pid <= 0 || waitpid(l->maker_pid, NULL, WNOHANG) != l->maker_pid)
+        return 0;
+    l->maker_pid = 0;
+    return l->ending ? 0 : err_set(err, ERR_SYSTEM, "serve.maker", "cloche-maker has ended: all sandboxes end");
+}
+
 static int
 on_signal(struct launcher *l, struct err *err)
 {
@@ -369,7 +381,7 @@ on_signal(struct launcher *l, struct err *err)
         if (info.ssi_signo == SIGCHLD) {
             reap_keepers(l);
             webhook_reap(l);
-            if (scribe_reap(l, err) < 0)
+            if (scribe_reap(l, err) < 0 || maker_reap(l, err) < 0)
                 return -1;
         } else if (info.ssi_signo == SIGHUP) {
             settings_reload(l);
@@ -457,6 +469,9 @@ end_all(struct launcher *l)
         (void)waitpid(l->warden_pid, NULL, 0);
     scribe_end(l);
     webhook_end(l);
+    close_fd(&l->maker);
+    if (l->maker_pid > 0)
+        (void)waitpid(l->maker_pid, NULL, 0);
     packet_queue_clear(&l->to_warden);
     close_fd(&l->signals);
     close_fd(&l->epoll);
@@ -506,10 +521,7 @@ prepare(struct launcher *l, struct err *err)
         cgroup_divide();
     if (raise_files(l, err) < 0)
         return -1;
-    if (helper_find("front", "cloche-front", l->front_program, err) < 0 ||
-        helper_find("warden", "cloche-warden", l->warden_program, err) < 0 ||
-        helper_find("scribe", "cloche-scribe", l->scribe_program, err) < 0 || scribe_folders(l, err) < 0 ||
-        (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", l->webhook_program, err) < 0))
+    if (scribe_folders(l, err) < 0)
         return -1;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -520,16 +532,21 @@ prepare(struct launcher *l, struct err *err)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || chdir("/") < 0)
         return err_sys(err, errno, "serve.start", "signals");
+    if (start_maker(l, err) < 0)
+        return -1;
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return l->signals < 0 || l->epoll < 0 || launcher_watch(l, l->signals) < 0
-               ? err_sys(err, errno, "serve.start", "epoll") : 0;
+    if (l->signals < 0 || l->epoll < 0 || launcher_watch(l, l->signals) < 0)
+        return err_sys(err, errno, "serve.start", "epoll");
+    peer_remember();
+    prctl(PR_SET_NAME, "cloche-launcher");
+    return launcher_confine(err);
 }
 
 int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
-    static struct launcher l = { .epoll = -1, .signals = -1, .warden = -1,
+    static struct launcher l = { .epoll = -1, .signals = -1, .maker = -1, .warden = -1,
                                  .fronts = { { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) },
                                              { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) } },
                                  .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),

@@ -48,18 +48,18 @@ struct launcher {
     char **argv;                /* the flags, for the next reading of the configuration */
     bool json;
     char notify[108];           /* NOTIFY_SOCKET, "" none */
-    char front_program[PATH_MAX], warden_program[PATH_MAX], scribe_program[PATH_MAX];
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;
     struct front_end fronts[FRONTS];
     int epoll, signals;
+    int maker;                  /* starts all others (maker.h); -1 */
+    pid_t maker_pid;            /* 0: it has ended */
     int warden;                 /* the warden's edge; -1 */
     pid_t warden_pid;
     pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
     char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
-    char webhook_program[PATH_MAX];
     pid_t webhook;              /* 0: none */
     uint64_t webhook_ms;        /* the minute whose deaths are counted began */
     unsigned webhook_deaths;
@@ -91,6 +91,7 @@ int launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err
 void say_restarts(struct launcher *l);      /* to the warden: how often it and the fronts were started again */
 
 /* launcher_start.c: the processes. 0, or -1 with @err. */
+int start_maker(struct launcher *l, struct err *err);   /* who starts all others */
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
 int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
@@ -99,13 +100,14 @@ int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is 
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 int launcher_watch(struct launcher *l, int fd);
 
+/* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
+int launcher_confine(struct err *err);
+
 /* launcher_scribe.c: who writes the audit record. */
 int scribe_folders(struct launcher *l, struct err *err);        /* make them, before anything is started */
 int start_scribe(struct launcher *l, struct err *err);          /* for the warden that lives */
 int scribe_reap(struct launcher *l, struct err *err);           /* one may have ended; another one is started */
 void scribe_end(struct launcher *l);                            /* the warden has ended: wait for them */
-_Noreturn void become(const char *program, char *const argv[], char *const env[], const int *fds, int n,
-                      const struct rlimit *files);              /* launcher_start.c */
 int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 
 /* launcher_webhook.c: who tells a server of approvals. */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/launcher.h"
+#include "cli/maker.h"
 #include "cli/state.h"
 
 #define END_PATIENCE_MS 15000       /* another process may have the record's lock for ten seconds */
@@ -77,7 +78,7 @@ scribe_folders(struct launcher *l, struct err *err)
 int
 start_scribe(struct launcher *l, struct err *err)
 {
-    char name[] = "cloche-scribe", age[24], keep[24], keep_age[24], *env[] = { NULL };
+    char name[] = "cloche-scribe", age[24], keep[24], keep_age[24];
     char *argv[] = { name, l->audit, age, l->transcripts, keep, keep_age, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
@@ -89,12 +90,11 @@ start_scribe(struct launcher *l, struct err *err)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "serve.start", "socketpair");
     theirs = pair[1];
-    pid = fork();
-    if (pid == 0)
-        become(l->scribe_program, argv, env, &theirs, 1, NULL);
+    pid = maker_start(l->maker, &(struct maker_order){
+        .program = MAKE_SCRIBE, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);
     if (pid < 0) {
         close(pair[0]);
-        return err_sys(err, errno, "serve.start", "fork");
+        return -1;
     }
     if (l->scribes[SCRIBES_MAX - 1] > 0) {      /* a disk that answers nothing: it has had its time */
         kill(l->scribes[SCRIBES_MAX - 1], SIGKILL);

@@ -12,32 +12,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/launcher.h"
-
-#define FD_HIGH 64
-
-/* Become @program with fds[0..n) from 3 on, stderr as ours, and nothing else; with the limit @files unless NULL. */
-_Noreturn void
-become(const char *program, char *const argv[], char *const env[], const int *fds, int n, const struct rlimit *files)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[2] = { -1, -1 };
-    sigset_t none;
-
-    if (null < 0 || n > 2 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
-        _exit(1);
-    for (int i = 0; i < n; i++)
-        high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH);
-    for (int i = 0; i < n; i++)
-        if (high[i] < 0 || dup2(high[i], 3 + i) < 0)
-            _exit(1);
-    (void)io_close_from(3 + n);
-    if (files != NULL && setrlimit(RLIMIT_NOFILE, files) < 0)
-        _exit(1);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();           /* a terminal's signals are the launcher's to judge */
-    execve(program, argv, env);
-    _exit(1);
-}
+#include "cli/maker.h"
+#include "cli/session_priv.h"
 
 static int
 edge(int pair[2], struct err *err)
@@ -70,6 +46,23 @@ launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
 }
 
 int
+start_maker(struct launcher *l, struct err *err)
+{
+    char path[MAKE_PROGRAMS][PATH_MAX] = { "" };
+    const char *paths[MAKE_PROGRAMS];
+
+    for (size_t i = 0; i < MAKE_PROGRAMS; i++)
+        paths[i] = path[i];
+    if (helper_find("front", "cloche-front", path[MAKE_FRONT], err) < 0 ||
+        helper_find("warden", "cloche-warden", path[MAKE_WARDEN], err) < 0 ||
+        helper_find("scribe", "cloche-scribe", path[MAKE_SCRIBE], err) < 0 ||
+        (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", path[MAKE_WEBHOOK], err) < 0))
+        return -1;
+    l->maker = maker_open(paths, &l->maker_pid, err);
+    return l->maker < 0 ? -1 : 0;
+}
+
+int
 start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
 {
     struct keeper *k = calloc(1, sizeof(*k));
@@ -83,13 +76,9 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
     snprintf(transcript, sizeof(transcript), "%s", serve_transcript_words[l->plan->transcript]);
     if (edge(warden, err) == 0 && edge(control, err) == 0) {
-        k->pid = fork();
-        if (k->pid == 0) {
-            (void)putenv(l->log);       /* how it speaks; without it as text */
-            become("/proc/self/exe", argv, environ, (int[]){ warden[1], control[1] }, 2, &l->files);
-        }
-        if (k->pid < 0)
-            err_sys(err, errno, "serve.start", "fork");
+        k->pid = maker_start(l->maker, &(struct maker_order){
+            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1] }, .n_fds = 2,
+            .files = &l->files }, err);
     }
     close_fd(&warden[1]);
     close_fd(&control[1]);
@@ -140,7 +129,7 @@ say_rules(struct launcher *l)
 int
 start_warden(struct launcher *l, struct err *err)
 {
-    char name[] = "cloche-warden", max[24], each[24], idle[24], life[24], *env[] = { l->log, NULL };
+    char name[] = "cloche-warden", max[24], each[24], idle[24], life[24];
     char after[24], tries[24], window[24], audit[SERVE_WORD_MAX];
     char *argv[] = { name, l->state, max, each, idle, life, after, tries, window, audit, NULL };
     cleanup_close int theirs = -1;
@@ -157,12 +146,11 @@ start_warden(struct launcher *l, struct err *err)
     snprintf(tries, sizeof(tries), "%llu", (unsigned long long)l->plan->recover_tries);
     snprintf(window, sizeof(window), "%llu", (unsigned long long)l->plan->recover_window_s);
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
-    l->warden_pid = fork();
-    if (l->warden_pid == 0)
-        become(l->warden_program, argv, env, &theirs, 1, NULL);
+    l->warden_pid = maker_start(l->maker, &(struct maker_order){
+        .program = MAKE_WARDEN, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);
     l->warden = pair[0];
     if (l->warden_pid < 0)
-        return err_sys(err, errno, "serve.start", "fork");
+        return -1;
     l->ready = false;
     l->limits_wait = 0;         /* it has them as its arguments */
     l->gate.state = 1;
@@ -201,7 +189,7 @@ say_front(struct launcher *l, uint8_t flags, int fd)
 int
 start_front(struct launcher *l, enum which_front which, struct err *err)
 {
-    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls", *env[] = { l->log, NULL };
+    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls";
     char *argv[] = { name, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL, NULL };
     struct front_end *front = &l->fronts[which];
     cleanup_close int theirs = -1, connections = -1;
@@ -220,12 +208,11 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
         close(door[0]);
         return 0;
     }
-    front->pid = fork();
-    if (front->pid == 0)
-        become(l->front_program, argv, env, (int[]){ theirs, connections }, 2, NULL);
+    front->pid = maker_start(l->maker, &(struct maker_order){
+        .program = MAKE_FRONT, .words = argv, .log = l->log, .fds = { theirs, connections }, .n_fds = 2 }, err);
     front->door = door[0];
     if (front->pid < 0)
-        return err_sys(err, errno, "serve.start", "fork");
+        return -1;
     if (io_set_nonblock(front->door, true) < 0 || launcher_watch(l, front->door) < 0)
         return err_sys(err, errno, "serve.start", "watch the front");
     (void)settings_say(l, which);       /* one that has gone already is noticed where it is read */

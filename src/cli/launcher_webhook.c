@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "cli/launcher.h"
+#include "cli/maker.h"
 #include "cli/session_priv.h"
 
 /* A file without a name: a URL and a secret are nobody's business who lists processes. -1 with errno. */
@@ -41,7 +42,7 @@ settings_file(const struct serve_plan *plan)
 int
 start_webhook(struct launcher *l, struct err *err)
 {
-    char name[] = "cloche-webhook", *argv[] = { name, NULL }, *env[] = { l->log, NULL };
+    char name[] = "cloche-webhook", *argv[] = { name, NULL };
     cleanup_close int theirs = -1, settings = -1;
     int pair[2];
 
@@ -52,12 +53,11 @@ start_webhook(struct launcher *l, struct err *err)
     if (settings < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "serve.start", "the webhook's settings");
     theirs = pair[1];
-    l->webhook = fork();
-    if (l->webhook == 0)
-        become(l->webhook_program, argv, env, (int[]){ theirs, settings }, 2, NULL);
+    l->webhook = maker_start(l->maker, &(struct maker_order){
+        .program = MAKE_WEBHOOK, .words = argv, .log = l->log, .fds = { theirs, settings }, .n_fds = 2 }, err);
     if (l->webhook < 0) {
         close(pair[0]);
-        return err_sys(err, errno, "serve.start", "fork");
+        return -1;
     }
     (void)launcher_say(l, EDGE_WEBHOOK, NULL, pair[0]);
     return 0;

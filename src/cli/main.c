@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "cli/cli.h"
+#include "cli/maker.h"
 #include "cli/serve.h"
 
 static int unknown_verb(const char *word);
@@ -152,6 +153,8 @@ dispatch(int argc, char **argv)
     name = name != NULL ? name + 1 : argc > 0 && argv[0] != NULL ? argv[0] : "cloche";
     if (strcmp(name, "srt") == 0)
         return cmd_srt(argc, argv);
+    if (strcmp(name, "cloche-maker") == 0)      /* who starts them */
+        return maker_main(argc, argv);
     if (strcmp(name, "cloche-keeper") == 0)     /* one sandbox of the daemon's */
         return keeper_main(argc, argv);
     if (argc < 2) {

@@ -9,5 +9,7 @@
  * user and pid namespace, and no more confined than we are (root, where we are not: not at all); a sandbox that reaches
  * the socket is neither. @uid gets the user. */
 bool peer_may_ask(int fd, uid_t *uid);
+/* We confine ourselves next: from then on it is compared with what we are now. */
+void peer_remember(void);
 
 #endif

@@ -1,9 +1,10 @@
 /* cli/serve.h: cloche serve: the daemon's first process
  *
- * It starts the others and starts them again, accepts connections and says whose they are, and reads nothing that any
- * of them was sent by a stranger:
+ * It has the others started, and started again, accepts connections and says whose they are, and reads nothing that
+ * any of them was sent by a stranger:
  *
- *     cloche serve (launcher) ─┬─ cloche-front     HTTP; holds nothing. One for unix sockets, one for TCP
+ *     cloche serve (launcher) ─┬─ cloche-maker     starts the others, which are its children all the same
+ *                              ├─ cloche-front     HTTP; holds nothing. One for unix sockets, one for TCP
  *                              ├─ cloche-warden    the records, what is allowed
  *                              ├─ cloche-scribe    writes the audit record
  *                              └─ cloche-keeper    one for each sandbox: makes it, speaks with its guest

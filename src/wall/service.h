@@ -56,5 +56,7 @@ extern const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES]
  * the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,
  * service.filter ...). One thread. */
 int service_confine(const struct service_plan *plan, struct err *err);
+/* The filter alone, and no_new_privs, of a process that keeps its rights; .files and .keep_user do not count. */
+int service_filter(const struct service_plan *plan, struct err *err);
 
 #endif

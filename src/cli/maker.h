@@ -1,0 +1,61 @@
+/* cli/maker.h: cloche-maker, which starts the daemon's processes for a launcher that cannot
+ *
+ * A sandbox cannot be made with fewer rights than its user has, so whoever starts keepers goes without a system call
+ * filter: it would be theirs too, and that of all that runs in the sandboxes. That is this process, and it does nothing
+ * else. It reads from one socket, whose other end only the launcher has: which of cloche's own programs is wanted, with
+ * which words and descriptors; their paths were fixed before. So the launcher, which lets clients in and reads the
+ * configuration, can have a filter that starts nothing (launcher_confine.c).
+ *
+ * What is started is the launcher's own child (CLONE_PARENT, clone(2)), which waits for it and signals it.
+ */
+#ifndef CLOCHE_CLI_MAKER_H
+#define CLOCHE_CLI_MAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/frame.h"
+
+#define MAKER_FDS      2
+#define MAKER_WORDS    12           /* of a program, its name among them */
+#define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon (EDGE_MESSAGE_MAX) */
+
+enum maker_program { MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_PROGRAMS };
+
+/* A process that is wanted. It begins a session of its own, with nothing blocked, the descriptors @fds from 3 on,
+ * stderr as the daemon's, and no other. */
+struct maker_order {
+    enum maker_program program;
+    char *const *words;             /* argv, a NULL at its end */
+    const char *log;                /* NAME=VALUE: how it speaks (log.h). A keeper has the daemon's environment too, a
+                                     * scribe none at all */
+    int fds[MAKER_FDS];             /* borrowed */
+    size_t n_fds;
+    const struct rlimit *files;     /* its limit of descriptors; NULL: the daemon's */
+};
+
+/* Start cloche-maker; the programs' absolute paths, "" for one that is not there (a keeper is this program itself).
+ * Its socket, and @pid, a child; -1 with @err. The descriptors that we have now, but stdio, are not there. */
+int maker_open(const char *const paths[MAKE_PROGRAMS], pid_t *pid, struct err *err);
+/* A process of that kind: a child of ours. -1 with @err: serve.maker where the maker is gone. */
+pid_t maker_start(int maker, const struct maker_order *order, struct err *err);
+
+/* maker_order.c, pure: an order's message but for its descriptors, as it is said (-1: too long) and as it is read. */
+struct maker_wanted {
+    enum maker_program program;
+    bool has_files;
+    struct rlimit files;
+    char *log;                          /* these are borrowed of what was read */
+    char *words[MAKER_WORDS + 1];       /* one at least; a NULL at their end */
+};
+int maker_put(struct buf *b, const struct maker_order *order);
+bool maker_get(struct wire_in *in, struct maker_wanted *w);
+
+/* What `cloche-maker` is. The exit code. */
+int maker_main(int argc, char **argv);
+
+#endif
