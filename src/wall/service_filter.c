@@ -27,6 +27,8 @@ service_filter(const struct service_plan *plan, struct err *err)
     struct sock_fprog f = { .filter = program };
     size_t n = 0;
 
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, errno, "service.rights", "no_new_privs");
     if (SERVICE_SANITIZED)      /* a sanitizer's own calls are not on the list */
         return 0;
     if (plan->n_calls > SERVICE_CALLS_MAX)
@@ -50,7 +52,7 @@ service_filter(const struct service_plan *plan, struct err *err)
     }
     program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     f.len = (unsigned short)n;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0)
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0)
         return err_sys(err, errno, "service.filter", "system call filter");
     return 0;
 }

@@ -137,11 +137,12 @@ def test_a_descriptor_with_an_order_ends_it(maker):
 
 
 def test_it_ends_with_its_launcher_and_not_before(maker):
-    for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
-        maker.process.send_signal(signo)
-    maker.say(order(WARDEN, "x"))
-    kind, pid = maker.hear()
-    assert kind == MADE and os.waitpid(pid, 0)[0] == pid
+    for signals in ((), (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)):     # the first time it has begun
+        for signo in signals:
+            maker.process.send_signal(signo)
+        maker.say(order(WARDEN, "x"))
+        kind, pid = maker.hear()
+        assert kind == MADE and os.waitpid(pid, 0)[0] == pid
     assert maker.end() == 0
 
 

@@ -92,7 +92,7 @@ KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("G
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
          ("POST", "/v1/sandboxes/{id}/dirs/{path}"), ("GET", "/v1/sandboxes/{id}/stat/{path}"),
-         ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/exec"),
+         ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
          *((method, "/v1/sandboxes/{id}/exec/{exec_id}" + rest) for method, rest in (
              ("GET", ""), ("DELETE", ""), ("GET", "/stream"), ("POST", "/stdin"), ("POST", "/signal"), ("POST", "/resize")))}
 BODIES = {"/api/sandbox/exec": {"command": "touch /workspace/was-here"}}
