@@ -13,8 +13,8 @@
 
 static const unsigned allowed[] = {
     /* memory, time, the end */
-    SYS_brk, SYS_mmap, SYS_mremap, SYS_munmap, SYS_clock_gettime, SYS_nanosleep, SYS_clock_nanosleep, SYS_exit_group,
-    SYS_restart_syscall,
+    SYS_brk, SYS_mmap, SYS_mremap, SYS_munmap, SYS_madvise, SYS_clock_gettime, SYS_nanosleep, SYS_clock_nanosleep,
+    SYS_exit_group, SYS_restart_syscall,
     SYS_sysinfo,        /* limits that are a part of the memory */
     /* files: configuration, certificates, /proc, sockets' names */
     SYS_openat, SYS_close, SYS_read, SYS_write, SYS_writev, SYS_lseek, SYS_fcntl, SYS_ioctl, SYS_fstat,

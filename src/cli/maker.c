@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 
 #define FD_LAUNCHER 3
 #define FD_HIGH     64
+#define PATIENCE_MS 60000
 
 /* The words between the two, in that order: as many GIVEs as there are descriptors, a MAKE, an answer. */
 enum maker_message {
@@ -103,6 +105,21 @@ say_order(int maker, const struct maker_order *order)
     return -1;
 }
 
+/* It forks, and has nothing else to do: one that does not answer was stopped. 0, or -1 with errno. */
+static int
+answer_comes(int maker)
+{
+    struct pollfd p = { .fd = maker, .events = POLLIN };
+    int r;
+
+    do
+        r = poll(&p, 1, PATIENCE_MS);
+    while (r < 0 && errno == EINTR);
+    if (r == 0)
+        errno = ETIMEDOUT;
+    return r > 0 ? 0 : -1;
+}
+
 pid_t
 maker_start(int maker, const struct maker_order *order, struct err *err)
 {
@@ -112,15 +129,12 @@ maker_start(int maker, const struct maker_order *order, struct err *err)
     uint32_t number;
     int r;
 
-    if (say_order(maker, order) < 0) {
-        r = errno;      /* what was given already would be another one's */
+    if (say_order(maker, order) < 0 || answer_comes(maker) < 0) {
+        r = errno;      /* what was given already, and what is answered late, would be another one's */
         (void)shutdown(maker, SHUT_RDWR);
         return err_sys(err, r, "serve.maker", "cloche-maker takes no order");
     }
-    do
-        r = packet_receive(maker, room, sizeof(room), &f, NULL, 0);
-    while (r < 0 && errno == EINTR);
-    if (r <= 0)
+    if (packet_receive(maker, room, sizeof(room), &f, NULL, 0) <= 0)
         return err_set(err, ERR_SYSTEM, "serve.maker", "cloche-maker has ended");
     in = wire_in_of(f.payload, f.length);
     number = wire_be32(&in);
