@@ -187,7 +187,8 @@ policy_append_allow(struct str text, struct str rule, struct buf *out, struct er
     if (!yaml_parser_initialize(&parser))
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
+    yaml_parser_set_input_string(&parser, text.n > 0 ? (const unsigned char *)text.p : (const unsigned char *)"",
+                                 text.n);        /* NULL is no input to it */
     if (!yaml_parser_load(&parser, &doc)) {
         yaml_parser_delete(&parser);
         return no_place(&e, "it is not YAML or JSON");

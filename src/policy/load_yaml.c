@@ -236,7 +236,7 @@ doc_parse_yaml(struct arena *a, const char *name, const void *data, size_t n, st
         return NULL;
     }
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, data, n);
+    yaml_parser_set_input_string(&r.parser, n > 0 ? data : (const void *)"", n);    /* NULL is no input to it */
     result = read_events(&r);
     yaml_parser_delete(&r.parser);
     if (result < 0)
