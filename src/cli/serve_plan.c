@@ -190,13 +190,15 @@ static int
 check_webhook(struct serve_plan *plan, struct err *err)
 {
     bool url = plan->webhook_url[0] != '\0', secret = plan->webhook_secret[0] != '\0';
+    cleanup_close int ca = -1;
 
     if (!url && (secret || plan->webhook_ca[0] != '\0')) {
         err_set(err, ERR_USAGE, "serve.webhook", "%s is there and webhook-url is not", secret ? "webhook-secret"
                                                                                             : "webhook-ca");
         return err_hint(err, "webhook-url names the server that is told");
     }
-    if (plan->webhook_ca[0] != '\0' && access(plan->webhook_ca, R_OK) < 0)
+    if (plan->webhook_ca[0] != '\0' &&
+        (ca = open(plan->webhook_ca, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0)
         return err_sys(err, errno, "serve.webhook", "webhook-ca %s", plan->webhook_ca);
     return secret ? read_hook_secret(plan, err) : 0;
 }

@@ -150,6 +150,45 @@ def test_what_changes_alive(serve, cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+def test_every_key_that_names_a_file_is_read_again(cloche):
+    """By a launcher that has given up most system calls; and one that says nothing at all is what it was before."""
+    def file(name, text, mode=0o600):
+        path = cloche.home / name
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+    hook = file("hook.secret", "a-secret-of-the-webhook-0123456789\n")
+    gate, settings, ca = file("gate.yaml", "gate: off\n"), file("settings.yaml", "limits:\n  output: 5\n"), file("ca.pem", "")
+    plain = f"gate: {gate}\nsettings: {settings}\nsecurity:\n  sandbox:\n    limits:\n      max_memory_mb: 96\n"
+    config = file("serve.yaml", plain)
+    daemon = Daemon(cloche, "--config", "serve.yaml", gate=None)
+    hooked = plain + f"webhook-url: https://hooks.example.org/x\nwebhook-secret: {hook}\nwebhook-ca: {ca}\n"
+    for text, said in ((hooked, "webhook-ca: it needs a restart"), ("", "configuration stays"), (plain, "was read again"),
+                       ("# nothing\n", "configuration stays")):
+        config.write_text(text)
+        assert said in (heard := daemon.reload()), (text, heard)
+        assert daemon.get("/v1/sandboxes").ok
+    assert daemon.create().exec("echo 123456789")["stdout"] == "12345"
+    assert daemon.stop() == 0, daemon.log
+    # and those that are there from the beginning on
+    config.write_text(hooked)
+    daemon = Daemon(cloche, "--config", "serve.yaml", gate=None)
+    assert "was read again" in daemon.reload()
+    ca.unlink()
+    assert "configuration stays" in daemon.reload()
+    assert daemon.stop() == 0, daemon.log
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n"])
+def test_a_file_that_says_nothing(cloche, text):
+    (cloche.home / "serve.yaml").write_text(text)
+    (cloche.home / "rules.yaml").write_text(text)
+    for words in (("serve", "--config", "serve.yaml"), ("config", "check", "serve.yaml"), ("policy", "check", "serve.yaml"),
+                  ("run", "--settings", "serve.yaml", "--", "true")):
+        refused = cloche(*words, cwd=cloche.home)
+        assert refused.code in (1, 125) and "policy.file.empty" in refused.err + refused.out, (words, refused)
+
+
 def test_the_flags_have_the_last_word_then_too(serve, cloche):
     daemon = serve("max-sandboxes: 5\n", "--max-sandboxes", "1")
     daemon.create()
