@@ -470,8 +470,7 @@ end_all(struct launcher *l)
     scribe_end(l);
     webhook_end(l);
     close_fd(&l->maker);
-    if (l->maker_pid > 0)
-        (void)waitpid(l->maker_pid, NULL, 0);
+    end_process(&l->maker_pid);     /* it may be stopped */
     packet_queue_clear(&l->to_warden);
     close_fd(&l->signals);
     close_fd(&l->epoll);
@@ -538,7 +537,8 @@ prepare(struct launcher *l, struct err *err)
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (l->signals < 0 || l->epoll < 0 || launcher_watch(l, l->signals) < 0)
         return err_sys(err, errno, "serve.start", "epoll");
-    peer_remember();
+    if (peer_remember() < 0)
+        return err_set(err, ERR_SYSTEM, "serve.start", "/proc/self/status cannot be read");
     prctl(PR_SET_NAME, "cloche-launcher");
     return launcher_confine(err);
 }

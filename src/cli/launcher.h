@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "cli/maker.h"
 #include "cli/serve.h"
 #include "warden/edge.h"
 #include "wire/table.h"
@@ -92,6 +93,8 @@ void say_restarts(struct launcher *l);      /* to the warden: how often it and t
 
 /* launcher_start.c: the processes. 0, or -1 with @err. */
 int start_maker(struct launcher *l, struct err *err);   /* who starts all others */
+/* A process by it, and its pid, or -1 with @err. A maker that fails is killed, and its end is ours. */
+pid_t launcher_make(struct launcher *l, const struct maker_order *order, struct err *err);
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
 int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */

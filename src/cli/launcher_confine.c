@@ -13,8 +13,8 @@
 
 static const unsigned allowed[] = {
     /* memory, time, the end */
-    SYS_brk, SYS_mmap, SYS_mremap, SYS_munmap, SYS_madvise, SYS_clock_gettime, SYS_nanosleep, SYS_clock_nanosleep,
-    SYS_exit_group, SYS_restart_syscall,
+    SYS_brk, SYS_mmap, SYS_mremap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_clock_gettime, SYS_nanosleep,
+    SYS_clock_nanosleep, SYS_exit_group, SYS_restart_syscall,
     SYS_sysinfo,        /* limits that are a part of the memory */
     /* files: configuration, certificates, /proc, sockets' names */
     SYS_openat, SYS_close, SYS_read, SYS_write, SYS_writev, SYS_lseek, SYS_fcntl, SYS_ioctl, SYS_fstat,
@@ -23,7 +23,7 @@ static const unsigned allowed[] = {
     SYS_open, SYS_stat, SYS_readlink,
 #endif
     /* sockets */
-    SYS_socket, SYS_socketpair, SYS_bind, SYS_listen, SYS_connect, SYS_accept4, SYS_getsockname, SYS_getsockopt,
+    SYS_socketpair, SYS_bind, SYS_listen, SYS_connect, SYS_accept4, SYS_getsockname, SYS_getsockopt,
     SYS_setsockopt, SYS_sendmsg, SYS_recvmsg, SYS_sendto, SYS_shutdown, SYS_epoll_ctl, SYS_epoll_pwait, SERVICE_POLL,
 #if defined(SYS_epoll_wait)
     SYS_epoll_wait,
@@ -35,7 +35,8 @@ static const unsigned allowed[] = {
 int
 launcher_confine(struct err *err)
 {
-    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed) };
+    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .inet_sockets = true,
+                                       .unix_sockets = true };
 
     return service_filter(&plan, err);
 }

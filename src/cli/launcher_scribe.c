@@ -16,7 +16,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/launcher.h"
-#include "cli/maker.h"
 #include "cli/state.h"
 
 #define END_PATIENCE_MS 15000       /* another process may have the record's lock for ten seconds */
@@ -90,7 +89,7 @@ start_scribe(struct launcher *l, struct err *err)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "serve.start", "socketpair");
     theirs = pair[1];
-    pid = maker_start(l->maker, &(struct maker_order){
+    pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_SCRIBE, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);
     if (pid < 0) {
         close(pair[0]);

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/launcher.h"
-#include "cli/maker.h"
 #include "cli/session_priv.h"
 
 static int
@@ -62,6 +61,19 @@ start_maker(struct launcher *l, struct err *err)
     return l->maker < 0 ? -1 : 0;
 }
 
+pid_t
+launcher_make(struct launcher *l, const struct maker_order *order, struct err *err)
+{
+    struct err why = ERR_INIT;
+    pid_t pid = maker_start(l->maker, order, &why);
+
+    if (pid < 0 && strcmp(why.code, MAKER_FAILED) == 0 && l->maker_pid > 0)
+        kill(l->maker_pid, SIGKILL);
+    if (pid < 0 && err != NULL)
+        *err = why;
+    return pid;
+}
+
 int
 start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
 {
@@ -76,7 +88,7 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
     snprintf(transcript, sizeof(transcript), "%s", serve_transcript_words[l->plan->transcript]);
     if (edge(warden, err) == 0 && edge(control, err) == 0) {
-        k->pid = maker_start(l->maker, &(struct maker_order){
+        k->pid = launcher_make(l, &(struct maker_order){
             .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1] }, .n_fds = 2,
             .files = &l->files }, err);
     }
@@ -146,7 +158,7 @@ start_warden(struct launcher *l, struct err *err)
     snprintf(tries, sizeof(tries), "%llu", (unsigned long long)l->plan->recover_tries);
     snprintf(window, sizeof(window), "%llu", (unsigned long long)l->plan->recover_window_s);
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
-    l->warden_pid = maker_start(l->maker, &(struct maker_order){
+    l->warden_pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_WARDEN, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);
     l->warden = pair[0];
     if (l->warden_pid < 0)
@@ -208,7 +220,7 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
         close(door[0]);
         return 0;
     }
-    front->pid = maker_start(l->maker, &(struct maker_order){
+    front->pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_FRONT, .words = argv, .log = l->log, .fds = { theirs, connections }, .n_fds = 2 }, err);
     front->door = door[0];
     if (front->pid < 0)

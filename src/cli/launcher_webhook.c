@@ -17,7 +17,6 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "cli/launcher.h"
-#include "cli/maker.h"
 #include "cli/session_priv.h"
 
 /* A file without a name: a URL and a secret are nobody's business who lists processes. -1 with errno. */
@@ -53,7 +52,7 @@ start_webhook(struct launcher *l, struct err *err)
     if (settings < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "serve.start", "the webhook's settings");
     theirs = pair[1];
-    l->webhook = maker_start(l->maker, &(struct maker_order){
+    l->webhook = launcher_make(l, &(struct maker_order){
         .program = MAKE_WEBHOOK, .words = argv, .log = l->log, .fds = { theirs, settings }, .n_fds = 2 }, err);
     if (l->webhook < 0) {
         close(pair[0]);

@@ -26,7 +26,7 @@
 
 #define FD_LAUNCHER 3
 #define FD_HIGH     64
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 5000
 
 /* The words between the two, in that order: as many GIVEs as there are descriptors, a MAKE, an answer. */
 enum maker_message {
@@ -132,14 +132,14 @@ maker_start(int maker, const struct maker_order *order, struct err *err)
     if (say_order(maker, order) < 0 || answer_comes(maker) < 0) {
         r = errno;      /* what was given already, and what is answered late, would be another one's */
         (void)shutdown(maker, SHUT_RDWR);
-        return err_sys(err, r, "serve.maker", "cloche-maker takes no order");
+        return err_sys(err, r, MAKER_FAILED, "cloche-maker takes no order");
     }
     if (packet_receive(maker, room, sizeof(room), &f, NULL, 0) <= 0)
-        return err_set(err, ERR_SYSTEM, "serve.maker", "cloche-maker has ended");
+        return err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended");
     in = wire_in_of(f.payload, f.length);
     number = wire_be32(&in);
     if (!wire_done(&in) || number == 0 || number > INT32_MAX || (f.type != MAKER_MADE && f.type != MAKER_NOT_MADE))
-        return err_set(err, ERR_PROTOCOL, "serve.maker", "cloche-maker said what it must not");
+        return err_set(err, ERR_PROTOCOL, MAKER_FAILED, "cloche-maker said what it must not");
     return f.type == MAKER_MADE ? (pid_t)number : err_sys(err, (int)number, "serve.start", "fork");
 }
 
@@ -240,7 +240,8 @@ maker_main(int argc, char **argv)
     /* it ends when the launcher does, which may still need it while it ends in order */
     sigfillset(&all);
     if (argc != MAKE_PROGRAMS + 1 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || io_set_cloexec(FD_LAUNCHER, true) < 0 ||
-        sigprocmask(SIG_BLOCK, &all, NULL) < 0) {
+        sigprocmask(SIG_BLOCK, &all, NULL) < 0 ||
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {       /* nor is it written into by /proc, but by root */
         fprintf(stderr, "cloche-maker is started by cloche serve\n");
         return EXIT_REFUSED;
     }

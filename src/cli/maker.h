@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "wire/frame.h"
 
+#define MAKER_FAILED   "serve.maker"    /* the code of its own failures */
 #define MAKER_FDS      2
 #define MAKER_WORDS    12           /* of a program, its name among them */
 #define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon (EDGE_MESSAGE_MAX) */
@@ -31,8 +32,8 @@ enum maker_program { MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_SCRIBE, MAKE_WEB
 struct maker_order {
     enum maker_program program;
     char *const *words;             /* argv, a NULL at its end */
-    const char *log;                /* NAME=VALUE: how it speaks (log.h). A keeper has the daemon's environment too, a
-                                     * scribe none at all */
+    const char *log;                /* LOG_VARIABLE=SETTING: how it speaks (base/log.h). A keeper has the daemon's
+                                     * environment too, a scribe none at all */
     int fds[MAKER_FDS];             /* borrowed */
     size_t n_fds;
     const struct rlimit *files;     /* its limit of descriptors; NULL: the daemon's */
@@ -41,7 +42,7 @@ struct maker_order {
 /* Start cloche-maker; the programs' absolute paths, "" for one that is not there (a keeper is this program itself).
  * Its socket, and @pid, a child; -1 with @err. The descriptors that we have now, but stdio, are not there. */
 int maker_open(const char *const paths[MAKE_PROGRAMS], pid_t *pid, struct err *err);
-/* A process of that kind: a child of ours. -1 with @err: serve.maker where the maker is gone. */
+/* A process of that kind: a child of ours. -1 with @err: MAKER_FAILED where the maker itself has failed. */
 pid_t maker_start(int maker, const struct maker_order *order, struct err *err);
 
 /* maker_order.c, pure: an order's message but for its descriptors, as it is said (-1: too long) and as it is read. */

@@ -3,7 +3,9 @@
  * program u8, files u8, soft be64, hard be64 (both 0 without files), log, words be16, and that many words
  */
 #include <stdint.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "cli/maker.h"
 
 #define LOG_MAX 64
@@ -27,6 +29,17 @@ maker_put(struct buf *b, const struct maker_order *order)
     return buf_ok(b) ? 0 : -1;
 }
 
+/* Nothing but that one: what else is in an environment says which code a program runs. */
+static bool
+log_well(const char *log)
+{
+    static const char name[] = LOG_VARIABLE "=";
+    enum log_level level;
+    bool json;
+
+    return strncmp(log, name, sizeof(name) - 1) == 0 && log_setting_parse(log + sizeof(name) - 1, &json, &level);
+}
+
 static char *
 own(const char *text)
 {
@@ -44,7 +57,7 @@ maker_get(struct wire_in *in, struct maker_wanted *w)
     w->log = own(wire_cstr(in, LOG_MAX, NULL));
     n = wire_be16(in);
     if (in->bad || program >= MAKE_PROGRAMS || files > 1 || (files == 0 && (soft != 0 || hard != 0)) || n == 0 ||
-        n > MAKER_WORDS)
+        n > MAKER_WORDS || !log_well(w->log))
         return false;
     for (uint16_t i = 0; i < n; i++)
         w->words[i] = own(wire_cstr(in, MAKER_WORD_MAX, NULL));

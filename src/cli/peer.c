@@ -121,10 +121,11 @@ root_outside(pid_t pid, const struct buf *them, const struct buf *us)
 
 static struct buf remembered = BUF_INIT(STATUS_MAX);
 
-void
+int
 peer_remember(void)
 {
-    (void)read_status(0, &remembered);      /* what is not there refuses everybody */
+    buf_reset(&remembered);
+    return read_status(0, &remembered) ? 0 : -1;
 }
 
 static bool

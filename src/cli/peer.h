@@ -9,7 +9,7 @@
  * user and pid namespace, and no more confined than we are (root, where we are not: not at all); a sandbox that reaches
  * the socket is neither. @uid gets the user. */
 bool peer_may_ask(int fd, uid_t *uid);
-/* We confine ourselves next: from then on it is compared with what we are now. */
-void peer_remember(void);
+/* We confine ourselves next: from then on it is compared with what we are now. -1 when that is not to be had. */
+int peer_remember(void);
 
 #endif

@@ -42,7 +42,8 @@
 struct service_plan {
     const unsigned *calls;                  /* system calls that stay (SYS_*), at most SERVICE_CALLS_MAX */
     size_t n_calls;
-    bool inet_sockets;                      /* socket(2) stays, for AF_INET and AF_INET6; otherwise it goes */
+    bool inet_sockets;                      /* socket(2) stays, for AF_INET and AF_INET6; */
+    bool unix_sockets;                      /* for AF_UNIX; otherwise it goes */
     const struct landlock_rule *files;      /* what can still be opened, where the kernel has Landlock */
     size_t n_files;
     bool keep_user;                         /* root stays root, though without any capability: for files of its own */

@@ -56,7 +56,7 @@
 #define EDGE_HOW_MAX     512
 #define EDGE_HOST_MAX    253                /* of a name, or an address, that a sandbox asks for */
 #define EDGE_NET_MS_MAX  86400000
-#define EDGE_WHY_KILLED  "the daemon was killed: it was destroyed"     /* of a sandbox, whoever found it out */
+#define EDGE_WHY_KILLED  "the daemon was killed, or gave up: it was destroyed"
 
 enum edge_message {
     /* front to warden; each begins with its trace (EDGE_TRACE bytes) and a ticket, behind which, but in ASK_WHO, comes

@@ -1,14 +1,16 @@
 """Who starts the daemon's processes: what a launcher that was taken over can have from it, and what it cannot do by itself."""
+import http.client
 import os
 import signal
 import socket
 import struct
 import subprocess
+import threading
 
 import pytest
 
 from helpers import leaks, places, requirement
-from helpers.daemon import Daemon, is_sanitized
+from helpers.daemon import Daemon, OthersDaemon, is_sanitized
 from helpers.runner import wait_for
 
 pytestmark = requirement("R26", "R61")
@@ -99,6 +101,8 @@ BAD = {
     "no words": order(WARDEN), "too many words": order(WARDEN, *["x"] * 13), "fewer words than said": order(WARDEN, "x", n=3),
     "more words than said": order(WARDEN, "x", "y", n=1), "no end of a word": frame(MAKE, order(WARDEN, "x")[8:-1] + b"x"),
     "a NUL within": order(WARDEN, b"a\0b"), "neither yes nor no": order(WARDEN, "x", files=(2, 0, 0)),
+    "another variable": order(WARDEN, "x", log="LD_PRELOAD=/x.so"), "a path": order(WARDEN, "x", log="PATH=/x"),
+    "no setting": order(WARDEN, "x", log="CLOCHE_LOG"), "an odd setting": order(WARDEN, "x", log="CLOCHE_LOG=text:notice:LD_PRELOAD=x"),
     "a long log": order(WARDEN, "x", log="CLOCHE_LOG=" + "x" * 64), "an unknown message": frame(9), "an answer": frame(MADE, b"\0\0\0\1"),
     "a descriptor that is none": frame(GIVE), "flags": frame(MAKE, order(WARDEN, "x")[8:], flags=1), "nothing": frame(MAKE),
     "two frames": order(WARDEN, "x") + order(WARDEN, "x"), "a long word": order(WARDEN, "x" * 65537), "half a frame": order(WARDEN, "x")[:20],
@@ -144,6 +148,42 @@ def test_it_ends_with_its_launcher_and_not_before(maker):
         kind, pid = maker.hear()
         assert kind == MADE and os.waitpid(pid, 0)[0] == pid
     assert maker.end() == 0
+
+
+@pytest.mark.ordinary
+def test_it_is_not_written_into(cloche, world):
+    """By its own user, as the launcher is."""
+    daemon = OthersDaemon(cloche) if places.IS_ROOT else Daemon(cloche)
+    pid, = daemon.processes("cloche-maker")
+    me = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/mem', 'r+b')", str(pid)])
+    assert not me.ok and "PermissionError" in me.err, me
+    launcher = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/status')", str(pid)])
+    assert launcher.ok
+    assert daemon.stop() == 0
+
+
+def test_one_that_hangs_does_not_hold_up_the_kill_switch(cloche):
+    daemon = Daemon(cloche)
+    box = daemon.create(name="b")
+    pid, = daemon.processes("cloche-maker")
+    os.kill(pid, signal.SIGSTOP)
+    answer = []
+    asking = threading.Thread(target=lambda: answer.append(ask_quietly(daemon)))
+    asking.start()
+    daemon.process.send_signal(signal.SIGUSR1)
+    assert daemon.process.wait(60) == 125       # nothing can be started any more
+    asking.join(60)
+    assert b"serve.maker" in daemon.process.stderr.read()
+    daemon.start()
+    assert box.show()["state"] == "stopped", box.show()
+    assert daemon.stop() == 0
+
+
+def ask_quietly(daemon):
+    try:
+        return daemon.post("/v1/sandboxes", {})
+    except (OSError, http.client.HTTPException):
+        return None
 
 
 def test_it_is_started_by_the_daemon_alone(cloche):
