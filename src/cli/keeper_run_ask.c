@@ -137,8 +137,15 @@ feed(struct run_asker *a)
 {
     struct op *o = a->run != NULL ? a->run->op : NULL;
 
-    if (a->over || o == NULL)
+    if (a->over || a->run == NULL)
         return;
+    if (o == NULL) {            /* it has ended, and had read all that it was given, or not */
+        if (a->in_at < a->in_n)
+            say_no(a, ERR_DENIED, "exec.ended", "the command has ended");
+        else if (a->in_end)
+            say_done(a, a->count);
+        return;
+    }
     while (a->in_at < a->in_n) {
         size_t taken = 0;
         if (guest_client_stdin(o->k->l.client, o->channel, a->in + a->in_at, a->in_n - a->in_at, &taken, NULL) < 0 ||
@@ -196,7 +203,7 @@ tell_end(struct run_asker *a)
     else if (a->what == RUN_END)
         say_ended(a);
     else if (a->what == RUN_INPUT)
-        say_no(a, ERR_DENIED, "exec.ended", "the command has ended");
+        feed(a);
 }
 
 static void

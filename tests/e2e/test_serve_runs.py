@@ -257,6 +257,22 @@ def test_the_newest_are_kept(box):
     assert box.daemon.get(f"{box.at}/exec/{ids[0]}").status == 404
 
 
+@pytest.mark.parametrize("more, status", [(b"", 200), (b"5\r\nmore\n\r\n", 409)])
+def test_a_command_that_ends_when_it_has_read_enough(daemon, box, more, status):
+    """Before its client has said that this is all: what was written was read. What comes after that is not."""
+    exec_id = begin(box, "read -r line; echo $line", stdin=True)
+    c = daemon.connection()
+    c.putrequest("POST", f"{box.at}/exec/{exec_id}/stdin")
+    c.putheader("Transfer-Encoding", "chunked")
+    c.endheaders()
+    c.send(b"5\r\nfirst\r\n1\r\n\n\r\n")
+    ended(box, exec_id)
+    c.send(more + b"0\r\n\r\n")
+    answer = c.getresponse()
+    assert answer.status == status, answer.read()
+    c.close()
+
+
 def test_they_outlive_the_front_and_the_warden(daemon, box):
     exec_id = begin(box, "echo before; read -r line; echo \"$line\"; exit 5", stdin=True)
     events = Events(box, exec_id).until("before\n")
