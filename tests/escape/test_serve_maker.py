@@ -209,9 +209,10 @@ def test_the_launcher_starts_nothing(daemon):
     assert status_of(maker)["Seccomp"] == status_of(os.getpid())["Seccomp"]
     for name in ("cloche-maker", "cloche-front", "cloche-warden", "cloche-scribe", "cloche-keeper"):
         assert [status_of(pid)["PPid"] for pid in daemon.processes(name)] == [str(launcher)], name
-    held = {os.readlink(f"/proc/{maker}/fd/{fd}") for fd in os.listdir(f"/proc/{maker}/fd")}
-    assert {t.split(":")[0] for t in held - {os.readlink(f"/proc/{launcher}/fd/2")}} == {"/dev/null", "socket"}, held
-    assert sum(t.startswith("socket:") for t in held) == 1, held
+    if places.IS_ROOT:      # it is not dumpable
+        held = {os.readlink(f"/proc/{maker}/fd/{fd}") for fd in os.listdir(f"/proc/{maker}/fd")}
+        assert {t.split(":")[0] for t in held - {os.readlink(f"/proc/{launcher}/fd/2")}} == {"/dev/null", "socket"}, held
+        assert sum(t.startswith("socket:") for t in held) == 1, held
     # no filter of the launcher's is in the way inside
     inside = box.exec("grep -E '^(Seccomp_filters|NoNewPrivs)' /proc/self/status")["stdout"]
     assert "Seccomp_filters:\t1" in inside or "Seccomp_filters:\t2" in inside or not inside, inside
