@@ -287,7 +287,7 @@ def test_output_comes_while_the_command_runs(daemon, box):
 def test_a_client_that_goes_takes_its_command_along(daemon, box):
     stream = box.stream("echo here; exec sleep 600")
     assert next(stream) == ("stdout", {"data": "here\n"})
-    assert daemon.processes("sleep")
+    assert wait_for(lambda: daemon.processes("sleep"))     # after the echo
     stream.close()
     assert wait_for(lambda: not daemon.processes("sleep"))
     c = daemon.connection()         # and one that waits for a whole answer
