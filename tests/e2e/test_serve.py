@@ -519,5 +519,5 @@ def test_light_mode(cloche):
     assert boxes[0].exec("echo x > f; pwd")["stdout"] == f"{cloche.project}\n"
     boxes[0].exec("sleep 600 >/dev/null 2>&1 &")
     assert boxes[1].read("f").body == b"x\n"
-    assert boxes[1].delete().ok and len(daemon.processes("sleep")) == 1
+    assert boxes[1].delete().ok and wait_for(lambda: len(daemon.processes("sleep")) == 1)
     assert daemon.stop() == 0
