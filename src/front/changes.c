@@ -7,20 +7,6 @@
 #include "base/cleanup.h"
 #include "front/front.h"
 
-static void
-event(struct request *r, const char *name, json_t *data)
-{
-    cleanup_free char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(FRONT_STREAM_MAX);
-
-    json_decref(data);
-    if (line == NULL || buf_printf(&b, "event: %s\ndata: ", name) < 0 || buf_puts(&b, line) < 0 ||
-        buf_puts(&b, "\n\n") < 0)
-        r->stream_end = r->stream_broken = true;
-    else
-        stream_add(r, b.p, b.n);
-}
-
 static json_t *
 text(const char *p)
 {
@@ -58,13 +44,16 @@ on_change(struct request *r, const struct edge_change *c)
     switch (c->kind) {
     case EDGE_CHANGE_NONE: stream_add(r, alive, sizeof(alive) - 1); break;
     case EDGE_CHANGE_WATCHING:
-    case EDGE_CHANGE_OVERFLOW: event(r, names[c->kind], json_pack("{s:o}", "path", place(r, c->path))); break;
+    case EDGE_CHANGE_OVERFLOW:
+        stream_event(r, NULL, names[c->kind], json_pack("{s:o}", "path", place(r, c->path)));
+        break;
     case EDGE_CHANGE_RENAMED:
-        event(r, names[c->kind], json_pack("{s:o, s:b, s:o}", "path", place(r, c->path), "directory", c->directory,
-                                           "from", place(r, c->from)));
+        stream_event(r, NULL, names[c->kind], json_pack("{s:o, s:b, s:o}", "path", place(r, c->path), "directory",
+                                                        c->directory, "from", place(r, c->from)));
         break;
     default:
-        event(r, names[c->kind], json_pack("{s:o, s:b}", "path", place(r, c->path), "directory", c->directory));
+        stream_event(r, NULL, names[c->kind], json_pack("{s:o, s:b}", "path", place(r, c->path), "directory",
+                                                        c->directory));
         break;
     }
     return true;
@@ -77,8 +66,8 @@ on_failed(struct request *r, const struct packet_err *err)
         reply_err(r, err);
         return;
     }
-    event(r, "error", json_pack("{s:o, s:s, s:o}", "error", text(err->msg), "code", err->code, "detail",
-                                text(err->hint)));
+    stream_event(r, NULL, "error", json_pack("{s:o, s:s, s:o}", "error", text(err->msg), "code", err->code, "detail",
+                                             text(err->hint)));
     stream_close(r);
 }
 
