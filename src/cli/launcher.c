@@ -369,7 +369,7 @@ maker_reap(struct launcher *l, struct err *err)
     if (l->maker_pid <= 0 || waitpid(l->maker_pid, NULL, WNOHANG) != l->maker_pid)
         return 0;
     l->maker_pid = 0;
-    return l->ending ? 0 : err_set(err, ERR_SYSTEM, "serve.maker", "cloche-maker has ended: all sandboxes end");
+    return l->ending ? 0 : err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended: all sandboxes end");
 }
 
 static int
