@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon, OthersDaemon
+from helpers.daemon import Daemon, OthersDaemon, status_of
 from helpers.runner import Runner, wait_for
 
 pytestmark = requirement("R12", "R23")
@@ -73,11 +73,6 @@ def test_a_sandbox_does_not_reach_the_daemon(cloche, world, mode, view):
     usual = box.exec(["ls", str(cloche.state / "cloche" / "serve")])
     assert usual["exit_code"] != 0 and "state.db" not in usual["stdout"], usual
     assert daemon.stop() == 0
-
-
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
 
 
 @pytest.mark.parametrize("name", ["cloche-front", "cloche-warden", "cloche-scribe"])

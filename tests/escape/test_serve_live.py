@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from helpers import places, requirement
+from helpers.daemon import is_sanitized, resident
 from helpers.runner import wait_for
 from helpers.websocket import BINARY, CLOSE, PING, TEXT, Closed, Command, WebSocket
 
@@ -86,10 +87,7 @@ def test_who_does_not_read_stops_its_own_command_alone(daemon, box):
     terminal.step()
     for _ in range(20):
         assert box.exec("echo here")["stdout"] == "here\n"
-    def resident():
-        with open(f"/proc/{daemon.processes('cloche-front')[0]}/status", encoding="utf-8") as f:
-            return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
-    assert resident() < 65536 or "asan" in str(daemon.cloche.binary)
+    assert resident(daemon.processes("cloche-front")[0]) < 65536 or is_sanitized(daemon)
     # a signal still arrives
     terminal.signal("KILL")
     assert terminal.end()["signal"] == 9

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from helpers import leaks, places, requirement
-from helpers.daemon import Daemon, OthersDaemon, is_sanitized
+from helpers.daemon import Daemon, OthersDaemon, is_sanitized, status_of
 from helpers.runner import wait_for
 
 pytestmark = requirement("R26", "R61")
@@ -192,11 +192,6 @@ def test_it_is_started_by_the_daemon_alone(cloche):
 
 
 # --- in a daemon ----------------------------------------------------------------------------------------------------------
-
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
 
 def test_the_launcher_starts_nothing(daemon):
     """tests/conformance/test_service_calls.py knows what its filter lets through."""

@@ -174,6 +174,12 @@ def ticks(pid):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+def status_of(pid):
+    """What /proc says of it, by name."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
 def resident(pid):
     """KiB of memory."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as f:
