@@ -37,6 +37,7 @@ struct op {
     struct keeper_live *k;      /* NULL: free */
     enum op_kind kind;
     uint64_t number;            /* the warden's */
+    char caller[EDGE_ID + 1];   /* whose (EDGE_OP) */
     struct op_result result;
     struct op_trace *trace;     /* keeper_transcript.c's; NULL: it is in no transcript */
     int fd;                     /* to the front; -1 when that is gone, or has all it gets */
@@ -79,6 +80,7 @@ struct run {
 struct run_asker {
     struct keeper_live *k;
     enum run_ask what;
+    char caller[EDGE_ID + 1];   /* whose (EDGE_RUN_ASK) */
     struct run *run;            /* NULL: of none, or it is no more */
     int fd;
     struct packet_queue out;
@@ -138,9 +140,16 @@ void keeper_say_short(struct keeper_live *k, uint8_t type);
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
 
 /* keeper_op.c: operations. */
-/* Begin what the message asks for, in the name of @by; what fails is said on @fd, which is the operation's from here
- * on. */
-void op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, const char *by, int fd);
+/* In whose name, and as which: what EDGE_OP says beside the operation. Borrowed. */
+struct op_by {
+    uint64_t number;
+    const char *text, *caller;
+};
+/* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
+void op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd);
+/* The handler of EDGE_CALLER_ENDED: that one's operations, and questions about commands in the background, end and are
+ * told why; such a command itself goes on. */
+int op_on_caller_ended(void *ctx, const struct frame *f);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
 /* Its socket, for poll: what is waited for there. */
@@ -210,6 +219,7 @@ short asker_poll_events(const struct run_asker *a);
 void asker_turn(struct run_asker *a, short events);
 void asker_time(struct keeper_live *k, uint64_t now_us);
 void asker_free_all(struct keeper_live *k);
+void asker_caller_ended(struct keeper_live *k, const char *caller, const struct err *why);
 size_t asker_count(const struct keeper_live *k);
 /* Something happened to @run: there is output, room for stdin (@closed: it reads none any more), its end (@run->op is
  * NULL), or (@gone) its record is removed. */

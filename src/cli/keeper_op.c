@@ -159,7 +159,7 @@ op_free_all(struct keeper_live *k)
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
 
 static struct op *
-new_op(struct keeper_live *k, const struct edge_op *want, uint64_t number, int fd)
+new_op(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd)
 {
     struct op *o;
     size_t i;
@@ -170,7 +170,8 @@ new_op(struct keeper_live *k, const struct edge_op *want, uint64_t number, int f
         return NULL;
     o->k = k;
     o->kind = want->kind;
-    o->number = number;
+    o->number = by->number;
+    memcpy(o->caller, by->caller, strnlen(by->caller, EDGE_ID));
     o->live = (want->flags & OP_LIVE) != 0;
     o->pty = (want->flags & OP_PTY) != 0;
     o->behind = (want->flags & OP_BACKGROUND) != 0;
@@ -232,17 +233,17 @@ turn_away(struct keeper_live *k, int fd)
 }
 
 void
-op_begin(struct keeper_live *k, const struct edge_op *want, uint64_t number, const char *by, int fd)
+op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd)
 {
     struct err err = ERR_INIT;
-    struct op *o = new_op(k, want, number, fd);
+    struct op *o = new_op(k, want, by, fd);
 
     if (o == NULL) {
         turn_away(k, fd);
         return;
     }
     if (want->kind != OP_CONNECT)
-        transcript_begin(&k->transcript, o, want, by);
+        transcript_begin(&k->transcript, o, want, by->text);
     if (io_set_nonblock(fd, true) < 0 ||
         (want->kind == OP_EXEC ? begin_exec(o, want, &err) : want->kind == OP_CONNECT ? port_begin(o, want, &err)
          : want->kind == OP_WATCH ? watch_begin(o, want, &err) : file_begin(o, want, &err)) < 0) {
@@ -410,6 +411,36 @@ cancel(struct op *o)
     } else {
         (void)guest_client_file_cancel(c, o->channel, NULL);
     }
+}
+
+static void
+end_of(struct keeper_live *k, const char *caller, const struct err *why)
+{
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
+        struct op *o = k->ops[i];
+        if (o == NULL || o->fd < 0 || strcmp(o->caller, caller) != 0)
+            continue;
+        packet_queue_clear(&o->out);    /* what was not told yet is not any more */
+        op_say_failed(o, why);
+        cancel(o);
+    }
+}
+
+int
+op_on_caller_ended(void *ctx, const struct frame *f)
+{
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct err err = ERR_INIT;
+    char caller[EDGE_ID + 1];
+
+    if (!edge_get_id(&in, caller, false) || !wire_done(&in))
+        return -1;
+    err_set(&err, ERR_DENIED, "auth.ended", "the credential of who began this opens nothing any more");
+    err_hint(&err, "it was revoked or replaced, or its time is over");
+    end_of(k, caller, &err);
+    asker_caller_ended(k, caller, &err);
+    return 0;
 }
 
 /* As much of what came as the guest takes. */

@@ -355,11 +355,12 @@ asker_on_ask(void *ctx, const struct frame *f)
 {
     struct keeper_live *k = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
+    char caller[EDGE_ID + 1];
     struct edge_run_ask ask;
     struct run_asker *a;
     size_t i;
 
-    if (k->passed < 0 || !edge_get_run_ask(&in, &ask))
+    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_get_run_ask(&in, &ask))
         return -1;
     for (i = 0; i < RUN_ASKERS_MAX && k->askers[i] != NULL; i++)
         ;
@@ -370,6 +371,7 @@ asker_on_ask(void *ctx, const struct frame *f)
     }
     a->k = k;
     a->what = ask.what;
+    memcpy(a->caller, caller, sizeof(a->caller));
     a->fd = take_fd(&k->passed);
     a->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     k->askers[i] = a;
@@ -477,6 +479,20 @@ asker_free_all(struct keeper_live *k)
         if (!a->over)
             say_no(a, ERR_SYSTEM, "sandbox.gone", "the sandbox ended");
         (void)packet_queue_flush(&a->out, a->fd);
+        asker_free(a);
+    }
+}
+
+void
+asker_caller_ended(struct keeper_live *k, const char *caller, const struct err *why)
+{
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        struct run_asker *a = k->askers[i];
+        if (a == NULL || strcmp(a->caller, caller) != 0)
+            continue;
+        packet_queue_clear(&a->out);
+        if (!a->over)
+            say_failed(a, why);
         asker_free(a);
     }
 }

@@ -426,6 +426,19 @@ approvals_cancel(struct warden *w, struct asker to)
 }
 
 void
+approvals_caller_ended(struct warden *w, const struct who *who)
+{
+    char caller[EDGE_CALLER_MAX + 1];
+
+    caller_of(who, caller);
+    for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
+        next = a->next;
+        if (a->net == 0 && a->r.state == APPROVAL_PENDING && strcmp(a->r.caller, caller) == 0)
+            approval_refuse(w, a, APPROVAL_DENIED, "", "", "the credential of who asked opens nothing any more");
+    }
+}
+
+void
 approvals_time(struct warden *w)
 {
     uint64_t now = clock_ms();

@@ -174,6 +174,7 @@ int approval_decide(struct warden *w, struct approval *a, const struct edge_deci
 void approval_release(struct warden *w, struct approval *a);
 void approvals_front_gone(struct warden *w, uint32_t front);
 void approvals_cancel(struct warden *w, struct asker to);
+void approvals_caller_ended(struct warden *w, const struct who *who);   /* what they asked and is undecided is denied */
 void approvals_time(struct warden *w);
 int approvals_timeout(const struct warden *w, int ms);      /* for epoll_wait: @ms, or sooner */
 

@@ -481,6 +481,7 @@ grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *
     who_text(w, &w->who, who);
     buf_put_be64(&frame, record_operation(w));
     wire_put_cstr(&frame, who, EDGE_WHO_MAX);
+    wire_put_cstr(&frame, w->who.id, EDGE_ID);
     buf_append(&frame, op, n);
     if (frame_end(&frame, at) < 0)
         return err_set(err, ERR_LIMIT, "sandbox.busy", "the operation is too large");

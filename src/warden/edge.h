@@ -160,7 +160,9 @@ enum edge_message {
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */
-    EDGE_OP,                /* number be64, who asks (for the transcript), operation; with the operation's socket */
+    EDGE_OP,                /* number be64, who asks (for the transcript), caller, operation; with the operation's
+                             * socket. A caller is by whose credential it is: a token's id, of a key its sandbox's,
+                             * "" by none that could end */
     EDGE_PAUSE,
     EDGE_RESUME,
     EDGE_CHECK,             /* is the guest there? */
@@ -185,6 +187,7 @@ enum edge_message {
     /* warden to keeper */
     EDGE_USE = 125,         /* what does it use? */
     EDGE_PORT_CLOSED = 193, /* id of a port: its connections end */
+    EDGE_CALLER_ENDED = 227, /* caller: what goes on in its name ends (ends.c) */
     /* keeper to warden */
     EDGE_USED,              /* usage, the answer to USE */
     EDGE_OP_RESULT,         /* how an operation ended, before OP_ENDED: kind u8, result u8, us, in, out be64 */
@@ -229,7 +232,7 @@ enum edge_message {
     /* commands in the background (edge_run.h); front to warden, with ticket and who asks */
     EDGE_ASK_RUN = 176,     /* id, ask */
     /* warden to keeper */
-    EDGE_RUN_ASK,           /* ask; with its socket */
+    EDGE_RUN_ASK,           /* caller, as of OP; ask; with its socket */
     /* keeper to front, on that socket, or on that of the command that begins; a last DONE or FAILED */
     EDGE_RUN,               /* run */
     EDGE_RUN_OUT,           /* stream u8 (0 stdout), be64 how much of that stream is before it, bytes */

@@ -193,7 +193,8 @@ serve(struct warden *w)
     struct epoll_event events[AT_ONCE];
 
     for (;;) {
-        int ms = follow_timeout(w, approvals_timeout(w, record_timeout(w, volumes_timeout(w, box_timeout(w)))));
+        int ms = ends_timeout(w, follow_timeout(w, approvals_timeout(w, record_timeout(w, volumes_timeout(w,
+                                                                                                box_timeout(w))))));
         int n = epoll_wait(w->epoll, events, AT_ONCE, ms);
         for (int i = 0; i < n; i++)
             if (!turn(w, &events[i]))
@@ -204,6 +205,7 @@ serve(struct warden *w)
         watch_time(w);
         ports_time(w);
         approvals_time(w);
+        ends_time(w);
         follow_time(w);
     }
 }

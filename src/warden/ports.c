@@ -353,6 +353,7 @@ connection(struct warden *w, struct port *p, struct err *err)
     op = (struct edge_op){ .kind = OP_CONNECT, .offset = p->r.port, .path = p->r.id };
     buf_put_be64(&frame, 0);    /* it is not in the record by itself, nor in the transcript */
     wire_put_cstr(&frame, "", EDGE_WHO_MAX);
+    wire_put_cstr(&frame, "", EDGE_ID);        /* it ends with the port */
     edge_put_op(&frame, &op);
     if (frame_end(&frame, at) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");

@@ -37,10 +37,11 @@ recorded(struct warden *w, const struct frame *f, struct box *b, const struct ed
 static int
 pass_on(struct warden *w, struct box *b, const struct edge_run_ask *ask, struct err *err)
 {
-    uint8_t room[EDGE_RUN_ASK_MAX + FRAME_HEADER];
+    uint8_t room[EDGE_RUN_ASK_MAX + 5 + EDGE_ID + FRAME_HEADER];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_RUN_ASK, 0, 0);
 
+    wire_put_cstr(&frame, w->who.id, EDGE_ID);
     edge_put_run_ask(&frame, ask);
     return frame_end(&frame, at) < 0 ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
                                      : box_grant(w, b, &frame, err);

@@ -125,6 +125,7 @@ box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1])
     epoch_next(&b->w->epochs->credentials);     /* the former one is none any more */
     sha256_text(hash, b->r.key);
     box_store(b);
+    ends_key(b);
     return out;
 }
 
@@ -151,11 +152,14 @@ tokens_load(struct warden *w, struct err *err)
 static int
 forget(struct warden *w, size_t i, struct err *err)
 {
-    if (state_forget_token(w->state, w->tokens[i].r.id, err) < 0)
+    struct edge_token gone = w->tokens[i].r;
+
+    if (state_forget_token(w->state, gone.id, err) < 0)
         return -1;
     epoch_next(&w->epochs->credentials);
     w->n_tokens--;
     memmove(&w->tokens[i], &w->tokens[i + 1], (w->n_tokens - i) * sizeof(w->tokens[0]));
+    ends_token(w, &gone);
     return 0;
 }
 
@@ -243,7 +247,6 @@ on_revoke(struct warden *w, struct wire_in *in)
         gone = w->tokens[i].r;
         who_text(w, &w->who, by);
         if (forget(w, i, &err) == 0) {
-            follow_look(w);
             warden_note(w, NULL, "token_revoked", "%s %s %s, by %s", edge_role_name(gone.role), id, gone.name, by);
             answer_token(w, &gone, "");
             return 0;

@@ -65,6 +65,7 @@ struct front_edge {
 
 struct token {
     struct edge_token r;
+    bool over;                          /* its time, as far as that was looked at (ends.c) */
     uint8_t hash[SHA256_SIZE];
 };
 
@@ -303,6 +304,13 @@ extern const size_t token_n_rules;
 /* @owner: of a record: that token is good, or it is the daemon's owner; *until: when it is over, 0 never. */
 bool owner_lives(const struct warden *w, const char *owner, uint64_t *until);
 bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadecimal digits */
+
+/* ends.c: what goes on in the name of a credential that opens nothing any more ends: of a token, and of the keys of its
+ * sandboxes; of @b's former key; and, as time passes, of tokens that are over. */
+void ends_token(struct warden *w, const struct edge_token *gone);
+void ends_key(struct box *b);
+void ends_time(struct warden *w);
+int ends_timeout(const struct warden *w, int ms);           /* for epoll_wait: @ms, or sooner */
 
 /* ports.c: ports of sandboxes that were exposed, and who comes by their capabilities. */
 int ports_load(struct warden *w, struct err *err);

@@ -299,6 +299,9 @@ class Caller(Daemon):
         self.path = daemon.path
         self.headers = {k.replace("_", "-"): v for k, v in headers.items()}
 
+    def credential(self):
+        return self.headers
+
     def __call__(self, method, path, body=None, headers=None):
         return super().__call__(method, path, body, {**self.headers, **(headers or {})})
 

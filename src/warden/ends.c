@@ -1,0 +1,82 @@
+/* warden/ends.c: what ends with a credential
+ *
+ * Each question is judged by what its credential opens then (who.c). What an answered one left going on, a command
+ * that somebody waits for, an upload, a watch, output that is followed, is ended here when its credential opens nothing
+ * any more. It is the keepers that end it, who were told whose each is: a front that was taken over cannot keep it.
+ * Events, the record and approvals that are followed are follow.c's; ports are looked at by ports.c. What a sandbox has
+ * without anybody who waits for it, the sandbox itself and its commands in the background, stays for operators.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "warden/approvals.h"
+
+#define LATE_MS 60000       /* the host's clock may be set */
+
+static void
+tell(struct box *b, const char *caller)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_CALLER_ENDED, 0, 0);
+
+    wire_put_cstr(&frame, caller, EDGE_ID);
+    if (b->ops > 0 && b->fd >= 0 && frame_end(&frame, at) == 0)
+        (void)box_say(b, &frame, -1);
+}
+
+void
+ends_key(struct box *b)
+{
+    struct who key = { .role = EDGE_KEY };
+
+    memcpy(key.id, b->r.id, sizeof(key.id));
+    memcpy(key.box, b->r.id, sizeof(key.box));
+    tell(b, key.id);
+    approvals_caller_ended(b->w, &key);
+}
+
+void
+ends_token(struct warden *w, const struct edge_token *gone)
+{
+    struct who who = { .role = gone->role };
+
+    memcpy(who.id, gone->id, sizeof(who.id));
+    follow_look(w);
+    approvals_caller_ended(w, &who);
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        tell(b, gone->id);
+        if (strcmp(b->r.owner, gone->id) == 0)
+            ends_key(b);
+    }
+}
+
+void
+ends_time(struct warden *w)
+{
+    uint64_t now = clock_wall_ms();
+
+    for (size_t i = 0; i < w->n_tokens; i++) {
+        struct token *t = &w->tokens[i];
+        bool over = t->r.expires_ms > 0 && now >= t->r.expires_ms;
+        if (over && !t->over)
+            ends_token(w, &t->r);
+        t->over = over;
+    }
+}
+
+int
+ends_timeout(const struct warden *w, int ms)
+{
+    uint64_t now = clock_wall_ms();
+
+    for (size_t i = 0; i < w->n_tokens; i++) {
+        const struct token *t = &w->tokens[i];
+        uint64_t left = t->r.expires_ms > now ? t->r.expires_ms - now : 0;
+        if (t->r.expires_ms == 0 || t->over)
+            continue;
+        left = left < LATE_MS ? left : LATE_MS;
+        ms = ms < 0 || left < (uint64_t)ms ? (int)left : ms;
+    }
+    return ms;
+}
