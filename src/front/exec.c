@@ -197,15 +197,8 @@ text(const struct request *r, const struct buf *b)
 static void
 keep_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
 {
-    struct buf *into = is_err ? &r->err_out : &r->out;
-
     /* above our own ceiling it is cut, as above the policy's */
-    if (n > into->max - into->n) {
-        n = into->max - into->n;
-        *(is_err ? &r->cut_err : &r->cut_out) = true;
-    }
-    if (buf_append(into, p, n) < 0)
-        *(is_err ? &r->cut_err : &r->cut_out) = true;
+    waits_keep(r, is_err ? &r->err_out : &r->out, is_err ? &r->cut_err : &r->cut_out, p, n);
 }
 
 json_t *

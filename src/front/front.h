@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "match/door.h"
+#include "front/hold.h"
 #include "front/trace.h"
 #include "warden/edge.h"
 #include "warden/edge_gate.h"
@@ -34,6 +35,7 @@
 #define FRONT_BODIES_MAX  (128UL * 1024 * 1024)     /* of all of them together */
 #define FRONT_RESULT_MAX  (32UL * 1024 * 1024)      /* of one command's output in a JSON answer, each stream */
 #define FRONT_STREAM_MAX  (256UL * 1024)            /* of a streamed answer that its client did not take yet */
+#define FRONT_WAITS_MAX   (256UL * 1024 * 1024)     /* of all that waits for clients, or for what they write to */
 #define FRONT_URI_MAX     8192
 #define FRONT_IDLE_S      120                       /* a connection on which nothing comes or goes */
 
@@ -172,8 +174,10 @@ struct request {
     unsigned early;                     /* status to refuse with, decided before the body; 0 */
     const char *early_code, *early_why;
     struct buf body;
-    size_t held_bytes;                  /* of front.bodies: the body, and what becomes of it, */
-    uint32_t held_by;                   /* and whose */
+    unsigned caller;                    /* for whom memory is counted (hold.h); stays, whatever @who becomes */
+    size_t held_bytes;                  /* of front.bodies: the body, and what becomes of it */
+    size_t waits;                       /* of front.waits */
+    size_t answer_bytes;                /* of a response that is not streamed */
     json_t *json;                       /* the body, or NULL */
     bool seen, begun, whole, suspended, queued, dead, too_large;
     bool api;                           /* errors in the words of /api: {"error": ...} */
@@ -234,7 +238,9 @@ struct front {
     struct packet_queue to_warden;
     uint32_t tickets;
     uint64_t numbers;
-    size_t bodies;                      /* bytes of bodies that are held */
+    struct hold bodies;                 /* bytes of bodies, and what becomes of them */
+    struct hold waits;                  /* and what waits for clients, or for what they write to */
+    bool pressed, eased;                /* some are not listened to, for want of that; and there is more of it again */
     size_t early;                       /* of previews' answers that are there before their requests (preview.c) */
     bool ended;
     bool given_back;            /* an upgraded connection, which libmicrohttpd has not closed yet */
@@ -317,6 +323,14 @@ void ask_preview(struct request *r, const char *capability, const struct answers
                  const struct op_answers *said);
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 void ask_drop(struct request *r);               /* its answer is not waited for any more */
+
+/* waits.c: what waits for clients. Whether there is room for @n bytes more for that one; count anew what it has; and
+ * listen again to those that were not, for want of room. */
+bool waits_room(const struct request *r, size_t n);
+void waits_count(struct request *r);
+void waits_turn(struct front *f);
+/* Of output that is told whole: p[0..n), or what of it there is room for; then *cut, and nothing of it comes any more. */
+void waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 
 /* op.c: operations */
 int op_take(struct request *r, int fd);

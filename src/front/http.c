@@ -95,7 +95,7 @@ put_aside(struct request *r)
 static void
 release(struct request *r)
 {
-    r->f->bodies -= r->held_bytes;
+    hold_count(&r->f->bodies, r->caller, r->held_bytes, 0);
     r->held_bytes = 0;
 }
 
@@ -123,6 +123,8 @@ http_bury(struct front *f)
         buf_free(&r->err_out);
         buf_free(&r->half[0]);
         buf_free(&r->half[1]);
+        r->answer_bytes = 0;
+        waits_count(r);
         free(r->uri);
         free(r->below);
         explicit_bzero(r->key, sizeof(r->key));
@@ -190,31 +192,13 @@ http_peer_gone(struct request *r)
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
-/* Whether there is room for that: while there is little left, nobody has more than a share of it, and all keys of
- * sandboxes together have one, for an agent has as many as it likes. */
-static bool
-body_room(const struct request *r, size_t n)
-{
-    size_t own = 0, all = r->f->bodies;
-
-    if (n > FRONT_BODIES_MAX - all)
-        return false;
-    if (all + n <= FRONT_BODIES_MAX / 2 || !r->f->strangers)
-        return true;
-    for (const struct request *o = r->f->requests; o != NULL; o = o->next)
-        own += o->held_by == r->held_by || (o->role == EDGE_KEY && r->role == EDGE_KEY) ? o->held_bytes : 0;
-    return own + n <= FRONT_BODIES_MAX / 8;
-}
-
-/* Count @n more bytes as held for it, until release(). False: there is no room. */
+/* Who vouches for itself has all that there is. */
 static bool
 hold_bytes(struct request *r, size_t n)
 {
-    if (r->held_bytes == 0)
-        r->held_by = r->who;    /* which is the call's own once it was judged */
-    if (!body_room(r, n))
+    if (!hold_has(&r->f->bodies, r->caller, r->caller == HOLD_NOBODY && !r->f->strangers, n))
         return false;
-    r->f->bodies += n;
+    hold_count(&r->f->bodies, r->caller, r->held_bytes, r->held_bytes + n);
     r->held_bytes += n;
     return true;
 }

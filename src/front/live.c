@@ -47,7 +47,7 @@ struct live {
 static bool
 listens(const struct request *r)
 {
-    return r->in.n < LIVE_STDIN_MAX;
+    return r->in.n < LIVE_STDIN_MAX && (r->in.n == 0 || waits_room(r, READ_ONCE));
 }
 
 /* Listen by how much waits. Whoever is not listened to can go away all the same. */
@@ -317,8 +317,8 @@ hear(struct request *r, uint32_t events)
     struct live *l = r->live;
     uint8_t p[READ_ONCE];
 
-    if ((events & ~(uint32_t)EPOLLOUT) != 0 && !listens(r))
-        return upgrade_end(r);
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && (r->up_events & EPOLLIN) == 0)
+        return upgrade_end(r);      /* that it has gone is all that was waited for */
     if ((events & ~(uint32_t)EPOLLOUT) != 0) {
         ssize_t n = recv(r->up_fd, p, sizeof(p), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))

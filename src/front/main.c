@@ -115,6 +115,7 @@ serve(struct front *f)
         preview_time(f);
         http_run(f);
         http_bury(f);
+        waits_turn(f);
     }
 }
 
@@ -139,7 +140,8 @@ main(int argc, char **argv)
 {
     static struct front f = { .epoll = -1, .warden = FD_WARDEN, .door = FD_DOOR,
                               .watch_warden = { WATCH_WARDEN, NULL }, .watch_door = { WATCH_DOOR, NULL },
-                              .watch_http = { WATCH_HTTP, NULL }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
+                              .watch_http = { WATCH_HTTP, NULL }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+                              .bodies = { .max = FRONT_BODIES_MAX }, .waits = { .max = FRONT_WAITS_MAX } };
     const struct rlimit memory = { MEMORY, MEMORY };
     struct err err = ERR_INIT;
 

@@ -13,7 +13,8 @@
 #include "front/live.h"
 #include "wire/table.h"
 
-#define AT_ONCE 32
+#define AT_ONCE   32
+#define OP_BECOMES (6UL * EDGE_CHUNK)    /* one message as text in JSON */
 
 int
 op_take(struct request *r, int fd)
@@ -37,14 +38,27 @@ op_drop(struct request *r)
     r->op_over = true;
 }
 
+/* Whether what it says is taken now: where that goes on as it comes, by how much waits for the client. */
+static bool
+listens(struct request *r)
+{
+    if (!r->stream)
+        return true;
+    if (r->out.n >= FRONT_STREAM_MAX)
+        return false;
+    r->f->pressed = r->f->pressed || !waits_room(r, OP_BECOMES);
+    return waits_room(r, OP_BECOMES);
+}
+
 void
 op_flow(struct request *r)
 {
     uint32_t events = 0;
 
+    waits_count(r);
     if (r->op_fd < 0)
         return;
-    if (!r->stream || r->out.n < FRONT_STREAM_MAX)
+    if (listens(r))
         events |= EPOLLIN;
     if (r->live != NULL ? live_wants_out(r) : r->in.n > 0 || r->in_end || r->full)
         events |= EPOLLOUT;
@@ -235,7 +249,7 @@ op_hear(struct request *r, uint32_t events)
             http_wake(r);
     }
     for (int i = 0; i < AT_ONCE && r->op_fd >= 0 && !r->op_over && (events & ~(uint32_t)EPOLLOUT) != 0 &&
-         (!r->stream || r->out.n < FRONT_STREAM_MAX); i++) {
+         listens(r); i++) {
         struct frame f;
         int got = packet_receive(r->op_fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
         if (got < 0 && errno == EAGAIN)
@@ -244,6 +258,7 @@ op_hear(struct request *r, uint32_t events)
             broke_off(r);
             break;
         }
+        waits_count(r);
     }
     if (r->op_over)
         op_drop(r);

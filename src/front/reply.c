@@ -10,7 +10,28 @@
 #include "front/front.h"
 #include "front/live.h"
 
+#define ANSWER_ALWAYS 16384     /* bytes of one that there is always room for */
+
 /* --- whole ones --------------------------------------------------------------------------------------------------- */
+
+/* Whether @n bytes may wait for its client. What they were made of need not any more. */
+static bool
+has_room(struct request *r, size_t n)
+{
+    if (!r->stream) {
+        buf_free(&r->out);
+        buf_free(&r->err_out);
+        waits_count(r);
+    }
+    if (n > ANSWER_ALWAYS && !waits_room(r, n)) {
+        reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.busy", "read the answers that wait for you, and ask again",
+                    "there is no room for the answer: too much waits for this caller's clients");
+        return false;
+    }
+    r->answer_bytes = n;
+    waits_count(r);
+    return true;
+}
 
 static void
 ids(struct request *r)
@@ -48,6 +69,10 @@ reply_json(struct request *r, unsigned status, json_t *body)
         text = strdup("{\"error\":\"out of memory\",\"code\":\"memory\"}");
     }
     n = text != NULL ? strlen(text) : 0;
+    if (!has_room(r, n)) {
+        free(text);
+        return;
+    }
     r->status = status;
     r->bytes_out = n;
     r->response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
@@ -79,7 +104,7 @@ reply_empty(struct request *r, unsigned status)
 void
 reply_text(struct request *r, unsigned status, const char *type, const void *p, size_t n)
 {
-    if (r->response != NULL)
+    if (r->response != NULL || !has_room(r, n))
         return;
     r->status = status;
     r->bytes_out = n;
@@ -223,6 +248,7 @@ stream_add(struct request *r, const void *p, size_t n)
 {
     if (buf_append(&r->out, p, n) < 0)
         r->stream_end = r->stream_broken = true;
+    waits_count(r);
     http_wake(r);
 }
 

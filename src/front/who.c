@@ -104,12 +104,20 @@ place_of(struct request *r)
     return oldest;
 }
 
+/* For whom memory is counted: what is judged later has a handle of its own. */
+static void
+count_for(struct request *r)
+{
+    r->caller = r->role == EDGE_KEY ? HOLD_KEYS : hold_caller(r->who);
+}
+
 /* It goes on when it is woken. */
 static void
 on_who(struct request *r)
 {
     struct known *k = place_of(r);
 
+    count_for(r);
     if (r->f->epochs == NULL)
         return;
     free(k->status.text);
@@ -131,6 +139,7 @@ remembered(struct request *r)
     r->who = k->who;
     r->role = k->role;
     memcpy(r->role_box, k->box, sizeof(r->role_box));
+    count_for(r);
     return true;
 }
 

@@ -246,6 +246,7 @@ def sleeper(client, box):
     response = connection.getresponse()
     while b"begun" not in response.readline():
         pass
+    assert wait_for(lambda: sleeps(client, box), 60)    # its shell has said so, and starts it now
     return connection, response, message["id"]
 
 

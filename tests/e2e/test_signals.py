@@ -79,7 +79,7 @@ sys.exit(3)
 """
     process = started(cloche, code, stdin=subprocess.PIPE)
     process.terminate()
-    assert process.stdout.readline() == b"no\n"
+    assert (line := process.stdout.readline()) == b"no\n", (line, process.communicate(timeout=60), process.returncode)
     process.stdin.write(b"\n")
     process.stdin.close()
     assert process.wait(60) == 3

@@ -2,13 +2,14 @@
 import json
 import os
 import random
+import select
 import socket
 import time
 
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon, ticks
+from helpers.daemon import Daemon, is_sanitized, resident, ticks
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61")
@@ -317,6 +318,63 @@ def test_bodies_that_wait_leave_room_for_others(daemon, operator):
     assert answer.status == 400 and answer.json["code"] == "sandbox.request", answer
     for s in held:
         s.close()
+
+
+def ask_deaf(daemon, who, at, body, *more):
+    """A client that reads nothing of its answer."""
+    s = dial(daemon)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    text = json.dumps(body).encode()
+    s.sendall(head(who, f"POST {at} HTTP/1.1", *more, length=len(text)) + text)
+    return s
+
+
+# What a command prints so often becomes six times as long in JSON.
+CONTROL = "head -c 1048576 /dev/zero | tr '\\0' '\\1' | tee /dev/stderr"
+
+
+def fill(daemon, agent, box):
+    """Clients of the agent's that take nothing, until one is told that there is no room."""
+    held = []
+    for _ in range(60):
+        held.append(ask_deaf(daemon, agent, f"{box.at}/exec", {"command": CONTROL}))
+        first = held[-1].recv(15)
+        if first != b"HTTP/1.1 200 OK":
+            assert first == b"HTTP/1.1 503 Se", first
+            return held
+    return pytest.fail("there was room for all of it")
+
+
+def test_answers_that_nobody_takes_leave_room_for_others(daemon, operator):
+    """What waits for one agent's clients is bounded; above that it is told, and another one's large answer is whole."""
+    agent, other = (daemon.remote(daemon.token("agent")) for _ in range(2))
+    box, mine = agent.create(), other.create()
+    fronts = daemon.processes("cloche-front")
+    held = fill(daemon, agent, box)
+    told = agent.post(f"{box.at}/exec", {"command": CONTROL})
+    assert told.status == 503 and told.json["code"] == "http.busy", told
+    assert agent.post(f"{box.at}/exec", {"command": "echo on"}).json["stdout"] == "on\n"
+    assert mine.exec(CONTROL)["stdout"] == "\1" * 1048576
+    assert daemon.processes("cloche-front") == fronts
+    assert is_sanitized(daemon) or max(resident(pid) for pid in fronts) < 400 * 1024, [resident(pid) for pid in fronts]
+    for s in held:
+        s.close()
+    assert wait_for(lambda: agent.post(f"{box.at}/exec", {"command": CONTROL}).ok, 60)
+
+
+def test_a_stream_waits_for_room_that_its_caller_uses_up(daemon, operator):
+    agent, other = (daemon.remote(daemon.token("agent")) for _ in range(2))
+    box, mine = agent.create(), other.create()
+    held = fill(daemon, agent, box)
+    # until one of them is told nothing any more but that it began
+    while select.select([(one := box.stream(CONTROL)).connection.sock], [], [], 2)[0]:
+        held.append(one)
+        assert len(held) < 90
+    assert sum(len(data["data"]) for name, data in mine.stream(CONTROL) if name == "stdout") == 1048576
+    for s in held:
+        s.close()
+    last = list(one)[-1]
+    assert last[0] == "exit" and not last[1]["stdout_truncated"], last
 
 
 def test_bodies_of_many_values(operator):

@@ -78,14 +78,8 @@ call_write(struct request *r)
 static void
 on_bytes(struct request *r, bool is_err, const uint8_t *p, size_t n)
 {
-    struct buf *out = &r->mcp->out;
-
     (void)is_err;
-    if (n > out->max - out->n) {
-        n = out->max - out->n;
-        r->mcp->cut[0] = true;
-    }
-    (void)buf_append(out, p, n);
+    waits_keep(r, &r->mcp->out, &r->mcp->cut[0], p, n);
 }
 
 static void

@@ -45,13 +45,7 @@ mcp_output(struct buf *b, bool cut)
 static void
 on_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
 {
-    struct buf *into = is_err ? &r->mcp->err : &r->mcp->out;
-
-    if (n > into->max - into->n) {
-        n = into->max - into->n;
-        r->mcp->cut[is_err ? 1 : 0] = true;
-    }
-    (void)buf_append(into, p, n);
+    waits_keep(r, is_err ? &r->mcp->err : &r->mcp->out, &r->mcp->cut[is_err ? 1 : 0], p, n);
     mcp_progress(r, p, n, is_err);
 }
 

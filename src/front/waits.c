@@ -1,0 +1,62 @@
+/* front/waits.c: what waits for clients to read it, and what they sent that waits for its reader
+ *
+ * Streams stop at a ceiling of their own (FRONT_STREAM_MAX). All of them together, and answers that are told whole,
+ * have another one, of which nobody has more than a share when it comes to that (hold.h): an operation is not listened
+ * to then, output that is told whole is cut, and a large answer becomes a refusal.
+ */
+#include "front/front.h"
+#include "front/mcp/mcp.h"
+
+#define GIVEN_BACK 65536        /* of memory that is empty: kept no longer when there is little */
+
+bool
+waits_room(const struct request *r, size_t n)
+{
+    return hold_has(&r->f->waits, r->caller, r->caller == HOLD_NOBODY && !r->f->strangers, n);
+}
+
+static size_t
+taken(struct buf *b, bool little)
+{
+    if (little && b->n == 0 && b->cap >= GIVEN_BACK)
+        buf_free(b);
+    return b->cap;
+}
+
+void
+waits_count(struct request *r)
+{
+    struct front *f = r->f;
+    bool little = f->waits.all > f->waits.max / 2;
+    size_t n = taken(&r->out, little) + taken(&r->err_out, little) + taken(&r->in, little) + r->answer_bytes;
+
+    if (r->mcp != NULL)
+        n += r->mcp->out.cap + r->mcp->err.cap;
+    f->eased = f->eased || n < r->waits;
+    hold_count(&f->waits, r->caller, r->waits, n);
+    r->waits = n;
+}
+
+void
+waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, size_t n)
+{
+    size_t room = into->max - into->n, take = n < room ? n : room;
+
+    if (*cut)
+        return;         /* what came behind a hole would be taken for what came next */
+    *cut = take < n || !waits_room(r, take);
+    if (waits_room(r, take) && buf_append(into, p, take) < 0)
+        *cut = true;
+    waits_count(r);
+}
+
+void
+waits_turn(struct front *f)
+{
+    if (!f->pressed || !f->eased)
+        return;
+    f->pressed = f->eased = false;
+    for (struct request *r = f->requests; r != NULL; r = r->next)
+        if (!r->dead)
+            op_flow(r);
+}
