@@ -70,6 +70,18 @@ conn_free_ended(struct egress *e)
 }
 
 void
+conn_close_known(struct egress *e)
+{
+    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->state != CONN_FIRST)
+            conn_end(c);
+    }
+    pool_clear(e);
+    conn_free_ended(e);
+}
+
+void
 conn_close_all(struct egress *e)
 {
     while (e->conns != NULL)

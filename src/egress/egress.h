@@ -97,6 +97,8 @@ void conn_on_listener(struct watch *w, uint32_t events);
 void conn_tick(struct egress *e);       /* deadlines */
 void conn_make_room(struct egress *e);  /* accept again, when that had stopped */
 void conn_free_ended(struct egress *e);
+/* Those of which something is decided; the others have not been read yet, and what they ask for is to be told. */
+void conn_close_known(struct egress *e);
 void conn_close_all(struct egress *e);
 /* Those secrets (vault/client.h) were revoked: what used one ends. */
 void conn_revoked(struct egress *e, uint32_t mask);

@@ -41,7 +41,8 @@
 #define FD_VAULT     (FD_NAMES + 1)
 #define EXTRA_MAX    64
 #define TICK_MS      500
-#define LAST_MS      500        /* for what waits when the sandbox ends; and for the supervisor to hear of it */
+#define LAST_MS      2000       /* for what waits when the sandbox ends; */
+#define TELL_MS      500        /* and for the supervisor to hear of it */
 
 static struct egress egress;
 static struct decide_rules rules = DECIDE_RULES_INIT;       /* being said */
@@ -280,7 +281,7 @@ serve(struct egress *e, struct err *err)
         conn_free_ended(e);
         conn_make_room(e);
     }
-    conn_close_all(e);
+    conn_close_known(e);
     loop_watch(&e->loop, &e->control, 0);
     /* what was asked for in the sandbox's last moment */
     for (uint64_t end = e->loop.now_ms + LAST_MS; e->loop.now_ms < end; conn_free_ended(e))
@@ -288,7 +289,7 @@ serve(struct egress *e, struct err *err)
             break;
     conn_close_all(e);
     log_tick(e);
-    log_finish(e, LAST_MS);
+    log_finish(e, TELL_MS);
     return 0;
 }
 
