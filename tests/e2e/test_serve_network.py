@@ -33,7 +33,7 @@ def test_hosts_by_name(online, daemon):
     # what was decided is the owner's to read, and egress ends with its sandbox
     log = online.bare("net", "log", "--json", box.id[:12]).json
     assert {(d["verdict"], d["host"]) for d in log["decisions"]} == {("allow", "ok.example.org"), ("deny", "evil.example.org")}, log
-    assert len(daemon.processes("cloche-egress")) == 1
+    assert len(daemon.running("cloche-egress")) == 1
     assert box.delete().ok and not daemon.processes("cloche-egress")
 
 
@@ -61,7 +61,7 @@ def test_a_rule_that_its_owner_adds(online, daemon):
 
 def test_the_kill_switch_closes_the_network(online, daemon):
     box = daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
-    assert box.record["state"] == "ready" and daemon.processes("cloche-egress")
+    assert box.record["state"] == "ready" and daemon.running("cloche-egress")
     assert daemon.post("/v1/kill").json == {"stopped": 1}
     assert not daemon.processes("cloche-egress") and not daemon.processes("cloche-keeper")
 
@@ -99,7 +99,7 @@ def test_what_was_kept_out_of_an_answer_is_in_the_record(online, daemon):
 def test_what_happens_to_a_sandbox_is_in_the_log(online):
     daemon = Daemon(online.cloche, "--log-format", "json", path=online.bare.state / "cloche" / "serve" / "api.sock")
     daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
-    os.kill(daemon.processes("cloche-egress")[0], signal.SIGKILL)
+    os.kill(daemon.running("cloche-egress")[0], signal.SIGKILL)
     daemon.hear(b"cloche-egress ended")
     assert daemon.stop() == 0, daemon.log
     said = [e for e in map(json.loads, daemon.log.splitlines()) if "cloche-egress ended" in e["message"]]

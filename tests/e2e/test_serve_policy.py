@@ -168,7 +168,7 @@ class TestNetwork:
         assert not reaches("ok.example.org") and reaches("other.example.org")
         assert [e["value"] for e in show(box)["effective"]["network"]["allow"]] == ["other.example.org"]
         # a cloche-egress that is started anew has them too
-        pid = daemon.processes("cloche-egress")[0]
+        pid = daemon.running("cloche-egress")[0]
         os.kill(pid, signal.SIGKILL)
         assert wait_for(lambda: daemon.processes("cloche-egress") not in ([], [pid]), 60)
         assert reaches("other.example.org") and not reaches("ok.example.org")

@@ -142,7 +142,7 @@ def test_nobody_listens(serve):
 def test_it_comes_again(serve, hooks, name):
     hook = hooks()
     daemon = serve(hook.url)
-    former = daemon.processes("cloche-webhook")
+    former = daemon.running("cloche-webhook")
     assert len(former) == 1
     os.kill(daemon.processes(name)[0], signal.SIGKILL)
 
@@ -170,7 +170,7 @@ def test_a_new_configuration_does_not_change_how_it_signs(cloche, hooks, request
     else:
         secret.write_bytes(b"another-secret-of-the-webhook-0123456789\n")
     assert "was read again" in daemon.reload()
-    former = daemon.processes("cloche-webhook")
+    former = daemon.running("cloche-webhook")
     os.kill(former[0], signal.SIGKILL)
     assert wait_for(lambda: daemon.processes("cloche-webhook") and daemon.processes("cloche-webhook") != former, 60)
 

@@ -43,7 +43,7 @@ def test_what_it_holds(serve):
     daemon = serve(hook.url.replace("/hook", "/s3cret-path"))
     ask(daemon)
     hook.heard()
-    pid, = daemon.processes("cloche-webhook")
+    pid, = daemon.running("cloche-webhook")
     with open(f"/proc/{pid}/status", encoding="utf-8") as f:
         status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
     for caps in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
@@ -121,7 +121,7 @@ class Raw:
 def test_nonsense_is_no_answer(serve, answer):
     server = Raw(answer)
     daemon = serve(f"http://127.0.0.1:{server.port}/")
-    pid = daemon.processes("cloche-webhook")
+    pid = daemon.running("cloche-webhook")
     which = ask(daemon)
     assert wait_for(lambda: server.seen >= 2, 60), "it was taken for an answer"
     assert daemon.processes("cloche-webhook") == pid and daemon.get(f"/v1/approvals/{which}").json["state"] == "pending"

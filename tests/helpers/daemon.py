@@ -156,6 +156,11 @@ class Daemon:
         return [pid for pid in leaks.descendants(self.process.pid) if pid in table and table[pid][1] not in "ZX" and
                 command_of(pid) == name and table[pid][2] != "cloche-janitor"]
 
+    def running(self, name):
+        """The same, when there is one: a process has its name a moment after it was begun."""
+        assert wait_for(lambda: self.processes(name), 60), f"no {name}"
+        return self.processes(name)
+
 
 def answers(daemon, seconds=60):
     """Whether it answers again, as it does after one of its processes has died."""
