@@ -329,7 +329,7 @@ void ask_drop(struct request *r);               /* its answer is not waited for 
 bool waits_room(const struct request *r, size_t n);
 void waits_count(struct request *r);
 void waits_turn(struct front *f);
-/* Of output that is told whole: p[0..n), or what of it there is room for; then *cut, and nothing of it comes any more. */
+/* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
 void waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 
 /* op.c: operations */

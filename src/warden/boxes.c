@@ -20,6 +20,7 @@
 #include "warden/warden.h"
 
 #define NOT_MADE_MAX 4096       /* above an error of any length */
+#define RESERVED     8          /* one of so many sandboxes is no agent's */
 
 struct box *
 box_of_id(const struct warden *w, const char *id)
@@ -221,7 +222,36 @@ name_taken(const struct edge_box *r, struct err *err)
     return err_hint(err, "names are free again when their sandbox has stopped");
 }
 
-/* An agent has its share, so that one does not take what others, and the owner, need. */
+/* Whether an agent made it, or a token that is no more. */
+static bool
+is_agents(const struct warden *w, const struct box *b)
+{
+    for (size_t i = 0; i < w->n_tokens; i++)
+        if (strcmp(w->tokens[i].r.id, b->r.owner) == 0)
+            return w->tokens[i].r.role == EDGE_AGENT;
+    return b->r.owner[0] != '\0';
+}
+
+/* An agent has its share, and all of them leave a few, so that they do not take what others, and the owner, need. */
+static int
+room_for_agent(const struct warden *w, size_t own, struct err *err)
+{
+    size_t agents = 0, most = w->max_boxes - w->max_boxes / RESERVED;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        agents += !b->sweeps && is_agents(w, b) ? 1 : 0;
+    if (own >= w->max_per_agent) {
+        err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes of this agent live; the limit of each is %zu", own,
+                w->max_per_agent);
+        return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes-per-agent");
+    }
+    if (agents < most)
+        return 0;
+    err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes of agents live; the limit of all agents is %zu", agents,
+            most);
+    return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
+}
+
 static int
 room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
 {
@@ -238,11 +268,7 @@ room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struc
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", live, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
     }
-    if (w->who.role != EDGE_AGENT || own < w->max_per_agent)
-        return 0;
-    err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes of this agent live; the limit of each is %zu", own,
-            w->max_per_agent);
-    return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes-per-agent");
+    return w->who.role == EDGE_AGENT ? room_for_agent(w, own, err) : 0;
 }
 
 int

@@ -95,6 +95,21 @@ def test_an_agent_takes_its_share_of_sandboxes_and_no_more(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+def test_all_agents_leave_room_for_the_owner(cloche):
+    daemon = Daemon(cloche, "--max-sandboxes", "8", "--max-sandboxes-per-agent", "4")
+    made = [token(daemon, "agent") for _ in range(2)]
+    agents = [Caller(daemon, Authorization=f"Bearer {t['token']}") for t in made]
+    assert len([a.create() for a in agents for _ in range(3)]) == 6
+    agents[0].create()
+    answer = agents[1].post("/v1/sandboxes", {})
+    assert answer.status == 429 and answer.json["code"] == "sandbox.too-many" and "of all agents is 7" in answer.json["error"], answer
+    # those of a token that is no more count too
+    assert daemon("DELETE", f"/v1/tokens/{made[0]['id']}").ok
+    assert agents[1].post("/v1/sandboxes", {}).status == 429
+    assert caller(daemon, "operator").create().delete().ok and daemon.create().exec("true")["exit_code"] == 0
+    assert daemon.stop() == 0, daemon.log
+
+
 def test_an_agent_lives_no_longer_than_the_daemon_says(cloche):
     daemon = Daemon(cloche, "--max-lifetime", "1h", "--idle-timeout", "30m")
     agent = caller(daemon, "agent")
