@@ -29,7 +29,7 @@ is_gated(uint8_t type)
 {
     return type == EDGE_ASK_CREATE || type == EDGE_ASK_DELETE || type == EDGE_ASK_RECOVER || type == EDGE_ASK_OP ||
            type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE || type == EDGE_ASK_EXPOSE ||
-           type == EDGE_ASK_VOLUMES;
+           type == EDGE_ASK_VOLUMES || type == EDGE_ASK_TOKEN;
 }
 
 size_t

@@ -122,4 +122,8 @@ const char gate_builtin[] =
     "    - name: policy-change\n"
     "      description: A change of a sandbox's rules\n"
     "      tools: [sandbox_policy]\n"
+    "      risk: CRITICAL\n"
+    "    - name: credential\n"
+    "      description: A new credential, which could approve what its maker asks for\n"
+    "      tools: [token_create]\n"
     "      risk: CRITICAL\n";

@@ -357,8 +357,10 @@ approval_decide(struct warden *w, struct approval *a, const struct edge_decision
 
     caller_of(&w->who, by);
     who_text(w, &w->who, who);
-    /* what asks for a connection runs in the sandbox, and is not whoever made that */
-    if (a->net == 0 && strcmp(by, a->r.caller) == 0) {
+    /* what asks for a connection runs in the sandbox, and is not whoever made that. An operator that is judged has no
+     * second voice in the keys of its own sandboxes */
+    if (a->net == 0 && (strcmp(by, a->r.caller) == 0 ||
+                        (gate_for_all(w->approvals->gate) && is_own_key(w, a->r.caller, &w->who)))) {
         err_set(err, ERR_DENIED, "gate.own", "nobody approves or denies what they asked for themselves");
         return err_hint(err, "another operator or approver has to: `cloche token create --role approver`");
     }

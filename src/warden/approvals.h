@@ -112,6 +112,8 @@ void caller_of(const struct who *who, char out[EDGE_CALLER_MAX + 1]);
 /* For limits: the same, but the keys of an agent's sandboxes are that agent, who makes as many as it likes. Those of an
  * owner's or operator's are each somebody of their own: they were given to somebody. */
 void principal_of(struct warden *w, const struct who *who, char out[EDGE_CALLER_MAX + 1]);
+/* Whether @caller is the key of a sandbox that @who, who is no owner of the daemon's, made. */
+bool is_own_key(struct warden *w, const char *caller, const struct who *who);
 
 /* gate.c: judging. */
 /* With the built-in rules; what was pending on disk is denied: nobody waits for it. 0 or -1 with @err. */

@@ -32,19 +32,39 @@ owner_of(void *ctx, const struct edge_box *r)
     snprintf(owner, EDGE_ID + 1, "%s", r->owner);
 }
 
+/* Whose token made the sandbox @id; "" the daemon's owner, or there is none. */
+static void
+find_owner(struct warden *w, const char *id, char owner[EDGE_ID + 1])
+{
+    const struct box *b = box_of_id(w, id);
+
+    owner[0] = '\0';
+    if (b != NULL)
+        owner_of(owner, &b->r);
+    else
+        (void)state_find(w->state, id, owner_of, owner, NULL);
+}
+
+bool
+is_own_key(struct warden *w, const char *caller, const struct who *who)
+{
+    char owner[EDGE_ID + 1];
+
+    if (strncmp(caller, "key:", 4) != 0 || who->id[0] == '\0')
+        return false;
+    find_owner(w, caller + 4, owner);
+    return strcmp(owner, who->id) == 0;
+}
+
 void
 principal_of(struct warden *w, const struct who *who, char out[EDGE_CALLER_MAX + 1])
 {
-    const struct box *b = who->role == EDGE_KEY ? box_of_id(w, who->box) : NULL;
-    char owner[EDGE_ID + 1] = "";
+    char owner[EDGE_ID + 1];
 
     caller_of(who, out);
     if (who->role != EDGE_KEY)
         return;
-    if (b != NULL)
-        owner_of(owner, &b->r);
-    else
-        (void)state_find(w->state, who->box, owner_of, owner, NULL);
+    find_owner(w, who->box, owner);
     for (size_t i = 0; i < w->n_tokens; i++)
         if (strcmp(w->tokens[i].r.id, owner) == 0 && w->tokens[i].r.role != EDGE_AGENT)
             return;
@@ -396,6 +416,27 @@ removal(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
            ? -1 : 1;
 }
 
+/* A credential is a second voice: an operator that is judged must not be able to approve with one that it made. The
+ * owner, who has the state folder, needs no such way. */
+static int
+credential(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+{
+    struct wire_in all = in;
+    uint8_t what = wire_u8(&in), role = wire_u8(&in);
+    uint64_t seconds = wire_be64(&in);
+    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    json_t *params;
+
+    if (what != TOKEN_MAKE || !wire_done(&in) || role >= EDGE_KEY || w->who.id[0] == '\0')
+        return 0;
+    params = json_pack("{s:s}", "role", edge_role_name((enum edge_role)role));
+    if (name[0] != '\0')
+        json_object_set_new(params, "name", json_string(name));
+    if (seconds > 0)
+        json_object_set_new(params, "expires", json_integer((json_int_t)seconds));
+    return deed_make("token_create", "", params, all.p, all.n, out, err) < 0 ? -1 : 1;
+}
+
 int
 deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err)
 {
@@ -407,6 +448,7 @@ deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *e
     case EDGE_ASK_EXPOSE: return exposure(w, ask_in(f), out, err);
     case EDGE_ASK_VOLUMES: return removal(w, ask_in(f), out, err);
     case EDGE_ASK_CHANGE: return change(w, ask_in(f), out, err);
+    case EDGE_ASK_TOKEN: return credential(w, ask_in(f), out, err);
     default: return 0;
     }
 }

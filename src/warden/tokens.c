@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "warden/edge_gate.h"
 #include "warden/warden.h"
 
 bool
@@ -305,8 +306,8 @@ on_key(void *ctx, const struct frame *f)
 }
 
 const struct msg_rule token_rules[] = {
-    /* type            once   flags states min max length          handler */
-    { EDGE_ASK_TOKEN,  false, 0,    1,     9,  23 + EDGE_NAME_MAX, on_token },
-    { EDGE_ASK_KEY,    false, 0,    1,     13, 13 + EDGE_NAME_MAX, on_key },
+    /* type            once   flags    states min max length      handler */
+    { EDGE_ASK_TOKEN,  false, EDGE_ASYNC, 1, 9, 23 + EDGE_NAME_MAX, on_token },
+    { EDGE_ASK_KEY,    false, 0,          1, 13, 13 + EDGE_NAME_MAX, on_key },
 };
 const size_t token_n_rules = sizeof(token_rules) / sizeof(token_rules[0]);

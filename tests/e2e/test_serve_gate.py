@@ -143,6 +143,36 @@ def test_the_owner_and_operators_are_not_asked_unless_all_are(cloche, tmp_path, 
     d.stop()
 
 
+def test_an_operator_that_is_judged_has_no_second_voice(cloche, tmp_path):
+    """Neither by a token of its own making, nor for the keys of its own sandboxes."""
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  apply-to: all\n")
+    d = Daemon(cloche, gate=rules)
+    operator, other = caller(d, "operator", name="one"), caller(d, "operator", name="other")
+    for role in ("approver", "operator", "agent"):
+        told = operator("POST", "/v1/tokens", {"role": role, "name": "mine", "expires": 60}, ASYNC)
+        assert (told.status, told.json["risk"], told.json["rule"]) == (202, "CRITICAL", "credential"), told
+        own = operator.post(told.json["url"] + "/approve")
+        assert own.status == 403 and own.json["code"] == "gate.own", own
+    assert len(d.get("/v1/tokens").json["tokens"]) == 2
+    asked = other.get(told.json["url"]).json
+    assert asked["tool"] == "token_create" and asked["params"] == {"role": "agent", "name": "mine", "expires": 60}, asked
+    assert other.post(told.json["url"] + "/approve").ok
+    made = operator("POST", "/v1/tokens", {"role": "agent", "name": "mine", "expires": 60}, ASYNC)
+    assert made.status == 201 and made.json["role"] == "agent", made
+    assert operator("POST", "/v1/tokens", {"role": "approver", "name": "mine", "expires": 60}, ASYNC).status == 202
+
+    box = operator.create()
+    key = Caller(d, **{"X-Sandbox-Key": operator.post(f"{box.at}/key").json["key"]})
+    asking = exec_later(key, box, "echo yes")
+    asked = wait_for(lambda: [a for a in pending(other) if a["caller"] == "key:" + box.id])[0]
+    own = operator.post(f"/v1/approvals/{asked['id']}/approve")
+    assert own.status == 403 and own.json["code"] == "gate.own", own
+    assert other.post(f"/v1/approvals/{asked['id']}/approve").ok
+    assert asking.wait().json["stdout"] == "yes\n"
+    d.stop()
+
+
 def test_auto_approval_is_explicit_and_said(cloche, tmp_path):
     rules = tmp_path / "gate.yaml"
     rules.write_text("gate:\n  auto-approve: [LOW, MEDIUM, HIGH]\n")
