@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "warden/approvals.h"
+#include "warden/record.h"
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
 
@@ -273,6 +274,7 @@ hear_again(struct warden *w, struct approval *a)
     struct who who = w->who;
     struct proof proof = w->proof;
     char trace[sizeof(w->trace)];
+    bool again = record_heard_again(w, false);      /* the decision may be; this is another question */
 
     memcpy(trace, w->trace, sizeof(trace));
     memcpy(w->trace, a->trace, sizeof(w->trace));
@@ -280,6 +282,7 @@ hear_again(struct warden *w, struct approval *a)
     if (e->fd >= 0 && front_asks(w, e, &f, &a->proof) != MSG_OK)
         shutdown(e->fd, SHUT_RDWR);
     w->approvals->approved = NULL;
+    (void)record_heard_again(w, again);
     memcpy(w->trace, trace, sizeof(w->trace));
     w->asker = asker;
     w->who = who;
@@ -351,12 +354,11 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
 }
 
 int
-approval_decide(struct warden *w, struct approval *a, const struct edge_decision *d, struct err *err)
+approval_may(struct warden *w, const struct approval *a, struct err *err)
 {
-    char by[EDGE_CALLER_MAX + 1], who[160];
+    char by[EDGE_CALLER_MAX + 1];
 
     caller_of(&w->who, by);
-    who_text(w, &w->who, who);
     /* what asks for a connection runs in the sandbox, and is not whoever made that. An operator that is judged has no
      * second voice in the keys of its own sandboxes */
     if (a->net == 0 && (strcmp(by, a->r.caller) == 0 ||
@@ -366,6 +368,16 @@ approval_decide(struct warden *w, struct approval *a, const struct edge_decision
     }
     if (clock_ms() >= a->until_ms)
         return err_set(err, ERR_DENIED, "gate.decided", "it was not decided in time, and is denied");
+    return 0;
+}
+
+int
+approval_decide(struct warden *w, struct approval *a, const struct edge_decision *d, struct err *err)
+{
+    char by[EDGE_CALLER_MAX + 1], who[160];
+
+    caller_of(&w->who, by);
+    who_text(w, &w->who, who);
     if (!d->approve) {
         approval_refuse(w, a, APPROVAL_DENIED, by, who, d->reason[0] != '\0' ? d->reason : "denied");
         return 0;

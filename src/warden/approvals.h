@@ -170,7 +170,9 @@ int approval_use(struct warden *w, struct approval *a, struct err *err);
 /* Ends the question: denied or over. @by "" nobody. */
 void approval_refuse(struct warden *w, struct approval *a, enum approval_state state, const char *by,
                      const char *by_text, const char *reason);
-/* 0 or -1 with @err. */
+/* Whether warden.who may decide about it, now. 0 or -1 with @err. */
+int approval_may(struct warden *w, const struct approval *a, struct err *err);
+/* Who may decides. 0 or -1 with @err. */
 int approval_decide(struct warden *w, struct approval *a, const struct edge_decision *d, struct err *err);
 /* It was approved: who waits for it goes on. @a is no more then, if somebody did. */
 void approval_release(struct warden *w, struct approval *a);

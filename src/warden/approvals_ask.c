@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "warden/approvals.h"
+#include "warden/record.h"
 
 #define FRAME_MAX (EDGE_PARAMS_MAX + 8192)
 
@@ -210,6 +211,20 @@ not_open(struct warden *w, const char *id)
     return refuse(w, &err);
 }
 
+/* A denial waits for nothing. */
+static bool
+recorded(struct warden *w, const struct frame *f, const struct approval *a, const struct edge_decision *d)
+{
+    struct audit_entry e;
+
+    if (!d->approve)
+        return false;
+    audit_capability(&e, NULL, "approve", "something is to be approved");
+    audit_put_cstr(&e, "approval", a->r.id);
+    audit_put_cstr(&e, "scope", approval_scope_name(d->scope));
+    return record_first(w, f, box_of_id(w, a->r.box), &e, RECORD_WAIT);
+}
+
 static int
 on_decide(void *ctx, const struct frame *f)
 {
@@ -229,6 +244,10 @@ on_decide(void *ctx, const struct frame *f)
             break;
     if (a == NULL)
         return not_open(w, id);
+    if (approval_may(w, a, &err) < 0)
+        return refuse(w, &err);
+    if (recorded(w, f, a, &d))
+        return 0;
     if (approval_decide(w, a, &d, &err) < 0)
         return refuse(w, &err);
     (void)state_approvals(w->approvals->store, id, 0, "", 1, tell_approval, &t, NULL);

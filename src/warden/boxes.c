@@ -58,20 +58,27 @@ or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-void
-box_store(struct box *b)
+int
+box_put(struct box *b, struct err *err)
 {
     struct edge_box r = b->r;
-    struct err err = ERR_INIT;
 
     if (b->probe)
-        return;
+        return 0;
     r.name = or_empty(r.name);
     r.labels = or_empty(r.labels);
     r.policy = or_empty(r.policy);
     r.facts = or_empty(r.facts);
     r.detail = or_empty(r.detail);
-    if (state_put(b->w->state, &r, &err) < 0)
+    return state_put(b->w->state, &r, err);
+}
+
+void
+box_store(struct box *b)
+{
+    struct err err = ERR_INIT;
+
+    if (box_put(b, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 

@@ -80,7 +80,7 @@ made_answers(struct box *b, const struct edge_box *r, const struct err *err)
         if (err != NULL)
             answer_no(b->w, one->to, err);
         else
-            answer_box(b->w, one->to, r, one->keyed && r == &b->r ? box_new_key(b, key) : NULL);
+            answer_box(b->w, one->to, r, one->keyed && r == &b->r ? box_new_key(b, key, NULL) : NULL);
         explicit_bzero(key, sizeof(key));
         free(one);
     }

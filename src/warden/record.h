@@ -53,6 +53,8 @@ bool record_first(struct warden *w, const struct frame *f, struct box *b, struct
                   enum record_way way);
 /* Whether the question at hand is one that was put aside like that, and is heard again. */
 bool record_again(const struct warden *w);
+/* From now on that is so, or not; what it was. For who has another question heard while one is. */
+bool record_heard_again(struct warden *w, bool again);
 /* The number of the operation at hand, which its entries and its result share. */
 uint64_t record_operation(const struct warden *w);
 /* The sandbox is made: it is used when that is in the record. True as above. */

@@ -34,6 +34,15 @@ record_can(const struct warden *w, const struct box *b)
     return !record_required(w, b) || (!w->record->down && w->record->why[0] == '\0');
 }
 
+bool
+record_heard_again(struct warden *w, bool again)
+{
+    bool was = w->record->again;
+
+    w->record->again = again;
+    return was;
+}
+
 /* What values are recognised by. Only about its own sandbox, whose entries alone are read with it. */
 int
 record_on_masks(void *ctx, const struct frame *f)

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "warden/edge_gate.h"
-#include "warden/warden.h"
+#include "warden/record.h"
 
 bool
 hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
@@ -117,15 +117,24 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
 }
 
 const char *
-box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1])
+box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err)
 {
+    char former[sizeof(b->r.key)];
     uint8_t hash[SHA256_SIZE];
 
-    if (credential_new(EDGE_KEY, out, hash) < 0)
+    if (credential_new(EDGE_KEY, out, hash) < 0) {
+        err_sys(err, errno, "serve.random", "getrandom");
         return NULL;
-    epoch_next(&b->w->epochs->credentials);     /* the former one is none any more */
+    }
+    memcpy(former, b->r.key, sizeof(former));
     sha256_text(hash, b->r.key);
-    box_store(b);
+    if (box_put(b, err) < 0) {
+        /* what is not on record would be gone with this warden, and the former one back */
+        memcpy(b->r.key, former, sizeof(former));
+        explicit_bzero(out, EDGE_CREDENTIAL_MAX + 1);
+        return NULL;
+    }
+    epoch_next(&b->w->epochs->credentials);     /* the former one is none any more */
     ends_key(b);
     return out;
 }
@@ -208,8 +217,20 @@ make(struct warden *w, struct token *t, struct err *err)
     return 0;
 }
 
+static bool
+recorded(struct warden *w, const struct frame *f, const struct edge_token *r)
+{
+    struct audit_entry e;
+
+    audit_capability(&e, NULL, "create_token", "a token was asked for");
+    audit_put_cstr(&e, "role", edge_role_name(r->role));
+    if (r->name[0] != '\0')
+        audit_put_cstr(&e, "name", r->name);
+    return record_first(w, f, NULL, &e, RECORD_WAIT);
+}
+
 static int
-on_make(struct warden *w, struct wire_in *in)
+on_make(struct warden *w, const struct frame *f, struct wire_in *in)
 {
     uint8_t role = wire_u8(in);
     uint64_t lives = wire_be64(in);
@@ -223,7 +244,7 @@ on_make(struct warden *w, struct wire_in *in)
     t.r.role = (enum edge_role)role;
     t.r.expires_ms = lives > 0 ? t.r.created_ms + lives * 1000 : 0;
     memcpy(t.r.name, name, strlen(name) + 1);
-    if (make(w, &t, &err) < 0)
+    if (!recorded(w, f, &t.r) && make(w, &t, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }
@@ -264,7 +285,7 @@ on_token(void *ctx, const struct frame *f)
     struct wire_in in = ask_in(f);
 
     switch (wire_u8(&in)) {
-    case TOKEN_MAKE: return on_make(w, &in);
+    case TOKEN_MAKE: return on_make(w, f, &in);
     case TOKEN_REVOKE: return on_revoke(w, &in);
     case TOKEN_LIST:
         if (!wire_done(&in))
@@ -292,9 +313,9 @@ on_key(void *ctx, const struct frame *f)
     if (!wire_done(&in))
         return -1;
     b = usable(w, id, &err);
-    if (b != NULL && box_new_key(b, key) == NULL)
-        err_sys(&err, errno, "serve.random", "getrandom");
-    if (err.kind != ERR_NONE) {
+    if (b != NULL && record_asked(w, f, b, id, "new_key", RECORD_WAIT))
+        return 0;
+    if (b == NULL || box_new_key(b, key, &err) == NULL) {
         answer_no(w, w->asker, &err);
         return 0;
     }

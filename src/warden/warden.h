@@ -214,7 +214,8 @@ void box_stop(struct box *b, const char *why);
 void box_kill_all(struct warden *w);
 void box_lost(struct box *b);                                       /* its keeper has ended */
 void box_not_spawned(struct box *b, const struct packet_err *why);
-void box_store(struct box *b);
+int box_put(struct box *b, struct err *err);    /* into the record of sandboxes. 0 or -1 with @err */
+void box_store(struct box *b);                  /* the same; that it failed is logged */
 void box_used(struct box *b);                                       /* now; and store it */
 void box_text(const char **text, const char *new);                  /* owned; keeps the old one without memory */
 int box_say(struct box *b, struct buf *frame, int fd);              /* to its keeper; ends it when that fails */
@@ -296,8 +297,9 @@ int credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who
                    struct err *err);
 /* A new credential of @role: its text and its hash. -1 with errno. Wipe @out when it is told. */
 int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
-/* A new key for the sandbox, stored; NULL when there is none to be had. To be wiped by explicit_bzero. */
-const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1]);
+/* A new key for the sandbox, stored; NULL with @err (or NULL) when there is none to be had: then the former one stays.
+ * To be wiped by explicit_bzero. */
+const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err);
 extern const struct msg_rule token_rules[];
 extern const size_t token_n_rules;
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Caller, Daemon, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R45", "R47", "R68", "R86")
@@ -361,10 +361,11 @@ def small_disk(cloche, command):
     (cloche.state / "cloche").chmod(0o700)
     started = []
 
-    def start(*flags):
+    def start(*flags, folder=folder, gate="off"):
         inside = f"mount -t tmpfs -o size=256k,mode=700 none {folder} && exec \"$@\""
-        daemon = Daemon(cloche.behind(*words, "sh", "-c", inside, "sh"), *flags,
+        daemon = Daemon(cloche.behind(*words, "sh", "-c", inside, "sh"), *flags, gate=gate,
                         path=cloche.state / "cloche" / "serve" / "api.sock")
+        daemon.path = f"/proc/{daemon.process.pid}/root{daemon.path}"
         started.append(daemon)
         return daemon, f"/proc/{daemon.process.pid}/root{folder}"
     yield start
@@ -414,6 +415,48 @@ def test_a_full_disk_stops_what_must_be_recorded(cloche, small_disk):
     # what was refused did not run, and is not said to have been asked
     ended = [e["metadata"]["operation"] for e in found if e["metadata"].get("event") == "result"]
     assert set(ended) <= set(ran)
+
+
+@pytest.mark.root
+@requirement("R63", "R91")
+def test_a_full_disk_makes_no_credential_and_approves_nothing(cloche, small_disk):
+    daemon, folder = small_disk("--audit", "required", gate=None)
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    command = "POST", f"{box.at}/exec", {"command": "echo ran"}, {"Prefer": "respond-async"}
+    told = agent(*command)
+    assert told.status == 202, told
+    fill(folder)
+    # until its last page is full
+    assert wait_for(lambda: daemon.post(f"{box.at}/exec", {"command": "true"}).status == 503)
+    tokens = daemon.get("/v1/tokens").json
+    for path in ("/v1/tokens", f"{box.at}/key", told.json["url"] + "/approve"):
+        answer = daemon.post(path, {"role": "operator"} if path == "/v1/tokens" else None)
+        assert (answer.status, answer.json["code"]) == (503, "audit.unavailable"), (path, answer)
+    assert daemon.get("/v1/tokens").json == tokens and daemon.get(told.json["url"]).json["state"] == "pending"
+    os.unlink(f"{folder}/filler")
+    assert wait_for(lambda: daemon.post(told.json["url"] + "/approve").ok)
+    assert agent(*command).json["stdout"] == "ran\n"
+    assert daemon.post("/v1/tokens", {"role": "auditor"}).ok and daemon.post(f"{box.at}/key").ok
+    written(daemon, lambda e: what(e) == "key_created")
+    found = [what(e) for e in recorded(cloche, "--dir", folder)]
+    assert [e["metadata"]["approval"] for e in entries(daemon) if what(e) == "approve"] == [told.json["approval"]]
+    for asked, done in (("create_token", "token_created"), ("new_key", "key_created")):
+        assert [w for w in found if w in (asked, done)] == [asked, done] * found.count(done) != [], found
+
+
+@pytest.mark.root
+@requirement("R23", "R91")
+def test_a_key_that_cannot_be_kept_is_none(cloche, small_disk):
+    """Else it would be none after the next start, and the former one a key again."""
+    daemon, folder = small_disk(folder=cloche.state / "cloche")
+    box = daemon.create()
+    former = Caller(daemon, **{"X-Sandbox-Key": daemon.post(f"{box.at}/key").json["key"]})
+    fill(folder)
+    refused = wait_for(lambda: (a := daemon.post(f"{box.at}/key")).status != 200 and a)
+    assert refused.json["code"] == "serve.state.full", refused
+    assert former.get(box.at).ok
+    os.unlink(f"{folder}/filler")
 
 
 @pytest.mark.root
