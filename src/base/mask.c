@@ -13,8 +13,12 @@ masks_init(struct masks *set)
 }
 
 static uint8_t
-lower(uint8_t c)
+fold(uint8_t c)
 {
+    if (c == '-')
+        return '+';
+    if (c == '_')
+        return '/';
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 'a' - 'A') : c;
 }
 
@@ -40,7 +44,7 @@ sum_of(const uint8_t key[MASK_KEY], const uint8_t *p, size_t n, uint8_t out[SHA2
     for (size_t at = 0, take; at < n; at += take) {
         take = n - at < sizeof(piece) ? n - at : sizeof(piece);
         for (size_t i = 0; i < take; i++)
-            piece[i] = lower(p[at + i]);
+            piece[i] = fold(p[at + i]);
         sha256_add(&h, piece, take);
     }
     sha256_end(&h, out);
@@ -57,7 +61,7 @@ mask_print(const uint8_t key[MASK_KEY], const void *value, size_t n, struct mask
         return false;
     *out = (struct mask){ .n = (uint32_t)n };
     for (size_t i = 0; i < n; i++)
-        out->roll = out->roll * base + lower(p[i]) + 1;
+        out->roll = out->roll * base + fold(p[i]) + 1;
     sum_of(key, p, n, out->sum);
     return true;
 }
@@ -76,17 +80,28 @@ masks_add_print(struct masks *set, const struct mask *print)
     set->v[set->n++] = *print;
 }
 
+struct adding { struct masks *set; const char *name; bool first; };
+
+static void
+add_form(void *ctx, const void *form, size_t n)
+{
+    struct adding *a = ctx;
+    struct mask print;
+    size_t k = strnlen(a->name, MASK_NAME);
+    bool first = a->first;
+
+    a->first = false;
+    if ((!first && a->set->n >= MASKS_FORMS) || !mask_print(a->set->key, form, n, &print))
+        return;
+    memcpy(print.name, a->name, k);
+    print.name[k] = '\0';
+    masks_add_print(a->set, &print);
+}
+
 void
 masks_add(struct masks *set, const char *name, const void *value, size_t n)
 {
-    struct mask print;
-    size_t k = strnlen(name, MASK_NAME);
-
-    if (!mask_print(set->key, value, n, &print))
-        return;
-    memcpy(print.name, name, k);
-    print.name[k] = '\0';
-    masks_add_print(set, &print);
+    mask_forms(value, n, add_form, &(struct adding){ .set = set, .name = name, .first = true });
 }
 
 /* Where the value of @m begins in p[from..n), or n. */
@@ -99,7 +114,7 @@ find(const struct masks *set, const struct mask *m, const uint8_t *p, size_t n, 
     if (n - from < m->n)
         return n;
     for (size_t i = 0; i < m->n; i++) {
-        roll = roll * base + lower(p[from + i]) + 1;
+        roll = roll * base + fold(p[from + i]) + 1;
         top *= base;
     }
     for (size_t at = from;; at++) {
@@ -110,7 +125,7 @@ find(const struct masks *set, const struct mask *m, const uint8_t *p, size_t n, 
         }
         if (at + m->n == n)
             return n;
-        roll = roll * base + lower(p[at + m->n]) + 1 - top * ((uint64_t)lower(p[at]) + 1);
+        roll = roll * base + fold(p[at + m->n]) + 1 - top * ((uint64_t)fold(p[at]) + 1);
     }
 }
 

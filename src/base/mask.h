@@ -1,7 +1,9 @@
 /* base/mask.h: finding values in a text, by whoever must not know them
  *
  * A value is known by its print: its length, a hash that can be moved along a text byte by byte, and its SHA-256 under
- * a key of the set's own, which decides. Letters are compared in any case (ASCII), because hosts' names are lower case.
+ * a key of the set's own, which decides. Letters are compared in any case (ASCII), because hosts' names are lower case,
+ * and "-" and "_" as "+" and "/", which they are in the base64 of URLs. The forms in which a value turns up have prints
+ * of their own.
  * A print does not give its value back; somebody who has it, and its key, can try values, so it is for no stranger, and
  * a value that can be guessed is known to whoever has it.
  */
@@ -19,8 +21,10 @@
 #define MASK_MIN   8            /* bytes of a value; a shorter one, found in other words too, is not looked for */
 #define MASK_MAX   4096         /* and of the longest */
 #define MASK_KEY   32
+#define MASK_FORMS 7            /* of one value at most */
 #define MASK_NAME  63           /* bytes of what is written instead */
-#define MASKS_MAX  256          /* in a set */
+#define MASKS_MAX  1024         /* in a set */
+#define MASKS_FORMS 512         /* above which a set gets no more forms of values: room for the values themselves */
 
 struct mask {
     char name[MASK_NAME + 1];   /* "[variable TOKEN]" */
@@ -43,8 +47,14 @@ void masks_init(struct masks *set);
 /* The print of a value under @key. False: it is shorter than MASK_MIN or longer than MASK_MAX. */
 bool mask_print(const uint8_t key[MASK_KEY], const void *value, size_t n, struct mask *out);
 
-/* A value, or a print under the set's key. One that is not looked for is no mistake; one that there is no room for
- * makes the set hide everything. */
+/* Tells the forms of value[0..n): first as it is, then where they differ and are not too long in percent, as JSON's
+ * strings have it, in hexadecimal, and in base64 at each of its three places. Nothing is told of one that is not looked
+ * for. */
+typedef void mask_form_fn(void *ctx, const void *form, size_t n);
+void mask_forms(const void *value, size_t n, mask_form_fn *fn, void *ctx);
+
+/* A value with its forms, or a print under the set's key. One that is not looked for is no mistake; one that there is
+ * no room for makes the set hide everything. */
 void masks_add(struct masks *set, const char *name, const void *value, size_t n);
 void masks_add_print(struct masks *set, const struct mask *print);
 

@@ -145,7 +145,7 @@ hide_variables(struct op_trace *trace, const struct edge_op *want)
     char name[MASK_NAME + 1];
 
     masks_init(&trace->masks);
-    for (size_t i = 0; i < want->n_env && trace->masks.n < MASKS_MAX; i++) {
+    for (size_t i = 0; i < want->n_env && trace->masks.n < MASKS_FORMS; i++) {
         const char *eq = strchr(want->env[i], '=');
         snprintf(name, sizeof(name), "[variable %.*s]", (int)(eq - want->env[i] < 48 ? eq - want->env[i] : 48),
                  want->env[i]);

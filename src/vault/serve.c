@@ -335,32 +335,45 @@ on_revoke(void *ctx, const struct frame *f)
     return 0;
 }
 
+struct printing { struct buf *b; const uint8_t *key; const char *name; uint8_t n; };
+
+static void
+put_print(void *ctx, const void *form, size_t n)
+{
+    struct printing *p = ctx;
+    struct mask print;
+
+    if (!mask_print(p->key, form, n, &print))
+        return;
+    wire_put_cstr(p->b, p->name, VAULT_NAME_MAX);
+    buf_put_be32(p->b, print.n);
+    buf_put_be64(p->b, print.roll);
+    buf_append(p->b, print.sum, sizeof(print.sum));
+    p->n++;
+}
+
 /* So that a record can leave out what its writer does not know. */
 static int
 on_print(void *ctx, const struct frame *f)
 {
     struct vault *v = ctx;
-    struct buf *b;
-    uint8_t n = 0;
+    struct printing p = { .key = f->payload };
     size_t at, count;
 
-    b = begin(v, VAULT_PRINTED, &at);
-    count = b->n;
-    buf_put_u8(b, 0);
+    p.b = begin(v, VAULT_PRINTED, &at);
+    count = p.b->n;
+    buf_put_u8(p.b, 0);
     for (size_t i = 0; i < v->set.n; i++) {
         const struct bound *s = &v->set.v[i];
-        struct mask print;
-        if (s->value.p == NULL || !mask_print(f->payload, s->value.p, s->value.n, &print))
-            continue;
-        wire_put_cstr(b, s->name, VAULT_NAME_MAX);
-        buf_put_be32(b, print.n);
-        buf_put_be64(b, print.roll);
-        buf_append(b, print.sum, sizeof(print.sum));
-        n++;
+        p.name = s->name;
+        if (s->value.p != NULL)
+            mask_forms(s->value.p, s->value.n, put_print, &p);
     }
-    b->p[count] = n;
+    p.b->p[count] = p.n;
     return to_supervisor(v, at);
 }
+
+_Static_assert(VAULT_SECRETS_MAX * MASK_FORMS < 256, "their number is a byte");
 
 static const struct msg_rule supervisor_rules[] = {
     /* type          once   flags states                 min max length                        handler */

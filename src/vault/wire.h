@@ -26,7 +26,8 @@ enum vault_message {
     VAULT_CA,               /* certificate, PEM; the store's folder: the first message, unless it is VAULT_NO */
     VAULT_BOUND,            /* id text, parts u8, each: role u8, variable, placeholder; then binding text */
     VAULT_STARTED,
-    VAULT_PRINTED,          /* n u8, each: name, length be32, hash be64, SHA-256: the answer to PRINT */
+    VAULT_PRINTED,          /* n u8, each (of a value or a form of it): name, length be32, hash be64, SHA-256:
+                             * the answer to PRINT */
     VAULT_NO,               /* kind u8, errno be32, code, message, hint: the answer to BIND, or instead of CA */
     /* vault to egress */
     VAULT_ANNOUNCE = 32,    /* id u8, role u8, state u8, name, placeholder, binding text */

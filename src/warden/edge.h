@@ -48,7 +48,7 @@
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_SHOWN_MAX   (4 * 1024 * 1024)  /* of a policy as JSON, with where each value comes from */
 #define EDGE_TRACE       16                 /* bytes of a trace's id (W3C Trace Context) */
-#define EDGE_MASKS_MAX   (256 * (64 + 5 + 4 + 8 + 32) + 33)
+#define EDGE_MASKS_MAX   (1024 * (64 + 5 + 4 + 8 + 32) + 33)
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
 #define EDGE_WORKSPACE_MAX 255         /* bytes of a workspace's key */

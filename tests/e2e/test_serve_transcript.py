@@ -1,4 +1,5 @@
 """The transcript of a sandbox of the daemon: what was run and written in it, kept when it is gone, without secrets."""
+import base64
 import hashlib
 import json
 import os
@@ -138,6 +139,15 @@ def everything(daemon, cloche, box):
             daemon.get("/v1/events?limit=1000").body.decode())
 
 
+def forms(value):
+    """What encoders make of it, and of that what is the value's alone."""
+    for k in range(3):
+        whole = base64.b64encode(b"x" * k + value.encode()).decode()
+        yield whole, whole[4:-4]
+    percent = "".join(c if c.isalnum() or c in "-._~" else f"%{ord(c):02X}" for c in value)
+    yield from ((f, f) for f in (value.encode().hex(), percent))
+
+
 def betray(box, value):
     """Whoever asks puts the value wherever it fits."""
     box.exec(["echo", "--password", value], env={"A": value}, cwd="/tmp")
@@ -145,6 +155,10 @@ def betray(box, value):
     box.daemon.post(f"{box.at}/exec", {"command": [f"/bin/{value}"]})
     box.daemon.post(f"{box.at}/exec", {"command": ["true"], "cwd": f"/{value}"})
     box.exec(["cat"], stdin=value * 3)
+    for whole, _ in forms(value):
+        box.exec(["echo", "--header", f"Basic {whole}"])
+    box.exec(["sh", "-c", "for p in '' x xx; do printf %s \"$p$1\" | base64 -w0; echo; done", "-", value])
+    box.daemon.post(f"{box.at}/exec", {"command": ["true"], "cwd": "/" + next(forms(value))[0]})
     box.exec(f"yes {value} | head -c 600000")
     box.put(f"dir-{value}", value.encode())
     box.read(f"dir-{value}")
@@ -161,7 +175,7 @@ def fragments(value, text):
 
 
 def test_no_variables_value_is_in_a_record(cloche, daemon):
-    value = "s3cr3t-v4lue-0123456789"
+    value = "s3cr3t-v4lue?01/23+456789"
     box = daemon.create(policy={"env": {"TOKEN": value}, "limits": {"output": "4m"}})
     betray(box, value)
     box.exec("echo $TOKEN")
@@ -169,6 +183,7 @@ def test_no_variables_value_is_in_a_record(cloche, daemon):
     for record in everything(daemon, cloche, box):
         assert value.lower() not in record.lower() and "[variable TOKEN]" in record
         assert fragments(value, record) < 11, fragments(value, record)
+        assert not [whole for whole, core in forms(value) if core in record]
     other = daemon.create()
     other.exec("echo $MINE", env={"MINE": "of-this-command-only-1"})
     assert "[variable MINE]" in text(transcript(daemon, other.id))
@@ -193,6 +208,7 @@ def test_no_secrets_value_is_in_a_record(online):
         assert value.lower() not in record.lower() and "[secret token]" in record
         assert placeholder not in record
         assert fragments(value, record) < 11, fragments(value, record)
+        assert not [whole for whole, core in forms(value) if core in record]
     assert daemon.stop() == 0
 
 
