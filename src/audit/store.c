@@ -267,6 +267,25 @@ change_files(struct audit *a, uint64_t *size, struct err *err)
     return lock_current(a, size, err);
 }
 
+/* No chain shows that its end was cut off, but who wrote there before knows how far it was. */
+static int
+look_back(struct audit *a, struct err *err)
+{
+    char hex[AUDIT_HASH_TEXT + 1];
+    struct audit_entry e;
+
+    if (a->head.seq > a->last.seq ||
+        (a->head.seq == a->last.seq && memcmp(a->head.hash, a->last.hash, sizeof(a->head.hash)) == 0))
+        return 0;
+    sha256_text(a->last.hash, hex);
+    audit_capability(&e, NULL, "audit_cut", "the end of the record, or all of it, was removed while it was in use");
+    e.severity = AUDIT_CRITICAL;
+    audit_put_number(&e, "written", (int64_t)a->last.seq);
+    audit_put_cstr(&e, "hash", hex);
+    audit_put_number(&e, "left", (int64_t)a->head.seq);
+    return store_note(a, &e, err);
+}
+
 /* a->head becomes what the file, locked, ends with. */
 static int
 find_head(struct audit *a, uint64_t *size, struct err *err)
@@ -276,9 +295,11 @@ find_head(struct audit *a, uint64_t *size, struct err *err)
     if (*size > 0 && *size == a->size)
         return 0;               /* nobody else has written since */
     if (*size == 0)
-        return begin_file(a, err);
+        return begin_file(a, err) < 0 ? -1 : look_back(a, err);
     r = store_tail(a->fd, *size, &a->head, err);
-    return r != 0 ? (r > 0 ? 0 : -1) : store_repair(a, size, err);
+    if (r < 0 || (r == 0 && store_repair(a, size, err) < 0))
+        return -1;
+    return look_back(a, err);
 }
 
 /* --- a batch ------------------------------------------------------------------------------------------------------ */
@@ -327,6 +348,7 @@ write_batch(struct audit *a, struct err *err)
     if (seal_queue(a, err) < 0 || write_lines(a, size, err) < 0)
         return -1;
     a->size = size + a->lines.n;
+    a->last = a->head;
     return 0;
 }
 
@@ -376,6 +398,7 @@ write_notes(struct audit *a, struct err *err)
     if (a->lines.n > 0 && write_lines(a, size, err) < 0)
         return -1;
     a->size = size + a->lines.n;
+    a->last = a->head;
     return 0;
 }
 

@@ -34,6 +34,7 @@ struct audit {
     size_t n_queued;
     struct audit_head head;     /* behind the first @size bytes of the file @fd */
     uint64_t size;              /* 0: @head is not known */
+    struct audit_head last;     /* what we wrote last; seq 0: nothing yet */
     struct buf lines;           /* what is being written */
     char old[STORE_OLD_MAX][STORE_NAME_MAX];    /* full files to be removed when the batch is written */
     size_t n_old;

@@ -41,6 +41,8 @@ look_into(struct verify *v, const struct audit_line *line)
 
     if (is(line, "capability", STR_LIT("audit_recovery")))
         v->out->recoveries++;
+    if (is(line, "capability", STR_LIT("audit_cut")))
+        v->out->cuts++;
     if (is(line, "capability", STR_LIT("audit_retention")) && audit_member(line, "last", &last) &&
         audit_member(line, "hash", &hash) && str_parse_u64(last.value, INT64_MAX, &seq) && seq + 1 == v->out->first &&
         audit_hash_parse(hash.value, bytes) && memcmp(bytes, v->before, sizeof(bytes)) == 0)

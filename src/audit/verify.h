@@ -11,6 +11,7 @@ struct verify_result {
     bool expected;              /* the entry with the hash that was expected is there */
     uint64_t expected_seq;
     uint64_t recoveries;        /* entries that say that a damaged end was set aside */
+    uint64_t cuts;              /* entries that say that the end was removed */
     bool partial;               /* it does not begin with the first entry ever, which nothing in it explains */
 
     const char *bad;            /* what is wrong, as words; NULL: nothing */

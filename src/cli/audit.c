@@ -228,10 +228,11 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
 
     sha256_text(r->head.hash, head);
     if (w->json) {
-        json_t *o = json_pack("{s:i, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b}", "version", 1, "holds",
+        json_t *o = json_pack("{s:i, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:b}", "version", 1, "holds",
                               r->bad == NULL, "entries", (json_int_t)r->entries, "first", (json_int_t)r->first, "last",
                               (json_int_t)r->head.seq, "head", head, "files", (json_int_t)s->n, "recoveries",
-                              (json_int_t)r->recoveries, "set_aside", (json_int_t)s->aside, "partial", r->partial);
+                              (json_int_t)r->recoveries, "cuts", (json_int_t)r->cuts, "set_aside",
+                              (json_int_t)s->aside, "partial", r->partial);
         if (r->bad != NULL)
             json_object_set_new(o, "bad", json_pack("{s:s, s:s, s:I, s:I}", "why", r->bad, "file", r->bad_file, "line",
                                                     (json_int_t)r->bad_line, "entry", (json_int_t)r->bad_seq));
@@ -257,6 +258,9 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
     if (r->recoveries > 0 || s->aside > 0)
         printf("damaged ends that were set aside: %u files, said in %llu entries\n", s->aside,
                (unsigned long long)r->recoveries);
+    if (r->cuts > 0)
+        printf("ENTRIES ARE MISSING: %llu entries (audit_cut) say that the end was removed while it was in use\n",
+               (unsigned long long)r->cuts);
     if (r->expected)
         printf("the expected entry is number %llu\n", (unsigned long long)r->expected_seq);
     return VERIFY_HOLDS;

@@ -250,6 +250,25 @@ def test_what_waits_is_written_before_the_end(cloche):
     assert paths == {f"f{i}" for i in range(20)}, paths
 
 
+def test_a_record_that_is_cut_under_the_daemon_says_so(cloche, daemon):
+    box = daemon.create()
+    for i in range(4):
+        box.put(f"f{i}", b"")
+    assert written(daemon, lambda e: what(e) == "write" and e["metadata"].get("event") == "result")
+    record = cloche.state / "cloche" / "audit" / "audit.jsonl"
+    lines = record.read_bytes().splitlines(keepends=True)
+    last = json.loads(lines[-1])
+    with record.open("r+b") as f:
+        f.truncate(sum(map(len, lines[:-5])))
+    box.exec("true")
+    cut = written(daemon, lambda e: what(e) == "audit_cut")[0]
+    assert cut["severity"] == "critical" and cut["metadata"]["left"] == last["seq"] - 5, cut
+    assert cut["metadata"]["written"] >= last["seq"], cut
+    verdict = cloche("audit", "verify")
+    assert verdict.code == 0 and "ENTRIES ARE MISSING" in verdict.out, verdict
+    assert json.loads(cloche("audit", "verify", "--json").out)["cuts"] == 1
+
+
 def test_off_writes_nothing(cloche):
     daemon = Daemon(cloche, "--audit", "off")
     box = daemon.create()

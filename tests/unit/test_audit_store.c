@@ -379,7 +379,36 @@ test_a_record_that_was_removed_begins_anew(void **state)
     append(a, 1, 1);
     assert_int_equal(audit_commit(a, NULL), 0);
     audit_close(a);
-    holds(1);
+    holds(2);
+    assert_int_equal(verify().cuts, 1);
+}
+
+/* By somebody while a writer lives, who knows better; also when others have written as many entries since. */
+static void
+test_a_cut_end_is_said(void **state)
+{
+    for (int others = 0; others <= 3; others++) {
+        struct audit *a = open_log(0, 0, false);
+        off_t size;
+        append(a, 0, 2);
+        assert_int_equal(audit_commit(a, NULL), 0);
+        size = size_of("audit.jsonl");
+        append(a, 2, 2);
+        assert_int_equal(audit_commit(a, NULL), 0);
+        assert_int_equal(truncate(in_folder("audit.jsonl"), size), 0);
+        if (others > 0)
+            write_log(0, 0, 10, others);
+        append(a, 4, 1);
+        assert_int_equal(audit_commit(a, NULL), 0);
+        append(a, 5, 1);
+        assert_int_equal(audit_commit(a, NULL), 0);     /* once */
+        audit_close(a);
+        /* of more than there were nothing is known without reading all of it */
+        assert_int_equal(verify().cuts, others < 3 ? 1 : 0);
+        holds(4 + (uint64_t)others + (others < 3 ? 1 : 0));
+        assert_int_equal(remove_folder(state), 0);
+        assert_int_equal(make_folder(state), 0);
+    }
 }
 
 static void
@@ -559,7 +588,7 @@ main(void)
         TEST(test_a_change_of_files_that_was_interrupted), TEST(test_many_processes),
         TEST(test_a_child_is_not_its_parent), TEST(test_the_queue_has_a_ceiling),
         TEST(test_a_full_queue_of_the_shortest_entries_can_be_written),
-        TEST(test_a_record_that_was_removed_begins_anew), TEST(test_an_old_file_that_is_damaged_is_kept),
+        TEST(test_a_record_that_was_removed_begins_anew), TEST(test_a_cut_end_is_said), TEST(test_an_old_file_that_is_damaged_is_kept),
         TEST(test_every_torn_end_is_set_aside), TEST(test_a_block_that_was_never_written),
         TEST(test_a_file_of_rubbish_only), TEST(test_the_end_of_a_full_file_stops_the_chain),
         TEST(test_a_write_that_fails_leaves_nothing_and_is_tried_again), TEST(test_what_others_may_write_is_refused),
