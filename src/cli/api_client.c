@@ -247,23 +247,29 @@ kind_of(unsigned status)
            : status == 429 ? ERR_LIMIT : status == 501 ? ERR_UNSUPPORTED : status < 500 ? ERR_USAGE : ERR_SYSTEM;
 }
 
-/* The daemon's words. */
-static int
-refused(unsigned status, const struct buf *body, struct err *err)
+int
+api_error(const json_t *said, enum err_kind kind, struct err *err)
 {
     static char code[64];
-    json_t *said = body->n > 0 ? json_loadb((const char *)body->p, body->n, JSON_REJECT_DUPLICATES, NULL) : NULL;
     const char *message = json_string_value(json_object_get(said, "error"));
     const char *detail = json_string_value(json_object_get(said, "detail"));
     const char *name = json_string_value(json_object_get(said, "code"));
 
-    snprintf(code, sizeof(code), "%s", name != NULL ? name : "api.status");
-    if (message != NULL)
-        err_set(err, kind_of(status), code, "%s", message);
+    snprintf(code, sizeof(code), "%s", name != NULL ? name : "api.answer");
+    err_set(err, kind, code, "%s", message != NULL ? message : "the daemon refuses, and does not say why");
+    return detail != NULL ? err_hint(err, "%s", detail) : -1;
+}
+
+/* The daemon's words. */
+static int
+refused(unsigned status, const struct buf *body, struct err *err)
+{
+    json_t *said = body->n > 0 ? json_loadb((const char *)body->p, body->n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+
+    if (json_is_string(json_object_get(said, "error")))
+        api_error(said, kind_of(status), err);
     else
-        err_set(err, kind_of(status), code, "the daemon answered with status %u", status);
-    if (detail != NULL)
-        err_hint(err, "%s", detail);
+        err_set(err, kind_of(status), "api.status", "the daemon answered with status %u", status);
     json_decref(said);
     return -1;
 }

@@ -40,6 +40,10 @@ int api_escape(struct buf *path, const char *text);
 int api_ask(const struct api *api, const char *method, const char *path, const json_t *body, json_t **out,
             struct err *err);
 
+/* What the daemon says of a failure (docs/openapi.yaml, Error) in @err: its words, its code (which lasts until the next
+ * call), its detail as the hint. Returns -1. */
+int api_error(const json_t *said, enum err_kind kind, struct err *err);
+
 /* A connection to it, and all of p[0..n) on it. A descriptor, or -1 with @err; 0, or -1 with errno. */
 int api_reach(const struct api *api, struct err *err);
 int api_send(int fd, const uint8_t *p, size_t n);

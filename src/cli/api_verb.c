@@ -8,20 +8,47 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 
+/* A flag that nobody knows: maybe one was meant that there is. */
+static int
+unknown(const struct api_verb_flag *own, const char *verb, const char *name, struct err *err)
+{
+    const char *known[API_VERB_FLAGS + 3] = { "--json", "--socket", "--help" }, *nearest;
+    size_t n = 3;
+
+    for (; own->name != NULL; own++)
+        known[n++] = own->name;
+    nearest = cli_nearest(name, known, n);
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+    return nearest != NULL ? err_hint(err, "did you mean %s?", nearest)
+                           : err_hint(err, "`cloche %s --help` lists the flags", verb);
+}
+
 /* How many words, -1 with @err. */
 static int
-flag(struct api_verb *v, api_verb_flag *own, void *ctx, int argc, char **argv, int i, struct err *err)
+flag(struct api_verb *v, const struct api_verb_flag *own, int argc, char **argv, int i, struct err *err)
 {
+    const struct api_verb_flag json[] = { { "--json", .on = &v->json }, { .name = NULL } }, *known = own;
     struct cli_flag f;
     int r;
 
     if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&v->api, f.name, f.value, err)) < 0)
         return -1;
-    if (r == 0 && (r = own(ctx, f.name, f.value, err)) < 0)
-        return -1;
-    if (r == 0)
-        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
-    return cli_flag_words(&f, err);
+    if (r > 0)
+        return cli_flag_words(&f, err);
+    if (strcmp(f.name, json[0].name) == 0)
+        known = json;
+    while (known->name != NULL && strcmp(known->name, f.name) != 0)
+        known++;
+    if (known->name == NULL)
+        return unknown(own, argv[0], f.name, err);
+    if (known->value != NULL) {
+        *known->value = f.value;
+        return cli_flag_words(&f, err);
+    }
+    if (f.attached)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", f.name);
+    *known->on = true;
+    return 1;
 }
 
 static int
@@ -36,34 +63,45 @@ operand(struct api_verb *v, size_t most, const char *word, struct err *err)
 }
 
 int
-api_verb_words(struct api_verb *v, size_t most, api_verb_flag *own, void *ctx, int argc, char **argv,
+api_verb_words(struct api_verb *v, size_t most, const struct api_verb_flag *own, int argc, char **argv,
                struct err *err)
 {
-    int n;
+    static const struct api_verb_flag none[] = { { .name = NULL } };
+    bool flags = true;
+    int n = 1;
 
     *v = (struct api_verb){ .json = false };
     if (api_init(&v->api, err) < 0)
-        return -1;
-    for (int i = 1; i < argc; i += n) {
-        n = 1;
-        if (strcmp(argv[i], "--json") == 0)
-            v->json = true;
-        else
-            n = argv[i][0] == '-' ? flag(v, own, ctx, argc, argv, i, err) : operand(v, most, argv[i], err);
-        if (n < 0)
-            return -1;
+        n = -1;
+    for (int i = 1; i < argc && n > 0; i += n) {
+        if (!flags || argv[i][0] != '-') {
+            n = operand(v, most, argv[i], err);
+        } else if (strcmp(argv[i], "--") == 0) {
+            flags = false;
+            n = 1;
+        } else {
+            n = flag(v, own != NULL ? own : none, argc, argv, i, err);
+        }
     }
-    return 0;
+    if (n > 0)
+        return 0;
+    v->json = cli_has(argc, argv, "--json");    /* a refusal is JSON as well */
+    return -1;
 }
 
-static void
-print_json(json_t *said)
+void
+api_verb_line(const json_t *o)
 {
-    cleanup_free char *text = NULL;
+    cleanup_free char *text = json_dumps(o, JSON_COMPACT);
 
-    json_object_set_new(said, "version", json_integer(1));
-    text = json_dumps(said, JSON_COMPACT);
     puts(text != NULL ? text : "{}");
+}
+
+void
+api_verb_event(const char *name, json_t *data)
+{
+    json_object_set_new(data, "event", json_string(name));
+    api_verb_line(data);
 }
 
 int
@@ -74,10 +112,13 @@ api_verb_ask(const struct api_verb *v, const char *method, const char *path, con
 
     if (api_ask(&v->api, method, path, body, &said, err) < 0)
         return -1;
-    if (v->json)
-        print_json(said);
-    else if (show != NULL)
+    if (v->json) {
+        said = said != NULL ? said : json_object();
+        json_object_set_new(said, "version", json_integer(1));
+        api_verb_line(said);
+    } else if (show != NULL) {
         show(said);
+    }
     json_decref(said);
     return 0;
 }

@@ -1,6 +1,6 @@
-/* cli/api_verb.h: what the verbs share that ask one thing of cloche serve and print it (ports, token, volume)
+/* cli/api_verb.h: what the verbs share that ask something of cloche serve and print it
  *
- * Flags and operands in any order, --json and --socket among them; one request; its answer as JSON or as a table. The
+ * Flags and operands in any order, --json and --socket among them; a request; its answer as JSON or as a table. The
  * daemon is another process: what is printed of its words holds nothing that moves a cursor.
  */
 #ifndef CLOCHE_CLI_API_VERB_H
@@ -23,13 +23,18 @@ struct api_verb {
     size_t n_words;
 };
 
-/* A flag of the verb's own, with its value. 1 when it is one (@value, of argv, was taken; NULL: there was none, which
- * is then refused), 0 when it is not (refused: unknown flag), -1 with @err. */
-typedef int api_verb_flag(void *ctx, const char *name, const char *value, struct err *err);
+/* A flag of the verb's own: one with a value, which goes to @value (of argv; the last one counts), or one without, that
+ * sets @on. A row without a name is the last. */
+struct api_verb_flag {
+    const char *name;
+    const char **value;
+    bool *on;
+};
+#define API_VERB_FLAGS 16       /* at the most, with the last row */
 
-/* Fill @v from argv[1..]: at most @most operands, @own for flags. 0, or -1 with @err; @v->json is set when
- * --json came before what was wrong. */
-int api_verb_words(struct api_verb *v, size_t most, api_verb_flag *own, void *ctx, int argc, char **argv,
+/* Fill @v from the words behind argv[0], the verb's name: flags that every verb has and those of @own (NULL: none), and
+ * at most @most operands; behind "--" all are operands. 0, or -1 with @err, @v->json then set wherever --json was. */
+int api_verb_words(struct api_verb *v, size_t most, const struct api_verb_flag *own, int argc, char **argv,
                    struct err *err);
 
 /* Ask it (api_ask), and print the answer: one JSON object with --json, else by @show (NULL: nothing). 0, or -1 with
@@ -37,6 +42,10 @@ int api_verb_words(struct api_verb *v, size_t most, api_verb_flag *own, void *ct
 typedef void api_verb_show(const json_t *said);
 int api_verb_ask(const struct api_verb *v, const char *method, const char *path, const json_t *body,
                  api_verb_show *show, struct err *err);
+
+/* Print @o on a line; the data of an event (api_events) with its name in it. */
+void api_verb_line(const json_t *o);
+void api_verb_event(const char *name, json_t *data);
 
 /* A member of @o as text of letters, digits, "._-" and the bytes of @more; "?" when it is anything else. */
 const char *api_verb_word(const json_t *o, const char *member, const char *more);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "cli/api_verb.h"
 #include "cli/approvals_daemon.h"
 #include "cli/cli.h"
 #include "cli/net_state.h"
@@ -148,14 +149,6 @@ list(int dir, const struct options *options, struct err *err)
     return r;
 }
 
-static void
-print_json(const json_t *o)
-{
-    cleanup_free char *text = json_dumps(o, JSON_COMPACT);
-
-    puts(text != NULL ? text : "{}");
-}
-
 struct watching {
     bool json;
     char seen[SEEN_MAX][NET_ID_LENGTH + 16];
@@ -196,7 +189,7 @@ watch_daemon(const struct options *o, struct watching *w, struct err *err)
         if (id == NULL || !is_new(w, id))
             continue;
         if (w->json)
-            print_json(one);
+            api_verb_line(one);
         else
             gate_print(one, false);
     }
@@ -265,7 +258,7 @@ show(int dir, const struct options *o, struct err *err)
     if (gate_is_id(o->words[1])) {
         one = gate_find(&o->api, o->words[1], err);
         if (one != NULL && o->json)
-            print_json(one);
+            api_verb_line(one);
         else if (one != NULL)
             gate_print(one, true);
         json_decref(one);
@@ -295,7 +288,7 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
         if (gate_decide(&o->api, o->words[1], &d, &answer, err) < 0)
             return -1;
         if (o->json)
-            print_json(answer);
+            api_verb_line(answer);
         json_decref(answer);
         return 0;
     }
@@ -310,10 +303,8 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
     json_decref(request);
     if (answer == NULL)
         return -1;
-    if (o->json) {
-        cleanup_free char *text = json_dumps(answer, JSON_COMPACT);
-        puts(text != NULL ? text : "{}");
-    }
+    if (o->json)
+        api_verb_line(answer);
     json_decref(answer);
     return 0;
 }

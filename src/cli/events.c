@@ -47,14 +47,12 @@ print_text(const json_t *event)
 }
 
 static void
-print_event(const struct watch_options *o, json_t *event)
+print_event(const struct watch_options *o, const json_t *event)
 {
-    cleanup_free char *text = o->json ? json_dumps(event, JSON_COMPACT) : NULL;
-
-    if (!o->json)
+    if (o->v.json)
+        api_verb_line(event);
+    else
         print_text(event);
-    else if (text != NULL)
-        puts(text);
 }
 
 static int
@@ -76,7 +74,7 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
 static int
 follow(struct watch_options *o, const char *path, struct err *err)
 {
-    int r = api_events(&o->api, path, on_event, o, err);
+    int r = api_events(&o->v.api, path, on_event, o, err);
 
     if (r == 1)
         return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
@@ -91,7 +89,7 @@ list(struct watch_options *o, const char *path, struct err *err)
     json_t *said, *event;
     size_t i;
 
-    if (api_ask(&o->api, "GET", path, NULL, &said, err) < 0)
+    if (api_ask(&o->v.api, "GET", path, NULL, &said, err) < 0)
         return -1;
     json_array_foreach(json_object_get(said, "events"), i, event) {
         print_event(o, event);
@@ -122,13 +120,13 @@ events(struct watch_options *o, const char *which, struct err *err)
 int
 cmd_events(int argc, char **argv)
 {
-    struct watch_options o = { .json = false };
+    struct watch_options o = { .all = false };
     struct err err = ERR_INIT;
 
     if (cli_wants_help(argc, argv))
         return events_usage();
     if (watch_options(&o, WATCH_FOLLOW | WATCH_SANDBOX | WATCH_LIMIT, argc, argv, &err) < 0 ||
         events(&o, o.sandbox, &err) < 0)
-        return cli_fail(&err, o.json);
+        return cli_fail(&err, o.v.json);
     return 0;
 }

@@ -135,13 +135,9 @@ said(struct exec *x, const json_t *message)
 {
     const char *type = word(message, "type");
     const json_t *sig = json_object_get(message, "signal");
-    static char code[64];
 
-    if (strcmp(type, "error") == 0) {
-        snprintf(code, sizeof(code), "%s", word(message, "code"));
-        err_set(x->err, ERR_DENIED, code, "%s", word(message, "error"));
-        return word(message, "detail")[0] != '\0' ? err_hint(x->err, "%s", word(message, "detail")) : -1;
-    }
+    if (strcmp(type, "error") == 0)
+        return api_error(message, ERR_DENIED, x->err);
     if (strcmp(type, "exit") != 0)
         return 0;
     x->ended = true;

@@ -180,16 +180,15 @@ static void
 print(struct logs *l, const json_t *entry)
 {
     cleanup_buf struct buf out = BUF_INIT(API_ANSWER_MAX);
-    cleanup_free char *text = l->o.json ? json_dumps(entry, JSON_COMPACT) : NULL;
 
     if (!is_meant(l, entry))
         return;
     if (l->exec != NULL && strcmp(text_of(entry, "event"), "result") == 0)
         l->ended = true;
-    if (text != NULL)
-        puts(text);
-    if (l->o.json)
+    if (l->o.v.json) {
+        api_verb_line(entry);
         return;
+    }
     put_entry(l, &out, entry);
     if (out.n > 0)
         fwrite(out.p, 1, out.n, stdout);
@@ -206,7 +205,7 @@ page(struct logs *l, json_int_t *offset, struct err *err)
     size_t i;
 
     snprintf(path, sizeof(path), "/v1/sandboxes/%s/transcript?offset=%" JSON_INTEGER_FORMAT, l->id, *offset);
-    if (api_ask(&l->o.api, "GET", path, NULL, &said, err) < 0)
+    if (api_ask(&l->o.v.api, "GET", path, NULL, &said, err) < 0)
         return -1;
     entries = json_object_get(said, "entries");
     json_array_foreach((json_t *)(uintptr_t)entries, i, entry) {
@@ -228,7 +227,7 @@ lives(const struct logs *l)
     bool is;
 
     snprintf(path, sizeof(path), "/v1/sandboxes/%s", l->id);
-    if (api_ask(&l->o.api, "GET", path, NULL, &box, &err) < 0)
+    if (api_ask(&l->o.v.api, "GET", path, NULL, &box, &err) < 0)
         return false;
     is = strcmp(text_of(box, "state"), "stopped") != 0;
     json_decref(box);
@@ -272,12 +271,8 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
         json_decref(event);
         return 1;
     }
-    if (l->o.json) {
-        cleanup_free char *text = NULL;
-        json_object_set_new(event, "event", json_string(name));
-        text = json_dumps(event, JSON_COMPACT);
-        if (text != NULL)
-            puts(text);
+    if (l->o.v.json) {
+        api_verb_event(name, event);
     } else if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0) {
         put_output(l, &out, text_of(event, "data"));
     } else if (strcmp(name, "gap") == 0) {
@@ -299,7 +294,7 @@ follow_one(struct logs *l, struct err *err)
     int r;
 
     snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec/%s/stream", l->id, l->exec);
-    r = api_events(&l->o.api, path, on_event, l, err);
+    r = api_events(&l->o.v.api, path, on_event, l, err);
     if (r == 1)
         return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
     if (r < 0 && (strcmp(err->code, "exec.unknown") == 0 || strcmp(err->code, "sandbox.state") == 0)) {
@@ -314,25 +309,25 @@ follow_one(struct logs *l, struct err *err)
 int
 cmd_logs(int argc, char **argv)
 {
-    struct logs l = { .o = { .json = false } };
+    struct logs l = { .o = { .all = false } };
     char id[EDGE_ID + 1];
     struct err err = ERR_INIT;
 
     if (cli_wants_help(argc, argv))
         return usage();
     if (watch_options(&l.o, WATCH_FOLLOW | WATCH_EXEC | WATCH_OPERAND, argc, argv, &err) < 0)
-        return cli_fail(&err, l.o.json);
+        return cli_fail(&err, l.o.v.json);
     l.exec = l.o.exec;
     l.id = id;
-    if (l.o.word == NULL) {
+    if (l.o.v.n_words == 0) {
         err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
         err_hint(&err, "cloche logs NAME; `cloche ps` lists them");
     } else if (l.exec != NULL && (l.exec[0] == '\0' || strlen(l.exec) > 19 ||
                                   l.exec[strspn(l.exec, "0123456789")] != '\0')) {
         err_set(&err, ERR_USAGE, "cli.flag-value", "--exec %s is no exec_id", l.exec);
-    } else if (watch_resolve(&l.o, l.o.word, id, &err) == 0) {
+    } else if (watch_resolve(&l.o, l.o.v.words[0], id, &err) == 0) {
         if ((l.exec != NULL && l.o.follow ? follow_one(&l, &err) : transcript(&l, &err)) == 0)
             return 0;
     }
-    return cli_fail(&err, l.o.json);
+    return cli_fail(&err, l.o.v.json);
 }

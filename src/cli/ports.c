@@ -27,21 +27,6 @@ usage(void)
     return 0;
 }
 
-static int
-flag(void *ctx, const char *name, const char *value, struct err *err)
-{
-    struct options *o = ctx;
-
-    (void)err;
-    if (strcmp(name, "--name") == 0)
-        o->name = value;
-    else if (strcmp(name, "--ttl") == 0)
-        o->ttl = value;
-    else
-        return 0;
-    return 1;
-}
-
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
 /* An address is shown as well. */
@@ -144,6 +129,9 @@ int
 cmd_ports(int argc, char **argv)
 {
     struct options o = { .name = NULL };
+    const struct api_verb_flag flags[] = {
+        { "--name", .value = &o.name }, { "--ttl", .value = &o.ttl }, { .name = NULL },
+    };
     struct err err = ERR_INIT;
     const char *verb;
     bool making;
@@ -151,7 +139,7 @@ cmd_ports(int argc, char **argv)
 
     if (cli_wants_help(argc, argv))
         return usage();
-    if (api_verb_words(&o.v, 4, flag, &o, argc, argv, &err) < 0)
+    if (api_verb_words(&o.v, 4, flags, argc, argv, &err) < 0)
         return cli_fail(&err, o.v.json);
     verb = o.v.n_words > 1 ? o.v.words[1] : "ls";
     making = o.name != NULL || o.ttl != NULL;

@@ -52,7 +52,7 @@ ps(int argc, char **argv, struct watch_options *o, struct err *err)
 
     if (watch_options(o, WATCH_ALL | WATCH_LABEL, argc, argv, err) < 0 || (boxes = watch_sandboxes(o, err)) == NULL)
         return -1;
-    if (o->json)
+    if (o->v.json)
         return print_json(boxes, err);
     if (watch_table(&table, boxes, NULL, 0, 0, 0) == 0)
         fwrite(table.p, 1, table.n, stdout);
@@ -63,12 +63,12 @@ ps(int argc, char **argv, struct watch_options *o, struct err *err)
 int
 cmd_ps(int argc, char **argv)
 {
-    struct watch_options o = { .json = false };
+    struct watch_options o = { .all = false };
     struct err err = ERR_INIT;
 
     if (cli_wants_help(argc, argv))
         return ps_usage();
-    return ps(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.json) : 0;
+    return ps(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.v.json) : 0;
 }
 
 /* --- top ---------------------------------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ once(const struct watch_options *o, struct err *err)
     boxes = watch_sandboxes(o, err);
     if (boxes == NULL) {
         r = -1;
-    } else if (o->json) {
+    } else if (o->v.json) {
         r = print_json(boxes, err);
     } else {
         if (watch_table(&table, boxes, before, clock_us() - then, 0, 0) == 0)
@@ -233,7 +233,7 @@ top(int argc, char **argv, struct watch_options *o, struct err *err)
         err_set(err, ERR_USAGE, "cli.flag-value", "--interval %s is no time from 100ms to 1h", o->interval);
         return err_hint(err, "2s, 500ms");
     }
-    if (o->once || o->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+    if (o->once || o->v.json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return once(o, err);
     return refresh(o, ms, err);
 }
@@ -241,10 +241,10 @@ top(int argc, char **argv, struct watch_options *o, struct err *err)
 int
 cmd_top(int argc, char **argv)
 {
-    struct watch_options o = { .json = false };
+    struct watch_options o = { .all = false };
     struct err err = ERR_INIT;
 
     if (cli_wants_help(argc, argv))
         return top_usage();
-    return top(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.json) : 0;
+    return top(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.v.json) : 0;
 }

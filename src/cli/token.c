@@ -26,23 +26,6 @@ usage(void)
     return 0;
 }
 
-static int
-flag(void *ctx, const char *name, const char *value, struct err *err)
-{
-    struct options *o = ctx;
-
-    (void)err;
-    if (strcmp(name, "--role") == 0)
-        o->role = value;
-    else if (strcmp(name, "--name") == 0)
-        o->name = value;
-    else if (strcmp(name, "--expires") == 0)
-        o->expires = value;
-    else
-        return 0;
-    return 1;
-}
-
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
 static void
@@ -116,6 +99,10 @@ int
 cmd_token(int argc, char **argv)
 {
     struct options o = { .role = NULL };
+    const struct api_verb_flag flags[] = {
+        { "--role", .value = &o.role }, { "--name", .value = &o.name }, { "--expires", .value = &o.expires },
+        { .name = NULL },
+    };
     struct err err = ERR_INIT;
     const char *verb;
     bool making;
@@ -123,7 +110,7 @@ cmd_token(int argc, char **argv)
 
     if (cli_wants_help(argc, argv))
         return usage();
-    if (api_verb_words(&o.v, 3, flag, &o, argc, argv, &err) < 0)
+    if (api_verb_words(&o.v, 3, flags, argc, argv, &err) < 0)
         return cli_fail(&err, o.v.json);
     verb = o.v.n_words > 0 ? o.v.words[0] : "";
     making = o.role != NULL || o.name != NULL || o.expires != NULL;

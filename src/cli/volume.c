@@ -21,16 +21,6 @@ usage(void)
     return 0;
 }
 
-/* It has none of its own. */
-static int
-flag(void *ctx, const char *name, const char *value, struct err *err)
-{
-    (void)ctx;
-    (void)value;
-    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-    return err_hint(err, "`cloche volume --help` lists the flags");
-}
-
 /* A name is its caller's text, and this is a terminal. */
 static void
 print_text(const char *text)
@@ -96,7 +86,7 @@ cmd_volume(int argc, char **argv)
 
     if (cli_wants_help(argc, argv))
         return usage();
-    if (api_verb_words(&v, API_VERB_WORDS, flag, NULL, argc, argv, &err) < 0)
+    if (api_verb_words(&v, API_VERB_WORDS, NULL, argc, argv, &err) < 0)
         return cli_fail(&err, v.json);
     if (v.n_words > 0 && strcmp(v.words[0], "ls") == 0) {
         r = ls(&v, &err);

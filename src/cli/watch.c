@@ -5,81 +5,27 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
-
-static bool
-take_value(struct watch_options *o, unsigned flags, const char *name, const char *value)
-{
-    static const struct { const char *name; unsigned flag; size_t at; } known[] = {
-        { "--label", WATCH_LABEL, offsetof(struct watch_options, label) },
-        { "--sandbox", WATCH_SANDBOX, offsetof(struct watch_options, sandbox) },
-        { "--limit", WATCH_LIMIT, offsetof(struct watch_options, limit) },
-        { "--exec", WATCH_EXEC, offsetof(struct watch_options, exec) },
-        { "--interval", WATCH_ONCE, offsetof(struct watch_options, interval) },
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(name, known[i].name) != 0 || (flags & known[i].flag) == 0)
-            continue;
-        memcpy((char *)o + known[i].at, &value, sizeof(value));
-        return true;
-    }
-    return false;
-}
-
-static bool
-take_switch(struct watch_options *o, unsigned flags, const char *word)
-{
-    const struct { const char *name; unsigned flag; bool *into; } known[] = {
-        { "--json", 0, &o->json }, { "--all", WATCH_ALL, &o->all }, { "--follow", WATCH_FOLLOW, &o->follow },
-        { "--once", WATCH_ONCE, &o->once },
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(word, known[i].name) == 0 && (known[i].flag == 0 || (flags & known[i].flag) != 0)) {
-            *known[i].into = true;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* How many words, -1 with @err. */
-static int
-take_flag(struct watch_options *o, unsigned flags, int argc, char **argv, int i, struct err *err)
-{
-    struct cli_flag f;
-    int r;
-
-    if (take_switch(o, flags, argv[i]))
-        return 1;
-    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
-        return -1;
-    if (r == 0 && !take_value(o, flags, f.name, f.value))
-        return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
-    return cli_flag_words(&f, err);
-}
 
 int
 watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, struct err *err)
 {
-    int n;
+    const struct { unsigned when; struct api_verb_flag flag; } known[] = {
+        { WATCH_ALL, { "--all", .on = &o->all } },
+        { WATCH_FOLLOW, { "--follow", .on = &o->follow } },
+        { WATCH_ONCE, { "--once", .on = &o->once } },
+        { WATCH_ONCE, { "--interval", .value = &o->interval } },
+        { WATCH_LABEL, { "--label", .value = &o->label } },
+        { WATCH_SANDBOX, { "--sandbox", .value = &o->sandbox } },
+        { WATCH_LIMIT, { "--limit", .value = &o->limit } },
+        { WATCH_EXEC, { "--exec", .value = &o->exec } },
+    };
+    struct api_verb_flag own[API_VERB_FLAGS] = { { .name = NULL } };
+    size_t n = 0;
 
-    if (api_init(&o->api, err) < 0)
-        return -1;
-    for (int i = 1; i < argc; i += n) {
-        n = 1;
-        if (argv[i][0] == '-') {
-            n = take_flag(o, flags, argc, argv, i, err);
-            if (n < 0)
-                return -1;
-        } else if ((flags & WATCH_OPERAND) == 0 || o->word != NULL) {
-            return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", argv[i]);
-        } else {
-            o->word = argv[i];
-        }
-    }
-    return 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if ((flags & known[i].when) != 0)
+            own[n++] = known[i].flag;
+    return api_verb_words(&o->v, (flags & WATCH_OPERAND) != 0 ? 1 : 0, own, argc, argv, err);
 }
 
 int
@@ -96,7 +42,7 @@ watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID 
     if (buf_puts(&path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(&path, which) < 0 ||
         buf_nul(&path) < 0)
         return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
-    if (api_ask(&o->api, "GET", (const char *)path.p, NULL, &box, err) < 0)
+    if (api_ask(&o->v.api, "GET", (const char *)path.p, NULL, &box, err) < 0)
         return -1;
     found = json_string_value(json_object_get(box, "id"));
     if (found == NULL || !edge_is_id(found)) {
@@ -124,7 +70,7 @@ list_all(const struct watch_options *o, json_t *all, struct err *err)
             (after[0] != '\0' && (buf_puts(&path, "&after=") < 0 || api_escape(&path, after) < 0)) ||
             buf_nul(&path) < 0)
             return err_set(err, ERR_USAGE, "cli.flag-value", "--label is too long");
-        if (api_ask(&o->api, "GET", (const char *)path.p, NULL, &page, err) < 0)
+        if (api_ask(&o->v.api, "GET", (const char *)path.p, NULL, &page, err) < 0)
             return -1;
         if (json_array_extend(all, json_object_get(page, "sandboxes")) < 0) {
             json_decref(page);
@@ -165,7 +111,7 @@ watch_sandboxes(const struct watch_options *o, struct err *err)
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
         return NULL;
     }
-    if (list_all(o, all, err) < 0 || api_ask(&o->api, "GET", "/v1/usage", NULL, &usage, err) < 0) {
+    if (list_all(o, all, err) < 0 || api_ask(&o->v.api, "GET", "/v1/usage", NULL, &usage, err) < 0) {
         json_decref(all);
         return NULL;
     }

@@ -5,17 +5,13 @@
 #ifndef CLOCHE_CLI_WATCH_H
 #define CLOCHE_CLI_WATCH_H
 
-#include <jansson.h>
-#include <stdbool.h>
-
-#include "cli/api_client.h"
+#include "cli/api_verb.h"
 #include "warden/edge.h"
 
 struct watch_options {
-    struct api api;
-    bool json, all, follow, once;
+    struct api_verb v;
+    bool all, follow, once;
     const char *label, *sandbox, *limit, *interval, *exec;
-    const char *word;                   /* an operand; NULL none */
 };
 
 /* Which flags a verb has, beside --json and --socket. */

@@ -105,7 +105,7 @@ def test_cloche_kill(daemon, cloche):
     for name in "abc":
         daemon.create(name=name)
     assert cloche("kill", "a").ok and not daemon.get("/v1/sandboxes/a").ok
-    assert cloche("kill", "--json", "--all").json == {"ended": 2}
+    assert cloche("kill", "--json", "--all").json == {"version": 1, "ended": 2}
     assert daemon.get("/v1/sandboxes").json["sandboxes"] == []
     for words in ["kill"], ["kill", "--all", "a"], ["kill", "none"]:
         assert cloche(*words).code == 125
