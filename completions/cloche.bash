@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs exec ports kill token volume config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -140,6 +140,9 @@ _cloche() {
         logs)
             flags="--exec --follow --json --socket --help"
             valued="--exec --socket" ;;
+        watch)
+            flags="--recursive --json --socket --help"
+            valued="--socket" ;;
         exec)
             flags="-i --interactive -t --tty -d --detach --cwd --env --timeout --socket --help"
             valued="--cwd --env --timeout --socket"
@@ -189,7 +192,7 @@ _cloche() {
             rest="command" ;;
         help)
             words="run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp
-                ps top events logs exec ports kill token volume config prove srt help version" ;;
+                ps top events logs watch exec ports kill token volume config prove srt help version" ;;
     esac
     case $verb in exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's

@@ -43,6 +43,7 @@ int cmd_ps(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_events(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_mcp(int argc, char **argv);

@@ -42,6 +42,7 @@ static const struct verb {
     { "top", cmd_top, "the same, again and again" },
     { "events", cmd_events, "what happens to the daemon's sandboxes" },
     { "logs", cmd_logs, "what was run in one of them, and what it wrote" },
+    { "watch", cmd_watch, "what changes in the workspace of one of them" },
     { "exec", cmd_exec, "run a command in one of them" },
     { "ports", cmd_ports, "ports of the daemon's sandboxes that are reached from outside" },
     { "kill", cmd_kill, "end sandboxes of cloche serve" },

@@ -1,13 +1,15 @@
 """What changes in a workspace, told as events: GET /v1/sandboxes/{id}/watch."""
 import json
 import os
+import signal
 import time
 from urllib.parse import quote
 
 import pytest
 
 from helpers import places, requirement
-from helpers.runner import wait_for
+from helpers.daemon import caller
+from helpers.runner import HANG_GUARD, wait_for
 
 pytestmark = requirement("R61")
 
@@ -345,3 +347,87 @@ def test_a_silent_one_says_that_it_is_there(box):
     assert watch.response.readline() == b":\n" and watch.response.readline() == b"\n"
     assert time.monotonic() - begun > 5
     watch.close()
+
+
+class Shown:
+    """`cloche watch` of a box, line by line."""
+
+    def __init__(self, box, *words):
+        self.process = box.daemon.cloche.popen("watch", "--socket", str(box.daemon.path), *words)
+        self.lines = []
+
+    def until(self, wanted):
+        while True:
+            line = self.process.stdout.readline().decode()
+            assert line.endswith("\n"), (self.lines, line, self.process.communicate())
+            self.lines.append(line[:-1])
+            if self.lines[-1] == wanted:
+                return self.lines
+
+    def end(self, number=None):
+        """(exit code, the rest of stdout, stderr)"""
+        if number is not None:
+            self.process.send_signal(number)
+        rest, err = self.process.communicate(timeout=HANG_GUARD)
+        return self.process.returncode, rest.decode(), err.decode()
+
+
+@requirement("R89")
+def test_on_the_command_line(box):
+    box.exec("mkdir -p d/e a/of_a b/of_b")
+    every, flat, programs = Shown(box, box.id, "--recursive"), Shown(box, box.id, "d"), Shown(box, "--json", box.id, "--", "d/e")
+    every.until("watching   .")
+    flat.until("watching   d")
+    programs.until('{"path":"d/e","event":"watching"}')
+    box.exec("touch d/e/f; mv d/e d/g; mkdir \"$(printf 'd/x\\033[2J')\"; ln -s / d/link; touch d/end; rm d/end")
+    said = every.until("deleted    d/end")
+    assert "created    d/e/f" in said and "renamed    d/e/ -> d/g/" in said and 'created    "d/x\\033[2J/"' in said, said
+    assert "created    d/link" in said
+    said = flat.until("deleted    d/end")
+    assert "renamed    d/e/ -> d/g/" in said and "created    d/e/f" not in said, said
+    code, rest, err = programs.end()
+    *told, last = [json.loads(line) for line in rest.splitlines()]
+    assert {"path": "d/e/f", "directory": False, "event": "created"} in told, told
+    assert code == 125 and last["error"]["code"] == "watch.gone" and "[watch.gone]" in err, (code, last, err)
+    # what was missed
+    assert box.exec(["python3", "-c", EXCHANGE])["exit_code"] == 0
+    every.until("overflow   .  (something was missed: look at everything again)")
+    # each ends as such a program does, with nothing that is half
+    assert every.end(signal.SIGINT) == (-signal.SIGINT, "", "") and flat.end(signal.SIGTERM) == (-signal.SIGTERM, "", "")
+    assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 0, 60)
+
+
+@requirement("R89")
+def test_the_command_ends_with_the_sandbox_or_the_daemon(cloche, daemon):
+    one, two = daemon.create(name="one"), daemon.create(name="two")
+    shown, programs, other = Shown(one, "one"), Shown(one, "one", "--json"), Shown(two, "two")
+    for watch in (shown, other):
+        watch.until("watching   .")
+    programs.until('{"path":".","event":"watching"}')
+    assert one.delete().ok
+    code, rest, err = shown.end()
+    assert (code, rest) == (125, "") and err.startswith("cloche: the sandbox ended\n") and "[sandbox.gone]" in err, err
+    code, rest, err = programs.end()
+    assert code == 125 and json.loads(rest)["error"]["code"] == "sandbox.gone", (code, rest, err)
+    daemon.stop()
+    code, rest, err = other.end()
+    assert (code, rest) == (125, "") and ("[api.cut]" in err or "[sandbox.gone]" in err), (code, rest, err)
+
+
+@requirement("R89")
+def test_what_the_command_refuses(daemon):
+    agent = caller(daemon, "agent")
+    agent.create(name="mine")
+    daemon.create(name="owners").exec("touch file")
+    watch = lambda *words, **kw: daemon.cloche("watch", *words, "--socket", str(daemon.path), **kw)
+    for words, code in (((), "cli.sandbox"), (("",), "cli.sandbox"), (("nobody",), "sandbox.not-found"), (("owners", "a", "b"), "cli.operand"),
+                        (("owners", "nowhere"), "files.not-found"), (("owners", "file"), "files.not-a-directory"),
+                        (("owners", "../.."), "files.path-escapes"), (("owners", "/" * 9000), "cli.watch.path"),
+                        (("owners", "--recursive=yes"), "cli.flag-value"), (("owners", "--recursiv"), "cli.unknown-flag")):
+        said = watch(*words)
+        assert said.code == 125 and f"[{code}]" in said.err and not said.out, (words, said)
+    assert "did you mean --recursive?" in watch("owners", "--recursiv").err
+    # where --json is behind what was wrong
+    assert watch("owners", "--recursiv", "--json").json["error"]["code"] == "cli.unknown-flag"
+    bearer = {"CLOCHE_TOKEN": agent.headers["Authorization"].split()[1]}
+    assert "[sandbox.not-found]" in watch("owners", env=bearer).err
