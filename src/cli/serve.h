@@ -95,12 +95,14 @@ struct serve_key {
     bool list;                  /* may be given several times, or as a list */
     bool restart;               /* a change needs a new start */
     uint64_t min, max;          /* of a number */
+    const char *zero;           /* of seconds: what 0 is, where it is allowed */
     const char *const *words;   /* of a word, which is kept as its place among them; NULL at the end */
     size_t at;                  /* of a path, a number: where in the plan */
 };
 extern const struct serve_key serve_keys[];
 extern const size_t serve_n_keys;
 const struct serve_key *serve_key(const char *name);    /* NULL: there is no such one */
+const char *serve_key_nearest(const char *name);        /* which was probably meant; NULL: none */
 /* @where is for messages ("--listen", "serve.yaml:3: listen"). A list's value is added. 0 or -1 with @err. */
 int serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
               struct err *err);

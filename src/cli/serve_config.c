@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "cli/cli.h"
 #include "cli/serve.h"
 #include "policy/doc.h"
 #include "warden/edge.h"
@@ -32,12 +33,12 @@ const struct serve_key serve_keys[] = {
     { "max-sandboxes-per-agent", "N", "at once, of one agent's token (a quarter of all)", SERVE_NUMBER, .min = 1,
       .max = 10000, .at = AT(max_per_agent) },
     { "idle-timeout", "TIME", "of sandboxes that name none: ended when nothing ran for so long (none)",
-      SERVE_SECONDS, .max = UINT32_MAX, .at = AT(idle_s) },
+      SERVE_SECONDS, .max = UINT32_MAX, .zero = "never", .at = AT(idle_s) },
     { "max-lifetime", "TIME", "of sandboxes that name none (none)", SERVE_SECONDS, .max = UINT32_MAX,
-      .at = AT(life_s) },
+      .zero = "no limit", .at = AT(life_s) },
     { "recover-after", "TIME",
       "of sandboxes that name none: made anew, empty, when degraded for so long, or dead (not)", SERVE_SECONDS,
-      .max = EDGE_RECOVER_AFTER, .at = AT(recover_s) },
+      .max = EDGE_RECOVER_AFTER, .zero = "not at all", .at = AT(recover_s) },
     { "recover-tries", "N", "that often within recover-window (3)", SERVE_NUMBER, .min = 1, .max = EDGE_RECOVER_TRIES,
       .at = AT(recover_tries) },
     { "recover-window", "TIME", "from the first of them on (1h)", SERVE_SECONDS, .min = EDGE_RECOVER_WINDOW_MIN,
@@ -53,13 +54,13 @@ const struct serve_key serve_keys[] = {
     { "audit", "off|try|required", "what becomes of what cannot be recorded (try)", SERVE_WORD, .restart = true,
       .words = serve_audit_words, .at = AT(audit) },
     { "audit-retention", "TIME", "full files of the record are kept so long (by their number alone)", SERVE_SECONDS,
-      .max = UINT32_MAX, .restart = true, .at = AT(audit_keep_s) },
+      .max = UINT32_MAX, .zero = "any age", .restart = true, .at = AT(audit_keep_s) },
     { "transcript", "off|commands|full", "what is kept of each sandbox's operations; full: their output too (full)",
       SERVE_WORD, .restart = true, .words = serve_transcript_words, .at = AT(transcript) },
     { "transcript-keep", "N", "transcripts of the newest N sandboxes (1000)", SERVE_NUMBER, .min = 1, .max = 20000,
       .restart = true, .at = AT(transcript_keep) },
     { "transcript-retention", "TIME", "and of those that were used within that time (720h); 0: any", SERVE_SECONDS,
-      .max = UINT32_MAX, .restart = true, .at = AT(transcript_keep_s) },
+      .max = UINT32_MAX, .zero = "any age", .restart = true, .at = AT(transcript_keep_s) },
     { "tls-cert", "FILE", "PEM: TLS on TCP, with this certificate and its chain", SERVE_PATH, .at = AT(tls_cert) },
     { "tls-key", "FILE", "PEM: its private key", SERVE_PATH, .at = AT(tls_key) },
     { "webhook-url", "URL", "told of each approval and its decision: https://, or http:// to this host (docs/gate.md)",
@@ -86,6 +87,17 @@ serve_key(const char *name)
         if (strcmp(serve_keys[i].name, name) == 0)
             return &serve_keys[i];
     return NULL;
+}
+
+const char *
+serve_key_nearest(const char *name)
+{
+    const char *known[64];
+    size_t n = 0;
+
+    for (; n < serve_n_keys && n < sizeof(known) / sizeof(known[0]); n++)
+        known[n] = serve_keys[n].name;
+    return cli_nearest(name, known, n);
 }
 
 static char *
@@ -148,7 +160,9 @@ put_seconds(const struct serve_key *key, uint64_t *out, const char *where, const
     if (!str_parse_duration_ms(str_of(value), key->max * 1000, &ms) || ms % 1000 != 0 || ms / 1000 < key->min) {
         err_set(err, ERR_USAGE, "serve.duration", "%s \"%s\" is no number of whole seconds from %llu to %llu", where,
                 value, (unsigned long long)key->min, (unsigned long long)key->max);
-        return err_hint(err, key->min > 0 ? "30s, 2m" : "30m, 2h, 90s; 0 is no limit");
+        if (key->zero != NULL)
+            return err_hint(err, "90s, 30m, 2h; 0: %s", key->zero);
+        return err_hint(err, key->min > 30 ? "10m, 2h" : "30s, 2m");
     }
     *out = ms / 1000;
     return 0;
@@ -172,13 +186,19 @@ put_number(const struct serve_key *key, uint64_t *out, const char *where, const 
 static int
 put_word(const struct serve_key *key, uint64_t *out, const char *where, const char *value, struct err *err)
 {
+    uint8_t room[128];
+    struct buf list = BUF_INIT_IN(room, sizeof(room));
+
     for (size_t i = 0; key->words[i] != NULL; i++) {
         if (strcmp(key->words[i], value) == 0) {
             *out = i;
             return 0;
         }
     }
-    err_set(err, ERR_USAGE, "serve.word", "%s \"%.64s\" is none of %s", where, value, key->value);
+    for (size_t i = 0; key->words[i] != NULL; i++)
+        buf_printf(&list, "%s%s", i > 0 ? ", " : "", key->words[i]);
+    err_set(err, ERR_USAGE, "serve.word", "%s \"%.64s\" is none of %.*s", where, value, (int)list.n,
+            (const char *)list.p);
     return err_hint(err, "%s", key->help);
 }
 
@@ -226,16 +246,15 @@ static int
 put_url(const struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
         struct err *err)
 {
-    struct hook_url url;
-    const char *why;
+    bool bare = strcmp(key->name, "public-url") == 0;
+    struct hook_url url = { .path = { NULL, 0 } };
+    const char *why = NULL;
 
-    if (!hook_url(str_of(value), &url, &why)) {
+    if (hook_url(str_of(value), &url, &why) && bare && url.path.n > 0)
+        why = "has something behind its host";
+    if (why != NULL) {
         err_set(err, ERR_USAGE, "serve.url", "%s \"%s\" %s", where, value, why);
-        return err_hint(err, "https://HOST[:PORT]/PATH");
-    }
-    if (strcmp(key->name, "public-url") == 0 && url.path.n > 0) {
-        err_set(err, ERR_USAGE, "serve.url", "%s \"%s\" has something behind its host", where, value);
-        return err_hint(err, "https://HOST[:PORT]");
+        return err_hint(err, bare ? "https://HOST[:PORT]" : "https://HOST[:PORT]/PATH");
     }
     snprintf(path_at(plan, key), PATH_MAX, "%s", value);
     return 0;
@@ -345,12 +364,16 @@ put_member(struct serve_plan *plan, const struct node *member, struct err *err)
 {
     char name[64], where[PATH_MAX + 96];
     const struct serve_key *key;
+    const char *nearest;
 
     snprintf(name, sizeof(name), "%.*s", (int)member->key.n, member->key.p);
     snprintf(where, sizeof(where), "%s:%u: %s", plan->config, member->key_line, name);
     key = serve_key(name);
     if (key == NULL || strlen(name) != member->key.n) {
+        nearest = serve_key_nearest(name);
         err_set(err, ERR_USAGE, "serve.config.key", "%s is no key of this file", where);
+        if (nearest != NULL)
+            return err_hint(err, "did you mean %s?", nearest);
         return err_hint(err, "`cloche config show` lists the keys; what a sandbox may do is in security.sandbox, or in "
                         "the settings file");
     }

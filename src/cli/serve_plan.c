@@ -63,6 +63,10 @@ defaults(struct serve_plan *plan, struct err *err)
 static int
 flag(int argc, char **argv, int i, struct cli_flag *f, struct err *err)
 {
+    const char *nearest;
+
+    if (argv[i][0] != '-')
+        return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", argv[i]);
     if (cli_flag_at(f, argc, argv, i, err) < 0)
         return -1;
     if (strcmp(argv[i], "--json") == 0) {
@@ -72,6 +76,9 @@ flag(int argc, char **argv, int i, struct cli_flag *f, struct err *err)
     if (strncmp(f->name, "--", 2) == 0 && (serve_key(f->name + 2) != NULL || strcmp(f->name, "--config") == 0))
         return cli_flag_words(f, err);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f->name);
+    nearest = strncmp(f->name, "--", 2) == 0 ? serve_key_nearest(f->name + 2) : NULL;
+    if (nearest != NULL)
+        return err_hint(err, "did you mean --%s?", nearest);
     return err_hint(err, "`cloche serve --help` lists the flags");
 }
 

@@ -1,6 +1,7 @@
 """cloche serve's configuration: its file, cloche config, and reading it again."""
 import json
 import os
+import re
 
 import pytest
 
@@ -96,6 +97,34 @@ def test_what_check_refuses(cloche, text, code, said):
     assert served.code == 125 and (code is None or f"[{code}]" in served.err), served
     # the same words, and nothing beside them
     assert served.err == result.err, (served.err, result.err)
+
+
+ZERO = {"idle-timeout": "never", "max-lifetime": "no limit", "recover-after": "not at all", "audit-retention": "any age",
+        "transcript-retention": "any age"}
+
+
+def test_what_is_hinted_at_is_taken(cloche):
+    """What 0 is, for each time; and the examples are no mistakes of their own."""
+    path = cloche.home / "serve.yaml"
+    help_text = cloche("serve", "--help").out
+    times = re.findall(r"^  --(\S+) TIME ", help_text, flags=re.M)
+    assert set(ZERO) < set(times), times
+    for key in times:
+        hint = cloche("serve", f"--{key}", "5x").err.splitlines()[1].split("[")[0].strip()
+        examples, _, zero = hint.partition("; 0: ")
+        assert zero == ZERO.get(key, ""), (key, hint)
+        path.write_text(f"{key}: 0\n")
+        assert cloche("config", "check", path).ok == (key in ZERO), key
+        for example in examples.split(", "):
+            path.write_text(f"{key}: {example}\n")
+            assert cloche("config", "check", path).ok, (key, example)
+    for words, said in ((("--log-level", "all"), "none of error, warn, notice, info"), (("--public-url", "x"), "  https://HOST[:PORT]  ["),
+                        (("--webhook-url", "x"), "  https://HOST[:PORT]/PATH  ["), (("--max-sandboxs", "2"), "did you mean --max-sandboxes?"),
+                        (("word",), "one operand too many: word")):
+        refused = cloche("serve", *words)
+        assert refused.code == 125 and said in refused.err, (words, refused)
+    path.write_text("max-sandboxs: 2\n")
+    assert "did you mean max-sandboxes?" in cloche("config", "check", path).err
 
 
 def test_check_and_show(cloche):
