@@ -106,8 +106,8 @@ str_parse_u64(struct str s, uint64_t max, uint64_t *out)
     return true;
 }
 
-static int
-hex_digit(char c)
+int
+str_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -124,7 +124,7 @@ str_parse_hex(struct str s, uint64_t max, uint64_t *out)
     if (s.n == 0)
         return false;
     for (size_t i = 0; i < s.n; i++) {
-        int digit = hex_digit(s.p[i]);
+        int digit = str_hex_digit(s.p[i]);
 
         if (digit < 0 || value >> 60 != 0)
             return false;

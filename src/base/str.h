@@ -38,6 +38,8 @@ size_t utf8_char(const uint8_t *p, size_t n, uint32_t *c);
 bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
 /* The same in hexadecimal, either case, without a prefix. */
 bool str_parse_hex(struct str s, uint64_t max, uint64_t *out);
+/* What a hexadecimal digit of either case stands for; -1 when it is none. */
+int str_hex_digit(char c);
 /* p[0..n) as 2 * @n lower case hexadecimal digits and a NUL, for which @out has room. */
 void str_hex(const uint8_t *p, size_t n, char *out);
 /* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so

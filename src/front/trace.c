@@ -62,5 +62,5 @@ void
 trace_bytes(const char *id, uint8_t out[TRACE_ID / 2])
 {
     for (size_t i = 0; i < TRACE_ID / 2; i++)
-        out[i] = (uint8_t)((strchr(digits, id[2 * i]) - digits) << 4 | (strchr(digits, id[2 * i + 1]) - digits));
+        out[i] = (uint8_t)(str_hex_digit(id[2 * i]) << 4 | str_hex_digit(id[2 * i + 1]));
 }

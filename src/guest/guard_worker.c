@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "guest/guard_priv.h"
 
 #define LOOK_EVERY_US 50000
@@ -68,14 +69,9 @@ hex_field(const char *text, const char *name)
         return 0;
     for (p += strlen(name); *p == '\t' || *p == ' '; p++)
         ;
-    for (;; p++) {
-        if (*p >= '0' && *p <= '9')
-            v = v << 4 | (unsigned)(*p - '0');
-        else if (*p >= 'a' && *p <= 'f')
-            v = v << 4 | (unsigned)(*p - 'a' + 10);
-        else
-            return v;
-    }
+    for (; str_hex_digit(*p) >= 0; p++)
+        v = v << 4 | (unsigned)str_hex_digit(*p);
+    return v;
 }
 
 /* Does a signal wait that the caller would handle now? */

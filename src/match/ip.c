@@ -55,18 +55,6 @@ parse_quad(struct str s, uint8_t out[4])
     return at == s.n;
 }
 
-static int
-hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* One to four hexadecimal digits at *@at. */
 static bool
 parse_group(struct str s, size_t *at, uint16_t *out)
@@ -74,8 +62,8 @@ parse_group(struct str s, size_t *at, uint16_t *out)
     unsigned value = 0;
     size_t digits = 0;
 
-    while (*at < s.n && digits < 4 && hex_digit(s.p[*at]) >= 0) {
-        value = value << 4 | (unsigned)hex_digit(s.p[*at]);
+    while (*at < s.n && digits < 4 && str_hex_digit(s.p[*at]) >= 0) {
+        value = value << 4 | (unsigned)str_hex_digit(s.p[*at]);
         (*at)++;
         digits++;
     }
@@ -178,7 +166,7 @@ parse_part(struct str s, uint64_t max, uint64_t *out)
         return false;
     }
     for (; at < s.n; at++) {
-        int digit = hex_digit(s.p[at]);
+        int digit = str_hex_digit(s.p[at]);
         if (digit < 0 || (unsigned)digit >= base)
             return false;
         value = value * base + (unsigned)digit;

@@ -239,8 +239,7 @@ ca_describe(const struct ca *ca, char fingerprint[65], uint64_t *not_after, stru
     if (X509_digest(ca->certificate, EVP_sha256(), hash, &n) <= 0 || n != 32 ||
         ASN1_TIME_to_tm(X509_get0_notAfter(ca->certificate), &t) <= 0)
         return failed(err, "certificate");
-    for (unsigned i = 0; i < n; i++)
-        snprintf(fingerprint + 2 * i, 3, "%02x", hash[i]);
+    str_hex(hash, n, fingerprint);
     *not_after = (uint64_t)timegm(&t);
     return 0;
 }

@@ -16,7 +16,6 @@ static bool is_upper(uint8_t c) { return c >= 'A' && c <= 'Z'; }
 static bool is_lower(uint8_t c) { return c >= 'a' && c <= 'z'; }
 static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 static bool is_alnum(uint8_t c) { return is_upper(c) || is_lower(c) || is_digit(c); }
-static bool is_hex(uint8_t c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 size_t
 placeholder_prefix(const uint8_t *value, size_t n)
@@ -97,7 +96,7 @@ placeholder_make(const uint8_t *value, size_t n, const uint8_t *random, uint8_t 
         return false;
     placeholder_kept(value, n, kept);
     for (size_t i = 0; i < n; i++)
-        hex = hex && (kept[i] || is_hex(value[i]) || !(is_upper(value[i]) || is_lower(value[i])));
+        hex = hex && (kept[i] || str_hex_digit((char)value[i]) >= 0 || !(is_upper(value[i]) || is_lower(value[i])));
     for (size_t i = 0; i < n; i++) {
         const uint8_t *r = random + 2 * i;
         uint8_t c = value[i];

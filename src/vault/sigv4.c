@@ -155,23 +155,14 @@ put_normal_path(struct str path, struct buf *out)
     return true;
 }
 
-static unsigned
-hex_value(char c)
-{
-    return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-           : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-           : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
-                                  : 16;
-}
-
 /* Decode and encode again, so that every spelling of a parameter comes out as the one that is signed. */
 static void
 put_again(struct str s, struct buf *out)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
-        if (c == '%' && s.n - i > 2 && hex_value(s.p[i + 1]) < 16 && hex_value(s.p[i + 2]) < 16) {
-            c = (char)(hex_value(s.p[i + 1]) << 4 | hex_value(s.p[i + 2]));
+        if (c == '%' && s.n - i > 2 && str_hex_digit(s.p[i + 1]) >= 0 && str_hex_digit(s.p[i + 2]) >= 0) {
+            c = (char)(str_hex_digit(s.p[i + 1]) << 4 | str_hex_digit(s.p[i + 2]));
             i += 2;
         }
         encode((struct str){ &c, 1 }, false, out);

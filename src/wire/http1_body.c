@@ -44,12 +44,6 @@ http1_body_begin(struct http1_body *body, const struct http1_head *head, uint64_
     return HTTP1_OK;
 }
 
-static unsigned
-hex_value(uint8_t c)
-{
-    return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a' + 10);
-}
-
 /* Digits and CR only: no sign, no "0x", no blank, no extension. */
 static enum http1_result
 size_byte(struct http1_body *body, uint8_t c)
@@ -63,7 +57,7 @@ size_byte(struct http1_body *body, uint8_t c)
     }
     if (!http1_is(c, C_HEX) || body->digits == SIZE_DIGITS)
         return HTTP1_BAD_CHUNK;
-    body->left = body->left << 4 | hex_value(c);
+    body->left = body->left << 4 | (unsigned)str_hex_digit((char)c);
     body->digits++;
     return HTTP1_MORE;
 }

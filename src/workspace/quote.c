@@ -88,12 +88,11 @@ quote_encode(struct buf *out, struct str s)
     return buf_ok(out) ? 0 : -1;
 }
 
+/* As quote_encode writes it. */
 static int
-hex_digit(char c)
+lower_digit(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= 'A' && c <= 'F' ? -1 : str_hex_digit(c);
 }
 
 int
@@ -102,7 +101,7 @@ quote_decode(struct buf *out, struct str s)
     for (size_t i = 0; i < s.n; i++) {
         uint8_t c = (uint8_t)s.p[i];
         if (c == '%') {
-            int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1, low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
+            int high = i + 2 < s.n ? lower_digit(s.p[i + 1]) : -1, low = i + 2 < s.n ? lower_digit(s.p[i + 2]) : -1;
             if (high < 0 || low < 0 || (high == 0 && low == 0)) {
                 errno = EINVAL;
                 return -1;

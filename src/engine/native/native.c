@@ -94,8 +94,7 @@ random_id(char out[33], struct err *err)
 
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return err_sys(err, errno, "wall.random", "getrandom");
-    for (size_t i = 0; i < sizeof(raw); i++)
-        snprintf(out + 2 * i, 3, "%02x", raw[i]);
+    str_hex(raw, sizeof(raw), out);
     return 0;
 }
 

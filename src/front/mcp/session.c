@@ -1,5 +1,4 @@
 /* front/mcp/session.c: sessions of the protocol's older form */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -50,8 +49,7 @@ mcp_session_new(struct front *f, uint32_t who, int version, json_t *capabilities
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return NULL;
     mcp_session_end(f, s);
-    for (size_t i = 0; i < sizeof(random); i++)
-        snprintf(s->id + 2 * i, 3, "%02x", random[i]);
+    str_hex(random, sizeof(random), s->id);
     s->who = who;
     s->version = version;
     s->capabilities = json_incref(capabilities);
