@@ -92,9 +92,7 @@ api_verb_words(struct api_verb *v, size_t most, const struct api_verb_flag *own,
 void
 api_verb_line(const json_t *o)
 {
-    cleanup_free char *text = json_dumps(o, JSON_COMPACT);
-
-    puts(text != NULL ? text : "{}");
+    (void)cli_json(json_incref((json_t *)(uintptr_t)o), JSON_COMPACT);
 }
 
 void

@@ -63,12 +63,9 @@ print_question(const char *run, const json_t *q, bool json)
     snprintf(id, sizeof(id), "%.*s.%lld", SHORT_ID, run, (long long)json_integer_value(json_object_get(q, "id")));
     if (json) {
         json_t *o = json_deep_copy(q);
-        cleanup_free char *text = NULL;
         json_object_set_new(o, "id", json_string(id));
         json_object_set_new(o, "run", json_string(run));
-        text = json_dumps(o, JSON_COMPACT);
-        json_decref(o);
-        puts(text != NULL ? text : "{}");
+        (void)cli_json(o, JSON_COMPACT);
         return;
     }
     method = json_string_value(json_object_get(q, "method"));
@@ -136,10 +133,10 @@ list(int dir, const struct options *options, struct err *err)
         r = gate_pending(&options->api, options->socket, &approvals, err);
     if (options->json) {
         json_t *o = json_pack("{s:i, s:o, s:O*}", "version", 1, "questions", l.all, "approvals", approvals);
-        cleanup_free char *text = json_dumps(o, JSON_COMPACT);
-        json_decref(o);
         if (r == 0)
-            puts(text != NULL ? text : "{}");
+            (void)cli_json(o, JSON_COMPACT);
+        else
+            json_decref(o);
     } else {
         json_array_foreach(approvals, i, one) {
             gate_print(one, false);

@@ -238,9 +238,7 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
                                                     (json_int_t)r->bad_line, "entry", (json_int_t)r->bad_seq));
         if (r->expected)
             json_object_set_new(o, "expected_entry", json_integer((json_int_t)r->expected_seq));
-        json_dumpf(o, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        (void)cli_json(o, JSON_COMPACT);
         return r->bad != NULL ? VERIFY_BROKEN : VERIFY_HOLDS;
     }
     if (r->bad != NULL) {

@@ -6,6 +6,7 @@
 #ifndef CLOCHE_CLI_CLI_H
 #define CLOCHE_CLI_CLI_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -51,6 +52,8 @@ int cmd_srt(int argc, char **argv);
 
 /* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */
 int cli_fail(const struct err *err, bool json);
+/* Print @o, which it takes, and a line's end on standard output. 0, or -1 when that failed or @o is NULL. */
+int cli_json(json_t *o, size_t flags);
 /* "cloche: warning: ..." on stderr; in a process that keeps a log, a line of that. */
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Whether colours may be used on @fd: a terminal, TERM not "dumb", NO_COLOR unset. */

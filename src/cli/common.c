@@ -42,6 +42,15 @@ cli_utf8(void)
     return false;
 }
 
+int
+cli_json(json_t *o, size_t flags)
+{
+    int r = json_dumpf(o, stdout, flags);
+
+    json_decref(o);
+    return r < 0 || fputc('\n', stdout) == EOF ? -1 : 0;
+}
+
 static void
 fail_json(const struct err *err)
 {
@@ -51,10 +60,8 @@ fail_json(const struct err *err)
     if (out == NULL)    /* a message that is not UTF-8 */
         out = json_pack("{s:i, s:s, s:{s:s}, s:i}", "version", 1, "reason", "refused", "error", "code", err->code,
                         "exit_code", EXIT_REFUSED);
-    json_dumpf(out, stdout, JSON_COMPACT);
-    fputc('\n', stdout);
+    (void)cli_json(out, JSON_COMPACT);
     fflush(stdout);
-    json_decref(out);
 }
 
 /* A path or command in a message may hold control bytes: a terminal would obey them. */

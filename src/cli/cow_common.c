@@ -310,11 +310,7 @@ cow_json_state(json_t *object, const struct cow_state *state)
 int
 cow_json_print(json_t *object, struct err *err)
 {
-    int r = json_dumpf(object, stdout, JSON_COMPACT);
-
-    json_decref(object);
-    fputc('\n', stdout);
-    if (r < 0)
+    if (cli_json(object, JSON_COMPACT) < 0)
         return err_set(err, ERR_SYSTEM, "cli.output", "cannot write the result");
     return cow_flush(err);
 }

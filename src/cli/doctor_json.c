@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/kernel.h"
+#include "cli/cli.h"
 #include "cli/doctor.h"
 
 /* A string that may hold anything: what is not UTF-8 becomes null rather than breaking the object. */
@@ -137,7 +138,6 @@ int
 doctor_print_json(const struct doctor *d)
 {
     json_t *missing = json_array(), *out;
-    int rc;
 
     for (size_t i = 0; doctor_not_here[i] != NULL; i++)
         json_array_append_new(missing, json_string(doctor_not_here[i]));
@@ -145,10 +145,5 @@ doctor_print_json(const struct doctor *d)
                     "engine", "native", "host", host_json(&d->host.facts), "modes", modes_json(d), "features",
                     features_json(&d->host), "promises", promises_json(&d->engine), "programs", programs_json(d),
                     "own_programs", helpers_json(d), "not_in_this_release", missing);
-    if (out == NULL)
-        return -1;
-    rc = json_dumpf(out, stdout, JSON_INDENT(2));
-    fputc('\n', stdout);
-    json_decref(out);
-    return rc == 0 && fflush(stdout) == 0 ? 0 : -1;
+    return cli_json(out, JSON_INDENT(2)) == 0 && fflush(stdout) == 0 ? 0 : -1;
 }

@@ -98,13 +98,10 @@ print_log(const struct net_run *run, const json_t *log)
 }
 
 static int
-print_json(const json_t *o, struct err *err)
+print_json(json_t *o, struct err *err)
 {
-    cleanup_free char *text = json_dumps(o, JSON_COMPACT);
-
-    if (text == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    return puts(text) < 0 || fflush(stdout) != 0 ? err_sys(err, errno, "cli.output", "write the output") : 0;
+    return cli_json(json_incref(o), JSON_COMPACT) < 0 || fflush(stdout) != 0
+               ? err_sys(err, errno, "cli.output", "write the output") : 0;
 }
 
 static int

@@ -34,14 +34,6 @@ usage(FILE *to, int code)
     return code;
 }
 
-static void
-print_json(json_t *root)
-{
-    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(root);
-}
-
 struct printer {
     bool all;
     const char *folded;     /* a built-in list whose entries are counted, not printed */
@@ -130,8 +122,9 @@ check(int argc, char **argv)
     if (r < 0)
         return cli_fail(&err, json);
     if (json)
-        print_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", policy_json_text(file),
-                             "format", p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)));
+        (void)cli_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", policy_json_text(file),
+                                 "format", p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)),
+                       JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     else
         printf("%s: good (%s settings, mode %s)\n", file, p.srt ? "SRT" : "cloche", policy_mode_name(p.mode.v));
     return 0;
@@ -214,7 +207,7 @@ show(int argc, char **argv)
         sha256_text(digest, hex);
         json_t *root = json_pack("{s:i, s:s}", "version", 1, "digest", hex);
         policy_json(&p, true, root);
-        print_json(root);
+        (void)cli_json(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     } else {
         printer.all = o.all;
         policy_describe(&p, print_row, &printer);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/prove.h"
 
 static json_t *
@@ -36,7 +37,6 @@ prove_print_json(const struct proofs *all)
 {
     json_t *modes = json_array(), *skipped = json_array(), *out;
     size_t checks = 0, surprises = 0;
-    int rc;
 
     for (size_t i = 0; i < all->n; i++) {
         checks += all->v[i]->n;
@@ -48,10 +48,5 @@ prove_print_json(const struct proofs *all)
     out = json_pack("{s:i, s:s, s:s, s:b, s:i, s:i, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION, "engine",
                     "native", "bare", (int)all->bare, "n_checks", (int)checks, "n_surprises", (int)surprises, "skipped",
                     skipped, "modes", modes);
-    if (out == NULL)
-        return -1;
-    rc = json_dumpf(out, stdout, JSON_INDENT(2));
-    fputc('\n', stdout);
-    json_decref(out);
-    return rc == 0 && fflush(stdout) == 0 ? 0 : -1;
+    return cli_json(out, JSON_INDENT(2)) == 0 && fflush(stdout) == 0 ? 0 : -1;
 }

@@ -23,14 +23,8 @@
 static int
 print_json(json_t *boxes, struct err *err)
 {
-    json_t *top = json_pack("{s:i, s:o}", "version", 1, "sandboxes", boxes);
-    cleanup_free char *text = top != NULL ? json_dumps(top, JSON_COMPACT) : NULL;
-
-    json_decref(top);
-    if (text == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    puts(text);
-    return 0;
+    return cli_json(json_pack("{s:i, s:o}", "version", 1, "sandboxes", boxes), JSON_COMPACT) == 0
+               ? 0 : err_sys(err, errno, "cli.output", "write the output");
 }
 
 static int

@@ -123,9 +123,7 @@ show_json(const struct serve_plan *plan)
         json_object_set_new(top, serve_keys[k].name,
                             list != NULL ? list : text != NULL ? json_value(text) : json_null());
     }
-    json_dumpf(top, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(top);
+    (void)cli_json(top, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 }
 
 static int

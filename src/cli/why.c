@@ -94,9 +94,7 @@ print_json(const struct options *o, const char *op, const struct why *why)
     json_object_set_new(source, "line", why->source.line > 0 ? json_integer(why->source.line) : json_null());
     json_object_set_new(root, "source", source);
     json_object_set_new(root, "suggested_flag", why->flag[0] != '\0' ? policy_json_text(why->flag) : json_null());
-    json_dumpf(root, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(root);
+    (void)cli_json(root, JSON_COMPACT | JSON_PRESERVE_ORDER);
 }
 
 static void
