@@ -81,33 +81,27 @@ doors_settings(struct front *f, const struct frame *message, int pem)
 
 /* --- where a request came to, and from ---------------------------------------------------------------------------- */
 
-struct once {
-    const char *name, *value;
-    size_t size;
-    unsigned n;
-};
-
 static enum MHD_Result
 on_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *value, size_t size)
 {
-    struct once *o = ctx;
+    struct header *h = ctx;
 
     (void)kind;
-    if (name_size == strlen(o->name) && strncasecmp(name, o->name, name_size) == 0) {
-        o->n++;
-        o->value = value != NULL ? value : "";
-        o->size = value != NULL ? size : 0;
+    if (name_size == strlen(h->name) && strncasecmp(name, h->name, name_size) == 0) {
+        h->n++;
+        h->value = value != NULL ? value : "";
+        h->size = value != NULL ? size : 0;
     }
     return MHD_YES;
 }
 
-static struct once
-header(const struct request *r, const char *name)
+struct header
+header_of(const struct request *r, const char *name)
 {
-    struct once o = { .name = name };
+    struct header h = { .name = name };
 
-    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_header, &o);
-    return o;
+    (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_header, &h);
+    return h;
 }
 
 static void
@@ -122,7 +116,7 @@ void
 doors_judge(struct request *r)
 {
     const struct front_doors *d = &r->f->doors;
-    struct once host = header(r, MHD_HTTP_HEADER_HOST), origin = header(r, MHD_HTTP_HEADER_ORIGIN);
+    struct header host = header_of(r, MHD_HTTP_HEADER_HOST), origin = header_of(r, MHD_HTTP_HEADER_ORIGIN);
     struct str at = { host.value, host.size };
     char capability[EDGE_CAPABILITY + 1];
     struct door_origin said, own;
@@ -149,8 +143,8 @@ doors_judge(struct request *r)
 bool
 doors_own_page(struct request *r)
 {
-    struct once host = header(r, MHD_HTTP_HEADER_HOST), origin = header(r, MHD_HTTP_HEADER_ORIGIN);
-    struct once site = header(r, "Sec-Fetch-Site");     /* W3C Fetch Metadata */
+    struct header host = header_of(r, MHD_HTTP_HEADER_HOST), origin = header_of(r, MHD_HTTP_HEADER_ORIGIN);
+    struct header site = header_of(r, "Sec-Fetch-Site");     /* W3C Fetch Metadata */
     struct door_origin said, own;
 
     if (site.n > 0 && (site.n > 1 || site.size != 11 || memcmp(site.value, "same-origin", 11) != 0))

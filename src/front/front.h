@@ -388,6 +388,13 @@ bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
  * malformed or cannot be answered. */
 int doors_settings(struct front *f, const struct frame *message, int pem);
 int doors_connection(struct front *f, const struct frame *message, int fd);     /* @fd is taken */
+/* A header of the request's, whose name is in any case: how many there are, and the value of the last one. */
+struct header {
+    const char *name, *value;
+    size_t size;
+    unsigned n;
+};
+struct header header_of(const struct request *r, const char *name);
 /* Refuse (r->early) what came by a name that is not ours, or from a page that may not ask. */
 void doors_judge(struct request *r);
 /* Whether nothing says that the request comes from a page of another site, be it one that may ask. */

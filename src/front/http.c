@@ -318,9 +318,12 @@ random_digits(struct front *f, size_t n, char *out)
 static void
 trace_of(struct request *r)
 {
-    const char *given = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "traceparent");
+    struct header given = header_of(r, "traceparent");
 
-    r->trace_given = given != NULL && trace_parse(str_of(given), &r->trace);
+    while (given.size > 0 && (given.value[given.size - 1] == ' ' || given.value[given.size - 1] == '\t'))
+        given.size--;       /* blanks around a value are none of it, and the library leaves those behind */
+    /* of two nobody knows which one is meant */
+    r->trace_given = given.n == 1 && trace_parse((struct str){ given.value, given.size }, &r->trace);
     if (!r->trace_given)
         random_digits(r->f, TRACE_ID / 2, r->trace.id);
     random_digits(r->f, TRACE_SPAN / 2, r->trace.span);

@@ -1,6 +1,7 @@
 """What the daemon says on stderr, and the traces that requests are part of."""
 import json
 import re
+import socket
 
 import pytest
 
@@ -143,6 +144,14 @@ def test_a_trace_goes_on(serve):
     for malformed in (PARENT.upper(), PARENT + "-x", PARENT[:-1], f"00-{'0' * 32}-{SPAN}-01", "00", "", f"ff{PARENT[2:]}"):
         new = daemon("GET", "/v1/version", headers={"traceparent": malformed}).headers["traceparent"]
         assert re.match("00-[0-9a-f]{32}-[0-9a-f]{16}-00$", new) and ID not in new, (malformed, new)
+    assert ID in daemon("GET", "/v1/version", headers={"Traceparent": f" \t{PARENT}\t "}).headers["traceparent"]
+    # two of them, be they the same, are none
+    twice = "".join(f"traceparent: {parent}\r\n" for parent in (PARENT, PARENT))
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(daemon.path))
+        s.sendall(f"GET /v1/version HTTP/1.1\r\nHost: localhost\r\n{twice}Connection: close\r\n\r\n".encode())
+        said = b"".join(iter(lambda: s.recv(65536), b""))
+    assert said.startswith(b"HTTP/1.1 200") and b"traceparent: 00-" in said.lower() and ID.encode() not in said, said
     each = {daemon.get("/v1/version").headers["traceparent"] for _ in range(50)}
     assert len({t.split("-")[1] for t in each}) == 50 and len({t.split("-")[2] for t in each}) == 50
 
