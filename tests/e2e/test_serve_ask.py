@@ -1,13 +1,11 @@
 """network.ask of the daemon's sandboxes: connections wait in the same queue as everything else that somebody decides."""
 import http.client
-import os
-import signal
 import threading
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, caller
+from helpers.daemon import Daemon, caller, restart
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R13", "R28", "R63"), pytest.mark.root]
@@ -145,13 +143,10 @@ def test_a_new_warden_is_told_what_waits(online, daemon):
     box = daemon.create(policy={"network": PATIENT})
     fetching = Fetching(box, "http://ok.example.org/page")
     one = pending(daemon)[0]
-    os.kill(daemon.processes("cloche-warden")[0], signal.SIGKILL)
+    restart(daemon)
 
     def anew():
-        try:
-            found = daemon.get("/v1/approvals?state=pending").json["approvals"]
-        except (OSError, KeyError, ValueError, http.client.HTTPException):     # it is just being started
-            return None
+        found = daemon.get("/v1/approvals?state=pending").json["approvals"]
         return found if found and found[0]["id"] != one["id"] else None
     again = wait_for(anew, 60)
     assert again and again[0]["params"]["host"] == "ok.example.org", again

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Caller, Daemon, caller
+from helpers.daemon import Caller, Daemon, caller, kill_one, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R45", "R47", "R68", "R86")
@@ -506,12 +506,6 @@ def test_a_full_disk_loses_nothing_of_what_is_tried(cloche, small_disk):
 
 # --- when something dies ---------------------------------------------------------------------------------------------
 
-def kill_one(daemon, name):
-    before = daemon.processes(name)
-    os.kill(before[0], signal.SIGKILL)
-    assert wait_for(lambda: before[0] not in daemon.processes(name))
-
-
 def busy(daemon, box, rounds, disturb):
     """Commands whose answers came, while something else happens."""
     acknowledged, end = [], threading.Event()
@@ -567,14 +561,8 @@ def test_a_new_warden_shows_what_was_written(daemon):
     box.put("f", b"x")
     wait_for(lambda: any(e["metadata"].get("event") == "result" for e in entries(daemon)))
     before = entries(daemon)
-    kill_one(daemon, "cloche-warden")
-
-    def there():
-        try:
-            return entries(daemon)[:len(before)] == before
-        except Exception:               # it is starting
-            return False
-    assert wait_for(there, 60)
+    restart(daemon)
+    assert wait_for(lambda: entries(daemon)[:len(before)] == before)
 
 
 def test_the_next_daemon_goes_on_with_the_record(cloche):

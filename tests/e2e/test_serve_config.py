@@ -1,12 +1,11 @@
 """cloche serve's configuration: its file, cloche config, and reading it again."""
 import json
-import os
 import re
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, answers
+from helpers.daemon import Daemon, restart
 
 pytestmark = requirement("R67")
 
@@ -239,8 +238,6 @@ def test_a_warden_that_comes_later_knows_the_new_limits(serve, cloche):
     daemon = serve("max-sandboxes: 5\n")
     (cloche.home / "serve.yaml").write_text("max-sandboxes: 1\n")
     daemon.reload()
-    os.kill(daemon.processes("cloche-warden")[0], 9)
-    daemon.hear(b"started again")
-    assert answers(daemon)
+    restart(daemon)
     daemon.create()
     assert daemon.post("/v1/sandboxes", {}).status == 429

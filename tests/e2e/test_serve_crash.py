@@ -10,30 +10,10 @@ import time
 import pytest
 
 from helpers import leaks, places, requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, answers, kill_one, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R42", "R61")
-
-
-def kill_one(daemon, name):
-    pid = daemon.processes(name)[0]
-    os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: pid not in daemon.processes(name))
-    return pid
-
-
-def back(daemon):
-    """It answers again."""
-    def asks():
-        try:
-            return daemon.get("/v1/health").ok and daemon.get("/v1/sandboxes").ok
-        except (OSError, json.JSONDecodeError, ValueError):
-            return False
-        except Exception as e:      # http.client has many names for a connection that ended
-            assert type(e).__module__ == "http.client", e
-            return False
-    return wait_for(asks, 60)
 
 
 def test_the_front_is_killed(daemon):
@@ -41,8 +21,7 @@ def test_the_front_is_killed(daemon):
     box.put("f", b"kept")
     stream = box.stream("echo here; exec sleep 600")
     assert next(stream)[0] == "stdout"
-    kill_one(daemon, "cloche-front")
-    assert back(daemon)
+    restart(daemon, "cloche-front")
     assert box.read("f").body == b"kept" and box.show()["state"] == "ready"
     assert wait_for(lambda: not daemon.processes("sleep"))      # its client is gone, and so is it
 
@@ -51,14 +30,13 @@ def test_the_warden_is_killed(daemon):
     box = daemon.create(name="b", labels={"a": "b"})
     box.put("f", b"kept")
     before = box.show()
-    kill_one(daemon, "cloche-warden")
-    assert back(daemon)
+    restart(daemon)
     after = box.show()
     assert {**after, "last_used_ms": 0} == {**before, "last_used_ms": 0}
     assert box.read("f").body == b"kept" and box.exec("echo on")["stdout"] == "on\n"
     assert daemon.post(f"{box.at}/pause").json["paused"]
-    kill_one(daemon, "cloche-warden")
-    assert back(daemon) and box.show()["paused"]
+    restart(daemon)
+    assert box.show()["paused"]
     assert not daemon.post(f"{box.at}/resume").json["paused"]
     assert box.delete().json["state"] == "stopped"
     assert not daemon.processes("cloche-keeper")
@@ -71,8 +49,7 @@ def test_the_warden_is_killed_under_operations(daemon):
     for _ in range(3):
         streams = [box.stream("echo here; exec sleep 600") for _ in range(6)]
         assert all(next(stream)[0] == "stdout" for stream in streams)
-        kill_one(daemon, "cloche-warden")
-        assert back(daemon)
+        restart(daemon)
         for stream in streams:
             stream.close()
         assert wait_for(lambda: not daemon.processes("sleep"), 60)      # their front is gone too
@@ -87,7 +64,7 @@ def test_what_holds_a_sandbox_is_killed(daemon, name):
     streams = [b.stream("echo here; exec sleep 600") for b in boxes]
     for stream in streams:
         assert next(stream)[0] == "stdout"
-    kill_one(daemon, name)
+    kill_one(daemon, name, of=2)
     assert wait_for(lambda: sorted(b.show()["state"] for b in boxes) == ["ready", "stopped"], 30), [b.show() for b in boxes]
     gone = [b for b in boxes if b.show()["state"] == "stopped"][0]
     assert gone.show()["detail"], gone.show()
@@ -239,7 +216,7 @@ def test_kills_at_random_moments_under_load(cloche):
     if daemon.process.poll() is not None:
         pytest.fail(daemon.process.stderr.read().decode())
     assert not broken
-    assert back(daemon)
+    assert answers(daemon)
     records = {}
     after = ""
     while after is not None:

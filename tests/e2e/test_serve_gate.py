@@ -1,13 +1,11 @@
 """cloche serve: operations of agents that somebody has to approve."""
 import json
-import os
-import signal
 import threading
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, caller
+from helpers.daemon import Caller, Daemon, caller, restart
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R63"), requirement("R68")]
@@ -280,15 +278,9 @@ def test_what_was_approved_outlives_the_warden_and_what_waited_does_not(daemon):
     ready = agent("POST", f"{box.at}/exec", {"command": "echo ready"}, ASYNC).json
     assert daemon.post(ready["url"] + "/approve").ok
     open_one = agent("POST", f"{box.at}/exec", {"command": "echo open"}, ASYNC).json
-    (warden,) = daemon.processes("cloche-warden")
-    os.kill(warden, signal.SIGKILL)
-    def again():
-        try:
-            return agent.get(open_one["url"]).json.get("state") == "denied"
-        except OSError:
-            return False
-    wait_for(again)
-    wait_for(lambda: daemon.state(box.id) == "ready")
+    restart(daemon)
+    assert wait_for(lambda: agent.get(open_one["url"]).json.get("state") == "denied")
+    assert wait_for(lambda: daemon.state(box.id) == "ready")
     ran = agent("POST", f"{box.at}/exec", {"command": "echo ready"}, ASYNC)
     assert ran.status == 200 and ran.json["stdout"] == "ready\n", ran
 

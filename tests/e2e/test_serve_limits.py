@@ -1,13 +1,11 @@
 """cloche serve: limits of a sandbox that change while it lives."""
 import glob
 import json
-import os
-import signal
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox, answers, caller
+from helpers.daemon import Daemon, Sandbox, caller, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R26", "R65")
@@ -177,9 +175,7 @@ def test_it_outlives_the_warden(daemon):
     if not held(box):
         pytest.skip("no cgroup holds memory here")
     assert patch(box, {"memory": "96m"}).status == 200
-    pid, = daemon.processes("cloche-warden")
-    os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: pid not in daemon.processes("cloche-warden")) and answers(daemon)
+    restart(daemon)
     assert wait_for(lambda: effective(box)["memory"] == 96 * MIB, 60)
     assert eat(box, 32) and dies_of(box, 160)
 
@@ -191,10 +187,8 @@ def test_settings_that_change_are_for_new_ones(cloche):
     daemon = Daemon(cloche, "--settings", "base.yaml")
     box = daemon.create()
     settings.write_text("limits:\n  memory: 96m\n")
-    pid, = daemon.processes("cloche-warden")
-    os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: daemon.processes("cloche-warden") not in ([], [pid]))
-    assert answers(daemon) and box.exec("echo on")["stdout"] == "on\n"
+    restart(daemon)
+    assert box.exec("echo on")["stdout"] == "on\n"
     assert effective(box)["memory"] == 256 * MIB
     if held(box):
         assert eat(box, 160)

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, caller, token
+from helpers.daemon import Caller, caller, kill_one, restart, token
 from helpers.runner import wait_for
 
 pytestmark = requirement("R89")
@@ -152,29 +152,14 @@ def test_promtool_finds_nothing(daemon, cloche):
 
 def test_deaths_and_restarts_are_counted(daemon):
     daemon.create(name="dies")
-    [keeper] = daemon.processes("cloche-keeper")
-    os.kill(keeper, 9)
+    kill_one(daemon, "cloche-keeper")
     assert wait_for(lambda: scrape(daemon)["cloche_keeper_deaths_total",] == 1, 60)
-    kill(daemon, "cloche-front")
+    restart(daemon, "cloche-front")
     now = scrape(daemon)
     assert now["cloche_process_restarts_total", ("process", "front")] == 1
     assert now["cloche_process_restarts_total", ("process", "warden")] == 0
-    kill(daemon, "cloche-warden")
+    restart(daemon)
     assert scrape(daemon)["cloche_process_restarts_total", ("process", "warden")] == 1
-
-
-def kill(daemon, name):
-    """And wait for the next one, which answers; the old one may for a moment more."""
-    [old] = daemon.processes(name)
-    os.kill(old, 9)
-    assert wait_for(lambda: daemon.processes(name) not in ([], [old]) and answered(daemon), 60)
-
-
-def answered(daemon):
-    try:
-        return daemon.get("/ready").status == 200
-    except OSError:
-        return False
 
 
 # --- health -----------------------------------------------------------------------------------------------------------

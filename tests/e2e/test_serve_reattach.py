@@ -1,12 +1,10 @@
 """Sandboxes of a workspace: found by its key, and taken again only while they are what was asked for."""
-import os
-import signal
 import threading
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox, answers, caller
+from helpers.daemon import Daemon, Sandbox, caller, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R20", "R21")
@@ -181,9 +179,7 @@ def test_a_request_that_is_made_again(daemon):
 
 def test_it_outlives_the_warden(daemon):
     box = made(daemon, ask(daemon))
-    [warden] = daemon.processes("cloche-warden")
-    os.kill(warden, signal.SIGKILL)
-    assert wait_for(lambda: warden not in daemon.processes("cloche-warden"), 60) and answers(daemon)
+    restart(daemon)
     taken(ask(daemon), box)
 
 

@@ -6,22 +6,13 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox, answers, caller
+from helpers.daemon import Daemon, Sandbox, caller, kill_one, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R42", "R22")
 
 OFTEN = {"after": 1, "tries": 3, "window": 3600}
 SLOW = {"after": 600, "tries": 3, "window": 3600}       # a second recovery within the window is far away
-
-
-def kill(daemon, name="cloche-keeper"):
-    """SIGKILL, until it is gone: its pid."""
-    # a keeper that adds up its volume has a child of its own name for a moment
-    pid, = wait_for(lambda: found if len(found := daemon.processes(name)) == 1 else None)
-    os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: pid not in daemon.processes(name))
-    return pid
 
 
 def notes(daemon, box):
@@ -37,9 +28,9 @@ def waits(box):
 def spent(daemon, **members):
     """One that has been recovered once, and waits for the next time, ten minutes."""
     box = daemon.create(recovery=SLOW, **members)
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert box.wait_for("ready"), box.show()
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert wait_for(lambda: waits(box)), box.show()
     return box
 
@@ -85,12 +76,12 @@ def test_one_that_dies_has_so_many_lives(daemon, name):
     box = daemon.create(name="b", recovery={"after": 1, "tries": 2, "window": 3600}, volume={"name": "v"})
     box.put("f", b"kept")
     for life in 1, 2:
-        old = kill(daemon, name)
+        old = kill_one(daemon, name)
         assert wait_for(lambda: box.show()["recovery"]["used"] == life), box.show()
         assert box.wait_for("ready"), box.show()
         assert daemon.processes(name) != [] and old not in daemon.processes(name)
         assert box.read("f").body == b"kept" and box.exec("echo on")["stdout"] == "on\n"
-    kill(daemon, name)
+    kill_one(daemon, name)
     assert box.wait_for("stopped"), box.show()
     last = box.show()
     assert last["recovery"]["given_up"] and last["recovery"]["used"] == 2 and last["recovery"]["next_ms"] is None, last
@@ -99,14 +90,14 @@ def test_one_that_dies_has_so_many_lives(daemon, name):
     # who recovers it has all of them again
     again = daemon.post(f"{box.at}/recover")
     assert again.status == 200 and again.json["recovery"] == {"after": 1, "tries": 2, "window": 3600, "used": 0, "given_up": False, "next_ms": None}, again
-    kill(daemon, name)
+    kill_one(daemon, name)
     assert wait_for(lambda: box.show()["recovery"]["used"] == 1) and box.wait_for("ready"), box.show()
 
 
 def test_it_is_not_unless_somebody_asked(daemon):
     box = daemon.create()
     assert box.record["recovery"] is None
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert box.wait_for("stopped") and box.show()["recovery"] is None
     assert not notes(daemon, box)
 
@@ -149,7 +140,7 @@ def test_what_the_daemon_cannot_be_told(cloche, text):
 def test_a_paused_one_stays_dead(daemon):
     box = daemon.create(recovery=OFTEN)
     assert daemon.post(f"{box.at}/pause").ok
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert box.wait_for("stopped") and not notes(daemon, box)
 
 
@@ -199,9 +190,9 @@ def test_an_orderly_end_does_not_wait_for_it(cloche):
 def test_its_life_is_not_longer_for_it(daemon):
     """Neither while it waits, nor by the life that it began."""
     box = daemon.create(recovery=SLOW, max_lifetime=25)
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert box.wait_for("ready") and box.show()["started_ms"] == box.record["started_ms"], box.show()
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert box.wait_for("stopped", 120) and box.show()["detail"] == "its maximum lifetime was over", box.show()
     assert box.show()["ended_ms"] - box.record["started_ms"] < 300_000
 
@@ -220,8 +211,8 @@ def test_what_waits_is_not_taken_again(daemon):
 
 def test_the_warden_dies_while_it_waits(daemon):
     box = spent(daemon)
-    kill(daemon, "cloche-warden")
-    assert answers(daemon) and wait_for(lambda: waits(box)), box.show()
+    restart(daemon)
+    assert wait_for(lambda: waits(box)), box.show()
     assert box.show()["recovery"]["used"] == 1
     assert daemon.post(f"{box.at}/recover").json["state"] == "ready"
     assert box.show()["recovery"]["used"] == 2 and box.exec("echo on")["stdout"] == "on\n"
@@ -234,8 +225,7 @@ def test_it_dies_while_there_is_no_warden(daemon):
     for keeper in daemon.processes("cloche-keeper"):
         os.kill(keeper, signal.SIGKILL)
     assert wait_for(lambda: not daemon.processes("cloche-keeper"))
-    os.kill(warden, signal.SIGKILL)
-    assert wait_for(lambda: warden not in daemon.processes("cloche-warden")) and answers(daemon)
+    restart(daemon)
     assert boxes[0].wait_for("ready"), boxes[0].show()
     assert boxes[0].exec("echo on")["stdout"] == "on\n" and boxes[1].show()["state"] == "stopped"
 
@@ -247,8 +237,7 @@ def test_the_kill_switch_outlives_a_warden_that_hangs(daemon):
     os.kill(warden, signal.SIGSTOP)
     daemon.process.send_signal(signal.SIGUSR1)
     assert wait_for(lambda: not daemon.processes("cloche-keeper"))
-    os.kill(warden, signal.SIGKILL)
-    assert wait_for(lambda: warden not in daemon.processes("cloche-warden")) and answers(daemon)
+    restart(daemon)
     assert box.wait_for("stopped"), box.show()
     time.sleep(3)           # it would be made anew after one second
     assert box.show()["state"] == "stopped" and not daemon.processes("cloche-keeper"), box.show()
@@ -260,8 +249,8 @@ def test_a_hanging_keeper_and_a_warden_that_dies(daemon):
     keeper, = daemon.processes("cloche-keeper")
     os.kill(keeper, signal.SIGSTOP)
     assert wait_for(lambda: box.show()["state"] == "recovering"), box.show()
-    kill(daemon, "cloche-warden")
-    assert answers(daemon) and box.wait_for("ready"), box.show()
+    restart(daemon)
+    assert box.wait_for("ready"), box.show()
     assert box.exec("echo on")["stdout"] == "on\n" and keeper not in daemon.processes("cloche-keeper")
 
 
@@ -269,11 +258,10 @@ def test_a_hanging_keeper_and_a_warden_that_dies(daemon):
 def test_the_warden_dies_while_it_is_made_anew(daemon, moment):
     """Whenever that is, it is one of two things afterwards, and what runs is what the record says."""
     box = daemon.create(recovery=OFTEN)
-    kill(daemon)
+    kill_one(daemon, "cloche-keeper")
     assert wait_for(lambda: notes(daemon, box) or box.show()["recovery"]["used"] == 1)
     time.sleep(moment)
-    kill(daemon, "cloche-warden")
-    assert answers(daemon)
+    restart(daemon)
     assert box.wait_for("ready"), box.show()
     assert box.exec("echo on")["stdout"] == "on\n" and len(daemon.processes("cloche-keeper")) == 1
     assert 1 <= box.show()["recovery"]["used"] <= 2

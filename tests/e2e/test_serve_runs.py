@@ -1,13 +1,11 @@
 """Commands that go on without their client: begun, listed, followed and taken up again, written to, signalled, ended."""
 import base64
 import json
-import os
-import signal
 
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import answers
+from helpers.daemon import restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R65")
@@ -277,10 +275,7 @@ def test_they_outlive_the_front_and_the_warden(daemon, box):
     exec_id = begin(box, "echo before; read -r line; echo \"$line\"; exit 5", stdin=True)
     events = Events(box, exec_id).until("before\n")
     for name in ("cloche-front", "cloche-warden"):
-        pid, = daemon.processes(name)
-        os.kill(pid, signal.SIGKILL)
-        assert wait_for(lambda n=name, p=pid: daemon.processes(n) not in ([], [p]), 60)
-        assert answers(daemon)
+        restart(daemon, name)
     events.close()
     assert show(box, exec_id)["state"] == "running"
     assert daemon.post(f"{box.at}/exec/{exec_id}/stdin", b"after\n").ok
@@ -295,10 +290,7 @@ def test_who_runs_is_not_idle(daemon):
         answer = daemon.post(f"{box.at}/exec", {"command": "read -r line", "background": True, "stdin": True})
         return (box, answer.json["exec_id"]) if answer.status == 202 else None      # it may be idle before that
     box, exec_id = next(filter(None, (made() for _ in range(20))))
-    pid, = daemon.processes("cloche-warden")
-    os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: daemon.processes("cloche-warden") not in ([], [pid]), 60)
-    assert wait_for(lambda: answers(daemon), 60)
+    restart(daemon)
     other = daemon.create(idle_timeout=2)       # which is idle
     assert other.wait_for("stopped")
     assert box.show()["state"] == "ready" and show(box, exec_id)["state"] == "running"

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R29", "R68")
@@ -200,8 +200,8 @@ def test_no_secrets_value_is_in_a_record(online):
                                 "network": {"mode": "allowlist", "allow": ["api.github.com"]}})
     placeholder = box.exec("printf %s $GITHUB_TOKEN")["stdout"]
     betray(box, value)
-    os.kill(daemon.processes("cloche-warden")[0], signal.SIGKILL)       # the next one knows it too
-    assert wait_for(lambda: ready(box), 60)
+    restart(daemon)     # the next one knows it too
+    assert box.wait_for("ready")
     betray(box, value)
     assert box.delete().ok
     for record in everything(daemon, online.bare, box):
@@ -210,13 +210,6 @@ def test_no_secrets_value_is_in_a_record(online):
         assert fragments(value, record) < 11, fragments(value, record)
         assert not [whole for whole, core in forms(value) if core in record]
     assert daemon.stop() == 0
-
-
-def ready(box):
-    try:
-        return box.show()["state"] == "ready"
-    except Exception:           # it is starting
-        return False
 
 
 def test_a_transcript_has_a_hole_rather_than_half_a_line(cloche, daemon):

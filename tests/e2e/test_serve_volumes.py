@@ -9,7 +9,7 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Answer, Daemon, Sandbox, answers, caller
+from helpers.daemon import Answer, Daemon, Sandbox, caller, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R22")
@@ -233,9 +233,7 @@ def test_a_removal_is_finished_by_the_next_daemon(cloche):
 def test_the_warden_is_killed(daemon):
     box = daemon.create(volume={"name": "v", "retention": 1})
     assert box.put("f", b"kept").ok
-    [warden] = daemon.processes("cloche-warden")
-    os.kill(warden, signal.SIGKILL)
-    assert wait_for(lambda: warden not in daemon.processes("cloche-warden"), 60) and answers(daemon)
+    restart(daemon)
     assert volumes(daemon)[0]["sandbox"] == box.id and ask(daemon).json["code"] == "volume.busy"
     time.sleep(2)
     assert volumes(daemon)[0]["sandbox"] == box.id and box.read("f").body == b"kept"

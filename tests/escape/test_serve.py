@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon, OthersDaemon, status_of
+from helpers.daemon import Daemon, OthersDaemon, answers, status_of
 from helpers.runner import Runner, wait_for
 
 pytestmark = requirement("R12", "R23")
@@ -229,13 +229,6 @@ def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
     with edge_of(front) as edge:
         edge.send(frame(ASK_OP, struct.pack(">16xII", 7, 0) + text(box.id.encode()) + op))
         assert wait_for(lambda: front not in daemon.processes("cloche-front"), 30)     # the warden gave it up
-
-    def answers():
-        try:
-            return box.show()["state"] == "ready"
-        except Exception as e:      # http.client has many names for a connection that ended
-            assert isinstance(e, OSError) or type(e).__module__ in ("http.client", "json.decoder"), e
-            return False
-    assert wait_for(answers, 60)
+    assert answers(daemon) and box.wait_for("ready")
     assert daemon.processes("cloche-keeper") == [keeper] and box.exec("echo on")["stdout"] == "on\n"
     assert box.delete().json["state"] == "stopped" and not daemon.processes("cloche-guest")

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from helpers import leaks, requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, answers
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
@@ -112,16 +112,9 @@ def records(daemon):
     return found
 
 
-def answers(daemon):
-    try:
-        return daemon.get("/v1/sandboxes?limit=1").ok
-    except FAILS:
-        return False
-
-
 def judge(daemon, clients):
     """At rest: what is on record is there, what is there is on record, and it works."""
-    assert wait_for(lambda: answers(daemon), 60)
+    assert answers(daemon)
     settled = lambda: all(r["state"] in ("ready", "degraded", "stopped") for r in records(daemon).values())
     assert wait_for(settled, 90), records(daemon)
     known = records(daemon)

@@ -172,6 +172,21 @@ def answers(daemon, seconds=60):
     return wait_for(asked, seconds)
 
 
+def kill_one(daemon, name, of=1):
+    """SIGKILL to one of its processes, of which there are that many, until it is gone: its pid."""
+    # one may have a child of its own name for a moment
+    pid = wait_for(lambda: found if len(found := daemon.processes(name)) == of else None)[0]
+    os.kill(pid, signal.SIGKILL)
+    assert wait_for(lambda: pid not in daemon.processes(name))
+    return pid
+
+
+def restart(daemon, name="cloche-warden"):
+    """The same, until the next one is there and the daemon answers again."""
+    kill_one(daemon, name)
+    assert wait_for(lambda: daemon.processes(name)) and answers(daemon)
+
+
 def ticks(pid):
     """Seconds on a processor, not on the clock."""
     with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
