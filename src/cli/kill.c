@@ -1,5 +1,6 @@
 /* cli/kill.c: `cloche kill`: end sandboxes of cloche serve */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "cli/api_verb.h"
@@ -29,6 +30,27 @@ end_one(const struct api_verb *v, const char *which, struct err *err)
     return api_ask(&v->api, "DELETE", (const char *)path.p, NULL, NULL, err);
 }
 
+/* One that cannot be ended keeps no other alive: each that was not is said, and put to @failed. How many were. */
+static json_int_t
+end_each(const struct api_verb *v, json_t *failed)
+{
+    json_int_t n = 0;
+
+    for (size_t i = 0; i < v->n_words; i++) {
+        struct err err = ERR_INIT;
+        if (end_one(v, v->words[i], &err) == 0) {
+            n++;
+            continue;
+        }
+        cli_fail(&err, false);
+        json_array_append_new(failed, json_pack("{s:s, s:s, s:s}", "sandbox", v->words[i], "code", err.code, "message",
+                                                err.msg));
+        if (strcmp(err.code, "api.down") == 0)
+            break;
+    }
+    return n;
+}
+
 static int
 end_all(const struct api_verb *v, json_int_t *n, struct err *err)
 {
@@ -49,6 +71,7 @@ cmd_kill(int argc, char **argv)
     const struct api_verb_flag flags[] = { { "--all", .on = &all }, { .name = NULL } };
     struct err err = ERR_INIT;
     json_int_t n = 0;
+    json_t *failed;
     int r;
 
     if (cli_wants_help(argc, argv))
@@ -60,13 +83,16 @@ cmd_kill(int argc, char **argv)
     }
     if (r == 0 && all)
         r = end_all(&v, &n, &err);
-    for (size_t i = 0; r == 0 && i < v.n_words; i++, n++)
-        r = end_one(&v, v.words[i], &err);
     if (r < 0)
         return cli_fail(&err, v.json);
+    failed = json_array();
+    if (!all)
+        n = end_each(&v, failed);
+    r = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
     if (v.json)
-        printf("{\"version\":1,\"ended\":%lld}\n", (long long)n);
-    else
+        (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "ended", n, "failed", failed), JSON_COMPACT);
+    else if (n > 0 || all)
         fprintf(stderr, "cloche: %lld %s ended\n", (long long)n, n == 1 ? "sandbox" : "sandboxes");
-    return 0;
+    json_decref(failed);
+    return r;
 }

@@ -105,7 +105,12 @@ def test_cloche_kill(daemon, cloche):
     for name in "abc":
         daemon.create(name=name)
     assert cloche("kill", "a").ok and not daemon.get("/v1/sandboxes/a").ok
-    assert cloche("kill", "--json", "--all").json == {"version": 1, "ended": 2}
+    # one that is not there keeps no other alive
+    both = cloche("kill", "none", "b", "neither", "--json")
+    assert both.code == 125 and both.json["ended"] == 1 and [f["sandbox"] for f in both.json["failed"]] == ["none", "neither"], both
+    assert {f["code"] for f in both.json["failed"]} == {"sandbox.not-found"} and both.err.count("[sandbox.not-found]") == 2
+    assert [b["name"] for b in daemon.get("/v1/sandboxes").json["sandboxes"]] == ["c"]
+    assert cloche("kill", "--json", "--all").json == {"version": 1, "ended": 1, "failed": []}
     assert daemon.get("/v1/sandboxes").json["sandboxes"] == []
     for words in ["kill"], ["kill", "--all", "a"], ["kill", "none"]:
         assert cloche(*words).code == 125
