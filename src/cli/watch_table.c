@@ -8,6 +8,8 @@
 #include "workspace/quote.h"
 
 #define ID_SHOWN 12
+#define NAMES_MIN 20
+#define NAMES_MAX EDGE_NAME_MAX
 
 static const char *
 text_of(const json_t *o, const char *member)
@@ -137,13 +139,40 @@ put_line(struct buf *out, const struct buf *line, size_t width)
     buf_put_u8(out, '\n');
 }
 
+/* Of UTF-8, each byte but the later ones begins one. */
+static size_t
+characters(const struct buf *text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text->n; i++)
+        n += (text->p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+/* How wide the names are: the longest, within bounds. */
+static size_t
+width_of_names(const json_t *boxes)
+{
+    size_t widest = NAMES_MIN, i;
+    const json_t *box;
+
+    json_array_foreach(boxes, i, box) {
+        cleanup_buf struct buf name = BUF_INIT(1024);
+        (void)quote_name(&name, "", str_of(text_of(box, "name")));
+        widest = characters(&name) > widest ? characters(&name) : widest;
+    }
+    return widest < NAMES_MAX ? widest : NAMES_MAX;
+}
+
 static void
-put_row(struct buf *out, const json_t *box, const json_t *before, uint64_t us, size_t width)
+put_row(struct buf *out, const json_t *box, const json_t *before, uint64_t us, size_t names, size_t width)
 {
     cleanup_buf struct buf line = BUF_INIT(8192), name = BUF_INIT(1024);
     const json_t *usage = json_object_get(box, "usage");
     bool paused = json_is_true(json_object_get(box, "paused"));
     char age[16], idle[16], memory[16], cpu[16], pids[16];
+    size_t pad;
 
     put_age(age, number_of(box, "created_ms"));
     put_age(idle, number_of(box, "last_used_ms"));
@@ -151,10 +180,11 @@ put_row(struct buf *out, const json_t *box, const json_t *before, uint64_t us, s
     put_cpu(cpu, box, before, us);
     snprintf(pids, sizeof(pids), "%llu", (unsigned long long)number_of(usage, "processes"));
     (void)quote_name(&name, "", str_of(text_of(box, "name")));
+    pad = characters(&name) < names ? names - characters(&name) : 0;
     (void)buf_nul(&name);
-    buf_printf(&line, "%-*.*s  %-20s  %-13.13s  %5s  %5s  %8s  %8s  %5s  ", ID_SHOWN, ID_SHOWN, word_of(box, "id"),
-               name.p != NULL ? (const char *)name.p : "", paused ? "paused" : word_of(box, "state"), age, idle,
-               memory, cpu, number_of(usage, "processes") > 0 ? pids : "-");
+    buf_printf(&line, "%-*.*s  %s%*s  %-13.13s  %5s  %5s  %8s  %8s  %5s  ", ID_SHOWN, ID_SHOWN, word_of(box, "id"),
+               name.p != NULL ? (const char *)name.p : "", (int)pad, "", paused ? "paused" : word_of(box, "state"),
+               age, idle, memory, cpu, number_of(usage, "processes") > 0 ? pids : "-");
     put_running(&line, usage);
     put_line(out, &line, width);
 }
@@ -163,16 +193,16 @@ int
 watch_table(struct buf *out, const json_t *boxes, const json_t *before, uint64_t us, size_t width, size_t height)
 {
     cleanup_buf struct buf head = BUF_INIT(256);
+    size_t names = width_of_names(boxes), i;
     const json_t *box;
-    size_t i;
 
-    buf_printf(&head, "%-*s  %-20s  %-13s  %5s  %5s  %8s  %8s  %5s  %s", ID_SHOWN, "ID", "NAME", "STATE", "AGE",
-               "IDLE", "MEMORY", "CPU", "PIDS", "RUNNING");
+    buf_printf(&head, "%-*s  %-*s  %-13s  %5s  %5s  %8s  %8s  %5s  %s", ID_SHOWN, "ID", (int)names, "NAME", "STATE",
+               "AGE", "IDLE", "MEMORY", "CPU", "PIDS", "RUNNING");
     put_line(out, &head, width);
     json_array_foreach(boxes, i, box) {
         if (height > 0 && i + 1 >= height)
             break;
-        put_row(out, box, before, us, width);
+        put_row(out, box, before, us, names, width);
     }
     return buf_ok(out) ? 0 : -1;
 }
