@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,26 @@ say(const struct api *api, int fd, const char *method, const char *path, const c
     return r < 0 && errno != EPIPE && errno != ECONNRESET ? err_sys(err, errno, "api.cut", "send the request") : 0;
 }
 
+bool
+api_nobody_reads(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO };
+
+    return poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* Until something comes from @fd; false when nobody reads what we print any more, as no write tells meanwhile. */
+static bool
+await(int fd)
+{
+    struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+
+    while (p[0].revents == 0 && p[1].revents == 0)
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            break;
+    return (p[1].revents & (POLLERR | POLLHUP)) == 0;
+}
+
 /* More of what the daemon says behind @in: how many bytes, 0 at the end, -1 with @err. */
 static ssize_t
 more(int fd, struct buf *in, struct err *err)
@@ -197,9 +218,11 @@ hear_head(int fd, const char *method, struct buf *in, struct http1_head *head, s
     }
 }
 
-/* The body, each piece to @fn. 0 at its end, what @fn returned, or -1 with @err. */
+/* The body, each piece to @fn. 0 at its end, what @fn returned, or -1 with @err; with @shown, which is that @fn prints
+ * what comes, API_UNREAD when nobody reads that any more. */
 static int
-hear_body(int fd, struct buf *in, const struct http1_head *head, api_bytes_fn *fn, void *ctx, struct err *err)
+hear_body(int fd, struct buf *in, const struct http1_head *head, bool shown, api_bytes_fn *fn, void *ctx,
+          struct err *err)
 {
     struct http1_body body;
     enum http1_result result = http1_body_begin(&body, head, UINT64_MAX);
@@ -222,6 +245,8 @@ hear_body(int fd, struct buf *in, const struct http1_head *head, api_bytes_fn *f
         }
         if (whole || (result != HTTP1_OK && result != HTTP1_MORE))
             break;
+        if (shown && !await(fd))
+            return API_UNREAD;
         r = more(fd, in, err);
         if (r < 0)
             return -1;
@@ -306,7 +331,7 @@ begin(const struct api *api, const char *method, const char *path, const char *a
         return -1;
     if (head->status >= 300) {
         buf_consume(in, head->length);
-        (void)hear_body(fd, in, head, keep, &why, NULL);
+        (void)hear_body(fd, in, head, false, keep, &why, NULL);
         return refused(head->status, &why, err);
     }
     if ((head->status == 101) != (key != NULL) || (key != NULL && !accepts(head, key)))
@@ -328,7 +353,7 @@ api_ask(const struct api *api, const char *method, const char *path, const json_
         *out = NULL;
     if (fd < 0)
         return -1;
-    if (hear_body(fd, &in, &head, keep, &text, err) < 0)
+    if (hear_body(fd, &in, &head, false, keep, &text, err) < 0)
         return buf_ok(&text) ? -1 : err_set(err, ERR_LIMIT, "api.answer", "the daemon's answer is too long");
     if (text.n > 0) {
         said = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &why);
@@ -350,7 +375,7 @@ api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, 
     struct http1_head head;
     cleanup_close int fd = begin(api, "GET", path, "*/*", NULL, NULL, &in, &head, err);
 
-    return fd < 0 ? -1 : hear_body(fd, &in, &head, fn, ctx, err);
+    return fd < 0 ? -1 : hear_body(fd, &in, &head, false, fn, ctx, err);
 }
 
 int
@@ -392,7 +417,7 @@ api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struc
     struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
     struct http1_head head;
     cleanup_close int fd = begin(api, "GET", path, "text/event-stream", NULL, NULL, &in, &head, err);
-    int r = fd < 0 ? -1 : hear_body(fd, &in, &head, feed, &f, err);
+    int r = fd < 0 ? -1 : hear_body(fd, &in, &head, true, feed, &f, err);
 
     sse_free(&f.sse);
     return r < 0 && f.too_long ? err_set(err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long") : r;

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -52,9 +53,14 @@ int api_send(int fd, const uint8_t *p, size_t n);
  * which is empty before; or -1 with @err as above. */
 int api_upgrade(const struct api *api, const char *path, struct buf *in, struct err *err);
 
-/* GET @path as events (text/event-stream); each goes to @fn until the stream ends or it returns something else than 0.
- * 0 at the stream's end; what @fn returned (let it be above 0); or -1 with @err. */
+/* GET @path as events (text/event-stream); each goes to @fn, which prints it, until the stream ends or it returns
+ * something else than 0. 0 at the stream's end; what @fn returned (one of the others); API_UNREAD when nobody reads
+ * standard output any more; or -1 with @err. */
+enum { API_NO_EVENT = 1, API_UNREAD, API_ENDED };
 int api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struct err *err);
+
+/* Whether the other end of standard output is closed. */
+bool api_nobody_reads(void);
 
 /* GET @path, whatever it is, in pieces as they come. The same. */
 typedef int api_bytes_fn(void *ctx, const void *p, size_t n);

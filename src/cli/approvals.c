@@ -207,7 +207,7 @@ watch(int dir, const struct options *o, struct err *err)
     for (;;) {
         if (for_each(dir, watch_one, w, err) < 0 || watch_daemon(o, w, err) < 0)
             return -1;
-        if (fflush(stdout) != 0)
+        if (fflush(stdout) != 0 || api_nobody_reads())
             return 0;
         nanosleep(&pause_time, NULL);
     }

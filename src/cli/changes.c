@@ -11,8 +11,6 @@
 
 #define LINE_MAX_BYTES (64UL * 1024)   /* two paths, quoted */
 
-enum { NO_EVENT = 1, NO_READER, ENDED };    /* why the events are not read to their end */
-
 struct changes {
     struct api_verb v;
     bool recursive;
@@ -73,17 +71,17 @@ on_event(void *ctx, const char *name, const char *id, const char *bytes, size_t 
 
     (void)id;
     if (!json_is_object(data))
-        r = NO_EVENT;
+        r = API_NO_EVENT;
     else if (strcmp(name, "error") == 0)
-        r = ENDED;
+        r = API_ENDED;
     else if (c->v.json)
         api_verb_event(name, data);
     else
         print_text(name, data);
-    if (r == ENDED)
+    if (r == API_ENDED)
         api_error(data, ERR_DENIED, c->err);
     json_decref(data);
-    return r != 0 ? r : fflush(stdout) == 0 ? 0 : NO_READER;
+    return r != 0 ? r : fflush(stdout) == 0 ? 0 : API_UNREAD;
 }
 
 static int
@@ -99,11 +97,11 @@ watch(struct changes *c, struct err *err)
         api_escape(&path, below) < 0)
         return err_set(err, ERR_USAGE, "cli.watch.path", "the folder's path is too long");
     r = api_events(&c->v.api, (const char *)path.p, on_event, c, err);
-    if (r == NO_EVENT)
+    if (r == API_NO_EVENT)
         return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "api.cut", "the daemon ended the stream");
-    return r == NO_READER ? 0 : -1;
+    return r == API_UNREAD ? 0 : -1;
 }
 
 int

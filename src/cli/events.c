@@ -64,11 +64,11 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
     (void)id;
     if (!json_is_object(event)) {
         json_decref(event);
-        return 1;
+        return API_NO_EVENT;
     }
     print_event(ctx, event);
     json_decref(event);
-    return fflush(stdout) == 0 ? 0 : 2;     /* nobody reads it any more */
+    return fflush(stdout) == 0 ? 0 : API_UNREAD;
 }
 
 static int
@@ -76,11 +76,11 @@ follow(struct watch_options *o, const char *path, struct err *err)
 {
     int r = api_events(&o->v.api, path, on_event, o, err);
 
-    if (r == 1)
+    if (r == API_NO_EVENT)
         return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "api.cut", "the daemon ended the stream");
-    return r == 2 ? 0 : -1;
+    return r == API_UNREAD ? 0 : -1;
 }
 
 static int

@@ -33,8 +33,8 @@ usage(void)
            "What was run in a sandbox of a cloche serve, by whom, and what it wrote, by the sandbox's id or name.\n\n"
            "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n\n"
            "What else happened to it: cloche events --sandbox SANDBOX.\n", "--exec ID",
-           "what this command wrote, and nothing else", "--follow", "go on with what comes, until it ends", "--json",
-           "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
+           "what this command wrote, and nothing else", "--follow", "go on with what comes, until it ends",
+           "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
     return 0;
 }
 
@@ -246,7 +246,7 @@ transcript(struct logs *l, struct err *err)
             return err->kind == ERR_NONE ? 0 : -1;      /* nobody reads it any more */
         if (n > 0)
             continue;
-        if (last || l->ended)
+        if (last || l->ended || api_nobody_reads())
             break;
         last = !lives(l);       /* what it wrote before that is there by now */
         if (!last)
@@ -269,7 +269,7 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
     (void)id;
     if (!json_is_object(event)) {
         json_decref(event);
-        return 1;
+        return API_NO_EVENT;
     }
     if (l->o.v.json) {
         api_verb_event(name, event);
@@ -284,7 +284,7 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
     json_decref(event);
     if (out.n > 0)
         fwrite(out.p, 1, out.n, stdout);
-    return fflush(stdout) == 0 ? 0 : 2;
+    return fflush(stdout) == 0 ? 0 : API_UNREAD;
 }
 
 static int
@@ -295,7 +295,7 @@ follow_one(struct logs *l, struct err *err)
 
     snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec/%s/stream", l->id, l->exec);
     r = api_events(&l->o.v.api, path, on_event, l, err);
-    if (r == 1)
+    if (r == API_NO_EVENT)
         return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
     if (r < 0 && (strcmp(err->code, "exec.unknown") == 0 || strcmp(err->code, "sandbox.state") == 0)) {
         *err = (struct err)ERR_INIT;
