@@ -135,10 +135,10 @@ _cloche() {
             flags="--label --interval --once --json --socket --help"
             valued="--label --interval --socket" ;;
         events)
-            flags="--sandbox --limit --follow --json --socket --help"
+            flags="--sandbox --limit -f --follow --json --socket --help"
             valued="--sandbox --limit --socket" ;;
         logs)
-            flags="--exec --follow --json --socket --help"
+            flags="--exec -f --follow --json --socket --help"
             valued="--exec --socket" ;;
         watch)
             flags="--recursive --json --socket --help"

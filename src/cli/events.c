@@ -16,10 +16,10 @@
 static int
 events_usage(void)
 {
-    printf("usage: cloche events [--sandbox ID] [--limit N] [--follow] [--json]\n\n"
+    printf("usage: cloche events [--sandbox ID] [--limit N] [-f] [--json]\n\n"
            "What happened to the sandboxes of a running cloche serve: the newest events, oldest first.\n\n"
            "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--sandbox ID",
-           "of one, by id or name", "--limit N", "how many of those that were, 0 to 1000 (100)", "--follow",
+           "of one, by id or name", "--limit N", "how many of those that were, 0 to 1000 (100)", "-f, --follow",
            "go on with those that come", "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help",
            "print the flags");
     return 0;

@@ -29,11 +29,11 @@ struct logs {
 static int
 usage(void)
 {
-    printf("usage: cloche logs [--exec ID] [--follow] [--json] SANDBOX\n\n"
+    printf("usage: cloche logs [--exec ID] [-f] [--json] SANDBOX\n\n"
            "What was run in a sandbox of a cloche serve, by whom, and what it wrote, by the sandbox's id or name.\n\n"
            "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n\n"
            "What else happened to it: cloche events --sandbox SANDBOX.\n", "--exec ID",
-           "what this command wrote, and nothing else", "--follow", "go on with what comes, until it ends",
+           "what this command wrote, and nothing else", "-f, --follow", "go on with what comes, until it ends",
            "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
     return 0;
 }

@@ -12,6 +12,7 @@ watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, st
     const struct { unsigned when; struct api_verb_flag flag; } known[] = {
         { WATCH_ALL, { "--all", .on = &o->all } },
         { WATCH_FOLLOW, { "--follow", .on = &o->follow } },
+        { WATCH_FOLLOW, { "-f", .on = &o->follow } },
         { WATCH_ONCE, { "--once", .on = &o->once } },
         { WATCH_ONCE, { "--interval", .value = &o->interval } },
         { WATCH_LABEL, { "--label", .value = &o->label } },
