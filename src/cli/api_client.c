@@ -20,6 +20,8 @@
 
 #define PIECE 65536
 
+static const char token_hint[] = "CLOCHE_TOKEN is for what `cloche token create` printed; without it you are the owner";
+
 /* --- where -------------------------------------------------------------------------------------------------------- */
 
 static int
@@ -27,9 +29,21 @@ put_socket(struct api *api, const char *path, struct err *err)
 {
     if (strncmp(path, "unix:", 5) == 0)
         path += 5;
+    if (strncmp(path, "tcp:", 4) == 0 || strstr(path, "://") != NULL) {
+        err_set(err, ERR_USAGE, "api.socket", "%s is no path of a unix socket", path);
+        return err_hint(err, "these verbs ask over the daemon's unix socket, also where it listens on TCP");
+    }
     if (path[0] != '\0' && snprintf(api->socket, sizeof(api->socket), "%s", path) < (int)sizeof(api->socket))
         return 0;
     return err_set(err, ERR_USAGE, "api.socket", "the socket's path is empty or too long");
+}
+
+static bool
+is_word(const char *text)
+{
+    while (*text > ' ' && *text < 0x7f)
+        text++;
+    return *text == '\0';
 }
 
 int
@@ -39,8 +53,11 @@ api_init(struct api *api, struct err *err)
     char folder[PATH_MAX];
 
     memset(api, 0, sizeof(*api));
-    if (token != NULL && snprintf(api->token, sizeof(api->token), "%s", token) >= (int)sizeof(api->token))
-        return err_set(err, ERR_USAGE, "api.token", "CLOCHE_TOKEN holds no token: it is too long");
+    if (token != NULL && (strlen(token) >= sizeof(api->token) || !is_word(token))) {
+        err_set(err, ERR_USAGE, "api.token", "CLOCHE_TOKEN holds no token");
+        return err_hint(err, "%s", token_hint);
+    }
+    snprintf(api->token, sizeof(api->token), "%s", token != NULL ? token : "");
     if (socket != NULL && socket[0] != '\0')
         return put_socket(api, socket, err);
     if (state_dir_path(folder, err) < 0)
@@ -57,6 +74,7 @@ api_flag(struct api *api, const char *name, const char *value, struct err *err)
         return 0;
     if (value == NULL)
         return err_set(err, ERR_USAGE, "cli.flag-value", "--socket needs a value");
+    api->named = true;
     return put_socket(api, value, err) < 0 ? -1 : 2;
 }
 
@@ -91,6 +109,10 @@ api_reach(const struct api *api, struct err *err)
     if (fd >= 0 && dir >= 0 && snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/%s", dir, name) <
         (int)sizeof(to.sun_path) && connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
         return take_fd(&fd);
+    if (errno == EACCES || errno == EPERM) {
+        err_sys(err, errno, "api.down", "no way to the cloche serve at %s", api->socket);
+        return err_hint(err, "its socket is for the user who started it; be that one, or name yours with --socket");
+    }
     err_sys(err, errno, "api.down", "no cloche serve answers at %s", api->socket);
     return err_hint(err, "start it (`cloche serve`), or name its socket with --socket or CLOCHE_SOCKET");
 }
@@ -272,6 +294,22 @@ kind_of(unsigned status)
            : status == 429 ? ERR_LIMIT : status == 501 ? ERR_UNSUPPORTED : status < 500 ? ERR_USAGE : ERR_SYSTEM;
 }
 
+/* The daemon's hints are for who speaks HTTP. Where a verb's user is helped by something else: that. */
+static const char *
+hint_of(const char *code, const char *detail)
+{
+    static const struct { const char *code, *hint; } rows[] = {
+        { "auth.malformed", token_hint }, { "auth.unknown", token_hint }, { "auth.expired", token_hint },
+        { "sandbox.not-found", "`cloche ps` lists them" }, { "volume.request", "`cloche volume ls` lists them" },
+        { "ports.none", "`cloche ports SANDBOX` lists them" },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].code, code) == 0)
+            return rows[i].hint;
+    return detail;
+}
+
 int
 api_error(const json_t *said, enum err_kind kind, struct err *err)
 {
@@ -282,6 +320,7 @@ api_error(const json_t *said, enum err_kind kind, struct err *err)
 
     snprintf(code, sizeof(code), "%s", name != NULL ? name : "api.answer");
     err_set(err, kind, code, "%s", message != NULL ? message : "the daemon refuses, and does not say why");
+    detail = hint_of(code, detail);
     return detail != NULL ? err_hint(err, "%s", detail) : -1;
 }
 

@@ -18,15 +18,13 @@
 
 #define LISTED_MAX 1024
 #define SHORT_ID   8            /* of a run's id, in a question's */
+#define WORDS_MAX  2
 #define SEEN_MAX   4096         /* questions that watch remembers */
 
 struct options {
-    bool json, watch;
-    struct api api;
-    bool socket;                /* --socket: the daemon has to be there */
+    struct api_verb v;
+    bool watch;
     const char *scope, *expires, *reason;
-    const char *words[4];
-    size_t n_words;
 };
 
 static int
@@ -124,14 +122,14 @@ list_one(void *ctx, const char *run, const json_t *q)
 static int
 list(int dir, const struct options *options, struct err *err)
 {
-    struct listing l = { .all = options->json ? json_array() : NULL };
+    struct listing l = { .all = options->v.json ? json_array() : NULL };
     json_t *approvals = NULL, *one;
     int r = for_each(dir, list_one, &l, err);
     size_t i;
 
     if (r == 0)
-        r = gate_pending(&options->api, options->socket, &approvals, err);
-    if (options->json) {
+        r = gate_pending(&options->v.api, options->v.api.named, &approvals, err);
+    if (options->v.json) {
         json_t *o = json_pack("{s:i, s:o, s:O*}", "version", 1, "questions", l.all, "approvals", approvals);
         if (r == 0)
             (void)cli_json(o, JSON_COMPACT);
@@ -179,7 +177,7 @@ watch_daemon(const struct options *o, struct watching *w, struct err *err)
     json_t *list, *one;
     size_t i;
 
-    if (gate_pending(&o->api, o->socket, &list, err) < 0)
+    if (gate_pending(&o->v.api, o->v.api.named, &list, err) < 0)
         return -1;
     json_array_foreach(list, i, one) {
         const char *id = json_string_value(json_object_get(one, "id"));
@@ -203,7 +201,7 @@ watch(int dir, const struct options *o, struct err *err)
 
     if (w == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    w->json = o->json;
+    w->json = o->v.json;
     for (;;) {
         if (for_each(dir, watch_one, w, err) < 0 || watch_daemon(o, w, err) < 0)
             return -1;
@@ -248,25 +246,27 @@ show_one(void *ctx, const char *run, const json_t *q)
 static int
 show(int dir, const struct options *o, struct err *err)
 {
-    struct wanted w = { .json = o->json };
+    struct wanted w = { .json = o->v.json };
     struct net_run run;
     json_t *one;
 
-    if (gate_is_id(o->words[1])) {
-        one = gate_find(&o->api, o->words[1], err);
-        if (one != NULL && o->json)
+    if (gate_is_id(o->v.words[1])) {
+        one = gate_find(&o->v.api, o->v.words[1], err);
+        if (one != NULL && o->v.json)
             api_verb_line(one);
         else if (one != NULL)
             gate_print(one, true);
         json_decref(one);
         return one != NULL ? 0 : -1;
     }
-    if (find(dir, o->words[1], &run, &w.number, err) < 0)
+    if (find(dir, o->v.words[1], &run, &w.number, err) < 0)
         return -1;
     w.run = run.id;
     if (for_each(dir, show_one, &w, err) < 0)
         return -1;
-    return w.found ? 0 : err_set(err, ERR_NOT_FOUND, "cli.approvals.gone", "nobody waits for %s any more", o->words[1]);
+    if (!w.found)
+        return err_set(err, ERR_NOT_FOUND, "cli.approvals.gone", "nobody waits for %s any more", o->v.words[1]);
+    return 0;
 }
 
 static int
@@ -278,13 +278,13 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
     uint64_t number;
     json_t *request, *answer = NULL;
 
-    if (gate_is_id(o->words[1])) {
+    if (gate_is_id(o->v.words[1])) {
         if (strcmp(d.scope, "always") == 0 || (!allow && strcmp(d.scope, "once") != 0))
             return err_set(err, ERR_USAGE, "cli.approvals.scope", "--%s is not for what agents ask of cloche serve",
                            d.scope);
-        if (gate_decide(&o->api, o->words[1], &d, &answer, err) < 0)
+        if (gate_decide(&o->v.api, o->v.words[1], &d, &answer, err) < 0)
             return -1;
-        if (o->json)
+        if (o->v.json)
             api_verb_line(answer);
         json_decref(answer);
         return 0;
@@ -292,7 +292,7 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
     if (o->expires != NULL || o->reason != NULL || strcmp(d.scope, "caller") == 0)
         return err_set(err, ERR_USAGE, "cli.approvals.scope",
                        "--caller, --expires and --reason are for what agents ask of cloche serve");
-    if (find(dir, o->words[1], &run, &number, err) < 0)
+    if (find(dir, o->v.words[1], &run, &number, err) < 0)
         return -1;
     request = json_pack("{s:s, s:I, s:b, s:s}", "do", "answer", "id", (json_int_t)number, "allow", allow, "scope",
                         o->scope != NULL ? o->scope + 2 : "once");
@@ -300,60 +300,29 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
     json_decref(request);
     if (answer == NULL)
         return -1;
-    if (o->json)
+    if (o->v.json)
         api_verb_line(answer);
     json_decref(answer);
     return 0;
 }
 
-/* How many words; 0 it is none of these, -1 with @err. */
-static int
-value_flag(struct options *o, int argc, char **argv, int i, struct err *err)
-{
-    struct cli_flag f;
-    int r;
-
-    if (strncmp(argv[i], "--", 2) != 0)
-        return 0;
-    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
-        return -1;
-    if (r > 0)
-        o->socket = true;
-    else if (strcmp(f.name, "--expires") == 0)
-        o->expires = f.value;
-    else if (strcmp(f.name, "--reason") == 0)
-        o->reason = f.value;
-    else
-        return 0;
-    return cli_flag_words(&f, err);
-}
-
 static int
 take_words(struct options *o, int argc, char **argv, struct err *err)
 {
-    int n;
+    bool scopes[4] = { false };
+    const struct api_verb_flag flags[] = {
+        { "--once", .on = &scopes[0] }, { "--sandbox", .on = &scopes[1] }, { "--caller", .on = &scopes[2] },
+        { "--always", .on = &scopes[3] }, { "--watch", .on = &o->watch }, { "--expires", .value = &o->expires },
+        { "--reason", .value = &o->reason }, { .name = NULL },
+    };
 
-    if (api_init(&o->api, err) < 0)
+    if (api_verb_words(&o->v, WORDS_MAX, flags, argc, argv, err) < 0)
         return -1;
-    for (int i = 1; i < argc; i += n) {
-        bool scope = strcmp(argv[i], "--once") == 0 || strcmp(argv[i], "--sandbox") == 0 ||
-                     strcmp(argv[i], "--caller") == 0 || strcmp(argv[i], "--always") == 0;
-        n = scope ? 0 : value_flag(o, argc, argv, i, err);
-        if (n < 0)
-            return -1;
-        if (n > 0)
-            continue;
-        n = 1;
-        if (strcmp(argv[i], "--json") == 0)
-            o->json = true;
-        else if (strcmp(argv[i], "--watch") == 0)
-            o->watch = true;
-        else if (scope && o->scope == NULL)
-            o->scope = argv[i];
-        else if (argv[i][0] != '-' && o->n_words < 4)
-            o->words[o->n_words++] = argv[i];
-        else
-            return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag or operand, or one too many: %s", argv[i]);
+    for (size_t i = 0; i < 4; i++) {
+        if (scopes[i] && o->scope != NULL)
+            return err_set(err, ERR_USAGE, "cli.approvals.scope", "%s and %s: one of them", o->scope, flags[i].name);
+        if (scopes[i])
+            o->scope = flags[i].name;
     }
     return 0;
 }
@@ -361,6 +330,7 @@ take_words(struct options *o, int argc, char **argv, struct err *err)
 int
 cmd_approvals(int argc, char **argv)
 {
+    static const char *const words[] = { "ls", "show", "approve", "deny", "watch", NULL };
     struct options o = { .scope = NULL };
     cleanup_close int dir = -1;
     struct err err = ERR_INIT;
@@ -370,17 +340,17 @@ cmd_approvals(int argc, char **argv)
     if (cli_wants_help(argc, argv))
         return usage();
     if (take_words(&o, argc, argv, &err) < 0 || (dir = net_state_open(&err)) < 0)
-        return cli_fail(&err, o.json);
-    verb = o.n_words > 0 ? o.words[0] : "ls";
-    if (strcmp(verb, "ls") == 0 && o.n_words <= 1 && o.scope == NULL && !o.watch)
+        return cli_fail(&err, o.v.json);
+    verb = o.v.n_words > 0 ? o.v.words[0] : "ls";
+    if (strcmp(verb, "ls") == 0 && o.v.n_words <= 1 && o.scope == NULL && !o.watch)
         r = list(dir, &o, &err);
-    else if (o.n_words <= 1 && o.scope == NULL && strcmp(verb, o.watch ? "ls" : "watch") == 0)
+    else if (o.v.n_words <= 1 && o.scope == NULL && strcmp(verb, o.watch ? "ls" : "watch") == 0)
         r = watch(dir, &o, &err);
-    else if (strcmp(verb, "show") == 0 && o.n_words == 2 && o.scope == NULL)
+    else if (strcmp(verb, "show") == 0 && o.v.n_words == 2 && o.scope == NULL)
         r = show(dir, &o, &err);
-    else if ((strcmp(verb, "approve") == 0 || strcmp(verb, "deny") == 0) && o.n_words == 2)
+    else if ((strcmp(verb, "approve") == 0 || strcmp(verb, "deny") == 0) && o.v.n_words == 2)
         r = decide(dir, &o, verb[0] == 'a', &err);
     else
-        r = err_set(&err, ERR_USAGE, "cli.approvals.verb", "`cloche approvals --help` shows how it is called");
-    return r < 0 ? cli_fail(&err, o.json) : 0;
+        r = cli_misused("cli.approvals.verb", "approvals", verb, words, &err);
+    return r < 0 ? cli_fail(&err, o.v.json) : 0;
 }

@@ -157,14 +157,15 @@ with_value(struct words *w, const char *flag, const char *value, struct err *err
     return 0;
 }
 
+static const char *const value_flags[] = { "--type", "--severity", "--since", "--until", "--sandbox", "--host",
+                                           "--text", "-n", "--limit", "--format", "--expect", "--dir" };
+#define N_FLAGS (sizeof(value_flags) / sizeof(value_flags[0]))
+
 static bool
 takes_value(const char *flag)
 {
-    static const char *const flags[] = { "--type", "--severity", "--since", "--until", "--sandbox", "--host", "--text",
-                                         "-n", "--limit", "--format", "--expect", "--dir" };
-
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (strcmp(flags[i], flag) == 0)
+    for (size_t i = 0; i < N_FLAGS; i++)
+        if (strcmp(value_flags[i], flag) == 0)
             return true;
     return false;
 }
@@ -175,30 +176,53 @@ operand(struct words *w, const char *word, struct err *err)
     if (w->n_operands == SCAN_FILES_MAX)
         return err_set(err, ERR_USAGE, "cli.operands", "more than %d operands", SCAN_FILES_MAX);
     w->operands[w->n_operands++] = word;
-    return 0;
+    return 1;
+}
+
+static int
+unknown(const char *name, struct err *err)
+{
+    const char *known[N_FLAGS + 3] = { "--json", "--follow", "--help" }, *nearest;
+
+    memcpy(known + 3, value_flags, sizeof(value_flags));
+    nearest = cli_nearest(name, known, N_FLAGS + 3);
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+    return nearest != NULL ? err_hint(err, "did you mean %s?", nearest)
+                           : err_hint(err, "`cloche audit --help` lists the flags");
+}
+
+/* How many words, -1 with @err. */
+static int
+flag(struct words *w, int argc, char **argv, int i, struct err *err)
+{
+    struct cli_flag f;
+    int n;
+
+    if (cli_flag_at(&f, argc, argv, i, err) < 0)
+        return -1;
+    if (!takes_value(f.name))
+        return unknown(f.name, err);
+    n = cli_flag_words(&f, err);
+    return n > 0 && with_value(w, f.name, f.value, err) < 0 ? -1 : n;
 }
 
 static int
 read_words(struct words *w, int argc, char **argv, struct err *err)
 {
-    for (int i = 1; i < argc; i++) {
+    int n;
+
+    for (int i = 1; i < argc; i += n) {
         const char *word = argv[i];
-        int r = 0;
+        n = 1;
         if (strcmp(word, "--json") == 0)
             w->json = true;
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
             w->help = true;
         else if (strcmp(word, "-f") == 0 || strcmp(word, "--follow") == 0)
             w->follow = true;
-        else if (takes_value(word) && i + 1 == argc)
-            r = err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", word);
-        else if (takes_value(word))
-            r = with_value(w, word, argv[++i], err);
-        else if (word[0] != '-')
-            r = operand(w, word, err);
         else
-            r = err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", word);
-        if (r < 0)
+            n = word[0] == '-' ? flag(w, argc, argv, i, err) : operand(w, word, err);
+        if (n < 0)
             return -1;
     }
     return 0;
@@ -319,6 +343,7 @@ refuse_stray(const struct words *w, const char *verb, struct err *err)
 int
 cmd_audit(int argc, char **argv)
 {
+    static const char *const words[] = { "tail", "query", "verify", "export", NULL };
     static struct words w;
     struct err err = ERR_INIT;
     const char *verb;
@@ -342,8 +367,7 @@ cmd_audit(int argc, char **argv)
         w.json = false;
         r = show(&w, false, &err);
     } else {
-        err_set(&err, ERR_USAGE, "cli.audit.verb", "\"%s\" is none of tail, query, verify, export", verb);
-        err_hint(&err, "`cloche audit --help` shows how it is called");
+        cli_misused("cli.audit.verb", "audit", verb, words, &err);
     }
     for (size_t i = 0; i < sizeof(w.escaped) / sizeof(w.escaped[0]); i++)
         buf_free(&w.escaped[i]);

@@ -64,6 +64,10 @@ bool cli_utf8(void);
 /* The word of @known that @word was probably meant to be, or NULL. */
 const char *cli_nearest(const char *word, const char *const *known, size_t n);
 
+/* What is wrong with a call of `cloche @verb` by its first word, of which there are @known (NULL at the end): there is
+ * none (""), it is another one, or else what is around it. -1 with @err. */
+int cli_misused(const char *code, const char *verb, const char *word, const char *const *known, struct err *err);
+
 /* Whether that word is among argv[1..]; and whether "--help" or "-h" is. */
 bool cli_has(int argc, char **argv, const char *word);
 bool cli_wants_help(int argc, char **argv);

@@ -239,6 +239,8 @@ cli_nearest(const char *word, const char *const *known, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         size_t d = distance(word, known[i]);
+        if (known[i][0] == '-' && strlen(known[i]) == 2)
+            continue;       /* it is near to every other letter */
         if (d < best) {
             best = d;
             nearest = known[i];
@@ -251,6 +253,29 @@ cli_nearest(const char *word, const char *const *known, size_t n)
         if (strncmp(word, known[i], typed) == 0)
             nearest = known[i];
     return nearest;
+}
+
+int
+cli_misused(const char *code, const char *verb, const char *word, const char *const *known, struct err *err)
+{
+    char list[256] = "";
+    const char *nearest = NULL;
+    bool is = false;
+    size_t n = 0, at = 0;
+
+    for (; known[n] != NULL; n++) {
+        at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", n > 0 ? ", " : "", known[n]);
+        is = is || strcmp(known[n], word) == 0;
+    }
+    if (is)
+        err_set(err, ERR_USAGE, code, "that is not how `cloche %s %s` is called", verb, word);
+    else if (word[0] == '\0')
+        err_set(err, ERR_USAGE, code, "`cloche %s` wants one of %s", verb, list);
+    else
+        err_set(err, ERR_USAGE, code, "\"%.64s\" is none of %s", word, list);
+    nearest = is || word[0] == '\0' ? NULL : cli_nearest(word, known, n);
+    return nearest != NULL ? err_hint(err, "did you mean `cloche %s %s`?", verb, nearest)
+                           : err_hint(err, "`cloche %s --help` shows how it is called", verb);
 }
 
 static int

@@ -132,6 +132,7 @@ cmd_ports(int argc, char **argv)
     const struct api_verb_flag flags[] = {
         { "--name", .value = &o.name }, { "--ttl", .value = &o.ttl }, { .name = NULL },
     };
+    static const char *const words[] = { "ls", "add", "rm", NULL };
     struct err err = ERR_INIT;
     const char *verb;
     bool making;
@@ -149,7 +150,11 @@ cmd_ports(int argc, char **argv)
         r = list(&o, &err);
     else if (strcmp(verb, "rm") == 0 && o.v.n_words == 3 && !making)
         r = end_it(&o, &err);
-    else
-        r = err_set(&err, ERR_USAGE, "cli.ports.verb", "`cloche ports --help` shows how it is called");
+    else if (o.v.n_words > 0)
+        r = cli_misused("cli.ports.verb", "ports SANDBOX", verb, words, &err);
+    else {
+        err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
+        r = err_hint(&err, "cloche ports NAME; `cloche ps` lists them");
+    }
     return r < 0 ? cli_fail(&err, o.v.json) : 0;
 }

@@ -133,16 +133,19 @@ show(int argc, char **argv)
     bool json = cli_has(argc, argv, "--json");
     struct serve_plan *plan = load(argc, argv, &err);
     char room[SERVE_VALUE_MAX];
+    int width = 0;
 
     if (plan == NULL)
         return cli_fail(&err, json);
+    for (size_t k = 0; k < serve_n_keys; k++)
+        width = (int)strlen(serve_keys[k].name) > width ? (int)strlen(serve_keys[k].name) : width;
     for (size_t k = 0; k < serve_n_keys && !json; k++) {
         const char *text = serve_value(plan, &serve_keys[k], 0, room);
-        printf("%-16s %s\n", serve_keys[k].name, text != NULL ? text : "-");
+        printf("%-*s %s\n", width, serve_keys[k].name, text != NULL ? text : "-");
         for (size_t i = 1; text != NULL; i++) {
             text = serve_value(plan, &serve_keys[k], i, room);
             if (text != NULL)
-                printf("%-16s %s\n", "", text);
+                printf("%-*s %s\n", width, "", text);
         }
     }
     if (json)
@@ -154,6 +157,7 @@ show(int argc, char **argv)
 int
 cmd_config(int argc, char **argv)
 {
+    static const char *const words[] = { "check", "show", NULL };
     struct err err = ERR_INIT;
 
     if (argc < 2 || cli_wants_help(argc, argv))
@@ -162,6 +166,6 @@ cmd_config(int argc, char **argv)
         return check(argc - 1, argv + 1);
     if (strcmp(argv[1], "show") == 0)
         return show(argc - 1, argv + 1);
-    err_set(&err, ERR_USAGE, "cli.usage", "config knows check and show, not \"%s\"", argv[1]);
-    return cli_fail(&err, false);
+    cli_misused("cli.usage", "config", argv[1], words, &err);
+    return cli_fail(&err, cli_has(argc, argv, "--json"));
 }

@@ -103,6 +103,7 @@ cmd_token(int argc, char **argv)
         { "--role", .value = &o.role }, { "--name", .value = &o.name }, { "--expires", .value = &o.expires },
         { .name = NULL },
     };
+    static const char *const words[] = { "create", "ls", "revoke", NULL };
     struct err err = ERR_INIT;
     const char *verb;
     bool making;
@@ -121,6 +122,6 @@ cmd_token(int argc, char **argv)
     else if (strcmp(verb, "revoke") == 0 && o.v.n_words == 2 && !making)
         r = end_it(&o, &err);
     else
-        r = err_set(&err, ERR_USAGE, "cli.token.verb", "`cloche token --help` shows how it is called");
+        r = cli_misused("cli.token.verb", "token", verb, words, &err);
     return r < 0 ? cli_fail(&err, o.v.json) : 0;
 }

@@ -80,6 +80,7 @@ rm(const struct api_verb *v, struct err *err)
 int
 cmd_volume(int argc, char **argv)
 {
+    static const char *const words[] = { "ls", "rm", NULL };
     struct api_verb v;
     struct err err = ERR_INIT;
     int r;
@@ -93,9 +94,7 @@ cmd_volume(int argc, char **argv)
     } else if (v.n_words > 0 && strcmp(v.words[0], "rm") == 0) {
         r = rm(&v, &err);
     } else {
-        err_set(&err, ERR_USAGE, "cli.volume", v.n_words == 0 ? "what about volumes?%s" : "there is no \"volume %s\"",
-                v.n_words == 0 ? "" : v.words[0]);
-        r = err_hint(&err, "cloche volume ls, or cloche volume rm ID");
+        r = cli_misused("cli.volume", "volume", v.n_words > 0 ? v.words[0] : "", words, &err);
     }
     return r < 0 ? cli_fail(&err, v.json) : 0;
 }

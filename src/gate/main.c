@@ -171,6 +171,20 @@ why(const struct options *o, struct err *err)
 }
 
 static int
+misused(const struct options *o, struct err *err)
+{
+    if (o->verb == NULL)
+        err_set(err, ERR_USAGE, "cli.gate.verb", "`cloche gate` wants one of check, why");
+    else if (strcmp(o->verb, "check") == 0)
+        err_set(err, ERR_USAGE, "cli.gate.verb", o->file == NULL ? "check: which file?" : "check takes a FILE alone");
+    else if (strcmp(o->verb, "why") == 0)
+        err_set(err, ERR_USAGE, "cli.gate.verb", "why: about which tool? --tool NAME");
+    else
+        err_set(err, ERR_USAGE, "cli.gate.verb", "\"%.64s\" is none of check, why", o->verb);
+    return err_hint(err, "`cloche gate --help` shows how it is called");
+}
+
+static int
 read_words(struct options *o, int argc, char **argv, struct err *err)
 {
     static const char *const names[] = { "--tool", "--params", "--gate" };
@@ -193,8 +207,14 @@ read_words(struct options *o, int argc, char **argv, struct err *err)
             o->verb = argv[i];
         else if (argv[i][0] != '-' && o->file == NULL && strcmp(o->verb, "check") == 0)
             o->file = argv[i];
-        else
-            return err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag or operand, or one too many: %s", argv[i]);
+        else if (argv[i][0] != '-' && strcmp(o->verb, "check") != 0 && strcmp(o->verb, "why") != 0)
+            return misused(o, err);
+        else if (argv[i][0] != '-')
+            return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", argv[i]);
+        else {
+            err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", argv[i]);
+            return err_hint(err, "`cloche gate --help` lists the flags");
+        }
     }
     return 0;
 }
@@ -207,9 +227,11 @@ main(int argc, char **argv)
     int r;
 
     /* argv[1] is the word "gate" */
-    for (int i = 2; i < argc; i++)
+    for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return usage();
+        o.json |= strcmp(argv[i], "--json") == 0;       /* a refusal is JSON as well */
+    }
     if (argc < 2 || read_words(&o, argc - 1, argv + 1, &err) < 0)
         return err.kind != ERR_NONE ? fail(&err, o.json) : usage();
     if (o.verb != NULL && strcmp(o.verb, "check") == 0 && o.file != NULL && o.tool == NULL && o.params == NULL)
@@ -217,6 +239,6 @@ main(int argc, char **argv)
     else if (o.verb != NULL && strcmp(o.verb, "why") == 0 && o.tool != NULL)
         r = why(&o, &err);
     else
-        r = err_set(&err, ERR_USAGE, "cli.gate.verb", "`cloche gate --help` shows how it is called");
+        r = misused(&o, &err);
     return r < 0 ? fail(&err, o.json) : 0;
 }

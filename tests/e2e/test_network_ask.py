@@ -221,7 +221,7 @@ def test_errors(online, asking):
     question = questions(online)[0]
     for words, code in ((["approve", "abc"], "cli.approvals.id"), (["approve", question["id"] + "9"], "net.question"),
                         (["deny", question["id"], "--always"], "net.always"), (["what"], "cli.approvals.verb"),
-                        (["approve", question["id"], "--once", "--sandbox"], "cli.unknown-flag"),
+                        (["approve", question["id"], "--once", "--sandbox"], "cli.approvals.scope"),
                         (["show", question["id"] + "9"], "cli.approvals.gone")):
         result = online.bare("approvals", *words)
         assert result.code == 125 and code in result.err, result

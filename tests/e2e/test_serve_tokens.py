@@ -229,5 +229,5 @@ def test_a_verb_with_a_token_has_its_role(daemon):
     assert refused.code == 125 and "[auth.role]" in refused.err, refused
     assert verb(daemon, "ls", CLOCHE_TOKEN=operator).ok
     assert "[auth.malformed]" in verb(daemon, "ls", CLOCHE_TOKEN="x").err
-    assert "[api.request]" in verb(daemon, "ls", CLOCHE_TOKEN="x\r\nHost: y").err
+    assert "[api.token]" in verb(daemon, "ls", CLOCHE_TOKEN="x\r\nHost: y").err
     assert verb(daemon, "ls", CLOCHE_SOCKET=str(daemon.path)).ok
