@@ -10,6 +10,7 @@
 #define ID_SHOWN 12
 #define NAMES_MIN 20
 #define NAMES_MAX EDGE_NAME_MAX
+#define OTHERS    80            /* the other columns, and a word of what runs */
 
 static const char *
 text_of(const json_t *o, const char *member)
@@ -120,49 +121,51 @@ put_running(struct buf *out, const json_t *usage)
                    (unsigned long long)(ops - json_array_size(running)));
 }
 
-/* @line without what is beyond @width characters, of which each byte but UTF-8's later ones begins one. */
-static void
-put_line(struct buf *out, const struct buf *line, size_t width)
-{
-    size_t n = line->n, seen = 0;
-
-    while (n > 0 && line->p[n - 1] == ' ')
-        n--;
-    for (size_t i = 0; i < n; i++) {
-        seen += (line->p[i] & 0xc0) != 0x80;
-        if (width > 0 && seen > width) {
-            n = i;
-            break;
-        }
-    }
-    buf_append(out, line->p, n);
-    buf_put_u8(out, '\n');
-}
-
-/* Of UTF-8, each byte but the later ones begins one. */
+/* Bytes of the first @most characters of p[0..n), of which each byte but UTF-8's later ones begins one; @seen is how
+ * many those are. */
 static size_t
-characters(const struct buf *text)
+first_of(const uint8_t *p, size_t n, size_t most, size_t *seen)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < text->n; i++)
-        n += (text->p[i] & 0xc0) != 0x80;
+    *seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        if ((p[i] & 0xc0) == 0x80)
+            continue;
+        if (*seen == most)
+            return i;
+        ++*seen;
+    }
     return n;
 }
 
-/* How wide the names are: the longest, within bounds. */
-static size_t
-width_of_names(const json_t *boxes)
+/* @line without what is beyond @width characters. */
+static void
+put_line(struct buf *out, const struct buf *line, size_t width)
 {
-    size_t widest = NAMES_MIN, i;
+    size_t n = line->n, seen;
+
+    while (n > 0 && line->p[n - 1] == ' ')
+        n--;
+    buf_append(out, line->p, width > 0 ? first_of(line->p, n, width, &seen) : n);
+    buf_put_u8(out, '\n');
+}
+
+/* How wide the names are: the longest, where the line is cut no wider than leaves room for what is behind them. */
+static size_t
+width_of_names(const json_t *boxes, size_t width)
+{
+    size_t widest = NAMES_MIN, most = NAMES_MAX, i;
     const json_t *box;
 
+    if (width > 0 && width < OTHERS + NAMES_MAX)
+        most = width > OTHERS + NAMES_MIN ? width - OTHERS : NAMES_MIN;
     json_array_foreach(boxes, i, box) {
         cleanup_buf struct buf name = BUF_INIT(1024);
+        size_t seen;
         (void)quote_name(&name, "", str_of(text_of(box, "name")));
-        widest = characters(&name) > widest ? characters(&name) : widest;
+        (void)first_of(name.p, name.n, most, &seen);
+        widest = seen > widest ? seen : widest;
     }
-    return widest < NAMES_MAX ? widest : NAMES_MAX;
+    return widest;
 }
 
 static void
@@ -172,7 +175,7 @@ put_row(struct buf *out, const json_t *box, const json_t *before, uint64_t us, s
     const json_t *usage = json_object_get(box, "usage");
     bool paused = json_is_true(json_object_get(box, "paused"));
     char age[16], idle[16], memory[16], cpu[16], pids[16];
-    size_t pad;
+    size_t n, seen;
 
     put_age(age, number_of(box, "created_ms"));
     put_age(idle, number_of(box, "last_used_ms"));
@@ -180,11 +183,11 @@ put_row(struct buf *out, const json_t *box, const json_t *before, uint64_t us, s
     put_cpu(cpu, box, before, us);
     snprintf(pids, sizeof(pids), "%llu", (unsigned long long)number_of(usage, "processes"));
     (void)quote_name(&name, "", str_of(text_of(box, "name")));
-    pad = characters(&name) < names ? names - characters(&name) : 0;
-    (void)buf_nul(&name);
-    buf_printf(&line, "%-*.*s  %s%*s  %-13.13s  %5s  %5s  %8s  %8s  %5s  ", ID_SHOWN, ID_SHOWN, word_of(box, "id"),
-               name.p != NULL ? (const char *)name.p : "", (int)pad, "", paused ? "paused" : word_of(box, "state"),
-               age, idle, memory, cpu, number_of(usage, "processes") > 0 ? pids : "-");
+    n = first_of(name.p, name.n, names, &seen);
+    buf_printf(&line, "%-*.*s  %.*s%*s  %-13.13s  %5s  %5s  %8s  %8s  %5s  ", ID_SHOWN, ID_SHOWN, word_of(box, "id"),
+               (int)n, n > 0 ? (const char *)name.p : "", (int)(names - seen), "",
+               paused ? "paused" : word_of(box, "state"), age, idle, memory, cpu,
+               number_of(usage, "processes") > 0 ? pids : "-");
     put_running(&line, usage);
     put_line(out, &line, width);
 }
@@ -193,7 +196,7 @@ int
 watch_table(struct buf *out, const json_t *boxes, const json_t *before, uint64_t us, size_t width, size_t height)
 {
     cleanup_buf struct buf head = BUF_INIT(256);
-    size_t names = width_of_names(boxes), i;
+    size_t names = width_of_names(boxes, width), i;
     const json_t *box;
 
     buf_printf(&head, "%-*s  %-*s  %-13s  %5s  %5s  %8s  %8s  %5s  %s", ID_SHOWN, "ID", (int)names, "NAME", "STATE",

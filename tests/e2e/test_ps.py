@@ -1,10 +1,13 @@
 """cloche ps, top and events: what a running daemon's sandboxes do, for a person."""
+import fcntl
 import json
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -107,6 +110,24 @@ def test_top_on_a_terminal(cloche, daemon):
     assert process.wait(HANG_GUARD) == 0, process.stderr.read()
     process.stderr.close()
     os.close(here)
+
+
+def test_top_on_a_narrow_terminal(cloche, daemon):
+    """What is behind a long name is there too, and no line is longer than the terminal."""
+    daemon.create(name="n" * 63)
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 100, 0, 0))
+    process = cloche.popen("top", "--interval", "100ms", "--socket", str(daemon.path), stdin=there, stdout=there)
+    os.close(there)
+    seen = b""
+    while seen.count(b"\x1b[H") < 3:
+        seen += os.read(here, 4096)
+    os.write(here, b"q")
+    assert process.wait(HANG_GUARD) == 0
+    os.close(here)
+    for drawn in seen.split(b"\x1b[H")[1:3]:
+        head, row = [line.replace(b"\x1b[K", b"").strip() for line in drawn.split(b"\n")[:2]]
+        assert len(head) <= 100 and len(row) <= 100 and head.index(b"STATE") == row.index(b"ready") and b"n" * 20 in row, drawn
 
 
 def test_events(daemon, ask):
