@@ -121,6 +121,36 @@ api_verb_ask(const struct api_verb *v, const char *method, const char *path, con
     return 0;
 }
 
+static int
+delete_one(const struct api_verb *v, const char *folder, const char *name, struct err *err)
+{
+    cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
+
+    if (buf_puts(&path, folder) < 0 || name[0] == '\0' || api_escape(&path, name) < 0)
+        return err_set(err, ERR_USAGE, "cli.name", "an empty name, or one that is too long");
+    return api_ask(&v->api, "DELETE", (const char *)path.p, NULL, NULL, err);
+}
+
+json_int_t
+api_verb_delete(const struct api_verb *v, size_t from, const char *folder, json_t *failed)
+{
+    json_int_t n = 0;
+
+    for (size_t i = from; i < v->n_words; i++) {
+        struct err err = ERR_INIT;
+        if (delete_one(v, folder, v->words[i], &err) == 0) {
+            n++;
+            continue;
+        }
+        cli_fail(&err, false);
+        json_array_append_new(failed, json_pack("{s:s, s:s, s:s}", "name", v->words[i], "code", err.code, "message",
+                                                err.msg));
+        if (strcmp(err.code, "api.down") == 0)
+            break;
+    }
+    return n;
+}
+
 const char *
 api_verb_word(const json_t *o, const char *member, const char *more)
 {

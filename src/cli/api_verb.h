@@ -43,6 +43,10 @@ typedef void api_verb_show(const json_t *said);
 int api_verb_ask(const struct api_verb *v, const char *method, const char *path, const json_t *body,
                  api_verb_show *show, struct err *err);
 
+/* Delete what each operand from number @from on names below @folder ("/v1/volumes/"). One that is not keeps no other:
+ * it is said on standard error, and put to the array @failed. How many were deleted. */
+json_int_t api_verb_delete(const struct api_verb *v, size_t from, const char *folder, json_t *failed);
+
 /* Print @o on a line; the data of an event (api_events) with its name in it. */
 void api_verb_line(const json_t *o);
 void api_verb_event(const char *name, json_t *data);

@@ -1,8 +1,6 @@
 /* cli/kill.c: `cloche kill`: end sandboxes of cloche serve */
 #include <stdio.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "cli/api_verb.h"
 #include "cli/cli.h"
 
@@ -17,38 +15,6 @@ usage(void)
            "--all", "every one", "--socket PATH", API_FLAG_HELP, "--json", "one JSON object", "--help",
            "print the flags");
     return 0;
-}
-
-static int
-end_one(const struct api_verb *v, const char *which, struct err *err)
-{
-    cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
-
-    buf_puts(&path, "/v1/sandboxes/");
-    if (api_escape(&path, which) < 0)
-        return err_set(err, ERR_USAGE, "cli.kill", "that is no sandbox's name");
-    return api_ask(&v->api, "DELETE", (const char *)path.p, NULL, NULL, err);
-}
-
-/* One that cannot be ended keeps no other alive: each that was not is said, and put to @failed. How many were. */
-static json_int_t
-end_each(const struct api_verb *v, json_t *failed)
-{
-    json_int_t n = 0;
-
-    for (size_t i = 0; i < v->n_words; i++) {
-        struct err err = ERR_INIT;
-        if (end_one(v, v->words[i], &err) == 0) {
-            n++;
-            continue;
-        }
-        cli_fail(&err, false);
-        json_array_append_new(failed, json_pack("{s:s, s:s, s:s}", "sandbox", v->words[i], "code", err.code, "message",
-                                                err.msg));
-        if (strcmp(err.code, "api.down") == 0)
-            break;
-    }
-    return n;
 }
 
 static int
@@ -87,7 +53,7 @@ cmd_kill(int argc, char **argv)
         return cli_fail(&err, v.json);
     failed = json_array();
     if (!all)
-        n = end_each(&v, failed);
+        n = api_verb_delete(&v, 0, "/v1/sandboxes/", failed);
     r = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
     if (v.json)
         (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "ended", n, "failed", failed), JSON_COMPACT);

@@ -60,21 +60,21 @@ ls(const struct api_verb *v, struct err *err)
 static int
 rm(const struct api_verb *v, struct err *err)
 {
+    json_t *failed;
+    json_int_t n;
+    int r;
+
     if (v->n_words < 2) {
         err_set(err, ERR_USAGE, "cli.volume", "which volume?");
         return err_hint(err, "`cloche volume ls` shows their ids");
     }
-    for (size_t i = 1; i < v->n_words; i++) {
-        cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
-        buf_puts(&path, "/v1/volumes/");
-        if (api_escape(&path, v->words[i]) < 0)
-            return err_set(err, ERR_USAGE, "cli.volume", "that is no volume's id");
-        if (api_ask(&v->api, "DELETE", (const char *)path.p, NULL, NULL, err) < 0)
-            return -1;
-    }
+    failed = json_array();
+    n = api_verb_delete(v, 1, "/v1/volumes/", failed);
+    r = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
     if (v->json)
-        printf("{\"version\":1,\"removed\":%zu}\n", v->n_words - 1);
-    return 0;
+        (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "removed", n, "failed", failed), JSON_COMPACT);
+    json_decref(failed);
+    return r;
 }
 
 int
@@ -96,5 +96,5 @@ cmd_volume(int argc, char **argv)
     } else {
         r = cli_misused("cli.volume", "volume", v.n_words > 0 ? v.words[0] : "", words, &err);
     }
-    return r < 0 ? cli_fail(&err, v.json) : 0;
+    return r < 0 ? cli_fail(&err, v.json) : r;
 }

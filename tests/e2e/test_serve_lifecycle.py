@@ -107,7 +107,7 @@ def test_cloche_kill(daemon, cloche):
     assert cloche("kill", "a").ok and not daemon.get("/v1/sandboxes/a").ok
     # one that is not there keeps no other alive
     both = cloche("kill", "none", "b", "neither", "--json")
-    assert both.code == 125 and both.json["ended"] == 1 and [f["sandbox"] for f in both.json["failed"]] == ["none", "neither"], both
+    assert both.code == 125 and both.json["ended"] == 1 and [f["name"] for f in both.json["failed"]] == ["none", "neither"], both
     assert {f["code"] for f in both.json["failed"]} == {"sandbox.not-found"} and both.err.count("[sandbox.not-found]") == 2
     assert [b["name"] for b in daemon.get("/v1/sandboxes").json["sandboxes"]] == ["c"]
     assert cloche("kill", "--json", "--all").json == {"version": 1, "ended": 1, "failed": []}

@@ -275,6 +275,12 @@ def test_cloche_volume(daemon, cloche):
     assert cloche("volume", "ls", "--json").json["volumes"] == volumes(daemon)
     refused = cloche("volume", "rm", box.record["volume"])
     assert refused.code == 125 and "volume.busy" in refused.err, refused
+    # one that is refused keeps no other
+    spare = daemon.create(volume={"name": "spare"})
+    assert spare.delete().ok
+    both = cloche("volume", "rm", box.record["volume"], spare.record["volume"], "--json")
+    assert both.code == 125 and both.json["removed"] == 1, both
+    assert [(f["name"], f["code"]) for f in both.json["failed"]] == [(box.record["volume"], "volume.busy")], both
     assert box.delete().ok and cloche("volume", "rm", box.record["volume"]).ok and volumes(daemon) == []
     for words in ([], ["rm"], ["rm", "none"], ["ls", "x"], ["mv"]):
         assert cloche("volume", *words).code == 125
