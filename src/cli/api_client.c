@@ -275,6 +275,8 @@ hear_body(int fd, struct buf *in, const struct http1_head *head, bool shown, api
         if (r == 0) {
             result = http1_body_end(&body);
             whole = result == HTTP1_OK;
+            if (shown && !whole)        /* of a daemon that stops, which is nobody's mistake */
+                return err_set(err, ERR_SYSTEM, "api.cut", "the daemon ended the stream");
             break;
         }
     }

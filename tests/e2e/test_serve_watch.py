@@ -1,6 +1,7 @@
 """What changes in a workspace, told as events: GET /v1/sandboxes/{id}/watch."""
 import json
 import os
+import select
 import signal
 import time
 from urllib.parse import quote
@@ -409,7 +410,11 @@ def test_the_command_ends_with_the_sandbox_or_the_daemon(cloche, daemon):
     assert (code, rest) == (125, "") and err.startswith("cloche: the sandbox ended\n") and "[sandbox.gone]" in err, err
     code, rest, err = programs.end()
     assert code == 125 and json.loads(rest)["error"]["code"] == "sandbox.gone", (code, rest, err)
+    events = daemon.cloche.popen("events", "--follow", "--limit", "0", "--socket", str(daemon.path))
+    assert wait_for(lambda: two.exec("true")["exit_code"] == 0 and select.select([events.stdout], [], [], 0)[0])
     daemon.stop()
+    _, err = events.communicate(timeout=HANG_GUARD)
+    assert events.returncode == 125 and err.startswith(b"cloche: the daemon ended the stream\n") and b"[api.cut]" in err, err
     code, rest, err = other.end()
     assert (code, rest) == (125, "") and ("[api.cut]" in err or "[sandbox.gone]" in err), (code, rest, err)
 
