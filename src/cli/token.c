@@ -92,7 +92,9 @@ end_it(struct options *o, struct err *err)
     buf_puts(&path, "/v1/tokens/");
     if (api_escape(&path, o->v.words[1]) < 0)
         return err_set(err, ERR_USAGE, "cli.token.id", "that is no token's id");
-    return api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err);
+    if (api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err) == 0)
+        return 0;
+    return strcmp(err->code, "token.request") == 0 ? err_hint(err, "`cloche token ls` shows their ids") : -1;
 }
 
 int

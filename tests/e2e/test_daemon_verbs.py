@@ -99,6 +99,12 @@ def test_names_that_nothing_has(daemon, cloche):
         said(ask(*words), "sandbox.not-found", 'there is no sandbox "none"', "`cloche ps` lists them")
     said(ask("ports", "one", "rm", "0" * 32), "ports.none", "`cloche ports SANDBOX` lists them")
     said(ask("volume", "rm", "x"), "volume.request", "`cloche volume ls` lists them")
+    said(ask("volume", "rm", "0" * 32), "volume.not-found", "`cloche volume ls` lists them")
+    said(ask("token", "revoke", "x"), "token.request", "`cloche token ls` shows their ids")
+    gone = daemon.create(name="gone")
+    assert gone.delete().ok
+    for words in (["watch", gone.id], ["exec", "--socket", str(daemon.path), gone.id, "true"]):
+        said(cloche(*words) if words[0] == "exec" else ask(*words), "sandbox.state", "the sandbox is stopped", "`cloche events --sandbox ID`")
 
 
 @pytest.mark.parametrize("words", [["watch", "one"], ["watch", "one", "--json"], ["events", "--follow"], ["events", "-f", "--json"], ["logs", "-f", "one"],
