@@ -325,6 +325,7 @@ hear(struct request *r, uint32_t events)
             return upgrade_end(r);      /* its command ends with it */
         if (n > 0) {
             l->heard_ms = clock_ms();
+            r->bytes_in += (uint64_t)n;
             l->late += l->state == LIVE_OVER ? (size_t)n : 0;
             if (l->late > LIVE_TEXT_MAX)
                 return upgrade_end(r);
@@ -417,6 +418,7 @@ begin(struct request *r, const uint8_t *p, size_t n)
     l->to_op = (struct packet_queue)PACKET_QUEUE_INIT(128UL * 1024);
     l->window = EDGE_CHUNK;
     l->begun_ms = l->heard_ms = clock_ms();
+    r->bytes_in += n;
     if (n > 0)
         look(r, p, n);
     settle(r);

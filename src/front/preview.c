@@ -404,7 +404,7 @@ on_closed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 static void
 settle(struct request *r)
 {
-    r->bytes_out += upgrade_send(r);
+    (void)upgrade_send(r);
     if (r->preview->state == PREVIEW_OVER && r->out.n == 0)
         return upgrade_end(r);
     op_flow(r);
@@ -417,6 +417,7 @@ tunnel_begin(struct request *r, const uint8_t *bytes, size_t n)
 {
     if (n > 0 && buf_append(&r->in, bytes, n) < 0)
         return upgrade_end(r);
+    r->bytes_in += n;
     op_send(r);
     settle(r);
 }

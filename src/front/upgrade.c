@@ -136,6 +136,7 @@ upgrade_send(struct request *r)
         }
         buf_consume(&r->out, (size_t)n);
         sent += (size_t)n;
+        r->bytes_out += (uint64_t)n;
     }
     return sent;
 }

@@ -10,6 +10,7 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Caller, caller, kill_one, restart, token
 from helpers.runner import wait_for
+from helpers.websocket import Command
 
 pytestmark = requirement("R89")
 
@@ -89,6 +90,20 @@ def test_what_happens_is_counted(daemon):
         assert now["cloche_process_resident_memory_bytes", ("process", process)] > 100_000, process
     for process in ("front", "warden", "launcher"):
         assert ("cloche_process_cpu_seconds_total", ("process", process)) in now
+
+
+def test_bytes_of_a_websocket_are_counted(daemon):
+    """When it is over, as those of other answers."""
+    box = daemon.create()
+    before = scrape(daemon)
+    command = Command(box, "head -c 100000; head -c 200000 /dev/zero")
+    command.ws.stdin(b"x" * 100_000)
+    assert command.end()["exit_code"] == 0 and len(command.out) == 300_000
+
+    def more(direction):
+        return scrape(daemon)["cloche_http_body_bytes_total", ("direction", direction)] - before["cloche_http_body_bytes_total", ("direction", direction)]
+    assert wait_for(lambda: more("in") >= 100_000, 60), more("in")
+    assert 300_000 <= more("out")
 
 
 def test_buckets_add_up(daemon):
