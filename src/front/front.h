@@ -179,7 +179,8 @@ struct request {
     size_t waits;                       /* of front.waits */
     size_t answer_bytes;                /* of a response that is not streamed */
     json_t *json;                       /* the body, or NULL */
-    bool seen, begun, whole, suspended, queued, dead, too_large;
+    bool seen, begun, whole, suspended, queued, dead;
+    bool too_large, no_room;            /* a body: more than it may have, or than there is room for now */
     bool api;                           /* errors in the words of /api: {"error": ...} */
     uint32_t ticket;                    /* of the open question; 0 */
     uint32_t who;                       /* what the warden calls the caller; 0 who came without a credential */

@@ -203,14 +203,29 @@ hold_bytes(struct request *r, size_t n)
     return true;
 }
 
+static size_t
+body_max(const struct request *r)
+{
+    return r->route->open ? OPEN_BODY_MAX : FRONT_BODY_MAX;
+}
+
+static const char *
+body_hint(const struct request *r)
+{
+    return r->no_room ? "all bodies together have 128 MiB, in which a value counts as 256 bytes: send less, or later"
+           : r->route->open ? "a body that comes without a credential has at most 8 KiB"
+                            : "a body of JSON has at most 10 MiB";
+}
+
 static void
 take_body(struct request *r, const char *p, size_t n)
 {
-    size_t max = r->route->open ? OPEN_BODY_MAX : FRONT_BODY_MAX;
+    bool over = n > body_max(r) - r->body.n;
 
     if (r->too_large)
         return;
-    if (n > max - r->body.n || !hold_bytes(r, n) || buf_append(&r->body, p, n) < 0) {
+    if (over || !hold_bytes(r, n) || buf_append(&r->body, p, n) < 0) {
+        r->no_room = !over;
         r->too_large = true;
         release(r);
         buf_free(&r->body);
@@ -244,7 +259,7 @@ body_declared_too_large(const struct request *r)
     uint64_t n;
 
     return length != NULL && !r->route->upload &&
-           (!str_parse_u64(str_of(length), UINT64_MAX, &n) || n > FRONT_BODY_MAX);
+           (!str_parse_u64(str_of(length), UINT64_MAX, &n) || n > body_max(r));
 }
 
 /* Everything has come: JSON where that is meant. */
@@ -254,14 +269,14 @@ body_well(struct request *r)
     json_error_t why;
 
     if (r->too_large) {
-        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.body-too-large", "a body of JSON has at most 10 MiB",
-                    "the body is too large");
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.body-too-large", body_hint(r), "the body is too large");
         return false;
     }
     if (!r->route->json || r->body.n == 0)
         return true;
     if (!http_json_room(r)) {
-        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.body-too-large", "a body of JSON has at most 10 MiB",
+        r->no_room = true;
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.body-too-large", body_hint(r),
                     "the body has too many values");
         return false;
     }
@@ -356,7 +371,8 @@ first_look(struct request *r, const char *method)
     if (r->api && r->early == MHD_HTTP_NOT_FOUND)
         reply_error(r, r->early, r->early_code, "", "Unknown sandbox route: %.16s %.1000s", method, r->path);
     else
-        reply_error(r, r->early, r->early_code, doors_hint(r->early_code), "%s", r->early_why);
+        reply_error(r, r->early, r->early_code, r->early == MHD_HTTP_CONTENT_TOO_LARGE ? body_hint(r)
+                    : doors_hint(r->early_code), "%s", r->early_why);
     if (r->early == MHD_HTTP_METHOD_NOT_ALLOWED)
         (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ALLOW, r->allowed);
 }

@@ -125,7 +125,7 @@ def test_deep_and_wide_bodies_are_bounded(operator):
 
 def test_huge_ones(daemon, operator):
     over = operator("POST", "/v1/sandboxes", b" " * (10 * 1024 * 1024 + 1))
-    assert over.status == 413 and over.json["code"] == "http.body-too-large", over
+    assert over.status == 413 and over.json["code"] == "http.body-too-large" and "10 MiB" in over.json["detail"], over
     with dial(daemon) as s:         # said before the body is there
         s.sendall(head(operator, "POST /v1/sandboxes HTTP/1.1", length=1 << 60))
         assert b" 413 " in read_all_head(s)
@@ -390,6 +390,14 @@ def test_who_has_no_credential_says_little(daemon):
     for n, statuses_ in ((8193, (413,)), (8192, (400, 403, 404, 422))):
         answer = daemon.remote().post("/approvals/x", b"a" * n)
         assert answer.status in statuses_, (n, answer)
+        assert answer.status != 413 or answer.json["detail"] == "a body that comes without a credential has at most 8 KiB"
+    with dial(daemon) as s:         # said before the body is there
+        s.sendall(head(daemon.remote(), "POST /approvals/x HTTP/1.1", length=8193))
+        assert b" 413 " in read_all_head(s)
+    with dial(daemon) as s:         # not said, and sent in pieces
+        s.sendall(head(daemon.remote(), "POST /approvals/x HTTP/1.1", "Transfer-Encoding: chunked") +
+                  3 * (b"1000\r\n" + b"a" * 4096 + b"\r\n") + b"0\r\n\r\n")
+        assert b"at most 8 KiB" in s.recv(65536)
 
 
 def test_a_result_that_nobody_takes_is_not_looked_at_all_the_time(daemon, operator):
