@@ -9,10 +9,13 @@
 #include <sys/utsname.h>
 
 #include "base/cleanup.h"
-#include "front/front.h"
+#include "front/api.h"
 
-static void
-refuse(struct request *r, unsigned status, const char *what)
+#define EVENTS_SHOWN 100
+#define EVENTS_ASKED 1000      /* more of them, for some are not shown */
+
+void
+api_refuse(struct request *r, unsigned status, const char *what)
 {
     reply_error(r, status, "api", "", "%s", what);
 }
@@ -26,7 +29,7 @@ which(struct request *r)
 
     if (!bad && (id == NULL || edge_is_id(id) || edge_name_well(id)))
         return id != NULL ? id : "";
-    refuse(r, MHD_HTTP_BAD_REQUEST, "id names no sandbox");
+    api_refuse(r, MHD_HTTP_BAD_REQUEST, "id names no sandbox");
     return NULL;
 }
 
@@ -96,7 +99,12 @@ on_no_stop(struct request *r, const struct packet_err *err)
 static void
 on_no_recovery(struct request *r, const struct packet_err *err)
 {
-    failed(r, "Recovery failed", err);
+    if (strcmp(err->code, "sandbox.state") == 0)        /* it needs none */
+        ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
+    else if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+        reply_json(r, MHD_HTTP_OK, status_json(NULL));
+    else
+        failed(r, "Recovery failed", err);
 }
 
 static const struct answers start_answers = { .box = on_status, .no = on_no_start };
@@ -189,31 +197,59 @@ recover(struct request *r)
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
+/* A closed list is what clients know; what only /v1/events tells is not there. */
+static const struct { const char *ours, *theirs; } kinds[] = {
+    { "state_change", "state_change" }, { "paused", "state_change" }, { "resumed", "state_change" },
+    { "recovery", "state_change" }, { "reattached", "state_change" }, { "exec", "exec" },
+    { "exec_denied", "exec_denied" }, { "gate_denied", "exec_denied" }, { "gate_timeout", "exec_denied" },
+    { "container_start", "container_start" }, { "container_stop", "container_stop" },
+    { "health_check", "health_check" }, { "error", "error" },
+};
+
 static void
 on_event(struct request *r, const struct edge_event *event)
 {
     json_t *said = json_of_text((const uint8_t *)event->detail, strlen(event->detail));
+    const char *type = NULL;
 
-    json_array_append_new(r->list, json_pack("{s:I, s:s, s:O, s:o, s:{s:s}}", "timestamp", (json_int_t)event->at_ms,
-                                             "type", event->type, "detail", said, "message", said, "metadata",
-                                             "sandbox", event->id));
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && type == NULL; i++)
+        type = strcmp(kinds[i].ours, event->type) == 0 ? kinds[i].theirs : NULL;
+    if (type != NULL)
+        json_array_append_new(r->list, json_pack("{s:I, s:s, s:O, s:O, s:{s:s}}", "timestamp",
+                                                 (json_int_t)event->at_ms, "type", type, "detail", said, "message",
+                                                 said, "metadata", "sandbox", event->id));
+    json_decref(said);
+    if (json_array_size(r->list) > EVENTS_SHOWN)
+        json_array_remove(r->list, 0);
 }
 
 static const struct answers event_answers = { .event = on_event, .end = reply_events };
+
+static void
+on_whose_events(struct request *r, const struct edge_box *box)
+{
+    r->list = json_array();
+    ask_events(r, EVENTS_ASKED, box->id, &event_answers);
+}
+
+static void
+on_nobodys_events(struct request *r, const struct packet_err *err)
+{
+    if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+        reply_json(r, MHD_HTTP_OK, json_pack("{s:[]}", "events"));
+    else
+        reply_err(r, err);
+}
+
+static const struct answers whose_answers = { .box = on_whose_events, .no = on_nobodys_events };
 
 static void
 events(struct request *r)
 {
     const char *id = which(r);
 
-    if (id == NULL)
-        return;
-    if (id[0] != '\0' && !edge_is_id(id)) {
-        refuse(r, MHD_HTTP_BAD_REQUEST, "id names no sandbox");
-        return;
-    }
-    r->list = json_array();
-    ask_events(r, 100, id, &event_answers);
+    if (id != NULL)
+        ask_simple(r, EDGE_ASK_GET, id, &whose_answers);
 }
 
 /* --- exec --------------------------------------------------------------------------------------------------------- */
@@ -267,25 +303,28 @@ exec(struct request *r)
 {
     static struct edge_op op;
     static char room[EDGE_OP_MAX];
-    const json_t *workdir = json_object_get(r->json, "workdir"), *ms = json_object_get(r->json, "timeoutMs");
+    const json_t *workdir = json_object_get(r->json, "workdir"), *timeout = json_object_get(r->json, "timeoutMs");
     const json_t *command = json_object_get(r->json, "command");
+    json_int_t ms = 0;
     const char *text = json_string_value(command), *id = which(r);
 
     if (id == NULL)
         return;
     memset(&op, 0, sizeof(op));
     op.kind = OP_EXEC;
+    if (json_is_null(workdir))
+        workdir = NULL;
     op.path = workdir != NULL ? json_string_value(workdir) : "";
     if (text == NULL || text[0] == '\0' || strlen(text) != json_string_length(command)) {
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'command' field");
+        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'command' field");
     } else if (op.path == NULL || (workdir != NULL && strlen(op.path) != json_string_length(workdir)) ||
-               (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
-                               json_integer_value(ms) > 86400000))) {
-        refuse(r, MHD_HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
+               (timeout != NULL && !json_is_null(timeout) &&
+                (!api_whole(timeout, &ms) || ms < 1 || ms > 86400000))) {
+        api_refuse(r, MHD_HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
     } else if (strlen(text) >= sizeof(room) || !words(text, room, &op) || op.argv[0][0] == '\0') {
         refused_result(r, "unsupported shell syntax: the command is split into words, no shell reads it");
     } else {
-        op.timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
+        op.timeout_ms = (uint64_t)ms;
         exec_run(r, id, &op, false);
     }
 }
@@ -353,164 +392,12 @@ browser(struct request *r)
     reply_json(r, MHD_HTTP_OK, json_pack("{s:n, s:n, s:n}", "cdpEndpoint", "wsEndpoint", "noVncEndpoint"));
 }
 
-/* --- a screen, audio ---------------------------------------------------------------------------------------------- */
-
-#define NO_SCREEN "this sandbox has no screen"
-#define NO_AUDIO  "this sandbox has no audio"
-
-static void
-screenshot(struct request *r)
-{
-    refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Screenshot failed: " NO_SCREEN);
-}
-
-static void
-screenshot_region(struct request *r)
-{
-    static const char *const names[] = { "x", "y", "width", "height" };
-
-    if (r->json == NULL) {
-        screenshot(r);
-        return;
-    }
-    if (!json_is_object(r->json)) {
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Screenshot region payload must be a JSON object");
-        return;
-    }
-    for (size_t i = 0; i < 4; i++) {
-        if (!json_is_integer(json_object_get(r->json, names[i]))) {
-            refuse(r, MHD_HTTP_BAD_REQUEST, "Region requires integer x, y, width, and height values");
-            return;
-        }
-    }
-    if (json_integer_value(json_object_get(r->json, "width")) <= 0 ||
-        json_integer_value(json_object_get(r->json, "height")) <= 0)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Region width and height must be greater than 0");
-    else
-        screenshot(r);
-}
-
-static void
-windows(struct request *r)
-{
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", NO_SCREEN));
-}
-
-static void
-audio_record(struct request *r)
-{
-    const json_t *ms = json_object_get(r->json, "durationMs");
-    double v = json_number_value(ms);
-
-    if (r->json != NULL && !json_is_object(r->json))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Request body must be a JSON object");
-    else if (ms != NULL && !json_is_number(ms))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be a finite number");
-    else if (ms != NULL && (v < -1e15 || v > 1e15 || (double)(long long)v != v) )
-        refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be an integer number of milliseconds");
-    else if (ms != NULL && (v < 250 || v > 30000))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be between 250 and 30000 milliseconds");
-    else
-        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Audio recording failed: " NO_AUDIO);
-}
-
-static void
-audio_play(struct request *r)
-{
-    static const char *const formats[] = { "wav", "mp3", "ogg", "flac", "m4a" };
-    const json_t *data = json_object_get(r->json, "data"), *format = json_object_get(r->json, "format");
-    const char *name = json_string_value(format);
-    bool known = format == NULL;
-
-    for (size_t i = 0; name != NULL && i < 5; i++)
-        known = known || strcmp(formats[i], name) == 0;
-    if (!json_is_object(r->json))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Body must be a JSON object");
-    else if (json_string_length(data) == 0)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'data' field (base64 audio)");
-    else if (format != NULL && name == NULL)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "format must be a string");
-    else if (name != NULL && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") !=
-             json_string_length(format))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "format contains unsupported characters; use one of: wav, mp3, ogg, flac, m4a");
-    else if (!known)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "format must be one of: wav, mp3, ogg, flac, m4a");
-    else
-        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Audio playback failed: " NO_AUDIO);
-}
-
-/* --- a keyboard and a mouse --------------------------------------------------------------------------------------- */
-
-static void
-click(struct request *r)
-{
-    const json_t *button = json_object_get(r->json, "button");
-    const char *name = json_string_value(button);
-
-    if (!json_is_object(r->json))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload must be a JSON object");
-    else if (!json_is_integer(json_object_get(r->json, "x")) || !json_is_integer(json_object_get(r->json, "y")))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload requires integer x and y coordinates");
-    else if (button != NULL && (name == NULL || (strcmp(name, "left") != 0 && strcmp(name, "right") != 0)))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "button must be either 'left' or 'right'");
-    else
-        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Click failed: " NO_SCREEN);
-}
-
-/* Characters as JavaScript counts them: one above U+FFFF is two. */
-static size_t
-length_of(const char *text)
-{
-    size_t n = 0;
-
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xc0) == 0x80 ? 0 : (unsigned char)*text >= 0xf0 ? 2 : 1;
-    return n;
-}
-
-static void
-type(struct request *r)
-{
-    const char *text = json_string_value(json_object_get(r->json, "text"));
-
-    if (!json_is_object(r->json))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Type payload must be a JSON object");
-    else if (text == NULL)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Type payload requires a string 'text' field");
-    else if (text[0] == '\0')
-        refuse(r, MHD_HTTP_BAD_REQUEST, "text cannot be empty");
-    else if (length_of(text) > 4096)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
-    else
-        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Type failed: " NO_SCREEN);
-}
-
-static void
-keypress(struct request *r)
-{
-    const char *keys = json_string_value(json_object_get(r->json, "keys"));
-
-    if (!json_is_object(r->json))
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Keypress payload must be a JSON object");
-    else if (keys == NULL)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "Keypress payload requires a string 'keys' field");
-    else if (keys[0] == '\0')
-        refuse(r, MHD_HTTP_BAD_REQUEST, "keys cannot be empty");
-    else if (length_of(keys) > 128)
-        refuse(r, MHD_HTTP_BAD_REQUEST, "keys exceeds maximum length (128)");
-    else if (strspn(keys, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_.,: -") != strlen(keys))
-        refuse(r, MHD_HTTP_BAD_REQUEST,
-               "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -");
-    else
-        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Keypress failed: " NO_SCREEN);
-}
-
 /* --- what belongs to other parts ---------------------------------------------------------------------------------- */
 
 static void
 no_signer(struct request *r)
 {
-    refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Signing service not configured");
+    api_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Signing service not configured");
 }
 
 const struct route api_routes[] = {
@@ -523,14 +410,6 @@ const struct route api_routes[] = {
     { "POST", "/api/sandbox/recover",           recover,           true,  false },
     { "POST", "/api/sandbox/exec",              exec,              true,  false },
     { "GET",  "/api/sandbox/browser",           browser,           false, false },
-    { "GET",  "/api/sandbox/screen/screenshot", screenshot,        false, false },
-    { "POST", "/api/sandbox/screen/screenshot", screenshot_region, true,  false },
-    { "GET",  "/api/sandbox/screen/windows",    windows,           false, false },
-    { "POST", "/api/sandbox/audio/record",      audio_record,      true,  false },
-    { "POST", "/api/sandbox/audio/play",        audio_play,        true,  false },
-    { "POST", "/api/sandbox/computer/click",    click,             true,  false },
-    { "POST", "/api/sandbox/computer/type",     type,              true,  false },
-    { "POST", "/api/sandbox/computer/keypress", keypress,          true,  false },
     { "POST", "/api/sandbox/sign",              no_signer,         false, false },
     { "POST", "/api/sandbox/sign/approve",      no_signer,         false, false },
     { "POST", "/api/sandbox/sign/reject",       no_signer,         false, false },

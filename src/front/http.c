@@ -280,13 +280,15 @@ body_well(struct request *r)
                     "the body has too many values");
         return false;
     }
-    r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES, &why);
+    r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES | (r->api ? JSON_DECODE_ANY : 0),
+                         &why);
     if (r->json != NULL)
         return true;
     /* the words of /api are matched by programs; which route has which is the sheet's */
     if (r->api)
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, strcmp(r->path, "/api/sandbox/audio/record") == 0
-                    ? "Invalid JSON in request body" : "Invalid JSON body");
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text,
+                    strcmp(r->path, "/api/sandbox/screen/screenshot") == 0 ? "Invalid JSON body"
+                                                                           : "Invalid JSON in request body");
     else
         reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, "the body is not valid JSON");
     return false;

@@ -492,6 +492,12 @@ grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *
     return 0;
 }
 
+static void
+note_denied(void *w, const struct edge_box *r)
+{
+    warden_note_id(w, r->id, "exec_denied", "the sandbox is %s", box_state_name(r->state));
+}
+
 static int
 on_op(void *ctx, const struct frame *f)
 {
@@ -517,9 +523,11 @@ on_op(void *ctx, const struct frame *f)
         return 0;
     }
     count_op(&w->counts, &(struct edge_op_result){ .kind = op.kind, .result = RESULT_REFUSED });
-    if (op.kind == OP_EXEC)
-        warden_note(w, b, "exec_denied", "%s", err.msg);
     answer_no(w, w->asker, &err);
+    if (op.kind == OP_EXEC && strcmp(err.code, "sandbox.state") == 0)   /* it is there, if not among the living */
+        (void)find_record(w, id, note_denied, w, &err);
+    else if (op.kind == OP_EXEC)
+        warden_note(w, b, "exec_denied", "%s", err.msg);
     return 0;
 }
 

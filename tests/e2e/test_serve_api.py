@@ -27,7 +27,9 @@ def test_the_default_sandbox(daemon):
     run = daemon.post("/api/sandbox/exec", {"command": "sleep 600", "timeoutMs": 200})
     assert run.status == 422 and run.json["exitCode"] == 124, run
     assert daemon.post("/api/sandbox/exec", {"command": "no-such"}).json["exitCode"] == 127
-    assert daemon.post("/api/sandbox/recover").json["error"].startswith("Recovery failed: ")
+    assert daemon.post("/api/sandbox/recover").json == started      # it needs none
+    number = daemon.post("/api/sandbox/exec", {"command": "true", "workdir": None, "timeoutMs": 60000.0})
+    assert number.status == 200, number
     stopped = daemon.post("/api/sandbox/stop").json
     assert stopped["state"] == "stopped" and stopped["containerId"] is None, stopped
     assert daemon.get("/api/sandbox/status").json["state"] == "stopped"
@@ -38,13 +40,38 @@ def test_the_default_sandbox(daemon):
     events = daemon.get("/api/sandbox/events").json["events"]
     assert {"container_start", "exec", "state_change", "container_stop", "exec_denied"} <= {e["type"] for e in events}
     assert all(e["timestamp"] and e["detail"] == e["message"] for e in events)
+    assert {e["metadata"]["sandbox"] for e in events} == {started["containerId"]}
+
+
+EVENTS = {"state_change", "exec", "exec_denied", "container_start", "container_stop", "health_check", "error"}
+
+
+def test_events_are_of_the_kinds_that_clients_know(daemon):
+    """And of one sandbox: what else happens in the daemon is for /v1/events."""
+    assert daemon.get("/api/sandbox/events").json == {"events": []}
+    box = daemon.create(name="other")
+    daemon.token("agent")
+    assert daemon.post(f"{box.at}/key").ok and daemon.post(f"{box.at}/pause").ok and daemon.post(f"{box.at}/resume").ok
+    for _ in range(60):
+        assert box.exec("true")["exit_code"] == 0 and daemon.post(f"{box.at}/key").ok
+    assert daemon.get("/api/sandbox/events").json == {"events": []}
+    for which in box.id, "other":
+        events = daemon.get(f"/api/sandbox/events?id={which}").json["events"]
+        kinds = [e["type"] for e in events]
+        assert {*kinds} <= EVENTS and kinds.count("exec") == 60 and len(kinds) <= 100, kinds
+        assert {e["metadata"]["sandbox"] for e in events} == {box.id}
+    for _ in range(60):
+        box.exec("true")
+    assert [e["type"] for e in daemon.get("/api/sandbox/events?id=other").json["events"]] == ["exec"] * 100
+    assert daemon.get("/api/sandbox/events?id=nobody").status == 404
 
 
 def test_nothing_was_started(daemon):
     run = daemon.post("/api/sandbox/exec", {"command": "true"})
     assert run.status == 422 and run.json["stderr"] == "Sandbox not ready (state=uninitialized)", run
     assert daemon.post("/api/sandbox/stop").json["state"] == "uninitialized"
-    assert daemon.post("/api/sandbox/recover").status == 500
+    assert daemon.post("/api/sandbox/recover").json["state"] == "uninitialized"
+    assert daemon.post("/api/sandbox/recover?id=nobody").json["error"].startswith("Recovery failed: ")
 
 
 def test_another_one_by_its_id(daemon):
@@ -81,6 +108,11 @@ ROWS = [
     ("POST", "screen/screenshot", None, 500, f"Screenshot failed: {SCREEN}"),
     ("POST", "screen/screenshot", {"x": 0, "y": 0, "width": 1, "height": 1}, 500, f"Screenshot failed: {SCREEN}"),
     ("POST", "screen/screenshot", b"{", 400, "Invalid JSON body"),
+    ("POST", "screen/screenshot", {}, 500, f"Screenshot failed: {SCREEN}"),       # all of it
+    ("POST", "screen/screenshot", {"display": 1}, 500, f"Screenshot failed: {SCREEN}"),
+    ("POST", "screen/screenshot", b"5", 400, "Screenshot region payload must be a JSON object"),
+    ("POST", "screen/screenshot", {"x": 0}, 400, "Region requires integer x, y, width, and height values"),
+    ("POST", "screen/screenshot", {"x": 0.0, "y": 0, "width": 1.0, "height": 1}, 500, f"Screenshot failed: {SCREEN}"),
     ("POST", "screen/screenshot", [], 400, "Screenshot region payload must be a JSON object"),
     ("POST", "screen/screenshot", {"x": 1.5, "y": 0, "width": 1, "height": 1}, 400,
      "Region requires integer x, y, width, and height values"),
@@ -88,6 +120,8 @@ ROWS = [
     ("POST", "audio/record", None, 500, f"Audio recording failed: {AUDIO}"),
     ("POST", "audio/record", b"{", 400, "Invalid JSON in request body"),
     ("POST", "audio/record", [], 400, "Request body must be a JSON object"),
+    ("POST", "audio/record", b"null", 400, "Request body must be a JSON object"),
+    ("POST", "audio/record", {"durationMs": 300.0}, 500, f"Audio recording failed: {AUDIO}"),
     ("POST", "audio/record", {"durationMs": "1"}, 400, "durationMs must be a finite number"),
     ("POST", "audio/record", {"durationMs": 300.5}, 400, "durationMs must be an integer number of milliseconds"),
     ("POST", "audio/record", {"durationMs": 249}, 400, "durationMs must be between 250 and 30000 milliseconds"),
@@ -95,10 +129,19 @@ ROWS = [
     ("POST", "audio/record", {"durationMs": 250}, 500, f"Audio recording failed: {AUDIO}"),
     ("POST", "audio/play", [], 400, "Body must be a JSON object"),
     ("POST", "audio/play", {}, 400, "Missing 'data' field (base64 audio)"),
+    ("POST", "audio/play", b"{", 400, "Invalid JSON in request body"),
+    ("POST", "audio/play", {"data": " "}, 400, "Missing 'data' field (base64 audio)"),
+    ("POST", "audio/play", {"data": "AA==", "format": " WAV "}, 500, f"Audio playback failed: {AUDIO}"),
+    ("POST", "audio/play", {"data": "AA==", "format": ""}, 500, f"Audio playback failed: {AUDIO}"),
+    ("POST", "audio/play", {"data": "AA==", "format": None}, 500, f"Audio playback failed: {AUDIO}"),
     ("POST", "audio/play", {"data": "AA==", "format": 1}, 400, "format must be a string"),
     ("POST", "audio/play", {"data": "AA==", "format": "a/b"}, 400, f"format contains unsupported characters; use one of: {FORMATS}"),
     ("POST", "audio/play", {"data": "AA==", "format": "aac"}, 400, f"format must be one of: {FORMATS}"),
     ("POST", "computer/click", [], 400, "Click payload must be a JSON object"),
+    ("POST", "computer/click", b"{", 400, "Invalid JSON in request body"),
+    ("POST", "computer/click", b'"x"', 400, "Click payload must be a JSON object"),
+    ("POST", "computer/click", {"x": 1.0, "y": 2}, 500, f"Click failed: {SCREEN}"),
+    ("POST", "computer/click", {"x": 1.5, "y": 2}, 400, "Click payload requires integer x and y coordinates"),
     ("POST", "computer/click", {"x": 1}, 400, "Click payload requires integer x and y coordinates"),
     ("POST", "computer/click", {"x": 1, "y": 2, "button": "middle"}, 400, "button must be either 'left' or 'right'"),
     ("POST", "computer/click", {"x": 1, "y": 2, "button": "right"}, 500, f"Click failed: {SCREEN}"),
@@ -110,6 +153,8 @@ ROWS = [
     ("POST", "computer/keypress", [], 400, "Keypress payload must be a JSON object"),
     ("POST", "computer/keypress", {}, 400, "Keypress payload requires a string 'keys' field"),
     ("POST", "computer/keypress", {"keys": ""}, 400, "keys cannot be empty"),
+    ("POST", "computer/keypress", {"keys": " "}, 400, "keys cannot be empty"),
+    ("POST", "computer/keypress", {"keys": " " + "a" * 128 + "\n"}, 500, f"Keypress failed: {SCREEN}"),
     ("POST", "computer/keypress", {"keys": "a" * 129}, 400, "keys exceeds maximum length (128)"),
     ("POST", "computer/keypress", {"keys": "a;b"}, 400, KEYS),
     ("POST", "computer/keypress", {"keys": "ctrl+c"}, 500, f"Keypress failed: {SCREEN}"),
@@ -119,10 +164,13 @@ ROWS = [
     ("GET", "sign/pending", None, 503, "Signing service not configured"),
     ("GET", "sign/address", None, 503, "Signing service not configured"),
     ("POST", "exec", {}, 400, "Missing 'command' field"),
+    ("POST", "exec", b"{", 400, "Invalid JSON in request body"),
+    ("POST", "exec", b"5", 400, "Missing 'command' field"),
     ("POST", "exec", None, 400, "Missing 'command' field"),
     ("POST", "exec", {"command": ["a"]}, 400, "Missing 'command' field"),
     ("GET", "nothing", None, 404, "Unknown sandbox route: GET /api/sandbox/nothing"),
     ("POST", "status", None, 404, "Unknown sandbox route: POST /api/sandbox/status"),
+    ("PATCH", "status", None, 404, "Unknown sandbox route: PATCH /api/sandbox/status"),
 ]
 
 
