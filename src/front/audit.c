@@ -288,7 +288,7 @@ transcript(struct request *r)
 
 const struct route audit_routes[] = {
     { "GET", "/v1/audit",                    audit,      false, false },
-    { "GET", "/v1/audit/stream",             stream,     false, false },
+    { "GET", "/v1/audit/stream",             stream,     false, false, .endless = true },
     { "GET", "/v1/sandboxes/{}/audit",       audit_of,   false, false },
     { "GET", "/v1/sandboxes/{}/transcript",  transcript, false, false },
     { "GET", "/api/audit/feed",              feed,       false, false },

@@ -93,6 +93,6 @@ watch(struct request *r)
 }
 
 const struct route change_routes[] = {
-    { "GET", "/v1/sandboxes/{}/watch", watch, false, false },
+    { "GET", "/v1/sandboxes/{}/watch", watch, false, false, .endless = true },
 };
 const size_t change_n_routes = sizeof(change_routes) / sizeof(change_routes[0]);

@@ -349,7 +349,6 @@ make_dir(struct request *r)
 
 const struct route files_routes[] = {
     { "GET",    "/v1/sandboxes/{}/files/~", read_file,   false, false },
-    { "HEAD",   "/v1/sandboxes/{}/files/~", read_file,   false, false },
     { "PUT",    "/v1/sandboxes/{}/files/~", write_file,  false, true },
     { "DELETE", "/v1/sandboxes/{}/files/~", remove_file, false, false },
     { "GET",    "/v1/sandboxes/{}/dirs/~",  list_dir,    false, false },

@@ -154,6 +154,7 @@ struct route {
     bool upload;            /* the body is streamed to the operation that begin() asks for */
     bool open;              /* for whoever comes: no credential is wanted or looked at */
     bool foreign;           /* what is there is a sandbox's: a page of any site may ask */
+    bool endless;           /* an answer to GET that goes on, or becomes something else: there is no HEAD of it */
 };
 
 struct request {
@@ -433,6 +434,7 @@ void page_free(struct request *r);
 
 /* route.c */
 const struct route *route_find(struct request *r);      /* NULL: r->early says why */
+void route_allow(struct request *r, const char *method);        /* one more method of this path, for Allow */
 
 /* exec.c: commands. */
 /* What a shell exits with when there is no such command, or it cannot be run; 0: another failure. */

@@ -290,7 +290,7 @@ end_grant(struct request *r)
 
 const struct route gate_routes[] = {
     { "GET",    "/v1/approvals",            list,    false, false, false },
-    { "GET",    "/v1/approvals/stream",     follow,  false, false, false },
+    { "GET",    "/v1/approvals/stream",     follow,  false, false, .endless = true },
     { "GET",    "/v1/approvals/{}",         get,     false, false, false },
     { "POST",   "/v1/approvals/{}/approve", approve, true,  false, false },
     { "POST",   "/v1/approvals/{}/deny",    deny,    true,  false, false },

@@ -486,6 +486,6 @@ live_begin(struct request *r)
 }
 
 const struct route live_routes[] = {
-    { "GET", "/v1/sandboxes/{}/exec/ws", live_begin, false, false },
+    { "GET", "/v1/sandboxes/{}/exec/ws", live_begin, false, false, .endless = true },
 };
 const size_t live_n_routes = sizeof(live_routes) / sizeof(live_routes[0]);

@@ -53,9 +53,11 @@ preview_route(struct request *r)
     if (!is_host_form(r, r->id))
         return NULL;
     r->host_form = true;
-    for (size_t i = 0; i < preview_n_routes; i++)
+    for (size_t i = 0; i < preview_n_routes; i++) {
         if (strcmp(preview_routes[i].method, r->method) == 0)
             return &preview_routes[i];
+        route_allow(r, preview_routes[i].method);
+    }
     r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
     r->early_code = "http.method";
     r->early_why = "a preview has other methods";

@@ -113,23 +113,39 @@ matches(struct request *r, const char *pattern)
 }
 
 /* "GET, PUT": the methods of this path (RFC 9110, 10.2.1). */
-static void
-add_allowed(struct request *r, const char *method)
+void
+route_allow(struct request *r, const char *method)
 {
     size_t n = strlen(r->allowed);
 
+    if (strstr(r->allowed, method) != NULL)
+        return;
     snprintf(r->allowed + n, sizeof(r->allowed) - n, "%s%s", n > 0 ? ", " : "", method);
+}
+
+/* What is asked by GET is asked by HEAD too, and answered without its body, which the library leaves away (RFC 9110,
+ * 9.3.2). Under /api another method is another project's "Unknown sandbox route". */
+static bool
+has_head(const struct request *r, const struct route *route)
+{
+    return strcmp(route->method, MHD_HTTP_METHOD_GET) == 0 && !route->upload && !r->api;
 }
 
 static const struct route *
 find_in(struct request *r, const struct route *routes, size_t n)
 {
+    bool head, endless = false;
+
     for (size_t i = 0; i < n; i++) {
         if (!matches(r, routes[i].path))
             continue;
-        if (strcmp(routes[i].method, r->method) == 0)
+        endless = endless || routes[i].endless;         /* ".../stream" is no "{}" either */
+        head = !endless && has_head(r, &routes[i]);
+        if (strcmp(routes[i].method, r->method) == 0 || (head && strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0))
             return &routes[i];
-        add_allowed(r, routes[i].method);
+        route_allow(r, routes[i].method);
+        if (head)
+            route_allow(r, MHD_HTTP_METHOD_HEAD);
     }
     return NULL;
 }
@@ -160,12 +176,19 @@ route_find(struct request *r)
     const char *query = strchr(r->uri, '?');
     size_t n = query != NULL ? (size_t)(query - r->uri) : strlen(r->uri);
     const struct route *route = NULL;
+    bool well;
 
     r->early = MHD_HTTP_BAD_REQUEST;
     r->early_code = "http.uri";
     r->early_why = "the request's path is malformed";
-    if (r->uri[0] != '/' || !url_decode(r->uri, n, false, r->path, sizeof(r->path)) ||
-        (query != NULL && strlen(query) >= sizeof(r->query)))
+    well = r->uri[0] == '/' && url_decode(r->uri, n, false, r->path, sizeof(r->path));
+    if ((!well && n >= sizeof(r->path)) || (query != NULL && strlen(query) >= sizeof(r->query))) {
+        r->early = MHD_HTTP_URI_TOO_LONG;
+        r->early_code = "http.uri-too-long";
+        r->early_why = "the request's path or query is longer than 8191 bytes";
+        return NULL;
+    }
+    if (!well)
         return NULL;
     if (query != NULL)
         memcpy(r->query, query + 1, strlen(query));

@@ -329,7 +329,7 @@ const struct route run_routes[] = {
     { "GET",    "/v1/sandboxes/{}/exec",            list,        false, false },
     { "GET",    "/v1/sandboxes/{}/exec/{#}",        get,         false, false },
     { "DELETE", "/v1/sandboxes/{}/exec/{#}",        end,         false, false },
-    { "GET",    "/v1/sandboxes/{}/exec/{#}/stream", follow,      false, false },
+    { "GET",    "/v1/sandboxes/{}/exec/{#}/stream", follow,      false, false, .endless = true },
     { "POST",   "/v1/sandboxes/{}/exec/{#}/stdin",  input,       false, true },
     { "POST",   "/v1/sandboxes/{}/exec/{#}/signal", send_signal, true,  false },
     { "POST",   "/v1/sandboxes/{}/exec/{#}/resize", resize,      true,  false },

@@ -1,4 +1,5 @@
 /* front/v1.c: /v1: sandboxes, commands, events, the kill switch (docs/openapi.yaml) */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -44,9 +45,13 @@ on_created(struct request *r, const struct edge_box *box)
 {
     json_t *made = json_of_box(box);
     bool taken = box->how[0] != '\0' && add_how(made, box->how);
+    char at[sizeof("/v1/sandboxes/") + EDGE_ID];
 
     json_object_set_new(made, "key", r->key[0] != '\0' ? json_string(r->key) : json_null());
     reply_json(r, taken ? MHD_HTTP_OK : MHD_HTTP_CREATED, made);
+    snprintf(at, sizeof(at), "/v1/sandboxes/%s", box->id);
+    if (!taken && r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, at);
 }
 
 static void

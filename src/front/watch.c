@@ -152,6 +152,6 @@ const struct route watch_routes[] = {
     { "GET",    "/v1/version",              version,   false, false },
     { "GET",    "/v1/usage",                usage,     false, false },
     { "GET",    "/v1/sandboxes/{}/usage",   usage,     false, false },
-    { "GET",    "/v1/events/stream",        follow,    false, false },
+    { "GET",    "/v1/events/stream",        follow,    false, false, .endless = true },
 };
 const size_t watch_n_routes = sizeof(watch_routes) / sizeof(watch_routes[0]);

@@ -43,7 +43,8 @@ def test_without_a_session(daemon):
     client = Client(daemon)
     client.session = None
     assert client.raw(client.message("tools/list")).status == 400
-    assert client.raw(None, method="GET").status == 405
+    answer = client.raw(None, method="GET")
+    assert answer.status == 405 and answer.headers["Allow"] == "POST", answer.headers
 
 
 def test_discover(daemon):

@@ -393,12 +393,32 @@ def test_one_connection_many_requests(daemon, box):
 
 
 def test_methods_and_routes(daemon, box):
-    assert daemon("PATCH", "/v1/sandboxes").status == 405
+    answer = daemon("PATCH", "/v1/sandboxes")
+    assert answer.status == 405 and answer.headers["Allow"] == "POST, GET, HEAD", answer.headers
     assert daemon.get("/").status == 404 and daemon.get("/v1/sandboxes/").status == 404
     assert daemon.get("/v1/sandboxes/nobody").json["code"] == "sandbox.not-found"
     assert daemon.post("/v1/sandboxes/" + "0" * 32 + "/exec", {"command": "true"}).status == 404
     answer = daemon.get("/v1/health")
     assert answer.json["status"] == "ok" and answer.headers["X-Request-Id"]
+    made = daemon.post("/v1/sandboxes", {})
+    assert made.headers["Location"] == f"/v1/sandboxes/{made.json['id']}" and daemon.get(made.headers["Location"]).ok
+
+
+def test_head_is_get_without_its_body(daemon, box):
+    """RFC 9110, 9.3.2: on one connection, so that nothing of a body is left on it."""
+    c = daemon.connection()
+    for path in "/health", "/v1/health", "/v1/sandboxes", box.at, f"{box.at}/policy", f"{box.at}/dirs/", "/metrics", "/v1/nothing":
+        got = daemon.get(path)
+        c.request("HEAD", path)
+        answer = c.getresponse()
+        assert answer.read() == b"" and answer.status == got.status, path
+        assert answer.headers["Content-Type"] == got.headers["Content-Type"], path
+        assert path == "/metrics" or answer.headers["Content-Length"] == got.headers["Content-Length"], path
+    c.close()
+    # an answer that goes on would begin what it answers
+    for path in f"{box.at}/exec/ws", f"{box.at}/watch", "/v1/events/stream", "/v1/audit/stream", "/v1/approvals/stream":
+        answer = daemon("HEAD", path)
+        assert answer.status == 405 and answer.headers["Allow"] == "GET", (path, answer)
 
 
 @pytest.mark.parametrize("bytes_", [

@@ -196,7 +196,8 @@ def test_own_name(cloche):
     assert line == "GET /v1/health?x HTTP/1.1" and fields["origin"] == "http://localhost:8000" and "x-forwarded-prefix" not in fields
     assert "Content-Security-Policy" not in answer.headers and answer.headers["X-Content-Type-Options"] == "nosniff"
     assert echo(remote("GET", made["path"] + "x", headers={"Host": f"127.0.0.1:{port}"}))[0] == "GET /x HTTP/1.1"
-    assert remote("PROPFIND", "/", headers={"Host": host}).status == 405
+    refused = remote("PROPFIND", "/", headers={"Host": host})
+    assert refused.status == 405 and refused.headers["Allow"] == "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
     assert daemon.stop() == 0, daemon.log
 
 

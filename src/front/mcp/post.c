@@ -321,6 +321,8 @@ get(struct request *r)
     if (HEADER(r, "Mcp-Session-Id") == NULL) {
         mcp_turn_away(r, MHD_HTTP_METHOD_NOT_ALLOWED, MCP_INVALID_REQUEST, NULL,
                       "without a session there is only POST");
+        if (r->response != NULL)
+            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_POST);
         return;
     }
     if (session_of(r) == NULL)
@@ -353,7 +355,7 @@ end_session(struct request *r)
 
 const struct route mcp_routes[] = {
     { "POST",   "/mcp", post,        false, false },
-    { "GET",    "/mcp", get,         false, false },
+    { "GET",    "/mcp", get,         false, false, .endless = true },
     { "DELETE", "/mcp", end_session, false, false },
 };
 const size_t mcp_n_routes = sizeof(mcp_routes) / sizeof(mcp_routes[0]);
