@@ -16,16 +16,19 @@ refuse(struct request *r, const char *what)
     return false;
 }
 
+/* False: not as it has to be; said. @part: one of them is there. */
 static bool
-number_of(struct request *r, const char *key, uint64_t *out)
+part_of(struct request *r, struct edge_op *op, bool *part)
 {
-    char room[32];
+    char room[2][32];
     bool bad = false;
-    const char *text = query_get(r, key, room, sizeof(room), &bad);
+    const char *offset = query_get(r, "offset", room[0], sizeof(room[0]), &bad);
+    const char *length = query_get(r, "length", room[1], sizeof(room[1]), &bad);
 
-    *out = 0;
-    if (bad || (text != NULL && !str_parse_u64(str_of(text), INT64_MAX, out)))
-        return refuse(r, "offset and length are whole numbers");
+    *part = offset != NULL || length != NULL;
+    if (bad || (offset != NULL && !str_parse_u64(str_of(offset), INT64_MAX, &op->offset)) ||
+        (length != NULL && (!str_parse_u64(str_of(length), INT64_MAX, &op->length) || op->length == 0)))
+        return refuse(r, "offset and length are whole numbers, length at least 1");
     return true;
 }
 
@@ -68,12 +71,22 @@ path_well(struct request *r)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* The status is said with the first bytes, or when it is known that there are none. */
+/* Once, with the first bytes, or when it is known that there are none. */
+static void
+begin_answer(struct request *r, unsigned status, uint64_t size)
+{
+    if (r->response != NULL)
+        return;
+    reply_stream_of(r, status, "application/octet-stream", size);
+    if (r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ACCEPT_RANGES, "bytes");
+}
+
 static void
 on_bytes(struct request *r, bool is_err, const uint8_t *p, size_t n)
 {
     (void)is_err;
-    reply_stream(r, "application/octet-stream");
+    begin_answer(r, MHD_HTTP_OK, MHD_SIZE_UNKNOWN);
     stream_add(r, p, n);
 }
 
@@ -81,7 +94,7 @@ static void
 on_read(struct request *r, uint64_t count)
 {
     (void)count;
-    reply_stream(r, "application/octet-stream");
+    begin_answer(r, MHD_HTTP_OK, MHD_SIZE_UNKNOWN);
     stream_close(r);
 }
 
@@ -143,7 +156,7 @@ on_size_known(struct request *r, uint64_t count)
         return;
     }
     if (strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0) {
-        reply_stream_of(r, MHD_HTTP_OK, "application/octet-stream", noted(r, 0));
+        begin_answer(r, MHD_HTTP_OK, noted(r, 0));
         return stream_close(r);
     }
     switch (range_of(header != NULL ? header : "", noted(r, 0), &first, &last)) {
@@ -170,7 +183,7 @@ on_part(struct request *r, bool is_err, const uint8_t *p, size_t n)
 {
     (void)is_err;
     if (r->response == NULL) {
-        reply_stream_of(r, MHD_HTTP_PARTIAL_CONTENT, "application/octet-stream", noted(r, 2) - noted(r, 1) + 1);
+        begin_answer(r, MHD_HTTP_PARTIAL_CONTENT, noted(r, 2) - noted(r, 1) + 1);
         content_range(r, true, noted(r, 1), noted(r, 2));
     }
     stream_add(r, p, n);
@@ -195,20 +208,20 @@ static void
 read_file(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_READ);
-    bool part = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_RANGE) != NULL &&
-                /* nothing says for sure that a file did not change: what depends on that is the whole */
-                MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_RANGE) == NULL &&
-                r->query[0] == '\0';
+    bool by_query, by_header = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_RANGE) != NULL &&
+                               /* nothing says for sure that a file did not change: what depends on that is the whole */
+                               MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_RANGE) == NULL;
 
-    if (part || strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0) {
+    if (!path_well(r) || !part_of(r, op, &by_query))
+        return;
+    if ((by_header && !by_query) || strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0) {
         r->list = json_array();
         op->kind = OP_STAT;
-        if (path_well(r))
-            ask_op(r, r->id, op, &plain, &size_answers);
-        return;
-    }
-    if (path_well(r) && number_of(r, "offset", &op->offset) && number_of(r, "length", &op->length))
+        op->offset = op->length = 0;
+        ask_op(r, r->id, op, &plain, &size_answers);
+    } else {
         ask_op(r, r->id, op, &plain, &read_answers);
+    }
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -251,7 +264,10 @@ write_file(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_WRITE);
 
-    if (flag_of(r, "parents", OP_PARENTS, op) && flag_of(r, "exclusive", OP_EXCLUSIVE, op) && path_well(r) &&
+    /* who sends a part means the rest to stay (curl -C -): RFC 9110, 14.5 */
+    if (MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_RANGE) != NULL)
+        refuse(r, "a file is written whole: there is no Content-Range");
+    else if (flag_of(r, "parents", OP_PARENTS, op) && flag_of(r, "exclusive", OP_EXCLUSIVE, op) && path_well(r) &&
         mode_of(r, &op->mode))
         ask_op(r, r->id, op, &write_granted, &write_answers);
 }

@@ -157,7 +157,8 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
     { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 },
     { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
-    { "files.not-empty", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 }, { "files.too-large", 507 },
+    { "files.not-empty", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
+    { "files.too-large", 507 },
     { "files.too-many-entries", 413 }, { "files.not-regular", 409 }, { "exec.cwd", 400 },
     { "exec.ended", 409 }, { "exec.stdin-closed", 409 }, { "exec.stdin-busy", 409 }, { "exec.no-terminal", 409 },
 };

@@ -220,6 +220,9 @@ static const struct { int sys_errno; enum err_kind kind; const char *code; } fil
     { EFBIG,     ERR_LIMIT,     "files.too-large" },
     { ELOOP,     ERR_SYSTEM,    "files.symlink-loop" },
     { EAGAIN,    ERR_LIMIT,     "files.too-many" },
+    { EBUSY,     ERR_SYSTEM,    "files.busy" },             /* the workspace itself, a mount */
+    { ETXTBSY,   ERR_SYSTEM,    "files.busy" },
+    { ENAMETOOLONG, ERR_USAGE,  "files.name-too-long" },
 };
 
 int

@@ -5,6 +5,7 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Daemon
+from helpers.runner import wait_for
 
 pytestmark = requirement("R61")
 SIZE = 9 << 20      # more than the keeper asks the guest for at once
@@ -39,6 +40,47 @@ def test_ranges(box):
         answer = part(box, "f", value)
         assert answer.status == 200 and answer.body == data, value
     assert part(box, "f", "bytes=0-1", **{"If-Range": '"x"'}).status == 200
+
+
+def test_a_part_that_the_query_names(box):
+    assert box.put("f", b"0123456789").ok
+    whole = box.daemon.get(box.file("f"))
+    assert whole.body == b"0123456789" and whole.headers["Accept-Ranges"] == "bytes"
+    for query, body in (("offset=2&length=3", b"234"), ("offset=8", b"89"), ("length=1", b"0"), ("offset=10", b"")):
+        assert box.daemon.get(f"{box.file('f')}?{query}").body == body, query
+    for query in ("length=0", "offset=-1", "length=x", "offset="):
+        answer = box.daemon.get(f"{box.file('f')}?{query}")
+        assert answer.status == 400 and answer.json["code"] == "files.request", query
+    # the query goes before Range; one that says nothing of it does not
+    for query, status, body in (("offset=1", 200, b"123456789"), ("of=1", 206, b"012")):
+        answer = box.daemon("GET", f"{box.file('f')}?{query}", headers={"Range": "bytes=0-2"})
+        assert (answer.status, answer.body) == (status, body), query
+
+
+def test_a_part_is_not_written_over_the_whole(box):
+    """As curl -C - sends the rest of a file (RFC 9110 §14.5)."""
+    assert box.put("f", b"0123456789").ok
+    answer = box.daemon("PUT", box.file("f"), b"89", {"Content-Range": "bytes 8-9/10"})
+    assert answer.status == 400 and "Content-Range" in answer.json["error"], answer
+    assert box.read("f").body == b"0123456789"
+
+
+def test_what_the_caller_can_help_is_no_failure_of_ours(box):
+    for path in ("", ".", "?recursive=true"):
+        answer = box.daemon("DELETE", box.file("") + path)
+        assert answer.status == 409 and answer.json["code"] == "files.busy", answer
+    for method, body in (("GET", None), ("PUT", b"x"), ("DELETE", None)):
+        answer = box.daemon(method, box.file("n" * 256), body)
+        assert answer.status == 400 and answer.json["code"] == "files.name-too-long", answer
+    assert box.exec("cp /bin/sleep s; ./s 600 >/dev/null 2>&1 &")["exit_code"] == 0
+    assert wait_for(lambda: "s 600" in box.exec("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")["stdout"], 60)
+    answer = box.put("s", b"x")
+    assert answer.status == 409 and answer.json["code"] == "files.busy", answer
+    for path, code in (("a/" * 2050, "files.path"), ("a/" * 5000, "http.uri-too-long")):
+        answer = box.daemon.get(box.file(path))
+        assert answer.status == 414 and answer.json["code"] == code, answer
+    # what counts is the path, not how it is written
+    assert box.daemon.get(box.file("") + "%C3%A9/" * 1300).status == 404
 
 
 def test_what_has_no_parts(box):
