@@ -73,7 +73,10 @@ on_no_status(struct request *r, const struct packet_err *err)
 static void
 failed(struct request *r, const char *what, const struct packet_err *err)
 {
-    reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "api", "", "%s: %s", what, err->msg);
+    if (strcmp(err->code, "auth.role") == 0)
+        reply_err(r, err);
+    else
+        reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "api", "", "%s: %s", what, err->msg);
 }
 
 static const struct answers status_answers = { .box = on_status, .no = on_no_status };

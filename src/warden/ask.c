@@ -33,7 +33,7 @@ not_found(const char *id, struct err *err)
 {
     err_set(err, ERR_NOT_FOUND, "sandbox.not-found", id[0] != '\0' ? "there is no sandbox \"%.64s\""
                                                                    : "there is no default sandbox%s", id);
-    return err_hint(err, "GET /v1/sandboxes lists them");
+    return err_hint(err, "GET /v1/sandboxes lists them; one that has stopped is known by its id (?state=all)");
 }
 
 struct box *
