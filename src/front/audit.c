@@ -248,8 +248,9 @@ on_page(struct request *r, bool is_err, const uint8_t *p, size_t n)
     (void)buf_append(&r->out, p, n);
 }
 
-static void
-on_page_end(struct request *r, uint64_t next)
+/* @event: those entries alone, without saying so in each; NULL all. */
+static json_t *
+entries_of(const struct request *r, const char *event)
 {
     json_t *entries = json_array();
 
@@ -257,11 +258,28 @@ on_page_end(struct request *r, uint64_t next)
         const uint8_t *end = memchr(r->out.p + at, '\n', r->out.n - at);
         size_t n = end != NULL ? (size_t)(end - r->out.p) - at : r->out.n - at;
         json_t *one = json_of_line(r->out.p + at, n);
-        if (one != NULL)
-            json_array_append_new(entries, one);
+        const char *is = json_string_value(json_object_get(one, "event"));
+        if (one != NULL && (event == NULL || (is != NULL && strcmp(is, event) == 0))) {
+            if (event != NULL)
+                (void)json_object_del(one, "event");
+            json_array_append(entries, one);
+        }
+        json_decref(one);
         at += n + 1;
     }
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:I}", "entries", entries, "next", (json_int_t)next));
+    return entries;
+}
+
+static void
+on_page_end(struct request *r, uint64_t next)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:I}", "entries", entries_of(r, NULL), "next", (json_int_t)next));
+}
+
+static void
+on_logs_end(struct request *r, uint64_t next)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:I}", "logs", entries_of(r, "output"), "next", (json_int_t)next));
 }
 
 static void
@@ -272,9 +290,10 @@ on_page_failed(struct request *r, const struct packet_err *err)
 
 static const struct answers page_granted = { .box = NULL };
 static const struct op_answers page_answers = { .out = on_page, .done = on_page_end, .failed = on_page_failed };
+static const struct op_answers logs_answers = { .out = on_page, .done = on_logs_end, .failed = on_page_failed };
 
 static void
-transcript(struct request *r)
+ask_page(struct request *r, const struct op_answers *said)
 {
     uint64_t offset = 0;
     bool bad = false;
@@ -283,7 +302,19 @@ transcript(struct request *r)
     if (bad)
         reply_error(r, MHD_HTTP_BAD_REQUEST, "transcript.request", "", "offset is what the page before said as next");
     else
-        ask_transcript(r, r->id, offset, &page_granted, &page_answers);
+        ask_transcript(r, r->id, offset, &page_granted, said);
+}
+
+static void
+transcript(struct request *r)
+{
+    ask_page(r, &page_answers);
+}
+
+static void
+logs(struct request *r)
+{
+    ask_page(r, &logs_answers);
 }
 
 const struct route audit_routes[] = {
@@ -291,6 +322,7 @@ const struct route audit_routes[] = {
     { "GET", "/v1/audit/stream",             stream,     false, false, .endless = true },
     { "GET", "/v1/sandboxes/{}/audit",       audit_of,   false, false },
     { "GET", "/v1/sandboxes/{}/transcript",  transcript, false, false },
+    { "GET", "/v1/sandboxes/{}/logs",        logs,       false, false },
     { "GET", "/api/audit/feed",              feed,       false, false },
 };
 const size_t audit_n_routes = sizeof(audit_routes) / sizeof(audit_routes[0]);

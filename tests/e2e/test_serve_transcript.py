@@ -39,6 +39,26 @@ def file_of(cloche, box):
     return cloche.state / "cloche" / "serve" / "transcripts" / f"{box.id}.jsonl"
 
 
+def test_logs_are_what_commands_wrote(daemon):
+    box = daemon.create()
+    box.exec("echo out; echo err >&2")
+    box.put("f", b"12345")
+    box.exec("head -c 200000 /dev/zero | tr '\\0' x; echo last")
+    assert box.delete().ok
+    found = [{k: v for k, v in e.items() if k != "event"} for e in of(transcript(daemon, box.id), "output")]
+    logs, offset = [], 0
+    while True:
+        page = daemon.get(f"{box.at}/logs?offset={offset}")
+        assert page.status == 200 and set(page.json) == {"logs", "next"}, page
+        logs += page.json["logs"]
+        if page.json["next"] == offset:
+            break
+        offset = page.json["next"]
+    assert logs == found and all(set(e) == {"at", "operation", "stream", "text"} for e in logs)
+    assert logs[0]["text"] + logs[1]["text"] in ("out\nerr\n", "err\nout\n") and logs[-1]["text"].endswith("xlast\n")
+    assert daemon.get(f"{box.at}/logs?offset=x").status == 400 and daemon.get("/v1/sandboxes/nobody/logs").status == 404
+
+
 def test_everything_that_was_done_outlives_the_sandbox(cloche, daemon):
     box = daemon.create(name="b")
     box.exec("echo out; echo err >&2; exit 3", cwd="/tmp")

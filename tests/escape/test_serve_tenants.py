@@ -87,12 +87,14 @@ JUDGED = {
 }
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
 READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy"),
-         ("GET", "/v1/sandboxes/{id}/ports"), ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript")}
+         ("GET", "/v1/sandboxes/{id}/ports"), ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript"),
+         ("GET", "/v1/sandboxes/{id}/logs")}
 KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/exec/ws"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
          ("POST", "/v1/sandboxes/{id}/dirs/{path}"), ("GET", "/v1/sandboxes/{id}/stat/{path}"),
-         ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
+         ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/logs"),
+         ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
          *((method, "/v1/sandboxes/{id}/exec/{exec_id}" + rest) for method, rest in (
              ("GET", ""), ("DELETE", ""), ("GET", "/stream"), ("POST", "/stdin"), ("POST", "/signal"), ("POST", "/resize")))}
 BODIES = {"/api/sandbox/exec": {"command": "touch /workspace/was-here"}}
