@@ -190,6 +190,9 @@ start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
     if (rc == 0)
         rc = open_regular(&place, flags, m->mode == 0 ? 0666 : (mode_t)m->mode, &j->fd);
     close_fd(&place.dir);
+    /* also of one that was there, and whatever the umask is */
+    if (rc == 0 && m->mode != 0 && fchmod(j->fd, (mode_t)m->mode & 0777) < 0)
+        rc = errno;
     /* Not O_TRUNC: nothing but a regular file may be touched. */
     if (rc == 0 && (m->flags & MSG_FILE_TRUNCATE) != 0 && ftruncate(j->fd, 0) < 0)
         rc = errno;

@@ -65,6 +65,15 @@ def test_a_part_is_not_written_over_the_whole(box):
     assert box.read("f").body == b"0123456789"
 
 
+@pytest.mark.parametrize("mode", ["standard", "max"])
+def test_the_mode_that_is_asked_for(box, mode):
+    box = box.daemon.create(policy={"mode": mode})
+    for asked in ("755", "600", "777", "640"):
+        assert box.daemon("PUT", f"{box.file('f')}?mode={asked}", b"x").ok
+        assert box.daemon.get(f"{box.at}/stat/f").json["mode"] == f"0{asked}"
+    assert box.put("f", b"y").ok and box.daemon.get(f"{box.at}/stat/f").json["mode"] == "0640"
+
+
 def test_what_the_caller_can_help_is_no_failure_of_ours(box):
     for path in ("", ".", "?recursive=true"):
         answer = box.daemon("DELETE", box.file("") + path)

@@ -131,16 +131,22 @@ test_write_flags(void **state)
 static void
 test_mode(void **state)
 {
-    const struct msg_file m = { .path = "script", .flags = MSG_FILE_CREATE, .mode = 0755 };
-    uint16_t id;
+    static const uint32_t modes[] = { 0755, 0777, 0600, 0640 };
 
     (void)state;
-    assert_int_equal(guest_client_file(r.c, MSG_FILE_WRITE, &m, &id, &r.err), 0);
-    assert_int_equal(guest_client_file_end(r.c, id, &r.err), 0);
-    r.file_done = r.file_failed = false;
-    run_until(&r, &r.file_done);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {     /* a new one, then that one */
+        const struct msg_file m = { .path = "script", .flags = MSG_FILE_CREATE, .mode = modes[i] };
+        uint16_t id;
+        assert_int_equal(guest_client_file(r.c, MSG_FILE_WRITE, &m, &id, &r.err), 0);
+        assert_int_equal(guest_client_file_end(r.c, id, &r.err), 0);
+        r.file_done = r.file_failed = false;
+        run_until(&r, &r.file_done);
+        must(request(MSG_FILE_STAT, "script", 0));
+        assert_int_equal(r.info.mode, S_IFREG | modes[i]);
+    }
+    must(run_write(&r, "script", MSG_FILE_CREATE | MSG_FILE_TRUNCATE, "x", 1));     /* says nothing of it */
     must(request(MSG_FILE_STAT, "script", 0));
-    assert_int_equal(r.info.mode & ~022U, S_IFREG | 0755);
+    assert_int_equal(r.info.mode, S_IFREG | 0640);
 }
 
 static void
