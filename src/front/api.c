@@ -306,28 +306,27 @@ exec(struct request *r)
 {
     static struct edge_op op;
     static char room[EDGE_OP_MAX];
-    const json_t *workdir = json_object_get(r->json, "workdir"), *timeout = json_object_get(r->json, "timeoutMs");
+    const json_t *workdir = json_object_get(r->json, "workdir"), *ms = json_object_get(r->json, "timeoutMs");
     const json_t *command = json_object_get(r->json, "command");
-    json_int_t ms = 0;
     const char *text = json_string_value(command), *id = which(r);
 
     if (id == NULL)
         return;
     memset(&op, 0, sizeof(op));
     op.kind = OP_EXEC;
-    if (json_is_null(workdir))
-        workdir = NULL;
+    workdir = json_is_null(workdir) ? NULL : workdir;
+    ms = json_is_null(ms) ? NULL : ms;
     op.path = workdir != NULL ? json_string_value(workdir) : "";
     if (text == NULL || text[0] == '\0' || strlen(text) != json_string_length(command)) {
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'command' field");
     } else if (op.path == NULL || (workdir != NULL && strlen(op.path) != json_string_length(workdir)) ||
-               (timeout != NULL && !json_is_null(timeout) &&
-                (!api_whole(timeout, &ms) || ms < 1 || ms > 86400000))) {
+               (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
+                               json_integer_value(ms) > 86400000))) {
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
     } else if (strlen(text) >= sizeof(room) || !words(text, room, &op) || op.argv[0][0] == '\0') {
         refused_result(r, "unsupported shell syntax: the command is split into words, no shell reads it");
     } else {
-        op.timeout_ms = (uint64_t)ms;
+        op.timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
         exec_run(r, id, &op, false);
     }
 }

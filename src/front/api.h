@@ -8,7 +8,5 @@ extern const struct route api_device_routes[];
 extern const size_t api_device_n_routes;
 
 void api_refuse(struct request *r, unsigned status, const char *what);
-/* A number that is whole, however it is written: clients know one kind of number. */
-bool api_whole(const json_t *v, json_int_t *out);
 
 #endif

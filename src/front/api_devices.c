@@ -7,23 +7,6 @@
 
 #include "front/api.h"
 
-#define WHOLE_MAX 9007199254740991.0    /* Number.MAX_SAFE_INTEGER */
-
-/* As Number.isInteger() has it: 2.0 is one. */
-bool
-api_whole(const json_t *v, json_int_t *out)
-{
-    double d = json_number_value(v);
-
-    if (json_is_integer(v))
-        *out = json_integer_value(v);
-    else if (json_is_real(v) && d >= -WHOLE_MAX && d <= WHOLE_MAX && (double)(json_int_t)d == d)
-        *out = (json_int_t)d;
-    else
-        return false;
-    return true;
-}
-
 /* Without the blanks around it, as String.trim() has it. */
 static struct str
 trimmed(const char *text)
@@ -62,7 +45,9 @@ screenshot_region(struct request *r)
     for (size_t i = 0; i < 4; i++)
         named = named || json_object_get(r->json, names[i]) != NULL;
     for (size_t i = 0; i < 4 && named; i++) {
-        if (!api_whole(json_object_get(r->json, names[i]), &v[i])) {
+        const json_t *one = json_object_get(r->json, names[i]);
+        v[i] = json_integer_value(one);
+        if (!json_is_integer(one)) {
             api_refuse(r, MHD_HTTP_BAD_REQUEST, "Region requires integer x, y, width, and height values");
             return;
         }
@@ -83,13 +68,13 @@ static void
 audio_record(struct request *r)
 {
     const json_t *ms = json_object_get(r->json, "durationMs");
-    json_int_t v = 0;
+    json_int_t v = json_integer_value(ms);
 
     if (r->json != NULL && !json_is_object(r->json))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "Request body must be a JSON object");
     else if (ms != NULL && !json_is_number(ms))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be a finite number");
-    else if (ms != NULL && !api_whole(ms, &v))
+    else if (ms != NULL && !json_is_integer(ms))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be an integer number of milliseconds");
     else if (ms != NULL && (v < 250 || v > 30000))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be between 250 and 30000 milliseconds");
@@ -139,11 +124,10 @@ click(struct request *r)
 {
     const json_t *button = json_object_get(r->json, "button");
     const char *name = json_string_value(button);
-    json_int_t at;
 
     if (!json_is_object(r->json))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload must be a JSON object");
-    else if (!api_whole(json_object_get(r->json, "x"), &at) || !api_whole(json_object_get(r->json, "y"), &at))
+    else if (!json_is_integer(json_object_get(r->json, "x")) || !json_is_integer(json_object_get(r->json, "y")))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload requires integer x and y coordinates");
     else if (button != NULL && (name == NULL || (strcmp(name, "left") != 0 && strcmp(name, "right") != 0)))
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "button must be either 'left' or 'right'");

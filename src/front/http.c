@@ -12,6 +12,7 @@
 #include "front/live.h"
 #include "front/mcp/mcp.h"
 #include "front/preview.h"
+#include "front/whole.h"
 #include "wall/service.h"
 
 /* Memory of requests that are over, for those to come: one is so large (about 20 KiB) that the C library would give it
@@ -282,8 +283,10 @@ body_well(struct request *r)
     }
     r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES | (r->api ? JSON_DECODE_ANY : 0),
                          &why);
-    if (r->json != NULL)
+    if (r->json != NULL) {
+        json_whole_numbers(r->json);
         return true;
+    }
     /* the words of /api are matched by programs; which route has which is the sheet's */
     if (r->api)
         reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text,

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "wire/ws.h"
 #include "front/live.h"
+#include "front/whole.h"
 
 #define LIVE_STDIN_MAX (256UL * 1024)   /* bytes that the command did not take yet */
 #define LIVE_TEXT_MAX  (256UL * 1024)   /* of one text message: a command has half of that */
@@ -205,6 +206,7 @@ start(struct request *r)
     r->json = json_loadb((const char *)r->live->text.p, r->live->text.n, JSON_REJECT_DUPLICATES, NULL);
     if (r->json == NULL)
         return live_refuse(r, "http.json", "", "the first message is not valid JSON");
+    json_whole_numbers(r->json);
     if (!exec_request(r, &op))
         return;
     op.flags |= OP_STDIN | OP_LIVE;
@@ -224,6 +226,7 @@ text_message(struct request *r)
         start(r);
     } else {
         message = json_loadb((const char *)l->text.p, l->text.n, JSON_REJECT_DUPLICATES, NULL);
+        json_whole_numbers(message);
         wrong = message != NULL ? steer(r, message) : "a text message is not valid JSON";
         json_decref(message);
     }

@@ -159,7 +159,7 @@ def test_code_execute(client, language, code, out):
 
 
 def test_a_run_that_takes_too_long(client):
-    result = client.call("code_execute", language="python", code="print('begun', flush=True)\nimport time\ntime.sleep(1000)", timeout=1)
+    result = client.call("code_execute", language="python", code="print('begun', flush=True)\nimport time\ntime.sleep(1000)", timeout=1.0)
     assert result["exit_code"] == -1 and result["error"] == "TimeoutError" and result["stdout"] == "begun\n", result
     assert result["stderr"] == "Execution timeout after 1s"
 

@@ -10,8 +10,9 @@ import stat
 import pytest
 
 from helpers import leaks, requirement
-from helpers.daemon import Daemon, OthersDaemon
+from helpers.daemon import Daemon, OthersDaemon, Sandbox
 from helpers.runner import wait_for
+from helpers.websocket import Command
 
 pytestmark = requirement("R61")
 ESCAPES = "Path escapes workspace."
@@ -402,6 +403,18 @@ def test_methods_and_routes(daemon, box):
     assert answer.json["status"] == "ok" and answer.headers["X-Request-Id"]
     made = daemon.post("/v1/sandboxes", {})
     assert made.headers["Location"] == f"/v1/sandboxes/{made.json['id']}" and daemon.get(made.headers["Location"]).ok
+
+
+def test_a_whole_number_is_one_however_it_is_written(daemon):
+    """As JSON Schema's integer is; what a client computes is 1.5 * 1000 in many languages."""
+    made = daemon("POST", "/v1/sandboxes", b'{"idle_timeout": 60.0, "policy": {"limits": {"cpus": 1.0, "pids": 1e2}}}')
+    assert made.status == 201 and made.json["idle_timeout"] == 60 and made.json["policy"]["limits"] == {"cpus": 1, "pids": 100}, made
+    box = Sandbox(daemon, made.json)
+    for number, status in ((b"1500.0", 200), (b"1.5e3", 200), (b"1500.5", 400), (b"1e300", 400), (b"-0.0", 400)):
+        answer = daemon("POST", f"{box.at}/exec", b'{"command": "true", "timeout_ms": ' + number + b"}")
+        assert answer.status == status, (number, answer)
+    command = Command(box, ["stty", "size"], pty={"rows": 30.0, "cols": 90.0})
+    assert command.end()["exit_code"] == 0 and command.out == b"30 90\r\n"
 
 
 def test_head_is_get_without_its_body(daemon, box):

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "front/mcp/mcp.h"
+#include "front/whole.h"
 
 #define HEADER(r, name) MHD_lookup_connection_value((r)->c, MHD_HEADER_KIND, name)
 
@@ -97,6 +98,7 @@ call_tool(struct request *r)
         return;
     }
     call->args = args != NULL ? json_incref(args) : json_object();
+    json_whole_numbers(call->args);
     call->token = json_is_string(token) || json_is_integer(token) ? token : NULL;
     if (!mcp_schema_fits(json_object_get(call->tool->listed, "inputSchema"), call->args, why, sizeof(why)))
         mcp_fail(r, "InvalidArguments", "%s", why);
