@@ -340,7 +340,7 @@ list(struct request *r)
         line[n + 2] = '\0';
     }
     if (bad || !edge_labels_well(line) || (k != NULL && !edge_workspace_well(k)) ||
-        (a != NULL && !edge_cursor(a, id, &created)) ||
+        (a != NULL && a[0] != '\0' && !edge_cursor(a, id, &created)) ||        /* "": from the beginning */
         (s != NULL && strcmp(s, "all") != 0 && strcmp(s, "live") != 0) ||
         !limit_of(r, EDGE_LIST_MAX, 100, &limit)) {
         refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=NEXT of the former answer, "

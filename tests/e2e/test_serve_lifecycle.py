@@ -126,5 +126,7 @@ def test_a_list_goes_on_where_it_was_although_that_one_is_gone(daemon):
     assert [b["id"] for b in page["sandboxes"]] == [boxes[3].id] and page["next"]
     page = daemon.get(f"/v1/sandboxes?limit=1&after={page['next']}").json
     assert [b["id"] for b in page["sandboxes"]] == [boxes[4].id] and page["next"] is None
+    # a loop that begins with nothing
+    assert daemon.get("/v1/sandboxes?after=").json == daemon.get("/v1/sandboxes").json
     assert daemon.get("/v1/sandboxes?after=x").status == 400
     assert daemon.get(f"/v1/sandboxes?after={boxes[0].id}-x").status == 400
