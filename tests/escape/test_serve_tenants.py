@@ -196,6 +196,21 @@ def test_anothers_sandbox_is_not_there(town, who, named):
         town.untouched(victim)
 
 
+@pytest.mark.parametrize("who", ["agent", "key"])
+def test_head_says_no_more_than_get(town, who):
+    """Not by its length either."""
+    attacker = town.b if who == "agent" else town.key_b
+    for path in sorted(path for method, path in documented() if method == "GET" and judged(method, path) == "own"):
+        at, _ = request_of("GET", path, town.box_a.id)
+        answer = attacker("HEAD", at)
+        if answer.status == 405 and answer.headers["Allow"] == "GET":
+            continue        # it goes on
+        refused = attacker("GET", at)
+        assert refused.status in (403, 404) and answer.status == refused.status, (at, answer)
+        assert answer.body == b"" and int(answer.headers["Content-Length"]) == len(refused.body), (at, answer.headers)
+    town.untouched(town.box_a)
+
+
 def test_the_same_name_is_each_ones_own(town):
     assert town.a.get("/v1/sandboxes/work").json["id"] == town.box_a.id
     assert town.b.get("/v1/sandboxes/work").json["id"] == town.box_b.id
