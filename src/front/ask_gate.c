@@ -81,7 +81,7 @@ ask_on_gate(void *ctx, const struct frame *f)
     ask_over(r);
     if (v.pass != 0)
         r->who = v.pass;
-    if (r->asked == EDGE_ASK_GATE && r->answers->gate != NULL)
+    if (r->answers->gate != NULL)
         r->answers->gate(r, &v);
     else
         reply_waits(r, &v);

@@ -112,6 +112,49 @@ def test_a_session_waits(daemon, verb):
         assert result["error_type"] == "gate.denied" and daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
 
 
+def test_a_session_that_cannot_be_told_does_not_wait(daemon):
+    """Without a token for its progress nothing could say what a call waits for."""
+    client = agent(daemon, SESSIONS)
+    told = client.call("code_execute", **CODE)
+    assert told["error_type"] == "ApprovalRequired" and f"cloche approvals approve {told['approval_id']}" in told["error"], told
+    decide(daemon, told["approval_id"])
+    assert client.call("code_execute", **CODE)["stdout"] == "ran\n"
+
+
+NETWORK = {"network_enabled": True, "allowed_domains": ["example.org"]}
+
+
+def test_a_sandbox_that_has_to_be_approved(daemon):
+    """It is judged as what it comes to, and said in the same ways."""
+    client = agent(daemon, STATELESS)
+    told = client.call("create_sandbox", **NETWORK)
+    assert told["error_type"] == "ApprovalRequired", told
+    assert [(a["id"], a["tool"]) for a in pending(daemon)] == [(told["approval_id"], "sandbox_create")]
+    assert client.call("create_sandbox", **NETWORK)["approval_id"] == told["approval_id"]
+    decide(daemon, told["approval_id"], "deny")
+    assert client.call("create_sandbox", **NETWORK)["error_type"] == "gate.denied"
+
+
+def test_a_sandbox_that_has_to_be_approved_by_url(daemon):
+    client = agent(daemon, STATELESS, URLS, tcp=True)
+    params = {"name": "create_sandbox", "arguments": NETWORK}
+    asked = client("tools/call", params)["result"]
+    assert asked["resultType"] == "input_required" and asked["inputRequests"]["approval"]["params"]["mode"] == "url", asked
+    again = {**params, "inputResponses": {"approval": {"action": "accept"}}, "requestState": asked["requestState"]}
+    assert client("tools/call", {**again, "arguments": {}})["error"]["code"] == -32602
+    decide(daemon, asked["inputRequests"]["approval"]["params"]["elicitationId"], "deny")
+    assert client("tools/call", again)["result"]["structuredContent"]["error_type"] == "gate.denied"
+
+
+def test_a_session_waits_for_its_sandbox(daemon):
+    client = agent(daemon, SESSIONS)
+    waits = Calling(client, "create_sandbox", {"progressToken": "t"}, **NETWORK)
+    assert wait_for(lambda: pending(daemon), 60)
+    which = pending(daemon)[0]["id"]
+    decide(daemon, which, "deny")
+    assert waits.wait()["error_type"] == "gate.denied" and which in client.heard[0]["params"]["message"], client.heard
+
+
 @pytest.mark.parametrize("action", ["accept", "decline"])
 def test_a_session_that_can_show_a_url(daemon, action):
     client = agent(daemon, SESSIONS, URLS, tcp=True)
@@ -149,7 +192,8 @@ def test_what_is_not_asked_about(daemon):
 def test_a_client_that_goes_takes_its_question_along(daemon):
     client = agent(daemon, SESSIONS)
     connection = daemon.connection()
-    connection.request("POST", "/mcp", json.dumps(client.message("tools/call", {"name": "code_execute", "arguments": CODE})), client.headers())
+    params = {"name": "code_execute", "arguments": CODE, "_meta": {"progressToken": 1}}
+    connection.request("POST", "/mcp", json.dumps(client.message("tools/call", params)), client.headers())
     assert wait_for(lambda: pending(daemon), 60)
     connection.close()
     assert wait_for(lambda: not pending(daemon), 60)

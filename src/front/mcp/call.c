@@ -10,7 +10,8 @@
 void
 mcp_done(struct request *r, json_t *structured, bool failed)
 {
-    cleanup_free char *text = structured != NULL ? json_dumps(structured, JSON_COMPACT) : NULL;
+    cleanup_free char *text = structured != NULL ? json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15))
+                                                   : NULL;
     json_t *result = text != NULL ? json_pack("{s:[{s:s, s:s}], s:o, s:b}", "content", "type", "text", "text", text,
                                               "structuredContent", structured, "isError", failed) : NULL;
 

@@ -85,7 +85,7 @@ on_created(struct request *r, const struct edge_box *box)
     mcp_done(r, body, false);
 }
 
-static const struct answers created = { .box = on_created, .no = mcp_fail_err };
+static const struct answers created = { .box = on_created, .gate = mcp_verdict, .no = mcp_fail_err };
 
 void
 call_create(struct request *r)
@@ -94,7 +94,7 @@ call_create(struct request *r)
 
     if (name != NULL && (!edge_name_well(name) || edge_is_id(name)))
         mcp_fail(r, "InvalidArguments", "a name begins with a letter or digit and has at most 63 of these and ._-");
-    else
+    else if (mcp_gate_own(r))
         (void)call_make(r, name != NULL ? name : "", mcp_text(r, "language"), &created);
 }
 

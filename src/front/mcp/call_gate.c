@@ -87,9 +87,11 @@ static void
 say_pending(struct request *r, const struct edge_verdict *v, const char *url)
 {
     json_t *message = message_of(r, v);
-    json_t *body = json_pack("{s:b, s:o, s:s, s:s}", "success", 0, "error", message, "error_type", "ApprovalRequired",
-                             "approval_id", v->approval);
+    json_t *body = json_pack("{s:b, s:o, s:s, s:s}", "success", 0, "error",
+                             json_sprintf("%s. Then make this call again", json_string_value(message)), "error_type",
+                             "ApprovalRequired", "approval_id", v->approval);
 
+    json_decref(message);
     if (url[0] != '\0')
         json_object_set_new(body, "approval_url", json_string(url));
     mcp_done(r, body, true);
@@ -117,22 +119,27 @@ on_wait(struct request *r, const struct edge_verdict *v)
         input_required(r, v, url);
         return;
     }
-    if (mcp_is_stateless(r) || !r->mcp->streams) {
+    if (mcp_is_stateless(r) || !r->mcp->streams || (!shown && r->mcp->token == NULL)) {
         say_pending(r, v, url);
         return;
     }
-    /* a session: its client waits on this stream, and hears what for */
+    /* a session: its client waits on this stream, and hears what for; one that could not be told would be left to
+     * wonder */
     mcp_begin_stream(r);
     if (shown)
         mcp_ask_client(r, "elicitation/create", elicitation(r, v, url), on_shown);
     else if (r->mcp->token != NULL)
         mcp_say(r, json_pack("{s:s, s:s, s:{s:O, s:i, s:o}}", "jsonrpc", "2.0", "method", "notifications/progress",
                              "params", "progressToken", r->mcp->token, "progress", 0, "message", message_of(r, v)));
-    (void)ask(r, true);
+    r->mcp->holds = true;
+    if (!r->mcp->tool->gated)
+        r->mcp->tool->begin(r);
+    else
+        (void)ask(r, true);
 }
 
-static void
-on_verdict(struct request *r, const struct edge_verdict *v)
+void
+mcp_verdict(struct request *r, const struct edge_verdict *v)
 {
     if (r->mcp->over)
         return;
@@ -146,8 +153,8 @@ on_verdict(struct request *r, const struct edge_verdict *v)
         r->mcp->tool->begin(r);
 }
 
-static const struct answers first_answers = { .gate = on_verdict, .no = mcp_fail_err };
-static const struct answers waiting_answers = { .gate = on_verdict, .no = mcp_fail_err };
+static const struct answers first_answers = { .gate = mcp_verdict, .no = mcp_fail_err };
+static const struct answers waiting_answers = { .gate = mcp_verdict, .no = mcp_fail_err };
 
 /* The second round of a call that was told to show a URL. False: it is not what it was; said. */
 static bool
@@ -181,4 +188,15 @@ mcp_gate(struct request *r)
     /* whoever comes again waits: the approval is decided, or will be, or its time ends */
     if (!ask(r, again))
         r->mcp->tool->begin(r);
+}
+
+bool
+mcp_gate_own(struct request *r)
+{
+    bool again = r->mcp->holds;
+
+    if (!again && !comes_again(r, &again))
+        return false;
+    r->async = !again;
+    return true;
 }

@@ -51,6 +51,7 @@ struct mcp_call {
     json_t *capabilities;                   /* of the client, owned: its session may end first */
     char wait[40];                          /* the id of a question to the client; "" none */
     void (*answered)(struct request *r, const json_t *result);     /* NULL @result: it refused */
+    bool holds;                             /* until somebody has decided: the client knows what for */
     char box[EDGE_NAME_MAX + 1];
     int64_t timeout_s;
     struct buf out, err;                    /* a command's output */
@@ -63,7 +64,7 @@ struct mcp_tool {
     const char *name, *title, *description;
     const char *input, *output;             /* schemas, as text */
     bool reads_only, destroys;              /* what clients tell their user */
-    bool gated;                             /* judged before it begins; the others by what they ask for */
+    bool gated;                             /* judged before it begins; others by what they ask for (mcp_gate_own) */
     void (*begin)(struct request *r);
     json_t *listed;                         /* made of the above at the start */
 };
@@ -117,6 +118,10 @@ json_t *mcp_tools_json(void);
 
 /* call_gate.c: begin the tool, when it may */
 void mcp_gate(struct request *r);
+/* Of a tool that is judged by what it asks for, first: whether that waits for a decision. False: said. Its answers have
+ * mcp_verdict() as .gate, and it is begun again when it is to wait. */
+bool mcp_gate_own(struct request *r);
+void mcp_verdict(struct request *r, const struct edge_verdict *v);
 
 /* call.c: ends of calls */
 void mcp_done(struct request *r, json_t *structured, bool failed);      /* takes the reference */
