@@ -6,15 +6,36 @@
 #ifndef CLOCHE_CLI_MCP_H
 #define CLOCHE_CLI_MCP_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "cli/api_client.h"
 
 #define MCP_LINE_MAX  (10UL * 1024 * 1024)      /* as the daemon's bodies */
 #define MCP_CALLS_MAX 64                        /* at once; more are told to wait */
+#define MCP_WAITING   (4UL * 1024 * 1024)       /* bytes that wait for stdout, from which on no more is heard */
+#define MCP_GRACE_MS  1000                      /* for what is not answered yet when stdin ends */
 
-/* mcp_bridge.c: until stdin ends, a signal of @signals (a signalfd) comes, or nobody reads stdout. 0 or -1 with
- * @err. */
+/* mcp_bridge.c: until stdin ends, a signal of @signals (a signalfd) comes, or nobody reads stdout. 0 or -1 with @err:
+ * also when the signal was that of a child's end, our own daemon's. */
 int mcp_bridge(const struct api *api, int signals, struct err *err);
+
+/* mcp_lines.c: stdin and stdout as lines. Neither blocks: whoever uses them polls both. */
+struct mcp_lines {
+    struct buf in, out;         /* @out waits for stdout */
+    size_t searched;            /* of @in: no line ends before it */
+    bool skipping, too_long;    /* a line beyond MCP_LINE_MAX, to its end; and that is still to be told */
+    bool ended, gone;           /* stdin is over; nobody reads stdout */
+};
+void mcp_lines_open(struct mcp_lines *l);
+void mcp_lines_free(struct mcp_lines *l);
+/* Read once from stdin, when there is something to be read. */
+void mcp_lines_hear(struct mcp_lines *l);
+/* 1: the line l->in.p[0..*n), until mcp_lines_taken(); 0 no whole one is there; -1 one was too long. */
+int mcp_lines_next(struct mcp_lines *l, size_t *n);
+void mcp_lines_taken(struct mcp_lines *l, size_t n);
+/* One line; and what waits, as far as there is room. */
+void mcp_lines_say(struct mcp_lines *l, const void *p, size_t n);
+void mcp_lines_flush(struct mcp_lines *l);
 
 /* mcp_daemon.c: a daemon of our own, for as long as we live. */
 struct mcp_daemon {
@@ -27,5 +48,7 @@ struct mcp_daemon {
  * with @err. Stop it anyhow. */
 int mcp_daemon_start(struct mcp_daemon *d, const char *gate, struct api *api, struct err *err);
 void mcp_daemon_stop(struct mcp_daemon *d);
+/* Of all such daemons of this user that are there, how to ask them, into @out: how many, at most @max. */
+size_t mcp_daemons(struct api *out, size_t max);
 
 #endif

@@ -1,14 +1,16 @@
 /* cli/mcp_bridge.c: lines to requests, answers to lines (see mcp.h) */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clock.h"
 #include "cli/mcp.h"
 #include "wire/http1.h"
 
@@ -17,11 +19,15 @@
 
 /* A message that was passed on and whose answer is not through. */
 struct call {
-    int fd;
+    int fd;                     /* -1: waits for a session to be begun anew */
     json_t *id;                 /* NULL: it has no answer */
-    bool initializes, stateless;
+    bool initializes;
+    bool renews;                /* and nobody asked for it but us */
+    bool again;                 /* it was passed on a second time */
     bool headed, events;
     unsigned status;
+    unsigned turn;              /* of the session that it was said in; 0 none */
+    struct buf line;            /* what it was, while it may have to be said again */
     struct buf in, text;
     struct http1_body body;
     struct sse sse;
@@ -31,21 +37,16 @@ struct call {
 struct bridge {
     const struct api *api;
     struct call *calls;
-    struct buf in;
-    bool skipping;              /* the rest of a line that is too long */
-    bool over;
+    struct mcp_lines lines;
+    bool over;                  /* no memory */
     char session[64];           /* what initialize brought; "" none */
     char version[32];
+    unsigned turn;              /* which session that is */
+    struct buf beginning;       /* the client's initialize: the daemon may forget the session, and who speaks over
+                                   stdin knows of none */
 };
 
 /* --- saying ------------------------------------------------------------------------------------------------------- */
-
-static void
-say_line(struct bridge *b, const void *p, size_t n)
-{
-    if (io_write_full(STDOUT_FILENO, p, n) < 0 || io_write_full(STDOUT_FILENO, "\n", 1) < 0)
-        b->over = true;         /* nobody reads */
-}
 
 static void
 say_error(struct bridge *b, json_t *id, int code, const char *why)
@@ -55,7 +56,7 @@ say_error(struct bridge *b, json_t *id, int code, const char *why)
     cleanup_free char *text = json_dumps(message, JSON_COMPACT);
 
     if (text != NULL)
-        say_line(b, text, strlen(text));
+        mcp_lines_say(&b->lines, text, strlen(text));
     json_decref(message);
 }
 
@@ -68,14 +69,13 @@ say_message(struct bridge *b, struct call *c, const char *text, size_t n)
     json_t *id = json_object_get(message, "id");
     cleanup_free char *line = message != NULL ? json_dumps(message, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     const char *version = json_string_value(json_object_get(json_object_get(message, "result"), "protocolVersion"));
-
     const char *why = json_string_value(json_object_get(message, "error"));
     bool answers = json_object_get(message, "method") == NULL;
 
     if (c->initializes && version != NULL)
         snprintf(b->version, sizeof(b->version), "%s", version);
     if (line != NULL && json_is_string(json_object_get(message, "jsonrpc"))) {
-        say_line(b, line, strlen(line));
+        mcp_lines_say(&b->lines, line, strlen(line));
         answers = answers && id != NULL;
     } else if (c->id != NULL) {
         say_error(b, c->id, -32603, why != NULL ? why : "the daemon's answer is no message");
@@ -90,6 +90,25 @@ say_message(struct bridge *b, struct call *c, const char *text, size_t n)
 
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
+static struct call *
+call_new(struct bridge *b)
+{
+    struct call *c = calloc(1, sizeof(*c));
+
+    if (c == NULL) {
+        b->over = true;
+        return NULL;
+    }
+    c->fd = -1;
+    c->line = (struct buf)BUF_INIT(MCP_LINE_MAX);
+    c->in = (struct buf)BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
+    c->text = (struct buf)BUF_INIT(API_ANSWER_MAX);
+    c->sse = (struct sse)SSE_INIT;
+    c->next = b->calls;
+    b->calls = c;
+    return c;
+}
+
 static void
 call_free(struct bridge *b, struct call *c)
 {
@@ -100,6 +119,7 @@ call_free(struct bridge *b, struct call *c)
     *at = c->next;
     close_fd(&c->fd);
     json_decref(c->id);
+    buf_free(&c->line);
     buf_free(&c->in);
     buf_free(&c->text);
     sse_free(&c->sse);
@@ -207,32 +227,94 @@ send_call(const struct bridge *b, int fd, const json_t *message, const char *lin
     return r;
 }
 
+/* @message may be NULL where it is in our session. */
 static void
-pass_on(struct bridge *b, json_t *message, const char *line, size_t n)
+pass(struct bridge *b, struct call *c, const json_t *message, const char *line, size_t n)
 {
-    const char *method = json_string_value(json_object_get(message, "method"));
-    json_t *id = json_object_get(message, "id");
-    struct call *c = calloc(1, sizeof(*c));
     struct err err = ERR_INIT;
 
-    if (c == NULL) {
-        b->over = true;
-        return;
-    }
     c->fd = api_reach(b->api, &err);
-    c->id = method != NULL ? json_incref(id) : NULL;
-    c->initializes = method != NULL && strcmp(method, "initialize") == 0;
-    c->stateless = version_of(message) != NULL;
-    c->in = (struct buf)BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
-    c->text = (struct buf)BUF_INIT(API_ANSWER_MAX);
-    c->sse = (struct sse)SSE_INIT;
-    c->next = b->calls;
-    b->calls = c;
     if (c->fd >= 0 && send_call(b, c->fd, message, line, n) == 0)
         return;
     if (c->id != NULL)
         say_error(b, c->id, -32603, c->fd < 0 ? err.msg : "the message cannot be passed on to the daemon");
     call_free(b, c);
+}
+
+static void
+pass_on(struct bridge *b, json_t *message, const char *line, size_t n)
+{
+    const char *method = json_string_value(json_object_get(message, "method"));
+    struct call *c = call_new(b);
+
+    if (c == NULL)
+        return;
+    c->id = method != NULL ? json_incref(json_object_get(message, "id")) : NULL;
+    c->initializes = c->id != NULL && strcmp(method, "initialize") == 0;
+    if (c->initializes) {
+        buf_reset(&b->beginning);
+        (void)buf_append(&b->beginning, line, n);
+    } else if (version_of(message) == NULL && b->session[0] != '\0') {
+        c->turn = b->turn;
+        if (c->id != NULL)
+            (void)buf_append(&c->line, line, n);
+    }
+    pass(b, c, message, line, n);
+}
+
+/* --- sessions that were forgotten --------------------------------------------------------------------------------- */
+
+static void
+say_again(struct bridge *b, struct call *c)
+{
+    c->turn = b->turn;
+    pass(b, c, NULL, (const char *)c->line.p, c->line.n);
+}
+
+/* There is another one, or there will be none. */
+static void
+renewed(struct bridge *b)
+{
+    for (struct call *c = b->calls, *next; c != NULL; c = next) {
+        next = c->next;
+        if (!c->again || c->fd >= 0)
+            continue;
+        if (c->turn != b->turn) {
+            say_again(b, c);
+            continue;
+        }
+        say_error(b, c->id, -32603, "the daemon has forgotten this session, and begins none anew");
+        call_free(b, c);
+    }
+}
+
+/* The daemon knows no such session any more (it has another front now, or had too many): what was said in it was not
+ * done. It is said again in the next one, once. @c may be gone afterwards. */
+static void
+begin_anew(struct bridge *b, struct call *c)
+{
+    struct call *n;
+
+    close_fd(&c->fd);
+    buf_reset(&c->in);
+    c->headed = false;
+    c->again = true;
+    if (c->turn != b->turn) {           /* there is one already */
+        say_again(b, c);
+        return;
+    }
+    for (n = b->calls; n != NULL; n = n->next)
+        if (n->renews)
+            return;
+    n = call_new(b);
+    if (n == NULL)
+        return;
+    n->initializes = n->renews = true;
+    n->fd = api_reach(b->api, &(struct err)ERR_INIT);
+    if (n->fd >= 0 && send_call(b, n->fd, NULL, (const char *)b->beginning.p, b->beginning.n) == 0)
+        return;
+    call_free(b, n);
+    renewed(b);
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
@@ -271,8 +353,10 @@ hear_head(struct bridge *b, struct call *c)
     c->headed = true;
     c->status = head.status;
     c->events = type != NULL && str_starts(type->value, STR_LIT("text/event-stream"));
-    if (c->initializes && session != NULL && session->value.n < sizeof(b->session))
+    if (c->initializes && session != NULL && session->value.n < sizeof(b->session)) {
         snprintf(b->session, sizeof(b->session), "%.*s", (int)session->value.n, session->value.p);
+        b->turn++;
+    }
     buf_consume(&c->in, head.length);
     return 1;
 }
@@ -302,6 +386,7 @@ hear_body(struct bridge *b, struct call *c)
 static void
 end_call(struct bridge *b, struct call *c)
 {
+    bool renews = c->renews;
     char why[128];
 
     if (!c->events && c->text.n > 0 && c->id != NULL)
@@ -311,6 +396,14 @@ end_call(struct bridge *b, struct call *c)
         say_error(b, c->id, -32603, why);
     }
     call_free(b, c);
+    if (renews)
+        renewed(b);
+}
+
+static bool
+is_forgotten(const struct call *c)
+{
+    return c->headed && c->status == 404 && c->turn != 0 && !c->again && c->id != NULL && c->line.n > 0;
 }
 
 static void
@@ -325,6 +418,12 @@ hear_call(struct bridge *b, struct call *c)
         c->in.n += (size_t)r;
     if (r > 0 && !c->headed)
         whole = hear_head(b, c) < 0 ? -1 : 0;
+    if (is_forgotten(c)) {
+        begin_anew(b, c);
+        return;
+    }
+    if (c->headed)
+        buf_free(&c->line);
     if (c->headed && whole == 0)
         whole = hear_body(b, c);
     if (r <= 0 || whole != 0)
@@ -333,7 +432,8 @@ hear_call(struct bridge *b, struct call *c)
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
-/* In the form without sessions a call is cancelled by leaving it. */
+/* A call is cancelled by leaving it, in both forms: the notification, which comes to the daemon on a connection of its
+ * own, could be there before it. Nobody waits for its answer any more, but for that of `initialize`. */
 static void
 cancel(struct bridge *b, const json_t *message)
 {
@@ -341,7 +441,7 @@ cancel(struct bridge *b, const json_t *message)
 
     for (struct call *c = b->calls, *next; c != NULL; c = next) {
         next = c->next;
-        if (c->stateless && c->id != NULL && id != NULL && json_equal(c->id, id))
+        if (!c->initializes && c->id != NULL && id != NULL && json_equal(c->id, id))
             call_free(b, c);
     }
 }
@@ -382,70 +482,97 @@ on_line(struct bridge *b, const char *line, size_t n)
     json_decref(message);
 }
 
-static void
-hear_stdin(struct bridge *b)
+/* No further line before a session is there that it may be for; nor while there is too much at once: notifications and
+ * answers are calls too, for a moment. */
+static bool
+takes_lines(const struct bridge *b)
 {
-    const uint8_t *end;
-    ssize_t r;
+    for (const struct call *c = b->calls; c != NULL; c = c->next)
+        if (c->initializes)
+            return false;
+    return !b->over && b->lines.out.n < MCP_WAITING && count(b) < MCP_CALLS_MAX + 64;
+}
 
-    if (buf_reserve(&b->in, PIECE) < 0) {
-        say_error(b, NULL, -32600, "the line is too long");
-        buf_free(&b->in);
-        b->in = (struct buf)BUF_INIT(MCP_LINE_MAX + PIECE);
-        b->skipping = true;
-        return;
+static void
+take_lines(struct bridge *b)
+{
+    size_t n;
+    int r;
+
+    while (takes_lines(b) && (r = mcp_lines_next(&b->lines, &n)) != 0) {
+        if (r < 0) {
+            say_error(b, NULL, -32600, "the line is too long");
+            continue;
+        }
+        on_line(b, (const char *)b->lines.in.p, n);
+        mcp_lines_taken(&b->lines, n);
     }
-    r = read(STDIN_FILENO, b->in.p + b->in.n, PIECE);
-    if (r < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (r <= 0) {
-        b->over = true;
-        return;
+}
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+static int
+hear_signal(int fd, struct err *err)
+{
+    struct signalfd_siginfo info;
+
+    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info) || info.ssi_signo != SIGCHLD)
+        return 0;
+    return err_set(err, ERR_SYSTEM, "mcp.daemon", "the daemon that was started has ended");
+}
+
+/* Wait, at most until @until (0: for ever), and hear who has something to say. 0 go on, 1 a signal came, -1 @err. */
+static int
+round_of(struct bridge *b, int signals, uint64_t until, struct err *err)
+{
+    struct pollfd fds[MCP_CALLS_MAX + 70];
+    struct call *who[MCP_CALLS_MAX + 70];
+    uint64_t now = clock_ms();
+    bool full = b->lines.out.n >= MCP_WAITING;
+    nfds_t n = 3;
+
+    fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
+    fds[1] = (struct pollfd){ .fd = !b->lines.ended && takes_lines(b) ? STDIN_FILENO : -1, .events = POLLIN };
+    fds[2] = (struct pollfd){ .fd = STDOUT_FILENO, .events = b->lines.out.n > 0 ? POLLOUT : 0 };
+    for (struct call *c = b->calls; c != NULL && n < sizeof(fds) / sizeof(fds[0]); c = c->next) {
+        who[n] = c;
+        fds[n++] = (struct pollfd){ .fd = full ? -1 : c->fd, .events = POLLIN };
     }
-    b->in.n += (size_t)r;
-    while (b->in.n > 0 && (end = memchr(b->in.p, '\n', b->in.n)) != NULL && !b->over) {
-        size_t n = (size_t)(end - b->in.p);
-        if (!b->skipping)
-            on_line(b, (const char *)b->in.p, n);
-        b->skipping = false;
-        buf_consume(&b->in, n + 1);
-    }
-    if (b->skipping)
-        buf_reset(&b->in);
+    if (poll(fds, n, until == 0 ? -1 : until > now ? (int)(until - now) : 0) < 0)
+        return errno == EINTR ? 0 : err_sys(err, errno, "mcp.poll", "poll");
+    if (fds[0].revents != 0)
+        return hear_signal(signals, err) < 0 ? -1 : 1;
+    if ((fds[2].revents & POLLOUT) != 0)
+        mcp_lines_flush(&b->lines);
+    else if (fds[2].revents != 0)
+        b->lines.gone = true;
+    for (nfds_t i = 3; i < n && b->lines.out.n < MCP_WAITING; i++)
+        if (fds[i].revents != 0)
+            hear_call(b, who[i]);
+    if (fds[1].revents != 0)
+        mcp_lines_hear(&b->lines);
+    return 0;
 }
 
 int
 mcp_bridge(const struct api *api, int signals, struct err *err)
 {
-    struct bridge b = { .api = api, .in = BUF_INIT(MCP_LINE_MAX + PIECE) };
-    struct pollfd fds[MCP_CALLS_MAX + 66];
-    struct call *who[MCP_CALLS_MAX + 66];
+    struct bridge b = { .api = api, .beginning = BUF_INIT(MCP_LINE_MAX) };
+    uint64_t until = 0;
+    int r = 0;
 
-    while (!b.over) {
-        nfds_t n = 2;
-        bool room;
-        fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
-        for (struct call *c = b.calls; c != NULL && n < sizeof(fds) / sizeof(fds[0]); c = c->next) {
-            who[n] = c;
-            fds[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
-        }
-        /* notifications and answers are calls too, for a moment: no more lines while there are too many */
-        room = n < sizeof(fds) / sizeof(fds[0]) - 1;
-        fds[1] = (struct pollfd){ .fd = room ? STDIN_FILENO : -1, .events = POLLIN };
-        if (poll(fds, n, -1) < 0 && errno != EINTR) {
-            err_sys(err, errno, "mcp.poll", "poll");
+    mcp_lines_open(&b.lines);
+    while (r == 0 && !b.over && !b.lines.gone) {
+        take_lines(&b);
+        if (b.lines.ended && until == 0)
+            until = clock_ms() + MCP_GRACE_MS;
+        if (b.lines.ended && ((b.calls == NULL && b.lines.out.n == 0) || clock_ms() >= until))
             break;
-        }
-        if (fds[0].revents != 0)
-            break;
-        for (nfds_t i = 2; i < n; i++)
-            if (fds[i].revents != 0)
-                hear_call(&b, who[i]);
-        if (fds[1].revents != 0)
-            hear_stdin(&b);
+        r = round_of(&b, signals, until, err);
     }
     while (b.calls != NULL)
         call_free(&b, b.calls);
-    buf_free(&b.in);
-    return err->kind == ERR_NONE ? 0 : -1;
+    mcp_lines_free(&b.lines);
+    buf_free(&b.beginning);
+    return r < 0 ? -1 : 0;
 }

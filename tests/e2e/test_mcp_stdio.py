@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from helpers import leaks, requirement
+from helpers.daemon import answers
 from helpers.mcp import META, SESSIONS, STATELESS
 from helpers.runner import wait_for
 
@@ -164,8 +165,8 @@ def test_a_cancelled_call_ends_its_run(daemon, cloche, version):
         params["_meta"] = {META + "protocolVersion": STATELESS, META + "clientCapabilities": {}}
     session.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     assert wait_for(lambda: not sleeps(daemon, box), 60)
-    session.process.stdin.close()
-    assert b'"result"' not in session.process.stdout.read() and session.process.wait(90) == 0
+    # whoever cancels hears no more of it
+    assert session.end() == 0
 
 
 @pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGKILL])
@@ -184,6 +185,73 @@ def test_its_end_is_the_end_of_all(cloche, how):
         after = Session(cloche)
         assert len(homes(cloche)) == 1 and after.end() == 0
     assert homes(cloche) == []
+
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+LINES = [json.dumps(m) for m in (INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"})]
+
+
+@pytest.mark.parametrize("text", ["\n".join(LINES) + "\n", "\n".join(LINES), "\r\n".join(LINES) + "\r\n"])
+def test_all_lines_at_once(daemon, cloche, text):
+    """As `cloche mcp < FILE`: what is for a session waits for it, and is answered though no more will come."""
+    result = cloche("mcp", stdin=text)
+    answers = [json.loads(line) for line in result.out.splitlines()]
+    assert result.code == 0 and result.err == "" and [a["id"] for a in answers] == [1, 2], result
+    assert "tools" in answers[1]["result"]
+
+
+def test_a_line_in_pieces(daemon, cloche):
+    session = Session(cloche)
+    for byte in b'{"jsonrpc":"2.0","id":"p","method":"ping"}\n':
+        session.process.stdin.write(bytes([byte]))
+        session.process.stdin.flush()
+    assert session.hear() == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert session.end() == 0
+
+
+def test_nobody_reads(daemon, cloche):
+    """A client that takes no answers can still end it, and its calls."""
+    session = Session(cloche)
+    box = session.call("create_sandbox")["sandbox_id"]
+    number = begin_sleep(session, daemon, box)
+    for _ in range(40):
+        session.ask("tools/list")       # more than a pipe holds
+    session.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+    assert wait_for(lambda: not sleeps(daemon, box), 60)
+    session.process.terminate()
+    assert session.process.wait(90) == 0
+    assert daemon.get("/v1/tokens").json["tokens"] == []
+
+
+def test_a_reader_that_goes(daemon, cloche):
+    session = Session(cloche)
+    session.process.stdout.close()
+    assert session.process.wait(90) == 0 and session.process.stderr.read() == b""
+
+
+def test_a_session_that_the_daemon_forgot(daemon, cloche):
+    """The daemon's sessions end with its front; a client of ours has begun once and cannot know."""
+    session = Session(cloche)
+    box = session.call("create_sandbox")["sandbox_id"]
+    for _ in range(2):
+        front = daemon.processes("cloche-front")
+        leaks.kill(front)
+        assert wait_for(lambda old=front: daemon.processes("cloche-front") not in ([], old), 60) and answers(daemon)
+        numbers = [session.ask("tools/call", {"name": "code_execute", "arguments": {"language": "shell", "sandbox_id": box, "code": "echo ran"}})
+                   for _ in range(5)]
+        heard = [session.hear() for _ in numbers]
+        assert sorted(h["id"] for h in heard) == numbers, heard
+        assert all(h["result"]["structuredContent"]["stdout"] == "ran\n" for h in heard), heard
+    assert session.end() == 0
+
+
+def test_its_own_daemons_end(cloche):
+    """A client is to see that its server has ended, and can start it anew."""
+    session = Session(cloche)
+    leaks.kill([pid for pid, (parent, _, _) in leaks.parents().items() if parent == session.process.pid])
+    assert session.process.wait(90) == 125 and wait_for(lambda: not living(), 60)
+    assert b"mcp.daemon" in session.process.stderr.read() and homes(cloche) == []
 
 
 def test_a_daemon_that_was_named_is_not_made(cloche):
