@@ -244,12 +244,14 @@ show_one(void *ctx, const char *run, const json_t *q)
 }
 
 static int
-show(int dir, const struct options *o, struct err *err)
+show(int dir, struct options *o, struct err *err)
 {
     struct wanted w = { .json = o->v.json };
     struct net_run run;
     json_t *one;
 
+        if (!o->v.socket)
+            gate_seek(&o->v.api, o->v.words[1]);
     if (gate_is_id(o->v.words[1])) {
         one = gate_find(&o->v.api, o->v.words[1], err);
         if (one != NULL && o->v.json)
@@ -270,7 +272,7 @@ show(int dir, const struct options *o, struct err *err)
 }
 
 static int
-decide(int dir, const struct options *o, bool allow, struct err *err)
+decide(int dir, struct options *o, bool allow, struct err *err)
 {
     struct gate_decision d = { .approve = allow, .scope = o->scope != NULL ? o->scope + 2 : "once",
                                .expires = o->expires, .reason = o->reason };
@@ -282,6 +284,8 @@ decide(int dir, const struct options *o, bool allow, struct err *err)
         if (strcmp(d.scope, "always") == 0 || (!allow && strcmp(d.scope, "once") != 0))
             return err_set(err, ERR_USAGE, "cli.approvals.scope", "--%s is not for what agents ask of cloche serve",
                            d.scope);
+        if (!o->v.socket)
+            gate_seek(&o->v.api, o->v.words[1]);
         if (gate_decide(&o->v.api, o->v.words[1], &d, &answer, err) < 0)
             return -1;
         if (o->v.json)

@@ -7,13 +7,16 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "cli/mcp.h"
 #include "workspace/quote.h"
 
-#define ID       32
-#define SHORT_ID 8
+#define ID         32
+#define SHORT_ID   8
+#define OTHERS_MAX 32       /* daemons of `cloche mcp` that are asked */
 
-int
-gate_pending(const struct api *api, bool must, json_t **out, struct err *err)
+/* Of one daemon; where none runs that is nothing, unless @must. */
+static int
+pending_of(const struct api *api, bool must, json_t **out, struct err *err)
 {
     struct err why = ERR_INIT;
     json_t *answer = NULL;
@@ -30,6 +33,24 @@ gate_pending(const struct api *api, bool must, json_t **out, struct err *err)
     *out = json_incref(json_object_get(answer, "approvals"));
     json_decref(answer);
     return *out != NULL ? 0 : err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer has no approvals");
+}
+
+int
+gate_pending(const struct api *api, bool must, json_t **out, struct err *err)
+{
+    static struct api others[OTHERS_MAX];
+    size_t n;
+
+    if (pending_of(api, must, out, err) < 0)
+        return -1;
+    n = must || api->token[0] != '\0' ? 0 : mcp_daemons(others, OTHERS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        json_t *more = NULL;
+        if (pending_of(&others[i], false, &more, &(struct err)ERR_INIT) == 0)
+            json_array_extend(*out, more);
+        json_decref(more);
+    }
+    return 0;
 }
 
 /* --- for people --------------------------------------------------------------------------------------------------- */
@@ -133,7 +154,7 @@ gate_find(const struct api *api, const char *id, struct err *err)
         snprintf(path, sizeof(path), "/v1/approvals/%s", id);
         return api_ask(api, "GET", path, NULL, &found, err) == 0 ? found : NULL;
     }
-    if (gate_pending(api, true, &list, err) < 0)
+    if (pending_of(api, true, &list, err) < 0)
         return NULL;
     json_array_foreach(list, i, one) {
         if (strncmp(text_of(one, "id"), id, strlen(id)) == 0) {
@@ -151,6 +172,31 @@ gate_find(const struct api *api, const char *id, struct err *err)
     }
     json_decref(list);
     return n == 1 ? found : NULL;
+}
+
+/* Also where more than one would be meant: that is said. */
+static bool
+knows(const struct api *api, const char *id)
+{
+    struct err err = ERR_INIT;
+    json_t *one = gate_find(api, id, &err);
+
+    json_decref(one);
+    return one != NULL || strcmp(err.code, "cli.approvals.id") == 0;
+}
+
+void
+gate_seek(struct api *api, const char *id)
+{
+    static struct api others[OTHERS_MAX];
+    size_t n = api->token[0] != '\0' || knows(api, id) ? 0 : mcp_daemons(others, OTHERS_MAX);
+
+    for (size_t i = 0; i < n; i++) {
+        if (knows(&others[i], id)) {
+            *api = others[i];
+            return;
+        }
+    }
 }
 
 int

@@ -146,3 +146,24 @@ mcp_daemon_stop(struct mcp_daemon *d)
     close_fd(&d->folder);
     close_fd(&d->home);
 }
+
+size_t
+mcp_daemons(struct api *out, size_t max)
+{
+    char base[PATH_MAX], home[PATH_MAX];
+    cleanup_dir DIR *dir = NULL;
+    const struct dirent *e;
+    size_t n = 0;
+
+    if (state_dir_path(base, &(struct err)ERR_INIT) < 0 || state_dir_check(base, &(struct err)ERR_INIT) < 0 ||
+        snprintf(home, sizeof(home), "%s/" HOME, base) >= (int)sizeof(home))
+        return 0;
+    dir = opendir(home);
+    while (dir != NULL && n < max && (e = readdir(dir)) != NULL) {
+        out[n].token[0] = '\0';
+        if (e->d_name[0] != '.' && snprintf(out[n].socket, sizeof(out[n].socket), "%s/%s/api.sock", home, e->d_name) <
+            (int)sizeof(out[n].socket))
+            n++;
+    }
+    return n;
+}

@@ -254,6 +254,23 @@ def test_its_own_daemons_end(cloche):
     assert b"mcp.daemon" in session.process.stderr.read() and homes(cloche) == []
 
 
+def test_approvals_of_its_own_daemon(cloche):
+    """What a result says is to be typed does it, with the daemon that nobody has named."""
+    session = Session(cloche, gate=None)
+    run = {"language": "shell", "code": "echo ran"}
+    told = session.call("code_execute", **run)
+    which = told["approval_id"]
+    assert f"cloche approvals approve {which}" in told["error"], told
+    assert cloche("approvals").out.startswith(which[:8])
+    assert which in cloche("approvals", "show", which[:8]).out
+    approved = cloche("approvals", "approve", which)
+    assert approved.code == 0, approved
+    assert session.call("code_execute", **run)["stdout"] == "ran\n"
+    assert cloche("approvals", "deny", "0123abcd").code != 0
+    assert session.end() == 0
+    assert cloche("approvals").out == ""
+
+
 def test_a_daemon_that_was_named_is_not_made(cloche):
     result = cloche("mcp", "--socket", cloche.state / "none.sock", stdin="")
     assert result.code != 0 and "api.down" in result.err and result.out == "" and homes(cloche) == [], result
