@@ -76,6 +76,7 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
     metrics_request(r, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     ask_drop(r);
     op_drop(r);
+    mcp_gone(r);
     http_unwatch_peer(r);
     r->dead = true;
 }

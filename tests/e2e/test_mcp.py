@@ -237,10 +237,12 @@ def test_progress_is_the_output(client):
 
 # --- cancelling -------------------------------------------------------------------------------------------------------
 
-def sleeper(client, box):
+def sleeper(client, box=None):
     """A run that has begun: its connection and its request's id."""
-    params = {"name": "code_execute", "arguments": {"language": "shell", "code": "echo begun; sleep 1234567", "sandbox_id": box, "timeout": 3000},
+    params = {"name": "code_execute", "arguments": {"language": "shell", "code": "echo begun; sleep 1234567", "timeout": 3000},
               "_meta": {"progressToken": 1}}
+    if box:
+        params["arguments"]["sandbox_id"] = box
     message = client.message("tools/call", params)
     connection = client.daemon.connection()
     connection.request("POST", "/mcp", json.dumps(message), client.headers("tools/call", params))
@@ -262,6 +264,18 @@ def test_closing_the_stream_ends_the_run(client):
     response.close()
     connection.close()
     assert wait_for(lambda: not sleeps(client, box), 60)
+
+
+def test_a_sandbox_that_nobody_was_told_of(client):
+    """A call makes one; who left before it was named would not know what to end."""
+    connection, response, number = sleeper(client)
+    assert len(client.call("list_sandboxes")["sandboxes"]) == 1
+    if client.version == SESSIONS:
+        client.tell("notifications/cancelled", {"requestId": number})
+        assert b'"result"' not in response.read()
+    response.close()
+    connection.close()
+    assert wait_for(lambda: client.call("list_sandboxes")["sandboxes"] == [], 60)
 
 
 def test_a_cancelled_request_ends_its_run(daemon):

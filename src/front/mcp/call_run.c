@@ -133,6 +133,7 @@ static void
 on_made(struct request *r, const struct edge_box *box)
 {
     memcpy(r->mcp->box, box->id, sizeof(box->id));
+    r->mcp->made = true;
     execute(r);
 }
 

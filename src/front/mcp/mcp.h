@@ -53,6 +53,7 @@ struct mcp_call {
     void (*answered)(struct request *r, const json_t *result);     /* NULL @result: it refused */
     bool holds;                             /* until somebody has decided: the client knows what for */
     char box[EDGE_NAME_MAX + 1];
+    bool made;                              /* by this call, whose client has not been told which it is */
     int64_t timeout_s;
     struct buf out, err;                    /* a command's output */
     struct buf half[2];                     /* of its progress */
@@ -98,6 +99,7 @@ void mcp_progress(struct request *r, const uint8_t *p, size_t n, bool is_err);
 void mcp_ask_client(struct request *r, const char *method, json_t *params,
                     void (*answered)(struct request *r, const json_t *result));
 void mcp_cancel(struct request *r);
+void mcp_gone(struct request *r);                           /* nobody hears what it says any more */
 /* What runs in @session: the request @id, or all (NULL); not @by. */
 void mcp_cancel_in(struct request *by, const char *session, const json_t *id);
 /* Every round of the front's loop; how long it may wait at most, -1 for ever. */

@@ -149,6 +149,7 @@ mcp_result(struct request *r, json_t *result)
         if (json_object_get(result, "resultType") == NULL)
             json_object_set_new(result, "resultType", json_string("complete"));
     }
+    r->mcp->made = false;
     say_last(r, MHD_HTTP_OK, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "result", result));
 }
 
@@ -219,6 +220,19 @@ mcp_cancel(struct request *r)
     else
         mcp_turn_away(r, MHD_HTTP_OK, MCP_INTERNAL, NULL, "the request was cancelled");
     http_wake(r);
+}
+
+/* Nobody knows of a sandbox that a call has made and not named. It is not waited for. */
+void
+mcp_gone(struct request *r)
+{
+    static const struct answers none = { .no = NULL };
+
+    if (r->mcp == NULL || !r->mcp->made)
+        return;
+    r->mcp->made = false;
+    ask_simple(r, EDGE_ASK_DELETE, r->mcp->box, &none);
+    r->ticket = 0;
 }
 
 bool
