@@ -63,6 +63,9 @@ def test_tools_are_listed_always_alike(client):
         "language", "code", "sandbox_id", "timeout", "network_enabled", "allowed_domains"]
     assert execute["properties"]["language"]["enum"] == ["python", "javascript", "shell"]
     assert execute["properties"]["timeout"]["default"] == 30
+    hints = {name: tool["annotations"] for name, tool in client.tools().items()}
+    assert [n for n in TOOLS if hints[n]["openWorldHint"]] == ["code_execute", "code_install_package", "expose_port"]
+    assert [n for n in TOOLS if hints[n]["readOnlyHint"]] == ["code_read_file", "code_list_files", "list_sandboxes", "diff", "apply"]
     if client.version == STATELESS:
         assert listed["ttlMs"] >= 0 and listed["cacheScope"] == "public" and listed["resultType"] == "complete"
 
@@ -162,6 +165,14 @@ def test_a_run_that_takes_too_long(client):
     result = client.call("code_execute", language="python", code="print('begun', flush=True)\nimport time\ntime.sleep(1000)", timeout=1.0)
     assert result["exit_code"] == -1 and result["error"] == "TimeoutError" and result["stdout"] == "begun\n", result
     assert result["stderr"] == "Execution timeout after 1s"
+
+
+def test_whole_numbers(client):
+    """30.0 is one, as JSON Schema has it; 1.5 is none, nor is what no integer holds."""
+    result = client.call("code_execute", language="shell", code="echo ran", timeout=30.0)
+    assert result["stdout"] == "ran\n", result
+    for timeout in (1.5, 1e300, -0.0, 3601.0):
+        assert client.call("code_execute", language="shell", code="echo ran", timeout=timeout)["error_type"] == "InvalidArguments", timeout
 
 
 def test_output_is_cut(client):

@@ -64,7 +64,7 @@ struct mcp_call {
 struct mcp_tool {
     const char *name, *title, *description;
     const char *input, *output;             /* schemas, as text */
-    bool reads_only, destroys;              /* what clients tell their user */
+    bool reads_only, destroys, reaches_out; /* what clients tell their user */
     bool gated;                             /* judged before it begins; others by what they ask for (mcp_gate_own) */
     void (*begin)(struct request *r);
     json_t *listed;                         /* made of the above at the start */

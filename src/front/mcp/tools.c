@@ -9,10 +9,11 @@
 #define OBJECT(required, properties) \
     "{\"type\": \"object\", \"properties\": {" properties "}, \"required\": [" required "], " \
     "\"additionalProperties\": false}"
-/* every result may instead be {success: false, error, error_type} */
+/* every result may instead be {success: false, error, error_type}, and what waits for approval says which that is */
 #define RESULT(properties) \
     "{\"type\": \"object\", \"properties\": {\"success\": {\"type\": \"boolean\"}, " \
     "\"error\": {\"type\": [\"string\", \"null\"]}, \"error_type\": {\"type\": \"string\"}, " \
+    "\"approval_id\": {\"type\": \"string\"}, \"approval_url\": {\"type\": \"string\"}, " \
     "\"sandbox_id\": {\"type\": \"string\"}" properties "}, \"required\": [\"success\"]}"
 
 #define SANDBOX_ID JSON( \
@@ -40,7 +41,7 @@ struct mcp_tool mcp_tools[] = {
           "timeout": {"type": "integer", "default": 30, "minimum": 1, "maximum": 3600,
               "description": "Execution timeout in seconds"},) NETWORK),
       .output = RESULT(OUTPUT JSON(, "exit_code": {"type": "integer"}, "execution_time": {"type": "number"})),
-      .destroys = true, .gated = true, .begin = call_execute },
+      .destroys = true, .reaches_out = true, .gated = true, .begin = call_execute },
     { .name = "code_install_package", .title = "Install a package",
       .description = "Install a package from its language's registry into a sandbox made with network_enabled.",
       .input = OBJECT("\"sandbox_id\", \"package\"", SANDBOX_ID JSON(,
@@ -48,7 +49,7 @@ struct mcp_tool mcp_tools[] = {
               "description": "Name, and if you like a version: requests==2.31.0"},
           "registry": {"type": "string", "default": "pypi", "maxLength": 64, "description": "pypi or npm"})),
       .output = RESULT(OUTPUT JSON(, "package": {"type": "string"}, "registry": {"type": "string"})),
-      .gated = true, .begin = call_install },
+      .reaches_out = true, .gated = true, .begin = call_install },
     { .name = "code_write_file", .title = "Write a file",
       .description = "Write a text file in a sandbox's workspace; missing folders are made.",
       .input = OBJECT("\"sandbox_id\", \"file_path\", \"content\"", SANDBOX_ID FILE_PATH JSON(,
@@ -88,7 +89,7 @@ struct mcp_tool mcp_tools[] = {
       .input = OBJECT("\"sandbox_id\", \"port\"", SANDBOX_ID JSON(,
           "port": {"type": "integer", "minimum": 1, "maximum": 65535})),
       .output = RESULT(JSON(, "id": {"type": "string"}, "port": {"type": "integer"}, "url": {"type": "string"},
-          "host_url": {"type": ["string", "null"]})), .gated = true, .begin = call_expose },
+          "host_url": {"type": ["string", "null"]})), .reaches_out = true, .gated = true, .begin = call_expose },
     { .name = "diff", .title = "Show what changed",
       .description = "How the user sees what a sandbox changed in their folder (a copy-on-write workspace).",
       .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
@@ -108,7 +109,7 @@ open_one(struct mcp_tool *t)
 
     t->listed = json_pack("{s:s, s:s, s:o, s:o*, s:{s:b, s:b, s:b}}", "name", t->name, "description", t->description,
                           "inputSchema", input, "outputSchema", output, "annotations", "readOnlyHint", t->reads_only,
-                          "destructiveHint", t->destroys, "openWorldHint", 0);
+                          "destructiveHint", t->destroys, "openWorldHint", t->reaches_out);
     if (t->listed == NULL || input == NULL || (t->output != NULL && output == NULL))
         return -1;
     if (t->title != NULL)
