@@ -126,8 +126,8 @@ _cloche() {
                 --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
                 --webhook-ca --webhook-timeout --public-url --log-format --log-level" ;;
         mcp)
-            flags="--socket --token-file --gate --help"
-            valued="--socket --token-file --gate" ;;
+            flags="--socket --token-file --gate --settings --help"
+            valued="--socket --token-file --gate --settings" ;;
         ps)
             flags="--all --label --json --socket --help"
             valued="--label --socket" ;;

@@ -380,6 +380,7 @@ complete -c cloche -n '__cloche_seen_subcommand_from serve' -l help -d 'print th
 complete -c cloche -n '__cloche_seen_subcommand_from mcp' -l socket -r -F -d 'the daemon\'s socket ($CLOCHE_SOCKET, or api.sock in its usual folder)'
 complete -c cloche -n '__cloche_seen_subcommand_from mcp' -l token-file -r -F -d 'a token to use (default: one of role agent, made for this session)'
 complete -c cloche -n '__cloche_seen_subcommand_from mcp' -l gate -r -F -a 'off' -d 'what has to be approved, for a daemon of its own (docs/gate.md)'
+complete -c cloche -n '__cloche_seen_subcommand_from mcp' -l settings -r -F -d 'what its sandboxes may have, for a daemon of its own'
 complete -c cloche -n '__cloche_seen_subcommand_from mcp' -l help -d 'print the flags'
 complete -c cloche -n '__cloche_seen_subcommand_from ps' -l all -d 'those too that have stopped'
 complete -c cloche -n '__cloche_seen_subcommand_from ps' -l label -x -d 'those with that label only'

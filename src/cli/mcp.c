@@ -16,7 +16,8 @@
 
 struct options {
     struct api api;
-    const char *token_file, *gate;
+    const char *token_file;
+    struct mcp_flags own;       /* of a daemon of our own */
     bool named;                 /* the socket was said */
 };
 
@@ -27,10 +28,11 @@ usage(void)
            "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that run\n"
            "code in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. Ends with\n"
            "stdin.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n\ndocs/mcp.md\n",
+           "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n\ndocs/mcp.md\n",
            "--socket PATH", API_FLAG_HELP,
            "--token-file FILE", "a token to use (default: one of role agent, made for this session)",
-           "--gate FILE|off", "what has to be approved, for a daemon of its own (docs/gate.md)");
+           "--gate FILE|off", "what has to be approved, for a daemon of its own (docs/gate.md)",
+           "--settings FILE", "what its sandboxes may have, for a daemon of its own");
     return 0;
 }
 
@@ -41,18 +43,24 @@ read_flags(struct options *o, int argc, char **argv, struct err *err)
     int n, r;
 
     for (int i = 1; i < argc; i += n) {
+        const char **own = NULL;
         if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
             return -1;
-        if (r == 0 && strcmp(f.name, "--token-file") != 0 && strcmp(f.name, "--gate") != 0) {
+        if (strcmp(f.name, "--token-file") == 0)
+            own = &o->token_file;
+        else if (strcmp(f.name, "--gate") == 0)
+            own = &o->own.gate;
+        else if (strcmp(f.name, "--settings") == 0)
+            own = &o->own.settings;
+        if (r == 0 && own == NULL) {
             err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
             return err_hint(err, "`cloche mcp --help` lists the flags");
         }
         if ((n = cli_flag_words(&f, err)) < 0)
             return -1;
-        if (r == 0)
-            *(f.name[2] == 't' ? &o->token_file : &o->gate) = f.value;
-        else
-            o->named = true;
+        if (own != NULL)
+            *own = f.value;
+        o->named = o->named || own == NULL;
     }
     return 0;
 }
@@ -164,8 +172,10 @@ run(struct options *o, struct mcp_daemon *d, struct err *err)
     if (api_ask(&o->api, "GET", "/v1/health", NULL, NULL, &why) < 0) {
         if (o->named || o->token_file != NULL || strcmp(why.code, "api.down") != 0)
             return *err = why, -1;
-        if (mcp_daemon_start(d, o->gate, &o->api, err) < 0)
+        if (mcp_daemon_start(d, &o->own, &o->api, err) < 0)
             return -1;
+    } else if (o->own.gate != NULL || o->own.settings != NULL) {
+        cli_warn("--gate and --settings are for a daemon of its own: the one at %s has its own", o->api.socket);
     }
     if (o->api.token[0] == '\0' && make_token(&o->api, id, err) < 0)
         return -1;

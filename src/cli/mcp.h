@@ -44,9 +44,12 @@ struct mcp_daemon {
     char name[32];
 };
 #define MCP_DAEMON_INIT { .home = -1, .folder = -1 }
-/* Start it, with that --gate (NULL: the built-in rules), and wait until it answers; @api then leads to it. 0 or -1
- * with @err. Stop it anyhow. */
-int mcp_daemon_start(struct mcp_daemon *d, const char *gate, struct api *api, struct err *err);
+/* Its flags, NULL where it has none of that: then the built-in rules, and no network. */
+struct mcp_flags {
+    const char *gate, *settings;
+};
+/* Start it, and wait until it answers; @api then leads to it. 0 or -1 with @err. Stop it anyhow. */
+int mcp_daemon_start(struct mcp_daemon *d, const struct mcp_flags *flags, struct api *api, struct err *err);
 void mcp_daemon_stop(struct mcp_daemon *d);
 /* Of all such daemons of this user that are there, how to ask them, into @out: how many, at most @max. */
 size_t mcp_daemons(struct api *out, size_t max);

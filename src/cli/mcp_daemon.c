@@ -70,15 +70,23 @@ make_folder(struct mcp_daemon *d, struct err *err)
 
 /* In the child: its words go where ours for people go, never among the messages. */
 static void
-become(const char *state, const char *listen, const char *gate, pid_t parent)
+become(const char *state, const char *listen, const struct mcp_flags *flags, pid_t parent)
 {
-    char self[] = "/proc/self/exe", verb[] = "serve", state_flag[] = "--state-dir", listen_flag[] = "--listen";
-    char name[] = "cloche";
-    char gate_flag[] = "--gate";
-    char *argv[] = { name, verb, state_flag, (char *)(uintptr_t)state, listen_flag, (char *)(uintptr_t)listen,
-                     gate != NULL ? gate_flag : NULL, (char *)(uintptr_t)gate, NULL };
+    char self[] = "/proc/self/exe";
+    const char *argv[11] = { "cloche", "serve", "--state-dir", state, "--listen", listen };
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    size_t n = 6;
     sigset_t none;
+
+    if (flags->gate != NULL) {
+        argv[n++] = "--gate";
+        argv[n++] = flags->gate;
+    }
+    if (flags->settings != NULL) {
+        argv[n++] = "--settings";
+        argv[n++] = flags->settings;
+    }
+    argv[n] = NULL;
 
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
         _exit(1);
@@ -87,7 +95,7 @@ become(const char *state, const char *listen, const char *gate, pid_t parent)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
-    execv(self, argv);
+    execv(self, (char **)(uintptr_t)argv);
     _exit(127);
 }
 
@@ -112,7 +120,7 @@ wait_until_it_answers(struct mcp_daemon *d, const struct api *api, struct err *e
 }
 
 int
-mcp_daemon_start(struct mcp_daemon *d, const char *gate, struct api *api, struct err *err)
+mcp_daemon_start(struct mcp_daemon *d, const struct mcp_flags *flags, struct api *api, struct err *err)
 {
     char base[PATH_MAX], state[PATH_MAX], listen[PATH_MAX + 8];
     pid_t parent = getpid(), pid;
@@ -127,7 +135,7 @@ mcp_daemon_start(struct mcp_daemon *d, const char *gate, struct api *api, struct
     if (pid < 0)
         return err_sys(err, errno, "mcp.daemon", "fork");
     if (pid == 0)
-        become(state, listen, gate, parent);
+        become(state, listen, flags, parent);
     d->pid = pid;
     return wait_until_it_answers(d, api, err);
 }

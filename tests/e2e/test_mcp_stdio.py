@@ -225,7 +225,7 @@ def test_nobody_reads(daemon, cloche):
 
 
 def test_a_reader_that_goes(daemon, cloche):
-    session = Session(cloche)
+    session = Session(cloche, gate=None)
     session.process.stdout.close()
     assert session.process.wait(90) == 0 and session.process.stderr.read() == b""
 
@@ -269,6 +269,27 @@ def test_approvals_of_its_own_daemon(cloche):
     assert cloche("approvals", "deny", "0123abcd").code != 0
     assert session.end() == 0
     assert cloche("approvals").out == ""
+
+
+def test_what_its_own_daemon_gives(cloche, world):
+    """--settings are for its own daemon: without any an agent's sandbox has no network, whoever asks for it."""
+    wants = {"network_enabled": True, "allowed_domains": ["example.org"]}
+    session = Session(cloche)
+    assert session.call("create_sandbox", **wants)["error_type"] == "policy.ceiling"
+    assert session.end() == 0
+    file = world.root / "settings.yaml"
+    file.write_text("network: {mode: allowlist, allow: [example.org]}\n", encoding="ascii")
+    session = Session(cloche, "--settings", file)
+    assert session.call("create_sandbox", **wants)["network"] == "allowlist"
+    assert session.call("create_sandbox", network_enabled=True, allowed_domains=["example.net"])["error_type"] == "policy.ceiling"
+    assert session.end() == 0
+
+
+def test_flags_that_are_for_a_daemon_of_its_own(daemon, cloche):
+    session = Session(cloche, gate="off")
+    assert session.end() == 0 and "warning" in session.log and "--gate" in session.log, session.log
+    session = Session(cloche, gate=None)
+    assert session.end() == 0 and session.log == ""
 
 
 def test_a_daemon_that_was_named_is_not_made(cloche):
