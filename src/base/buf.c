@@ -46,8 +46,8 @@ buf_reserve(struct buf *b, size_t extra)
     cap = b->cap < 64 ? 64 : b->cap;
     while (cap < need && cap <= b->max / 2)
         cap *= 2;
-    if (cap < need)
-        cap = need;
+    if (cap < need)     /* beyond half of it: not a bit more for each append from there on */
+        cap = b->max;
     p = realloc(b->lent ? NULL : b->p, cap);
     if (p == NULL) {
         b->broken = true;

@@ -73,11 +73,30 @@ test_lent_array(void **state)
     assert_null(b.p);
 }
 
+/* Up to its ceiling a buffer is moved a few times, not for each append. */
+static void
+test_growth(void **state)
+{
+    struct buf b = BUF_INIT(100 * 1000);
+    size_t moves = 0, cap = 0;
+
+    (void)state;
+    for (size_t i = 0; i < b.max; i++) {
+        assert_int_equal(buf_put_u8(&b, 'x'), 0);
+        moves += b.cap != cap;
+        cap = b.cap;
+    }
+    assert_true(moves < 16 && b.cap <= b.max);
+    assert_int_equal(buf_put_u8(&b, 'x'), -1);
+    buf_free(&b);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lent_array),
+        cmocka_unit_test(test_growth),
         cmocka_unit_test(ceiling_holds),
         cmocka_unit_test(integers_are_big_endian),
         cmocka_unit_test(printf_counts),
