@@ -21,7 +21,8 @@ int mcp_bridge(const struct api *api, int signals, struct err *err);
 
 /* mcp_lines.c: stdin and stdout as lines. Neither blocks: whoever uses them polls both. */
 struct mcp_lines {
-    struct buf in, out;         /* @out waits for stdout */
+    struct buf in, out;
+    size_t said;                /* of @out, which waits for stdout */
     size_t searched;            /* of @in: no line ends before it */
     bool skipping, too_long;    /* a line beyond MCP_LINE_MAX, to its end; and that is still to be told */
     bool ended, gone;           /* stdin is over; nobody reads stdout */
@@ -36,6 +37,7 @@ void mcp_lines_taken(struct mcp_lines *l, size_t n);
 /* One line; and what waits, as far as there is room. */
 void mcp_lines_say(struct mcp_lines *l, const void *p, size_t n);
 void mcp_lines_flush(struct mcp_lines *l);
+size_t mcp_lines_waiting(const struct mcp_lines *l);
 
 /* mcp_daemon.c: a daemon of our own, for as long as we live. */
 struct mcp_daemon {

@@ -490,7 +490,7 @@ takes_lines(const struct bridge *b)
     for (const struct call *c = b->calls; c != NULL; c = c->next)
         if (c->initializes)
             return false;
-    return !b->over && b->lines.out.n < MCP_WAITING && count(b) < MCP_CALLS_MAX + 64;
+    return !b->over && mcp_lines_waiting(&b->lines) < MCP_WAITING && count(b) < MCP_CALLS_MAX + 64;
 }
 
 static void
@@ -528,12 +528,12 @@ round_of(struct bridge *b, int signals, uint64_t until, struct err *err)
     struct pollfd fds[MCP_CALLS_MAX + 70];
     struct call *who[MCP_CALLS_MAX + 70];
     uint64_t now = clock_ms();
-    bool full = b->lines.out.n >= MCP_WAITING;
+    bool full = mcp_lines_waiting(&b->lines) >= MCP_WAITING;
     nfds_t n = 3;
 
     fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
     fds[1] = (struct pollfd){ .fd = !b->lines.ended && takes_lines(b) ? STDIN_FILENO : -1, .events = POLLIN };
-    fds[2] = (struct pollfd){ .fd = STDOUT_FILENO, .events = b->lines.out.n > 0 ? POLLOUT : 0 };
+    fds[2] = (struct pollfd){ .fd = STDOUT_FILENO, .events = mcp_lines_waiting(&b->lines) > 0 ? POLLOUT : 0 };
     for (struct call *c = b->calls; c != NULL && n < sizeof(fds) / sizeof(fds[0]); c = c->next) {
         who[n] = c;
         fds[n++] = (struct pollfd){ .fd = full ? -1 : c->fd, .events = POLLIN };
@@ -546,7 +546,7 @@ round_of(struct bridge *b, int signals, uint64_t until, struct err *err)
         mcp_lines_flush(&b->lines);
     else if (fds[2].revents != 0)
         b->lines.gone = true;
-    for (nfds_t i = 3; i < n && b->lines.out.n < MCP_WAITING; i++)
+    for (nfds_t i = 3; i < n && mcp_lines_waiting(&b->lines) < MCP_WAITING; i++)
         if (fds[i].revents != 0)
             hear_call(b, who[i]);
     if (fds[1].revents != 0)
@@ -566,7 +566,7 @@ mcp_bridge(const struct api *api, int signals, struct err *err)
         take_lines(&b);
         if (b.lines.ended && until == 0)
             until = clock_ms() + MCP_GRACE_MS;
-        if (b.lines.ended && ((b.calls == NULL && b.lines.out.n == 0) || clock_ms() >= until))
+        if (b.lines.ended && ((b.calls == NULL && mcp_lines_waiting(&b.lines) == 0) || clock_ms() >= until))
             break;
         r = round_of(&b, signals, until, err);
     }

@@ -12,7 +12,8 @@
 void
 mcp_lines_open(struct mcp_lines *l)
 {
-    *l = (struct mcp_lines){ .in = BUF_INIT(MCP_LINE_MAX + PIECE), .out = BUF_INIT(API_ANSWER_MAX + 2 * MCP_WAITING) };
+    *l = (struct mcp_lines){ .in = BUF_INIT(MCP_LINE_MAX + PIECE),
+                             .out = BUF_INIT(2 * (API_ANSWER_MAX + MCP_WAITING)) };
 }
 
 void
@@ -84,23 +85,30 @@ mcp_lines_taken(struct mcp_lines *l, size_t n)
 void
 mcp_lines_flush(struct mcp_lines *l)
 {
-    size_t done = 0;
-
-    while (done < l->out.n && !l->gone) {
+    while (mcp_lines_waiting(l) > 0 && !l->gone) {
         struct pollfd room = { .fd = STDOUT_FILENO, .events = POLLOUT };
-        size_t n = l->out.n - done < PIPE_BUF ? l->out.n - done : PIPE_BUF;
+        size_t n = mcp_lines_waiting(l) < PIPE_BUF ? mcp_lines_waiting(l) : PIPE_BUF;
         ssize_t put;
         if (poll(&room, 1, 0) <= 0)
             break;
-        put = write(STDOUT_FILENO, l->out.p + done, n);
+        put = write(STDOUT_FILENO, l->out.p + l->said, n);
         if (put < 0 && errno == EAGAIN)
             break;
         if (put < 0 && errno != EINTR)
             l->gone = true;
         if (put > 0)
-            done += (size_t)put;
+            l->said += (size_t)put;
     }
-    buf_consume(&l->out, done);
+    if (l->said < l->out.n / 2)         /* a long answer is not moved for each piece of it */
+        return;
+    buf_consume(&l->out, l->said);
+    l->said = 0;
+}
+
+size_t
+mcp_lines_waiting(const struct mcp_lines *l)
+{
+    return l->out.n - l->said;
 }
 
 void
