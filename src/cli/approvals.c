@@ -250,9 +250,9 @@ show(int dir, struct options *o, struct err *err)
     struct net_run run;
     json_t *one;
 
-        if (!o->v.socket)
-            gate_seek(&o->v.api, o->v.words[1]);
     if (gate_is_id(o->v.words[1])) {
+        if (!o->v.api.named)
+            gate_seek(&o->v.api, o->v.words[1]);
         one = gate_find(&o->v.api, o->v.words[1], err);
         if (one != NULL && o->v.json)
             api_verb_line(one);
@@ -284,7 +284,7 @@ decide(int dir, struct options *o, bool allow, struct err *err)
         if (strcmp(d.scope, "always") == 0 || (!allow && strcmp(d.scope, "once") != 0))
             return err_set(err, ERR_USAGE, "cli.approvals.scope", "--%s is not for what agents ask of cloche serve",
                            d.scope);
-        if (!o->v.socket)
+        if (!o->v.api.named)
             gate_seek(&o->v.api, o->v.words[1]);
         if (gate_decide(&o->v.api, o->v.words[1], &d, &answer, err) < 0)
             return -1;

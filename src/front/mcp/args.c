@@ -83,20 +83,6 @@ mcp_schema_fits(const json_t *schema, const json_t *args, char *why, size_t size
     return true;
 }
 
-void
-mcp_whole_numbers(json_t *args)
-{
-    const double most = 9007199254740992.0;     /* 2^53: up to there each is one */
-    const char *name;
-    json_t *v;
-
-    json_object_foreach(args, name, v) {
-        double d = json_real_value(v), whole = d >= -most && d <= most ? (double)(json_int_t)d : 0;
-        if (json_is_real(v) && d <= whole && d >= whole)
-            (void)json_object_set_new(args, name, json_integer((json_int_t)d));
-    }
-}
-
 /* --- packages ----------------------------------------------------------------------------------------------------- */
 
 static bool

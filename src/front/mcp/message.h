@@ -62,9 +62,6 @@ int mcp_version(const char *text);
  * minimum, maximum, maxLength, items, maxItems. False with the reason in @why. */
 bool mcp_schema_fits(const json_t *schema, const json_t *args, char *why, size_t size);
 
-/* 30.0 is a whole number (JSON Schema 2020-12, 6.1.1): such members of @args become integers. */
-void mcp_whole_numbers(json_t *args);
-
 /* A name with its version as pip and npm take them from their registry: no option, no path, no URL, nothing that a file
  * of theirs could mean. */
 bool mcp_package_well(const char *registry, const char *package);
