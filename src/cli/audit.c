@@ -245,6 +245,13 @@ open_scan(const struct words *w, char folder[PATH_MAX], struct scan *s, struct e
     return scan_open_dir(folder, s, err);
 }
 
+/* A chain may hold and say itself that entries are missing. */
+static int
+verdict(const struct verify_result *r)
+{
+    return r->bad != NULL || r->cuts > 0 ? VERIFY_BROKEN : VERIFY_HOLDS;
+}
+
 static int
 print_verdict(const struct words *w, const struct scan *s, const struct verify_result *r)
 {
@@ -263,14 +270,14 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
         if (r->expected)
             json_object_set_new(o, "expected_entry", json_integer((json_int_t)r->expected_seq));
         (void)cli_json(o, JSON_COMPACT);
-        return r->bad != NULL ? VERIFY_BROKEN : VERIFY_HOLDS;
+        return verdict(r);
     }
     if (r->bad != NULL) {
         printf("BROKEN: entry %llu, %s", (unsigned long long)r->bad_seq, r->bad_file);
         if (r->bad_line > 0)
             printf(" line %llu", (unsigned long long)r->bad_line);
         printf(": %s\n%llu entries before it hold\n", r->bad, (unsigned long long)r->entries);
-        return VERIFY_BROKEN;
+        return verdict(r);
     }
     printf("the chain holds: %llu entries in %zu files\n", (unsigned long long)r->entries, s->n);
     if (r->entries > 0)
@@ -285,7 +292,7 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
                (unsigned long long)r->cuts);
     if (r->expected)
         printf("the expected entry is number %llu\n", (unsigned long long)r->expected_seq);
-    return VERIFY_HOLDS;
+    return verdict(r);
 }
 
 static int

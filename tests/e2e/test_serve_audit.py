@@ -265,7 +265,7 @@ def test_a_record_that_is_cut_under_the_daemon_says_so(cloche, daemon):
     assert cut["severity"] == "critical" and cut["metadata"]["left"] == last["seq"] - 5, cut
     assert cut["metadata"]["written"] >= last["seq"], cut
     verdict = cloche("audit", "verify")
-    assert verdict.code == 0 and "ENTRIES ARE MISSING" in verdict.out, verdict
+    assert verdict.code == 1 and "ENTRIES ARE MISSING" in verdict.out, verdict
     assert json.loads(cloche("audit", "verify", "--json").out)["cuts"] == 1
 
 
