@@ -1,10 +1,12 @@
 /* wall/service_filter.c: the system call filter of cloche's own processes: see service.h */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,48 +22,102 @@
 #error "this architecture has no filter yet"
 #endif
 
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define VALUES_MAX 16
+
+/* Calls on a list that are more than they seem: what an argument has to be, under a mask. */
+static const struct argument {
+    unsigned call, which;
+    uint32_t mask;
+    size_t n;
+    uint32_t values[VALUES_MAX];
+} arguments[] = {
+    /* F_SETOWN, F_SETSIG and O_ASYNC make a kill(2) of it, of any process of the same user */
+    { SYS_fcntl, 1, UINT32_MAX, 14,
+      { F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK,
+        F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS } },
+    /* one of datagrams reaches every socket that has a path or a name, without connect(2) */
+    { SYS_socketpair, 1, 0xf, 2, { SOCK_STREAM, SOCK_SEQPACKET } },
+    /* no code that was not there */
+    { SYS_mmap, 2, PROT_EXEC, 1, { 0 } },
+    { SYS_mprotect, 2, PROT_EXEC, 1, { 0 } },
+};
+
+struct program { size_t n; struct sock_filter at[24 + 2 * SERVICE_CALLS_MAX + N(arguments) * (4 + 2 * VALUES_MAX)]; };
+
+static void
+put(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
+{
+    p->at[p->n++] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes, (uint8_t)no);
+}
+
+/* @call passes with one of @values in that argument, of which the kernel looks at the lower half; otherwise never. */
+static void
+put_argument(struct program *p, const struct argument *a)
+{
+    const uint32_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0;
+
+    put(p, BPF_JMP | BPF_JEQ | BPF_K, a->call, 0, 3 + 2 * a->n);
+    put(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args[0]) + a->which * 8 + low, 0, 0);
+    put(p, BPF_ALU | BPF_AND | BPF_K, a->mask, 0, 0);
+    for (size_t i = 0; i < a->n; i++) {
+        put(p, BPF_JMP | BPF_JEQ | BPF_K, a->values[i], 0, 1);
+        put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    }
+    put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+}
+
+static void
+put_call(struct program *p, unsigned call)
+{
+    for (size_t i = 0; i < N(arguments); i++) {
+        if (arguments[i].call == call) {
+            put_argument(p, &arguments[i]);
+            return;
+        }
+    }
+    put(p, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+    put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+}
+
+/* Architecture, then the list, then socket(2) by its family, then nothing. */
+static void
+write_program(struct program *p, const struct service_plan *plan)
+{
+    struct argument family = { .call = SYS_socket, .which = 0, .mask = UINT32_MAX };
+
+    if (plan->inet_sockets) {
+        family.values[family.n++] = AF_INET;
+        family.values[family.n++] = AF_INET6;
+    }
+    if (plan->unix_sockets)
+        family.values[family.n++] = AF_UNIX;
+    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+    put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
+    put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+    for (size_t i = 0; i < plan->n_calls; i++)
+        put_call(p, plan->calls[i]);
+    if (family.n > 0)
+        put_argument(p, &family);
+    put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+}
+
 int
 service_filter(const struct service_plan *plan, struct err *err)
 {
-    /* architecture, then the list, then socket(2) by its family, then nothing */
-    struct sock_filter program[16 + 2 * SERVICE_CALLS_MAX];
-    struct sock_fprog f = { .filter = program };
-    uint32_t families[3];
-    size_t n = 0, n_families = 0;
+    struct program program = { .n = 0 };
+    struct sock_fprog f = { .filter = program.at };
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, errno, "service.rights", "no_new_privs");
     if (SERVICE_SANITIZED)      /* a sanitizer's own calls are not on the list */
         return 0;
-    if (plan->inet_sockets) {
-        families[n_families++] = AF_INET;
-        families[n_families++] = AF_INET6;
-    }
-    if (plan->unix_sockets)
-        families[n_families++] = AF_UNIX;
     if (plan->n_calls > SERVICE_CALLS_MAX)
         return err_set(err, ERR_LIMIT, "service.filter", "%zu calls; the limit is %d", plan->n_calls,
                        SERVICE_CALLS_MAX);
-    program[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-    program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
-    program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    program[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < plan->n_calls; i++) {
-        program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, plan->calls[i], 0, 1);
-        program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    }
-    if (n_families > 0) {
-        program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0,
-                                                    (uint8_t)(1 + 2 * n_families));
-        /* the family's lower half is what the kernel looks at */
-        program[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
-        for (size_t i = 0; i < n_families; i++) {
-            program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, families[i], 0, 1);
-            program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-        }
-    }
-    program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    f.len = (unsigned short)n;
+    write_program(&program, plan);
+    f.len = (unsigned short)program.n;
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0)
         return err_sys(err, errno, "service.filter", "system call filter");
     return 0;

@@ -354,7 +354,8 @@ class Recorder:
             return process.returncode, out.read().decode("utf-8", "replace")
 
     def installed(self):
-        """{process: {(number, argument)}}: what its filter lets pass, asked of the filter itself; without an argument: None."""
+        """{process: {(number, argument)}}: what its filter lets pass, asked of the filter itself; the argument of
+        socket(2) where it has to be a certain one, else None."""
         found = {}
         for i, name in enumerate(self.processes):
             raw = self.filters.get(struct.pack("I", i))
@@ -362,10 +363,11 @@ class Recorder:
             if code:
                 found[name] = set()
                 for number in range(1024):
-                    if verdict(code, number, 0xffffffff) == SECCOMP_RET_ALLOW:
+                    allowed = [a for a in (0xffffffff, *range(64)) if verdict(code, number, a) == SECCOMP_RET_ALLOW]
+                    if number == SYS_SOCKET and 0xffffffff not in allowed:
+                        found[name] |= {(number, a) for a in allowed}
+                    elif allowed:
                         found[name].add((number, None))
-                    else:
-                        found[name] |= {(number, a) for a in range(64) if verdict(code, number, a) == SECCOMP_RET_ALLOW}
         return found
 
     def used(self):
@@ -378,8 +380,9 @@ class Recorder:
 
 
 def verdict(code, number, argument):
-    """What the filter @code answers to a call: the few instructions that wall/service.c writes."""
-    data = struct.pack("<IIQQ5Q", number, AUDIT_ARCH, 0, argument, 0, 0, 0, 0, 0)
+    """What the filter @code answers to a call with that @argument everywhere: the few instructions that wall/service_filter.c
+    writes."""
+    data = struct.pack("<IIQ6Q", number, AUDIT_ARCH, 0, *(argument,) * 6)
     at = a = 0
     while True:
         op, yes, no, k = code[at]
@@ -388,6 +391,8 @@ def verdict(code, number, argument):
             a = struct.unpack_from("<I", data, k)[0]
         elif op == 0x15:                        # BPF_JMP | BPF_JEQ | BPF_K
             at += yes if a == k else no
+        elif op == 0x54:                        # BPF_ALU | BPF_AND | BPF_K
+            a &= k
         elif op == 0x06:                        # BPF_RET | BPF_K
             return k
         else:
