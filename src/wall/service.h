@@ -38,8 +38,8 @@
 #define SERVICE_MKDIR SYS_mkdirat
 #endif
 
-/* Of some calls a list lets less through than it names (service_filter.c): fcntl(2) sends no signals, socketpair(2) makes
- * no datagram sockets, mmap(2) and mprotect(2) no memory that is executed.
+/* Of some calls a list lets less through than it names (service_filter.c): fcntl(2) sends no signals, socketpair(2)
+ * makes no datagram sockets, mmap(2) and mprotect(2) no memory that is executed.
  * A call on a list is used in tests/conformance/test_service_calls.py, or has its reason in the table beside that. */
 struct service_plan {
     const unsigned *calls;                  /* system calls that stay (SYS_*), at most SERVICE_CALLS_MAX */

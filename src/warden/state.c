@@ -30,9 +30,15 @@ static const char *const texts[Q_N] = {
     [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE (?1 = '' OR id = ?1) "
                  "AND (?3 IS NULL OR id IN (SELECT id FROM sandbox WHERE owner = ?3)) ORDER BY number "
                  "DESC LIMIT ?2) ORDER BY number",
-    [Q_PRUNE_BOXES] = ("DELETE FROM sandbox WHERE state = 'stopped' AND id NOT IN (SELECT id FROM sandbox "
-                       "WHERE state = 'stopped' ORDER BY ended DESC LIMIT ?1)"),
-    [Q_PRUNE_EVENTS] = "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1",
+    /* of those who have most the oldest: nobody moves another's out */
+    [Q_PRUNE_BOXES] = ("DELETE FROM sandbox WHERE id IN (SELECT id FROM (SELECT id, ended, row_number() OVER "
+                       "(PARTITION BY owner ORDER BY ended DESC) AS n FROM sandbox WHERE state = 'stopped') "
+                       "ORDER BY n, ended DESC LIMIT -1 OFFSET ?1)"),
+    /* those of the daemon itself are its owner's; those of sandboxes without a record nobody's */
+    [Q_PRUNE_EVENTS] = ("DELETE FROM event WHERE number IN (SELECT number FROM (SELECT number, row_number() OVER "
+                        "(PARTITION BY iif(event.id = '', '', ifnull(owner, '?')) ORDER BY number DESC) AS n "
+                        "FROM event LEFT JOIN sandbox ON sandbox.id = event.id) ORDER BY n, number DESC "
+                        "LIMIT -1 OFFSET ?1)"),
 };
 
 /* Each brings a file of the version of its place to the next one. */

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "warden/edge.h"
 
-#define STATE_STOPPED_MAX 1000      /* records of ended sandboxes that are kept, the newest */
+#define STATE_STOPPED_MAX 1000      /* records of ended sandboxes that are kept, the newest of each caller */
 #define STATE_EVENTS_MAX  10000     /* events, likewise */
 #define STATE_ONCE_MAX    1000      /* idempotency keys of one caller, the newest */
 #define STATE_ONCE_S      86400     /* and for so long */

@@ -23,8 +23,9 @@ static const char *const texts[GATE_Q_N] = {
     [GATE_Q_GRANTS] = "SELECT " GRANT_COLUMNS " FROM standing ORDER BY created, id",
     [GATE_Q_GRANTED] = "SELECT count(*) FROM standing WHERE caller = ?1 AND tool = ?2 AND rule = ?3 AND (box = '' OR "
                        "box = ?4) AND (until = 0 OR until > ?5)",
-    [GATE_Q_PRUNE] = "DELETE FROM approval WHERE state <> 'pending' AND id NOT IN (SELECT id FROM approval WHERE "
-                     "state <> 'pending' ORDER BY decided DESC LIMIT ?1)",
+    [GATE_Q_PRUNE] = "DELETE FROM approval WHERE id IN (SELECT id FROM (SELECT id, decided, row_number() OVER "
+                     "(PARTITION BY caller ORDER BY decided DESC) AS n FROM approval WHERE state <> 'pending') ORDER "
+                     "BY n, decided DESC LIMIT -1 OFFSET ?1)",
     [GATE_Q_PRUNE_GRANTS] = "DELETE FROM standing WHERE (until > 0 AND until <= ?1) OR (box <> '' AND box NOT IN "
                             "(SELECT id FROM sandbox)) OR id NOT IN (SELECT id FROM standing ORDER BY created DESC "
                             "LIMIT ?2)",

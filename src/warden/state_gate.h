@@ -8,7 +8,7 @@
 #include "warden/edge_gate.h"
 #include "warden/state.h"
 
-#define STATE_APPROVALS_MAX 1000    /* records of decided ones that are kept, the newest */
+#define STATE_APPROVALS_MAX 1000    /* records of decided ones that are kept, the newest of each caller */
 #define STATE_GRANTS_MAX    1000
 
 struct state_gate;

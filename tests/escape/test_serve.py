@@ -77,7 +77,7 @@ def test_a_sandbox_does_not_reach_the_daemon(cloche, world, mode, view):
 
 @pytest.mark.parametrize("name", ["cloche-front", "cloche-warden", "cloche-scribe"])
 def test_what_the_confined_hold(daemon, name):
-    """tests/unit/test_serve.c tries from inside what these numbers say from outside."""
+    """tests/unit/test_serve_confined.c tries from inside what these numbers say from outside."""
     daemon.create(name="secret-name", policy={"env": {"TOKEN": "s3cret-value"}})
     pid, = daemon.processes(name)
     status = status_of(pid)

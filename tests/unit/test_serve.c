@@ -1,4 +1,4 @@
-/* The daemon's messages, its record, and what is left to its two confined processes (R42, R61) */
+/* The daemon's messages and its record (R42, R61); test_serve_confined.c has what is left to its processes */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,23 +9,16 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "front/front.h"
 #include "warden/edge.h"
 #include "warden/state_gate.h"
 #include "warden/state_priv.h"
 #include "warden/warden.h"
-#include "wall/service.h"
 #include "wire/packet.h"
 
 static char root[] = "/tmp/cloche-unit-serve-XXXXXX";
@@ -428,131 +421,48 @@ an_approval_and_its_grant(void **state)
     assert_int_equal(state_grants(g, see_grant, NULL, NULL), 1);
 }
 
-/* --- what is left ------------------------------------------------------------------------------------------------- */
-
-static void try_open(void) { (void)open("/etc/passwd", O_RDONLY | O_CLOEXEC); }
-static void try_create(void) { (void)open("/tmp/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600); }
-static void try_inet(void) { (void)socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
-static void try_unix(void) { (void)socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
-static void try_connect(void) { (void)connect(0, NULL, 0); }
-static void try_fork(void) { (void)fork(); }
-static void try_exec(void) { (void)execl("/bin/true", "true", NULL); }
-static void try_kill(void) { (void)kill(getppid(), 0); }
-static void try_ptrace(void) { (void)ptrace(PTRACE_PEEKUSER, getppid(), NULL, NULL); }
-static void try_dumpable(void) { (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }
-static void try_unlink(void) { (void)unlink("/tmp/x"); }
-static void try_chdir(void) { (void)!chdir("/"); }
-static void try_owner(void) { (void)fcntl(0, F_SETOWN, getppid()); }
-static void try_async(void) { (void)fcntl(0, F_SETSIG, SIGKILL); }
-static void try_code(void) { (void)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
-static void try_nothing(void) { }
-
-/* What connect(2) and socket(2) are refused for, without either. */
+/* Above a ceiling the oldest go of whoever has most: one busy caller moves nobody else's out. */
 static void
-try_datagram(void)
+nobody_moves_anothers_out(void **state)
 {
-    struct sockaddr_un to = { .sun_family = AF_UNIX };
-    int pair[2];
-
-    snprintf(to.sun_path, sizeof(to.sun_path), "%s/taken", root);
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) == 0)
-        (void)sendto(pair[0], "x", 1, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to));
-}
-
-/* A signal to a process that is not ours, by what is on every list. */
-static void
-try_signal(void)
-{
-    int pair[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 || fcntl(pair[0], F_SETFL, O_ASYNC) < 0 ||
-        fcntl(pair[0], F_SETSIG, SIGUSR1) < 0 || fcntl(pair[0], F_SETOWN, getppid()) < 0)
-        _exit(1);
-    (void)!write(pair[1], "x", 1);
-}
-
-static volatile sig_atomic_t signals;
-
-static void
-on_signal(int signo)
-{
-    (void)signo;
-    signals++;
-}
-
-/* Both reach somebody where there is no wall; the filter alone stops them, for not every kernel's Landlock does. */
-static void
-calls_that_are_more_than_they_seem(void **state)
-{
-    static const unsigned calls[] = { SYS_fcntl, SYS_socketpair, SYS_sendto, SYS_write, SYS_getppid, SYS_exit_group };
-    static const struct service_plan plan = { .calls = calls, .n_calls = 6 };
-    static void (*const attempts[])(void) = { try_signal, try_datagram };
-    struct sockaddr_un own = { .sun_family = AF_UNIX };
-    cleanup_close int heard = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    char c;
+    static const char fill[] =
+        "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO sandbox (id, "
+        "name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, owner) SELECT "
+        "printf('%032x', i), 'x', 'stopped', 0, i, i, i, i, 0, 0, '', '{}', '', '', iif(i <= 3, 'quiet', 'busy') FROM n;"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO event (at, id, type, "
+        "detail) SELECT i, iif(i = 2, '', iif(i = 4, 'f', printf('%032x', iif(i <= 3, i, 2000)))), 'exec', 'x' FROM n;"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO approval SELECT "
+        "printf('%032x', i), iif(i = 2, 'pending', 'approved'), 'low', 0, i, i, iif(i = 2, 0, i), '', '0', iif(i <= 3, "
+        "'quiet', 'busy'), '', 't', '{}', 'r', '', '', '', '' FROM n; COMMIT";
+    static const struct { const char *what; int left; } rows[] = {
+        { "sandbox", STATE_STOPPED_MAX }, { "sandbox WHERE owner = 'quiet'", 3 },
+        { "sandbox WHERE owner = 'busy' AND ended < 2000 - 1000 + 3", 0 },
+        { "event", STATE_EVENTS_MAX }, { "event WHERE number <= 4", 4 }, { "event WHERE number > 20000 - 9996", 9996 },
+        { "approval", STATE_APPROVALS_MAX + 1 }, { "approval WHERE caller = 'quiet'", 3 },
+    };
+    char folder[128], query[160];
+    struct state_gate *g;
+    struct state *s;
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    skip();     /* then there is no filter */
-#endif
-    snprintf(own.sun_path, sizeof(own.sun_path), "%s/taken", root);
-    assert_int_equal(bind(heard, (struct sockaddr *)&own, sizeof(own)), 0);
-    assert_int_equal(sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_RESTART }, NULL), 0);
-    for (size_t i = 0; i < 4; i++) {
-        bool walled = i >= 2;
-        int status;
-        pid_t pid = fork();
-        if (pid == 0) {
-            if (walled && service_filter(&plan, NULL) < 0)
-                _exit(2);
-            attempts[i % 2]();
-            _exit(0);
-        }
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(walled ? WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS : WIFEXITED(status));
-        assert_int_equal(signals > 0, i % 2 == 0 && !walled);
-        assert_int_equal(recv(heard, &c, 1, 0), i % 2 == 1 && !walled ? 1 : -1);
-        signals = 0;
+    snprintf(folder, sizeof(folder), "%s/p", root);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    s = state_open(folder, NULL);
+    assert_non_null(s);
+    g = state_gate_open(s, NULL);
+    assert_non_null(g);
+    assert_int_equal(sqlite3_exec(s->db, fill, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(state_prune(s, NULL), 0);
+    assert_int_equal(state_gate_prune(g, 1, NULL), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sqlite3_stmt *q;
+        snprintf(query, sizeof(query), "SELECT count(*) FROM %s", rows[i].what);
+        assert_int_equal(sqlite3_prepare_v2(s->db, query, -1, &q, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+        if (sqlite3_column_int(q, 0) != rows[i].left)
+            fail_msg("%s: %d", rows[i].what, sqlite3_column_int(q, 0));
+        sqlite3_finalize(q);
     }
-    (void)unlink(own.sun_path);
-}
-
-static void
-attack(int (*confine)(struct err *), void (*const *attempts)(void), size_t n)
-{
-    for (size_t i = 0; i <= n; i++) {
-        void (*attempt)(void) = i == 0 ? try_nothing : attempts[i - 1];
-        int status;
-        /* without the wall each of them is possible, or fails without ending the process */
-        for (int walled = 0; walled < 2; walled++) {
-            pid_t pid = fork();
-            if (pid == 0) {
-                if (walled && confine(NULL) < 0)
-                    _exit(2);
-                attempt();
-                _exit(0);
-            }
-            assert_int_equal(waitpid(pid, &status, 0), pid);
-            if (walled && i > 0 ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS : WIFSIGNALED(status))
-                fail_msg("attempt %zu, walled %d: status %d", i, walled, status);
-        }
-    }
-}
-
-static void
-confined(void **state)
-{
-    static void (*const attempts[])(void) = { try_open, try_create, try_inet, try_unix, try_connect, try_fork, try_exec,
-                                              try_kill, try_ptrace, try_dumpable, try_unlink, try_chdir,
-                                              try_owner, try_async, try_datagram, try_code };
-    const size_t n = sizeof(attempts) / sizeof(attempts[0]);
-
-    (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    skip();     /* then there is no filter */
-#endif
-    attack(front_confine, attempts, n);
-    attack(warden_confine, attempts, n);
 }
 
 static int
@@ -565,7 +475,8 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const left[] = { "c/state.db", "c/state.db-wal", "g/state.db", "g/state.db-wal", "state.db", "state.db-wal" };
+    static const char *const left[] = { "c/state.db", "c/state.db-wal", "g/state.db", "g/state.db-wal", "p/state.db", "p/state.db-wal",
+                                        "state.db", "state.db-wal" };
     char path[128];
 
     (void)state;
@@ -574,6 +485,9 @@ group_end(void **state)
         (void)unlink(path);
     }
     snprintf(path, sizeof(path), "%s/g", root);
+    if (rmdir(path) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/p", root);
     if (rmdir(path) < 0)
         return -1;
     snprintf(path, sizeof(path), "%s/c", root);
@@ -589,8 +503,8 @@ main(void)
         cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record), cmocka_unit_test(an_approval_and_its_grant),
-        cmocka_unit_test(kept_by_the_confined), cmocka_unit_test(confined),
-        cmocka_unit_test(calls_that_are_more_than_they_seem),
+        cmocka_unit_test(nobody_moves_anothers_out),
+        cmocka_unit_test(kept_by_the_confined),
     };
 
     return cmocka_run_group_tests(tests, group_begin, group_end);
