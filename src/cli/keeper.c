@@ -476,9 +476,12 @@ time_passes(struct keeper_live *k)
         watch_time(k, now);
     if (!k->made || k->ending || k->paused)
         return;
-    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
+        if (k->ops[i] != NULL && op_overdue(k->ops[i], now))
+            return died(k, "its guest did not end what it was told to end");
         if (k->ops[i] != NULL)
             op_time(k->ops[i], now);
+    }
     asker_time(k, now);
     native_keep_janitor(k->l.sb);
     if (k->check_us > 0 && now - k->check_us >= GUEST_US)

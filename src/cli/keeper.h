@@ -44,6 +44,7 @@ struct op {
     uint16_t channel;           /* the guest's: of a command or of a file request */
     struct packet_queue out;
     uint64_t begin_us, deadline_us, kill_us;
+    uint64_t over_us;           /* since when the guest has to end it, and nobody else holds that up; 0 */
     uint64_t limit, bytes[2];   /* of output; 0: none */
     uint32_t owed[2];           /* credit for the guest, given when the front has what came */
     uint64_t said_us;           /* WATCH: when something was said last */
@@ -157,6 +158,8 @@ short op_poll_events(const struct op *o);
 void op_turn(struct op *o, short events);
 void op_time(struct op *o, uint64_t now_us);
 void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
+/* Whether the guest was told to end it, and did not for so long that it never will: what it says does not count. */
+bool op_overdue(struct op *o, uint64_t now_us);
 void op_free_all(struct keeper_live *k);
 size_t op_count(const struct keeper_live *k);
 size_t op_untold(const struct keeper_live *k);  /* those whose end the warden has not been told */
@@ -169,6 +172,7 @@ void op_say_failed(struct op *o, const struct err *err);
 void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
 void op_ended(struct op *o);
 void op_signal(struct op *o, int signo);
+void op_cancel_file(struct op *o);              /* what the guest does with a file */
 
 /* keeper_file.c */
 int file_begin(struct op *o, const struct edge_op *want, struct err *err);

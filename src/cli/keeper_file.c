@@ -79,7 +79,7 @@ on_entries(struct op *o, struct wire_in in)
             return;
         err_set(&err, ERR_LIMIT, "files.too-many-entries", "%s has more than %d entries", o->path, OP_ENTRIES_MAX);
         op_say_failed(o, &err);
-        (void)guest_client_file_cancel(o->k->l.client, o->channel, NULL);
+        op_cancel_file(o);
     }
 }
 

@@ -18,6 +18,8 @@
 #include "base/io.h"
 #include "cli/keeper.h"
 
+#define OVER_US 30000000        /* for the guest to end what it was told to end */
+
 /* --- its end ------------------------------------------------------------------------------------------------------ */
 
 static void
@@ -390,14 +392,22 @@ op_signal(struct op *o, int signo)
     (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_GROUP, NULL);
     if (o->pty && signo == SIGKILL)
         (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_LEADER, NULL);
+    if (signo == SIGKILL && o->over_us == 0)
+        o->over_us = clock_us();
+}
+
+void
+op_cancel_file(struct op *o)
+{
+    (void)guest_client_file_cancel(o->k->l.client, o->channel, NULL);
+    if (o->over_us == 0)
+        o->over_us = clock_us();
 }
 
 /* The client is gone: nothing of its command goes on for it, unless that was agreed. */
 static void
 cancel(struct op *o)
 {
-    struct guest_client *c = o->k->l.client;
-
     close_fd(&o->fd);
     packet_queue_clear(&o->out);
     o->in_n = o->in_at = 0;
@@ -409,7 +419,7 @@ cancel(struct op *o)
             op_signal(o, SIGKILL);
         give_back(o);
     } else {
-        (void)guest_client_file_cancel(c, o->channel, NULL);
+        op_cancel_file(o);
     }
 }
 
@@ -592,4 +602,16 @@ op_shift(struct op *o, uint64_t us)
 {
     o->deadline_us += o->deadline_us > 0 ? us : 0;
     o->kill_us += o->kill_us > 0 ? us : 0;
+    o->over_us += o->over_us > 0 ? us : 0;
+}
+
+/* Output that somebody does not take holds the end up too. */
+bool
+op_overdue(struct op *o, uint64_t now)
+{
+    if (o->over_us == 0 || o->channel == 0)
+        return false;
+    if (packet_queue_waits(&o->out) || (o->run != NULL && run_holds(o)))
+        o->over_us = now;
+    return now > o->over_us && now - o->over_us >= OVER_US;
 }

@@ -184,6 +184,30 @@ def test_a_guest_that_does_not_say_the_end(daemon):
     assert box.delete().json["state"] == "stopped"
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("what", ["killed", "late", "left"])
+def test_a_guest_that_never_says_the_end(daemon, what):
+    """It does not hold a place, and its sandbox, for as long as it likes: it is told once, and then not asked any more."""
+    box, other = daemon.create(policy={"limits": {"grace": "1s"}}, idle_timeout=3600), daemon.create()
+    if what == "killed":
+        exec_id = begin(box, "sleep 1000")
+    else:
+        stream = box.stream("echo on; sleep 1000", **({"timeout_ms": 1000} if what == "late" else {}))
+        assert next(stream)[0] == "stdout"
+    own, = [pid for pid in daemon.processes("cloche-guest") if box.id in _environment_of_keeper(daemon, pid)]
+    os.kill(own, signal.SIGSTOP)
+    if what == "killed":
+        assert daemon("DELETE", f"{box.at}/exec/{exec_id}").status == 202
+    elif what == "left":
+        stream.close()
+    assert box.wait_for("stopped", 90), box.show()
+    assert "did not end" in box.show()["detail"], box.show()
+    if what == "late":
+        event, told = next(stream)
+        assert event == "exit" and told["timed_out"] and told["signal"] == 9, (event, told)
+    assert other.exec("echo here")["stdout"] == "here\n"
+
+
 def _environment_of_keeper(daemon, guest):
     """The command line of the keeper above that guest, which names its sandbox."""
     pid = guest
