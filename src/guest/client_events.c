@@ -130,10 +130,14 @@ static int
 on_file_data(void *ctx, const struct frame *f)
 {
     struct guest_client *c = ctx;
-    const struct client_file *r = client_file_of(c, f->channel);
+    struct client_file *r = client_file_of(c, f->channel);
 
     if (r == NULL || r->type != MSG_FILE_READ)
         return refuse(c, "file contents that nobody asked for");
+    if (f->length > r->left)
+        return refuse(c, "more of a file than was asked for");
+    r->left -= f->length;
+    r->said += f->length;
     c->event->type = GUEST_FILE_DATA;
     c->event->data.p = f->payload;
     c->event->data.n = f->length;
@@ -203,6 +207,8 @@ on_file_ok(void *ctx, const struct frame *f)
     if (r == NULL || r->type == MSG_FILE_STAT || r->type == MSG_FILE_WATCH ||
         (r->type == MSG_FILE_WRITE && !r->ended) || !msg_get_u64(f, &c->event->count))
         return refuse(c, "FILE_OK out of place");
+    if (r->type == MSG_FILE_READ && c->event->count != r->said)
+        return refuse(c, "another number of bytes than it sent");
     r->id = 0;
     c->event->type = GUEST_FILE_DONE;
     return 0;

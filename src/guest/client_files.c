@@ -84,6 +84,7 @@ guest_client_file(struct guest_client *c, uint8_t type, const struct msg_file *m
                        MSG_FILES_MAX, MSG_FILES_MAX);
     *request = r->id;
     r->room = r->window = type == MSG_FILE_WATCH ? (uint32_t)m->length : 0;
+    r->left = m->length != 0 ? m->length : UINT64_MAX;
     if (queued(c, at, msg_put_file(&c->out, type, r->id, m), err) < 0) {
         r->id = 0;
         return -1;

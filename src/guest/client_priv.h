@@ -28,6 +28,7 @@ struct client_file {
     bool ended;                 /* FILE_END or FILE_CANCEL was sent */
     bool watching;              /* WATCH: that was said */
     uint32_t room, window;      /* WATCH: credit that we gave, and the most of it */
+    uint64_t left, said;        /* READ: bytes that may come yet, and that came */
 };
 
 /* Descriptors that leave with the frame at @at of the out buffer (or before it, never after). */

@@ -217,6 +217,33 @@ test_channels_that_are_not_ours(void **state)
 }
 
 static void
+test_contents_of_a_file(void **state)
+{
+    const struct msg_file m = { .path = "f", .offset = 7, .length = 5 };
+    struct guest_event ev;
+    uint16_t part;
+
+    (void)state;
+    open_client(true);
+    assert_int_equal(guest_client_file(c, MSG_FILE_READ, &m, &part, &err), 0);
+    put(MSG_FILE_DATA, 0, part, "ab", 2);
+    put(MSG_FILE_DATA, 0, part, "cde", 3);
+    assert_int_equal(msg_put_u64(&says, MSG_FILE_OK, part, 5), 0);
+    assert_int_equal(say(&ev), 0);
+    assert_true(ev.type == GUEST_FILE_DONE && ev.count == 5);
+    close_client();
+    open_client(true);
+    assert_int_equal(guest_client_file(c, MSG_FILE_READ, &m, &part, &err), 0);
+    put(MSG_FILE_DATA, 0, part, "abcdef", 6);
+    caught("more than was asked for");
+    open_client(true);
+    assert_int_equal(guest_client_file(c, MSG_FILE_READ, &m, &part, &err), 0);
+    put(MSG_FILE_DATA, 0, part, "abc", 3);
+    assert_int_equal(msg_put_u64(&says, MSG_FILE_OK, part, 5), 0);
+    caught("less than it says");
+}
+
+static void
 test_order_on_a_channel(void **state)
 {
     (void)state;
@@ -637,7 +664,7 @@ main(void)
         cmocka_unit_test(test_hello),
         cmocka_unit_test(test_types_and_lengths),
         cmocka_unit_test(test_channels_that_are_not_ours),
-        cmocka_unit_test(test_order_on_a_channel),
+        cmocka_unit_test(test_contents_of_a_file), cmocka_unit_test(test_order_on_a_channel),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_passed_descriptors_have_no_relay),
         cmocka_unit_test(test_names_in_listings),
