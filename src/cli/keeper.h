@@ -22,7 +22,6 @@
 #define WATCH_ALIVE_US   15000000           /* and when there are none for so long, it is said that it watches still */
 #define RUN_ASKERS_MAX   EDGE_OPS_MAX       /* questions about such commands at once */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
-#define OP_ENTRIES_MAX   10000              /* of one folder */
 #define PORT_CONNECTIONS 32                 /* to ports that were exposed, at once */
 
 /* What is said of it to the warden when it has ended, and to the transcript. */

@@ -71,13 +71,13 @@ on_entries(struct op *o, struct wire_in in)
     struct err err = ERR_INIT;
 
     while (msg_next_entry(&in, &info)) {
-        if (++o->count <= OP_ENTRIES_MAX) {
+        if (++o->count <= EDGE_ENTRIES_MAX) {
             say_entry(o, &info, info.name);
             continue;
         }
-        if (o->count > OP_ENTRIES_MAX + 1)
+        if (o->count > EDGE_ENTRIES_MAX + 1)
             return;
-        err_set(&err, ERR_LIMIT, "files.too-many-entries", "%s has more than %d entries", o->path, OP_ENTRIES_MAX);
+        err_set(&err, ERR_LIMIT, "files.too-many-entries", "%s has more than %d entries", o->path, EDGE_ENTRIES_MAX);
         op_say_failed(o, &err);
         op_cancel_file(o);
     }
@@ -127,13 +127,13 @@ file_event(struct op *o, const struct guest_event *ev)
             piece_done(o, ev->count);
             break;
         }
-        if (o->count <= OP_ENTRIES_MAX)
+        if (o->count <= EDGE_ENTRIES_MAX)
             say_done(o, ev->count);
         op_ended(o);
         break;
     case GUEST_FILE_FAILED:
         (void)guest_file_err(&ev->file_error, o->path, &err);
-        if (o->count <= OP_ENTRIES_MAX || o->kind != OP_LIST)
+        if (o->count <= EDGE_ENTRIES_MAX || o->kind != OP_LIST)
             op_say_failed(o, &err);
         op_ended(o);
         break;

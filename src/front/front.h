@@ -216,6 +216,7 @@ struct request {
     bool had_exit;                      /* of a command in the background: its client knows how it ended, */
     uint64_t had[2];                    /* and has so much of stdout and stderr */
     json_t *list;                       /* what the answer is made of */
+    size_t n_entries, entry_bytes;      /* of a listing: what a keeper said of it */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */

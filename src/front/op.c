@@ -94,6 +94,10 @@ on_entry(void *ctx, const struct frame *f)
 
     if (!wire_done(&in) || r->op_answers->entry == NULL)
         return -1;
+    /* the first one may be what a path names, which is longer than a name */
+    r->entry_bytes += r->n_entries++ > 0 ? strlen(name) : 0;
+    if (r->n_entries > EDGE_ENTRIES_MAX || r->entry_bytes > EDGE_ENTRY_BYTES)
+        return -1;
     r->op_answers->entry(r, mode, size, mtime, name);
     return 0;
 }

@@ -40,6 +40,8 @@
 #define EDGE_OP_BYTES    (EDGE_OP_MAX + 2048)   /* one operation as it is sent, to the warden and on to the keeper */
 #define EDGE_WHO_MAX     159                /* bytes of a caller, in words */
 #define EDGE_OPS_MAX     64                 /* operations at once in one sandbox */
+#define EDGE_ENTRIES_MAX 10000              /* of one listing, ... */
+#define EDGE_ENTRY_BYTES (EDGE_ENTRIES_MAX * 255)   /* ... and of their names together, which have 255 at most */
 #define EDGE_CHUNK       (32 * 1024)        /* bytes of a stream in one message */
 #define EDGE_MESSAGE_MAX (EDGE_OP_MAX + 4096)
 #define EDGE_ROOM        (EDGE_MESSAGE_MAX + FRAME_HEADER + 1)

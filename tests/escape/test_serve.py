@@ -1,8 +1,10 @@
 """Attacks on the daemon: from other users, from its own sandboxes, and what its confined processes may still do."""
 import contextlib
 import ctypes
+import json
 import os
 import re
+import signal
 import socket
 import struct
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon, OthersDaemon, answers, status_of
+from helpers.daemon import Daemon, OthersDaemon, answers, is_sanitized, resident, status_of
 from helpers.runner import Runner, wait_for
 
 pytestmark = requirement("R12", "R23")
@@ -142,10 +144,10 @@ def test_what_a_sandbox_says_is_only_shown(daemon):
     assert answer.ok and "X-Evil" not in answer.headers and answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def edge_of(pid):
-    """Its end of the socket to the warden, as a taken process would use it."""
+def edge_of(pid, number=3):
+    """Its end of the socket to the warden, or to another one, as a taken process would use it."""
     pidfd = os.pidfd_open(pid)
-    fd = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, 3, 0)       # pidfd_getfd
+    fd = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, number, 0)       # pidfd_getfd
     os.close(pidfd)
     assert fd >= 0, os.strerror(ctypes.get_errno())
     return socket.socket(fileno=fd)
@@ -216,6 +218,36 @@ def test_a_taken_keeper_answers_what_nobody_asked(daemon, answer):
         assert wait_for(lambda: keeper not in daemon.processes("cloche-keeper") and not daemon.processes("sleep"), 60)
     assert other.show()["state"] == "ready" and other.exec("echo on")["stdout"] == "on\n"
     stream.close()
+
+
+ENTRY = 132
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("what, name", [("dirs", b"x"), ("dirs", b"x" * 4096), ("stat", b"x" * 4096)])
+def test_a_taken_keeper_cannot_fill_the_front(daemon, what, name):
+    """By a listing without end."""
+    box, other = daemon.create(name="taken"), daemon.create(name="other")
+    keeper, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    front, = daemon.processes("cloche-front")
+    before = set(os.listdir(f"/proc/{keeper}/fd"))
+    client, (guest,) = daemon.connection(), (g for g in daemon.processes("cloche-guest") if int(status_of(g)["PPid"]) == keeper)
+    os.kill(guest, signal.SIGSTOP)      # it does not answer: we do
+    client.request("GET", f"{box.at}/{what}/")
+    assert wait_for(lambda: set(os.listdir(f"/proc/{keeper}/fd")) - before, 30)
+    was = resident(front)
+    with edge_of(keeper, int((set(os.listdir(f"/proc/{keeper}/fd")) - before).pop())) as edge:
+        entry = frame(ENTRY, struct.pack(">IQQ", 0o100644, 1, 1) + text(name))
+        edge.setblocking(True)
+        with pytest.raises(OSError):    # it is given up
+            for _ in range(200_000):
+                edge.send(entry)
+    answer = client.getresponse()
+    assert answer.status >= 400 and json.loads(answer.read())["code"] == "sandbox.gone", answer.status
+    if not is_sanitized(daemon):
+        assert resident(front) - was < 65536
+    client.close()
+    assert daemon.processes("cloche-front") == [front] and other.exec("echo on")["stdout"] == "on\n"
 
 
 @pytest.mark.root
