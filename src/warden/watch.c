@@ -12,7 +12,9 @@
 
 #define WAIT_MS       1000
 #define FRESH_MS      200       /* an answer that is no older need not be asked for again */
-#define ASKED_MAX     64
+#define ASKED_MAX     64        /* questions that wait at once, ... */
+#define ASKED_EACH    8         /* ... of one credential (the owner has none), ... */
+#define ASKED_AGENTS  32        /* ... and of agents: the rest is kept for those who look after them */
 #define FRAME_MAX     (EDGE_MESSAGE_MAX + FRAME_HEADER)
 
 struct event_follower {
@@ -64,11 +66,12 @@ tell_usage(struct warden *w, const struct usage_asked *a)
     answer_end(w, a->to, n, false);
 }
 
+/* Whoever is late is not waited for by the next one either. */
 static bool
-all_said(const struct warden *w)
+all_said(const struct warden *w, uint64_t now)
 {
     for (const struct box *x = w->boxes; x != NULL; x = x->next)
-        if (x->use_asked_ms > 0)
+        if (x->use_asked_ms > 0 && now - x->use_asked_ms < WAIT_MS)
             return false;
     return true;
 }
@@ -77,7 +80,7 @@ void
 watch_time(struct warden *w)
 {
     uint64_t now = w->usage_asked != NULL ? clock_ms() : 0;
-    bool all = w->usage_asked != NULL && all_said(w);
+    bool all = w->usage_asked != NULL && all_said(w, now);
 
     for (struct usage_asked **at = &w->usage_asked, *a; (a = *at) != NULL;) {
         if (!all && now < a->until_ms) {
@@ -93,10 +96,24 @@ watch_time(struct warden *w)
     }
     if (w->usage_asked == NULL)
         return;
-    /* whoever is late is not waited for by the next one either */
+    /* and is asked again after a while */
     for (struct box *x = w->boxes; x != NULL; x = x->next)
         if (x->use_asked_ms > 0 && now - x->use_asked_ms >= 10 * WAIT_MS)
             x->use_asked_ms = 0;
+}
+
+static bool
+room_for_one(const struct warden *w)
+{
+    size_t all = 0, agents = 0, own = 0;
+
+    for (const struct usage_asked *o = w->usage_asked; o != NULL; o = o->next) {
+        all++;
+        agents += o->who.role == EDGE_AGENT ? 1 : 0;
+        own += strcmp(o->who.id, w->who.id) == 0 ? 1 : 0;
+    }
+    return all < ASKED_MAX && (w->who.id[0] == '\0' || own < ASKED_EACH) &&
+           (w->who.role != EDGE_AGENT || agents < ASKED_AGENTS);
 }
 
 static int
@@ -105,13 +122,11 @@ ask_keepers(struct warden *w, uint8_t what, const char *id)
     uint64_t now = clock_ms();
     struct usage_asked *a = calloc(1, sizeof(*a));
     struct err err = ERR_INIT;
-    size_t n = 0;
 
-    for (const struct usage_asked *o = w->usage_asked; o != NULL; o = o->next)
-        n++;
-    if (a == NULL || n >= ASKED_MAX) {
+    if (a == NULL || !room_for_one(w)) {
         free(a);
-        err_set(&err, ERR_LIMIT, "serve.busy", "%zu others ask already", n);
+        err_set(&err, ERR_LIMIT, "serve.busy", "too many ask already what is used");
+        err_hint(&err, "try again");
         answer_no(w, w->asker, &err);
         return 0;
     }

@@ -1,11 +1,11 @@
 """The daemon's numbers: Prometheus's text format, its readers, and what they count."""
 import json
 import os
+import pytest
 import re
 import shutil
 import signal
-
-import pytest
+import time
 
 from helpers import requirement
 from helpers.daemon import Caller, caller, kill_one, restart, token
@@ -219,6 +219,9 @@ def test_usage_with_a_keeper_that_does_not_answer(daemon):
         usage = daemon.get("/v1/usage").json["usage"]       # as it was last
         assert {u["id"] for u in usage} == {box.id, other.id}
         assert daemon.get("/metrics").status == 200
+        began = time.monotonic()
+        assert all(daemon.get("/v1/usage").ok for _ in range(5))        # those who are late are waited for once
+        assert time.monotonic() - began < 4
     finally:
         for keeper in keepers:
             os.kill(keeper, signal.SIGCONT)

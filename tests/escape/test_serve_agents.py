@@ -1,4 +1,9 @@
-"""Agents' tokens: what their sandboxes may be given, which is never more than the daemon's settings give."""
+"""Agents' tokens: what their sandboxes may be given, which is never more than the daemon's settings give; and what one agent leaves for others."""
+import os
+import signal
+import threading
+from pathlib import Path
+
 import pytest
 
 from helpers import requirement
@@ -178,3 +183,30 @@ def test_recovery_keeps_the_ceiling(daemon, agent, place):
     assert box.delete().ok
     assert agent.post(f"{box.at}/recover").ok
     assert box.exec("cat /given/f")["stdout"] == "words of given\n"
+
+
+@pytest.mark.root
+def test_an_agent_that_asks_what_is_used_leaves_room_for_others(daemon):
+    """However often, while the keeper of its own sandbox does not answer."""
+    mine = caller(daemon, "agent")
+    box = mine.create()
+    daemon.create()
+    held, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    os.kill(held, signal.SIGSTOP)
+    stop, codes = threading.Event(), []
+
+    def ask():
+        while not stop.is_set():
+            codes.append(mine.get("/v1/usage").status)
+    asking = [threading.Thread(target=ask) for _ in range(72)]
+    for thread in asking:
+        thread.start()
+    try:
+        assert wait_for(lambda: 429 in codes, 30), set(codes)
+        told = [daemon.get(path).status for path in ("/v1/usage", "/metrics") * 3]
+    finally:
+        stop.set()
+        for thread in asking:
+            thread.join()
+        os.kill(held, signal.SIGCONT)
+    assert set(told) == {200}, told
