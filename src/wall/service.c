@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "wall/caps.h"
+#include "wall/own_id.h"
 
-#define NOBODY 65534
+#define NOBODY 65534            /* where there are too few users to take one */
 
 #if defined(__SANITIZE_ADDRESS__)
 /* it looks for leaks by ptrace(2), which nobody may do to this process */
@@ -40,14 +41,26 @@ const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES] = {
     { .fd = -1, .path = "/etc/services", .access = LANDLOCK_READ, .optional = true },
 };
 
+/* A user that no other process has, so that none, of a neighbour's or of ours, can signal this one, or use up what the
+ * kernel counts for a user: descriptors under way, pages of pipes. Pids of those that live are different. */
+static int
+become_nobody(struct err *err)
+{
+    uint32_t id = 0;
+
+    if (own_id(OWN_OF_SERVICE, (uint32_t)getpid(), &id, NULL) < 0 || id == 0)
+        id = NOBODY;
+    return setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0
+               ? err_sys(err, errno, "service.rights", "become user %u", id) : 0;
+}
+
 int
 service_confine(const struct service_plan *plan, struct err *err)
 {
     const struct rlimit none = { 0, 0 };
 
-    if (!plan->keep_user && geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-                                             setresuid(NOBODY, NOBODY, NOBODY) < 0))
-        return err_sys(err, errno, "service.rights", "become nobody");
+    if (!plan->keep_user && geteuid() == 0 && become_nobody(err) < 0)
+        return -1;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, errno, "service.rights", "not dumpable");
     if (caps_drop_all(err) < 0 || files(plan, err) < 0)

@@ -55,8 +55,8 @@ struct service_plan {
 #define SERVICE_RESOLVER_FILES 5
 extern const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES];
 
-/* As root become nobody (unless @keep_user); not dumpable, no core; no capability, no_new_privs; Landlock; then
- * the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,
+/* As root become a user of its own (unless @keep_user); not dumpable, no core; no capability, no_new_privs; Landlock;
+ * then the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,
  * service.filter ...). One thread. */
 int service_confine(const struct service_plan *plan, struct err *err);
 /* The filter alone, and no_new_privs, of a process that keeps its rights; .files and .keep_user do not count. */

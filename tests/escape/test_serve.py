@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,23 @@ def test_what_the_confined_hold(daemon, name):
     # nothing of ours was handed down: of the environment how to log, and the command line says nothing
     with open(f"/proc/{pid}/environ", "rb") as f:
         assert f.read() in (b"", b"CLOCHE_LOG=text:notice\0")
+
+
+@pytest.mark.root
+def test_no_other_process_is_the_same_user(daemon):
+    """As root: whoever is nobody, or a neighbour that was taken over, signals none of them."""
+    daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
+    daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
+    assert wait_for(lambda: len(daemon.processes("cloche-egress")) == 2, 30)
+    pids = [pid for name in ("front", "warden", "egress") for pid in daemon.processes(f"cloche-{name}")]
+    users = [status_of(pid)["Uid"].split()[0] for pid in pids]
+    assert len(pids) == 4 and len(set(users)) == 4 and not {"0", "65534"} & set(users), users
+
+    def signals(uid, pid):
+        return subprocess.run(["setpriv", "--reuid", uid, "--clear-groups", "kill", "-0", str(pid)], check=False).returncode == 0
+    for pid, user in zip(pids, users):
+        assert signals(user, pid)           # the attack is real
+        assert not any(signals(other, pid) for other in ["65534", *users] if other != user)
 
 
 def test_one_sandbox_is_not_anothers(daemon):

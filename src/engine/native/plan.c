@@ -2,7 +2,6 @@
 #include "engine/native/plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
-#include "base/str.h"
 #include "wall/caps.h"
+#include "wall/own_id.h"
 
 /* --- arena: blocks that live as long as the plan ------------------------------------------------------------- */
 
@@ -118,41 +116,15 @@ plan_warn(struct native_plan *plan, const char *fmt, ...)
 
 /* --- who the sandbox is on the host --------------------------------------------------------------------------- */
 
-/* As root, a host uid that owns nothing and that no other sandbox has: from a high range where our user namespace
- * has one, else from the top of what it has. */
+/* As root, a host uid that owns nothing and that no other sandbox has. */
 static int
 own_host_id(uint32_t *out, struct err *err)
 {
-    uint8_t room[512];
-    cleanup_buf struct buf text = BUF_INIT_IN(room, 4096);
-    uint64_t inside, count;
     uint32_t random;
-    struct str rest, word[3];
 
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return err_sys(err, errno, "wall.random", "getrandom");
-    if (io_read_file(AT_FDCWD, "/proc/self/uid_map", &text) < 0)
-        return err_sys(err, errno, "wall.userns", "/proc/self/uid_map");
-    rest = (struct str){ (const char *)text.p, text.n };
-    for (size_t i = 0; i < 3; i++) {
-        size_t n = 0;
-        while (rest.n > 0 && (*rest.p == ' ' || *rest.p == '\n'))
-            rest.p++, rest.n--;
-        while (n < rest.n && rest.p[n] != ' ' && rest.p[n] != '\n')
-            n++;
-        word[i] = (struct str){ rest.p, n };
-        rest.p += n;
-        rest.n -= n;
-    }
-    if (!str_parse_u64(word[0], UINT32_MAX, &inside) || !str_parse_u64(word[2], UINT32_MAX, &count))
-        return err_set(err, ERR_SYSTEM, "wall.userns", "/proc/self/uid_map is not understood");
-    if (inside == 0 && count > 0x71000000)
-        *out = 0x70000000 | (random & 0x00ffffff);
-    else if (count > 2000)
-        *out = (uint32_t)(inside + count - 1100 + random % 1000);
-    else
-        *out = 0;
-    return 0;
+    return own_id(OWN_OF_SANDBOX, random, out, err);
 }
 
 /* Light mode as root: no mount can show a folder under another owner, so the sandbox's user is the owner of the
