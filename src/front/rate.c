@@ -2,7 +2,8 @@
  *
  * A token bucket for each, found by a keyed hash of the client's address and what it presented. A stranger can present
  * a new one each time: new ones are drawn from a bucket of their address, so that they neither cost the warden more
- * questions than that nor push those who ask rightly out of the table.
+ * questions than that nor push those who ask rightly out of the table. Of an IPv6 address the network counts (the first
+ * 64 bits), for whoever has that has all of its addresses.
  */
 #include <string.h>
 
@@ -15,14 +16,17 @@
 static uint64_t
 key_of(const struct rate *rate, char kind, const struct ip *peer, const char *credential)
 {
+    struct ip from = *peer;
     struct sha256 h;
     uint8_t out[SHA256_SIZE];
     uint64_t key;
 
+    if (from.family == 6)
+        memset(from.b + 8, 0, 8);
     sha256_init(&h);
     sha256_add(&h, rate->secret, sizeof(rate->secret));
     sha256_add(&h, &kind, 1);
-    sha256_add(&h, peer, sizeof(*peer));
+    sha256_add(&h, &from, sizeof(from));
     sha256_add(&h, credential, strlen(credential));
     sha256_end(&h, out);
     memcpy(&key, out, sizeof(key));
