@@ -540,6 +540,9 @@ prepare(struct launcher *l, struct err *err)
     if (peer_remember() < 0)
         return err_set(err, ERR_SYSTEM, "serve.start", "/proc/self/status cannot be read");
     prctl(PR_SET_NAME, "cloche-launcher");
+    /* its user's other processes, keepers among them, do not look into it: it has read certificates' keys */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(err, errno, "serve.start", "not dumpable");
     return launcher_confine(err);
 }
 

@@ -151,14 +151,17 @@ def test_it_ends_with_its_launcher_and_not_before(maker):
 
 
 @pytest.mark.ordinary
-def test_it_is_not_written_into(cloche, world):
-    """By its own user, as the launcher is."""
+@pytest.mark.parametrize("name", ["maker", "launcher", "keeper"])
+def test_it_is_not_written_into(cloche, name):
+    """By its own user: by another keeper, for one."""
     daemon = OthersDaemon(cloche) if places.IS_ROOT else Daemon(cloche)
-    pid, = daemon.processes("cloche-maker")
+    daemon.create()
+    pid, = daemon.processes(f"cloche-{name}") if name != "launcher" else [daemon.process.pid]
+    assert status_of(pid)["Name"] == f"cloche-{name}"
     me = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/mem', 'r+b')", str(pid)])
     assert not me.ok and "PermissionError" in me.err, me
-    launcher = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/status')", str(pid)])
-    assert launcher.ok
+    anybody = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/status')", str(pid)])
+    assert anybody.ok
     assert daemon.stop() == 0
 
 
