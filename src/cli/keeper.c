@@ -155,13 +155,11 @@ on_make(void *ctx, const struct frame *f)
     if (!edge_get_id(&in, volume, true) || !wire_done(&in) || !edge_is_id(id) ||
         (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
         return -1;
-    if (keeper_make(k, id, bounds, policy, volume, &err) < 0) {
+    if (keeper_make(k, id, bounds, policy, volume, &err) < 0 || keeper_confine(&err) < 0) {
         say_err(k, EDGE_NOT_MADE, &err);
         k->ending = k->told_gone = true;
         return 0;
     }
-    /* not before: whose child it is must be able to write a sandbox's id maps. From here on it hears its guest */
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     k->made = true;
     k->gate.state = ST_MADE;
     at = frame_begin(&frame, EDGE_MADE, 0, 0);

@@ -231,6 +231,9 @@ void asker_stdin(struct keeper_live *k, struct run *run, bool closed);
 void asker_ended(struct keeper_live *k, struct run *run);
 void asker_gone(struct keeper_live *k, struct run *run);
 
+/* keeper_confine.c: what it gives up once its sandbox is made. 0 or -1 with @err. */
+int keeper_confine(struct err *err);
+
 /* keeper_record.c: what is said for the audit record. */
 void keeper_record_end(struct op *o);           /* its result, once */
 void keeper_say_masks(struct keeper_live *k);   /* to the warden: what it must leave out */

@@ -61,5 +61,8 @@ extern const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES]
 int service_confine(const struct service_plan *plan, struct err *err);
 /* The filter alone, and no_new_privs, of a process that keeps its rights; .files and .keep_user do not count. */
 int service_filter(const struct service_plan *plan, struct err *err);
+/* The opposite: all but @calls stays, and no_new_privs. They are EPERM, here and in what this process starts, which may
+ * be a program of others' that goes on without; so is what is not this architecture's. */
+int service_deny(const unsigned *calls, size_t n, struct err *err);
 
 #endif

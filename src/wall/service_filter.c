@@ -80,7 +80,17 @@ put_call(struct program *p, unsigned call)
     put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 
-/* Architecture, then the list, then socket(2) by its family, then nothing. */
+/* The call's number, where it is one of this architecture's; @otherwise. */
+static void
+put_number(struct program *p, uint32_t otherwise)
+{
+    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+    put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
+    put(p, BPF_RET | BPF_K, otherwise, 0, 0);
+    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+/* The list, then socket(2) by its family, then nothing. */
 static void
 write_program(struct program *p, const struct service_plan *plan)
 {
@@ -92,10 +102,7 @@ write_program(struct program *p, const struct service_plan *plan)
     }
     if (plan->unix_sockets)
         family.values[family.n++] = AF_UNIX;
-    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-    put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
-    put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+    put_number(p, SECCOMP_RET_KILL_PROCESS);
     for (size_t i = 0; i < plan->n_calls; i++)
         put_call(p, plan->calls[i]);
     if (family.n > 0)
@@ -103,22 +110,58 @@ write_program(struct program *p, const struct service_plan *plan)
     put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 }
 
-int
-service_filter(const struct service_plan *plan, struct err *err)
+static int
+install(const struct program *p, struct err *err)
 {
-    struct program program = { .n = 0 };
-    struct sock_fprog f = { .filter = program.at };
+    const struct sock_fprog f = { .filter = (struct sock_filter *)(uintptr_t)p->at, .len = (unsigned short)p->n };
 
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0
+               ? err_sys(err, errno, "service.filter", "system call filter") : 0;
+}
+
+/* 1: go on; 0: there is nothing more to do, -1 with @err. */
+static int
+ready(size_t n_calls, struct err *err)
+{
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, errno, "service.rights", "no_new_privs");
     if (SERVICE_SANITIZED)      /* a sanitizer's own calls are not on the list */
         return 0;
-    if (plan->n_calls > SERVICE_CALLS_MAX)
-        return err_set(err, ERR_LIMIT, "service.filter", "%zu calls; the limit is %d", plan->n_calls,
-                       SERVICE_CALLS_MAX);
+    return n_calls > SERVICE_CALLS_MAX ? err_set(err, ERR_LIMIT, "service.filter", "%zu calls; the limit is %d",
+                                                 n_calls, SERVICE_CALLS_MAX) : 1;
+}
+
+int
+service_filter(const struct service_plan *plan, struct err *err)
+{
+    struct program program = { .n = 0 };
+    int r = ready(plan->n_calls, err);
+
+    if (r <= 0)
+        return r;
     write_program(&program, plan);
-    f.len = (unsigned short)program.n;
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0)
-        return err_sys(err, errno, "service.filter", "system call filter");
-    return 0;
+    return install(&program, err);
+}
+
+int
+service_deny(const unsigned *calls, size_t n, struct err *err)
+{
+    const uint32_t refused = SECCOMP_RET_ERRNO | EPERM;
+    struct program p = { .n = 0 };
+    int r = ready(n, err);
+
+    if (r <= 0)
+        return r;
+    put_number(&p, refused);
+#if defined(__x86_64__)
+    /* x32 has the same calls under other numbers */
+    put(&p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+    put(&p, BPF_RET | BPF_K, refused, 0, 0);
+#endif
+    for (size_t i = 0; i < n; i++) {
+        put(&p, BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
+        put(&p, BPF_RET | BPF_K, refused, 0, 0);
+    }
+    put(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    return install(&p, err);
 }

@@ -216,6 +216,26 @@ def test_the_launcher_starts_nothing(daemon):
     assert "Seccomp_filters:\t1" in inside or "Seccomp_filters:\t2" in inside or not inside, inside
 
 
+@pytest.mark.root
+def test_a_keeper_whose_sandbox_is_made(daemon):
+    """It has ways into other processes and the machine's affairs no more; what runs in its sandbox has no filter for it,
+    and what it starts later works with it."""
+    before = status_of(os.getpid())
+    box = daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
+    keeper, = daemon.processes("cloche-keeper")
+    status = status_of(keeper)
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == ("0" if is_sanitized(daemon) else "2"), status
+    guest, = daemon.processes("cloche-guest")
+    if not is_sanitized(daemon):
+        assert int(status["Seccomp_filters"]) == int(before["Seccomp_filters"]) + 1, status
+        assert int(status_of(guest)["Seccomp_filters"]) == int(before["Seccomp_filters"]) + 1, status_of(guest)
+    egress, = daemon.processes("cloche-egress")
+    os.kill(egress, signal.SIGKILL)
+    assert wait_for(lambda: daemon.processes("cloche-egress") not in ([], [egress]), 60)
+    assert box.exec("echo on")["stdout"] == "on\n" and daemon.post(f"{box.at}/pause").ok and daemon.post(f"{box.at}/resume").ok
+    assert box.delete().json["state"] == "stopped"
+
+
 def test_without_its_maker_a_daemon_ends_in_order(cloche):
     daemon = Daemon(cloche)
     box = daemon.create(name="b")

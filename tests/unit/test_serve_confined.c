@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -112,6 +113,37 @@ calls_that_are_more_than_they_seem(void **state)
     (void)unlink(own.sun_path);
 }
 
+/* A list of what is denied leaves everything else, by whichever number it is asked for. */
+static void
+what_is_denied(void **state)
+{
+    static const unsigned denied[] = { SYS_ptrace, SYS_keyctl };
+    int status;
+    pid_t pid;
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    skip();     /* then there is no filter */
+#endif
+    pid = fork();
+    if (pid == 0) {
+        if (service_deny(denied, 2, NULL) < 0)
+            _exit(2);
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != -1 || errno != EPERM)
+            _exit(3);
+        if (syscall(SYS_keyctl, 0, -2, 0) != -1 || errno != EPERM)
+            _exit(4);
+#if defined(__x86_64__)
+        if (syscall(0x40000000 + 521, PTRACE_TRACEME, 0, NULL, NULL) != -1 || errno != EPERM)   /* x32's */
+            _exit(5);
+#endif
+        _exit(fork() < 0 || open("/dev/null", O_RDONLY | O_CLOEXEC) < 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void
 attack(int (*confine)(struct err *), void (*const *attempts)(void), size_t n)
 {
@@ -168,7 +200,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(confined), cmocka_unit_test(calls_that_are_more_than_they_seem),
+        cmocka_unit_test(confined), cmocka_unit_test(what_is_denied),
+        cmocka_unit_test(calls_that_are_more_than_they_seem),
     };
 
     return cmocka_run_group_tests(tests, group_begin, group_end);
