@@ -201,6 +201,7 @@ on_op(void *ctx, const struct frame *f)
 
     if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_get_op(&in, &op))
         return -1;
+    k->l.sample_us = 0;         /* as often as while something runs, from now on */
     op_begin(k, &op, &(struct op_by){ .number = number, .text = by, .caller = caller }, take_fd(&k->passed));
     return 0;
 }
