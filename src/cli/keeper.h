@@ -147,9 +147,6 @@ struct op_by {
 };
 /* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
 void op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd);
-/* The handler of EDGE_CALLER_ENDED: that one's operations, and questions about commands in the background, end and are
- * told why; such a command itself goes on. */
-int op_on_caller_ended(void *ctx, const struct frame *f);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
 /* Its socket, for poll: what is waited for there. */
@@ -171,7 +168,13 @@ void op_say_failed(struct op *o, const struct err *err);
 void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
 void op_ended(struct op *o);
 void op_signal(struct op *o, int signo);
+/* Nobody waits for it any more: it ends, unless it is a command in the background. @o may be freed. */
+void op_cancel(struct op *o);
 void op_cancel_file(struct op *o);              /* what the guest does with a file */
+
+/* keeper_caller.c: the handler of EDGE_CALLER_ENDED: that one's operations, and questions about commands in the
+ * background, end and are told why; such a command itself goes on. */
+int op_on_caller_ended(void *ctx, const struct frame *f);
 
 /* keeper_file.c */
 int file_begin(struct op *o, const struct edge_op *want, struct err *err);

@@ -405,8 +405,8 @@ op_cancel_file(struct op *o)
 }
 
 /* The client is gone: nothing of its command goes on for it, unless that was agreed. */
-static void
-cancel(struct op *o)
+void
+op_cancel(struct op *o)
 {
     close_fd(&o->fd);
     packet_queue_clear(&o->out);
@@ -421,36 +421,6 @@ cancel(struct op *o)
     } else {
         op_cancel_file(o);
     }
-}
-
-static void
-end_of(struct keeper_live *k, const char *caller, const struct err *why)
-{
-    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
-        struct op *o = k->ops[i];
-        if (o == NULL || o->fd < 0 || strcmp(o->caller, caller) != 0)
-            continue;
-        packet_queue_clear(&o->out);    /* what was not told yet is not any more */
-        op_say_failed(o, why);
-        cancel(o);
-    }
-}
-
-int
-op_on_caller_ended(void *ctx, const struct frame *f)
-{
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct err err = ERR_INIT;
-    char caller[EDGE_ID + 1];
-
-    if (!edge_get_id(&in, caller, false) || !wire_done(&in))
-        return -1;
-    err_set(&err, ERR_DENIED, "auth.ended", "the credential of who began this opens nothing any more");
-    err_hint(&err, "it was revoked or replaced, or its time is over");
-    end_of(k, caller, &err);
-    asker_caller_ended(k, caller, &err);
-    return 0;
 }
 
 /* As much of what came as the guest takes. */
@@ -547,7 +517,7 @@ op_turn(struct op *o, short events)
     struct frame f;
 
     if ((events & POLLOUT) != 0 && packet_queue_flush(&o->out, o->fd) < 0)
-        return cancel(o);
+        return op_cancel(o);
     if ((events & POLLOUT) != 0 && !packet_queue_waits(&o->out)) {
         give_back(o);
         watch_give_back(o);
@@ -566,10 +536,10 @@ op_turn(struct op *o, short events)
         if (r < 0 && errno == EAGAIN)
             return;
         if (r <= 0 || msg_dispatch(&gate, &f, o) != MSG_OK)
-            return cancel(o);
+            return op_cancel(o);
     }
     if ((events & POLLHUP) != 0)
-        cancel(o);
+        op_cancel(o);
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
