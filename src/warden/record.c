@@ -165,6 +165,8 @@ queue(struct warden *w, struct box *b, struct audit_entry *e, const char *from, 
     }
     *item = (struct item){ .number = ++r->number, .durable = durable, .n = body.n };
     memcpy(item->body, body.p, body.n);
+    if (b != NULL && strcmp(from, "keeper") == 0)
+        memcpy(item->by, b->r.id, sizeof(item->by));
     if (r->last != NULL)
         r->last->next = item;
     else

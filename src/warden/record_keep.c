@@ -9,6 +9,8 @@
 #include "warden/entry.h"
 #include "warden/record_priv.h"
 
+#define SHARES 16       /* of the room for what is not written yet */
+
 void
 record_remember_trace(const struct warden *w)
 {
@@ -89,6 +91,18 @@ keeper_may(const struct audit_entry *e)
     }
 }
 
+/* Whether what its keeper says unasked may wait: when half of the room is in use, each has a share of it, so that one
+ * that was taken over pushes nobody else's entries out. */
+static bool
+has_room(const struct record *r, const struct box *b)
+{
+    size_t own = 0;
+
+    for (const struct item *i = r->first; i != NULL && r->bytes > RECORD_QUEUE_MAX / 2; i = i->next)
+        own += strcmp(i->by, b->r.id) == 0 ? i->n : 0;
+    return own <= RECORD_QUEUE_MAX / SHARES;
+}
+
 int
 record_on_noted(void *ctx, const struct frame *f)
 {
@@ -98,7 +112,12 @@ record_on_noted(void *ctx, const struct frame *f)
 
     if (!entry_get(&in, &e) || !wire_done(&in) || !keeper_may(&e))
         return -1;
-    record_said(w, w->heard, &e);
+    if (has_room(w->record, w->heard)) {
+        record_said(w, w->heard, &e);
+    } else {
+        w->record->lost++;
+        w->counts.audit_failed++;
+    }
     return 0;
 }
 

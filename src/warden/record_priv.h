@@ -13,6 +13,7 @@ struct item {
     struct item *next;
     uint64_t number;
     bool durable, sent;
+    char by[EDGE_ID + 1];           /* the sandbox whose keeper said it; "" it is ours */
     size_t n;
     char body[];
 };

@@ -268,6 +268,40 @@ def test_a_taken_keeper_cannot_fill_the_front(daemon, what, name):
     assert daemon.processes("cloche-front") == [front] and other.exec("echo on")["stdout"] == "on\n"
 
 
+NOTED, POLICY_DECISION = 121, 4
+
+
+def lost(daemon):
+    """Entries of the record."""
+    return int(re.search(r"^cloche_audit_failures_total (\d+)", daemon.get("/metrics").body.decode(), re.M)[1])
+
+
+@pytest.mark.root
+def test_a_taken_keeper_pushes_nothing_out_of_the_record(cloche, daemon):
+    """By more entries about its own sandbox than may wait."""
+    box, other = daemon.create(name="taken"), daemon.create(name="other")
+    keeper, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    scribe, = daemon.processes("cloche-scribe")
+    entry = struct.pack(">BB", POLICY_DECISION, 0) + text(b"s" * 1000) + b"\6" + b"".join(text(b"m%d" % i) + b"\0" + text(b"t" * 1000) for i in range(6))
+    os.kill(scribe, signal.SIGSTOP)
+    try:
+        with edge_of(keeper) as edge:
+            edge.setblocking(True)
+            for one in [entry] * 1000 + [struct.pack(">BB", POLICY_DECISION, 0) + text(b"s") + b"\0"] * 100:
+                edge.send(frame(NOTED, one))
+            assert wait_for(lambda: lost(daemon) > 50, 60)
+        assert other.put("did", b"x").ok
+    finally:
+        os.kill(scribe, signal.SIGCONT)
+
+    def recorded():
+        record = cloche("audit", "query", "--json", "--sandbox", other.id)
+        return [e for e in map(json.loads, record.out.splitlines()) if e["metadata"].get("capability") == "write"]
+    assert wait_for(recorded, 60)
+    verdict = cloche("audit", "verify")
+    assert verdict.ok, verdict
+
+
 @pytest.mark.root
 def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
     """By an operation that is longer than a keeper takes."""
