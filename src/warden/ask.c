@@ -342,6 +342,13 @@ on_list(void *ctx, const struct frame *f)
     return 0;
 }
 
+void
+record_is_there(void *ctx, const struct edge_box *r)
+{
+    (void)ctx;
+    (void)r;
+}
+
 static int
 on_delete(void *ctx, const struct frame *f)
 {
@@ -364,14 +371,15 @@ on_delete(void *ctx, const struct frame *f)
     /* one that has stopped already: its record goes */
     if (edge_is_id(id) && record_asked(w, f, NULL, id, "forget", RECORD_INSIST))
         return 0;
-    epoch_next(&w->epochs->defaults);
-    epoch_next(&w->epochs->credentials);        /* its key goes too */
-    if (!edge_is_id(id) || find_record(w, id, tell_box, &t, &err) <= 0 ||
-        state_forget(w->state, id, &err) < 0) {
-        if (err.kind == ERR_NONE)
-            not_found(id, &err);
-        answer_no(w, t.to, &err);
+    if (edge_is_id(id) && find_record(w, id, record_is_there, NULL, &err) > 0) {
+        epoch_next(&w->epochs->defaults);
+        epoch_next(&w->epochs->credentials);    /* its key goes too */
+        if (find_record(w, id, tell_box, &t, &err) > 0 && state_forget(w->state, id, &err) == 0)
+            return 0;
     }
+    if (err.kind == ERR_NONE)
+        not_found(id, &err);
+    answer_no(w, t.to, &err);
     return 0;
 }
 

@@ -256,13 +256,6 @@ on_expose(void *ctx, const struct frame *f)
     return 0;
 }
 
-static void
-is_there(void *ctx, const struct edge_box *r)
-{
-    (void)ctx;
-    (void)r;
-}
-
 static int
 on_ports(void *ctx, const struct frame *f)
 {
@@ -275,7 +268,7 @@ on_ports(void *ctx, const struct frame *f)
     if (id == NULL)
         return -1;
     b = living(w, id);
-    if (b == NULL && find_record(w, id, is_there, NULL, &err) <= 0) {
+    if (b == NULL && find_record(w, id, record_is_there, NULL, &err) <= 0) {
         if (err.kind == ERR_NONE)
             not_found(id, &err);
         answer_no(w, w->asker, &err);

@@ -251,6 +251,7 @@ int new_id(char out[EDGE_ID + 1]);      /* -1 with errno */
 struct box *living(struct warden *w, const char *id);
 /* The same among records, for what is not in memory. 1, 0 or -1 with @err, as state_find. */
 int find_record(struct warden *w, const char *id, state_box_fn *fn, void *ctx, struct err *err);
+void record_is_there(void *ctx, const struct edge_box *r);          /* @fn of who wants to know no more than that */
 int not_found(const char *id, struct err *err);
 /* One that can be worked with. NULL with @err. */
 struct box *usable(struct warden *w, const char *id, struct err *err);
