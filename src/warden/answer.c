@@ -7,7 +7,8 @@
 #include "base/cleanup.h"
 #include "warden/warden.h"
 
-#define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
+#define OPS_UNDER_WAY (3 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
+#define FRAME_MAX     (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
 
 void
 answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd)
@@ -83,4 +84,27 @@ answer_end(struct warden *w, struct asker to, uint32_t count, bool more)
     buf_put_be32(&b, count);
     buf_put_u8(&b, more);
     answer_send(w, to, &b, at, -1);
+}
+
+int
+box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err)
+{
+    cleanup_buf struct buf answer = BUF_INIT(64);
+    int pair[2];
+    size_t at;
+
+    /* its keeper turns away what is too much; one that does not read would have us hold a descriptor for each */
+    if (b->ops >= OPS_UNDER_WAY)
+        return err_set(err, ERR_LIMIT, "sandbox.busy", "%u operations wait for this sandbox", b->ops);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return err_sys(err, errno, "serve.op", "socketpair");
+    if (box_say(b, frame, pair[0]) < 0) {
+        close(pair[1]);
+        return err_set(err, ERR_SYSTEM, "sandbox.gone", "the sandbox is ending");
+    }
+    at = answer_begin(&answer, EDGE_GRANTED, w->asker);
+    answer_send(w, w->asker, &answer, at, pair[1]);
+    b->ops++;
+    box_used(b);
+    return 0;
 }

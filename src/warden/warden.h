@@ -257,9 +257,6 @@ int not_found(const char *id, struct err *err);
 struct box *usable(struct warden *w, const char *id, struct err *err);
 /* An id or name and nothing else, as most questions are. NULL: malformed. */
 const char *only_id(const struct frame *f);
-/* A socket between the front that asks and @b's keeper, which gets @frame (whole) with it; that is the answer. Until
- * the keeper says OP_ENDED it is one of the sandbox's operations. 0 or -1 with @err. */
-int box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err);
 /* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
 size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
 void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);
@@ -269,6 +266,9 @@ void answer_box(struct warden *w, struct asker to, const struct edge_box *r, con
 void answer_no(struct warden *w, struct asker to, const struct err *err);
 void answer_no_text(struct warden *w, struct asker to, const struct packet_err *err);
 void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
+/* A socket between the front that asks and @b's keeper, which gets @frame (whole) with it; that is the answer. Until
+ * the keeper says OP_ENDED it is one of the sandbox's operations. 0 or -1 with @err. */
+int box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err);
 
 /* who.c: who asks, and who may ask what: one table for all questions */
 enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
