@@ -354,7 +354,9 @@ class Shown:
     """`cloche watch` of a box, line by line."""
 
     def __init__(self, box, *words):
-        self.process = box.daemon.cloche.popen("watch", "--socket", str(box.daemon.path), *words)
+        # whoever runs the tests may ignore SIGINT, as a shell does for what it starts in the background
+        self.process = box.daemon.cloche.popen("watch", "--socket", str(box.daemon.path), *words,
+                                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.lines = []
 
     def until(self, wanted):
