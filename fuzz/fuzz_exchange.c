@@ -4,7 +4,7 @@
  * Input: one byte (bit 0: a filter; bit 1: the owner takes its time; bits 2-4: how much is read at once; bit 5: a
  * parent proxy; bit 6: server connections were another exchange's, and may become the next one's; bit 7: a while ago),
  * two bytes of length, that many bytes of the client, then those of the server. Who asks for another
- * host than "ok" is refused. */
+ * host than "ok" is refused; of who asks for /see, the owner wants to see the body first. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #define CONNECTIONS 64
 #define REQUESTS    256
 #define STEPS       4096
+#define SEEN_MAX    32      /* bytes of a body that the owner sees */
 
 enum { CLIENT = 100, SERVER = 101 };
 
@@ -122,19 +123,33 @@ static void
 on_request(struct exchange *x, const struct http1_head *head)
 {
     static const struct answer no = { .status = 403, .phrase = "Forbidden", .reason = "no", .detail = "" };
+    enum exchange_gather how;
+    struct str body;
 
     if (n_requests == REQUESTS) {
         exchange_free(x);
         return;
     }
-    memcpy(methods[n_requests], head->method.p, head->method.n);
-    method_n[n_requests++] = head->method.n;
+    how = exchange_gathered(x, &body);
+    if (how == EXCHANGE_NOT_GATHERED) {
+        memcpy(methods[n_requests], head->method.p, head->method.n);
+        method_n[n_requests++] = head->method.n;
+    }
+    FUZZ_ASSERT((how == EXCHANGE_GATHERED) <= (body.n <= SEEN_MAX && str_eq_c(head->path, "/see")));
     if (head->form == HTTP1_AUTHORITY) {
         exchange_leave(x);
         return;
     }
     if (!http1_equal(head->authority.host, STR_LIT("ok"))) {
         exchange_refuse(x, &no);
+        return;
+    }
+    if (how == EXCHANGE_TOO_LONG) {
+        exchange_refuse(x, &no);
+        return;
+    }
+    if (how == EXCHANGE_NOT_GATHERED && x->has_body && str_eq_c(head->path, "/see")) {
+        exchange_collect(x, SEEN_MAX);
         return;
     }
     x->target = (struct exchange_target){ .scheme = HTTP1_SCHEME_HTTP, .host = STR_LIT("ok"), .port = 80,
@@ -241,6 +256,8 @@ check_server(const struct buf *b)
         FUZZ_ASSERT(str_eq_c(head.host.host, "ok") && str_eq_c(head.authority.host, "ok"));
         FUZZ_ASSERT(http1_find(&head, STR_LIT("proxy-authorization"), NULL) == NULL);
         at += head.length;
+        if (str_eq_c(head.path, "/see") && head.framing != HTTP1_BODY_NONE)
+            FUZZ_ASSERT(head.framing == HTTP1_BODY_LENGTH && head.body_length <= SEEN_MAX);
         if (head.upgrade.n > 0) {
             FUZZ_ASSERT(str_eq_c(head.upgrade, "websocket"));
             return;         /* what follows may be raw */

@@ -107,9 +107,24 @@ exchange_ask_again(struct exchange *x)
 {
     if (x->request != REQUEST_ASKED)
         return;
-    x->request = REQUEST_HEAD;
+    x->request = x->gathered != EXCHANGE_NOT_GATHERED ? REQUEST_GATHERED : REQUEST_HEAD;
     x->seen = 0;
     x->deadline_ms = *x->now_ms + EXCHANGE_HEAD_MS;
+}
+
+void
+exchange_collect(struct exchange *x, size_t max)
+{
+    x->gather_max = max;
+    if (x->request == REQUEST_ASKED && x->has_body && x->gathered == EXCHANGE_NOT_GATHERED)
+        x->request = REQUEST_COLLECT;
+}
+
+enum exchange_gather
+exchange_gathered(const struct exchange *x, struct str *body)
+{
+    *body = (struct str){ x->whole.n > 0 ? (const char *)x->whole.p : "", x->whole.n };
+    return x->gathered;
 }
 
 void
@@ -134,7 +149,7 @@ exchange_refuse(struct exchange *x, const struct answer *answer)
         return;
     }
     open_body = x->has_body && x->request != REQUEST_DONE && x->request != REQUEST_AGAIN &&
-                x->request != REQUEST_HELD;
+                x->request != REQUEST_HELD && x->gathered != EXCHANGE_GATHERED;
     /* who asked for a tunnel may have begun to speak in it */
     keep = !fault && x->client_keeps && !x->client_10 && !open_body && !str_eq_c(method, "CONNECT");
     if (answer_write(&x->down.out, answer, str_eq_c(method, "HEAD"), keep) < 0) {
@@ -145,7 +160,8 @@ exchange_refuse(struct exchange *x, const struct answer *answer)
         exchange_hang_up(x);
     x->closing = !keep;
     x->response = RESPONSE_DONE;
-    x->request = x->request == REQUEST_ASKED ? REQUEST_REFUSED : REQUEST_DONE;
+    /* its head, if that is still to be passed over */
+    x->request = x->request == REQUEST_ASKED && x->gathered == EXCHANGE_NOT_GATHERED ? REQUEST_REFUSED : REQUEST_DONE;
     buf_free(&x->whole);
 }
 
@@ -198,6 +214,7 @@ wants_client(const struct exchange *x)
         return false;
     switch (x->request) {
     case REQUEST_HEAD: return x->down.out.n == 0 || x->up.in.n < EXCHANGE_CHUNK;
+    case REQUEST_GATHER:
     case REQUEST_WHOLE:
     case REQUEST_BODY:
     case REQUEST_RAW: return true;
@@ -278,6 +295,7 @@ turn(struct exchange *x)
         return false;
     x->request = REQUEST_HEAD;
     x->response = RESPONSE_NONE;
+    x->gathered = EXCHANGE_NOT_GATHERED;
     x->seen = 0;
     buf_reset(&x->again);
     rest(&x->again);
@@ -309,6 +327,8 @@ finish_raw(struct exchange *x)
 static void
 resume(struct exchange *x)
 {
+    if (x->result == EXCHANGE_LIVE && x->gathered != EXCHANGE_NOT_GATHERED)
+        exchange_follow_gathered(x);
     if (x->result == EXCHANGE_LIVE && x->up.out.n == 0 && (x->up.held.n > 0 || x->up.held_last))
         exchange_resume_request(x);
     if (x->result == EXCHANGE_LIVE && x->down.out.n == 0 && (x->down.held.n > 0 || x->down.held_last))

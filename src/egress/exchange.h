@@ -15,6 +15,9 @@
  *                              body ─────────────────────► filter.request_body ──────────────► server
  *      client ◄── filter.response_head, filter.response_body ◄── bytes of the server
  *
+ * An owner that cannot decide on the head alone has the body collected (exchange_collect) and is asked once more.
+ * Nothing of the request is on its way before its word.
+ *
  * Responses: 1xx pass (not to HTTP/1.0; without their fields where there is a filter), 101 only when an upgrade to
  * WebSocket was passed on, and then the rest is raw bytes in both directions. A final answer that comes before the
  * request's body has ended ends the connection behind it: whether the client still sends that body is not known.
@@ -109,7 +112,7 @@ struct exchange_filter {
 
 struct exchange_owner {
     /* A request wants to go out; @head is valid during the call only. The owner decides, and calls, now or later,
-     * exchange_go(), exchange_refuse() or exchange_leave(). */
+     * exchange_go(), exchange_refuse() or exchange_leave(); or, now, exchange_collect(). */
     void (*request)(struct exchange *x, const struct http1_head *head);
     /* The client's bytes are no request: log it. The answer and the end are the exchange's. */
     void (*fault)(struct exchange *x, enum http1_result result);
@@ -132,10 +135,13 @@ struct exchange_target {
 };
 
 enum exchange_request {
-    REQUEST_HEAD, REQUEST_ASKED, REQUEST_GO, REQUEST_REFUSED, REQUEST_WHOLE, REQUEST_HELD, REQUEST_BODY, REQUEST_DONE,
-    REQUEST_AGAIN, REQUEST_RAW, REQUEST_LEFT,
+    REQUEST_HEAD, REQUEST_ASKED, REQUEST_COLLECT, REQUEST_GATHER, REQUEST_GATHERED, REQUEST_GO, REQUEST_REFUSED,
+    REQUEST_WHOLE, REQUEST_HELD, REQUEST_BODY, REQUEST_DONE, REQUEST_AGAIN, REQUEST_RAW, REQUEST_LEFT,
 };
 enum exchange_response { RESPONSE_NONE, RESPONSE_HEAD, RESPONSE_BODY, RESPONSE_DONE, RESPONSE_RAW };
+
+/* Whether the owner sees the body of the request that it is asked about. */
+enum exchange_gather { EXCHANGE_NOT_GATHERED, EXCHANGE_GATHERED, EXCHANGE_TOO_LONG };
 
 /* One direction. */
 struct exchange_way {
@@ -180,6 +186,8 @@ struct exchange {
     struct exchange_way up, down;
     struct buf whole;           /* a request body that is being collected, or waits, as it is to be sent */
     struct buf again;           /* a request's head that may have to be sent, or written, a second time */
+    size_t gather_max;          /* bytes of body that the owner wants to see */
+    enum exchange_gather gathered;
     size_t seen;                /* bytes of up.in, and */
     size_t seen_down;           /* of down.in that were parsed in vain */
     size_t head_length;         /* of the request that is asked about */
@@ -209,6 +217,10 @@ void exchange_free(struct exchange *x);     /* also in a callback: the step that
  * outside of owner.request, exchange_step() has to be called. */
 void exchange_go(struct exchange *x);
 void exchange_refuse(struct exchange *x, const struct answer *answer);
+/* In owner.request, of a request that has a body, once: collect that, at most @max bytes, and call owner.request again.
+ * Then exchange_gathered() says what came of it; of TOO_LONG only exchange_refuse() is left. */
+void exchange_collect(struct exchange *x, size_t max);
+enum exchange_gather exchange_gathered(const struct exchange *x, struct str *body);
 /* The owner put its word off: owner.request is called with that request once more, in exchange_step(). */
 void exchange_ask_again(struct exchange *x);
 /* It is no request of an exchange (CONNECT): its head is dropped and what came behind it stays in x->up.in. */

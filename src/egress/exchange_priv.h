@@ -15,6 +15,8 @@ void exchange_resume_request(struct exchange *x);
 void exchange_resume_response(struct exchange *x);
 /* Ask the filter about a collected body, and send it. */
 void exchange_send_whole(struct exchange *x);
+/* A request whose body the owner sees: do what the owner said. */
+void exchange_follow_gathered(struct exchange *x);
 void exchange_client_ended(struct exchange *x);
 /* @properly: not by an error */
 void exchange_server_ended(struct exchange *x, bool properly);

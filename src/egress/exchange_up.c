@@ -121,7 +121,8 @@ write_head(struct exchange *x, const struct http1_head *head, const struct excha
         memcpy(drop, edit->drop, n_drop * sizeof(drop[0]));
     if (n_add > 0)
         memcpy(add, edit->add, n_add * sizeof(add[0]));
-    if (x->request == REQUEST_WHOLE || x->request == REQUEST_HELD)      /* we have said "continue" ourselves */
+    /* we have said "continue" ourselves */
+    if (x->request == REQUEST_WHOLE || x->request == REQUEST_HELD || x->gathered != EXCHANGE_NOT_GATHERED)
         drop[n_drop++] = STR_LIT("expect");
     if (x->target.proxy_authorization.n > 0)
         add[n_add++] = (struct http1_add){ STR_LIT("Proxy-Authorization"), x->target.proxy_authorization };
@@ -149,9 +150,9 @@ sent(struct exchange *x, bool body)
     x->answered = false;
 }
 
-/* A body that the filter wants whole: its head is kept, and written when the body is known. */
+/* A body that somebody wants whole, which is @state: its head is kept, and written when the body is known. */
 static void
-collect(struct exchange *x, const uint8_t *p)
+collect(struct exchange *x, const uint8_t *p, enum exchange_request state)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -163,7 +164,7 @@ collect(struct exchange *x, const uint8_t *p)
     }
     if (x->expects)
         exchange_put(x, &x->down, go_on, sizeof(go_on) - 1);
-    x->request = REQUEST_WHOLE;
+    x->request = state;
 }
 
 static bool
@@ -195,7 +196,7 @@ begin(struct exchange *x, const struct http1_head *head, const uint8_t *p)
     }
     if (filtered && edit.body == EXCHANGE_BODY_WHOLE) {
         x->up.filtered = false;
-        collect(x, p);
+        collect(x, p, REQUEST_WHOLE);
         return;
     }
     if (write_head(x, head, filter ? &edit : NULL, framing, head->body_length) < 0) {
@@ -235,9 +236,9 @@ exchange_send_whole(struct exchange *x)
     sent(x, false);
 }
 
-/* The whole body is here. */
-static void
-filter_whole(struct exchange *x)
+/* The whole body, through the filter. What the owner has decided on stays as it is. False: it is refused. */
+static bool
+filter_bytes(struct exchange *x)
 {
     cleanup_buf struct buf made = BUF_INIT(EXCHANGE_WHOLE_MAX);
     const char *all = x->whole.n > 0 ? (const char *)x->whole.p : "";
@@ -250,14 +251,46 @@ filter_whole(struct exchange *x)
                                     &made, &used) < 0 || !buf_ok(&made) || used > x->whole.n - at ||
             (used == 0 && at < x->whole.n && made.n == before)) {
             exchange_fail(x, 403, "Forbidden", "filter", "the body cannot be passed on");
-            return;
+            return false;
         }
         at += used;
     } while (at < x->whole.n);
+    if (x->gathered != EXCHANGE_NOT_GATHERED && !str_eq((struct str){ (const char *)made.p, made.n },
+                                                        (struct str){ all, x->whole.n })) {
+        exchange_fail(x, 403, "Forbidden", "filter", "the body was decided on as it is");
+        return false;
+    }
     buf_free(&x->whole);
     x->whole = made;
     made = (struct buf)BUF_INIT(0);
-    exchange_send_whole(x);
+    return true;
+}
+
+static void
+ask_owner(struct exchange *x, const struct http1_head *head)
+{
+    x->request = REQUEST_ASKED;
+    x->asking = true;
+    x->owner->request(x, head);
+    x->asking = false;
+}
+
+/* What the owner wanted to see is here, as far as it goes. */
+static void
+gathered(struct exchange *x, enum exchange_gather how)
+{
+    x->gathered = how;
+    x->request = REQUEST_GATHERED;
+    exchange_follow_gathered(x);
+}
+
+static bool
+is_enough(struct exchange *x)
+{
+    if (x->request != REQUEST_GATHER || x->whole.n <= x->gather_max)
+        return false;
+    gathered(x, EXCHANGE_TOO_LONG);
+    return true;
 }
 
 static size_t
@@ -280,10 +313,14 @@ take_whole(struct exchange *x, const uint8_t *p, size_t n)
             exchange_fail(x, 413, "Content Too Large", http1_word(HTTP1_BODY_TOO_LARGE), "to be looked at whole");
             break;
         }
-        if (result == HTTP1_OK) {
-            filter_whole(x);
+        if (is_enough(x))
             break;
-        }
+        if (result == HTTP1_OK && x->request == REQUEST_GATHER)
+            gathered(x, EXCHANGE_GATHERED);
+        else if (result == HTTP1_OK && filter_bytes(x))
+            exchange_send_whole(x);
+        if (result == HTTP1_OK)
+            break;
     }
     return at;
 }
@@ -322,15 +359,6 @@ server_is_gone(struct exchange *x)
     return stream_recv(&x->server, &byte, 1) >= 0 || errno != EAGAIN;
 }
 
-static void
-ask_owner(struct exchange *x, const struct http1_head *head)
-{
-    x->request = REQUEST_ASKED;
-    x->asking = true;
-    x->owner->request(x, head);
-    x->asking = false;
-}
-
 /* A kept connection may have ended while it was kept, and while the owner took its time; what goes out once only may
  * not go out on such a one, nor on another exchange's that is not fresh. */
 static void
@@ -349,6 +377,68 @@ replace_ended(struct exchange *x)
     x->asking = false;
 }
 
+/* The request whose body the owner has seen is let out: through the filter, like one that comes as it is sent. */
+static void
+begin_gathered(struct exchange *x, const struct http1_head *head)
+{
+    struct exchange_edit edit;
+    bool filter = x->filter != NULL, filtered;
+    size_t before = x->up.out.n;
+
+    if (filter && !ask_filter(x, head, NULL, &edit))
+        return;
+    filtered = filter && edit.body != EXCHANGE_BODY_PASS && x->filter->request_body != NULL;
+    if (filtered && edit.body == EXCHANGE_BODY_WHOLE) {
+        x->request = REQUEST_WHOLE;
+        if (filter_bytes(x))
+            exchange_send_whole(x);
+        return;
+    }
+    if (write_head(x, head, filter ? &edit : NULL, HTTP1_BODY_LENGTH, x->whole.n) < 0) {
+        exchange_fail(x, 403, "Forbidden", "http-rewrite", "the request cannot be passed on");
+        return;
+    }
+    if (filtered && !filter_bytes(x)) {
+        x->up.out.n = before;
+        return;
+    }
+    exchange_put(x, &x->up, x->whole.p, x->whole.n);
+    buf_free(&x->whole);
+    buf_free(&x->again);
+    sent(x, false);
+}
+
+void
+exchange_follow_gathered(struct exchange *x)
+{
+    struct http1_head head;
+
+    if (x->request != REQUEST_GATHERED && x->request != REQUEST_GO)
+        return;
+    if (http1_parse_request(x->again.p, x->again.n, &head) != HTTP1_OK) {
+        exchange_break(x);
+        return;
+    }
+    if (x->request == REQUEST_GATHERED)
+        ask_owner(x, &head);
+    if (x->result == EXCHANGE_LIVE)
+        replace_ended(x);
+    if (x->result == EXCHANGE_LIVE && x->request == REQUEST_GO && x->gathered == EXCHANGE_GATHERED)
+        begin_gathered(x, &head);
+    else if (x->result == EXCHANGE_LIVE && x->request == REQUEST_GO)
+        exchange_break(x);      /* nobody may let out what was not seen whole */
+}
+
+/* Its body is to be collected first. */
+static void
+begin_gathering(struct exchange *x, const struct http1_head *head, const uint8_t *p)
+{
+    if (exchange_body_begin(&x->up, head, HTTP1_BODY_LENGTH, false) != HTTP1_OK)
+        exchange_fail(x, 413, "Content Too Large", http1_word(HTTP1_BODY_TOO_LARGE), "");
+    else
+        collect(x, p, REQUEST_GATHER);
+}
+
 /* What the owner said about the request at @p. How many bytes are done with. */
 static size_t
 follow(struct exchange *x, const struct http1_head *head, const uint8_t *p)
@@ -356,6 +446,9 @@ follow(struct exchange *x, const struct http1_head *head, const uint8_t *p)
     switch (x->request) {
     case REQUEST_GO:
         begin(x, head, p);
+        return x->head_length;
+    case REQUEST_COLLECT:
+        begin_gathering(x, head, p);
         return x->head_length;
     case REQUEST_REFUSED:
         x->request = REQUEST_DONE;
@@ -415,13 +508,20 @@ exchange_take_request(struct exchange *x, const uint8_t *p, size_t n)
             at += take_head(x, p + at, n - at);
             break;
         case REQUEST_GO:
-        case REQUEST_REFUSED: at += take_head(x, p + at, n - at); break;
+        case REQUEST_REFUSED:
+            if (x->gathered != EXCHANGE_NOT_GATHERED)
+                return at;
+            at += take_head(x, p + at, n - at);
+            break;
+        case REQUEST_GATHER:
         case REQUEST_WHOLE: at += take_whole(x, p + at, n - at); break;
         case REQUEST_BODY: at += take_body(x, p + at, n - at); break;
         case REQUEST_RAW:
             exchange_put_raw(x, &x->up, p + at, n - at);
             return n;
         case REQUEST_ASKED:
+        case REQUEST_COLLECT:
+        case REQUEST_GATHERED:
         case REQUEST_AGAIN:
         case REQUEST_HELD:
         case REQUEST_DONE:
@@ -438,6 +538,6 @@ exchange_client_ended(struct exchange *x)
 {
     x->up.eof = true;
     /* elsewhere a whole request is under way, whose answer is still wanted */
-    if (x->request == REQUEST_BODY || x->request == REQUEST_WHOLE)
+    if (x->request == REQUEST_BODY || x->request == REQUEST_WHOLE || x->request == REQUEST_GATHER)
         exchange_break(x);
 }

@@ -377,12 +377,13 @@ is_slow(const struct h2_guard *g, uint64_t now_ms)
     return g->in_block && now_ms >= g->block_ms + EXCHANGE_HEAD_MS;
 }
 
-/* A stream waits for the owner's word, who knows for how long: nothing is stalled by that. */
+/* A stream waits for the owner's word (not for its client's body), who knows for how long: nothing is stalled by
+ * that. */
 static bool
 is_asked_about(const struct h2 *h)
 {
     for (const struct h2_stream *s = h->streams; s != NULL; s = s->next)
-        if (s->phase == H2_ASKED)
+        if (s->phase == H2_ASKED && !s->collects)
             return true;
     return false;
 }

@@ -50,7 +50,7 @@ struct h2_stream;
 /* None of them may free the struct h2. */
 struct h2_owner {
     /* A request wants to go out; @head is valid during the call only. The owner decides, and calls, now or later,
-     * h2_go(), h2_refuse() or h2_reset(). */
+     * h2_go(), h2_refuse() or h2_reset(); or, now, h2_collect(). */
     void (*request)(struct h2_stream *s, const struct http1_head *head);
     /* The stream is over, or the connection: its ctx is to be freed, its filter not used any more. */
     void (*released)(struct h2_stream *s);
@@ -91,6 +91,11 @@ void h2_set_filter(struct h2_stream *s, const struct exchange_filter *filter, vo
 void h2_set_ctx(struct h2_stream *s, void *ctx);
 void *h2_stream_ctx(const struct h2_stream *s);
 
+/* In owner.request, of a request that has a body, once: collect that, at most @max bytes (less than H2_WINDOW), and
+ * call owner.request again. Then h2_gathered() says what came of it, as exchange_gathered() does; trailers make it
+ * TOO_LONG. */
+void h2_collect(struct h2_stream *s, size_t max);
+enum exchange_gather h2_gathered(const struct h2_stream *s, struct str *body);
 /* The owner's word on it. After a call outside of owner.request, h2_step() has to be called. */
 void h2_go(struct h2_stream *s);
 void h2_refuse(struct h2_stream *s, const struct answer *answer);

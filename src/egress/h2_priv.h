@@ -48,6 +48,9 @@ struct h2_stream {
     char method[HTTP1_METHOD_MAX];
     size_t method_n;
     struct buf text;            /* of the request's head, while it is asked about */
+    bool collects;              /* its owner waits for the body */
+    size_t gather_max;
+    enum exchange_gather gathered;
     struct h2_way up, down;
 };
 
@@ -94,6 +97,8 @@ void h2_server_gone(struct h2 *h);
 /* h2_up.c, h2_down.c: a head is complete in @b. @end: no body follows. */
 void h2_request_head(struct h2_stream *s, const struct h2_block *b, bool end);
 void h2_request_trailer(struct h2_stream *s, const struct h2_block *b);
+/* More of the body is held. */
+void h2_request_body(struct h2_stream *s);
 void h2_response_head(struct h2_stream *s, const struct h2_block *b, bool end);
 void h2_bad_answer(struct h2_stream *s, const char *detail);
 /* @fields as nghttp2 wants them. How many. */

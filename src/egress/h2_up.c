@@ -91,6 +91,39 @@ h2_ask_again(struct h2 *h, bool (*which)(const struct h2_stream *s))
 }
 
 void
+h2_collect(struct h2_stream *s, size_t max)
+{
+    s->gather_max = max;
+    s->collects = s->phase == H2_ASKED && !s->ended && s->gathered == EXCHANGE_NOT_GATHERED;
+}
+
+enum exchange_gather
+h2_gathered(const struct h2_stream *s, struct str *body)
+{
+    const struct h2_queue *held = &s->up.held;
+    size_t n = h2_queue_n(held);
+
+    *body = (struct str){ n > 0 ? (const char *)held->b.p + held->at : "", n };
+    return s->gathered;
+}
+
+void
+h2_request_body(struct h2_stream *s)
+{
+    bool long_ = h2_queue_n(&s->up.held) > s->gather_max || s->up.trailer.n > 0;
+    struct http1_head head;
+
+    if (!s->collects || s->phase != H2_ASKED || (!long_ && !s->up.eof))
+        return;
+    s->collects = false;
+    s->gathered = long_ ? EXCHANGE_TOO_LONG : EXCHANGE_GATHERED;
+    if (read_again(s, &head))
+        s->h->owner->request(s, &head);
+    else
+        h2_reset(s, NGHTTP2_INTERNAL_ERROR);
+}
+
+void
 h2_each_waiting(struct h2 *h, void (*fn)(struct h2_stream *s, void *arg), void *arg)
 {
     for (struct h2_stream *s = h->streams; s != NULL; s = s->next)
@@ -147,6 +180,10 @@ h2_go(struct h2_stream *s)
 
     if (!read_again(s, &head))
         return;
+    if (s->collects || s->gathered == EXCHANGE_TOO_LONG) {      /* nobody may let out what was not seen whole */
+        h2_reset(s, NGHTTP2_INTERNAL_ERROR);
+        return;
+    }
     if (h->server.s == NULL || nghttp2_session_check_request_allowed(h->server.s) == 0) {
         h2_drain(h);
         h2_reset(s, NGHTTP2_REFUSED_STREAM);

@@ -191,6 +191,8 @@ h2_way_take(struct h2_stream *s, struct h2_way *w, const uint8_t *p, size_t n)
         return -1;
     if (pump(s, w, true) < 0)
         fail(s);
+    if (w->up)
+        h2_request_body(s);
     return 0;
 }
 
@@ -200,6 +202,8 @@ h2_way_end(struct h2_stream *s, struct h2_way *w)
     w->eof = true;
     if (pump(s, w, true) < 0)
         fail(s);
+    if (w->up)
+        h2_request_body(s);
 }
 
 void
