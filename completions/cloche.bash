@@ -76,17 +76,17 @@ _cloche() {
             words="check show"
             rest="files" ;;
         why)
-            flags="--path --op --host --method --url-path --json --mode --settings --engine --fallback --audit
-                --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+            flags="--path --op --host --method --url-path --tool --json --mode --settings --engine --fallback
+                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile --help"
-            valued="--path --op --host --method --url-path --mode --settings --engine --fallback --audit --view
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
-                --timeout --grace --output --nofile" ;;
+            valued="--path --op --host --method --url-path --tool --mode --settings --engine --fallback --audit
+                --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask-timeout --allow-unix-socket --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -246,8 +246,8 @@ _cloche() {
         *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | *" --ask-timeout" | \
             *" --env" | *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | \
             *" --timeout" | *" --grace" | *" --output" | *" --nofile" | "secret --path" | *" --host" | \
-            *" --url-path" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | *" -n" | \
-            *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | *" --tool" | *" --params" | \
+            *" --url-path" | *" --tool" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | \
+            *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | *" --params" | \
             *" --port" | *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
             *" --max-sandboxes-per-agent" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
             *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \

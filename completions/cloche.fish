@@ -245,6 +245,7 @@ complete -c cloche -n '__cloche_seen_subcommand_from why' -l op -x -a 'read writ
 complete -c cloche -n '__cloche_seen_subcommand_from why' -l host -x -d 'a host name or address; without a port 443 is asked about'
 complete -c cloche -n '__cloche_seen_subcommand_from why' -l method -x -a 'GET HEAD POST PUT PATCH DELETE' -d 'of a request to that host, where rules look at it; GET with --url-path alone'
 complete -c cloche -n '__cloche_seen_subcommand_from why' -l url-path -x -d 'of that request; / with --method alone'
+complete -c cloche -n '__cloche_seen_subcommand_from why' -l tool -x -d 'of an MCP server, called by that request; POST without --method'
 complete -c cloche -n '__cloche_seen_subcommand_from why' -l json -d 'one JSON object'
 complete -c cloche -n '__cloche_seen_subcommand_from why' -l mode -x -a 'off light standard max' -d 'off, light, standard (default) or max'
 complete -c cloche -n '__cloche_seen_subcommand_from why' -l settings -r -F -d 'YAML, JSON or SRT settings; flags override it'

@@ -9,7 +9,10 @@ static void
 check_rule(const struct decide_rule *rule)
 {
     FUZZ_ASSERT(rule->scope.n_methods <= DECIDE_METHODS_MAX);
-    FUZZ_ASSERT(rule->has_scope == (rule->scope.n_methods > 0 || rule->scope.path.n > 0));
+    FUZZ_ASSERT(rule->scope.n_tools <= DECIDE_TOOLS_MAX);
+    FUZZ_ASSERT(rule->has_scope == (rule->scope.n_methods > 0 || rule->scope.path.n > 0 || rule->scope.n_tools > 0));
+    for (size_t i = 0; i < rule->scope.n_tools; i++)
+        FUZZ_ASSERT(tool_is_pattern(rule->scope.tools[i]));
     FUZZ_ASSERT(memchr(rule->text.p, '\0', rule->text.n) == NULL && strlen(rule->from.name) < RULE_WIRE_MAX);
     for (size_t i = 0; i < rule->scope.n_methods; i++)
         FUZZ_ASSERT(rule->scope.methods[i].n > 0);

@@ -78,16 +78,19 @@ print_log(const struct net_run *run, const json_t *log)
 
     printf("run %s%s\n", run->id, run->alive ? ", going on" : ended ? "" : ", killed");
     json_array_foreach(list, i, entry) {
-        char a[512], b[512], c[512], d[512], e[512], f[512], g[512], h[512];
+        char a[512], b[512], c[512], d[512], e[512], f[512], g[512], h[512], t[512];
         long long port = json_integer_value(json_object_get(entry, "port"));
         char where[600];
         if (port > 0)
             snprintf(where, sizeof(where), "%s:%lld", shown(entry, "host", c), port);
         else
             snprintf(where, sizeof(where), "%s", shown(entry, "host", c));
-        printf("%-5s %6lld  %-7s %-40s %s%s%s %s%s%s%s%s\n", shown(entry, "verdict", a),
-               (long long)json_integer_value(json_object_get(entry, "count")), shown(entry, "via", b), where,
-               shown(entry, "method", d), d[0] != '\0' ? " " : "", shown(entry, "reason", e), shown(entry, "rule", f),
+        char asked[1100];
+        const char *method = shown(entry, "method", d), *tool = shown(entry, "tool", t);
+        snprintf(asked, sizeof(asked), "%s%s%s%s", method, *method != '\0' ? " " : "", tool, *tool != '\0' ? " " : "");
+        printf("%-5s %6lld  %-7s %-40s %s%s %s%s%s%s%s\n", shown(entry, "verdict", a),
+               (long long)json_integer_value(json_object_get(entry, "count")), shown(entry, "via", b), where, asked,
+               shown(entry, "reason", e), shown(entry, "rule", f),
                *shown(entry, "by", g) != '\0' ? " by " : "", g,
                *shown(entry, "secret", h) != '\0' ? " secret " : "", h);
     }

@@ -29,8 +29,8 @@ struct net_log {
     bool warned;
 };
 
-static const char *const fields[] = { "verdict", "via", "host", "port", "method", "rule", "reason", "by", "secret",
-                                     "level" };
+static const char *const fields[] = { "verdict", "via", "host", "port", "method", "tool", "rule", "reason", "by",
+                                     "secret", "level" };
 
 struct net_log *
 net_log_new(int dir, const char *id, struct session_result *r)

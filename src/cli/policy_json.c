@@ -41,6 +41,7 @@ static void
 json_scope(json_t *out, const struct policy_scope *scope)
 {
     json_t *methods = scope != NULL && scope->n_methods > 0 ? json_array() : NULL;
+    json_t *tools = scope != NULL && scope->n_tools > 0 ? json_array() : NULL;
 
     for (size_t i = 0; methods != NULL && i < scope->n_methods; i++)
         json_array_append_new(methods, policy_json_text(scope->methods[i]));
@@ -48,6 +49,12 @@ json_scope(json_t *out, const struct policy_scope *scope)
         json_object_set_new(out, "methods", methods);
     if (scope != NULL && scope->path != NULL)
         json_object_set_new(out, "path", policy_json_text(scope->path));
+    if (scope == NULL || scope->n_tools == 0)
+        return;
+    for (size_t i = 0; i < scope->n_tools; i++)
+        json_array_append_new(tools, policy_json_text(scope->tools[i]));
+    json_object_set_new(out, "mcp", json_pack("{s:O}", "tools", tools));
+    json_decref(tools);
 }
 
 static json_t *

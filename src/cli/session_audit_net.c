@@ -25,7 +25,7 @@ is(const json_t *o, const char *key, const char *word)
 static void
 on_decision(void *ctx, const json_t *d, uint64_t count)
 {
-    static const char *const keys[] = { "host", "port", "via", "method", "rule", "reason", "by", "secret" };
+    static const char *const keys[] = { "host", "port", "via", "method", "tool", "rule", "reason", "by", "secret" };
     struct run_audit *a = ctx;
     bool allow = is(d, "verdict", "allow"), secret = json_object_get(d, "secret") != NULL;
     struct audit_entry e;

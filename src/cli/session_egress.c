@@ -270,14 +270,16 @@ note_decision(struct net *n, const json_t *entry)
     const char *rule = json_string_value(json_object_get(entry, "rule"));
     const char *reason = json_string_value(json_object_get(entry, "reason"));
     const char *secret = json_string_value(json_object_get(entry, "secret"));
+    const char *tool = json_string_value(json_object_get(entry, "tool"));
     const json_t *port = json_object_get(entry, "port");
     struct msg_denied d = { .count = 1, .op = "connect", .rule = rule != NULL ? rule : reason != NULL ? reason : "" };
-    char target[320];
+    char target[512];
 
     if (verdict == NULL || strcmp(verdict, "deny") != 0 || host == NULL)
         return;
     if (json_integer_value(port) > 0)
-        snprintf(target, sizeof(target), "%s:%d", host, (int)json_integer_value(port));
+        snprintf(target, sizeof(target), "%s:%d%s%s", host, (int)json_integer_value(port), tool != NULL ? " tool " : "",
+                 tool != NULL ? tool : "");
     else
         snprintf(target, sizeof(target), "%s", host);
     d.target = target;

@@ -22,7 +22,8 @@ static int
 usage(FILE *to, int code)
 {
     fprintf(to, "usage: cloche why --path PATH [--op read|write|exec] [--json] [policy flags]\n"
-            "       cloche why --host HOST[:PORT] [--method METHOD] [--url-path PATH] [--json] [policy flags]\n\n"
+            "       cloche why --host HOST[:PORT] [--method METHOD] [--url-path PATH] [--tool NAME] [--json]\n"
+            "                  [policy flags]\n\n"
             "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's name\n"
             "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n\n"
             "  --path PATH     a file or directory\n"
@@ -30,6 +31,7 @@ usage(FILE *to, int code)
             "  --host HOST     a host name or address; without a port 443 is asked about\n"
             "  --method METHOD  of a request to that host, where rules look at it; GET with --url-path alone\n"
             "  --url-path PATH  of that request; / with --method alone\n"
+            "  --tool NAME     of an MCP server, called by that request; POST without --method\n"
             "  --json          one JSON object\n\n"
             "policy flags: cloche policy --help\n");
     return code;
@@ -59,6 +61,8 @@ why_flag(void *ctx, const char *name, const char *value, struct err *err)
         slot = &o->request.method;
     else if (strcmp(name, "--url-path") == 0)
         slot = &o->request.path;
+    else if (strcmp(name, "--tool") == 0)
+        slot = &o->request.tool;
     if (slot == NULL)
         return 0;
     if (value == NULL)
@@ -87,6 +91,8 @@ print_json(const struct options *o, const char *op, const struct why *why)
         json_object_set_new(root, "method", policy_json_text(o->request.method));
     if (o->request.path != NULL)
         json_object_set_new(root, "url_path", policy_json_text(o->request.path));
+    if (o->request.tool != NULL)
+        json_object_set_new(root, "tool", policy_json_text(o->request.tool));
     json_object_set_new(root, "text", policy_json_text(why->text));
     json_object_set_new(root, "rule", why->rule[0] != '\0' ? policy_json_text(why->rule) : json_null());
     json_object_set_new(source, "kind", policy_json_text(kinds[why->source.kind]));
@@ -127,8 +133,8 @@ check_question(const struct options *o, enum why_op *op, struct err *err)
         err_set(err, ERR_USAGE, "cli.usage", "why needs one of --path and --host; --op goes with --path");
         return err_hint(err, "cloche why --path ~/.ssh --op read");
     }
-    if (o->host == NULL && (o->request.method != NULL || o->request.path != NULL)) {
-        err_set(err, ERR_USAGE, "cli.usage", "--method and --url-path go with --host");
+    if (o->host == NULL && (o->request.method != NULL || o->request.path != NULL || o->request.tool != NULL)) {
+        err_set(err, ERR_USAGE, "cli.usage", "--method, --url-path and --tool go with --host");
         return err_hint(err, "cloche why --host api.example.org --method POST --url-path /v1/items");
     }
     *op = WHY_READ;

@@ -172,6 +172,10 @@ void http_again(struct conn *c);
 void http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict);
 
 /* conn_request.c: the 403 for a request that was not allowed, or whose secret may not go. */
+/* What @head's request asks of an MCP server, for decide(), into @room; NULL where no rule is about that. @how, @body:
+ * as exchange_gathered() has them. */
+const struct mcp_message *conn_read_mcp(const struct conn *c, const struct http1_head *head, enum exchange_gather how,
+                                        struct str body, struct mcp_message *room);
 struct answer conn_answer(const struct conn *c, const struct decide_request *request,
                           const struct decide_verdict *verdict);
 struct answer conn_answer_secret(const struct conn *c, const struct inject *inject);

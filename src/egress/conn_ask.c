@@ -101,6 +101,8 @@ conn_decide(struct conn *c, const struct decide_request *request, struct decide_
     const char *by = NULL;
 
     decide(c->e->rules, request, out);
+    if (out->unread)
+        return true;
     if (out->kind == DECIDE_ASK && conn_approved(c, &out->host, request->port)) {
         out->kind = DECIDE_ALLOW;
         out->reason = "asked";

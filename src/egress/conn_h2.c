@@ -125,6 +125,9 @@ on_request(struct h2_stream *s, const struct http1_head *head)
     struct decide_request request = { .via = DECIDE_HTTP, .host = head->authority.host, .port = head->authority.port,
                                       .method = head->method, .path = head->path };
     struct decide_verdict verdict;
+    struct mcp_message message;
+    struct str body;
+    enum exchange_gather how = h2_gathered(s, &body);
     struct host host;
 
     c->any_request = true;
@@ -144,8 +147,12 @@ on_request(struct h2_stream *s, const struct http1_head *head)
         deny(s, c, &request, "http-name-mismatch", "the request names another host than the connection was made to");
         return;
     }
+    request.mcp = conn_read_mcp(c, head, how, body, &message);
+    r->inject.judged = how != EXCHANGE_NOT_GATHERED;
     if (!conn_decide(c, &request, &verdict, NULL))
         r->waits = true;
+    else if (verdict.unread && how == EXCHANGE_NOT_GATHERED)
+        h2_collect(s, MCP_BODY_MAX);
     else if (verdict.kind != DECIDE_ALLOW)
         refuse(s, c, &request, &verdict);
     else

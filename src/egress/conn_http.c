@@ -125,11 +125,20 @@ plain_request(struct conn *c, const struct http1_head *head)
     struct decide_request request = { .via = DECIDE_HTTP, .host = head->authority.host, .port = head->authority.port,
                                       .method = head->method, .path = head->path };
     struct decide_verdict verdict;
+    struct mcp_message message;
+    struct str body;
+    enum exchange_gather how = exchange_gathered(&c->x, &body);
 
     if (request.port == 0)
         request.port = c->tls ? 443 : 80;
+    request.mcp = conn_read_mcp(c, head, how, body, &message);
+    c->inject.judged = how != EXCHANGE_NOT_GATHERED;
     if (!conn_decide(c, &request, &verdict, http_again))
         return;
+    if (verdict.unread && how == EXCHANGE_NOT_GATHERED) {
+        exchange_collect(&c->x, MCP_BODY_MAX);
+        return;
+    }
     if (verdict.kind != DECIDE_ALLOW) {
         refuse(c, &request, &verdict);
         return;

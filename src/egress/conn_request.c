@@ -3,6 +3,21 @@
 
 #include "egress/conn.h"
 
+const struct mcp_message *
+conn_read_mcp(const struct conn *c, const struct http1_head *head, enum exchange_gather how, struct str body,
+              struct mcp_message *room)
+{
+    if (!c->e->rules->mcp)
+        return NULL;
+    if (how == EXCHANGE_TOO_LONG)
+        mcp_fault(room, "the body is too large to be looked at, or has trailers");
+    else if (how == EXCHANGE_GATHERED)
+        mcp_read(head, body, room);
+    else
+        mcp_read_head(head, room);
+    return room;
+}
+
 struct answer
 conn_answer(const struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
 {

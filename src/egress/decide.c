@@ -1,9 +1,10 @@
 /* egress/decide.c: see decide.h
  *
  * Reasons. Allowed: allow-domain. Denied by a rule: deny-domain. For want of one: network-none, network-no-rule,
- * port-no-rule (the host has a rule, the port none), scope-no-rule (neither method nor path has one), address-no-rule.
- * Whatever the rules: bad-host, bad-port, address-form, address-embedded, address-not-here, local-name, metadata-name,
- * always-blocked, host-address, path-ambiguous, no-address, too-many-addresses.
+ * port-no-rule (the host has a rule, the port none), scope-no-rule (neither method nor path has one), mcp-no-rule (the
+ * MCP server has one, the tool none), address-no-rule. Where a rule is about tools: mcp-body (what is asked is not
+ * plain). Whatever the rules: bad-host, bad-port, address-form, address-embedded, address-not-here, local-name,
+ * metadata-name, always-blocked, host-address, path-ambiguous, no-address, too-many-addresses.
  */
 #include "egress/decide.h"
 
@@ -13,6 +14,7 @@
 #include "egress/decide_kin.h"
 #include "egress/decide_scope.h"
 #include "match/path.h"
+#include "match/tool.h"
 
 #define LIST_FIRST 8
 #define KIN_WORTH  16
@@ -56,6 +58,11 @@ check_scope(const struct decide_scope *scope, struct err *err)
     for (size_t i = 0; i < scope->n_methods; i++)
         if (scope->methods[i].n == 0)
             return err_set(err, ERR_POLICY, "egress.methods", "an empty method");
+    if (scope->n_tools > DECIDE_TOOLS_MAX)
+        return err_set(err, ERR_LIMIT, "egress.tools", "%zu tools in one rule", scope->n_tools);
+    for (size_t i = 0; i < scope->n_tools; i++)
+        if (!tool_is_pattern(scope->tools[i]))
+            return err_set(err, ERR_POLICY, "egress.tools", "a tool's name that is none");
     if (scope->path.n == 0)
         return 0;
     fault = path_normalise(scope->path, (struct str){ NULL, 0 }, true, normal, sizeof(normal), &n);
@@ -82,7 +89,8 @@ decide_rules_add(struct decide_rules *rules, bool deny, struct str text, const s
         if (check_scope(scope, err) < 0)
             return -1;
         rule->scope = *scope;
-        rule->has_scope = scope->n_methods > 0 || scope->path.n > 0;
+        rule->has_scope = scope->n_methods > 0 || scope->path.n > 0 || scope->n_tools > 0;
+        rules->mcp |= scope->n_tools > 0;
     }
     list->kin[list->n] = decide_kin_of_pattern(&rule->pattern);
     list->n++;
@@ -95,9 +103,12 @@ scope_of(const struct policy_scope *from, struct decide_scope *out)
 {
     if (from == NULL)
         return NULL;
-    *out = (struct decide_scope){ .n_methods = from->n_methods, .path = str_of(from->path != NULL ? from->path : "") };
+    *out = (struct decide_scope){ .n_methods = from->n_methods, .path = str_of(from->path != NULL ? from->path : ""),
+                                  .n_tools = from->n_tools };
     for (size_t i = 0; i < from->n_methods; i++)
         out->methods[i] = str_of(from->methods[i]);
+    for (size_t i = 0; i < from->n_tools; i++)
+        out->tools[i] = str_of(from->tools[i]);
     return out;
 }
 
@@ -313,13 +324,13 @@ port_open(const struct decide_rules *rules, const struct decide_rule *rule, uint
 
 /* How far a rule for this host and port concerns the request itself. */
 static enum scope_fit
-fit_of(const struct decide_rule *rule, const struct decide_request *request)
+fit_of(const struct decide_rule *rule, const struct decide_request *request, bool deny)
 {
     if (!rule->has_scope)
         return SCOPE_YES;
     if (request->via != DECIDE_HTTP)
         return SCOPE_UNKNOWN;
-    return decide_scope_fit(&rule->scope, request->method, request->path);
+    return decide_scope_fit(&rule->scope, request->method, request->path, request->mcp, deny);
 }
 
 /* What to hold against the list's rules; comparing a few costs less than finding out which. */
@@ -339,16 +350,24 @@ try_deny(const struct decide_rules *rules, const struct decide_request *request,
         const struct decide_rule *rule = &rules->deny.v[i];
         if ((rules->deny.kin[i] & kin) == 0 || !host_match(&rule->pattern, &out->host, request->port))
             continue;
-        switch (fit_of(rule, request)) {
+        switch (fit_of(rule, request, true)) {
         case SCOPE_YES:
             by_rule(out, DECIDE_DENY, "deny-domain", rule);
             return true;
         case SCOPE_AMBIGUOUS:
             by_rule(out, DECIDE_DENY, "path-ambiguous", rule);
             return true;
+        case SCOPE_GARBLED:
+            by_rule(out, DECIDE_DENY, "mcp-body", rule);
+            out->detail = request->mcp->fault;
+            return true;
         case SCOPE_UNKNOWN:
             out->inspect = true;
             break;
+        case SCOPE_UNREAD:
+            out->unread = out->narrow = true;
+            break;
+        case SCOPE_TOOL:
         case SCOPE_NO:
             out->narrow = true;
             break;
@@ -357,14 +376,24 @@ try_deny(const struct decide_rules *rules, const struct decide_request *request,
     return false;
 }
 
+/* Of two reasons why no rule fits: what was asked of an MCP server says more than that another rule is about something
+ * else. */
+static const char *
+nearer(const char *had, const char *now)
+{
+    return had != NULL && strncmp(had, "mcp-", 4) == 0 ? had : now;
+}
+
 /* The first allow rule that fits; one without a scope is better than one that asks for inspection. @near says how
  * close the others came. */
 static const struct decide_rule *
-find_allow(const struct decide_rules *rules, const struct decide_request *request, const struct host *host,
+find_allow(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out,
            bool *inspect, const char **near)
 {
+    const struct host *host = &out->host;
     const struct decide_rule *scoped = NULL;
     uint64_t kin = kin_for(&rules->allow, host);
+    bool unread = false;
 
     for (size_t i = 0; i < rules->allow.n; i++) {
         const struct decide_rule *rule = &rules->allow.v[i];
@@ -374,31 +403,44 @@ find_allow(const struct decide_rules *rules, const struct decide_request *reques
             *near = *near == NULL ? "port-no-rule" : *near;
             continue;
         }
-        switch (fit_of(rule, request)) {
+        switch (fit_of(rule, request, false)) {
         case SCOPE_YES:
             return rule;
+        case SCOPE_UNREAD:
+            unread = true;
+            break;
         case SCOPE_UNKNOWN:
             scoped = scoped == NULL ? rule : scoped;
             break;
         case SCOPE_AMBIGUOUS:
-            *near = "path-ambiguous";
+            *near = nearer(*near, "path-ambiguous");
+            break;
+        case SCOPE_TOOL:
+            *near = "mcp-no-rule";
+            break;
+        case SCOPE_GARBLED:
+            *near = "mcp-body";
             break;
         case SCOPE_NO:
-            *near = "scope-no-rule";
+            *near = nearer(*near, "scope-no-rule");
             break;
         }
     }
+    out->unread |= unread;
     *inspect = *inspect || scoped != NULL;
     return scoped;
 }
 
 static void
-no_rule(const struct decide_rules *rules, const char *near, struct decide_verdict *out)
+no_rule(const struct decide_rules *rules, const struct mcp_message *mcp, const char *near, struct decide_verdict *out)
 {
     const char *plain = out->host.is_ip ? "address-no-rule" : "network-no-rule";
-    bool askable = near == NULL || strcmp(near, "path-ambiguous") != 0;
+    /* a question names the host alone, and a yes to that is none to any tool of it */
+    bool askable = near == NULL || (strcmp(near, "path-ambiguous") != 0 && strncmp(near, "mcp-", 4) != 0);
 
     deny(out, near != NULL ? near : plain, "what no rule names is closed");
+    if (near != NULL && strcmp(near, "mcp-body") == 0)
+        out->detail = mcp->fault;
     if (rules->ask && askable)
         out->kind = DECIDE_ASK;
 }
@@ -408,7 +450,7 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
 {
     const struct decide_rule *rule;
     const char *near = NULL;
-    bool inspect;
+    bool inspect, body;
 
     start(rules, out);
     if (!read_host(request, out) || never(rules, out))
@@ -426,10 +468,17 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
         return;
     }
     inspect = out->inspect;
-    out->inspect = false;
-    rule = find_allow(rules, request, &out->host, &inspect, &near);
+    body = out->unread;
+    out->inspect = out->unread = false;
+    rule = find_allow(rules, request, out, &inspect, &near);
+    out->unread |= body && (rule != NULL || rules->ask);
+    if (out->unread) {
+        deny(out, "mcp-body", "the request was not read");
+        out->narrow = true;
+        return;
+    }
     if (rule == NULL) {
-        no_rule(rules, near, out);
+        no_rule(rules, request->mcp, near, out);
         /* a yes to the host is no yes to what a deny rule looks for in it */
         out->inspect = out->kind == DECIDE_ASK && inspect && request->via != DECIDE_DNS;
         return;

@@ -27,9 +27,11 @@
 #include "base/str.h"
 #include "match/host.h"
 #include "match/ip.h"
+#include "egress/mcp_rule.h"
 #include "policy/policy.h"
 
 #define DECIDE_METHODS_MAX POLICY_METHODS_MAX
+#define DECIDE_TOOLS_MAX POLICY_TOOLS_MAX
 #define DECIDE_ADDRESSES_MAX 64     /* answers for one name; more is refused */
 
 /* Narrows a rule to requests. All strings are borrowed. A rule that has a scope can be judged only on a request that
@@ -38,6 +40,10 @@ struct decide_scope {
     struct str methods[DECIDE_METHODS_MAX];     /* exact, as in "GET" */
     size_t n_methods;                           /* 0: every method */
     struct str path;            /* of url_path_pattern(), over the path without query; empty: every path */
+    struct str tools[DECIDE_TOOLS_MAX];         /* patterns of match/tool.h. An allow rule with such opens an MCP server
+                                                 * for these tools' calls and for what calls none; a deny rule closes
+                                                 * the calls */
+    size_t n_tools;             /* 0: the rule is none about MCP */
 };
 
 struct decide_rule {
@@ -58,6 +64,7 @@ struct decide_list {
 struct decide_rules {
     bool closed;                /* network: none */
     bool srt;
+    bool mcp;                   /* a rule is about tools: requests have to say what they call */
     bool ask;                   /* set by the caller: what no rule names is DECIDE_ASK instead of DECIDE_DENY */
     struct origin from;         /* of the network setting: what answers when no rule does */
     struct decide_list allow, deny;
@@ -85,6 +92,7 @@ struct decide_request {
     const struct ip *ip;        /* instead of @host (then empty): an address that came as bytes (SOCKS, TCP) */
     uint16_t port;              /* 0 for DNS, and only there */
     struct str method, path;    /* HTTP only: of the request line, the path in origin form */
+    const struct mcp_message *mcp;      /* HTTP only: what it asks of an MCP server; NULL is MCP_UNREAD */
 };
 
 enum decide_kind { DECIDE_DENY = 0, DECIDE_ALLOW, DECIDE_ASK };
@@ -96,6 +104,8 @@ struct decide_verdict {
                                  * set for DNS and HTTP */
     bool narrow;                /* HTTP: for this host the rules look at more than the host: another request may be
                                  * decided otherwise */
+    bool unread;                /* HTTP: with DENY; what the request asks of an MCP server decides. Collect its body and
+                                 * decide again. Only where @mcp was MCP_UNREAD; nothing is to be logged */
     const char *reason;         /* stable word, static: see decide.c */
     const char *detail;         /* for people, static; may be "" */
     struct str rule;            /* the rule that decided, as written; empty when none did. Borrowed from the rules */

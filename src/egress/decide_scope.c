@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "match/tool.h"
 #include "match/url_path.h"
 
 static bool
@@ -18,8 +19,25 @@ method_fits(const struct decide_scope *scope, struct str method)
     return scope->n_methods == 0;
 }
 
-enum scope_fit
-decide_scope_fit(const struct decide_scope *scope, struct str method, struct str path)
+static enum scope_fit
+tool_fit(const struct decide_scope *scope, const struct mcp_message *mcp, bool deny)
+{
+    switch (mcp != NULL ? mcp->kind : MCP_UNREAD) {
+    case MCP_UNREAD: return SCOPE_UNREAD;
+    case MCP_ELSE: return SCOPE_NO;
+    case MCP_OTHER: return deny ? SCOPE_NO : SCOPE_YES;
+    case MCP_CALL:
+        for (size_t i = 0; i < scope->n_tools; i++)
+            if (tool_match(scope->tools[i], mcp->tool))
+                return SCOPE_YES;
+        return deny ? SCOPE_NO : SCOPE_TOOL;
+    case MCP_BAD: break;
+    }
+    return SCOPE_GARBLED;
+}
+
+static enum scope_fit
+path_fit(const struct decide_scope *scope, struct str method, struct str path)
 {
     const char *query = path.n > 0 ? memchr(path.p, '?', path.n) : NULL;
     char canonical[PATH_TEXT_MAX + 1];
@@ -34,4 +52,13 @@ decide_scope_fit(const struct decide_scope *scope, struct str method, struct str
     if (!url_path_canonical(path, canonical, &n))
         return SCOPE_AMBIGUOUS;
     return path_glob_match(scope->path, (struct str){ canonical, n }) ? SCOPE_YES : SCOPE_NO;
+}
+
+enum scope_fit
+decide_scope_fit(const struct decide_scope *scope, struct str method, struct str path, const struct mcp_message *mcp,
+                 bool deny)
+{
+    enum scope_fit fit = path_fit(scope, method, path);
+
+    return fit == SCOPE_YES && scope->n_tools > 0 ? tool_fit(scope, mcp, deny) : fit;
 }

@@ -40,8 +40,8 @@ struct log_seen {
     enum decide_via via;
     uint16_t port;
     const char *reason;         /* NULL: none here */
-    char host[HOST_NAME_MAX_LEN], method[32], rule[HOST_TEXT_MAX];
-    size_t host_n, method_n, rule_n;
+    char host[HOST_NAME_MAX_LEN], method[32], rule[HOST_TEXT_MAX], tool[TOOL_NAME_MAX];
+    size_t host_n, method_n, rule_n, tool_n;
     uint64_t more;              /* times since then */
 };
 

@@ -369,7 +369,7 @@ inject_make_up(struct inject *j, struct swap **out)
 
         if (up == NULL)
             return -1;
-        if (body && value != NULL) {
+        if (body && value != NULL && !j->judged) {
             if (swap_add(up, s->id, s->placeholder, value, s->n, BODY_FORMS) < 0)
                 return -1;
         } else if (body || (j->concerned & BIT(i)) == 0) {

@@ -65,6 +65,8 @@ struct inject {
     bool trailers;                          /* set by the owner: an answer's trailers pass, and are searched too */
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
+    bool judged;                            /* the body was decided on as it is: no value goes into it. Set by the owner
+                                             * before inject_request() */
     bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */
     bool sign_whole, collecting, hashed;    /* its body has to be known for that; comes in; its hash is: */
     uint8_t hash[32];

@@ -122,6 +122,13 @@ log_finish(struct egress *e, unsigned ms)
     }
 }
 
+/* That the request calls, where a rule wanted to know. */
+static struct str
+tool_of(const struct decide_request *request)
+{
+    return request->mcp != NULL && request->mcp->kind == MCP_CALL ? request->mcp->tool : (struct str){ "", 0 };
+}
+
 static json_t *
 entry(const struct decide_request *request, const struct decide_verdict *verdict)
 {
@@ -132,6 +139,7 @@ entry(const struct decide_request *request, const struct decide_verdict *verdict
     put_text(o, "host", verdict->host.n > 0 ? (struct str){ verdict->host.name, verdict->host.n } : request->host);
     json_object_set_new(o, "port", json_integer(request->port));
     put_text(o, "method", request->method);
+    put_text(o, "tool", tool_of(request));
     put_text(o, "rule", verdict->rule);
     if (verdict->reason != NULL)
         json_object_set_new(o, "reason", json_string(verdict->reason));
@@ -178,8 +186,10 @@ log_secret(struct egress *e, const struct decide_request *request, const struct 
 static void
 tell_repeats(struct egress *e, struct log_seen *seen)
 {
+    const struct mcp_message message = { .kind = seen->tool_n > 0 ? MCP_CALL : MCP_OTHER,
+                                         .tool = { seen->tool, seen->tool_n } };
     const struct decide_request request = { .via = seen->via, .host = { seen->host, seen->host_n }, .port = seen->port,
-                                            .method = { seen->method, seen->method_n } };
+                                            .method = { seen->method, seen->method_n }, .mcp = &message };
     const struct decide_verdict verdict = { .kind = DECIDE_ALLOW, .reason = seen->reason,
                                             .rule = { seen->rule, seen->rule_n } };
 
@@ -197,6 +207,8 @@ slot_of(const struct decide_request *request, const struct decide_verdict *verdi
         h = (h ^ (uint8_t)verdict->host.name[i]) * 16777619u;
     for (size_t i = 0; i < request->method.n; i++)
         h = (h ^ (uint8_t)request->method.p[i]) * 16777619u;
+    for (size_t i = 0; i < tool_of(request).n; i++)
+        h = (h ^ (uint8_t)tool_of(request).p[i]) * 16777619u;
     return (h ^ h >> 16) % LOG_SEEN;
 }
 
@@ -206,6 +218,7 @@ is_same(const struct log_seen *s, const struct decide_request *request, const st
     return s->via == request->via && s->port == request->port && s->reason == v->reason &&
            str_eq((struct str){ s->host, s->host_n }, (struct str){ v->host.name, v->host.n }) &&
            str_eq((struct str){ s->method, s->method_n }, request->method) &&
+           str_eq((struct str){ s->tool, s->tool_n }, tool_of(request)) &&
            str_eq((struct str){ s->rule, s->rule_n }, v->rule);
 }
 
@@ -225,12 +238,14 @@ log_decision(struct egress *e, const struct decide_request *request, const struc
     }
     tell_repeats(e, seen);
     *seen = (struct log_seen){ .via = request->via, .port = request->port, .reason = v->reason, .host_n = v->host.n,
-                               .method_n = request->method.n, .rule_n = v->rule.n };
+                               .method_n = request->method.n, .rule_n = v->rule.n, .tool_n = tool_of(request).n };
     memcpy(seen->host, v->host.name, v->host.n);
     if (request->method.n > 0)
         memcpy(seen->method, request->method.p, request->method.n);
     if (v->rule.n > 0)
         memcpy(seen->rule, v->rule.p, v->rule.n);
+    if (seen->tool_n > 0)
+        memcpy(seen->tool, tool_of(request).p, seen->tool_n);
     tell(e, request, v, NULL, 1);
 }
 

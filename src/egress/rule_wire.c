@@ -22,7 +22,7 @@ rule_write(const struct policy_entry *entry, bool deny, char out[RULE_WIRE_MAX],
     json_t *o = json_pack("{s:s, s:s, s:s, s:o}", "list", deny ? "deny" : "allow", "host", entry->value, "text",
                           entry->written, "origin", origin_json(&entry->from));
     const struct policy_scope *scope = entry->scope;
-    json_t *methods = json_array();
+    json_t *methods = json_array(), *tools = json_array();
     size_t n;
 
     for (size_t i = 0; scope != NULL && i < scope->n_methods; i++)
@@ -31,7 +31,12 @@ rule_write(const struct policy_entry *entry, bool deny, char out[RULE_WIRE_MAX],
         json_object_set(o, "methods", methods);
     if (scope != NULL && scope->path != NULL)
         json_object_set_new(o, "path", json_string(scope->path));
+    for (size_t i = 0; scope != NULL && i < scope->n_tools; i++)
+        json_array_append_new(tools, json_string(scope->tools[i]));
+    if (json_array_size(tools) > 0)
+        json_object_set(o, "tools", tools);
     json_decref(methods);
+    json_decref(tools);
     n = o != NULL ? json_dumpb(o, out, RULE_WIRE_MAX, JSON_COMPACT) : 0;
     json_decref(o);
     if (n == 0 || n >= RULE_WIRE_MAX)
@@ -53,17 +58,17 @@ text_of(const json_t *value)
 
 /* Copies of nothing: the strings are the array's. */
 static int
-read_methods(const json_t *list, struct decide_scope *scope, struct err *err)
+read_texts(const json_t *list, struct str *out, size_t max, size_t *n_out, struct err *err)
 {
     size_t n = json_array_size(list);
 
-    if (!json_is_array(list) || n == 0 || n > DECIDE_METHODS_MAX)
-        return no_rule(err, "its methods");
+    if (!json_is_array(list) || n == 0 || n > max)
+        return no_rule(err, "its methods or tools");
     for (size_t i = 0; i < n; i++) {
-        const json_t *method = json_array_get(list, i);
-        if (!json_is_string(method))
-            return no_rule(err, "a method");
-        scope->methods[scope->n_methods++] = text_of(method);
+        const json_t *text = json_array_get(list, i);
+        if (!json_is_string(text))
+            return no_rule(err, "a method or tool");
+        out[(*n_out)++] = text_of(text);
     }
     return 0;
 }
@@ -74,7 +79,8 @@ add(const json_t *o, struct decide_rules *rules, struct err *err)
     const json_t *list = json_object_get(o, "list"), *host = json_object_get(o, "host");
     const json_t *text = json_object_get(o, "text"), *origin = json_object_get(o, "origin");
     const json_t *methods = json_object_get(o, "methods"), *path = json_object_get(o, "path");
-    size_t known = 4U + (methods != NULL ? 1U : 0U) + (path != NULL ? 1U : 0U);
+    const json_t *tools = json_object_get(o, "tools");
+    size_t known = 4U + (methods != NULL ? 1U : 0U) + (path != NULL ? 1U : 0U) + (tools != NULL ? 1U : 0U);
     struct origin from = { .kind = ORIGIN_FILE, .name = json_string_value(origin) };
     struct decide_scope scope = { .path = { "", 0 } };
     struct decide_list *to;
@@ -86,7 +92,8 @@ add(const json_t *o, struct decide_rules *rules, struct err *err)
     deny = str_eq_c(text_of(list), "deny");
     if (!deny && !str_eq_c(text_of(list), "allow"))
         return no_rule(err, "its list");
-    if (methods != NULL && read_methods(methods, &scope, err) < 0)
+    if ((methods != NULL && read_texts(methods, scope.methods, DECIDE_METHODS_MAX, &scope.n_methods, err) < 0) ||
+        (tools != NULL && read_texts(tools, scope.tools, DECIDE_TOOLS_MAX, &scope.n_tools, err) < 0))
         return -1;
     if (path != NULL)
         scope.path = text_of(path);

@@ -1,7 +1,8 @@
 /* egress/rule_wire.h: one rule as one message, from the supervisor to cloche-egress
  *
  * One JSON object: {"list": "allow" or "deny", "host": pattern, "text": as written, "origin": name,
- * "methods": [...], "path": glob}. The last two may be missing; anything else, and anything missing, is refused.
+ * "methods": [...], "path": glob, "tools": [...]}. The last three may be missing; anything else, and anything missing,
+ * is refused.
  */
 #ifndef CLOCHE_EGRESS_RULE_WIRE_H
 #define CLOCHE_EGRESS_RULE_WIRE_H

@@ -34,17 +34,34 @@ parse_target(const char *text, struct target *out, struct err *err)
     return 0;
 }
 
+/* What such a request would ask of an MCP server, if it is well made. */
+static void
+message_of(struct str method, const char *tool, struct mcp_message *out)
+{
+    bool post = str_eq_c(method, "POST"), session = str_eq_c(method, "GET") || str_eq_c(method, "DELETE");
+
+    if (tool != NULL && (!post || !tool_is_name(str_of(tool))))
+        *out = (struct mcp_message){ .kind = MCP_BAD, .fault = post ? "such a name no rule can be held against"
+                                                                    : "a tool is called with POST" };
+    else
+        *out = (struct mcp_message){ .kind = tool != NULL ? MCP_CALL : post || session ? MCP_OTHER : MCP_ELSE,
+                                     .tool = str_of(tool != NULL ? tool : "") };
+}
+
 /* Both steps of a decision for an address; for a name the first, which is all that can be known of it. */
 static void
 judge(const struct decide_rules *rules, const struct target *t, const struct why_request *asked,
       struct decide_verdict *verdict)
 {
     struct decide_request request = { .via = DECIDE_CONNECT, .host = t->text, .port = t->port };
+    struct mcp_message message;
 
-    if (asked != NULL && (asked->method != NULL || asked->path != NULL)) {
+    if (asked != NULL && (asked->method != NULL || asked->path != NULL || asked->tool != NULL)) {
         request.via = DECIDE_HTTP;
-        request.method = str_of(asked->method != NULL ? asked->method : "GET");
+        request.method = str_of(asked->method != NULL ? asked->method : asked->tool != NULL ? "POST" : "GET");
         request.path = str_of(asked->path != NULL ? asked->path : "/");
+        message_of(request.method, asked->tool, &message);
+        request.mcp = &message;
     }
     decide(rules, &request, verdict);
     if (verdict->kind == DECIDE_ALLOW && verdict->host.is_ip) {
@@ -88,14 +105,18 @@ suggest(const struct policy *p, const struct target *t, const char *reason, stru
 }
 
 static void
-explain(const struct target *t, const struct decide_verdict *v, struct why *out)
+explain(const struct target *t, const struct decide_verdict *v, bool calls_none, struct why *out)
 {
     const char *at = t->port_given ? "" : " (asked about port 443)";
 
     if (v->kind == DECIDE_ALLOW && v->inspect)
         why_say(out, "rules for it look at method or path%s: ask about a request with --method and --url-path", at);
+    else if (v->kind == DECIDE_ALLOW && calls_none)
+        why_say(out, "the rule \"%s\" allows it%s, if it calls no tool: ask about one with --tool", out->rule, at);
     else if (v->kind == DECIDE_ALLOW)
         why_say(out, "the rule \"%s\" allows it%s", out->rule, at);
+    else if (strcmp(v->reason, "mcp-body") == 0)
+        why_say(out, "rules for %s look at what tool is called, and cannot here: %s", t->host.name, v->detail);
     else if (out->rule[0] != '\0')
         why_say(out, "the rule \"%s\" refuses it%s", out->rule, at);
     else if (strcmp(v->reason, "network-none") == 0)
@@ -104,6 +125,8 @@ explain(const struct target *t, const struct decide_verdict *v, struct why *out)
         why_say(out, "a rule names %s, but none its port %u", t->host.name, t->port);
     else if (strcmp(v->reason, "scope-no-rule") == 0)
         why_say(out, "rules name %s, but none this method and path", t->host.name);
+    else if (strcmp(v->reason, "mcp-no-rule") == 0)
+        why_say(out, "rules open tools of the MCP server at %s, but not this one", t->host.name);
     else if (strcmp(v->reason, "path-ambiguous") == 0)
         why_say(out, "rules for %s look at paths, and servers read this one in different ways", t->host.name);
     else if (strcmp(v->reason, "address-no-rule") == 0)
@@ -142,7 +165,7 @@ egress_why_host(const struct policy *p, const struct ip *own, size_t n_own, cons
     out->reason = verdict.reason;
     out->source = verdict.from;
     snprintf(out->rule, sizeof(out->rule), "%.*s", (int)verdict.rule.n, verdict.rule.n > 0 ? verdict.rule.p : "");
-    explain(&t, &verdict, out);
+    explain(&t, &verdict, rules.mcp && verdict.narrow && request != NULL && request->tool == NULL, out);
     suggest(p, &t, verdict.reason, out);
     return 0;
 }

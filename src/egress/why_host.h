@@ -14,9 +14,10 @@
 
 #define WHY_HOST_PORT 443       /* what is asked about when the target names no port */
 
-/* A request to ask about. One of the two may be NULL: GET, or /; both: about the connection. */
+/* A request to ask about. Some may be NULL: GET (POST where there is a tool), or /, or no call of an MCP server's tool;
+ * all: about the connection. */
 struct why_request {
-    const char *method, *path;
+    const char *method, *path, *tool;
 };
 
 /* @target: HOST or HOST:PORT, as a program would write it. @request may be NULL. @own (@n_own of them, may be none)

@@ -272,6 +272,8 @@ digest_row(void *ctx, const struct policy_row *row)
     for (size_t i = 0; row->scope != NULL && i < row->scope->n_methods; i++)
         add_part(h, row->scope->methods[i]);
     add_part(h, row->scope != NULL ? row->scope->path : NULL);
+    for (size_t i = 0; row->scope != NULL && i < row->scope->n_tools; i++)
+        add_part(h, row->scope->tools[i]);
     return 0;
 }
 

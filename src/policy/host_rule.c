@@ -1,19 +1,22 @@
 /* policy/host_rule.c: a rule about a host that is narrowed to some requests
  *
  *     {host: api.example.org, port: 443, methods: [GET, HEAD], path: "/v1/items"}
+ *     {host: mcp.example.org, path: "/mcp", mcp: {tools: ["read_*", search]}}
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "match/host.h"
+#include "match/tool.h"
 #include "match/url_path.h"
 #include "policy/schema.h"
 
-#define WRITTEN_MAX (HOST_TEXT_MAX + POLICY_METHODS_MAX * 33 + PATH_TEXT_MAX + 8)
+#define WRITTEN_MAX (HOST_TEXT_MAX + POLICY_METHODS_MAX * 33 + PATH_TEXT_MAX + \
+                     POLICY_TOOLS_MAX * (TOOL_NAME_MAX + 1) + 16)
 #define METHOD_MAX  32      /* bytes of one */
 
 struct parts {
-    const struct node *host, *port, *methods, *path;
+    const struct node *host, *port, *methods, *path, *mcp;
 };
 
 static int
@@ -24,6 +27,7 @@ take_parts(struct loader *l, const struct node *v, struct parts *out)
         { "port", &out->port, NODE_NUMBER },
         { "methods", &out->methods, NODE_LIST },
         { "path", &out->path, NODE_STRING },
+        { "mcp", &out->mcp, NODE_MAP },
     };
 
     for (const struct node *m = v->first; m != NULL; m = m->next) {
@@ -32,7 +36,7 @@ take_parts(struct loader *l, const struct node *v, struct parts *out)
             i++;
         if (i == sizeof(known) / sizeof(known[0])) {
             schema_fail(l, m, "policy.unknown-key", "unknown key");
-            return err_hint(l->err, "known here: host, port, methods, path");
+            return err_hint(l->err, "known here: host, port, methods, path, mcp");
         }
         if (schema_expect(l, m, known[i].type) < 0)
             return -1;
@@ -130,7 +134,61 @@ take_path(struct loader *l, const struct node *v, struct policy_scope *scope)
     return scope->path != NULL ? 0 : policy_no_memory(l->err);
 }
 
-/* As one line, for messages and reports: "api.example.org:443 GET,HEAD /v1/items". */
+static int
+take_tools(struct loader *l, const struct node *v, struct policy_scope *scope)
+{
+    char shown[SHOW_MAX];
+    size_t mark = schema_enter_key(l, v->key);
+
+    if (v->n == 0 || v->n > POLICY_TOOLS_MAX)
+        return schema_fail(l, v, "policy.rule.mcp", "%zu tools; a rule has 1 to %d", v->n, POLICY_TOOLS_MAX);
+    for (const struct node *t = v->first; t != NULL; t = t->next) {
+        size_t inner = schema_enter_index(l, scope->n_tools);
+        if (schema_expect(l, t, NODE_STRING) < 0)
+            return -1;
+        if (!tool_is_pattern(t->text)) {
+            schema_fail(l, t, "policy.rule.mcp", "%s is no tool's name", show(t->text, shown));
+            return err_hint(l->err, "letters, digits, _ - . and /, at most %d of them; * for any number of them",
+                            TOOL_NAME_MAX);
+        }
+        scope->tools[scope->n_tools] = arena_copy(l->p->arena, t->text);
+        if (scope->tools[scope->n_tools++] == NULL)
+            return policy_no_memory(l->err);
+        schema_leave(l, inner);
+    }
+    schema_leave(l, mark);
+    return 0;
+}
+
+/* {tools: [...]}. An allow rule needs a path: a GET passes it whatever it asks for. */
+static int
+take_mcp(struct loader *l, const struct parts *parts, struct policy_scope *scope, bool deny)
+{
+    const struct node *v = parts->mcp, *tools = NULL;
+    size_t mark = schema_enter_key(l, v->key);
+
+    for (const struct node *m = v->first; m != NULL; m = m->next) {
+        size_t inner = schema_enter_key(l, m->key);
+        if (!str_eq_c(m->key, "tools")) {
+            schema_fail(l, m, "policy.unknown-key", "unknown key");
+            return err_hint(l->err, "known here: tools");
+        }
+        if (schema_expect(l, m, NODE_LIST) < 0)
+            return -1;
+        tools = m;
+        schema_leave(l, inner);
+    }
+    if (tools == NULL || (parts->path == NULL && !deny)) {
+        schema_fail(l, v, "policy.rule.mcp", tools == NULL ? "the rule names no tool" : "the rule names no path");
+        return err_hint(l->err, "write {host: mcp.example.org, path: /mcp, mcp: {tools: [\"read_*\"]}}");
+    }
+    if (take_tools(l, tools, scope) < 0)
+        return -1;
+    schema_leave(l, mark);
+    return 0;
+}
+
+/* As one line, for messages and reports: "api.example.org:443 GET,HEAD /v1/items mcp:read_*,search". */
 static char *
 describe(struct policy *p, const char *host, const struct policy_scope *scope)
 {
@@ -140,14 +198,16 @@ describe(struct policy *p, const char *host, const struct policy_scope *scope)
     for (size_t i = 0; i < scope->n_methods && n < sizeof(text); i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n, "%c%s", i == 0 ? ' ' : ',', scope->methods[i]);
     if (scope->path != NULL && n < sizeof(text))
-        snprintf(text + n, sizeof(text) - n, " %s", scope->path);
+        n += (size_t)snprintf(text + n, sizeof(text) - n, " %s", scope->path);
+    for (size_t i = 0; i < scope->n_tools && n < sizeof(text); i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i == 0 ? " mcp:" : ",", scope->tools[i]);
     return arena_copy(p->arena, str_of(text));
 }
 
 int
 apply_host_rule(struct loader *l, const struct node *v, struct policy_list *list)
 {
-    struct parts parts = { NULL, NULL, NULL, NULL };
+    struct parts parts = { NULL, NULL, NULL, NULL, NULL };
     struct policy_scope *scope;
     struct policy_entry *entry;
 
@@ -155,13 +215,14 @@ apply_host_rule(struct loader *l, const struct node *v, struct policy_list *list
         return -1;
     entry = &list->v[list->n - 1];
     entry->from = schema_where(l, v).from;
-    if (parts.methods == NULL && parts.path == NULL)
+    if (parts.methods == NULL && parts.path == NULL && parts.mcp == NULL)
         return 0;
     scope = arena_alloc(l->p->arena, sizeof(*scope));
     if (scope == NULL)
         return policy_no_memory(l->err);
     if ((parts.methods != NULL && take_methods(l, parts.methods, scope) < 0) ||
-        (parts.path != NULL && take_path(l, parts.path, scope) < 0))
+        (parts.path != NULL && take_path(l, parts.path, scope) < 0) ||
+        (parts.mcp != NULL && take_mcp(l, &parts, scope, list == &l->p->deny_domains) < 0))
         return -1;
     entry->scope = scope;
     entry->written = describe(l->p, entry->value, scope);

@@ -24,6 +24,7 @@
 #define POLICY_ASK_MS     60000             /* of ask_ms by default */
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
 #define POLICY_METHODS_MAX 16               /* of one rule about a host */
+#define POLICY_TOOLS_MAX 32                 /* the same */
 #define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
 
 /* Which defaults the limits take: docs/policy.md "Limits". */
@@ -69,6 +70,8 @@ struct policy_scope {
     char *methods[POLICY_METHODS_MAX];  /* "GET" */
     size_t n_methods;                   /* 0: every method */
     char *path;                         /* of url_path_pattern() (match/url_path.h); NULL: every path */
+    char *tools[POLICY_TOOLS_MAX];      /* patterns of match/tool.h for what may be called of an MCP server */
+    size_t n_tools;                     /* 0: the rule is none about MCP */
 };
 
 /* One entry of a list of strings (paths, domains, names). */

@@ -24,10 +24,13 @@ same_scope(const struct policy_scope *a, const struct policy_scope *b)
 {
     if (a == NULL || b == NULL)
         return a == b;
-    if (a->n_methods != b->n_methods || !same(a->path, b->path))
+    if (a->n_methods != b->n_methods || a->n_tools != b->n_tools || !same(a->path, b->path))
         return false;
     for (size_t i = 0; i < a->n_methods; i++)
         if (strcmp(a->methods[i], b->methods[i]) != 0)
+            return false;
+    for (size_t i = 0; i < a->n_tools; i++)
+        if (strcmp(a->tools[i], b->tools[i]) != 0)
             return false;
     return true;
 }

@@ -1,4 +1,4 @@
-/* egress/rule_wire: what is written is what is read, and nothing else is (R14) */
+/* egress/rule_wire: what is written is what is read, and nothing else is (R14, R85) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,9 @@ there_and_back(void **state)
 {
     static char get[] = "GET", head[] = "HEAD", path[] = "/v1/**", host[] = "api.example.org:443";
     static char written[] = "api.example.org:443 GET,HEAD /v1/**";
-    const struct policy_scope scope = { .methods = { get, head }, .n_methods = 2, .path = path };
+    static char tool[] = "read_*";
+    const struct policy_scope scope = { .methods = { get, head }, .n_methods = 2, .path = path, .tools = { tool },
+                                        .n_tools = 1 };
     const struct policy_entry entries[] = {
         { .value = host, .written = written, .scope = &scope, .from = { .kind = ORIGIN_FILE, .name = "s.yaml", .line = 3 } },
         { .value = host, .written = host, .from = { .kind = ORIGIN_FILE, .name = "\xff.yaml", .line = 3 } },
@@ -40,6 +42,8 @@ there_and_back(void **state)
     assert_int_equal(rules.allow.v[0].scope.n_methods, 2);
     assert_true(str_eq_c(rules.allow.v[0].scope.methods[1], "HEAD"));
     assert_true(str_eq_c(rules.allow.v[0].scope.path, path));
+    assert_int_equal(rules.allow.v[0].scope.n_tools, 1);
+    assert_true(rules.mcp && str_eq_c(rules.allow.v[0].scope.tools[0], tool));
     assert_string_equal(rules.allow.v[0].from.name, "s.yaml:3");
     assert_false(rules.deny.v[0].has_scope);
     assert_string_equal(rules.deny.v[0].from.name, "?.yaml:3");
@@ -64,6 +68,10 @@ strict(void **state)
         "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"methods\":[\"\"]}",
         "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"path\":\"\"}",
         "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"path\":\"v1\"}",
+        "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"tools\":[]}",
+        "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"tools\":\"a\"}",
+        "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"tools\":[1]}",
+        "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\",\"tools\":[\"a b\"]}",
         "{\"list\":\"allow\",\"list\":\"deny\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\"}",
         "{\"list\":\"allow\",\"host\":\"a.example\\u0000\",\"text\":\"a\",\"origin\":\"x\"}",
         "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\"} x",
