@@ -135,8 +135,10 @@ doors_judge(struct request *r)
     if (r->f->strangers && door_origin_of_host(at, r->f->tls, &own) && door_origin_eq(&said, &own))
         return;
     for (size_t i = 0; i < d->n_origins; i++)
-        if (door_origin_eq(&said, &d->origins[i]))
+        if (door_origin_eq(&said, &d->origins[i])) {
+            r->shared = true;
             return;
+        }
     refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
 }
 

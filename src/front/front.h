@@ -154,6 +154,7 @@ struct route {
     bool upload;            /* the body is streamed to the operation that begin() asks for */
     bool open;              /* for whoever comes: no credential is wanted or looked at */
     bool foreign;           /* what is there is a sandbox's: a page of any site may ask */
+    bool ours;              /* a page of ours: what another site's may not read, whichever */
     bool endless;           /* an answer to GET that goes on, or becomes something else: there is no HEAD of it */
 };
 
@@ -228,6 +229,8 @@ struct request {
     struct page *page;                  /* of a decision in a browser: page.c; NULL */
     struct preview *preview;            /* front/preview.h; NULL */
     bool host_form;                     /* it is one, by its Host */
+    bool shared;                        /* a page of a site that may ask is asking (cors.c), */
+    bool unshared;                      /* for what is not the API's */
     struct request *next;               /* of all */
     char path[FRONT_URI_MAX];           /* decoded */
     char query[FRONT_URI_MAX];          /* still encoded */
@@ -407,6 +410,11 @@ void doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_Con
 struct link *doors_link(struct request *r);     /* NULL: without memory */
 void doors_busy(struct request *r, bool busy);  /* we work for it; or it is the client's turn, from now on */
 int doors_expire(struct front *f);              /* milliseconds until there is something to do again, -1 none */
+
+/* cors.c: what browsers are told of pages of other sites that may ask. To every answer; and the answer to a browser's
+ * question whether such a page may (false: it is none). */
+void cors_put(struct request *r);
+bool cors_preflight(struct request *r);
 
 /* rate.c: 0 when this request may go on, otherwise in how many seconds it may come again. */
 unsigned rate_take(struct rate *rate, const struct ip *peer, const char *credential, uint32_t per_s);

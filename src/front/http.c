@@ -374,6 +374,8 @@ first_look(struct request *r, const char *method)
         r->held = !limited(r) && !r->route->open && !who_admit(r) && r->response == NULL;
         return;
     }
+    if (cors_preflight(r))
+        return;
     if (r->api && r->early == MHD_HTTP_NOT_FOUND)
         reply_error(r, r->early, r->early_code, "", "Unknown sandbox route: %.16s %.1000s", method, r->path);
     else

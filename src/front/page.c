@@ -407,8 +407,8 @@ decide(struct request *r)
 
 /* Nobody has to present anything for the form; what is behind it wants the token that is in the form. */
 const struct route page_routes[] = {
-    { "GET",  "/approvals/style.css", stylesheet, false, false, .open = true },
-    { "GET",  "/approvals/{}",        form,       false, false, .open = true },
-    { "POST", "/approvals/{}",        decide,     false, false, .open = true },
+    { "GET",  "/approvals/style.css", stylesheet, false, false, .open = true, .ours = true },
+    { "GET",  "/approvals/{}",        form,       false, false, .open = true, .ours = true },
+    { "POST", "/approvals/{}",        decide,     false, false, .open = true, .ours = true },
 };
 const size_t page_n_routes = sizeof(page_routes) / sizeof(page_routes[0]);

@@ -41,6 +41,7 @@ ids(struct request *r)
     trace_print(&r->trace, trace);
     (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
     (void)MHD_add_response_header(r->response, "traceparent", trace);
+    cors_put(r);
 }
 
 static void

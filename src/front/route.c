@@ -139,6 +139,7 @@ find_in(struct request *r, const struct route *routes, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (!matches(r, routes[i].path))
             continue;
+        r->unshared = r->unshared || routes[i].foreign || routes[i].ours;
         endless = endless || routes[i].endless;         /* ".../stream" is no "{}" either */
         head = !endless && has_head(r, &routes[i]);
         if (strcmp(routes[i].method, r->method) == 0 || (head && strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0))
