@@ -13,26 +13,56 @@
 #define ID         32
 #define SHORT_ID   8
 #define OTHERS_MAX 32       /* daemons of `cloche mcp` that are asked */
+#define CURSOR_MAX 64       /* of what a daemon says as "next" */
+#define PAGES_MAX  16       /* of a list; a daemon has two of what waits */
+
+static const char *
+text_of(const json_t *o, const char *name)
+{
+    const char *text = json_string_value(json_object_get(o, name));
+
+    return text != NULL ? text : "";
+}
+
+/* One page of them behind @next, which becomes where it goes on, or "". */
+static int
+add_page(const struct api *api, char next[CURSOR_MAX + 1], json_t *out, struct err *err)
+{
+    char path[64 + CURSOR_MAX];
+    json_t *answer = NULL;
+    int r;
+
+    snprintf(path, sizeof(path), "/v1/approvals?state=pending&after=%s", next);
+    if (api_ask(api, "GET", path, NULL, &answer, err) < 0)
+        return -1;
+    snprintf(next, CURSOR_MAX + 1, "%s", text_of(answer, "next"));
+    r = json_array_extend(out, json_object_get(answer, "approvals"));
+    json_decref(answer);
+    if (r == 0 && next[strspn(next, "0123456789abcdef-")] == '\0')
+        return 0;
+    return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer is no list of approvals");
+}
 
 /* Of one daemon; where none runs that is nothing, unless @must. */
 static int
 pending_of(const struct api *api, bool must, json_t **out, struct err *err)
 {
+    char next[CURSOR_MAX + 1] = "";
     struct err why = ERR_INIT;
-    json_t *answer = NULL;
+    size_t pages = 0;
 
-    *out = NULL;
-    if (api_ask(api, "GET", "/v1/approvals?state=pending", NULL, &answer, &why) < 0) {
-        if (must || strcmp(why.code, "api.down") != 0) {
-            *err = why;
-            return -1;
-        }
-        *out = json_array();
-        return 0;
-    }
-    *out = json_incref(json_object_get(answer, "approvals"));
-    json_decref(answer);
-    return *out != NULL ? 0 : err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer has no approvals");
+    *out = json_array();
+    do {
+        if (add_page(api, next, *out, &why) == 0)
+            continue;
+        if (!must && strcmp(why.code, "api.down") == 0)
+            return 0;
+        json_decref(*out);
+        *out = NULL;
+        *err = why;
+        return -1;
+    } while (next[0] != '\0' && ++pages < PAGES_MAX);
+    return 0;
 }
 
 int
@@ -54,14 +84,6 @@ gate_pending(const struct api *api, bool must, json_t **out, struct err *err)
 }
 
 /* --- for people --------------------------------------------------------------------------------------------------- */
-
-static const char *
-text_of(const json_t *o, const char *name)
-{
-    const char *text = json_string_value(json_object_get(o, name));
-
-    return text != NULL ? text : "";
-}
 
 /* Each line of it on one of its own: as it is where that is harmless, in quotes with escapes where it is not. */
 static void

@@ -22,7 +22,7 @@ ask_gate(struct request *r, const char *id, const char *tool, const json_t *para
 }
 
 void
-ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id,
+ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id, const char *after,
               const struct answers *answers)
 {
     cleanup_buf struct buf b = BUF_INIT(256);
@@ -33,6 +33,7 @@ ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, co
     buf_put_u8(&b, (uint8_t)state);
     buf_put_be16(&b, limit);
     wire_put_cstr(&b, id, EDGE_ID);
+    wire_put_cstr(&b, after, EDGE_CURSOR_MAX);
     ask_send(r, &b, at);
 }
 

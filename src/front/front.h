@@ -308,8 +308,9 @@ void ask_op(struct request *r, const char *id, const struct edge_op *op, const s
  * that waits, or was given and not used yet. answers->no: no such sandbox, or text that cannot be shown. */
 void ask_gate(struct request *r, const char *id, const char *tool, const json_t *params, bool hold,
               const struct answers *answers);
-/* @state 0: any. @follow: after the end the request's ticket is to be r->followed again, and more comes. */
-void ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id,
+/* @state 0: any. @after: a cursor, "" none. @follow: after the end the request's ticket is to be r->followed again, and
+ * more comes. */
+void ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id, const char *after,
                    const struct answers *answers);
 void ask_decide(struct request *r, const struct edge_decision *d, const struct answers *answers);
 /* About commands in the background (edge_run.h); the answers are the socket's. */
@@ -373,6 +374,9 @@ void stream_event(struct request *r, const char *id, const char *name, json_t *d
 /* The answer `no` about what is followed. When the stream has begun already the caller may not look on any more. */
 void stream_refuse(struct request *r, const struct packet_err *err);
 json_t *json_of_box(const struct edge_box *box);
+/* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
+ * that one's record meanwhile. */
+json_t *json_of_next(const json_t *list, bool more);
 /* Of a policy that is written again: 0.1 as 0.1, where 17 digits would make of it what is no number of processors. */
 #define POLICY_DIGITS JSON_REAL_PRECISION(15)
 /* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */

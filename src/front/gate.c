@@ -86,7 +86,8 @@ static void
 on_list_end(struct request *r, uint32_t count, bool more)
 {
     (void)count;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:b}", "approvals", r->list, "more", more));
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:b, s:o}", "approvals", r->list, "more", more, "next",
+                                         json_of_next(r->list, more)));
 }
 
 static void
@@ -109,20 +110,22 @@ static const struct answers one_answers = { .approval = on_item, .end = on_one_e
 static void
 list(struct request *r)
 {
-    char state[16], limit[8];
+    char state[16], limit[8], after[EDGE_CURSOR_MAX + 1], id[EDGE_ID + 1];
     bool bad = false;
     const char *s = query_get(r, "state", state, sizeof(state), &bad);
     const char *l = query_get(r, "limit", limit, sizeof(limit), &bad);
+    const char *a = query_get(r, "after", after, sizeof(after), &bad);
     enum approval_state which = (enum approval_state)0;
-    uint64_t n = EDGE_APPROVALS;
+    uint64_t n = EDGE_APPROVALS, created;
 
     if (bad || (s != NULL && strcmp(s, "all") != 0 && !approval_state_parse(s, &which)) ||
-        (l != NULL && (!str_parse_u64(str_of(l), EDGE_APPROVALS, &n) || n == 0))) {
-        refuse(r, "state=pending, approved, denied, timeout or all, limit=1..100");
+        (l != NULL && (!str_parse_u64(str_of(l), EDGE_APPROVALS, &n) || n == 0)) ||
+        (a != NULL && a[0] != '\0' && !edge_cursor(a, id, &created))) {      /* "": from the beginning */
+        refuse(r, "state=pending, approved, denied, timeout or all, limit=1..100, after=NEXT of the former answer");
         return;
     }
     r->list = json_array();
-    ask_approvals(r, false, which, (uint16_t)n, "", &list_answers);
+    ask_approvals(r, false, which, (uint16_t)n, "", a != NULL ? a : "", &list_answers);
 }
 
 static bool
@@ -140,7 +143,7 @@ get(struct request *r)
     if (!id_well(r))
         return;
     r->list = json_array();
-    ask_approvals(r, false, 0, 1, r->id, &one_answers);
+    ask_approvals(r, false, 0, 1, r->id, "", &one_answers);
 }
 
 /* --- deciding ----------------------------------------------------------------------------------------------------- */
@@ -240,7 +243,8 @@ follow(struct request *r)
     if (bad || (text != NULL && strcmp(text, "true") != 0 && strcmp(text, "false") != 0))
         refuse(r, "follow=true or false");
     else
-        ask_approvals(r, text == NULL || text[0] == 't', APPROVAL_PENDING, EDGE_APPROVALS, "", &follow_answers);
+        ask_approvals(r, text == NULL || text[0] == 't', APPROVAL_PENDING, EDGE_APPROVALS_OPEN, "", "",
+                      &follow_answers);
 }
 
 /* --- grants ------------------------------------------------------------------------------------------------------- */

@@ -290,7 +290,7 @@ static void
 on_who(struct request *r)
 {
     if (r->role == EDGE_OPERATOR || r->role == EDGE_APPROVER)
-        ask_approvals(r, false, 0, 1, r->id, &shown_answers);
+        ask_approvals(r, false, 0, 1, r->id, "", &shown_answers);
     else
         fail(r, MHD_HTTP_FORBIDDEN, "This token may not decide.", "It has to be one of an operator or approver.");
 }

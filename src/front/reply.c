@@ -363,6 +363,20 @@ json_of_base64(const uint8_t *p, size_t n)
     return buf_ok(&out) ? json_stringn(out.n > 0 ? (const char *)out.p : "", out.n) : NULL;
 }
 
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+json_t *
+json_of_next(const json_t *list, bool more)
+{
+    size_t n = json_array_size(list);
+    const json_t *last = n > 0 ? json_array_get(list, n - 1) : NULL;
+
+    if (!more || last == NULL)
+        return json_null();
+    return json_sprintf("%s-%lld", json_string_value(json_object_get(last, "id")),
+                        (long long)json_integer_value(json_object_get(last, "created_ms")));
+}
+
 /* --- sandboxes ---------------------------------------------------------------------------------------------------- */
 
 json_t *

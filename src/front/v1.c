@@ -290,16 +290,8 @@ on_item(struct request *r, const struct edge_box *box)
 static void
 on_list_end(struct request *r, uint32_t count, bool more)
 {
-    size_t n = json_array_size(r->list);
-    const json_t *last = n > 0 ? json_array_get(r->list, n - 1) : NULL;
-    json_t *next = json_null();
-
     (void)count;
-    /* with its time: the list goes on there, whatever becomes of that one's record meanwhile */
-    if (more && last != NULL)
-        next = json_sprintf("%s-%lld", json_string_value(json_object_get(last, "id")),
-                            (long long)json_integer_value(json_object_get(last, "created_ms")));
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:o}", "sandboxes", r->list, "next", next));
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O, s:o}", "sandboxes", r->list, "next", json_of_next(r->list, more)));
 }
 
 static const struct answers list_answers = { .item = on_item, .end = on_list_end };

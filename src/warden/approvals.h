@@ -17,6 +17,7 @@
 #define APPROVALS_CALLER 16         /* of one principal (principal_of) */
 #define APPROVALS_NET    64         /* connections that wait, besides: what code asks for blocks nobody's operations */
 #define APPROVALS_NET_CALLER 16     /* ... in sandboxes of one principal */
+_Static_assert(APPROVALS_MAX + APPROVALS_NET <= EDGE_APPROVALS_OPEN, "who follows is told of all of them");
 #define APPROVAL_USE_S   600        /* what was approved while nobody waited is done within this, or is void */
 #define APPROVAL_NO_S    300        /* what somebody denied is not asked about again for so long */
 #define DENIALS_MAX      256        /* the oldest is forgotten */

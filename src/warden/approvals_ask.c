@@ -160,15 +160,16 @@ on_approvals(void *ctx, const struct frame *f)
     struct wire_in in = ask_in(f);
     uint8_t following = wire_u8(&in), state = wire_u8(&in);
     uint16_t limit = wire_be16(&in);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL), *cursor = wire_cstr(&in, EDGE_CURSOR_MAX, NULL);
     struct told t = { .w = w, .to = w->asker, .names = w->who.role == EDGE_AUDITOR };
-    bool own = w->who.role == EDGE_AGENT || w->who.role == EDGE_KEY;
-    char caller[EDGE_CALLER_MAX + 1] = "";
+    bool own = w->who.role == EDGE_AGENT || w->who.role == EDGE_KEY, more;
+    char caller[EDGE_CALLER_MAX + 1] = "", after[EDGE_ID + 1] = "";
+    struct state_approvals_query q = { .id = id, .caller = caller, .after = after, .state = state, .limit = limit };
     struct err err = ERR_INIT;
     int n;
 
-    if (!wire_done(&in) || following > 1 || state >= APPROVAL_STATES || limit == 0 || limit > EDGE_APPROVALS ||
-        (id[0] != '\0' && !edge_is_id(id)))
+    if (!wire_done(&in) || following > 1 || state >= APPROVAL_STATES || limit == 0 || limit > EDGE_APPROVALS_OPEN ||
+        (id[0] != '\0' && !edge_is_id(id)) || (cursor[0] != '\0' && !edge_cursor(cursor, after, &q.after_ms)))
         return -1;
     if (own)
         caller_of(&w->who, caller);
@@ -177,7 +178,7 @@ on_approvals(void *ctx, const struct frame *f)
         return refuse(w, &err);
     }
     t.whole = id[0] != '\0';
-    n = state_approvals(w->approvals->store, id, state, caller, limit, tell_approval, &t, &err);
+    n = state_approvals_from(w->approvals->store, &q, tell_approval, &t, &more, &err);
     if (n < 0)
         return refuse(w, &err);
     if (id[0] != '\0' && n == 0) {
@@ -186,7 +187,7 @@ on_approvals(void *ctx, const struct frame *f)
     }
     if (following != 0 && follow(w, &err) < 0)
         return refuse(w, &err);
-    answer_end(w, w->asker, (uint32_t)n, (unsigned)n == limit);
+    answer_end(w, w->asker, (uint32_t)n, more);
     return 0;
 }
 
@@ -302,7 +303,7 @@ on_cancel(void *ctx, const struct frame *f)
 const struct msg_rule approval_rules[] = {
     /* type               once   flags       states min  max length                                     handler */
     { EDGE_ASK_GATE,      false, EDGE_ASYNC, 1,     23,  23 + EDGE_NAME_MAX + GATE_NAME_MAX + EDGE_OP_MAX, on_gate },
-    { EDGE_ASK_APPROVALS, false, 0,          1,     17,  17 + EDGE_ID,                                  on_approvals },
+    { EDGE_ASK_APPROVALS, false, 0,          1,     22,  22 + EDGE_ID + EDGE_CURSOR_MAX,                on_approvals },
     { EDGE_ASK_DECIDE,    false, 0,          1,     24,  24 + EDGE_ID + EDGE_REASON_MAX,                on_decide },
     { EDGE_ASK_GRANTS,    false, 0,          1,     13,  13 + EDGE_ID,                                  on_grants },
     { EDGE_ASK_CANCEL,    false, 0,          1,     12,  12,                                            on_cancel },

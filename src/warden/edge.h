@@ -83,7 +83,7 @@ enum edge_message {
     EDGE_ASK_TRANSCRIPT,    /* id or name, offset be64: GRANTED; what is read comes as that of a file */
     EDGE_ASK_GATE = 18,     /* id ("" a new one), tool, parameters (a JSON object): edge_gate.h has these and their
                                answers. May it be done? */
-    EDGE_ASK_APPROVALS,     /* follow u8, state u8 (0 any), limit be16, id ("" of all) */
+    EDGE_ASK_APPROVALS,     /* follow u8, state u8 (0 any), limit be16, id ("" of all), after ("" none) */
     EDGE_ASK_DECIDE,        /* struct edge_decision */
     EDGE_ASK_GRANTS,        /* id of one to end, or "": list them */
     EDGE_ASK_CANCEL,        /* ticket be32 of another question: nobody waits for it; no answer */

@@ -11,6 +11,7 @@
 #define EDGE_PARAMS_MAX   (64 * 1024)       /* JSON of what is asked about */
 #define EDGE_PARAMS_SHORT 8192              /* longer ones are left out of lists */
 #define EDGE_APPROVALS    100               /* of one answer */
+#define EDGE_APPROVALS_OPEN 256             /* of the first that who follows is told: all that are pending */
 #define GRANT_SECONDS_MAX (30UL * 86400)
 #define GRANT_CRITICAL_S  86400UL           /* of a grant about a CRITICAL rule */
 

@@ -17,7 +17,8 @@ static const char *const texts[GATE_Q_N] = {
     [GATE_Q_PUT] = "INSERT OR REPLACE INTO approval (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
                    "?14,?15,?16,?17,?18)",
     [GATE_Q_LIST] = "SELECT " COLUMNS " FROM approval WHERE (?1 = '' OR id = ?1) AND (?2 = '' OR state = ?2) AND "
-                    "(?3 = '' OR caller = ?3) ORDER BY created DESC, id LIMIT ?4",
+                    "(?3 = '' OR caller = ?3) AND (?5 = '' OR (-created, id) > (-ifnull((SELECT created FROM approval "
+                    "WHERE id = ?5), nullif(?6, 0)), ?5)) ORDER BY created DESC, id LIMIT ?4",
     [GATE_Q_PUT_GRANT] = "INSERT OR REPLACE INTO standing (" GRANT_COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
     [GATE_Q_FORGET_GRANT] = "DELETE FROM standing WHERE id = ?1",
     [GATE_Q_GRANTS] = "SELECT " GRANT_COLUMNS " FROM standing ORDER BY created, id",
@@ -137,24 +138,39 @@ approval_of(sqlite3_stmt *q, struct edge_approval *a)
 }
 
 int
-state_approvals(struct state_gate *g, const char *id, unsigned state, const char *caller, unsigned limit,
-                state_approval_fn *fn, void *ctx, struct err *err)
+state_approvals_from(struct state_gate *g, const struct state_approvals_query *asked, state_approval_fn *fn, void *ctx,
+                     bool *more, struct err *err)
 {
     sqlite3_stmt *q = g->q[GATE_Q_LIST];
-    int n = 0, r;
+    unsigned state = asked->state, n = 0;
+    int r;
 
-    bind_text(q, 1, id);
+    bind_text(q, 1, asked->id);
     bind_text(q, 2, state > 0 && state < APPROVAL_STATES ? approval_state_name((enum approval_state)state) : "");
-    bind_text(q, 3, caller);
-    sqlite3_bind_int(q, 4, (int)limit);
+    bind_text(q, 3, asked->caller);
+    sqlite3_bind_int(q, 4, (int)asked->limit + 1);
+    bind_text(q, 5, asked->after);
+    bind_u64(q, 6, asked->after_ms);
+    *more = false;
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
         struct edge_approval a;
-        if (!approval_of(q, &a))
+        *more = n == asked->limit;
+        if (*more || !approval_of(q, &a))
             continue;
         fn(ctx, &a);
         n++;
     }
-    return state_done(g->s, q, r, n, err);
+    return state_done(g->s, q, r, (int)n, err);
+}
+
+int
+state_approvals(struct state_gate *g, const char *id, unsigned state, const char *caller, unsigned limit,
+                state_approval_fn *fn, void *ctx, struct err *err)
+{
+    const struct state_approvals_query q = { .id = id, .state = state, .caller = caller, .after = "", .limit = limit };
+    bool more;
+
+    return state_approvals_from(g, &q, fn, ctx, &more, err);
 }
 
 /* --- grants ------------------------------------------------------------------------------------------------------- */

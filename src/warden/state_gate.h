@@ -34,6 +34,15 @@ typedef void state_grant_fn(void *ctx, const struct edge_grant *grant);
  * -1 with @err. */
 int state_approvals(struct state_gate *g, const char *id, unsigned state, const char *caller, unsigned limit,
                     state_approval_fn *fn, void *ctx, struct err *err);
+/* The same from behind one on, which was created at @after_ms ("" the newest; 0: it says so itself, if it is there
+ * still). *more: there are older ones. */
+struct state_approvals_query {
+    const char *id, *caller, *after;
+    unsigned state, limit;
+    uint64_t after_ms;
+};
+int state_approvals_from(struct state_gate *g, const struct state_approvals_query *asked, state_approval_fn *fn,
+                         void *ctx, bool *more, struct err *err);
 /* All of them, oldest first. How many or -1 with @err. */
 int state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *err);
 /* Those for this operation by this caller that stand at @now_ms: how many, or -1 with @err. */

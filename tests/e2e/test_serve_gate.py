@@ -315,6 +315,34 @@ def test_the_stream_tells_what_is_open_and_what_becomes_of_it(daemon):
     c.close()
 
 
+def test_lists_go_on_where_they_ended(daemon):
+    """All of them, each once, whatever is decided or asked for meanwhile; also what `cloche approvals` shows."""
+    boxes = [(agent, agent.create()) for agent in (caller(daemon, "agent", name=f"a{i}") for i in range(7))]
+
+    def ask(i):
+        agent, box = boxes[i % 7]
+        return agent("POST", f"{box.at}/exec", {"command": f"echo {i}"}, ASYNC).json["approval"]
+    made = [ask(i) for i in range(110)]
+    seen, after = [], ""
+    while after is not None:
+        page = daemon.get(f"/v1/approvals?state=pending&limit=20&after={after}").json
+        seen += [a["id"] for a in page["approvals"]]
+        assert page["more"] == (page["next"] is not None) == (len(seen) < 110), page["next"]
+        if len(seen) == 40:
+            assert daemon.post(f"/v1/approvals/{seen[39]}/deny").ok and ask(111) not in seen
+        after = page["next"]
+    assert len(seen) == len(set(seen)) == 110 and set(seen) == set(made)
+    exact = daemon.get("/v1/approvals?state=denied&limit=1").json
+    assert exact["more"] is False and exact["next"] is None and len(exact["approvals"]) == 1
+    shown = daemon.cloche("approvals", "--socket", daemon.path, "--json")
+    assert shown.ok and len(json.loads(shown.out)["approvals"]) == 110, shown
+    told = daemon("GET", "/v1/approvals/stream?follow=false")
+    assert told.body.count(b"event: approval") == 110
+    for bad in ("after=x", "after=" + "0" * 31, "after=" + "0" * 32 + "-x", "after=" + "0" * 32 + "-1-1"):
+        assert daemon.get(f"/v1/approvals?{bad}").status == 400, bad
+    assert daemon.get("/v1/approvals?after=" + "0" * 32).json["approvals"] == []
+
+
 def test_a_sandboxs_key_is_asked_about_too(daemon):
     made = daemon.post("/v1/sandboxes", {}).json
     holder = Caller(daemon, X_Sandbox_Key=made["key"])
