@@ -3,6 +3,7 @@
  * A transcript's lines were written by a sandbox's keeper: they are a stranger's.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "audit/audit.h"
@@ -178,13 +179,55 @@ feed(struct request *r)
 
 /* --- those that come ---------------------------------------------------------------------------------------------- */
 
+/* Who comes again is told what it missed first: a page, and another one when that is taken, until there are no more.
+ * Only then it follows, from the last one on, so that the warden never says more than its client reads. */
+#define PAGE 200
+
+struct missed {
+    struct wanted want;                 /* after: the last one that was told */
+    char id[EDGE_NAME_MAX + 1];
+    bool due, more;                     /* the next question is; and whether it is for another page */
+    bool full;                          /* there is no room for the rest of this one: it is asked for again */
+};
+
+void
+audit_free(struct request *r)
+{
+    free(r->missed);
+    r->missed = NULL;
+}
+
+static void
+begin(struct request *r)
+{
+    reply_stream(r, "text/event-stream");
+    waits_count(r);
+    http_wake(r);
+}
+
 static void
 on_following(struct request *r)
 {
-    static const char hello[] = ": the audit record\n\n";
+    begin(r);
+    audit_free(r);
+}
 
-    reply_stream(r, "text/event-stream");
-    stream_add(r, hello, sizeof(hello) - 1);
+static bool
+tell(struct request *r, const uint8_t *p, size_t n, uint64_t *seq)
+{
+    json_t *entry = json_of_line(p, n);
+    char head[64];
+    int k;
+
+    if (entry == NULL)
+        return false;
+    *seq = (uint64_t)json_integer_value(json_object_get(entry, "seq"));
+    k = snprintf(head, sizeof(head), "id: %llu\nevent: entry\ndata: ", (unsigned long long)*seq);
+    (void)buf_append(&r->out, head, (size_t)k);
+    (void)buf_append(&r->out, p, n);
+    (void)buf_append(&r->out, "\n\n", 2);
+    json_decref(entry);
+    return true;
 }
 
 /* The line is one: no newline of its own can be in it. Who does not read is cut off, and can come again where it
@@ -192,23 +235,16 @@ on_following(struct request *r)
 static void
 on_followed(struct request *r, const uint8_t *p, size_t n)
 {
-    json_t *entry = json_of_line(p, n);
-    char head[64];
-    int k;
+    uint64_t seq;
 
-    if (entry == NULL || r->stream_end)
+    if (r->stream_end)
         return;
     if (r->out.n > FRONT_STREAM_MAX) {
         ask_drop(r);
         stream_break(r);
-    } else {
-        k = snprintf(head, sizeof(head), "id: %lld\nevent: entry\ndata: ",
-                     (long long)json_integer_value(json_object_get(entry, "seq")));
-        (void)buf_append(&r->out, head, (size_t)k);
-        (void)buf_append(&r->out, p, n);
-        stream_add(r, "\n\n", 2);
+    } else if (tell(r, p, n, &seq)) {
+        stream_add(r, "", 0);
     }
-    json_decref(entry);
 }
 
 /* Also when it has begun: who it was for may not ask any more. */
@@ -221,11 +257,56 @@ on_refused(struct request *r, const struct packet_err *err)
         reply_err(r, err);
 }
 
+static void
+on_missed(struct request *r, const uint8_t *p, size_t n)
+{
+    struct missed *m = r->missed;
+
+    m->full = m->full || !waits_room(r, n);
+    if (!m->full)
+        (void)tell(r, p, n, &m->want.after);
+    waits_count(r);
+}
+
+static void
+on_page_of_missed(struct request *r, uint32_t count, bool more)
+{
+    (void)count;
+    more = more || r->missed->full;
+    r->missed->due = true;
+    r->missed->more = more;
+    r->missed->full = false;
+    if (more || r->out.n > FRONT_STREAM_MAX / 2)
+        begin(r);       /* else a refusal to follow can still be said */
+    audit_flow(r);
+}
+
 static const struct answers follow_answers = { .line = on_followed, .following = on_following, .no = on_refused };
+static const struct answers missed_answers = { .line = on_missed, .end = on_page_of_missed, .no = on_refused };
+
+void
+audit_flow(struct request *r)
+{
+    struct missed *m = r->missed;
+    const struct wanted *w = m != NULL ? &m->want : NULL;
+
+    if (m == NULL || !m->due || r->stream_end || r->out.n > FRONT_STREAM_MAX / 2)
+        return;
+    if (m->more && r->stream && !waits_room(r, FRONT_STREAM_MAX)) {
+        r->f->pressed = true;
+        return;
+    }
+    m->due = false;
+    ask_audit(r, !m->more, w->types, w->severities, w->since_ms, w->after, PAGE, m->id,
+              m->more ? &missed_answers : &follow_answers);
+    if (r->ticket == 0 && r->stream)
+        stream_break(r);        /* the warden does not listen; it can come again */
+}
 
 static void
 stream(struct request *r)
 {
+    static const char hello[] = ": the audit record\n\n";
     const char *last = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Last-Event-ID");
     char id[EDGE_NAME_MAX + 1];
     struct wanted want;
@@ -236,7 +317,15 @@ stream(struct request *r)
         reply_error(r, MHD_HTTP_BAD_REQUEST, "audit.request", "", "Last-Event-ID is the number of an entry");
         return;
     }
-    ask_audit(r, true, want.types, want.severities, want.since_ms, want.after, want.limit, id, &follow_answers);
+    r->missed = calloc(1, sizeof(*r->missed));
+    if (r->missed == NULL) {
+        reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "memory", "", "out of memory");
+        return;
+    }
+    *r->missed = (struct missed){ .want = want, .due = true, .more = want.after > 0 };
+    memcpy(r->missed->id, id, sizeof(id));
+    (void)buf_append(&r->out, hello, sizeof(hello) - 1);
+    audit_flow(r);
 }
 
 /* --- transcripts -------------------------------------------------------------------------------------------------- */

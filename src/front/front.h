@@ -145,6 +145,7 @@ struct op_answers {
 struct upgraded;
 struct live;
 struct preview;
+struct missed;
 
 struct route {
     const char *method;
@@ -226,6 +227,7 @@ struct request {
     int up_fd;                          /* libmicrohttpd's; -1: not upgraded, or over */
     uint32_t up_events;
     struct live *live;                  /* of a live command; NULL */
+    struct missed *missed;              /* of the audit record, by who follows it: audit.c; NULL */
     struct page *page;                  /* of a decision in a browser: page.c; NULL */
     struct preview *preview;            /* front/preview.h; NULL */
     bool host_form;                     /* it is one, by its Host */
@@ -474,6 +476,10 @@ int metrics_put(const struct front *f, struct buf *b);  /* samples */
 void run_begin(struct request *r, const struct edge_op *op);
 extern const struct route run_routes[];
 extern const size_t run_n_routes;
+
+/* audit.c: who follows is told more of what it missed, when there is room for it. */
+void audit_flow(struct request *r);
+void audit_free(struct request *r);
 
 /* changes.c: watching */
 extern const struct route change_routes[];

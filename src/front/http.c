@@ -117,6 +117,7 @@ http_bury(struct front *f)
         json_decref(r->json);
         json_decref(r->list);
         live_free(r);
+        audit_free(r);
         page_free(r);
         preview_free(r);
         buf_free(&r->body);

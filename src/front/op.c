@@ -56,6 +56,7 @@ op_flow(struct request *r)
     uint32_t events = 0;
 
     waits_count(r);
+    audit_flow(r);
     if (r->op_fd < 0)
         return;
     if (listens(r))

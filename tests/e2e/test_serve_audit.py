@@ -324,6 +324,36 @@ def test_following(daemon):
     again.close()
 
 
+def test_who_was_away_for_long_is_told_all_that_it_missed(daemon):
+    """More than a stream holds for its client, which reads it: each entry once, and then those that come."""
+    box = daemon.create()
+    first = written(daemon, lambda e: what(e) == "made")[0]["seq"]
+    kept = daemon.connection()
+    for i in range(700):
+        kept.request("PUT", f"{box.at}/files/{'x' * 200}{i}", b"")
+        assert kept.getresponse().read() is not None
+    kept.close()
+    last = written(daemon, lambda e: e["metadata"].get("path", "").endswith("x699"))[-1]["seq"]
+    deaf = [Followed(daemon, last=first) for _ in range(3)]         # who does not read holds nobody up
+    for query in ("", "&type=privileged_capability_invocation"):
+        stream = Followed(daemon, f"?sandbox={box.id}{query}", last=first)
+        seen = [stream.next()]
+        while seen[-1]["seq"] < last:
+            seen.append(stream.next())
+        numbers = [e["seq"] for e in seen]
+        assert numbers == sorted(set(numbers)) and first < numbers[0]
+        assert {p for e in seen if (p := e["metadata"].get("path"))} >= {"x" * 200 + str(i) for i in range(700)}
+        assert len(json.dumps(seen)) > 512 * 1024
+        box.put("then" + query, b"")
+        while stream.next()["metadata"].get("path") != "then" + query:
+            pass
+        stream.close()
+    for one in deaf:
+        one.close()
+    again = Followed(daemon, last=last)
+    again.close()
+
+
 def test_following_one_type_of_one_sandbox(daemon):
     one, other = daemon.create(name="one"), daemon.create(name="other")
     stream = Followed(daemon, "?sandbox=one&type=privileged_capability_invocation")

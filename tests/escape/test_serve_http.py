@@ -377,6 +377,35 @@ def test_a_stream_waits_for_room_that_its_caller_uses_up(daemon, operator):
     assert last[0] == "exit" and not last[1]["stdout_truncated"], last
 
 
+def test_what_was_missed_waits_for_room_that_its_caller_uses_up(daemon, operator):
+    """Streams of the audit record, too: those that nobody reads are bounded, and who reads is told all when there is room."""
+    agent = daemon.remote(daemon.token("agent"))
+    box = agent.create()
+    fronts, first = daemon.processes("cloche-front"), wait_for(lambda: agent.get(f"{box.at}/audit").json["entries"])
+    since = first[0]["seq"]
+    for i in range(300):
+        assert box.put("x" * 200 + str(i), b"").ok
+    held = fill(daemon, agent, box)
+    for _ in range(100):
+        held.append(dial(daemon))
+        held[-1].sendall(head(agent, "GET /v1/audit/stream HTTP/1.1", f"Last-Event-ID: {since}", length=0))
+    told = agent.connection()
+    told.request("GET", "/v1/audit/stream", headers={**agent.credential(), "Last-Event-ID": str(since)})
+    response = told.getresponse()
+    assert response.status == 200 and operator.get("/v1/sandboxes").ok and daemon.processes("cloche-front") == fronts
+    assert is_sanitized(daemon) or max(resident(pid) for pid in fronts) < 400 * 1024, [resident(pid) for pid in fronts]
+    for s in held:
+        s.close()
+    seen = set()
+    while "x" * 200 + "299" not in seen:
+        line = response.readline()
+        assert line
+        if line.startswith(b"data: "):
+            seen.add(json.loads(line[6:])["metadata"].get("path"))
+    assert seen >= {"x" * 200 + str(i) for i in range(300)}
+    told.close()
+
+
 def test_bodies_of_many_values(operator):
     """A value of two bytes can be a hundred in memory."""
     answer = operator("POST", "/v1/sandboxes", json.dumps({"labels": [0] * 600_000}).encode())
