@@ -157,6 +157,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
     { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 },
+    { "gate.too-large", 413 }, { "serve.state.full", 507 },
     { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
     { "files.not-empty", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
     { "files.too-large", 507 },

@@ -128,9 +128,10 @@ uint8_t gate_bounds(const struct warden *w);
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
 /* Before a question's handler. True: it waits, or was answered. */
 bool gate_holds(struct warden *w, const struct frame *f);
-/* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. */
+/* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. DENIED
+ * with @err: nobody said no, but it cannot be asked about (too much waits already, or nothing can be stored). */
 enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
-                           struct edge_verdict *out);
+                           struct edge_verdict *out, struct err *err);
 
 /* Whether @d is settled for warden.who where @rule asks: 1 by a grant, -1 by a denial a moment ago, 0 it is not. */
 int gate_settled(struct warden *w, const struct deed *d, const char *rule);

@@ -95,9 +95,11 @@ on_gate(void *ctx, const struct frame *f)
     }
     if (deed_make(tool, b != NULL ? b->r.id : "", params, "", 0, &d, &err) < 0)
         return refuse(w, &err);
-    if (gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v) == GATE_ALLOWED && gate_judges(w))
+    if (gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v, &err) == GATE_ALLOWED && gate_judges(w))
         v.pass = pass_new(w, &d);
-    if (v.says != GATE_WAIT || (f->flags & EDGE_ASYNC) != 0)
+    if (err.kind != ERR_NONE)
+        answer_no(w, w->asker, &err);
+    else if (v.says != GATE_WAIT || (f->flags & EDGE_ASYNC) != 0)
         answer_verdict(w, w->asker, &v);
     deed_free(&d);
     return 0;

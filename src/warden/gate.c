@@ -71,13 +71,6 @@ is_granted(struct warden *w, const char *caller, const struct deed *d, const cha
                                             NULL) > 0;
 }
 
-static void
-refused(struct edge_verdict *out, const struct err *err)
-{
-    out->says = GATE_DENIED;
-    snprintf(out->reason, sizeof(out->reason), "%s", err->msg);
-}
-
 /* Somebody said no to exactly this a moment ago. */
 static bool
 said_no(struct warden *w, const struct deed *d, struct edge_verdict *out)
@@ -98,17 +91,16 @@ said_no(struct warden *w, const struct deed *d, struct edge_verdict *out)
 }
 
 static enum gate_says
-wait_for(struct warden *w, struct approval *a, const struct frame *f, bool async, struct edge_verdict *out)
+wait_for(struct warden *w, struct approval *a, const struct frame *f, bool async, struct edge_verdict *out,
+         struct err *err)
 {
     uint64_t now = clock_ms();
-    struct err err = ERR_INIT;
 
     out->risk = a->r.risk;
     out->rule = a->r.rule;
     if (!async && approval_hold(w, a, f) < 0) {
-        err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-        refused(out, &err);
-        return out->says;
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return out->says = GATE_DENIED;
     }
     memcpy(out->approval, a->r.id, sizeof(out->approval));
     out->timeout_s = a->until_ms > now ? (uint32_t)((a->until_ms - now + 999) / 1000) : 1;
@@ -118,16 +110,12 @@ wait_for(struct warden *w, struct approval *a, const struct frame *f, bool async
 /* What is decided about exactly this already, or waits to be: no rule has to be asked. */
 static bool
 is_known(struct warden *w, const char *caller, const struct deed *d, const struct frame *f, bool async,
-         struct edge_verdict *out)
+         struct edge_verdict *out, struct err *err)
 {
     struct approval *a = approval_find(w, caller, d, APPROVAL_APPROVED);
-    struct err err = ERR_INIT;
 
     if (a != NULL) {            /* while nobody waited for it */
-        if (approval_use(w, a, &err) == 0)
-            out->says = GATE_ALLOWED;
-        else
-            refused(out, &err);
+        out->says = approval_use(w, a, err) == 0 ? GATE_ALLOWED : GATE_DENIED;
         return true;
     }
     if (said_no(w, d, out))
@@ -135,7 +123,7 @@ is_known(struct warden *w, const char *caller, const struct deed *d, const struc
     a = approval_find(w, caller, d, APPROVAL_PENDING);
     if (a == NULL || (!async && a->to.ticket != 0) || is_granted(w, caller, d, a->r.rule))
         return false;
-    (void)wait_for(w, a, f, async, out);
+    (void)wait_for(w, a, f, async, out, err);
     return true;
 }
 
@@ -177,11 +165,11 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
 }
 
 enum gate_says
-gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async, struct edge_verdict *out)
+gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async, struct edge_verdict *out,
+            struct err *err)
 {
     struct approvals *q = w->approvals;
     char caller[EDGE_CALLER_MAX + 1], who[160];
-    struct err err = ERR_INIT;
     struct gate_verdict v;
     struct approval *a;
 
@@ -194,7 +182,7 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
         q->approved = NULL;
         return GATE_ALLOWED;
     }
-    if ((q->pass != NULL && pass_covers(q->pass, d)) || is_known(w, caller, d, f, async, out))
+    if ((q->pass != NULL && pass_covers(q->pass, d)) || is_known(w, caller, d, f, async, out, err))
         return out->says;
     judge(w, d, &v);
     out->risk = v.risk;
@@ -211,11 +199,8 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
                     d->tool, who, gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
     }
-    a = approval_new(w, d, &v, 0, &err);
-    if (a != NULL)
-        return wait_for(w, a, f, async, out);
-    refused(out, &err);
-    return out->says;
+    a = approval_new(w, d, &v, 0, err);
+    return a != NULL ? wait_for(w, a, f, async, out, err) : (out->says = GATE_DENIED);
 }
 
 bool
@@ -237,8 +222,10 @@ gate_holds(struct warden *w, const struct frame *f)
         answer_no(w, w->asker, &err);
         return true;
     }
-    held = gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v) != GATE_ALLOWED;
-    if (v.says == GATE_DENIED) {
+    held = gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v, &err) != GATE_ALLOWED;
+    if (v.says == GATE_DENIED && err.kind != ERR_NONE) {
+        answer_no(w, w->asker, &err);
+    } else if (v.says == GATE_DENIED) {
         err_set(&err, ERR_DENIED, "gate.denied", "not approved: %s", v.reason);
         err_hint(&err, v.rule[0] != '\0' ? "rule %s (docs/gate.md)" : "no rule is about this%s (docs/gate.md)", v.rule);
         answer_no(w, w->asker, &err);

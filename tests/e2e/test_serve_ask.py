@@ -225,7 +225,7 @@ def test_connections_take_no_room_from_operations(online, tmp_path):
     threads[2].join(300)
     assert not threads[2].is_alive() and len(pending(daemon, 16)) == 16
     told = [agent("POST", f"{boxes[0].at}/exec", {"command": f"echo {i}"}, {"Prefer": "respond-async"}) for i in range(17)]
-    assert [t.status for t in told] == [202] * 16 + [403] and "16 operations" in told[-1].json["error"], told
+    assert [t.status for t in told] == [202] * 16 + [429] and "16 operations" in told[-1].json["error"], told
     for box in boxes:
         assert box.delete().ok
     for thread in threads:

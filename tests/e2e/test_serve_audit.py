@@ -509,6 +509,25 @@ def test_a_key_that_cannot_be_kept_is_none(cloche, small_disk):
 
 
 @pytest.mark.root
+@requirement("R63", "R91")
+def test_what_cannot_be_asked_about_is_no_denial(cloche, small_disk):
+    """Nobody said no: who asked is told why, and asks again when there is room."""
+    daemon, folder = small_disk(gate=None, folder=cloche.state / "cloche")
+    agent = caller(daemon, "agent")
+    box, n = agent.create(), iter(range(100000))
+
+    def ask(**headers):
+        return agent("POST", f"{box.at}/exec", {"command": f"echo {next(n)} " + "x" * 4000}, headers)
+    fill(folder)
+    refused = wait_for(lambda: (a := ask(Prefer="respond-async")).status != 202 and a)
+    assert (refused.status, refused.json["code"]) == (507, "serve.state.full"), refused
+    waiting = ask()
+    assert (waiting.status, waiting.json["code"]) == (507, "serve.state.full"), waiting
+    os.unlink(f"{folder}/filler")
+    assert ask(Prefer="respond-async").status == 202
+
+
+@pytest.mark.root
 @requirement("R91")
 def test_a_full_disk_does_not_keep_a_sandbox_alive(small_disk):
     daemon, folder = small_disk("--audit", "required")

@@ -227,7 +227,7 @@ def test_an_agents_keys_are_the_agent(daemon):
     assert [a.status for a in answers] == [202] * 16, answers
     for who in (*keys, greedy):
         refused = ask(who, boxes[keys.index(who) if who in keys else 0], "echo more")
-        assert refused.status == 403 and "wait for approval already" in refused.json["error"], refused
+        assert refused.status == 429 and refused.json["code"] == "gate.too-many", refused
     assert ask(other, other.create()).status == 202
     # what the owner made was made for somebody else each time
     for _ in range(2):
@@ -239,11 +239,11 @@ def test_one_caller_cannot_fill_the_queue(daemon):
     greedy, other = caller(daemon, "agent"), caller(daemon, "agent")
     box, foreign = greedy.create(), other.create()
     answers = [ask(greedy, box, f"echo {i}") for i in range(20)]
-    assert [a.status for a in answers] == [202] * 16 + [403] * 4, answers
-    assert "wait for approval already" in answers[-1].json["error"], answers[-1]
+    assert [a.status for a in answers] == [202] * 16 + [429] * 4, answers
+    assert answers[-1].json["code"] == "gate.too-many" and "wait for approval already" in answers[-1].json["error"], answers[-1]
     assert ask(other, foreign).status == 202
     big = ask(other, foreign, "echo " + "x" * 70000)
-    assert big.status == 403 and "bytes" in big.json["error"], big
+    assert big.status == 413 and big.json["code"] == "gate.too-large" and "bytes" in big.json["error"], big
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*[0-9]", "^(([a-z])+.)+[A-Z]([a-z])+$", r"\s*+[xy]", "(?:.*?,){40}[yz]"])
@@ -293,7 +293,7 @@ def test_one_agent_cannot_keep_the_warden_searching(daemon):
         t.join()
     # of time on a processor; searching all of each would be some fifty seconds
     assert ticks(warden) - before < 15
-    assert len(answers) == 400 and {a.status for a in answers} == {202, 403}
+    assert len(answers) == 400 and {a.status for a in answers} == {202, 429}
     # somebody else's are searched as ever: nothing is dangerous about this one
     harmless = ask(other, foreign)
     assert harmless.status == 202 and harmless.json["risk"] == "HIGH", harmless
