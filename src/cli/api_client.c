@@ -58,7 +58,8 @@ api_init(struct api *api, struct err *err)
         return err_hint(err, "%s", token_hint);
     }
     snprintf(api->token, sizeof(api->token), "%s", token != NULL ? token : "");
-    if (socket != NULL && socket[0] != '\0')
+    api->named = socket != NULL && socket[0] != '\0';
+    if (api->named)
         return put_socket(api, socket, err);
     if (state_dir_path(folder, err) < 0)
         return -1;

@@ -23,7 +23,7 @@
 struct api {
     char socket[PATH_MAX];      /* absolute, or from the working directory */
     char token[128];            /* "" none */
-    bool named;                 /* --socket was given */
+    bool named;                 /* by --socket or $CLOCHE_SOCKET: it is that one, or none */
 };
 
 /* Where it usually is: $CLOCHE_SOCKET, else api.sock in the state folder; and $CLOCHE_TOKEN. 0 or -1 with @err. */

@@ -31,6 +31,8 @@ def test_without_a_daemon(cloche, words):
     if words[0] == "exec":
         words = ["exec", "--socket", path, "one", "true"]
     said(cloche(*words), "api.down", f"no cloche serve answers at {path}", "`cloche serve`", "--socket")
+    at = words.index("--socket")        # named by the variable it is that one too, or none
+    said(cloche(*words[:at], *words[at + 2:], env={"CLOCHE_SOCKET": str(path)}), "api.down", f"no cloche serve answers at {path}")
 
 
 @pytest.mark.parametrize("words", ASK, ids=names)
