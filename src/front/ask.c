@@ -111,7 +111,7 @@ ask_events(struct request *r, uint16_t limit, const char *id, const struct answe
     size_t at = ask_begin(r, &b, EDGE_ASK_EVENTS, answers);
 
     buf_put_be16(&b, limit);
-    wire_put_cstr(&b, id, EDGE_ID);
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
     ask_send(r, &b, at);
 }
 
@@ -209,7 +209,7 @@ ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, co
 
     buf_put_be16(&b, limit);
     buf_put_be64(&b, after);
-    wire_put_cstr(&b, id, EDGE_ID);
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
     ask_send(r, &b, at);
 }
 

@@ -409,14 +409,14 @@ static const struct answers event_answers = { .event = on_event, .end = reply_ev
 static void
 events(struct request *r)
 {
-    char room[EDGE_ID + 1];
+    char room[EDGE_NAME_MAX + 1];
     bool bad = false;
     const char *id = query_get(r, "sandbox", room, sizeof(room), &bad);
     uint16_t limit;
 
-    if (bad || (id != NULL && !edge_is_id(id)) || !limit_of(r, 1000, 100, &limit)) {
+    if (bad || (id != NULL && !edge_is_id(id) && !edge_name_well(id)) || !limit_of(r, 1000, 100, &limit)) {
         reply_error(r, MHD_HTTP_BAD_REQUEST, "events.request", "docs/daemon.md has the form", "%s",
-                    "sandbox=ID, limit=1..1000");
+                    "sandbox=ID or name, limit=1..1000");
         return;
     }
     r->list = json_array();

@@ -129,17 +129,17 @@ static void
 follow(struct request *r)
 {
     const char *last = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Last-Event-ID");
-    char room[EDGE_ID + 1], room_limit[8], room_after[24];
+    char room[EDGE_NAME_MAX + 1], room_limit[8], room_after[24];
     bool bad = false;
     const char *id = query_get(r, "sandbox", room, sizeof(room), &bad);
     const char *limit = query_get(r, "limit", room_limit, sizeof(room_limit), &bad);
     const char *after = query_get(r, "after", room_after, sizeof(room_after), &bad);
     uint64_t most = after != NULL || last != NULL ? 1000 : 0, from = 0;
 
-    if (bad || (id != NULL && !edge_is_id(id)) || !number(limit, 1000, &most) ||
+    if (bad || (id != NULL && !edge_is_id(id) && !edge_name_well(id)) || !number(limit, 1000, &most) ||
         !number(after != NULL ? after : last, INT64_MAX, &from)) {
         reply_error(r, MHD_HTTP_BAD_REQUEST, "events.request", "docs/daemon.md has the form", "%s",
-                    "sandbox=ID, limit=0..1000, after=NUMBER");
+                    "sandbox=ID or name, limit=0..1000, after=NUMBER");
         return;
     }
     ask_follow(r, (uint16_t)most, from, id != NULL ? id : "", &follow_answers);

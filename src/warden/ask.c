@@ -530,38 +530,6 @@ on_stop_all(void *ctx, const struct frame *f)
     return 0;
 }
 
-static void
-tell_event(void *ctx, const struct edge_event *event)
-{
-    const struct told *t = ctx;
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = answer_begin(&b, EDGE_EVENT, t->to);
-
-    edge_put_event(&b, event);
-    answer_send(t->w, t->to, &b, at, -1);
-}
-
-static int
-on_events(void *ctx, const struct frame *f)
-{
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    struct told t = { .w = w, .to = w->asker };
-    uint16_t limit = wire_be16(&in);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    struct err err = ERR_INIT;
-    int n;
-
-    if (!wire_done(&in) || limit == 0 || limit > 1000 || (id[0] != '\0' && !edge_is_id(id)))
-        return -1;
-    n = state_events(w->state, id, who_owner(&w->who), limit, tell_event, &t, &err);
-    if (n < 0)
-        answer_no(w, t.to, &err);
-    else
-        answer_end(w, t.to, (uint32_t)n, false);
-    return 0;
-}
-
 #define ID (13 + EDGE_NAME_MAX)
 #define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH + \
                 2 * (5 + EDGE_WORKSPACE_MAX) + 4 + 33)
@@ -578,6 +546,5 @@ const struct msg_rule ask_rules[] = {
     { EDGE_ASK_RECOVER,  false, EDGE_ASYNC, 1,     13,  ID,                 on_recover },
     { EDGE_ASK_OP,       false, EDGE_ASYNC, 1,     60,  ID + EDGE_OP_BYTES, on_op },
     { EDGE_ASK_STOP_ALL, false, 0,    1,     8,   8,                  on_stop_all },
-    { EDGE_ASK_EVENTS,   false, 0,    1,     15,  15 + EDGE_ID,       on_events },
 };
 const size_t ask_n_rules = sizeof(ask_rules) / sizeof(ask_rules[0]);

@@ -73,7 +73,7 @@ enum edge_message {
     EDGE_ASK_RECOVER,
     EDGE_ASK_OP,            /* id, operation */
     EDGE_ASK_STOP_ALL,
-    EDGE_ASK_EVENTS,        /* limit be16, id ("" of all) */
+    EDGE_ASK_EVENTS,        /* limit be16, id or name ("" of all) */
     EDGE_ASK_WHO,           /* ticket, kind u8 (enum edge_credential), credential */
     EDGE_ASK_TOKEN,         /* what u8 (edge_token_ask); MAKE: role u8, seconds be64 (0 for ever), name; REVOKE: id */
     EDGE_ASK_KEY,           /* id: a new key for it; the former one is none any more */
@@ -92,8 +92,8 @@ enum edge_message {
     EDGE_ASK_VOLUMES,       /* id of one to remove, or "": list them, VOLUME each, then END */
     EDGE_ASK_STATS = 29,
     EDGE_ASK_USAGE,         /* id or name ("" of all) */
-    EDGE_ASK_FOLLOW,        /* limit be16, after be64 (an event's number), id ("" of all): EVENTs that were, FOLLOWING,
-                             * and those that come, until UNFOLLOW */
+    EDGE_ASK_FOLLOW,        /* limit be16, after be64 (an event's number), id or name ("" of all): EVENTs that were,
+                             * FOLLOWING, and those that come, until UNFOLLOW */
     EDGE_ASK_EXPOSE = 188,  /* id, port be16, seconds be32 (0 as long as it lives), name ("" none): PORT, with its
                              * capability */
     EDGE_ASK_PORTS,         /* id: PORTs, then END */

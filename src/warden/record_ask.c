@@ -213,8 +213,6 @@ say_following(struct warden *w)
     answer_send(w, w->asker, &b, at, -1);
 }
 
-static int whose(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err);
-
 static int
 on_audit(void *ctx, const struct frame *f)
 {
@@ -238,7 +236,7 @@ on_audit(void *ctx, const struct frame *f)
         return -1;
     moment(since_ms, since);
     filter.since = since_ms > 0 ? str_of(since) : (struct str){ NULL, 0 };
-    if ((name[0] != '\0' && whose(w, name, id, &err) < 0) ||
+    if ((name[0] != '\0' && whose_record(w, name, id, &err) < 0) ||
         (filter.sandbox = str_of(id), following != 0 && follow(w, &filter, &err) < 0)) {
         answer_no(w, w->asker, &err);
         return 0;
@@ -262,9 +260,8 @@ take_id(void *ctx, const struct edge_box *r)
     memcpy(ctx, r->id, EDGE_ID + 1);
 }
 
-/* What is said of a sandbox outlives its record: then only its id names it, and it is the operators' and auditors'. */
-static int
-whose(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err)
+int
+whose_record(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err)
 {
     const struct box *b = living(w, name);
 
@@ -308,7 +305,7 @@ on_transcript(void *ctx, const struct frame *f)
 
     if (!wire_done(&in))
         return -1;
-    if (whose(w, name, id, &err) < 0 || grant(w, id, offset, &err) < 0)
+    if (whose_record(w, name, id, &err) < 0 || grant(w, id, offset, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }

@@ -373,7 +373,11 @@ void keep_made(struct box *b);                                      /* it can be
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */
 void keep_found(struct box *b, const struct edge_box *r);           /* they are told of another one */
 
-/* watch.c: numbers, usage, followed events */
+/* record_ask.c: the id of the sandbox @name, of which something may have been said: that outlives its own record; then
+ * only its id names it, and it is the operators' and auditors'. 0 or -1 with @err. */
+int whose_record(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err);
+
+/* watch.c: numbers, usage, events */
 extern const struct msg_rule watch_rules[];
 extern const size_t watch_n_rules;
 int watch_on_used(void *ctx, const struct frame *f);        /* the keepers' answers */

@@ -280,7 +280,7 @@ watch_judge(struct warden *w, struct follow_count *c)
     }
 }
 
-struct since { struct warden *w; uint64_t after; };
+struct since { struct warden *w; uint64_t after; };       /* of this number on */
 
 static void
 tell_since(void *ctx, const struct edge_event *event)
@@ -328,22 +328,46 @@ follow(struct warden *w, const char *id, struct err *err)
 }
 
 static int
+on_events(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct wire_in in = ask_in(f);
+    struct since s = { .w = w };
+    uint16_t limit = wire_be16(&in);
+    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    char id[EDGE_ID + 1] = "";
+    struct err err = ERR_INIT;
+    int n = -1;
+
+    if (!wire_done(&in) || limit == 0 || limit > 1000)
+        return -1;
+    if (name[0] == '\0' || whose_record(w, name, id, &err) == 0)
+        n = state_events(w->state, id, who_owner(&w->who), limit, tell_since, &s, &err);
+    if (n < 0)
+        answer_no(w, w->asker, &err);
+    else
+        answer_end(w, w->asker, (uint32_t)n, false);
+    return 0;
+}
+
+static int
 on_follow(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
     struct wire_in in = ask_in(f);
     struct since s = { .w = w };
     uint16_t limit = wire_be16(&in);
+    char id[EDGE_ID + 1] = "";
     uint8_t room[64];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
-    const char *id;
+    const char *name;
     struct err err = ERR_INIT;
 
     s.after = wire_be64(&in);
-    id = wire_cstr(&in, EDGE_ID, NULL);
-    if (!wire_done(&in) || limit > 1000 || (id[0] != '\0' && !edge_is_id(id)))
+    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    if (!wire_done(&in) || limit > 1000)
         return -1;
-    if (follow(w, id, &err) < 0 ||
+    if ((name[0] != '\0' && whose_record(w, name, id, &err) < 0) || follow(w, id, &err) < 0 ||
         (limit > 0 && state_events(w->state, id, who_owner(&w->who), limit, tell_since, &s, &err) < 0)) {
         watch_unfollow(w);
         answer_no(w, w->asker, &err);
@@ -379,6 +403,7 @@ const struct msg_rule watch_rules[] = {
     /* type             once   flags states min  max length            handler */
     { EDGE_ASK_STATS,   false, 0,    1,     8,   8,                    on_stats },
     { EDGE_ASK_USAGE,   false, 0,    1,     13,  13 + EDGE_NAME_MAX,   on_usage },
-    { EDGE_ASK_FOLLOW,  false, 0,    1,     23,  23 + EDGE_ID,         on_follow },
+    { EDGE_ASK_EVENTS,  false, 0,    1,     15,  15 + EDGE_NAME_MAX,   on_events },
+    { EDGE_ASK_FOLLOW,  false, 0,    1,     23,  23 + EDGE_NAME_MAX,   on_follow },
 };
 const size_t watch_n_rules = sizeof(watch_rules) / sizeof(watch_rules[0]);

@@ -267,6 +267,8 @@ def test_events_are_followed(daemon):
     first = daemon.create(name="first")
     all_of_them, later = Events(daemon), Events(daemon, f"?limit=1000&sandbox={first.id}")
     assert next(later)["type"] == "container_start"
+    named = Events(daemon, "?limit=1000&sandbox=first")         # by its name as by its id
+    assert next(named)["sandbox"] == first.id
     second = daemon.create(name="second")
     assert all_of_them.until("container_start")["sandbox"] == second.id
     second.exec("true")
@@ -274,14 +276,23 @@ def test_events_are_followed(daemon):
     first.exec(["true"])
     event = later.until("exec")
     assert event["sandbox"] == first.id and event["detail"] == "true"
+    assert named.until("exec") == event
+    named.close()
     all_of_them.close()
+    by_name, by_id = (daemon.get(f"/v1/events?sandbox={which}").json["events"] for which in ("first", first.id))
+    assert by_name == by_id and {e["sandbox"] for e in by_name} == {first.id}
     # where it broke off it goes on
     again = Events(daemon, headers={"Last-Event-ID": str(event["number"] - 1)})
     assert next(again) == event
     first.delete()
     assert later.until("container_stop")["sandbox"] == first.id
-    for query in ("?limit=1001", "?limit=x", "?sandbox=no", "?after=-1", "?after=%zz"):
+    for query in ("?limit=1001", "?limit=x", "?sandbox=a/b", "?after=-1", "?after=%zz"):
         assert daemon.get("/v1/events/stream" + query).status == 400, query
+    for path in ("/v1/events", "/v1/events/stream"):
+        none = daemon.get(f"{path}?sandbox=none")
+        assert none.status == 404 and none.json["code"] == "sandbox.not-found", none
+    assert daemon("DELETE", first.at).ok        # its record too: what is said of it stays, by its id
+    assert daemon.get(f"/v1/events?sandbox={first.id}").json["events"]
     later.close()
     again.close()
 
@@ -304,12 +315,13 @@ def test_followers_see_what_is_theirs(daemon):
     left.daemon = daemon
     assert left.delete().ok
     assert not [e for e in ends if e["type"] == "container_stop"]
-    later = Events(agent, f"?limit=1000&sandbox={anothers.id}")
+    for which in (anothers.id, "anothers"):
+        assert agent.get(f"/v1/events/stream?sandbox={which}").status == agent.get(f"/v1/events?sandbox={which}").status == 404
     box.exec("true")
     assert mine.until("exec")["sandbox"] == box.id
     anothers.exec("true")
     assert all_of_them.until("exec")["sandbox"] == box.id
-    for events in (mine, all_of_them, later):
+    for events in (mine, all_of_them):
         events.close()
 
 
