@@ -101,6 +101,9 @@ header_of(const struct request *r, const char *name)
     struct header h = { .name = name };
 
     (void)MHD_get_connection_values_n(r->c, MHD_HEADER_KIND, on_header, &h);
+    /* blanks around a value are none of it (RFC 9110, 5.5), and the library leaves those behind */
+    while (h.size > 0 && (h.value[h.size - 1] == ' ' || h.value[h.size - 1] == '\t'))
+        h.size--;
     return h;
 }
 

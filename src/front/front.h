@@ -430,7 +430,15 @@ unsigned rate_take(struct rate *rate, const struct ip *peer, const char *credent
 int tls_take(int pem, uint32_t cert_n, uint32_t key_n, struct err *err);
 gnutls_certificate_retrieve_function3 tls_identity;
 
-/* who.c: whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
+/* who.c: what a request presents: how many credentials (of either header), and the one of it that there is; "" where
+ * it is malformed, or there are several. Wipe it. */
+struct presented {
+    unsigned n;
+    enum edge_credential kind;
+    char text[EDGE_CREDENTIAL_MAX + 1];
+};
+struct presented who_presents(const struct request *r);
+/* Whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
  * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */
 bool who_admit(struct request *r);
 /* Where this caller's default sandbox is remembered; NULL: nowhere, or its credential may be good no more. */

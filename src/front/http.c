@@ -305,17 +305,15 @@ body_well(struct request *r)
 static bool
 limited(struct request *r)
 {
-    static const char *const names[] = { MHD_HTTP_HEADER_AUTHORIZATION, "X-Sandbox-Key" };
     const struct link *k = doors_link(r);
-    const char *credential = NULL;
+    struct presented p = who_presents(r);
     char after[16];
     unsigned seconds;
 
-    for (size_t i = 0; i < 2 && credential == NULL; i++)
-        credential = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, names[i]);
-    if (r->f->doors.rate == 0 || k == NULL || (credential == NULL && !r->f->strangers))
+    if (r->f->doors.rate == 0 || k == NULL || (p.n == 0 && !r->f->strangers))
         return false;
-    seconds = rate_take(&r->f->rate, &k->peer, credential != NULL ? credential : "", r->f->doors.rate);
+    seconds = rate_take(&r->f->rate, &k->peer, p.text, r->f->doors.rate);
+    explicit_bzero(&p, sizeof(p));
     if (seconds == 0)
         return false;
     reply_error(r, MHD_HTTP_TOO_MANY_REQUESTS, "http.rate", "come again later (Retry-After); rate-limit in the "
@@ -342,8 +340,6 @@ trace_of(struct request *r)
 {
     struct header given = header_of(r, "traceparent");
 
-    while (given.size > 0 && (given.value[given.size - 1] == ' ' || given.value[given.size - 1] == '\t'))
-        given.size--;       /* blanks around a value are none of it, and the library leaves those behind */
     /* of two nobody knows which one is meant */
     r->trace_given = given.n == 1 && trace_parse((struct str){ given.value, given.size }, &r->trace);
     if (!r->trace_given)

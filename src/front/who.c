@@ -14,35 +14,27 @@
 #include "base/sha256.h"
 #include "front/front.h"
 
-struct presented {
-    unsigned n;                 /* of either header */
-    enum edge_credential kind;
-    const char *value;
-};
-
-static enum MHD_Result
-on_header(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+struct presented
+who_presents(const struct request *r)
 {
-    struct presented *p = ctx;
-    bool bearer = strcasecmp(name, MHD_HTTP_HEADER_AUTHORIZATION) == 0;
+    struct header bearer = header_of(r, MHD_HTTP_HEADER_AUTHORIZATION), key = header_of(r, "X-Sandbox-Key");
+    struct presented p = { .n = bearer.n + key.n, .kind = bearer.n > 0 ? EDGE_BEARER : EDGE_SANDBOX_KEY };
+    struct str text = bearer.n > 0 ? (struct str){ bearer.value, bearer.size } : (struct str){ key.value, key.size };
 
-    (void)kind;
-    if (bearer || strcasecmp(name, "X-Sandbox-Key") == 0) {
-        p->n++;
-        p->kind = bearer ? EDGE_BEARER : EDGE_SANDBOX_KEY;
-        p->value = value != NULL ? value : "";
+    if (p.n != 1)
+        return p;
+    if (p.kind == EDGE_BEARER) {        /* the one scheme there is */
+        if (text.n < 7 || strncasecmp(text.p, "bearer ", 7) != 0)
+            return p;
+        text = (struct str){ text.p + 7, text.n - 7 };
+        for (; text.n > 0 && text.p[0] == ' '; text.n--)
+            text.p++;
     }
-    return MHD_YES;
-}
-
-/* The credential in an Authorization of the one scheme there is; NULL in any other. */
-static const char *
-bearer_of(const char *value)
-{
-    if (strncasecmp(value, "bearer", 6) != 0 || value[6] != ' ')
-        return NULL;
-    value += 6;
-    return value + strspn(value, " ");
+    if (text.n < sizeof(p.text))
+        memcpy(p.text, text.p, text.n);
+    if (strlen(p.text) != text.n || !edge_credential_well(p.kind, p.text))
+        explicit_bzero(p.text, sizeof(p.text));
+    return p;
 }
 
 /* --- what is remembered ------------------------------------------------------------------------------------------- */
@@ -161,29 +153,26 @@ static const struct answers who_answers = { .who = on_who };
 bool
 who_admit(struct request *r)
 {
-    struct presented p = { .n = 0 };
-    const char *text;
+    struct presented p = who_presents(r);
+    bool known = false;
 
-    (void)MHD_get_connection_values(r->c, MHD_HEADER_KIND, on_header, &p);
     if (p.n == 0 && !r->f->strangers)
         return true;
-    if (p.n == 0) {
+    if (p.n == 0)
         reply_error(r, MHD_HTTP_UNAUTHORIZED, "auth.required", "Authorization: Bearer TOKEN; `cloche token create` "
                     "makes one", "this needs a credential");
-        return false;
-    }
-    text = p.kind == EDGE_BEARER ? bearer_of(p.value) : p.value;
-    if (p.n > 1)
+    else if (p.n > 1)
         reply_error(r, MHD_HTTP_UNAUTHORIZED, "auth.malformed", "one Authorization or one X-Sandbox-Key, not both",
                     "the request has more than one credential");
-    else if (text == NULL || !edge_credential_well(p.kind, text))
+    else if (p.text[0] == '\0')
         reply_error(r, MHD_HTTP_UNAUTHORIZED, "auth.malformed", "Authorization: Bearer cloche_ROLE_..., or "
                     "X-Sandbox-Key: cloche_key_...", "the credential is malformed");
     else {
-        print_of(r, text);
-        if (remembered(r))
-            return true;
-        ask_who(r, p.kind, text, &who_answers);
+        print_of(r, p.text);
+        known = remembered(r);
+        if (!known)
+            ask_who(r, p.kind, p.text, &who_answers);
     }
-    return false;
+    explicit_bzero(&p, sizeof(p));
+    return known;
 }

@@ -122,7 +122,7 @@ def ask(daemon, *headers, unix=False):
 def test_a_name_that_a_stranger_gave_us_is_refused(serve):
     daemon = serve(*LOOPBACK, "--allowed-hosts", "box.example.org", "--allowed-hosts", "other.example.org:8443")
     port = daemon.addresses()[0][1]
-    for well in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", "127.0.0.1", "LOCALHOST", "box.example.org",
+    for well in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", "127.0.0.1", "LOCALHOST", "box.example.org", "localhost \t",
                  "box.example.org:1", "other.example.org:8443"):
         assert ask(daemon, f"Host: {well}") == 200, well
     for bad in ("evil.example", f"evil.example:{port}", "127.0.0.2", "other.example.org", "localhost.evil.example",

@@ -79,6 +79,15 @@ def test_a_malformed_credential_is_not_none(daemon, headers):
     assert daemon.state("k") == "ready" and daemon.get("/v1/sandboxes/k/files/f").status == 404
 
 
+def test_blanks_around_a_credential_are_none_of_it(daemon):
+    """RFC 9110, 5.5 and 11.4."""
+    secret, box = token(daemon, "operator")["token"], daemon.post("/v1/sandboxes", {}).json
+    for headers in ({"Authorization": f"Bearer {secret} "}, {"Authorization": f"Bearer {secret} \t \t"}, {"Authorization": f"bEARER   {secret}  "},
+                    {"X-Sandbox-Key": box["key"] + "  "}, {"X-Sandbox-Key": f" {box['key']}\t"}):
+        answer = daemon("GET", f"/v1/sandboxes/{box['id']}", headers=headers)
+        assert answer.status == 200 and answer.json["id"] == box["id"], (headers, answer)
+
+
 def test_a_key_is_of_one_sandbox(daemon):
     one, other = daemon.create(name="one"), daemon.create(name="other")
     key = one.record["key"]
