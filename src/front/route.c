@@ -1,6 +1,7 @@
 /* front/route.c: from a request line to a route */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/str.h"
 #include "front/api.h"
@@ -171,18 +172,45 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { preview_routes, &preview_n_routes },
 };
 
+/* A target with a scheme and an authority means what is behind them (RFC 9112, 3.2.2): where that is what Host says,
+ * which is judged by itself. What says two things is for nobody to choose from. */
+static bool
+is_path(struct request *r)
+{
+    const char *scheme = r->f->tls ? "https://" : "http://", *at = r->uri + strlen(scheme);
+    struct header host = header_of(r, MHD_HTTP_HEADER_HOST);
+    struct door_origin said, own;
+    size_t n;
+
+    if (r->uri[0] == '/')
+        return true;
+    if (strncasecmp(r->uri, scheme, strlen(scheme)) != 0)
+        return false;
+    n = strcspn(at, "/?#");
+    if (host.n != 1 || !door_origin_of_host((struct str){ at, n }, r->f->tls, &said) ||
+        !door_origin_of_host((struct str){ host.value, host.size }, r->f->tls, &own) || !door_origin_eq(&said, &own))
+        return false;
+    r->uri[0] = '/';
+    memmove(r->uri + (at[n] != '/'), at + n, strlen(at + n) + 1);
+    return true;
+}
+
 const struct route *
 route_find(struct request *r)
 {
-    const char *query = strchr(r->uri, '?');
-    size_t n = query != NULL ? (size_t)(query - r->uri) : strlen(r->uri);
+    const char *query;
     const struct route *route = NULL;
+    size_t n;
     bool well;
 
     r->early = MHD_HTTP_BAD_REQUEST;
     r->early_code = "http.uri";
     r->early_why = "the request's path is malformed";
-    well = r->uri[0] == '/' && url_decode(r->uri, n, false, r->path, sizeof(r->path));
+    if (!is_path(r))
+        return NULL;
+    query = strchr(r->uri, '?');
+    n = query != NULL ? (size_t)(query - r->uri) : strlen(r->uri);
+    well = url_decode(r->uri, n, false, r->path, sizeof(r->path));
     if ((!well && n >= sizeof(r->path)) || (query != NULL && strlen(query) >= sizeof(r->query))) {
         r->early = MHD_HTTP_URI_TOO_LONG;
         r->early_code = "http.uri-too-long";

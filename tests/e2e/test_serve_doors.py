@@ -150,6 +150,45 @@ def test_a_page_of_another_site_is_refused(serve):
         assert ask(daemon, "Host: x", f"Origin: {bad}", unix=True) == (403, "http.origin"), bad
 
 
+def target(daemon, line, *headers, unix=False):
+    """The status of a request of that line, and what it says."""
+    s = socket.socket(socket.AF_UNIX) if unix else socket.create_connection(daemon.addresses()[0])
+    with s:
+        if unix:
+            s.connect(str(daemon.path))
+        s.sendall("\r\n".join([line, *headers, "Connection: close", "", ""]).encode())
+        text = b""
+        while piece := s.recv(65536):
+            text += piece
+    return int(text.split(b" ")[1]), text.split(b"\r\n\r\n", 1)[1]
+
+
+def test_a_target_may_be_a_whole_url(serve):
+    """RFC 9112, 3.2.2; of the name that Host says too, and of no other."""
+    daemon = serve(*LOOPBACK, "--allowed-hosts", "box.example.org")
+    port = daemon.addresses()[0][1]
+    for unix in (False, True):
+        for url, host in ((f"http://localhost:{port}/v1/health", f"localhost:{port}"), ("HTTP://LocalHost/v1/health?x=1", "localhost:80"),
+                          ("http://box.example.org:80/v1/health", "Box.example.org"), ("http://127.0.0.1/v1/%68ealth", "127.0.0.1")):
+            status, body = target(daemon, f"GET {url} HTTP/1.1", f"Host: {host}", unix=unix)
+            assert status == 200 and json.loads(body)["status"] == "ok", (url, host)
+        assert target(daemon, "GET http://localhost HTTP/1.1", "Host: localhost", unix=unix)[0] == 404     # "/"
+        assert target(daemon, "GET http://localhost?a HTTP/1.1", "Host: localhost", unix=unix)[0] == 404
+        for url, host in (("http://evil.example/v1/health", "localhost"), ("http://localhost:1/v1/health", "localhost:2"),
+                          ("https://localhost/v1/health", "localhost"), ("http://localhost@evil.example/v1/health", "localhost"),
+                          ("http://evil.example@localhost/v1/health", "localhost"), ("http://localhost\\.evil.example/v1/health", "localhost"),
+                          ("http:///v1/health", "localhost"), ("http:localhost/v1/health", "localhost"), ("//localhost/v1/health", "localhost"),
+                          ("ftp://localhost/v1/health", "localhost"), ("http://localhost:/v1/health", "localhost"), ("localhost/v1/health", "localhost"),
+                          ("http://localhost%2f/v1/health", "localhost"), ("http://", "localhost"), ("*", "localhost")):
+            status, body = target(daemon, f"GET {url} HTTP/1.1", f"Host: {host}", unix=unix)
+            assert status in (400, 404) and b'"ok"' not in body, (url, host, status, body)
+    for url, host in (("http://evil.example/v1/health", "evil.example"), ("http://localhost.evil.example/v1/health", "localhost.evil.example")):
+        assert target(daemon, f"GET {url} HTTP/1.1", f"Host: {host}")[0] == 403     # they agree, and are not ours
+    status, body = target(daemon, "GET http://localhost/v1/health HTTP/1.1", "Host: localhost", "Origin: http://evil.example")
+    assert status == 403 and json.loads(body)["code"] == "http.origin"
+    assert target(daemon, "GET http://localhost/v1/sandboxes HTTP/1.1", "Host: localhost")[0] == 401
+
+
 def test_what_is_refused_for_its_origin_has_done_nothing(daemon):
     answer = daemon("POST", "/v1/sandboxes", {"name": "theirs"}, {"Origin": "http://evil.example"})
     assert answer.status == 403 and answer.json["code"] == "http.origin" and answer.json["detail"], answer
