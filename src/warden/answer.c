@@ -104,6 +104,7 @@ box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err)
     }
     at = answer_begin(&answer, EDGE_GRANTED, w->asker);
     answer_send(w, w->asker, &answer, at, pair[1]);
+    b->maker.ticket = 0;        /* it is known */
     b->ops++;
     box_used(b);
     return 0;

@@ -299,6 +299,7 @@ on_cancel(void *ctx, const struct frame *f)
     if (!wire_done(&in) || to.ticket == 0)
         return -1;
     approvals_cancel(w, to);
+    box_maker_gone(w, to);
     return 0;
 }
 

@@ -309,6 +309,8 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         return -1;
     }
     b->waiters->keyed = (how & BOX_KEYED) != 0;
+    if ((how & BOX_FLEETING) != 0)
+        b->maker = to;
     if (!probe)
         warden_note(w, b, "container_start", "asked for");
     return 0;

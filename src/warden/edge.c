@@ -192,8 +192,9 @@ edge_get_create(struct wire_in *in, struct edge_create *c)
     c->keep_s = wire_be32(in);
     c->key = packet_get_bytes(in, EDGE_HASH, &key);
     c->body = packet_get_bytes(in, EDGE_HASH, &body);
-    if (!wire_done(in) || (c->flags & ~(EDGE_DEFAULT | EDGE_REATTACH)) != 0 || !edge_labels_well(c->labels) ||
-        key != body || (key != 0 && key != EDGE_HASH) || !edge_workspace_well(c->workspace) ||
+    if (!wire_done(in) || (c->flags & ~(EDGE_DEFAULT | EDGE_REATTACH | EDGE_FLEETING)) != 0 ||
+        !edge_labels_well(c->labels) || key != body || (key != 0 && key != EDGE_HASH) ||
+        !edge_workspace_well(c->workspace) ||
         !edge_workspace_well(c->volume) || !edge_recovery_well(&c->recovery) ||
         ((c->flags & EDGE_REATTACH) != 0 && (c->workspace[0] == '\0' || (c->flags & EDGE_DEFAULT) != 0)) ||
         (c->name[0] != '\0' && (!edge_name_well(c->name) || edge_is_id(c->name))))

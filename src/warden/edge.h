@@ -258,6 +258,8 @@ enum edge_scribe {
 
 #define EDGE_REATTACH   0x02    /* ... : if the caller's newest one of that workspace is as this one would be, it is */
 
+#define EDGE_FLEETING   0x04    /* ... : it ends with who asked, if they go (CANCEL) before they know of it */
+
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 #define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */
 #define EDGE_SETTINGS_NAMES 96  /* hosts; and origins */

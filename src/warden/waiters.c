@@ -17,6 +17,21 @@ box_forget_waiters(struct box *b, uint32_t front)
     }
     if (b->change.to.front == front)
         b->change.to.ticket = 0;        /* it is awaited all the same */
+    if (b->maker.front == front)
+        b->maker.ticket = 0;            /* its tickets are others now */
+}
+
+/* The answer may have been said by then, and is on its way to nobody. */
+void
+box_maker_gone(struct warden *w, struct asker maker)
+{
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (b->maker.ticket != maker.ticket || b->maker.front != maker.front)
+            continue;
+        b->maker.ticket = 0;
+        box_stop(b, "who asked for it is gone");
+        return;
+    }
 }
 
 int

@@ -104,6 +104,7 @@ struct box {
     struct packet_queue out;
     struct msg_gate gate;
     struct waiter *waiters;             /* the newest first */
+    struct asker maker;                 /* whom it ends with if they go before they know of it; ticket 0: nobody */
     struct box_change change;
     unsigned ops;                       /* that run */
     struct box_asked asked;
@@ -196,9 +197,10 @@ int box_timeout(const struct warden *w);                            /* for epoll
 struct box *box_of_id(const struct warden *w, const char *id);
 size_t box_count(const struct warden *w);                           /* without those that remove volumes */
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
- * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(). */
-#define BOX_KEYED 0x01
-#define BOX_PROBE 0x02
+ * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(); with BOX_FLEETING box_maker_gone() ends it. */
+#define BOX_KEYED    0x01
+#define BOX_PROBE    0x02
+#define BOX_FLEETING 0x04
 int box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
 int box_record(struct box *b, struct err *err);     /* a probe is to be made: 0 or -1 with @err */
 /* A keeper that is to remove that volume. 0 or -1. */
@@ -227,6 +229,7 @@ void box_find_lost(struct warden *w);                               /* after ado
 /* @to is answered when that has come. -1 with @err: too many wait. */
 int box_wait(struct box *b, enum wait_for what, struct asker to, struct err *err);
 void box_forget_waiters(struct box *b, uint32_t front);             /* of that front */
+void box_maker_gone(struct warden *w, struct asker maker);
 /* Its keeper is gone, and it is made anew: who asked the keeper hears that, who waits for the sandbox waits on. */
 void box_unheard_answers(struct box *b, const struct err *err);
 void box_gone_answers(struct box *b);                               /* it is no more: whoever waits is told */

@@ -1,5 +1,6 @@
 """/mcp: both forms of the Model Context Protocol over HTTP, the tools, and what is refused."""
 import json
+import time
 
 import pytest
 
@@ -287,6 +288,22 @@ def test_a_sandbox_that_nobody_was_told_of(client):
     response.close()
     connection.close()
     assert wait_for(lambda: client.call("list_sandboxes")["sandboxes"] == [], 60)
+
+
+def test_a_sandbox_that_is_being_made_for_nobody(client):
+    """Whenever they leave: before it is asked for, while it is made, when it is there and not said yet."""
+    params = {"name": "code_execute", "arguments": {"language": "shell", "code": "sleep 600", "timeout": 3000}}
+    for i in range(24):
+        connection = client.daemon.connection()
+        connection.request("POST", "/mcp", json.dumps(client.message("tools/call", params)), client.headers("tools/call", params))
+        time.sleep(i * 0.001)
+        connection.close()
+    assert wait_for(lambda: client.call("list_sandboxes")["sandboxes"] == [], 60), client.call("list_sandboxes")
+    box = client.call("create_sandbox")["sandbox_id"]       # one that was named stays, whoever leaves
+    connection, response, _ = sleeper(client, box)
+    response.close()
+    connection.close()
+    assert wait_for(lambda: not sleeps(client, box), 60)
 
 
 def test_a_cancelled_request_ends_its_run(daemon):

@@ -45,8 +45,8 @@ call_make(struct request *r, const char *name, const char *language, const struc
 {
     json_t *policy = json_object();
     cleanup_free char *text = NULL;
-    struct edge_create create = { .idle_s = MCP_IDLE_S, .name = name, .labels = "\nmade-by=mcp\n",
-                                  .workspace = "", .volume = "" };
+    struct edge_create create = { .flags = EDGE_FLEETING, .idle_s = MCP_IDLE_S, .name = name,
+                                  .labels = "\nmade-by=mcp\n", .workspace = "", .volume = "" };
 
     if (!mcp_true(r, "network_enabled") && json_array_size(json_object_get(r->mcp->args, "allowed_domains")) > 0) {
         mcp_fail(r, "InvalidArguments", "allowed_domains needs network_enabled");
