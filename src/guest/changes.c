@@ -201,6 +201,13 @@ not_placed(struct guest *g, struct changes *c, int rc, int dir, const char *name
     }
 }
 
+/* The name of a file that is not whole yet: it is told when it has its own. */
+static bool
+is_ours(bool directory, const char *name)
+{
+    return !directory && replace_name_of(name) != REPLACE_NO_NAME;
+}
+
 /* --- reading directories ------------------------------------------------------------------------------------------ */
 
 /* All directories are watched that there are: said once, then again whenever something was missed. */
@@ -255,6 +262,8 @@ read_entry(struct guest *g, struct changes *c, const char *name, int *error)
     if (strlen(name) > NAME_MAX || fstatat(c->names->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     directory = S_ISDIR(st.st_mode);
+    if (is_ours(directory, name))
+        return 0;
     if (!c->quiet && say(g, c, CHANGE_CREATED, directory, c->reading, name) < 0)
         return -1;
     if (!directory)
@@ -312,6 +321,8 @@ move_over(struct guest *g, struct changes *c)
     c->move.is = false;
     if (dir < 0)
         return 0;               /* so was the directory that it was in */
+    if (is_ours(c->move.directory, c->move.name))
+        return 0;
     if (c->move.directory)
         drop_child(c, dir, c->move.name);
     return say(g, c, CHANGE_DELETED, c->move.directory, dir, c->move.name);
@@ -350,10 +361,13 @@ moved(struct guest *g, struct changes *c, int dir, const struct inotify_event *e
 {
     char path[MSG_PATH_MAX + 1], from[MSG_PATH_MAX + 1], name[NAME_MAX + 1];
     bool directory = (ev->mask & IN_ISDIR) != 0;
+    enum replace_name ours = directory ? REPLACE_NO_NAME : replace_name_of(c->move.name);
     int before = dirs_find(c, c->move.wd), rc;
 
     memcpy(name, c->move.name, strlen(c->move.name) + 1);
     c->move.is = false;
+    if (ours != REPLACE_NO_NAME)
+        return say(g, c, ours == REPLACE_NEW ? CHANGE_CREATED : CHANGE_MODIFIED, false, dir, ev->name);
     if (before < 0)
         return appeared(g, c, dir, ev, error);
     if (dirs_path(c, before, name, from) < 0 || dirs_path(c, dir, ev->name, path) < 0) {
@@ -406,6 +420,8 @@ on_event(struct guest *g, struct changes *c, const struct inotify_event *ev, int
     }
     if ((ev->mask & IN_MOVED_TO) != 0 && c->move.is)
         return moved(g, c, dir, ev, error);
+    if (is_ours(directory, ev->name))
+        return 0;
     if ((ev->mask & (IN_CREATE | IN_MOVED_TO)) != 0)
         return appeared(g, c, dir, ev, error);
     if ((ev->mask & IN_DELETE) != 0 && directory)

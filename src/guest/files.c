@@ -41,6 +41,7 @@ job_end(struct guest *g, struct file_job *j)
     if (j->tree != NULL)
         remove_tree_free(j->tree);
     free(j->names);
+    replace_free(j->replacement);
     *j = (struct file_job){ .fd = -1 };
 }
 
@@ -167,35 +168,48 @@ start_read(struct guest *g, struct file_job *j, const struct msg_file *m)
     return rc;
 }
 
+/* Into the file that is there, or one that is there from now on. */
 static int
-start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
+write_in_place(struct file_job *j, const struct msg_file *m, const struct walk_place *place)
 {
-    struct walk_place place;
-    int rc = 0, flags = O_WRONLY;
+    int rc, flags = O_WRONLY;
 
-    if ((m->flags & MSG_FILE_PARENTS) != 0)
-        rc = make_parents(g, m->path, parent_length(m->path), 0777);
-    if (rc != 0)
-        return rc;
     if ((m->flags & MSG_FILE_CREATE) != 0)
         flags |= O_CREAT | ((m->flags & MSG_FILE_EXCLUSIVE) != 0 ? O_EXCL : 0);
     if ((m->flags & MSG_FILE_APPEND) != 0)
         flags |= O_APPEND;
-    /* As open(2): a name that must be new is not looked for behind a link. */
-    rc = files_walk(g, m->path, (flags & O_EXCL) == 0, &place);
-    if (rc == 0 && strcmp(place.name, ".") == 0)
-        rc = EISDIR;
-    if (rc == 0)
-        rc = guard_link_check(g, place.dir, place.name, "write");
-    if (rc == 0)
-        rc = open_regular(&place, flags, m->mode == 0 ? 0666 : (mode_t)m->mode, &j->fd);
-    close_fd(&place.dir);
+    rc = open_regular(place, flags, m->mode == 0 ? 0666 : (mode_t)m->mode, &j->fd);
     /* also of one that was there, and whatever the umask is */
     if (rc == 0 && m->mode != 0 && fchmod(j->fd, (mode_t)m->mode & 0777) < 0)
         rc = errno;
     /* Not O_TRUNC: nothing but a regular file may be touched. */
     if (rc == 0 && (m->flags & MSG_FILE_TRUNCATE) != 0 && ftruncate(j->fd, 0) < 0)
         rc = errno;
+    return rc;
+}
+
+static int
+start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
+{
+    bool fresh = (m->flags & MSG_FILE_CREATE) != 0 && (m->flags & MSG_FILE_EXCLUSIVE) != 0;
+    struct walk_place place;
+    int rc = 0;
+
+    if ((m->flags & MSG_FILE_PARENTS) != 0)
+        rc = make_parents(g, m->path, parent_length(m->path), 0777);
+    if (rc != 0)
+        return rc;
+    /* As open(2): a name that must be new is not looked for behind a link. */
+    rc = files_walk(g, m->path, !fresh, &place);
+    if (rc == 0 && strcmp(place.name, ".") == 0)
+        rc = EISDIR;
+    if (rc == 0)
+        rc = guard_link_check(g, place.dir, place.name, "write");
+    if (rc == 0)
+        rc = replace_is_meant(m) ? replace_begin(&place, m, &j->replacement, &j->fd) : REPLACE_IN_PLACE;
+    if (rc == REPLACE_IN_PLACE)
+        rc = write_in_place(j, m, &place);
+    close_fd(&place.dir);
     return rc;
 }
 
@@ -420,11 +434,17 @@ int
 files_on_end(struct guest *g, const struct frame *f)
 {
     struct file_job *j = job_of(g, f->channel);
+    int rc;
 
     if (j == NULL || j->type != MSG_FILE_WRITE)
         return -1;
-    if (j->fd >= 0)
-        return files_ok(g, j, j->count);
+    if (j->fd >= 0) {
+        rc = j->replacement != NULL ? replace_finish(g, j->replacement, j->fd) : 0;
+        if (rc == 0)
+            return files_ok(g, j, j->count);
+        job_end(g, j);
+        return files_fail(g, f->channel, rc);
+    }
     job_end(g, j);              /* it failed and was answered: this was its last message */
     return 0;
 }

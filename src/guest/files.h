@@ -4,6 +4,7 @@
 
 #include "guest/dirents.h"
 #include "guest/guest.h"
+#include "guest/replace.h"
 #include "guest/walk.h"
 
 /* Answers that are no errno (WALK_ESCAPES is -1). */
@@ -30,6 +31,7 @@ struct file_job {
     uint64_t left, count;
     struct dirents *names;          /* LIST */
     struct remove_tree *tree;       /* REMOVE */
+    struct replacement *replacement;    /* WRITE: what @fd is to be; NULL: it is written in place */
 };
 
 struct files {

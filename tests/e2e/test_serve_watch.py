@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import caller
+from helpers.daemon import Upload, caller
 from helpers.runner import HANG_GUARD, wait_for
 
 pytestmark = requirement("R61")
@@ -97,6 +97,24 @@ def test_what_happens_to_files(box):
     assert not directories["created", "a"] and directories["created", "d"] and directories["renamed", "e"] and directories["deleted", "e"]
     assert box.put("of-the-api", b"x").ok
     watch.until("created", "of-the-api")
+    watch.close()
+
+
+@pytest.mark.parametrize("copy", [False, True], ids=["own", "cow"])
+def test_an_upload_is_told_once(cloche, daemon, copy):
+    """When it is there, under its own name; of one that breaks off there is nothing to tell."""
+    (cloche.project / "f").write_text("former")
+    box = daemon.create(**({"policy": {"workspace": f"{cloche.project}:cow"}} if copy else {}))
+    assert copy or box.put("f", b"former").ok
+    watch = Watch(box)
+    assert box.put("f", b"x" * 300000).ok and box.put("new", b"y" * 300000).ok and box.put("new", b"z").ok
+    upload = Upload(box, "new", 10).send(b"part")
+    assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 2)
+    upload.break_off()
+    assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 1)
+    assert box.exec("mkdir end")["exit_code"] == 0
+    watch.until("created", "end")
+    assert watch.seen == [("watching", "."), ("modified", "f"), ("created", "new"), ("modified", "new"), ("created", "end")], watch.seen
     watch.close()
 
 

@@ -289,6 +289,38 @@ class Sandbox:
         return Stream(self, {"command": command, **members})
 
 
+class Upload:
+    """A PUT whose body comes later."""
+
+    def __init__(self, box, name, total, query="", chunked=False):
+        self.connection = box.daemon.connection()
+        self.connection.putrequest("PUT", box.file(name) + query)
+        self.chunked = chunked
+        length = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(total))
+        for header, value in {**box.daemon.credential(), **dict([length])}.items():
+            self.connection.putheader(header, value)
+        self.connection.endheaders()
+
+    def send(self, data):
+        if data:
+            self.connection.send(b"%x\r\n%s\r\n" % (len(data), data) if self.chunked else data)
+        return self
+
+    def end(self):
+        if self.chunked:
+            self.connection.send(b"0\r\n\r\n")
+        return self.status()
+
+    def status(self):
+        answer = self.connection.getresponse()
+        body = answer.read()
+        self.connection.close()
+        return answer.status, json.loads(body).get("code")
+
+    def break_off(self):
+        self.connection.close()
+
+
 class Stream:
     def __init__(self, sandbox, body):
         self.connection = sandbox.daemon.connection()

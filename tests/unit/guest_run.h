@@ -41,7 +41,7 @@ struct run {
     uint32_t change_owed;
 };
 
-/* While set, guests start on a kernel without close_range and openat2 (they answer ENOSYS). */
+/* While set, guests start on a kernel without close_range, openat2 (they answer ENOSYS) and O_TMPFILE (EOPNOTSUPP). */
 extern bool run_old_kernel;
 
 /* Start a guest whose file root is @r->root. @setup may be NULL. */

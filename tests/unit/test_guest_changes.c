@@ -96,6 +96,28 @@ test_kinds(void **state)
     assert_null(strstr(run_text(&r.changes), "not-told"));
 }
 
+/* A file that is written whole is told under its own name, once it is; the temporary one is nobody's business. */
+static void
+test_written_whole(void **state)
+{
+    const struct msg_file m = { .path = "d/f", .flags = MSG_FILE_CREATE | MSG_FILE_TRUNCATE, .mode = 0640 };
+    uint16_t id;
+
+    (void)state;
+    run_prepare(&r, "mkdir d");
+    watch(".", MSG_FILE_RECURSIVE);
+    assert_int_equal(run_write(&r, "d/f", MSG_FILE_CREATE | MSG_FILE_TRUNCATE, "x", 1), 0);
+    until("created d/f\n");
+    assert_int_equal(run_write(&r, "d/f", MSG_FILE_CREATE | MSG_FILE_TRUNCATE, "yy", 2), 0);
+    until("modified d/f\n");
+    assert_int_equal(guest_client_file(r.c, MSG_FILE_WRITE, &m, &id, &r.err), 0);
+    assert_int_equal(guest_client_file_cancel(r.c, id, &r.err), 0);
+    run_prepare(&r, "rm d/f; mkdir end");
+    until("deleted d/f\n");
+    until("created end/\n");
+    assert_string_equal(run_text(&r.changes), "watching \ncreated d/f\nmodified d/f\ndeleted d/f\ncreated end/\n");
+}
+
 static void
 test_below(void **state)
 {
@@ -253,6 +275,7 @@ main(void)
 #define IN_GUEST(t) cmocka_unit_test_setup_teardown(t, start, stop)
     const struct CMUnitTest tests[] = {
         IN_GUEST(test_kinds),
+        IN_GUEST(test_written_whole),
         IN_GUEST(test_below),
         IN_GUEST(test_links_are_not_followed),
         IN_GUEST(test_where_it_is_not),
@@ -266,5 +289,5 @@ main(void)
     int failed = cmocka_run_group_tests_name("this kernel", tests, NULL, NULL);
 
     run_old_kernel = true;
-    return failed + cmocka_run_group_tests_name("without openat2 and close_range", tests, NULL, NULL);
+    return failed + cmocka_run_group_tests_name("without openat2, close_range and O_TMPFILE", tests, NULL, NULL);
 }

@@ -518,5 +518,5 @@ main(void)
     int failed = cmocka_run_group_tests_name("this kernel", tests, NULL, NULL);
 
     run_old_kernel = true;
-    return failed + cmocka_run_group_tests_name("without openat2 and close_range", tests, NULL, NULL);
+    return failed + cmocka_run_group_tests_name("without openat2, close_range and O_TMPFILE", tests, NULL, NULL);
 }

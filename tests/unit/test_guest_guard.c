@@ -1,4 +1,5 @@
 /* the name guard as the guest serves it: commands and file requests alike, reported to the host */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,32 @@ test_file_requests_are_guarded(void **state)
     assert_false(exists(".bashrc") || exists(".git/hooks"));
 }
 
+/* The name is judged when it is made, not when its writing began: the directory has another name by then. */
+static void
+test_a_directory_that_moves_under_a_write(void **state)
+{
+    const struct msg_file m = { .path = "d/hooks", .flags = MSG_FILE_CREATE | MSG_FILE_TRUNCATE };
+    size_t taken;
+    uint16_t id;
+
+    (void)state;
+    need_guard();
+    run_prepare(&r, "mkdir d");
+    assert_int_equal(guest_client_file(r.c, MSG_FILE_WRITE, &m, &id, &r.err), 0);
+    assert_int_equal(guest_client_file_chunk(r.c, id, "x", 1, &taken, &r.err), 0);
+    run_sh(&r, "mv d .git && echo moved");
+    assert_string_equal(run_text(&r.out), "moved\n");
+    assert_int_equal(guest_client_file_end(r.c, id, &r.err), 0);
+    r.file_done = r.file_failed = false;
+    run_until(&r, &r.file_done);
+    assert_true(r.file_failed);
+    assert_int_equal(r.file_error.sys_errno, EACCES);
+    assert_true(exists(".git"));
+    assert_false(exists(".git/hooks"));
+    run_sh(&r, "ls -A .git");
+    assert_string_equal(run_text(&r.out), "");
+}
+
 static void
 test_command_that_fails_leaves_no_listener(void **state)
 {
@@ -173,6 +200,7 @@ main(void)
         IN_GUEST(test_every_process_of_a_command_is_guarded),
         IN_GUEST(test_several_commands_at_once),
         IN_GUEST(test_file_requests_are_guarded),
+        IN_GUEST(test_a_directory_that_moves_under_a_write),
         IN_GUEST(test_command_that_fails_leaves_no_listener),
         IN_GUEST(test_unguarded_command),
     };
