@@ -1,6 +1,7 @@
 /* warden/answer.c: answers to the fronts, each to whoever asked on the edge that it asked on */
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,7 +9,26 @@
 #include "warden/warden.h"
 
 #define OPS_UNDER_WAY (3 * EDGE_OPS_MAX)    /* of one sandbox; ends of some may not have been heard yet */
+#define FRONT_BEHIND  (4UL * 1024 * 1024)   /* bytes of answers that a front did not take: no question of it is heard */
 #define FRAME_MAX     (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
+
+/* Who makes the answers long has to wait until they are taken: above the queue's ceiling the front would end, with what
+ * everybody else asks by it. */
+bool
+answers_wait(const struct front_edge *e)
+{
+    return e->out.bytes > FRONT_BEHIND;
+}
+
+void
+answers_watch(struct warden *w, struct front_edge *e)
+{
+    struct epoll_event event = { .data.ptr = e };
+
+    event.events = (answers_wait(e) ? 0 : (uint32_t)EPOLLIN) |
+                   (packet_queue_waits(&e->out) ? (uint32_t)EPOLLOUT : 0);
+    (void)epoll_ctl(w->epoll, EPOLL_CTL_MOD, e->fd, &event);
+}
 
 void
 answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd)
@@ -23,7 +43,7 @@ answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int
     if (packet_queue_send(&e->out, e->fd, frame, fd) < 0 && errno == ENOBUFS)
         shutdown(e->fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
     if (packet_queue_waits(&e->out))
-        (void)warden_watch(w, e->fd, e, true, false);
+        answers_watch(w, e);
 }
 
 size_t

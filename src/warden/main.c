@@ -107,7 +107,10 @@ hear(struct warden *w, const struct peer *p)
     for (int i = 0; i < AT_ONCE; i++) {
         struct frame f;
         enum msg_verdict verdict;
-        int r = packet_receive(p->fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
+        int r;
+        if (i > 0 && p->front != NULL && answers_wait(p->front))
+            return 1;
+        r = packet_receive(p->fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return 1;
         if (r <= 0)
@@ -133,9 +136,14 @@ peer(struct warden *w, void *who, const struct peer *p, uint32_t events)
     if ((events & EPOLLOUT) != 0) {
         if (packet_queue_flush(p->out, p->fd) < 0)
             return -1;
-        if (!packet_queue_waits(p->out))
+        if (p->front != NULL)
+            answers_watch(w, p->front);
+        else if (!packet_queue_waits(p->out))
             (void)warden_watch(w, p->fd, who, false, false);
     }
+    /* what was asked before may have made it one that is not heard */
+    if (p->front != NULL && answers_wait(p->front) && (events & (EPOLLHUP | EPOLLERR)) == 0)
+        return 1;
     return (events & ~(uint32_t)EPOLLOUT) != 0 ? hear(w, p) : 1;
 }
 

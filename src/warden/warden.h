@@ -260,6 +260,9 @@ int not_found(const char *id, struct err *err);
 struct box *usable(struct warden *w, const char *id, struct err *err);
 /* An id or name and nothing else, as most questions are. NULL: malformed. */
 const char *only_id(const struct frame *f);
+/* answer.c. Whether too many answers wait for a front to hear more of it; and what its edge is watched for then. */
+bool answers_wait(const struct front_edge *e);
+void answers_watch(struct warden *w, struct front_edge *e);
 /* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
 size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
 void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);

@@ -1,4 +1,5 @@
 """What is in the daemon's records is the warden's word, whatever a sandbox, or what a client sends, is made of."""
+import contextlib
 import hashlib
 import json
 from urllib.parse import quote
@@ -6,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from helpers import places, requirement
+from helpers.daemon import caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R45", "R86", "R29")
@@ -92,3 +94,27 @@ def test_one_sandbox_says_nothing_about_another(daemon):
     assert {e["sandbox"] for e in found} == {one.id} and {e["metadata"]["from"] for e in found} == {"keeper"}
     assert not [e for e in daemon.get("/v1/sandboxes/other/audit?limit=1000").json["entries"]
                 if e["metadata"].get("capability") == "exec"]
+
+
+def test_who_asks_much_of_the_record_ends_nobodys_front(daemon):
+    """An agent fills the newest entries with long ones and asks for all of them a hundred times at once: more than may
+    wait for a front."""
+    agent, other = caller(daemon, "agent"), daemon.create()
+    box, stream = agent.create(), other.stream("echo here; until [ -e /workspace/stop ]; do sleep 0.05; done; echo there")
+    front, = daemon.processes("cloche-front")
+    assert next(stream) == ("stdout", {"data": "here\n"})
+    for i in range(300):
+        agent("PUT", f"{box.at}/files/{i}{quote(chr(1) * 200)}", b"")
+    whole = agent.get("/v1/audit?limit=1000")
+    assert whole.ok and len(whole.body) > 300_000
+    with contextlib.ExitStack() as held:
+        asked = [daemon.connection() for _ in range(100)]
+        for c in asked:
+            held.callback(c.close)
+            c.request("GET", "/v1/audit?limit=1000", headers=agent.credential())
+        for c in asked:
+            answer = c.getresponse()
+            assert answer.status in (200, 429, 503), answer.read()
+            answer.read()
+    assert other.put("stop", b"").ok
+    assert next(stream) == ("stdout", {"data": "there\n"}) and daemon.processes("cloche-front") == [front]
