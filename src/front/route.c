@@ -177,7 +177,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
 static bool
 is_path(struct request *r)
 {
-    const char *scheme = r->f->tls ? "https://" : "http://", *at = r->uri + strlen(scheme);
+    const char *scheme = r->f->tls ? "https://" : "http://", *at;
     struct header host = header_of(r, MHD_HTTP_HEADER_HOST);
     struct door_origin said, own;
     size_t n;
@@ -186,6 +186,7 @@ is_path(struct request *r)
         return true;
     if (strncasecmp(r->uri, scheme, strlen(scheme)) != 0)
         return false;
+    at = r->uri + strlen(scheme);
     n = strcspn(at, "/?#");
     if (host.n != 1 || !door_origin_of_host((struct str){ at, n }, r->f->tls, &said) ||
         !door_origin_of_host((struct str){ host.value, host.size }, r->f->tls, &own) || !door_origin_eq(&said, &own))
