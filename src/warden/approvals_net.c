@@ -42,17 +42,12 @@ net_answer(struct warden *w, const struct approval *a, bool allow, bool sandbox)
 static bool
 owner_is(const struct warden *w, const struct box *b, struct who *out)
 {
-    *out = (struct who){ .role = EDGE_OPERATOR };
-    if (b->r.owner[0] == '\0')
-        return true;
-    for (size_t i = 0; i < w->n_tokens; i++) {
-        if (strcmp(w->tokens[i].r.id, b->r.owner) != 0)
-            continue;
-        out->role = w->tokens[i].r.role;
+    const struct token *t = token_of(w, b->r.owner);
+
+    *out = (struct who){ .role = t != NULL ? t->r.role : EDGE_OPERATOR };
+    if (t != NULL)
         memcpy(out->id, b->r.owner, sizeof(out->id));
-        return true;
-    }
-    return false;
+    return t != NULL || b->r.owner[0] == '\0';
 }
 
 static struct approval *

@@ -233,10 +233,9 @@ name_taken(const struct edge_box *r, struct err *err)
 static bool
 is_agents(const struct warden *w, const struct box *b)
 {
-    for (size_t i = 0; i < w->n_tokens; i++)
-        if (strcmp(w->tokens[i].r.id, b->r.owner) == 0)
-            return w->tokens[i].r.role == EDGE_AGENT;
-    return b->r.owner[0] != '\0';
+    const struct token *t = token_of(w, b->r.owner);
+
+    return t != NULL ? t->r.role == EDGE_AGENT : b->r.owner[0] != '\0';
 }
 
 /* An agent has its share, and all of them leave a few, so that they do not take what others, and the owner, need. */

@@ -59,16 +59,15 @@ is_own_key(struct warden *w, const char *caller, const struct who *who)
 void
 principal_of(struct warden *w, const struct who *who, char out[EDGE_CALLER_MAX + 1])
 {
+    const struct token *t;
     char owner[EDGE_ID + 1];
 
     caller_of(who, out);
     if (who->role != EDGE_KEY)
         return;
     find_owner(w, who->box, owner);
-    for (size_t i = 0; i < w->n_tokens; i++)
-        if (strcmp(w->tokens[i].r.id, owner) == 0 && w->tokens[i].r.role != EDGE_AGENT)
-            return;
-    if (owner[0] != '\0')
+    t = token_of(w, owner);
+    if (owner[0] != '\0' && (t == NULL || t->r.role == EDGE_AGENT))
         snprintf(out, EDGE_CALLER_MAX + 1, "%s:%s", edge_role_name(EDGE_AGENT), owner);
 }
 

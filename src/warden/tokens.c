@@ -55,17 +55,25 @@ is_over(const struct token *t)
     return t->r.expires_ms > 0 && clock_wall_ms() >= t->r.expires_ms;
 }
 
+const struct token *
+token_of(const struct warden *w, const char *id)
+{
+    for (size_t i = 0; i < w->n_tokens; i++)
+        if (strcmp(w->tokens[i].r.id, id) == 0)
+            return &w->tokens[i];
+    return NULL;
+}
+
 /* @owner: of a record; *until: when its token is over. The daemon's owner has no token to lose. */
 bool
 owner_lives(const struct warden *w, const char *owner, uint64_t *until)
 {
-    for (size_t i = 0; i < w->n_tokens; i++) {
-        if (strcmp(w->tokens[i].r.id, owner) != 0)
-            continue;
-        *until = w->tokens[i].r.expires_ms;
-        return !is_over(&w->tokens[i]);
-    }
-    return owner[0] == '\0';
+    const struct token *t = token_of(w, owner);
+
+    if (t == NULL)
+        return owner[0] == '\0';
+    *until = t->r.expires_ms;
+    return !is_over(t);
 }
 
 /* A key opens no more than the token that its sandbox was made by: it ends with that. */

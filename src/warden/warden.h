@@ -297,7 +297,8 @@ void who_refused(struct warden *w, const char *fmt, ...) __attribute__((format(p
 extern const struct msg_rule who_rules[];
 extern const size_t who_n_rules;
 
-/* tokens.c: credentials. Only hashes of them are kept. */
+/* tokens.c: credentials. Only hashes of them are kept. The token of that id; NULL: there is none. */
+const struct token *token_of(const struct warden *w, const char *id);
 int tokens_load(struct warden *w, struct err *err);
 /* Who the credential of that hash is for, now. 0 or -1 with @err (auth.unknown, auth.expired). @until: 0 for ever. */
 int credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until,

@@ -106,11 +106,9 @@ who_owner(const struct who *who)
 void
 who_text(const struct warden *w, const struct who *who, char out[EDGE_WHO_MAX + 1])
 {
-    const char *name = "";
+    const struct token *t = token_of(w, who->id);
+    const char *name = t != NULL ? t->r.name : "";
 
-    for (size_t i = 0; i < w->n_tokens; i++)
-        if (strcmp(w->tokens[i].r.id, who->id) == 0)
-            name = w->tokens[i].r.name;
     if (who->role == EDGE_KEY)
         snprintf(out, EDGE_WHO_MAX + 1, "the key of %s", who->box);
     else if (who->role == EDGE_NOBODY || who->id[0] == '\0')
