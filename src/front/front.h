@@ -336,6 +336,7 @@ void ask_drop(struct request *r);               /* its answer is not waited for 
 /* waits.c: what waits for clients. Whether there is room for @n bytes more for that one; count anew what it has; and
  * listen again to those that were not, for want of room. */
 bool waits_room(const struct request *r, size_t n);
+bool hold_room(const struct request *r, const struct hold *h, size_t n);    /* the same of @h, one of the front's */
 void waits_count(struct request *r);
 void waits_turn(struct front *f);
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */

@@ -195,11 +195,10 @@ http_peer_gone(struct request *r)
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
-/* Who vouches for itself has all that there is. */
 static bool
 hold_bytes(struct request *r, size_t n)
 {
-    if (!hold_has(&r->f->bodies, r->caller, r->caller == HOLD_NOBODY && !r->f->strangers, n))
+    if (!hold_room(r, &r->f->bodies, n))
         return false;
     hold_count(&r->f->bodies, r->caller, r->held_bytes, r->held_bytes + n);
     r->held_bytes += n;

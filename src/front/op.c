@@ -46,8 +46,10 @@ listens(struct request *r)
         return true;
     if (r->out.n >= FRONT_STREAM_MAX)
         return false;
-    r->f->pressed = r->f->pressed || !waits_room(r, OP_BECOMES);
-    return waits_room(r, OP_BECOMES);
+    if (waits_room(r, OP_BECOMES))
+        return true;
+    r->f->pressed = true;
+    return false;
 }
 
 void

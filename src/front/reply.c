@@ -21,8 +21,9 @@ has_room(struct request *r, size_t n)
     if (!r->stream) {
         buf_free(&r->out);
         buf_free(&r->err_out);
-        waits_count(r);
     }
+    if (n > ANSWER_ALWAYS)
+        waits_count(r);     /* of that, before there is more */
     if (n > ANSWER_ALWAYS && !waits_room(r, n)) {
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.busy", "read the answers that wait for you, and ask again",
                     "there is no room for the answer: too much waits for this caller's clients");

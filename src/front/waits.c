@@ -9,10 +9,17 @@
 
 #define GIVEN_BACK 65536        /* of memory that is empty: kept no longer when there is little */
 
+/* To who needs no credential all of it belongs. */
+bool
+hold_room(const struct request *r, const struct hold *h, size_t n)
+{
+    return hold_has(h, r->caller, r->caller == HOLD_NOBODY && !r->f->strangers, n);
+}
+
 bool
 waits_room(const struct request *r, size_t n)
 {
-    return hold_has(&r->f->waits, r->caller, r->caller == HOLD_NOBODY && !r->f->strangers, n);
+    return hold_room(r, &r->f->waits, n);
 }
 
 static size_t
@@ -44,9 +51,7 @@ waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, siz
 
     if (*cut)
         return;         /* what came behind a hole would be taken for what came next */
-    *cut = take < n || !waits_room(r, take);
-    if (waits_room(r, take) && buf_append(into, p, take) < 0)
-        *cut = true;
+    *cut = !waits_room(r, take) || buf_append(into, p, take) < 0 || take < n;
     waits_count(r);
 }
 
