@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attack.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 #include "wall/service.h"
@@ -41,7 +42,6 @@ static void try_chdir(void) { (void)!chdir("/"); }
 static void try_owner(void) { (void)fcntl(0, F_SETOWN, getppid()); }
 static void try_async(void) { (void)fcntl(0, F_SETSIG, SIGKILL); }
 static void try_code(void) { (void)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
-static void try_nothing(void) { }
 
 /* What connect(2) and socket(2) are refused for, without either. */
 static void
@@ -142,28 +142,6 @@ what_is_denied(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void
-attack(int (*confine)(struct err *), void (*const *attempts)(void), size_t n)
-{
-    for (size_t i = 0; i <= n; i++) {
-        void (*attempt)(void) = i == 0 ? try_nothing : attempts[i - 1];
-        int status;
-        /* without the wall each of them is possible, or fails without ending the process */
-        for (int walled = 0; walled < 2; walled++) {
-            pid_t pid = fork();
-            if (pid == 0) {
-                if (walled && confine(NULL) < 0)
-                    _exit(2);
-                attempt();
-                _exit(0);
-            }
-            assert_int_equal(waitpid(pid, &status, 0), pid);
-            if (walled && i > 0 ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS : WIFSIGNALED(status))
-                fail_msg("attempt %zu, walled %d: status %d", i, walled, status);
-        }
-    }
 }
 
 static void

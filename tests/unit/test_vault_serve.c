@@ -21,6 +21,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include "attack.h"
 #include "base/cleanup.h"
 #include "vault/client.h"
 #include "vault/serve.h"
@@ -539,7 +540,6 @@ static void try_kill(void) { (void)kill(getppid(), 0); }
 static void try_dumpable(void) { (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }
 static void try_unlink(void) { (void)unlink("/tmp/x"); }
 static void try_chdir(void) { (void)!chdir("/"); }
-static void try_nothing(void) { }
 
 static void
 confined(void **state)
@@ -551,23 +551,7 @@ confined(void **state)
 #if defined(__SANITIZE_ADDRESS__)
     skip();     /* then there is no filter */
 #endif
-    for (size_t i = 0; i <= sizeof(attempts) / sizeof(attempts[0]); i++) {
-        void (*attempt)(void) = i == 0 ? try_nothing : attempts[i - 1];
-        int status;
-        /* without the wall each of them is possible, or fails without ending the process */
-        for (int walled = 0; walled < 2; walled++) {
-            pid_t pid = fork();
-            if (pid == 0) {
-                if (walled && vault_confine(NULL) < 0)
-                    _exit(2);
-                attempt();
-                _exit(0);
-            }
-            assert_int_equal(waitpid(pid, &status, 0), pid);
-            if (walled && i > 0 ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS : WIFSIGNALED(status))
-                fail_msg("attempt %zu, walled %d: status %d", i, walled, status);
-        }
-    }
+    attack(vault_confine, attempts, sizeof(attempts) / sizeof(attempts[0]));
 }
 
 static int
