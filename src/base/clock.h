@@ -13,4 +13,11 @@ uint64_t clock_ms(void);
 /* Milliseconds since 1970, as the machine believes (CLOCK_REALTIME): for people and records. */
 uint64_t clock_wall_ms(void);
 
+/* How long ago @then was at @now; none where it is later, for @then may have been read after @now was. */
+static inline uint64_t
+clock_since(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
 #endif

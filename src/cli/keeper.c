@@ -232,8 +232,8 @@ set_paused(struct keeper_live *k, bool paused)
     if (k->paused && !paused)
         for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
             if (k->ops[i] != NULL)
-                op_shift(k->ops[i], now - k->paused_us);
-    say_health(k, now - k->check_us < GUEST_US);
+                op_shift(k->ops[i], clock_since(now, k->paused_us));
+    say_health(k, clock_since(now, k->check_us) < GUEST_US);
     k->paused = paused;
     k->paused_us = now;
     k->check_us = 0;
@@ -273,7 +273,7 @@ on_check(void *ctx, const struct frame *f)
             k->check_us = 0;
             say_health(k, err.kind == ERR_LIMIT);       /* busy, not ill */
         }
-    } else if (clock_us() - k->check_us >= GUEST_US) {
+    } else if (clock_since(clock_us(), k->check_us) >= GUEST_US) {
         say_health(k, false);
     }
     return 0;
@@ -471,7 +471,7 @@ time_passes(struct keeper_live *k)
 {
     uint64_t now = clock_us();
 
-    if (k->warden < 0 && now - k->alone_us >= ALONE_US)
+    if (k->warden < 0 && clock_since(now, k->alone_us) >= ALONE_US)
         keeper_gone(k, "its warden is gone, and no other one came");
     if (k->made && !k->ending)
         watch_time(k, now);
@@ -485,7 +485,7 @@ time_passes(struct keeper_live *k)
     }
     asker_time(k, now);
     native_keep_janitor(k->l.sb);
-    if (k->check_us > 0 && now - k->check_us >= GUEST_US)
+    if (k->check_us > 0 && clock_since(now, k->check_us) >= GUEST_US)
         say_health(k, false);
     keeper_volume_look(k, now);
     look_at_memory(k, now);

@@ -583,5 +583,5 @@ op_overdue(struct op *o, uint64_t now)
         return false;
     if (packet_queue_waits(&o->out) || (o->run != NULL && run_holds(o)))
         o->over_us = now;
-    return now > o->over_us && now - o->over_us >= OVER_US;
+    return clock_since(now, o->over_us) >= OVER_US;
 }

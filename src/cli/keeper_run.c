@@ -171,7 +171,7 @@ run_holds(const struct op *o)
 
     for (size_t i = 0; i < RUN_ASKERS_MAX && o->run != NULL; i++) {
         const struct run_asker *a = o->k->askers[i];
-        if (a != NULL && a->run == o->run && a->what == RUN_FOLLOW && now - a->moved_us < HOLD_US &&
+        if (a != NULL && a->run == o->run && a->what == RUN_FOLLOW && clock_since(now, a->moved_us) < HOLD_US &&
             run_log_left(&o->run->log, &a->reader) > FAR_BEHIND)
             return true;
     }

@@ -129,7 +129,7 @@ watch_time(struct keeper_live *k, uint64_t now)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
         struct op *o = k->ops[i];
         if (o != NULL && o->kind == OP_WATCH && o->channel != 0 && o->count > 0 && !packet_queue_waits(&o->out) &&
-            now - o->said_us >= WATCH_ALIVE_US)
+            clock_since(now, o->said_us) >= WATCH_ALIVE_US)
             say_change(o, &none);
     }
 }

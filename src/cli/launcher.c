@@ -226,7 +226,7 @@ launcher_count_death(struct launcher *l, const char *who, struct err *err)
 
     l->deaths[l->n_deaths++ % DEATHS_MAX] = now;
     for (size_t i = 0; i < DEATHS_MAX; i++)
-        recent += l->deaths[i] > 0 && now - l->deaths[i] < DEATHS_MS;
+        recent += l->deaths[i] > 0 && clock_since(now, l->deaths[i]) < DEATHS_MS;
     log_say(LEVEL_WARN, "%s ended; it is started again", who);
     if (recent < DEATHS_MAX)
         return 0;

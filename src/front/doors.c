@@ -290,7 +290,7 @@ doors_expire(struct front *f)
 {
     uint64_t now = clock_ms();
 
-    while (f->idle_first != NULL && now - f->idle_first->since_ms >= f->doors.client_ms)
+    while (f->idle_first != NULL && clock_since(now, f->idle_first->since_ms) >= f->doors.client_ms)
         cut(f, f->idle_first);
-    return f->idle_first == NULL ? -1 : (int)(f->doors.client_ms - (now - f->idle_first->since_ms)) + 1;
+    return f->idle_first == NULL ? -1 : (int)(f->doors.client_ms - clock_since(now, f->idle_first->since_ms)) + 1;
 }

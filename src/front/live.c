@@ -433,13 +433,15 @@ on_time(struct request *r, uint64_t now)
     struct live *l = r->live;
     uint64_t after = listens(r) ? LIVE_PING_MS : LIVE_DEAF_MS;
 
-    if (l->state == LIVE_OPEN && now - l->begun_ms >= LIVE_START_MS)
+    if (l->state == LIVE_OPEN && clock_since(now, l->begun_ms) >= LIVE_START_MS)
         live_refuse(r, "exec.message", "", "no first message came");
     if (!listens(r))
         l->heard_ms = now;      /* its silence is ours */
-    if (now - l->heard_ms >= LIVE_GONE_MS || (l->state == LIVE_OVER && now - l->over_ms >= LIVE_END_MS))
+    if (clock_since(now, l->heard_ms) >= LIVE_GONE_MS ||
+        (l->state == LIVE_OVER && clock_since(now, l->over_ms) >= LIVE_END_MS))
         return upgrade_end(r);
-    if ((now - l->heard_ms >= after || !listens(r)) && now - l->pinged_ms >= after && l->state != LIVE_OVER) {
+    if ((clock_since(now, l->heard_ms) >= after || !listens(r)) && clock_since(now, l->pinged_ms) >= after &&
+        l->state != LIVE_OVER) {
         l->pinged_ms = now;
         put(r, WS_PING, NULL, 0, NULL, 0);
     }

@@ -453,7 +453,7 @@ tunnel_time(struct request *r, uint64_t now)
 {
     const struct preview *p = r->preview;
 
-    if (now - p->heard_ms >= (p->state == PREVIEW_OVER ? LAST_MS : TUNNEL_MS))
+    if (clock_since(now, p->heard_ms) >= (p->state == PREVIEW_OVER ? LAST_MS : TUNNEL_MS))
         upgrade_end(r);
 }
 
@@ -549,7 +549,8 @@ preview_time(struct front *f)
     uint64_t now = clock_ms();
 
     for (struct request *r = f->requests; r != NULL; r = r->next) {
-        if (!is_timed(r) || now - r->preview->heard_ms < (r->preview->state == PREVIEW_WAITS ? HEAD_MS : BODY_MS))
+        if (!is_timed(r) ||
+            clock_since(now, r->preview->heard_ms) < (r->preview->state == PREVIEW_WAITS ? HEAD_MS : BODY_MS))
             continue;
         fail(r, MHD_HTTP_GATEWAY_TIMEOUT, "preview.timeout", "", "the sandbox's server does not answer");
         http_wake(r);

@@ -61,7 +61,7 @@ add(struct rate *rate, uint64_t key, uint64_t now, uint64_t full)
 static unsigned
 take(struct rate_bucket *b, uint64_t now, uint64_t per_s)
 {
-    uint64_t full = BURST_S * per_s * 1000, gone = now - b->at_ms;
+    uint64_t full = BURST_S * per_s * 1000, gone = clock_since(now, b->at_ms);
 
     b->thousandths = gone > BURST_S * 1000 ? full : b->thousandths + gone * per_s;
     if (b->thousandths > full)

@@ -7,7 +7,7 @@ look_at(struct box *b, uint64_t now)
 {
     if (b->fd < 0 || b->r.paused || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
         return;
-    if (b->asked_ms > 0 && now - b->asked_ms >= WARDEN_LATE_MS && b->r.state == BOX_READY) {
+    if (b->asked_ms > 0 && clock_since(now, b->asked_ms) >= WARDEN_LATE_MS && b->r.state == BOX_READY) {
         warden_note(b->w, b, "health_check", "its keeper does not answer");
         box_state(b, BOX_DEGRADED, "its keeper does not answer");
     }
@@ -31,7 +31,7 @@ box_time(struct warden *w)
         else if (lives && b->r.idle_s > 0 && b->ops == 0 && !b->asked.still &&
                  now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
             box_stop(b, "it was idle for too long");
-        if (b->stop_ms > 0 && now - b->stop_ms >= WARDEN_STOP_MS) {
+        if (b->stop_ms > 0 && clock_since(now, b->stop_ms) >= WARDEN_STOP_MS) {
             b->stop_ms = now;
             (void)launcher_say(w, EDGE_SHOOT, b->r.id);
         }

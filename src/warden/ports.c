@@ -127,7 +127,7 @@ ports_time(struct warden *w)
 {
     uint64_t now = clock_ms();
 
-    if (w->ports == NULL || !w->settled || now - w->ports_ms < LOOK_MS)
+    if (w->ports == NULL || !w->settled || clock_since(now, w->ports_ms) < LOOK_MS)
         return;
     w->ports_ms = now;
     for (struct port **at = &w->ports; *at != NULL;) {
@@ -137,7 +137,7 @@ ports_time(struct warden *w)
         } else if (is_orphaned(w, p)) {
             end_at(w, at, "its sandbox or that one's token is gone");
         } else {
-            if (now - p->told_ms >= MINUTE_MS)
+            if (clock_since(now, p->told_ms) >= MINUTE_MS)
                 tell_connections(w, p);
             at = &p->next;
         }

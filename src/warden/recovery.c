@@ -93,7 +93,7 @@ life_is_over(const struct box *b, uint64_t now)
 static uint64_t
 window_age(const struct box *b, uint64_t now)
 {
-    return now > b->tried_ms ? now - b->tried_ms : 0;
+    return clock_since(now, b->tried_ms);
 }
 
 /* When the next one is due. False: there is none left. */

@@ -289,7 +289,7 @@ void
 volumes_turn(struct warden *w)
 {
     struct volumes *all = w->volumes;
-    uint64_t now = clock_ms(), ms = now - all->turn_ms;
+    uint64_t now = clock_ms(), ms = clock_since(now, all->turn_ms);
 
     if (all->n == 0)
         return;
@@ -297,7 +297,7 @@ volumes_turn(struct warden *w)
         pass(w, &all->v[i], ms);
     if (ms >= TURN_MS)
         all->turn_ms = now;
-    if (now - all->save_ms >= SAVE_MS)
+    if (clock_since(now, all->save_ms) >= SAVE_MS)
         save_all(w);
     sweep_one(w, now);
 }

@@ -71,7 +71,7 @@ static bool
 all_said(const struct warden *w, uint64_t now)
 {
     for (const struct box *x = w->boxes; x != NULL; x = x->next)
-        if (x->use_asked_ms > 0 && now - x->use_asked_ms < WAIT_MS)
+        if (x->use_asked_ms > 0 && clock_since(now, x->use_asked_ms) < WAIT_MS)
             return false;
     return true;
 }
@@ -98,7 +98,7 @@ watch_time(struct warden *w)
         return;
     /* and is asked again after a while */
     for (struct box *x = w->boxes; x != NULL; x = x->next)
-        if (x->use_asked_ms > 0 && now - x->use_asked_ms >= 10 * WAIT_MS)
+        if (x->use_asked_ms > 0 && clock_since(now, x->use_asked_ms) >= 10 * WAIT_MS)
             x->use_asked_ms = 0;
 }
 
@@ -139,7 +139,7 @@ ask_keepers(struct warden *w, uint8_t what, const char *id)
     w->usage_asked = a;
     for (struct box *x = w->boxes; x != NULL; x = x->next) {
         if (x->use_asked_ms > 0 || x->fd < 0 || (x->r.state != BOX_READY && x->r.state != BOX_DEGRADED) ||
-            (x->use.n > 0 && now - x->use_ms < FRESH_MS))
+            (x->use.n > 0 && clock_since(now, x->use_ms) < FRESH_MS))
             continue;
         x->use_asked_ms = now;
         box_say_short(x, EDGE_USE);

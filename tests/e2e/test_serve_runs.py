@@ -314,16 +314,22 @@ def test_pause(box):
 
 @pytest.mark.parametrize("how", ["delete", "kill", "limit"])
 def test_they_end_with_their_sandbox(daemon, how):
-    box = daemon.create(**({"max_lifetime": 10} if how == "limit" else {}))
-    exec_id = begin(box, "echo ready; sleep 1000")
-    events = Events(box, exec_id).until("ready\n")
-    if how != "limit":
-        assert (box.delete() if how == "delete" else daemon.post("/v1/kill")).ok
-    name, data = events.end()
-    assert data.get("signal") == 9, (name, data)
-    assert box.wait_for("stopped")
-    answer = daemon.get(f"{box.at}/exec/{exec_id}")
-    assert answer.status == 409 and answer.json["code"] == "sandbox.state", answer
+    """Whoever follows is told. Many at once: a keeper that is killed, instead of told to end, tells nobody."""
+    boxes = [daemon.create(**({"max_lifetime": 15} if how == "limit" else {})) for _ in range(12)]
+    followed = []
+    for box in boxes:
+        exec_id = begin(box, "echo ready; sleep 1000")
+        followed.append((box, exec_id, Events(box, exec_id).until("ready\n")))
+    if how == "kill":
+        assert daemon.post("/v1/kill").ok
+    for box, exec_id, events in followed:
+        if how == "delete":
+            assert box.delete().ok
+        name, data = events.end()
+        assert data.get("signal") == 9, (name, data)
+        assert box.wait_for("stopped")
+        answer = daemon.get(f"{box.at}/exec/{exec_id}")
+        assert answer.status == 409 and answer.json["code"] == "sandbox.state", answer
 
 
 def test_the_records_have_them(daemon, box):
