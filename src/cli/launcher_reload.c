@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/io.h"
+#include "base/memfile.h"
 #include "cli/cli.h"
 #include "cli/launcher.h"
 
@@ -30,8 +31,7 @@ sealed(const struct serve_plan *plan)
 
     if (fd < 0 || io_write_full(fd, plan->cert.p, plan->cert.n) < 0 ||
         io_write_full(fd, plan->key.p, plan->key.n) < 0 ||
-        lseek(fd, 0, SEEK_SET) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        lseek(fd, 0, SEEK_SET) < 0 || memfile_seal(fd) < 0)
         return -1;
     return take_fd(&fd);
 }

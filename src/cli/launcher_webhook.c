@@ -4,18 +4,16 @@
  * the daemon goes on without it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/log.h"
+#include "base/memfile.h"
 #include "cli/launcher.h"
 #include "cli/session_priv.h"
 
@@ -24,18 +22,17 @@ static int
 settings_file(const struct serve_plan *plan)
 {
     cleanup_buf struct buf b = BUF_INIT(SERVE_URL_MAX * 2 + PATH_MAX + SERVE_SECRET_MAX + 64);
-    cleanup_close int fd = memfd_create("cloche-webhook", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd;
 
     wire_put_cstr(&b, plan->webhook_url, SERVE_URL_MAX);
     wire_put_cstr(&b, plan->public_url, SERVE_URL_MAX);
     wire_put_cstr(&b, plan->webhook_ca, PATH_MAX);
     buf_put_be32(&b, (uint32_t)plan->webhook_s);
     packet_put_bytes(&b, plan->hook_secret.p, plan->hook_secret.n);
-    if (fd < 0 || !buf_ok(&b) || io_write_full(fd, b.p, b.n) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return -1;
-    explicit_bzero(b.p, b.n);
-    return take_fd(&fd);
+    fd = buf_ok(&b) ? memfile_sealed("cloche-webhook", false, b.p, b.n) : -1;
+    if (b.n > 0)
+        explicit_bzero(b.p, b.n);
+    return fd;
 }
 
 int
@@ -73,7 +70,7 @@ webhook_reap(struct launcher *l)
     l->webhook = 0;
     if (l->warden < 0 || l->ending)
         return;         /* its warden's end was its own */
-    if (now - l->webhook_ms >= DEATHS_MS) {
+    if (clock_since(now, l->webhook_ms) >= DEATHS_MS) {
         l->webhook_ms = now;
         l->webhook_deaths = 0;
     }

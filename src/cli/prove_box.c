@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,15 +19,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/memfile.h"
 #include "cli/prove.h"
 #include "engine/native/native.h"
 #include "guest/client.h"
 #include "guest/guard.h"
 #include "probe/probe_image.h"
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
 
 #define PROBE_MS 120000         /* one run; a probe that takes longer has hung */
 
@@ -44,12 +41,9 @@ static int
 image_make(struct err *err)
 {
     char path[64];
-    cleanup_close int fd = memfd_create("cloche-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    cleanup_close int fd = memfile_sealed("cloche-probe", true, probe_image, probe_image_size);
 
-    if (fd < 0 && errno == EINVAL)      /* before Linux 6.3 every memfd is executable */
-        fd = memfd_create("cloche-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || io_write_full(fd, probe_image, probe_image_size) < 0 || fchmod(fd, 0555) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+    if (fd < 0 || fchmod(fd, 0555) < 0)
         return err_sys(err, errno, "prove.probe", "the probe's memory file");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     int reader = open(path, O_RDONLY | O_CLOEXEC);

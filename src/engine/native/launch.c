@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,15 +29,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/memfile.h"
 #include "guest/guest_image.h"
 #include "wall/aside.h"
 #include "wall/caps.h"
 #include "wall/capture.h"
 #include "wall/cgroup.h"
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
 
 #define FD_GUEST  4
 #define FD_GUEST_PATH "/proc/self/fd/4"
@@ -86,8 +83,7 @@ launch_hear(int go, char what, int fds[GO_FDS_MAX], struct err *err)
     ssize_t got;
     size_t n = 0;
 
-    while ((got = recvmsg(go, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        ;
+    got = io_recvmsg(go, &m, MSG_CMSG_CLOEXEC);
     if (got < 0)
         return err_sys(err, errno, "wall.go", "wait for the other side");
     if (got == 0)
@@ -282,20 +278,13 @@ launch_child(const struct launch *l)
 int
 launch_guest_image(struct err *err)
 {
-    cleanup_close int fd = memfd_create("cloche-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    int fd = memfile_sealed("cloche-guest", true, guest_image, guest_image_size), why = errno;
 
-    if (fd < 0 && errno == EINVAL)      /* before Linux 6.3 every memfd is executable */
-        fd = memfd_create("cloche-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0) {
-        int why = errno;
-        err_sys(err, why, "wall.guest.memfd", "memfd_create");
-        return err_hint(err, why == EACCES ? "vm.memfd_noexec=2 forbids executable memory files; set it to 1 or 0"
-                                           : "the guest runs from a sealed memory file, which needs Linux 3.17 and no "
-                                             "outer filter that hides memfd_create");
-    }
-    if (io_write_full(fd, guest_image, guest_image_size) < 0)
-        return err_sys(err, errno, "wall.guest.memfd", "write the guest");
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return err_sys(err, errno, "wall.guest.memfd", "seal the guest");
-    return take_fd(&fd);
+    if (fd >= 0)
+        return fd;
+    err_sys(err, why, "wall.guest.memfd", "the guest's memory file");
+    return err_hint(err, why == EACCES  ? "vm.memfd_noexec=2 forbids executable memory files; set it to 1 or 0"
+                         : why == EBUSY ? "the machine was too busy to seal it; try again"
+                                        : "the guest runs from a sealed memory file, which needs Linux 3.17 and no "
+                                          "outer filter that hides memfd_create");
 }

@@ -21,9 +21,6 @@
 #include "wall/landlock.h"
 #include "wall/ns.h"
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
 #ifndef SECCOMP_ADDFD_FLAG_SEND
 #define SECCOMP_ADDFD_FLAG_SEND (1UL << 1)
 #endif
