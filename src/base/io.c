@@ -122,6 +122,35 @@ io_close_from(int first)
     return why == ENOSYS || why == EPERM ? 0 : -1;
 }
 
+ssize_t
+io_recvmsg(int socket, struct msghdr *m, int flags)
+{
+    socklen_t room = (socklen_t)m->msg_controllen;
+    bool again = false;
+
+    for (;;) {
+        ssize_t n;
+        m->msg_controllen = room;
+        n = recvmsg(socket, m, flags | (again ? MSG_DONTWAIT : 0));
+        if (n < 0 && (errno == EINTR || errno == ECONNRESET))
+            continue;
+        if (again && n < 0 && errno == EAGAIN)
+            return 0;           /* it was a message without a byte, and nothing is behind it yet */
+        if (n != 0 || again || m->msg_controllen > 0)
+            return n;
+        again = true;           /* behind its end nothing comes any more: what is not there now never was */
+    }
+}
+
+ssize_t
+io_recv(int socket, void *p, size_t room, int flags)
+{
+    struct iovec iov = { .iov_base = p, .iov_len = room };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    return io_recvmsg(socket, &m, flags);
+}
+
 int
 io_set_cloexec(int fd, bool on)
 {

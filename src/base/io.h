@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -26,6 +27,14 @@ bool io_present(int dirfd, const char *name);
 /* Close every descriptor from @first on; where the kernel has no close_range(2) or refuses it, those below 65536 one by
  * one. 0, or -1 with errno when it failed for another reason than being absent (ENOSYS) or filtered (EPERM). */
 int io_close_from(int first);
+/* recvmsg(2) of one message from a connected SOCK_SEQPACKET socket, EINTR retried. What a peer says before it closes is
+ * never passed over, which the system call alone does not promise: a peer that closed with something unread resets us
+ * (ECONNRESET) before its last messages, and on Linux a message and the close that come while an empty queue is looked
+ * at read as 0 (unix_dgram_recvmsg(), seen on 6.18). So 0 is its end, or a message without a byte; @m then says whether
+ * a descriptor came with it. -1 with errno. */
+ssize_t io_recvmsg(int socket, struct msghdr *m, int flags);
+/* The same of bytes alone; more than @room is cut off, as by recv(2), MSG_TRUNC among @flags says how much it was. */
+ssize_t io_recv(int socket, void *p, size_t room, int flags);
 int io_set_cloexec(int fd, bool on);
 int io_set_nonblock(int fd, bool on);
 

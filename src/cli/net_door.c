@@ -80,10 +80,10 @@ static void
 serve(struct net_door *door, struct caller *c)
 {
     char message[DOOR_REQUEST_MAX];
-    ssize_t n = recv(c->fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t n = io_recv(c->fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
     json_t *request, *answer;
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0 || (size_t)n > sizeof(message)) {
         let_go(c);

@@ -160,7 +160,7 @@ net_request(int dir, const char *id, const json_t *request, struct err *err)
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
         return NULL;
     }
-    n = send(fd, text, strlen(text), MSG_NOSIGNAL) < 0 ? -1 : recv(fd, answer, NET_MESSAGE_MAX, 0);
+    n = send(fd, text, strlen(text), MSG_NOSIGNAL) < 0 ? -1 : io_recv(fd, answer, NET_MESSAGE_MAX, 0);
     if (n <= 0) {
         if (n < 0)
             err_sys(err, errno, "cli.net.socket", "the run %.12s does not answer", id);

@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/net_state.h"
@@ -166,7 +167,7 @@ hear_first(struct net *n, struct err *err)
     while (r < 0 && errno == EINTR);
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress did not start within %d s", START_MS / 1000);
-    size = recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+    size = io_recv(n->control, message, sizeof(message), MSG_DONTWAIT);
     if (size <= 0)
         return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress ended before it had started");
     entry = json_loadb(message, (size_t)size, JSON_REJECT_DUPLICATES, NULL);
@@ -326,13 +327,12 @@ hear(struct net *n, int most)
     char message[ENTRY_MAX];
 
     for (int i = 0; i < most; i++) {
-        ssize_t size = recv(n->control, message, sizeof(message), MSG_DONTWAIT);
-        if (size < 0 && errno != EINTR)
+        ssize_t size = io_recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+        if (size < 0)
             return errno == EAGAIN;
         if (size == 0)
             return false;
-        if (size > 0)
-            net_heard(n, message, (size_t)size);
+        net_heard(n, message, (size_t)size);
     }
     return true;
 }
@@ -376,7 +376,7 @@ died(struct net *n)
         snprintf(how, sizeof(how), "status %d", WEXITSTATUS(status));
     n->deaths[n->n_deaths++ % NET_DEATHS_MAX] = now;
     for (size_t i = 0; i < NET_DEATHS_MAX; i++)
-        if (n->deaths[i] > 0 && now - n->deaths[i] < NET_DEATHS_US)
+        if (n->deaths[i] > 0 && clock_since(now, n->deaths[i]) < NET_DEATHS_US)
             recent++;
     n->r->egress_deaths = n->n_deaths;
     run_audit_death(n->live->audit, how, n->n_deaths, recent >= NET_DEATHS_MAX);

@@ -413,7 +413,7 @@ vault_look(struct live *l)
         return;
     read_revoked(v);
     /* it says nothing unasked: what is readable is its end */
-    if (recv(v->fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
+    if (io_recv(v->fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
         return;
     cli_warn("cloche-vault has ended: no secret goes into a request any more");
     close_fd(&v->fd);

@@ -28,6 +28,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "egress/confine.h"
 #include "egress/egress.h"
@@ -164,9 +165,7 @@ read_rules(struct egress *e, struct err *err)
 
     begin_rules(0);
     while (r == 0) {
-        ssize_t n = recv(FD_CONTROL, message, sizeof(message), 0);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = io_recv(FD_CONTROL, message, sizeof(message), 0);
         if (n <= 0)
             return err_set(err, ERR_PROTOCOL, "egress.rules", "the supervisor ended before its rules did");
         r = take(e, message, (size_t)n, err);
@@ -188,7 +187,7 @@ on_control(struct watch *w, uint32_t events)
     if (events & EPOLLOUT)
         log_flush(e);
     for (int i = 0; (events & (EPOLLIN | EPOLLHUP)) && i < 64 && !e->over; i++) {
-        ssize_t n = recv(w->fd, message, sizeof(message), MSG_DONTWAIT);
+        ssize_t n = io_recv(w->fd, message, sizeof(message), MSG_DONTWAIT);
         int r;
         if (n < 0)
             return;

@@ -1,4 +1,5 @@
 /* wire/packet.c: see packet.h */
+#include "base/io.h"
 #include "wire/packet.h"
 
 #include <errno.h>
@@ -115,10 +116,7 @@ packet_receive(int socket, uint8_t *p, size_t room, struct frame *f, int *fd, in
 
     if (fd != NULL)
         *fd = -1;
-    /* a peer that closed with something unread resets us, once, before what it said last is handed out */
-    do
-        n = recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
-    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+    n = io_recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -1;
     got = passed(&m, &more);
