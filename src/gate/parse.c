@@ -90,6 +90,35 @@ put_rule_member(struct rule *r, const struct node *m, const char *name, struct e
     return 0;
 }
 
+/* Of what is written, not of how: neither blanks nor comments nor quotes count. */
+static void
+digest_node(struct sha256 *h, const struct node *v)
+{
+    const uint64_t sizes[4] = { (uint64_t)v->type, v->key.n, v->text.n, v->n };
+    const uint8_t truth = v->truth;
+
+    sha256_add(h, sizes, sizeof(sizes));
+    sha256_add(h, &truth, sizeof(truth));
+    if (v->key.n > 0)
+        sha256_add(h, v->key.p, v->key.n);
+    if (v->text.n > 0)
+        sha256_add(h, v->text.p, v->text.n);
+    for (const struct node *m = v->first; m != NULL; m = m->next)
+        digest_node(h, m);
+}
+
+static void
+digest_rule(struct rule *r, const struct node *map)
+{
+    uint8_t hash[SHA256_SIZE];
+    struct sha256 h;
+
+    sha256_init(&h);
+    digest_node(&h, map);
+    sha256_end(&h, hash);
+    sha256_text(hash, r->digest);
+}
+
 static int
 put_rule(struct gate *g, const struct node *map, const char *name, struct err *err)
 {
@@ -112,6 +141,7 @@ put_rule(struct gate *g, const struct node *map, const char *name, struct err *e
     for (size_t i = 0; i + 1 < g->n_rules; i++)
         if (strcmp(g->rules[i]->name, r->name) == 0)
             return refuse(name, map->line, err, "another rule has this name");
+    digest_rule(r, map);
     return 0;
 }
 
@@ -271,4 +301,13 @@ size_t
 gate_n_rules(const struct gate *g)
 {
     return g->n_rules;
+}
+
+const char *
+gate_rule_digest(const struct gate *g, const char *rule)
+{
+    for (size_t i = 0; i < g->n_rules; i++)
+        if (strcmp(g->rules[i]->name, rule) == 0)
+            return g->rules[i]->digest;
+    return "";
 }

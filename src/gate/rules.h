@@ -6,6 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/sha256.h"
 #include "gate/gate.h"
 #include "policy/doc.h"
 
@@ -30,6 +31,7 @@ struct rule {
     enum gate_risk risk;
     bool ask;                   /* unless the level is approved */
     uint32_t timeout_s;
+    char digest[SHA256_TEXT + 1];
 };
 
 struct gate {

@@ -152,6 +152,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
         return NULL;
     }
     memcpy(a->principal, principal, sizeof(a->principal));
+    snprintf(a->rule_digest, sizeof(a->rule_digest), "%s", gate_rule(w, d->tool, v->rule));
     a->net = net;
     a->until_ms = clock_ms() + (uint64_t)v->timeout_s * 1000;
     if (store(w, a, err) < 0) {
@@ -291,12 +292,13 @@ hear_again(struct warden *w, struct approval *a)
 
 /* A wider scope than this once: its grant in @g, whose texts are those of @a. 1; 0: this once; -1 with @err. */
 static int
-grant_of(const struct approval *a, const struct edge_decision *d, struct edge_grant *g, struct err *err)
+grant_of(const struct warden *w, const struct approval *a, const struct edge_decision *d, struct edge_grant *g,
+         struct err *err)
 {
     bool critical = a->r.risk == GATE_CRITICAL;
 
     *g = (struct edge_grant){ .created_ms = clock_wall_ms(), .caller = a->r.caller, .tool = a->r.tool,
-                              .rule = a->r.rule, .by_text = a->r.by_text };
+                              .rule = a->r.rule, .by_text = a->r.by_text, .rule_digest = a->rule_digest };
     if (d->scope == SCOPE_ONCE)
         return 0;
     /* its keeper holds it to that: a rule, as of cloche net allow */
@@ -308,6 +310,9 @@ grant_of(const struct approval *a, const struct edge_decision *d, struct edge_gr
         return err_set(err, ERR_USAGE, "gate.scope", a->r.rule[0] == '\0'
                        ? "no rule is about this tool, so it can be approved once only"
                        : "there is no sandbox yet, so it can be approved once, or for its caller");
+    if (strcmp(a->rule_digest, gate_rule(w, a->r.tool, a->r.rule)) != 0)
+        return err_set(err, ERR_DENIED, "gate.scope", "rule %s is not what it was when this was asked, so it can be "
+                       "approved once only", a->r.rule);
     if ((critical || d->scope == SCOPE_CALLER) && d->seconds == 0)
         return err_set(err, ERR_USAGE, "gate.scope", "what is CRITICAL, or for every sandbox, needs an end: expires");
     if (critical && d->seconds > GRANT_CRITICAL_S)
@@ -325,7 +330,7 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
 {
     uint64_t until_ms = a->until_ms, wall_until_ms = a->r.until_ms;
     struct edge_grant g;
-    int wider = grant_of(a, d, &g, err);
+    int wider = grant_of(w, a, d, &g, err);
 
     if (wider < 0)
         return -1;

@@ -30,6 +30,7 @@ struct approval {
     struct approval *next;
     struct edge_approval r;         /* its texts are owned */
     char principal[EDGE_CALLER_MAX + 1];    /* for whom it counts */
+    char rule_digest[SHA256_TEXT + 1];      /* of the rule that asked, as it was (gate_rule) */
     uint64_t until_ms;              /* on the monotonic clock */
     struct asker to;                /* who waits; ticket 0: nobody */
     struct proof proof;             /* theirs */
@@ -124,7 +125,7 @@ bool gate_judges(const struct warden *w);
 /* What a sandbox that warden.who makes is held to (EDGE_BOUNDED ...): an agent's to the daemon's settings, but for its
  * network by name and its limits where rules judge them. */
 uint8_t gate_bounds(const struct warden *w);
-/* The rules, as YAML. 0 or -1 with @err: the old ones stay. */
+/* The rules, as YAML. 0 or -1 with @err: the old ones stay. Grants of rules that are not the same now are over. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
 /* Before a question's handler. True: it waits, or was answered. */
 bool gate_holds(struct warden *w, const struct frame *f);
@@ -133,6 +134,9 @@ bool gate_holds(struct warden *w, const struct frame *f);
 enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
                            struct edge_verdict *out, struct err *err);
 
+/* The digest of the gate's rule @rule as it is now; "": there is none, or @tool is judged by the sandbox's own rules
+ * (APPROVAL_NETWORK). */
+const char *gate_rule(const struct warden *w, const char *tool, const char *rule);
 /* Whether @d is settled for warden.who where @rule asks: 1 by a grant, -1 by a denial a moment ago, 0 it is not. */
 int gate_settled(struct warden *w, const struct deed *d, const char *rule);
 

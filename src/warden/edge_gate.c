@@ -151,6 +151,7 @@ edge_get_grant(struct wire_in *in, struct edge_grant *g)
     g->tool = wire_cstr(in, GATE_NAME_MAX, NULL);
     g->rule = wire_cstr(in, GATE_NAME_MAX, NULL);
     g->by_text = wire_cstr(in, TEXT_MAX, NULL);
+    g->rule_digest = "";
     return !in->bad && edge_caller_well(g->caller) && gate_tool_well(g->tool);
 }
 

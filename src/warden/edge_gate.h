@@ -66,6 +66,8 @@ struct edge_grant {
     char box[EDGE_ID + 1];                  /* in that sandbox; "" in each of the caller's */
     uint64_t created_ms, until_ms;          /* until_ms 0: as long as the sandbox is on record */
     const char *caller, *tool, *rule, *by_text;
+    const char *rule_digest;                /* of the rule as it was then, "" if it is none of the gate's; on record
+                                             * only: fronts are not told, and read "" */
 };
 
 int edge_put_grant(struct buf *b, const struct edge_grant *g);

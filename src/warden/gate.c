@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "warden/approvals.h"
@@ -27,6 +28,47 @@ gate_open(struct warden *w, struct err *err)
     return approvals_load(w, err);
 }
 
+const char *
+gate_rule(const struct warden *w, const char *tool, const char *rule)
+{
+    return strcmp(tool, APPROVAL_NETWORK) == 0 ? "" : gate_rule_digest(w->approvals->gate, rule);
+}
+
+struct changed {
+    const struct warden *w;
+    size_t n;
+    struct { char id[EDGE_ID + 1], box[EDGE_ID + 1]; } g[STATE_GRANTS_MAX];
+};
+
+static void
+note_changed(void *ctx, const struct edge_grant *g)
+{
+    struct changed *c = ctx;
+
+    if (c->n == STATE_GRANTS_MAX || strcmp(g->rule_digest, gate_rule(c->w, g->tool, g->rule)) == 0)
+        return;
+    memcpy(c->g[c->n].id, g->id, sizeof(g->id));
+    memcpy(c->g[c->n].box, g->box, sizeof(g->box));
+    c->n++;
+}
+
+/* What somebody said yes to is not what such a grant would let through now. One that cannot be taken off the disk does
+ * not count either (state_granted). */
+static void
+end_changed(struct warden *w)
+{
+    cleanup_free struct changed *c = calloc(1, sizeof(*c));
+
+    if (c == NULL)
+        return;
+    c->w = w;
+    (void)state_grants(w->approvals->store, note_changed, c, NULL);
+    for (size_t i = 0; i < c->n; i++) {
+        if (state_grant_forget(w->approvals->store, c->g[i].id, NULL) == 0)
+            warden_note_id(w, c->g[i].box, "gate_revoked", "grant %s: its rule is not what it was", c->g[i].id);
+    }
+}
+
 int
 gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err)
 {
@@ -36,6 +78,7 @@ gate_set(struct warden *w, const char *name, const void *data, size_t n, struct 
         return -1;
     gate_free(w->approvals->gate);
     w->approvals->gate = g;
+    end_changed(w);
     if (gate_is_off(g) || strcmp(gate_levels(g), "LOW") != 0)
         log_say(LEVEL_NOTICE, "%s%s", gate_is_off(g)
                 ? "the gate is off: agents do what they ask for" : "the gate approves without asking: ",
@@ -67,8 +110,8 @@ gate_bounds(const struct warden *w)
 static bool
 is_granted(struct warden *w, const char *caller, const struct deed *d, const char *rule)
 {
-    return rule[0] != '\0' && state_granted(w->approvals->store, caller, d->tool, rule, d->box, clock_wall_ms(),
-                                            NULL) > 0;
+    return rule[0] != '\0' && state_granted(w->approvals->store, caller, d->tool, rule, gate_rule(w, d->tool, rule),
+                                            d->box, clock_wall_ms(), NULL) > 0;
 }
 
 /* Somebody said no to exactly this a moment ago. */

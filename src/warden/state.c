@@ -71,6 +71,9 @@ static const char *const steps[] = {
      "ALTER TABLE sandbox ADD COLUMN recover_used INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE sandbox ADD COLUMN recover_began INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE sandbox ADD COLUMN recover_next INTEGER NOT NULL DEFAULT 0;"),
+    /* grants say of which rule they are (state_gate.c makes the table again); what those of before were about is not
+     * known, so they are over */
+    "DROP TABLE IF EXISTS standing;",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))

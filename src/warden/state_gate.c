@@ -11,7 +11,7 @@ enum gate_query { GATE_Q_PUT, GATE_Q_LIST, GATE_Q_PUT_GRANT, GATE_Q_FORGET_GRANT
 
 #define COLUMNS "id, state, risk, used, created, until, decided, box, digest, caller, caller_text, tool, params, " \
                 "rule, description, by, by_text, reason"
-#define GRANT_COLUMNS "id, box, created, until, caller, tool, rule, by_text"
+#define GRANT_COLUMNS "id, box, created, until, caller, tool, rule, by_text, rule_digest"
 
 static const char *const texts[GATE_Q_N] = {
     [GATE_Q_PUT] = "INSERT OR REPLACE INTO approval (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
@@ -19,11 +19,11 @@ static const char *const texts[GATE_Q_N] = {
     [GATE_Q_LIST] = "SELECT " COLUMNS " FROM approval WHERE (?1 = '' OR id = ?1) AND (?2 = '' OR state = ?2) AND "
                     "(?3 = '' OR caller = ?3) AND (?5 = '' OR (-created, id) > (-ifnull((SELECT created FROM approval "
                     "WHERE id = ?5), nullif(?6, 0)), ?5)) ORDER BY created DESC, id LIMIT ?4",
-    [GATE_Q_PUT_GRANT] = "INSERT OR REPLACE INTO standing (" GRANT_COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [GATE_Q_PUT_GRANT] = "INSERT OR REPLACE INTO standing (" GRANT_COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
     [GATE_Q_FORGET_GRANT] = "DELETE FROM standing WHERE id = ?1",
     [GATE_Q_GRANTS] = "SELECT " GRANT_COLUMNS " FROM standing ORDER BY created, id",
-    [GATE_Q_GRANTED] = "SELECT count(*) FROM standing WHERE caller = ?1 AND tool = ?2 AND rule = ?3 AND (box = '' OR "
-                       "box = ?4) AND (until = 0 OR until > ?5)",
+    [GATE_Q_GRANTED] = "SELECT count(*) FROM standing WHERE caller = ?1 AND tool = ?2 AND rule = ?3 AND rule_digest = "
+                       "?6 AND (box = '' OR box = ?4) AND (until = 0 OR until > ?5)",
     [GATE_Q_PRUNE] = "DELETE FROM approval WHERE id IN (SELECT id FROM (SELECT id, decided, row_number() OVER "
                      "(PARTITION BY caller ORDER BY decided DESC) AS n FROM approval WHERE state <> 'pending') ORDER "
                      "BY n, decided DESC LIMIT -1 OFFSET ?1)",
@@ -40,7 +40,8 @@ static const char schema[] =
     "WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS approval_time ON approval (created);"
     "CREATE TABLE IF NOT EXISTS standing (id TEXT PRIMARY KEY, box TEXT NOT NULL, created INTEGER NOT NULL, until "
-    "INTEGER NOT NULL, caller TEXT NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL, by_text TEXT NOT NULL) "
+    "INTEGER NOT NULL, caller TEXT NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL, by_text TEXT NOT NULL, "
+    "rule_digest TEXT NOT NULL) "
     "WITHOUT ROWID;";
 
 struct state_gate {
@@ -188,6 +189,7 @@ state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err
     bind_text(q, 6, grant->tool);
     bind_text(q, 7, grant->rule);
     bind_text(q, 8, grant->by_text);
+    bind_text(q, 9, grant->rule_digest);
     return change(g, GATE_Q_PUT_GRANT, err);
 }
 
@@ -221,7 +223,8 @@ state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *er
 
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
         struct edge_grant one = { .created_ms = col_u64(q, 2), .until_ms = col_u64(q, 3), .caller = col_text(q, 4),
-                                  .tool = col_text(q, 5), .rule = col_text(q, 6), .by_text = col_text(q, 7) };
+                                  .tool = col_text(q, 5), .rule = col_text(q, 6), .by_text = col_text(q, 7),
+                                  .rule_digest = col_text(q, 8) };
         if (!id_of(q, 0, one.id, false) || !id_of(q, 1, one.box, true))
             continue;
         fn(ctx, &one);
@@ -231,8 +234,8 @@ state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *er
 }
 
 int
-state_granted(struct state_gate *g, const char *caller, const char *tool, const char *rule, const char *box,
-              uint64_t now_ms, struct err *err)
+state_granted(struct state_gate *g, const char *caller, const char *tool, const char *rule, const char *digest,
+              const char *box, uint64_t now_ms, struct err *err)
 {
     sqlite3_stmt *q = g->q[GATE_Q_GRANTED];
     int r;
@@ -242,6 +245,7 @@ state_granted(struct state_gate *g, const char *caller, const char *tool, const 
     bind_text(q, 3, rule);
     bind_text(q, 4, box);
     bind_u64(q, 5, now_ms);
+    bind_text(q, 6, digest);
     r = sqlite3_step(q);
     return state_done(g->s, q, r, r == SQLITE_ROW ? sqlite3_column_int(q, 0) : 0, err);
 }

@@ -45,8 +45,9 @@ int state_approvals_from(struct state_gate *g, const struct state_approvals_quer
                          void *ctx, bool *more, struct err *err);
 /* All of them, oldest first. How many or -1 with @err. */
 int state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *err);
-/* Those for this operation by this caller that stand at @now_ms: how many, or -1 with @err. */
-int state_granted(struct state_gate *g, const char *caller, const char *tool, const char *rule, const char *box,
-                  uint64_t now_ms, struct err *err);
+/* Those for this operation by this caller that stand at @now_ms, of that rule as it is now (@digest): how many, or -1
+ * with @err. */
+int state_granted(struct state_gate *g, const char *caller, const char *tool, const char *rule, const char *digest,
+                  const char *box, uint64_t now_ms, struct err *err);
 
 #endif

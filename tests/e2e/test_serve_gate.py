@@ -272,6 +272,55 @@ def test_a_grant_for_a_caller_ends_at_its_time(daemon):
     wait_for(lambda: len(daemon.get("/v1/grants").json["grants"]) == 1)
 
 
+def test_a_grant_ends_when_its_rule_changes(cloche, tmp_path):
+    rules = tmp_path / "gate.yaml"
+    own = "{name: mine, tools: [code_execute], risk: HIGH, conditions: [{param: code, contains: '%s'}]}"
+
+    def write(*some):
+        rules.write_text("gate:\n  rules:\n" + "".join(f"    - {r}\n" for r in some))
+
+    write(own % "echo")
+    daemon = Daemon(cloche, gate=rules)
+    try:
+        agent = caller(daemon, "agent")
+        box = agent.create()
+
+        def ask(command):
+            return agent("POST", f"{box.at}/exec", {"command": command}, ASYNC)
+
+        assert daemon.post(ask("echo 1").json["url"] + "/approve", {"scope": "caller", "expires": 3600}).ok
+        assert box.exec("echo 2")["stdout"] == "2\n"
+        # another rule, and this one written in another way
+        write("{name: other, tools: [file_read], risk: LOW}",
+              '{"name": "mine", "tools": ["code_execute"], risk: HIGH, conditions: [{"param": code, contains: "echo"}]}   # the same')
+        assert "was read again" in daemon.reload()
+        assert box.exec("echo 3")["stdout"] == "3\n"
+        daemon.stop()
+        daemon.start()
+        assert len(daemon.get("/v1/grants").json["grants"]) == 1
+        box = agent.create()
+        assert box.exec("echo 4")["stdout"] == "4\n"
+        waiting = ask("true")       # the built-in rule asks
+        assert waiting.status == 202
+        # the same name, for more
+        write(own % "e")
+        assert "was read again" in daemon.reload()
+        assert daemon.get("/v1/grants").json["grants"] == []
+        assert "its rule is not what it was" in events(daemon, "gate_revoked")[-1]
+        told = ask("echo 5")
+        assert told.status == 202, told
+        # what was asked under the former rule can be approved for itself alone
+        write(own % "echo")
+        assert "was read again" in daemon.reload()
+        wider = daemon.post(told.json["url"] + "/approve", {"scope": "caller", "expires": 3600})
+        assert wider.json["code"] == "gate.scope" and "not what it was" in wider.json["error"], wider
+        assert daemon.post(told.json["url"] + "/approve").ok
+        assert ask("echo 5").json["stdout"] == "5\n"
+        assert ask("echo 6").status == 202
+    finally:
+        daemon.stop()
+
+
 def test_what_was_approved_outlives_the_warden_and_what_waited_does_not(daemon):
     agent = caller(daemon, "agent")
     box = agent.create()

@@ -390,7 +390,7 @@ an_approval_and_its_grant(void **state)
                                .caller_text = "", .tool = "t", .params = "{}", .rule = "r", .description = "", .by = "",
                                .by_text = "", .reason = "" };
     struct edge_grant grant = { .id = "0000000000000000000000000000000b", .caller = "owner", .tool = "t", .rule = "r",
-                                .by_text = "" };
+                                .by_text = "", .rule_digest = "" };
     enum approval_state seen = APPROVAL_DENIED;
     struct err err = ERR_INIT;
     struct state_gate *g;
