@@ -195,6 +195,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_REFUSED,  true,  0,    1,     20,  ERROR_MAX,   on_refused },
     { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
     { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
+    { EDGE_UNSETTLED, false, 0,   1,     20,  ERROR_MAX,   limits_answer },
     { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
 };
 
@@ -252,7 +253,7 @@ lose_front(struct launcher *l, enum which_front which)
 
     close_fd(&front->door);
     packet_queue_clear(&front->out);
-    front->waits = 0;
+    front->waits = front->over = 0;
     end_process(&front->pid);
 }
 

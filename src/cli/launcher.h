@@ -31,7 +31,8 @@ struct front_end {
     pid_t pid;
     int door;                   /* what was accepted goes over it; -1: there is no such front */
     struct packet_queue out;
-    unsigned waits;             /* settings that it has not answered yet */
+    unsigned waits;             /* settings that it has not answered yet, */
+    unsigned over;              /* and of them those, the first, of a configuration that somebody else refused */
     bool resting;               /* nobody is let in for a moment: there is no room for another connection */
 };
 

@@ -210,6 +210,8 @@ refused(struct launcher *l, const struct packet_err *why)
     log_say(LEVEL_WARN, "the former configuration stays");
     serve_plan_free(l->plan);
     l->plan = take_ptr(&l->former);
+    for (enum which_front which = 0; which < FRONTS; which++)
+        l->fronts[which].over = l->fronts[which].waits;
     say_all(l);
     launcher_notify(l, "READY=1");
 }
@@ -217,21 +219,26 @@ refused(struct launcher *l, const struct packet_err *why)
 int
 settings_answer(struct launcher *l, enum which_front which, const struct frame *f)
 {
+    struct front_end *front = &l->fronts[which];
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct packet_err why;
 
-    if (l->fronts[which].waits == 0)
+    if (front->waits == 0)
         return -1;
     if (f->type == EDGE_UNSETTLED && packet_get_err(&in, &why)) {
-        l->fronts[which].waits--;
-        if (l->told && l->former == NULL)
+        front->waits--;
+        if (front->over > 0)
+            front->over--;
+        else if (l->told && l->former == NULL)
             return -1;      /* another one took the same */
-        refused(l, &why);
+        else
+            refused(l, &why);
         return 0;
     }
     if (f->type != EDGE_SETTLED || f->length != 0)
         return -1;
-    l->fronts[which].waits--;
+    front->waits--;
+    front->over -= front->over > 0;
     settle(l);
     return 0;
 }
@@ -240,12 +247,22 @@ int
 limits_answer(void *ctx, const struct frame *f)
 {
     struct launcher *l = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct packet_err why;
 
-    (void)f;
     if (l->limits_wait == 0)
         return -1;
     l->limits_wait--;
-    settle(l);
+    if (f->type == EDGE_LIMITED) {
+        settle(l);
+        return 0;
+    }
+    /* of a configuration that a front refused meanwhile: what was said after it is to be answered yet */
+    if (l->former == NULL && l->limits_wait > 0)
+        return 0;
+    if (l->former == NULL || !packet_get_err(&in, &why))
+        return -1;          /* it took the same before */
+    refused(l, &why);
     return 0;
 }
 

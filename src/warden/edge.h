@@ -133,7 +133,8 @@ enum edge_message {
     EDGE_REFUSED,           /* error: it is not */
     EDGE_QUIET,             /* after CLOSE: no sandbox is left */
     EDGE_KILLED = 226,      /* KILL was heard: all end */
-    EDGE_LIMITED = 216,     /* the answer to LIMITS; what was said before has been heard too */
+    EDGE_LIMITED = 216,     /* the answer to LIMITS; what was said before has been heard too. Or EDGE_UNSETTLED: the
+                             * rules said before it are none, so neither counts */
     /* launcher to warden */
     EDGE_SPAWNED,           /* id; with the keeper's edge */
     EDGE_NOT_SPAWNED,       /* id, error */
@@ -152,7 +153,7 @@ enum edge_message {
                                and so many texts, origins be16 and so many, where browsers find us ("" nowhere),
                                certificate be32 and key be32: lengths in the file that comes with it where there is
                                TLS */
-    /* front to launcher, the answer to it */
+    /* front to launcher, the answer to it; warden to launcher (EDGE_LIMITED) */
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
     /* launcher to warden */

@@ -505,31 +505,6 @@ on_restarts(void *ctx, const struct frame *f)
     return wire_done(&in) ? 0 : -1;
 }
 
-/* The gate's rules, which are in no file that could be opened here. Ill-formed ones end the start; later the former
- * ones stay. */
-static int
-on_rules(void *ctx, const struct frame *f)
-{
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *name = wire_cstr(&in, EDGE_PATH_MAX, NULL);
-    const uint8_t *text;
-    struct err err = ERR_INIT;
-    size_t n;
-
-    text = packet_get_bytes(&in, GATE_FILE_MAX, &n);
-    if (!wire_done(&in))
-        return -1;
-    if (gate_set(w, name, n > 0 ? text : NULL, n, &err) == 0)
-        return 0;
-    if (w->settled) {
-        log_say(LEVEL_WARN, "%s; the gate's former rules stay [%s]", err.msg, err.code);
-        return 0;
-    }
-    warden_refuse(w, &err);
-    return 0;
-}
-
 static int
 on_scribe(void *ctx, const struct frame *f)
 {
@@ -563,25 +538,6 @@ on_kill(void *ctx, const struct frame *f)
     return launcher_say(ctx, EDGE_KILLED, NULL);
 }
 
-/* For sandboxes that come; those that live keep what they were made with. */
-static int
-on_limits(void *ctx, const struct frame *f)
-{
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct warden *w = ctx;
-    uint32_t max = wire_be32(&in), each = wire_be32(&in), idle_s = wire_be32(&in), life_s = wire_be32(&in);
-    struct edge_recovery recovery;
-
-    if (!edge_get_recovery_plan(&in, &recovery) || !wire_done(&in) || max == 0 || each == 0)
-        return -1;
-    w->max_boxes = max;
-    w->max_per_agent = each;
-    w->default_idle_s = idle_s;
-    w->default_life_s = life_s;
-    w->default_recovery = recovery;
-    return launcher_say(w, EDGE_LIMITED, NULL);
-}
-
 const struct msg_rule launch_rules[] = {
     /* type              once   flags states min  max length               handler */
     { EDGE_SPAWNED,      false, 0,    1,     37,  37,                      on_spawned },
@@ -591,10 +547,10 @@ const struct msg_rule launch_rules[] = {
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
     { EDGE_WEBHOOK,      false, 0,    1,     0,   0,                       hook_on_edge },
-    { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, on_rules },
+    { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, settings_on_rules },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
-    { EDGE_LIMITS,       false, 0,    1,     28,  28,                      on_limits },
+    { EDGE_LIMITS,       false, 0,    1,     28,  28,                      settings_on_limits },
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

@@ -160,6 +160,7 @@ struct warden {
     uint32_t default_idle_s, default_life_s;
     struct edge_recovery default_recovery;      /* of those that name none; the first three */
     bool settled;                       /* it has started */
+    struct err bad_rules;               /* what is wrong with the gate's rules that were said last; ERR_NONE: nothing */
     bool refused_start;                 /* the launcher was told that it does not start */
     bool closing;                       /* no sandbox is made any more */
     uint32_t numbers;                   /* of questions to keepers */
@@ -375,6 +376,9 @@ extern const size_t keep_n_rules;
 extern const struct msg_rule launch_rules[];
 extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
+/* settings.c: the launcher's words. */
+int settings_on_rules(void *ctx, const struct frame *f);
+int settings_on_limits(void *ctx, const struct frame *f);
 bool keep_answers(unsigned *asked);                                 /* one of @asked; false: nobody asked */
 void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */

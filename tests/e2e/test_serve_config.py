@@ -6,6 +6,7 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Daemon, restart
+from helpers.runner import wait_for
 
 pytestmark = requirement("R67")
 
@@ -205,6 +206,33 @@ def test_every_key_that_names_a_file_is_read_again(cloche):
     ca.unlink()
     assert "configuration stays" in daemon.reload()
     assert daemon.stop() == 0, daemon.log
+
+
+def test_rules_that_the_gate_refuses_change_nothing_else(cloche):
+    """They are read by the warden alone; what came with them does not count either, and the former ones are there to start from."""
+    def write(limit, rule):
+        (cloche.home / "gate.yaml").write_text(f"gate:\n  rules:\n    - {rule}\n")
+        (cloche.home / "serve.yaml").write_text(f"gate: gate.yaml\nmax-sandboxes: {limit}\nallowed-origins: ['https://a{limit}.example.org']\n")
+    write(2, "{name: a, tools: [code_execute], risk: HIGH}")
+    daemon = Daemon(cloche, "--config", "serve.yaml", gate=None)
+    try:
+        boxes = [daemon.create(), daemon.create()]
+        for rule, code in (("{name: a, tools: [x], risk: HIGH, conditions: [{param: p, contains: ''}]}", "gate.condition"),
+                           ("{name: a, tools: [x], risk: HIGH, conditions: [{param: p, matches: '('}]}", "gate.pattern"),
+                           ("{name: a}", "gate.rule")):
+            write(5, rule)
+            said = daemon.reload()
+            assert "configuration stays" in said and f"[{code}]" in said and "gate.yaml:3:" in said, said
+            assert daemon.post("/v1/sandboxes", {}).json["code"] == "sandbox.too-many"
+            assert wait_for(lambda: [daemon("GET", "/v1/health", None, {"Origin": f"https://a{n}.example.org"}).status for n in (2, 5)] == [200, 403])
+            # a warden that comes now starts with the former ones
+            restart(daemon)
+            assert wait_for(lambda: all(daemon.state(b.id) == "ready" for b in boxes))
+        write(3, "{name: b, tools: [code_execute], risk: HIGH}")
+        assert "was read again" in daemon.reload()
+        assert daemon.create().delete().ok
+    finally:
+        assert daemon.stop() == 0, daemon.log
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n"])
