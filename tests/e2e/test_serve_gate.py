@@ -6,6 +6,7 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Caller, Daemon, caller, restart
+from helpers.routes import documented, request_of
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R63"), requirement("R68")]
@@ -270,6 +271,32 @@ def test_a_grant_for_a_caller_ends_at_its_time(daemon):
         return answer.status == 202
     wait_for(over)
     wait_for(lambda: len(daemon.get("/v1/grants").json["grants"]) == 1)
+
+
+def test_every_route_that_may_wait_is_described(cloche, tmp_path):
+    """202 of Prefer: respond-async, in docs/openapi.yaml."""
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate: off\n")
+    daemon = Daemon(cloche, gate=rules)
+    try:
+        box, operator, other = daemon.create(), caller(daemon, "operator"), caller(daemon, "operator")
+        volume = daemon.create(volume={"name": "kept"})
+        assert volume.delete().ok and volume.wait_for("stopped")
+        kept = daemon.get("/v1/volumes").json["volumes"][0]["id"]
+        rules.write_text("gate:\n  apply-to: all\n  rules:\n    - {name: all, tools: ['*'], risk: HIGH}\n")
+        assert "was read again" in daemon.reload()
+        described, waits = documented(), set()
+        for method, path in sorted(described):
+            if not path.startswith("/v1/") or path in ("/v1/kill", "/v1/sandboxes/{id}/exec/ws") or path.endswith("/stream"):
+                continue
+            told = operator(*((method,) + request_of(method, path, kept if "volumes" in path else box.id)), ASYNC)
+            if told.status == 202 and "approval" in told.json:
+                waits.add((method, path))
+                assert other.post(told.json["url"] + "/deny").ok
+        said = {route for route, statuses in described.items() if 202 in statuses and route[1].startswith("/v1/")}
+        assert waits == said - {("DELETE", "/v1/sandboxes/{id}/exec/{exec_id}")}, (waits - said, said - waits)
+    finally:
+        daemon.stop()
 
 
 def test_a_grant_ends_when_its_rule_changes(cloche, tmp_path):
