@@ -26,6 +26,7 @@ ask(void *ctx, const struct net_question *q)
     buf_put_be32(&frame, (uint32_t)id);
     buf_put_be16(&frame, (uint16_t)port);
     buf_put_be32(&frame, ms < EDGE_NET_MS_MAX ? (uint32_t)ms : EDGE_NET_MS_MAX);
+    buf_put_u8(&frame, net_ask_is_narrow(q));
     wire_put_cstr(&frame, host, EDGE_HOST_MAX);
     keeper_say(k, &frame, at);
 }

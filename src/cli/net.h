@@ -105,6 +105,8 @@ bool net_control_read(struct net *n);
 void net_ask_heard(struct net *n, const json_t *event);
 void net_ask_over(struct net *n, const json_t *event);
 void net_ask_lost(struct net *n);
+/* Rules name requests to that host, and the one that is asked about is none of them: a yes to the host is more. */
+bool net_ask_is_narrow(const struct net_question *q);
 /* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. */
 void net_ask_answer(struct net *n, json_int_t id, bool allow, bool sandbox);
 

@@ -234,6 +234,14 @@ pass_answer(struct net *n, json_int_t number, bool allow, const char *by, struct
                           : net_say(n, message, (size_t)size, err);
 }
 
+bool
+net_ask_is_narrow(const struct net_question *q)
+{
+    const char *reason = json_string_value(json_object_get(q->event, "reason"));
+
+    return reason != NULL && strcmp(reason, "scope-no-rule") == 0;
+}
+
 static void
 rule_of(const struct net_question *q, char out[RULE_MAX])
 {
@@ -281,6 +289,12 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
     if (strcmp(scope, "always") == 0 && !allow)
         return json_pack("{s:s, s:s}", "error", "only what is allowed is written into a settings file", "code",
                          "net.always");
+    if (allow && strcmp(scope, "once") != 0 && net_ask_is_narrow(q)) {
+        err_set(&err, ERR_POLICY, "net.scope", "rules name requests to %s, and a yes to the host would be one to all "
+                "others too", rule);
+        err_hint(&err, "approve it --once, or write a rule about what is meant: docs/policy.md");
+        return failed(&err);
+    }
     if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, allow, by, &err) < 0)
         return failed(&err);
     run_audit_answer(n->live->audit, q->event, allow, scope, uid);

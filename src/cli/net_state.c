@@ -144,7 +144,7 @@ net_request(int dir, const char *id, const json_t *request, struct err *err)
     const struct timeval patience = { .tv_sec = NET_WAIT_MS / 1000 };
     cleanup_close int fd = reach(dir, id);
     cleanup_free char *text = json_dumps(request, JSON_COMPACT), *answer = malloc(NET_MESSAGE_MAX);
-    const char *message, *code;
+    const char *message, *code, *hint;
     json_t *out;
     ssize_t n;
 
@@ -171,10 +171,13 @@ net_request(int dir, const char *id, const json_t *request, struct err *err)
     out = json_loadb(answer, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
     message = json_string_value(json_object_get(out, "error"));
     code = json_string_value(json_object_get(out, "code"));
+    hint = json_string_value(json_object_get(out, "hint"));
     if (json_is_object(out) && message == NULL)
         return out;
     err_set(err, ERR_DENIED, "cli.net.request", "%s%s%s%s", message != NULL ? message : "an answer that is none",
             code != NULL ? " [" : "", code != NULL ? code : "", code != NULL ? "]" : "");
+    if (hint != NULL && hint[0] != '\0')
+        err_hint(err, "%s", hint);
     json_decref(out);
     return NULL;
 }

@@ -301,6 +301,11 @@ grant_of(const struct warden *w, const struct approval *a, const struct edge_dec
                               .rule = a->r.rule, .by_text = a->r.by_text, .rule_digest = a->rule_digest };
     if (d->scope == SCOPE_ONCE)
         return 0;
+    if (a->narrow) {
+        err_set(err, ERR_USAGE, "gate.scope", "the sandbox's rules name requests to this host, and a yes to the host "
+                "would be one to all others too");
+        return err_hint(err, "approve it once, or change the sandbox's policy");
+    }
     /* its keeper holds it to that: a rule, as of cloche net allow */
     if (a->net != 0 && d->scope == SCOPE_SANDBOX)
         return d->seconds == 0 ? 0

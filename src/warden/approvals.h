@@ -39,6 +39,7 @@ struct approval {
     uint8_t *question;
     size_t n_question;
     bool sandbox;                   /* of @net: it was approved for the sandbox */
+    bool narrow;                    /* of @net: rules name other requests to that host, so it is approved once only */
     char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
 };
 

@@ -77,18 +77,21 @@ too_many(const struct warden *w, struct box *b)
 
 /* Of warden.who, who is the sandbox's owner. */
 static void
-ask(struct warden *w, struct box *b, uint32_t number, const char *host, uint16_t port, uint32_t ms)
+ask(struct warden *w, struct box *b, uint32_t number, const char *host, uint16_t port, uint32_t ms, bool narrow)
 {
+    static const char unnamed[] = "A connection to a host that no rule of the sandbox is about";
+    static const char leftover[] = "A request to a host of which the sandbox's rules name other requests";
     char rule[GATE_NAME_MAX + 1];
     struct gate_verdict v = { .ask = true, .risk = GATE_HIGH, .timeout_s = (ms + 999) / 1000, .rule = rule,
-                              .description = "A connection to a host that no rule of the sandbox is about" };
+                              .description = narrow ? leftover : unnamed };
     struct err err = ERR_INIT;
     struct approval *a;
     struct deed d;
     int settled;
 
-    /* a name that is longer is approved once, each time */
-    if (snprintf(rule, sizeof(rule), strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port) >= (int)sizeof(rule))
+    /* a name that is longer is approved once, each time, and so is what the sandbox's rules have left out */
+    if (snprintf(rule, sizeof(rule), strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port) >= (int)sizeof(rule)
+        || narrow)
         rule[0] = '\0';
     if (deed_make(APPROVAL_NETWORK, b->r.id, json_pack("{s:s, s:i}", "host", host, "port", port), "", 0, &d, &err) < 0)
         return say_answer(b, number, false, false);
@@ -98,6 +101,8 @@ ask(struct warden *w, struct box *b, uint32_t number, const char *host, uint16_t
         warden_note_id(w, b->r.id, "gate_allowed", "a connection to %s, by a standing grant", rule);
     if (a == NULL)
         say_answer(b, number, settled > 0, false);
+    else
+        a->narrow = narrow;
     deed_free(&d);
 }
 
@@ -115,18 +120,20 @@ net_on_ask(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint32_t number = wire_be32(&in), ms;
     uint16_t port = wire_be16(&in);
+    uint8_t narrow;
     const char *host;
     struct who before = w->who;
 
     ms = wire_be32(&in);
+    narrow = wire_u8(&in);
     host = wire_cstr(&in, EDGE_HOST_MAX, NULL);
-    if (!wire_done(&in) || number == 0 || port == 0 || ms == 0 || ms > EDGE_NET_MS_MAX || !host_well(host) ||
-        asked(w, b->r.id, number) != NULL)
+    if (!wire_done(&in) || narrow > 1 || number == 0 || port == 0 || ms == 0 || ms > EDGE_NET_MS_MAX ||
+        !host_well(host) || asked(w, b->r.id, number) != NULL)
         return -1;
     if (b->r.state == BOX_STOPPING || !owner_is(w, b, &w->who))
         say_answer(b, number, false, false);
     else
-        ask(w, b, number, host, port, ms);
+        ask(w, b, number, host, port, ms, narrow != 0);
     w->who = before;
     return 0;
 }

@@ -209,7 +209,8 @@ enum edge_message {
     EDGE_OP_SAID = 122,     /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
 
     /* keeper to warden: a connection of its sandbox waits for a decision */
-    EDGE_NET_ASK = 204,     /* number be32, port be16, milliseconds be32 until it is denied, host */
+    EDGE_NET_ASK = 204,     /* number be32, port be16, milliseconds be32 until it is denied, narrow u8, host. Narrow:
+                             * rules name requests to that host, and not this one */
     EDGE_NET_OVER,          /* number be32: nobody waits for that any more */
     /* warden to keeper */
     EDGE_NET_ANSWER,        /* number be32, allow u8, sandbox u8: and all further ones to that host and port */

@@ -337,7 +337,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
     { EDGE_USED,       false, 0,    1,     41,  EDGE_USAGE_MAX,      watch_on_used },
     { EDGE_OP_RESULT,  false, 0,    1,     26,  26,                  watch_on_op_result },
-    { EDGE_NET_ASK,    false, 0,    1,     16,  15 + EDGE_HOST_MAX,  net_on_ask },
+    { EDGE_NET_ASK,    false, 0,    1,     17,  16 + EDGE_HOST_MAX,  net_on_ask },
     { EDGE_NET_OVER,   false, 0,    1,     4,   4,                   net_on_over },
 };
 const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);

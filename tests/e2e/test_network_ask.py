@@ -216,6 +216,26 @@ def test_always_that_has_no_place(online, obedient, kind):
     assert "hello" in box.do("get_of('a')")
 
 
+def test_what_the_rules_of_a_host_left_out_is_approved_once_only(online, obedient):
+    settings = online.net.root / "settings.yaml"
+    before = "network:\n  mode: allowlist\n  ask: true\n  allow:\n    - {host: ok.example.org, path: /read/**}\n"
+    settings.write_text(before, encoding="utf-8")
+    box = obedient(allow=(), flags=["--settings", str(settings)])
+    assert "hello" in box.do("page('/read/x')")
+    box.do("go('a', lambda: page('/write'))")
+    question = questions(online)[0]
+    assert question["reason"] == "scope-no-rule", question
+    for scope in ("--sandbox", "--always"):
+        result = online.bare("approvals", "approve", question["id"], scope)
+        assert result.code == 125 and "net.scope" in result.err and "--once" in result.err, result
+    assert settings.read_text(encoding="utf-8") == before and questions(online)[0]["id"] == question["id"], "it waits on"
+    decide(online, "approve")
+    assert "hello" in box.do("get_of('a')")
+    box.do("go('b', lambda: page('/write'))")
+    decide(online, "deny", "--sandbox")
+    assert "hello" not in box.do("get_of('b')")
+
+
 def test_errors(online, asking):
     asking.do("go('a', lambda: page())")
     question = questions(online)[0]

@@ -125,6 +125,24 @@ def test_for_the_caller_is_a_grant_that_ends(daemon):
     assert "403" in fetching.wait()
 
 
+def test_what_the_rules_of_a_host_left_out_is_approved_once_only(daemon):
+    narrow = daemon.create(policy={"network": {**PATIENT, "allow": [{"host": "ok.example.org", "path": "/read/**"}]}})
+    wide = daemon.create(policy={"network": PATIENT})
+    assert "hello" in Fetching(narrow, "http://ok.example.org/read/x").wait()
+    # a grant for the host is none for what another sandbox's rules left out
+    fetching = Fetching(wide, "http://ok.example.org/1")
+    decide(daemon, pending(daemon)[0], scope="caller", expires=3600)
+    assert "hello" in fetching.wait()
+    fetching = Fetching(narrow, "http://ok.example.org/write")
+    one = pending(daemon)[0]
+    assert one["rule"] is None and "other requests" in one["description"], one
+    for scope in ({"scope": "sandbox"}, {"scope": "caller", "expires": 3600}):
+        refused = daemon.post(f"/v1/approvals/{one['id']}/approve", scope)
+        assert refused.status == 400 and refused.json["code"] == "gate.scope" and "once" in refused.json["detail"], refused
+    decide(daemon, one)
+    assert "hello" in fetching.wait()
+
+
 def test_nobody_in_time_and_an_end_meanwhile(daemon):
     quick = daemon.create(policy={"network": {**PATIENT, "ask-timeout": "1s"}})
     assert "403" in Fetching(quick, "http://ok.example.org/").wait()
