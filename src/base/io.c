@@ -134,8 +134,11 @@ io_recvmsg(int socket, struct msghdr *m, int flags)
         n = recvmsg(socket, m, flags | (again ? MSG_DONTWAIT : 0));
         if (n < 0 && (errno == EINTR || errno == ECONNRESET))
             continue;
-        if (again && n < 0 && errno == EAGAIN)
+        if (again && n < 0 && errno == EAGAIN) {
+            m->msg_controllen = 0;
+            m->msg_flags = 0;
             return 0;           /* it was a message without a byte, and nothing is behind it yet */
+        }
         if (n != 0 || again || m->msg_controllen > 0)
             return n;
         again = true;           /* behind its end nothing comes any more: what is not there now never was */

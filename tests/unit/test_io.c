@@ -101,6 +101,25 @@ message_without_a_byte_hides_nothing(void **state)
     close(pair[1]);
 }
 
+/* Nor does it bring what is not in it: nobody may take the room's content for descriptors. */
+static void
+message_without_a_byte_has_no_descriptor(void **state)
+{
+    char room[CMSG_SPACE(4 * sizeof(int))];
+    struct msghdr m = { .msg_control = room, .msg_controllen = sizeof(room), .msg_flags = MSG_CTRUNC };
+    int pair[2];
+
+    (void)state;
+    memset(room, 1, sizeof(room));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(send(pair[1], "", 0, 0), 0);
+    assert_int_equal(io_recvmsg(pair[0], &m, MSG_CMSG_CLOEXEC), 0);
+    assert_int_equal(m.msg_controllen, 0);
+    assert_int_equal(m.msg_flags, 0);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 static void
 descriptor_without_a_byte_is_kept(void **state)
 {
@@ -132,6 +151,7 @@ main(void)
         cmocka_unit_test(last_message_comes_before_the_end),
         cmocka_unit_test(reset_comes_behind_the_last_message),
         cmocka_unit_test(message_without_a_byte_hides_nothing),
+        cmocka_unit_test(message_without_a_byte_has_no_descriptor),
         cmocka_unit_test(descriptor_without_a_byte_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ drain_late(void *pipe_end)
     char text[16];
 
     usleep(600000);
-    assert_int_equal(read(*(const int *)pipe_end, text, sizeof(text)), 7);
+    (void)!read(*(const int *)pipe_end, text, sizeof(text));
     return NULL;
 }
 
