@@ -37,6 +37,12 @@ say_question(struct egress *e, const struct question *q, const struct decide_req
     log_say(e, o);
 }
 
+static void
+say_over(struct egress *e, const struct question *q)
+{
+    log_say(e, json_pack("{s:s, s:I}", "event", "asked", "id", (json_int_t)q->id));
+}
+
 /* The question about that host and port: the one that is open, or a new one. NULL: too many. */
 static struct question *
 question_for(struct egress *e, const struct decide_request *request, const struct decide_verdict *v)
@@ -45,14 +51,19 @@ question_for(struct egress *e, const struct decide_request *request, const struc
 
     for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
         struct question *q = &e->questions[i];
-        if (q->id != 0 && q->port == request->port && same_host(&q->host, &v->host))
+        bool same = q->id != 0 && q->port == request->port && same_host(&q->host, &v->host);
+        if (same && e->judging && strcmp(q->reason, v->reason) != 0) {
+            say_over(e, q);     /* the answer may be another one then; who waits for this asks again too */
+            q->id = 0;
+        } else if (same) {
             return q;
+        }
         if (q->id == 0 && unused == NULL)
             unused = q;
     }
     if (unused == NULL || e->n_asked - e->n_back >= ASK_ALL_MAX)
         return NULL;
-    *unused = (struct question){ .id = ++e->n_asked, .host = v->host, .port = request->port,
+    *unused = (struct question){ .id = ++e->n_asked, .host = v->host, .port = request->port, .reason = v->reason,
                                  .deadline_ms = e->loop.now_ms + e->ask_ms };
     say_question(e, unused, request, v->reason);
     return unused;
@@ -208,12 +219,6 @@ ask_answer(struct egress *e, uint32_t id, bool allow, const char *by)
     e->by = NULL;
 }
 
-static void
-say_over(struct egress *e, const struct question *q)
-{
-    log_say(e, json_pack("{s:s, s:I}", "event", "asked", "id", (json_int_t)q->id));
-}
-
 void
 ask_tick(struct egress *e)
 {
@@ -279,6 +284,7 @@ conn_judge_again(struct egress *e)
     size_t closed = 0;
 
     pool_clear(e);
+    e->judging = true;
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         struct decide_request request = { .via = DECIDE_TCP, .port = c->port };
         struct decide_verdict verdict;
@@ -298,6 +304,7 @@ conn_judge_again(struct egress *e)
         conn_end(c);
         closed++;
     }
+    e->judging = false;
     /* what is settled by a rule now is no question any more; those who waited have gone on already, or asked again */
     for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
         struct question *q = &e->questions[i];

@@ -50,6 +50,7 @@ struct question {
     uint32_t id;                /* 0: none */
     struct host host;
     uint16_t port;
+    const char *reason;         /* of the verdict, static */
     uint64_t deadline_ms;
 };
 
@@ -80,6 +81,7 @@ struct egress {
     uint32_t n_asked, n_back;   /* questions; those of them that do not count (ASK_BACK_MS) */
     uint64_t back_ms;           /* when the last of these was allowed */
     size_t n_waiting;           /* connections that wait for an answer */
+    bool judging;               /* all that wait ask again, for the rules have changed */
     uint64_t ask_ms;            /* how long */
     const char *by;             /* who gave the answer that is being carried out; NULL: nobody */
     bool over;                  /* the sandbox has ended: nothing is carried any more, what waits is only decided */

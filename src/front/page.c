@@ -142,12 +142,14 @@ put_form(struct buf *b, const struct edge_approval *a, bool whole)
         return;
     }
     buf_puts(b, "<label><input type=\"radio\" name=\"scope\" value=\"once\" checked> this once</label>\n");
-    if (a->box[0] != '\0')
+    if (a->rule[0] != '\0' && a->box[0] != '\0')
         buf_puts(b, "<label><input type=\"radio\" name=\"scope\" value=\"sandbox\"> and what the same rule asks about "
                  "in this sandbox</label>\n");
-    buf_puts(b, "<label><input type=\"radio\" name=\"scope\" value=\"caller\"> and in all sandboxes of this caller"
-             "</label>\n<label>for seconds <input type=\"number\" name=\"expires\" min=\"1\"> (of the wider ones)"
-             "</label>\n<button name=\"do\" value=\"deny\">Deny</button><button name=\"do\" value=\"approve\">Approve"
+    if (a->rule[0] != '\0')     /* without one there is nothing wider to say yes to */
+        buf_puts(b, "<label><input type=\"radio\" name=\"scope\" value=\"caller\"> and in all sandboxes of this caller"
+                 "</label>\n<label>for seconds <input type=\"number\" name=\"expires\" min=\"1\"> (of the wider ones)"
+                 "</label>\n");
+    buf_puts(b, "<button name=\"do\" value=\"deny\">Deny</button><button name=\"do\" value=\"approve\">Approve"
              "</button>\n</form>\n");
 }
 

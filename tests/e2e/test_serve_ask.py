@@ -143,6 +143,25 @@ def test_what_the_rules_of_a_host_left_out_is_approved_once_only(daemon):
     assert "hello" in fetching.wait()
 
 
+def test_what_waits_is_asked_anew_when_rules_come_that_leave_it_out(daemon):
+    scoped = [{"host": "a.example.org", "path": "/x"}]
+    box = daemon.create(policy={"network": {**PATIENT, "allow": scoped}})
+    fetching = [Fetching(box, f"http://ok.example.org/{n}") for n in range(3)]
+    first = pending(daemon)[0]
+    assert first["rule"] == "ok.example.org:80"
+    # other rules, which are about something else: the question stays
+    assert daemon("PATCH", f"{box.at}/policy", {"network": {"allow": [*scoped, {"host": "b.example.org"}]}}).ok
+    assert pending(daemon)[0]["id"] == first["id"]
+    assert daemon("PATCH", f"{box.at}/policy", {"network": {"allow": [*scoped, {"host": "ok.example.org", "path": "/read/**"}]}}).ok
+    assert wait_for(lambda: daemon.get(f"/v1/approvals/{first['id']}").json["state"] == "denied")
+    one = pending(daemon)[0]
+    assert one["rule"] is None, one
+    assert daemon.post(f"/v1/approvals/{one['id']}/approve", {"scope": "sandbox"}).json["code"] == "gate.scope"
+    decide(daemon, one)
+    for one in fetching:
+        assert "hello" in one.wait()
+
+
 def test_nobody_in_time_and_an_end_meanwhile(daemon):
     quick = daemon.create(policy={"network": {**PATIENT, "ask-timeout": "1s"}})
     assert "403" in Fetching(quick, "http://ok.example.org/").wait()
