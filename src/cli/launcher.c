@@ -278,6 +278,8 @@ warden_ended(struct launcher *l, struct err *err)
     if (expected || l->was_refused)
         return 0;
     l->wardens++;
+    if (l->former != NULL)
+        settings_back(l);
     return launcher_count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
 }
 

@@ -72,7 +72,8 @@ struct launcher {
     uint32_t wardens, fronts_again;     /* that were started again */
     char log[64];               /* the log's setting, as the environment of the others has it */
     bool ready;                 /* the warden that lives has said so */
-    unsigned limits_wait;       /* EDGE_LIMITS that it has not answered */
+    unsigned limits_wait;       /* EDGE_LIMITS that it has not answered, */
+    unsigned limits_over;       /* and of them those, the first, of a configuration that was refused meanwhile */
     bool open;                  /* it listens */
     bool told;                  /* whoever waits for the start knows */
     bool read_again;            /* asked for while a new configuration is tried */
@@ -135,5 +136,6 @@ void settings_reload(struct launcher *l);
 /* A front's answer. 0; -1: it broke the dialogue. */
 int settings_answer(struct launcher *l, enum which_front which, const struct frame *f);
 int limits_answer(void *ctx, const struct frame *f);            /* the warden's */
+void settings_back(struct launcher *l);     /* what is being read (l->former is there) does not count */
 
 #endif

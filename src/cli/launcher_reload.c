@@ -1,10 +1,10 @@
 /* cli/launcher_reload.c: the configuration, at the start and anew (SIGHUP)
  *
  * A new one is read and judged whole before anything of it counts. Then those that serve are told; a front may still
- * refuse (a key that is not its certificate's), and then all go back to the former one.
+ * refuse (a key that is not its certificate's), or the warden (a rule of the gate's), and then all go back to the
+ * former one. So they do when the warden ends meanwhile: the next one starts with what is known to be good.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ settings_say(struct launcher *l, enum which_front which)
     return packet_queue_send(&front->out, front->door, &frame, take_fd(&pem));
 }
 
-static void
+static int
 say_limits(struct launcher *l)
 {
     uint8_t room[64];
@@ -126,18 +126,18 @@ say_limits(struct launcher *l)
     buf_put_be32(&frame, (uint32_t)l->plan->recover_s);
     buf_put_be32(&frame, (uint32_t)l->plan->recover_tries);
     buf_put_be32(&frame, (uint32_t)l->plan->recover_window_s);
-    if (frame_end(&frame, at) < 0 || l->warden < 0)
-        return;
+    if (frame_end(&frame, at) < 0 || packet_queue_send(&l->to_warden, l->warden, &frame, -1) < 0)
+        return -1;
     l->limits_wait++;
-    (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+    return 0;
 }
 
 static void
 say_all(struct launcher *l)
 {
-    (void)say_rules(l);
-    say_limits(l);              /* last: its answer is that to both */
-    /* one that cannot be told ends, and the next one is told */
+    /* one that cannot be told ends, and the next one is told; the limits last, for their answer is that to both */
+    if (l->warden >= 0 && (say_rules(l) < 0 || say_limits(l) < 0))
+        (void)shutdown(l->warden, SHUT_RDWR);
     for (enum which_front which = 0; which < FRONTS; which++)
         if (l->fronts[which].door >= 0 && settings_say(l, which) < 0)
             (void)shutdown(l->fronts[which].door, SHUT_RDWR);
@@ -181,8 +181,10 @@ settle(struct launcher *l)
     /* all that were told have answered */
     if (!l->told)
         say_serving(l);
-    else if (l->former != NULL)
+    else if (l->former != NULL) {
+        (void)launcher_say(l, EDGE_COUNTS, NULL, -1);
         log_say(LEVEL_NOTICE, "the configuration was read again");
+    }
     if (!l->told || l->former != NULL)
         launcher_notify(l, "READY=1");
     l->told = true;
@@ -190,6 +192,15 @@ settle(struct launcher *l)
     l->former = NULL;
     if (l->read_again)
         settings_reload(l);
+}
+
+void
+settings_back(struct launcher *l)
+{
+    log_say(LEVEL_WARN, "the former configuration stays");
+    serve_plan_free(l->plan);
+    l->plan = take_ptr(&l->former);
+    launcher_notify(l, "READY=1");
 }
 
 static void
@@ -207,13 +218,11 @@ refused(struct launcher *l, const struct packet_err *why)
         return;
     }
     (void)cli_fail(&err, false);
-    log_say(LEVEL_WARN, "the former configuration stays");
-    serve_plan_free(l->plan);
-    l->plan = take_ptr(&l->former);
+    settings_back(l);
     for (enum which_front which = 0; which < FRONTS; which++)
         l->fronts[which].over = l->fronts[which].waits;
+    l->limits_over = l->limits_wait;
     say_all(l);
-    launcher_notify(l, "READY=1");
 }
 
 int
@@ -254,15 +263,15 @@ limits_answer(void *ctx, const struct frame *f)
         return -1;
     l->limits_wait--;
     if (f->type == EDGE_LIMITED) {
+        l->limits_over -= l->limits_over > 0;
         settle(l);
-        return 0;
+    } else if (l->limits_over > 0) {
+        l->limits_over--;
+    } else {
+        if (l->former == NULL || !packet_get_err(&in, &why))
+            return -1;      /* it took the same before */
+        refused(l, &why);
     }
-    /* of a configuration that a front refused meanwhile: what was said after it is to be answered yet */
-    if (l->former == NULL && l->limits_wait > 0)
-        return 0;
-    if (l->former == NULL || !packet_get_err(&in, &why))
-        return -1;          /* it took the same before */
-    refused(l, &why);
     return 0;
 }
 

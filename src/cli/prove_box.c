@@ -26,7 +26,6 @@
 #include "guest/guard.h"
 #include "probe/probe_image.h"
 
-
 #define PROBE_MS 120000         /* one run; a probe that takes longer has hung */
 
 struct box {

@@ -107,14 +107,40 @@ digest_node(struct sha256 *h, const struct node *v)
         digest_node(h, m);
 }
 
-static void
-digest_rule(struct rule *r, const struct node *map)
+/* Whether one tool can be meant by both. */
+static bool
+tools_meet(const char *a, const char *b)
 {
+    size_t n = strlen(a), m = strlen(b);
+    bool a_star = a[n - 1] == '*', b_star = b[m - 1] == '*';
+    size_t more = a_star && b_star ? (n < m ? n : m) - 1 : a_star ? n - 1 : m - 1;
+
+    return a_star || b_star ? strncmp(a, b, more) == 0 : strcmp(a, b) == 0;
+}
+
+static bool
+rules_meet(const struct rule *a, const struct rule *b)
+{
+    for (size_t i = 0; i < a->n_tools; i++)
+        for (size_t j = 0; j < b->n_tools; j++)
+            if (tools_meet(a->tools[i], b->tools[j]))
+                return true;
+    return false;
+}
+
+/* What comes to the last rule is also what those before it leave over. */
+static void
+digest_rule(struct gate *g, const struct node *map)
+{
+    struct rule *r = g->rules[g->n_rules - 1];
     uint8_t hash[SHA256_SIZE];
     struct sha256 h;
 
     sha256_init(&h);
     digest_node(&h, map);
+    for (size_t i = 0; i + 1 < g->n_rules; i++)
+        if (rules_meet(g->rules[i], r))
+            sha256_add(&h, g->rules[i]->digest, SHA256_TEXT);
     sha256_end(&h, hash);
     sha256_text(hash, r->digest);
 }
@@ -141,7 +167,7 @@ put_rule(struct gate *g, const struct node *map, const char *name, struct err *e
     for (size_t i = 0; i + 1 < g->n_rules; i++)
         if (strcmp(g->rules[i]->name, r->name) == 0)
             return refuse(name, map->line, err, "another rule has this name");
-    digest_rule(r, map);
+    digest_rule(g, map);
     return 0;
 }
 

@@ -126,8 +126,11 @@ bool gate_judges(const struct warden *w);
 /* What a sandbox that warden.who makes is held to (EDGE_BOUNDED ...): an agent's to the daemon's settings, but for its
  * network by name and its limits where rules judge them. */
 uint8_t gate_bounds(const struct warden *w);
-/* The rules, as YAML. 0 or -1 with @err: the old ones stay. Grants of rules that are not the same now are over. */
+/* The rules, as YAML. 0 or -1 with @err: the old ones stay. Grants of rules that are not the same do not count. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
+/* Such grants are over: there is no going back to the former rules. One that cannot be taken off the disk still does
+ * not count (gate_rule). */
+void gate_end_changed(struct warden *w);
 /* Before a question's handler. True: it waits, or was answered. */
 bool gate_holds(struct warden *w, const struct frame *f);
 /* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. DENIED

@@ -160,6 +160,7 @@ enum edge_message {
     EDGE_LIMITS,            /* sandboxes at once be32, of one agent be32; idle be32, life be32 (seconds), recovery
                              * (after, tries, window: be32 each) of those that name none */
     EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML */
+    EDGE_COUNTS = 228,      /* all have taken the configuration: there is no going back to the former one */
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */

@@ -52,10 +52,8 @@ note_changed(void *ctx, const struct edge_grant *g)
     c->n++;
 }
 
-/* What somebody said yes to is not what such a grant would let through now. One that cannot be taken off the disk does
- * not count either (state_granted). */
-static void
-end_changed(struct warden *w)
+void
+gate_end_changed(struct warden *w)
 {
     cleanup_free struct changed *c = calloc(1, sizeof(*c));
 
@@ -78,7 +76,6 @@ gate_set(struct warden *w, const char *name, const void *data, size_t n, struct 
         return -1;
     gate_free(w->approvals->gate);
     w->approvals->gate = g;
-    end_changed(w);
     if (gate_is_off(g) || strcmp(gate_levels(g), "LOW") != 0)
         log_say(LEVEL_NOTICE, "%s%s", gate_is_off(g)
                 ? "the gate is off: agents do what they ask for" : "the gate approves without asking: ",

@@ -548,6 +548,7 @@ const struct msg_rule launch_rules[] = {
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
     { EDGE_WEBHOOK,      false, 0,    1,     0,   0,                       hook_on_edge },
     { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, settings_on_rules },
+    { EDGE_COUNTS,       false, 0,    1,     0,   0,                       settings_on_counts },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
     { EDGE_LIMITS,       false, 0,    1,     28,  28,                      settings_on_limits },

@@ -23,8 +23,11 @@ settings_on_rules(void *ctx, const struct frame *f)
     if (!wire_done(&in))
         return -1;
     w->bad_rules = err;
-    if (gate_set(w, name, n > 0 ? text : NULL, n, &err) == 0)
+    if (gate_set(w, name, n > 0 ? text : NULL, n, &err) == 0) {
+        if (!w->settled)
+            gate_end_changed(w);        /* by these it starts */
         return 0;
+    }
     if (w->settled)
         w->bad_rules = err;
     else
@@ -63,4 +66,12 @@ settings_on_limits(void *ctx, const struct frame *f)
     w->default_life_s = life_s;
     w->default_recovery = recovery;
     return launcher_say(w, EDGE_LIMITED, NULL);
+}
+
+int
+settings_on_counts(void *ctx, const struct frame *f)
+{
+    (void)f;
+    gate_end_changed(ctx);
+    return 0;
 }

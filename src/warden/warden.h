@@ -379,6 +379,7 @@ int launcher_say(struct warden *w, uint8_t type, const char *id);
 /* settings.c: the launcher's words. */
 int settings_on_rules(void *ctx, const struct frame *f);
 int settings_on_limits(void *ctx, const struct frame *f);
+int settings_on_counts(void *ctx, const struct frame *f);
 bool keep_answers(unsigned *asked);                                 /* one of @asked; false: nobody asked */
 void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */

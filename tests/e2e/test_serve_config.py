@@ -1,11 +1,14 @@
 """cloche serve's configuration: its file, cloche config, and reading it again."""
 import json
+import os
 import re
+import signal
+import time
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, restart
+from helpers.daemon import Daemon, answers, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R67")
@@ -231,6 +234,28 @@ def test_rules_that_the_gate_refuses_change_nothing_else(cloche):
         write(3, "{name: b, tools: [code_execute], risk: HIGH}")
         assert "was read again" in daemon.reload()
         assert daemon.create().delete().ok
+    finally:
+        assert daemon.stop() == 0, daemon.log
+
+
+def test_a_warden_that_ends_while_the_configuration_is_read(cloche):
+    """The next one starts with what is known to be good."""
+    rules = cloche.home / "gate.yaml"
+    rules.write_text("gate: {rules: [{name: a, tools: [code_execute], risk: HIGH}]}\n")
+    daemon = Daemon(cloche, gate=rules)
+    try:
+        box = daemon.create()
+        for text in ("gate: {rules: [{name: a}]}\n", "gate: {rules: [{name: b, tools: [code_execute], risk: LOW}]}\n"):
+            (warden,) = daemon.processes("cloche-warden")
+            os.kill(warden, signal.SIGSTOP)
+            rules.write_text(text)
+            daemon.process.send_signal(signal.SIGHUP)
+            time.sleep(0.3)         # it is told, which nobody can see
+            os.kill(warden, signal.SIGKILL)
+            assert "configuration stays" in daemon.hear(b"configuration stays", b"was read again")
+            assert wait_for(lambda: daemon.processes("cloche-warden") not in ([], [warden])) and answers(daemon)
+            assert wait_for(lambda: daemon.state(box.id) == "ready")
+        assert "was read again" in daemon.reload()
     finally:
         assert daemon.stop() == 0, daemon.log
 

@@ -1,14 +1,16 @@
 """cloche serve: what it listens on, and who is let in: TCP, TLS, Host and Origin, sockets that are passed in."""
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, caller
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R67")
@@ -381,6 +383,43 @@ def test_other_addresses_with_tls(serve, cloche):
     asked = daemon.remote(address=address, context=trusting(cert), name="localhost")
     assert asked.get("/v1/health").ok       # any address of ours is a name of ours
     assert asked("GET", "/v1/health", None, {"Host": "evil.example"}).status == 403
+
+
+@requirement("R67", "R63")
+def test_a_configuration_that_a_front_refuses_ends_no_grant(cloche):
+    """Nor is the next one, which is good, refused for what the warden had against the first."""
+    cert, key = certificate(cloche.home, "first", "localhost")
+    _, other = certificate(cloche.home, "second", "localhost")
+    good, rules = key.read_bytes(), cloche.home / "gate.yaml"
+    rule = "gate: {rules: [{name: mine, tools: [code_execute], risk: HIGH, timeout: %s}]}\n"
+    rules.write_text(rule % 60)
+    path = cloche.home / "s"
+    daemon = Daemon(cloche, "--listen", f"unix:{path}", *LOOPBACK, "--tls-cert", str(cert), "--tls-key", str(key), path=path, gate=rules)
+    try:
+        agent = caller(daemon, "agent")
+        box = agent.create()
+        told = agent("POST", f"{box.at}/exec", {"command": "echo 1"}, {"Prefer": "respond-async"})
+        assert daemon.post(told.json["url"] + "/approve", {"scope": "caller", "expires": 3600}).ok
+        key.write_bytes(other.read_bytes())
+        rules.write_text(rule % 61)
+        assert "configuration stays" in daemon.reload()
+        assert len(daemon.get("/v1/grants").json["grants"]) == 1
+        assert wait_for(lambda: box.exec("echo 2").get("stdout") == "2\n")
+        # both refuse, and the warden says so when the next configuration has been read already
+        (warden,) = daemon.processes("cloche-warden")
+        os.kill(warden, signal.SIGSTOP)
+        rules.write_text("gate: {rules: [{name: mine}]}\n")
+        assert "configuration stays" in daemon.reload()
+        key.write_bytes(good)
+        rules.write_text(rule % 62)
+        daemon.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        os.kill(warden, signal.SIGCONT)
+        assert "configuration stays" not in daemon.hear(b"was read again", b"configuration stays")
+        assert wait_for(lambda: daemon.get("/v1/grants").json["grants"] == [])
+        assert daemon.processes("cloche-warden") == [warden]
+    finally:
+        assert daemon.stop() == 0, daemon.log
 
 
 @requirement("R67")

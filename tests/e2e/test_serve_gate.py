@@ -329,6 +329,16 @@ def test_a_grant_ends_when_its_rule_changes(cloche, tmp_path):
         assert box.exec("echo 4")["stdout"] == "4\n"
         waiting = ask("true")       # the built-in rule asks
         assert waiting.status == 202
+        # the same rule, but it gets what another one before it had
+        before = "{name: prod, tools: [code_*], risk: CRITICAL, conditions: [{param: code, contains: prod}]}"
+        write(before, own % "echo")
+        assert "was read again" in daemon.reload()
+        assert daemon.get("/v1/grants").json["grants"] == []
+        assert daemon.post(ask("echo 7").json["url"] + "/approve", {"scope": "caller", "expires": 3600}).ok
+        write(own % "echo")
+        assert "was read again" in daemon.reload() and ask("echo prod").status == 202
+        write(before, own % "echo")
+        assert "was read again" in daemon.reload() and ask("echo 8").status == 202
         # the same name, for more
         write(own % "e")
         assert "was read again" in daemon.reload()

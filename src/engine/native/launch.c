@@ -36,7 +36,6 @@
 #include "wall/capture.h"
 #include "wall/cgroup.h"
 
-
 #define FD_GUEST  4
 #define FD_GUEST_PATH "/proc/self/fd/4"
 #define FD_STATUS 5
