@@ -399,10 +399,10 @@ def test_kill_9_of_writers_loses_nothing(cloche, writer, how):
     said = {}
     for turn in range(12):
         running = {f"t{turn}w{n}": subprocess.Popen([writer, str(place), f"t{turn}w{n}", "100000", "3", "20000", "1000", how],
-                                                    stdout=subprocess.PIPE) for n in range(3)}
+                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for n in range(3)}
         for n, (name, process) in enumerate(running.items()):
             for _ in range(1 + (turn * 7 + n * 3) % 11):
-                assert process.stdout.readline()
+                assert process.stdout.readline(), (process.wait(60), process.stderr.read())
             process.kill()
         for name, process in running.items():
             rest = process.communicate()[0]

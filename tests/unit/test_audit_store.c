@@ -281,6 +281,34 @@ test_a_change_of_files_that_was_interrupted(void **state)
     holds(15);
 }
 
+/* Who waited for its lock has it then, and would change files itself. */
+static void
+test_a_full_file_that_was_renamed_and_not_closed(void **state)
+{
+    char from[256], to[256];
+    struct err err = ERR_INIT;
+    struct audit *late[2];
+    struct stat st;
+
+    (void)state;
+    write_log(0, 0, 0, 10);
+    for (int i = 0; i < 2; i++)
+        late[i] = open_log(1, 10, false);
+    snprintf(from, sizeof(from), "%s", in_folder("audit.jsonl"));
+    snprintf(to, sizeof(to), "%s", in_folder("audit-00000000000000000001.jsonl"));
+    assert_int_equal(rename(from, to), 0);
+    for (int i = 0; i < 2; i++) {       /* there is no file in use; there is one */
+        append(late[i], 10 + 3 * i, 3);
+        if (audit_commit(late[i], &err) < 0)
+            fail_msg("%s", err.msg);
+    }
+    for (int i = 0; i < 2; i++)
+        audit_close(late[i]);
+    assert_int_equal(stat(to, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0400);
+    holds(16);
+}
+
 static void
 test_many_processes(void **state)
 {
@@ -585,7 +613,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_batches_make_one_chain), TEST(test_files_change_and_old_ones_go),
         TEST(test_old_files_go_before_the_next_begins), TEST(test_a_lost_oldest_file_is_no_retention), TEST(test_a_lost_file_between_is_found),
-        TEST(test_a_change_of_files_that_was_interrupted), TEST(test_many_processes),
+        TEST(test_a_change_of_files_that_was_interrupted), TEST(test_a_full_file_that_was_renamed_and_not_closed),
+        TEST(test_many_processes),
         TEST(test_a_child_is_not_its_parent), TEST(test_the_queue_has_a_ceiling),
         TEST(test_a_full_queue_of_the_shortest_entries_can_be_written),
         TEST(test_a_record_that_was_removed_begins_anew), TEST(test_a_cut_end_is_said), TEST(test_an_old_file_that_is_damaged_is_kept),
