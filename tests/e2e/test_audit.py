@@ -416,7 +416,8 @@ def test_kill_9_of_writers_loses_nothing(cloche, writer, how):
         mine = [w for w in found if w and w.startswith(name + "-")]
         assert mine == [f"{name}-{i}" for i in range(len(mine))], "in order, none twice, none missing between"
         assert len(mine) >= count, (name, count, len(mine))
-    aside = list(place.glob("audit-damaged-*"))
+    # who set a torn end aside may be killed before that is on record: the next one does so again
+    aside = {path.name.split("-")[2] for path in place.glob("audit-damaged-*")}
     assert len(aside) == verdict["recoveries"]
 
 
