@@ -108,7 +108,7 @@ static int
 try_dir(const char *dir, int dir_fd, struct scan *s, struct err *err)
 {
     cleanup_close int fd = openat(dir_fd, STORE_CURRENT, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-    struct stat st, now;
+    struct stat st;
     struct scan_file *f;
 
     if (fd < 0 && errno != ENOENT)
@@ -118,7 +118,7 @@ try_dir(const char *dir, int dir_fd, struct scan *s, struct err *err)
             return -1;
         if (fstat(fd, &st) < 0)
             return err_sys(err, errno, "audit.read", "%s/" STORE_CURRENT, dir);
-        if (fstatat(dir_fd, STORE_CURRENT, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino)
+        if (!store_is_current(dir_fd, &st))
             return 1;
     }
     if (add_full_files(s, dir_fd, dir, err) < 0)

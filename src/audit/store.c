@@ -134,17 +134,6 @@ audit_written(const struct audit *a)
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* Who renames the file in use to close it may be killed before it is closed: then it can still be written to, but the
- * name is another file's, or nobody's. */
-static bool
-is_current(int dir, const struct stat *st)
-{
-    struct stat now;
-
-    return fstatat(dir, STORE_CURRENT, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == st->st_dev &&
-           now.st_ino == st->st_ino;
-}
-
 /* The file in use, locked, and its size. */
 static int
 lock_current(struct audit *a, uint64_t *size, struct err *err)
@@ -160,7 +149,7 @@ lock_current(struct audit *a, uint64_t *size, struct err *err)
         if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
             return err_set(err, ERR_DENIED, "audit.folder", "%s/" STORE_CURRENT " is no file of yours alone", a->dir);
         *size = (uint64_t)st.st_size;
-        if ((st.st_mode & S_IWUSR) != 0 && st.st_nlink > 0 && is_current(dir, &st))
+        if ((st.st_mode & S_IWUSR) != 0 && st.st_nlink > 0 && store_is_current(dir, &st))
             return 0;
         close_fd(&a->fd);       /* it was filled, or removed, meanwhile; maybe with its folder */
         close_fd(&a->dir_fd);

@@ -58,6 +58,15 @@ store_lock(int fd, struct err *err)
     return 0;
 }
 
+bool
+store_is_current(int dir_fd, const struct stat *st)
+{
+    struct stat now;
+
+    return fstatat(dir_fd, STORE_CURRENT, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == st->st_dev &&
+           now.st_ino == st->st_ino;
+}
+
 void
 store_unlock(int fd)
 {

@@ -47,6 +47,9 @@ int store_dir(struct audit *a, struct err *err);
 /* Lock @fd; -1 with @err (audit.busy). Unlock it. */
 int store_lock(int fd, struct err *err);
 void store_unlock(int fd);
+/* Whether the file of @st, which is locked, is the one in use. Who renamed it may have been killed before it was
+ * closed: then it can still be written to, but the name is another file's, or nobody's. */
+bool store_is_current(int dir_fd, const struct stat *st);
 /* The full files, oldest first: the numbers that they are named by. How many, or -1 with @err. */
 ssize_t store_list(int dir_fd, uint64_t *out, size_t max, struct err *err);
 void store_name(uint64_t first, char out[STORE_NAME_MAX]);
