@@ -253,7 +253,7 @@ lose_front(struct launcher *l, enum which_front which)
 
     close_fd(&front->door);
     packet_queue_clear(&front->out);
-    front->waits = front->over = 0;
+    front->said = (struct settings_said){ .waits = 0 };
     end_process(&front->pid);
 }
 

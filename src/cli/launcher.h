@@ -27,12 +27,17 @@ struct keeper {
 /* Which front a connection is for: what the kernel vouches for comes over unix sockets, strangers over TCP. */
 enum which_front { FRONT_OWNER, FRONT_STRANGERS, FRONTS };
 
+/* What was said of the configuration to one that has to answer it. */
+struct settings_said {
+    unsigned waits;             /* is not answered yet, */
+    unsigned over;              /* and of that so much, the first, is of a configuration that somebody refused */
+};
+
 struct front_end {
     pid_t pid;
     int door;                   /* what was accepted goes over it; -1: there is no such front */
     struct packet_queue out;
-    unsigned waits;             /* settings that it has not answered yet, */
-    unsigned over;              /* and of them those, the first, of a configuration that somebody else refused */
+    struct settings_said said;  /* EDGE_SETTINGS */
     bool resting;               /* nobody is let in for a moment: there is no room for another connection */
 };
 
@@ -72,8 +77,7 @@ struct launcher {
     uint32_t wardens, fronts_again;     /* that were started again */
     char log[64];               /* the log's setting, as the environment of the others has it */
     bool ready;                 /* the warden that lives has said so */
-    unsigned limits_wait;       /* EDGE_LIMITS that it has not answered, */
-    unsigned limits_over;       /* and of them those, the first, of a configuration that was refused meanwhile */
+    struct settings_said limits;        /* EDGE_LIMITS, to it */
     bool open;                  /* it listens */
     bool told;                  /* whoever waits for the start knows */
     bool read_again;            /* asked for while a new configuration is tried */

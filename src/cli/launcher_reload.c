@@ -108,7 +108,7 @@ settings_say(struct launcher *l, enum which_front which)
     if (frame_end(&frame, begin) < 0)
         return -1;
     frame.p[flags] = any;
-    front->waits++;
+    front->said.waits++;
     return packet_queue_send(&front->out, front->door, &frame, take_fd(&pem));
 }
 
@@ -128,7 +128,7 @@ say_limits(struct launcher *l)
     buf_put_be32(&frame, (uint32_t)l->plan->recover_window_s);
     if (frame_end(&frame, at) < 0 || packet_queue_send(&l->to_warden, l->warden, &frame, -1) < 0)
         return -1;
-    l->limits_wait++;
+    l->limits.waits++;
     return 0;
 }
 
@@ -173,10 +173,10 @@ say_serving(const struct launcher *l)
 static void
 settle(struct launcher *l)
 {
-    if (l->limits_wait > 0)
+    if (l->limits.waits > 0)
         return;
     for (enum which_front which = 0; which < FRONTS; which++)
-        if (l->fronts[which].waits > 0)
+        if (l->fronts[which].said.waits > 0)
             return;
     /* all that were told have answered */
     if (!l->told)
@@ -220,59 +220,44 @@ refused(struct launcher *l, const struct packet_err *why)
     (void)cli_fail(&err, false);
     settings_back(l);
     for (enum which_front which = 0; which < FRONTS; which++)
-        l->fronts[which].over = l->fronts[which].waits;
-    l->limits_over = l->limits_wait;
+        l->fronts[which].said.over = l->fronts[which].said.waits;
+    l->limits.over = l->limits.waits;
     say_all(l);
+}
+
+/* @yes: the type of the message that takes it. 0; -1: the dialogue is broken. */
+static int
+answered(struct launcher *l, struct settings_said *said, const struct frame *f, uint8_t yes)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    bool over = said->over > 0;
+    struct packet_err why;
+
+    if (said->waits == 0 || (f->type == yes ? f->length != 0 : f->type != EDGE_UNSETTLED || !packet_get_err(&in, &why)))
+        return -1;
+    said->waits--;
+    said->over -= over;
+    if (f->type == yes)
+        settle(l);
+    else if (!over && l->told && l->former == NULL)
+        return -1;              /* the same was taken before */
+    else if (!over)
+        refused(l, &why);
+    return 0;
 }
 
 int
 settings_answer(struct launcher *l, enum which_front which, const struct frame *f)
 {
-    struct front_end *front = &l->fronts[which];
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct packet_err why;
-
-    if (front->waits == 0)
-        return -1;
-    if (f->type == EDGE_UNSETTLED && packet_get_err(&in, &why)) {
-        front->waits--;
-        if (front->over > 0)
-            front->over--;
-        else if (l->told && l->former == NULL)
-            return -1;      /* another one took the same */
-        else
-            refused(l, &why);
-        return 0;
-    }
-    if (f->type != EDGE_SETTLED || f->length != 0)
-        return -1;
-    front->waits--;
-    front->over -= front->over > 0;
-    settle(l);
-    return 0;
+    return answered(l, &l->fronts[which].said, f, EDGE_SETTLED);
 }
 
 int
 limits_answer(void *ctx, const struct frame *f)
 {
     struct launcher *l = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct packet_err why;
 
-    if (l->limits_wait == 0)
-        return -1;
-    l->limits_wait--;
-    if (f->type == EDGE_LIMITED) {
-        l->limits_over -= l->limits_over > 0;
-        settle(l);
-    } else if (l->limits_over > 0) {
-        l->limits_over--;
-    } else {
-        if (l->former == NULL || !packet_get_err(&in, &why))
-            return -1;      /* it took the same before */
-        refused(l, &why);
-    }
-    return 0;
+    return answered(l, &l->limits, f, EDGE_LIMITED);
 }
 
 /* --- anew --------------------------------------------------------------------------------------------------------- */

@@ -164,7 +164,7 @@ start_warden(struct launcher *l, struct err *err)
     if (l->warden_pid < 0)
         return -1;
     l->ready = false;
-    l->limits_wait = l->limits_over = 0;        /* it has them as its arguments */
+    l->limits = (struct settings_said){ .waits = 0 };   /* it has them as its arguments */
     l->gate.state = 1;
     l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
     if (io_set_nonblock(l->warden, true) < 0 || launcher_watch(l, l->warden) < 0)
