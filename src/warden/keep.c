@@ -345,6 +345,16 @@ const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);
 /* --- the launcher ------------------------------------------------------------------------------------------------- */
 
 int
+launcher_send(struct warden *w, struct buf *frame, size_t at)
+{
+    if (frame_end(frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher, frame, -1) < 0)
+        return -1;
+    if (packet_queue_waits(&w->to_launcher))
+        (void)warden_watch(w, w->launcher, &w->launcher, true, false);
+    return 0;
+}
+
+int
 launcher_say(struct warden *w, uint8_t type, const char *id)
 {
     uint8_t room[128];
@@ -353,11 +363,7 @@ launcher_say(struct warden *w, uint8_t type, const char *id)
 
     if (id != NULL)
         wire_put_cstr(&frame, id, EDGE_ID);
-    if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher, &frame, -1) < 0)
-        return -1;
-    if (packet_queue_waits(&w->to_launcher))
-        (void)warden_watch(w, w->launcher, &w->launcher, true, false);
-    return 0;
+    return launcher_send(w, &frame, at);
 }
 
 static const char *

@@ -42,9 +42,7 @@ say_unsettled(struct warden *w)
     size_t at = frame_begin(&frame, EDGE_UNSETTLED, 0, 0);
 
     packet_put_err(&frame, &w->bad_rules);
-    if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher, &frame, -1) < 0)
-        return -1;
-    return packet_queue_waits(&w->to_launcher) ? warden_watch(w, w->launcher, &w->launcher, true, false) : 0;
+    return launcher_send(w, &frame, at);
 }
 
 /* For sandboxes that come; those that live keep what they were made with. */

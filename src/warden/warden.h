@@ -376,6 +376,7 @@ extern const size_t keep_n_rules;
 extern const struct msg_rule launch_rules[];
 extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
+int launcher_send(struct warden *w, struct buf *frame, size_t at);  /* one that was begun (frame_begin) at @at */
 /* settings.c: the launcher's words. */
 int settings_on_rules(void *ctx, const struct frame *f);
 int settings_on_limits(void *ctx, const struct frame *f);

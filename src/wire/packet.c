@@ -1,5 +1,4 @@
 /* wire/packet.c: see packet.h */
-#include "base/io.h"
 #include "wire/packet.h"
 
 #include <errno.h>
@@ -7,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/io.h"
 
 struct packet_waiting {
     struct packet_waiting *next;

@@ -20,6 +20,12 @@ static atomic_int theirs = -1;
 static atomic_bool over;
 static atomic_uint pause_for;
 
+static void
+connect_pair(int pair[2])
+{
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+}
+
 static void *
 say_and_close(void *none)
 {
@@ -48,7 +54,7 @@ last_message_comes_before_the_end(void **state)
         char byte;
         ssize_t n;
         int pair[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        connect_pair(pair);
         atomic_store(&pause_for, i % 97);
         atomic_store(&theirs, pair[1]);
         do
@@ -73,7 +79,7 @@ reset_comes_behind_the_last_message(void **state)
     int pair[2];
 
     (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    connect_pair(pair);
     assert_int_equal(send(pair[0], "unread", 6, 0), 6);
     assert_int_equal(send(pair[1], "y", 1, 0), 1);
     close(pair[1]);
@@ -90,7 +96,7 @@ message_without_a_byte_hides_nothing(void **state)
     int pair[2];
 
     (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    connect_pair(pair);
     assert_int_equal(send(pair[1], "", 0, 0), 0);
     assert_int_equal(io_recv(pair[0], &byte, 1, 0), 0);         /* nor does it make anybody wait */
     assert_int_equal(send(pair[1], "", 0, 0), 0);
@@ -111,7 +117,7 @@ message_without_a_byte_has_no_descriptor(void **state)
 
     (void)state;
     memset(room, 1, sizeof(room));
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    connect_pair(pair);
     assert_int_equal(send(pair[1], "", 0, 0), 0);
     assert_int_equal(io_recvmsg(pair[0], &m, MSG_CMSG_CLOEXEC), 0);
     assert_int_equal(m.msg_controllen, 0);
@@ -128,7 +134,7 @@ descriptor_without_a_byte_is_kept(void **state)
     int pair[2], got = -1;
 
     (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    connect_pair(pair);
     control.h = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
                                   .cmsg_type = SCM_RIGHTS };
     memcpy(CMSG_DATA(&control.h), &pair[0], sizeof(int));
