@@ -15,7 +15,7 @@ CC := gcc
 endif
 export CC
 
-.PHONY: all build deps check check-vm quick demo lint bench fuzz install uninstall deb clean help
+.PHONY: all build deps check check-all check-vm quick test demo lint bench fuzz install uninstall deb clean help
 
 all: build
 
@@ -23,11 +23,13 @@ help:
 	@echo 'make            build $(B)/src/cli/cloche (release, gcc); installs nothing, fetches two source packages once'
 	@echo 'make deps       install the Debian packages that building needs'
 	@echo 'make demo       install what is missing, build, and watch a dozen attacks being stopped'
-	@echo 'make check      everything: unit, end-to-end and escape tests as root and as an ordinary user,'
+	@echo 'make quick      after a change: build, style, unit tests but the slow ones, smoke tests of every room (two minutes)'
+	@echo 'make test T=X   one unit program, one file of tests, one test, or all tests with X in their name'
+	@echo 'make check      what every change is held to: unit, end-to-end and escape tests as root and as an ordinary user,'
 	@echo '                sanitizers, fuzzers, linters; the last line counts them'
+	@echo 'make check-all  the same without what check leaves out (docs/testing.md says what): an hour'
 	@echo 'make check-vm   the package and its units under a real systemd on cgroup v2, in QEMU (root; not part of check)'
-	@echo 'make quick      unit and end-to-end tests as you are; nothing else'
-	@echo 'make lint       checksrc, clang -Werror, cppcheck, shellcheck, man pages, Python'
+	@echo 'make lint       checksrc, cppcheck, shellcheck, man pages, Python'
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make bench      measure cloche beside other sandboxes and proxies; writes docs/performance.md'
 	@echo 'make install    to PREFIX ($(PREFIX)); DESTDIR is honoured'
@@ -51,21 +53,17 @@ demo:
 	@$(NINJA) -C $(B) --quiet $(PROGRAMS)
 	@demo/run $(B)/src/cli/cloche
 
-check:
+check check-all quick lint:
 	@tools/deps check
-	@$(PYTHON) tests/run.py check
+	@$(PYTHON) tests/run.py $@
+
+test:
+	@tools/deps check
+	@$(PYTHON) tests/run.py test '$(T)'
 
 check-vm: deb
 	@tools/deps vm
 	@$(PYTHON) tests/vm/run.py $$(ls -t $(B)/cloche_*.deb | head -n 1) build-check-vm
-
-quick:
-	@tools/deps check
-	@$(PYTHON) tests/run.py quick
-
-lint:
-	@tools/deps check
-	@$(PYTHON) tests/run.py lint
 
 FUZZ_SECONDS ?= 60
 fuzz:

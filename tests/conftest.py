@@ -4,6 +4,7 @@ docs/testing.md says how they are used.
 """
 import collections
 import os
+import resource
 import shutil
 import stat
 import subprocess
@@ -13,18 +14,21 @@ from pathlib import Path
 
 import pytest
 
-sys.dont_write_bytecode = True      # the same tree is tested as root and as an ordinary user
+sys.dont_write_bytecode = sys.pycache_prefix is None     # the same tree is tested as root and as an ordinary user
 
-from helpers import leaks, places                           # noqa: E402
+from helpers import leaks, parts, places                    # noqa: E402
 from helpers.daemon import Daemon                           # noqa: E402
 from helpers.runner import Cloche, Runner, interpreter      # noqa: E402
 
+BEGAN = pytest.StashKey()
 PROVEN = collections.defaultdict(collections.Counter)
 
 
 def pytest_configure(config):
     leaks.adopt_orphans()
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"     # of what tests start; pytest's own goes where PYTHONPYCACHEPREFIX says
+    if hasattr(config, "workerinput"):
+        os.environ.pop("PYTHONPATH", None)          # it led here (tests/check/suites.py) and is not for what tests start
 
 
 def pytest_report_header(config):
@@ -33,29 +37,44 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what another run of the same check has: CLOCHE_TEST_ELSEWHERE names its marks (tests/run.py)."""
-    elsewhere = set(filter(None, os.environ.get("CLOCHE_TEST_ELSEWHERE", "").split(",")))
-
-    def needs(item):
-        return {m.name for m in item.iter_markers()} | ({"root"} if "internet" in item.fixturenames else set())
-    left = [item for item in items if needs(item) & elsewhere]
+    chosen = parts.chosen(items)
+    left = [item for item in items if item not in chosen]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not needs(item) & elsewhere]
+        items[:] = [item for item in items if item in chosen]
+
+
+def spent():
+    """Processor time of this process and of all that it and its children waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    item.stash[BEGAN] = spent()
+    yield
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
+    """What a report carries from the process that ran the test: what it proves, and the processor time until now."""
     outcome = yield
     report = outcome.get_result()
+    if report.when == "teardown":
+        report.user_properties += [("cpu", f"{spent() - item.stash[BEGAN]:.3f}"), ("test", item.nodeid)]
     if report.when == "call" or report.outcome != "passed":
-        for mark in item.iter_markers("requirement"):
-            for row in mark.args:
+        report.user_properties += [("proves", row) for mark in item.iter_markers("requirement") for row in mark.args]
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or report.outcome != "passed":
+        for name, row in report.user_properties:
+            if name == "proves":
                 PROVEN[row][report.outcome] += 1
 
 
 def pytest_terminal_summary(terminalreporter):
-    if not PROVEN:
+    if not PROVEN:          # of a run by several workers, theirs are reported to the one process that sums up
         return
     terminalreporter.section("requirements")
     proven = [row for row in sorted(PROVEN) if not PROVEN[row]["failed"] and PROVEN[row]["passed"]]
@@ -111,6 +130,11 @@ class World:
         return left
 
     def remove(self):
+        try:        # the usual case, without a process for it
+            shutil.rmtree(self.root)
+            return
+        except (OSError, RecursionError):
+            pass
         # rm(1) copes with ten thousand levels; where it may not enter, it may after chmod.
         for argv in (["rm", "-rf"], ["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*argv, "--", str(self.root)], check=False, capture_output=True)

@@ -27,21 +27,26 @@ def parents():
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as f:
-                text = f.read()
+        try:        # every test does this several times, for hundreds of processes: system calls and nothing else
+            fd = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             continue
-        comm_end = text.rindex(")")
-        fields = text[comm_end + 2:].split()
-        table[int(name)] = (int(fields[1]), fields[0], text[text.index("(") + 1:comm_end])
+        try:
+            text = os.read(fd, 4096)
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+        comm_end = text.rindex(b")")
+        fields = text[comm_end + 2:].split(None, 2)
+        table[int(name)] = (int(fields[1]), fields[0].decode(), text[text.index(b"(") + 1:comm_end].decode("utf-8", "replace"))
     return table
 
 
-def descendants(root=None):
-    """Every living or dead-but-unreaped process below @root (default: us), as pid → description."""
+def descendants(root=None, table=None):
+    """Every living or dead-but-unreaped process below @root (default: us), as pid → description; @table is parents() of now."""
     root = root or os.getpid()
-    table = parents()
+    table = parents() if table is None else table
     children = {}
     for pid, (parent, _, _) in table.items():
         children.setdefault(parent, []).append(pid)
@@ -59,13 +64,15 @@ def named(name):
     return [pid for pid in descendants() if pid in table and table[pid][2] == name and table[pid][1] not in "ZX"]
 
 
-def reap_adopted(known):
-    """Collect zombies that were re-parented to us; @known are pids that somebody else waits for."""
-    table = parents()
-    for pid, (parent, state, _) in table.items():
+def reap_adopted(known, table=None):
+    """Collect zombies that were re-parented to us, and take them out of @table, which is parents() of now; @known are pids
+    that somebody else waits for."""
+    table = parents() if table is None else table
+    for pid, (parent, state, _) in list(table.items()):
         if parent == os.getpid() and state == "Z" and pid not in known:
             try:
-                os.waitpid(pid, os.WNOHANG)
+                if os.waitpid(pid, os.WNOHANG)[0] == pid:
+                    del table[pid]
             except ChildProcessError:
                 pass
 
@@ -77,12 +84,21 @@ def mounts():
 
 def cgroups():
     found = set()
-    for hierarchy in glob.glob("/sys/fs/cgroup/*") + ["/sys/fs/cgroup"]:
-        found.update(glob.glob(glob.escape(hierarchy) + "/cloche*"))
-        found.update(glob.glob(glob.escape(hierarchy) + "/cloche*/*/"))
+    for hierarchy in ["/sys/fs/cgroup", *folders_in("/sys/fs/cgroup")]:
+        for path in folders_in(hierarchy):
+            if os.path.basename(path).startswith("cloche"):
+                found.update((path, *folders_in(path)))
     uid = os.getuid()
     found.update(glob.glob(f"/sys/fs/cgroup/user.slice/user-{uid}.slice/**/*cloche*", recursive=True))
-    return {path.rstrip("/") for path in found if os.path.isdir(path)}
+    return {path for path in found if os.path.isdir(path)}
+
+
+def folders_in(path):
+    try:
+        with os.scandir(path) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
 
 
 def cgroup_is_someone_elses(path):
@@ -169,8 +185,9 @@ class Watch:
         self.processes = set(descendants())
 
     def look(self):
-        reap_adopted(self.processes)
-        left = [f"process {what}" for pid, what in descendants().items() if pid not in self.processes]
+        table = parents()
+        reap_adopted(self.processes, table)
+        left = [f"process {what}" for pid, what in descendants(table=table).items() if pid not in self.processes]
         left += [f"mount {line}" for line in mounts() - self.mounts]
         left += [f"cgroup {path}" for path in sorted(cgroups() - self.cgroups)
                  if not cgroup_is_someone_elses(path) and os.path.isdir(path)]
