@@ -14,7 +14,6 @@ place of the whole log; skips are counted and their reasons listed. Then where t
 `N passed, N failed, N skipped`, and the exit status is 0 only when nothing failed and something passed.
 """
 import argparse
-import concurrent.futures
 import os
 import sys
 import time
@@ -22,7 +21,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check import lint, one, suites                 # noqa: E402
-from check.builds import build, programs            # noqa: E402
+from check.builds import build                      # noqa: E402
 from check.fuzz import fuzz                         # noqa: E402
 from check.shell import LOGS, REPO                  # noqa: E402
 from check.tally import Tally                       # noqa: E402

@@ -12,7 +12,7 @@
 
 #define NOBODY 65534            /* where there are too few users to take one */
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CLOCHE_SANITIZED)
 /* it looks for leaks by ptrace(2), which nobody may do to this process */
 const char *__asan_default_options(void);
 const char *

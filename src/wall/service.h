@@ -15,7 +15,7 @@
 
 #define SERVICE_CALLS_MAX 120
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CLOCHE_SANITIZED)
 #define SERVICE_SANITIZED 1
 #else
 #define SERVICE_SANITIZED 0

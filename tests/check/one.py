@@ -4,7 +4,6 @@ import os
 from check import suites
 from check.builds import build, introspect, programs
 from check.shell import REPO
-from check.tally import Tally
 from check.unit import unit_program
 
 HELP = '''make test T=WHAT: WHAT is one of

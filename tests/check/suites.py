@@ -3,7 +3,6 @@
 Who runs what: `parts.py` beside the tests' helpers reads CLOCHE_TEST_* and leaves out what another run of the same check has.
 """
 import contextlib
-import glob
 import os
 import pwd
 import shutil
@@ -14,7 +13,7 @@ import threading
 import time
 
 from check.builds import built
-from check.shell import CORES, LOGS, PYTHON, REPO, clean_environment, run, tail
+from check.shell import CORES, PYTHON, REPO, clean_environment, run, tail
 from check.tally import Tally, junit
 
 SUITES = ('tests/e2e', 'tests/escape', 'tests/conformance')

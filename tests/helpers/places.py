@@ -1,4 +1,5 @@
 """Where the programs under test are, and who may run them."""
+import functools
 import os
 import pwd
 from pathlib import Path
@@ -29,6 +30,12 @@ def find_beside(cloche, relative):
     """A file of the same build directory as @cloche (tests/lib/deny, ...), or None."""
     path = cloche.parents[2] / relative
     return path if path.exists() else None
+
+
+@functools.lru_cache(maxsize=None)
+def is_sanitized(program):
+    """It was compiled with AddressSanitizer: its memory says nothing, and it has no filter of system calls."""
+    return b"__asan_init" in Path(program).read_bytes()
 
 
 def build_folder(cloche):

@@ -88,7 +88,7 @@ calls_that_are_more_than_they_seem(void **state)
     char c;
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CLOCHE_SANITIZED)
     skip();     /* then there is no filter */
 #endif
     snprintf(own.sun_path, sizeof(own.sun_path), "%s/taken", root);
@@ -122,7 +122,7 @@ what_is_denied(void **state)
     pid_t pid;
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CLOCHE_SANITIZED)
     skip();     /* then there is no filter */
 #endif
     pid = fork();
@@ -153,7 +153,7 @@ confined(void **state)
     const size_t n = sizeof(attempts) / sizeof(attempts[0]);
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CLOCHE_SANITIZED)
     skip();     /* then there is no filter */
 #endif
     attack(front_confine, attempts, n);

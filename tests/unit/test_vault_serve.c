@@ -548,7 +548,7 @@ confined(void **state)
                                               try_dumpable, try_unlink, try_chdir };
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CLOCHE_SANITIZED)
     skip();     /* then there is no filter */
 #endif
     attack(vault_confine, attempts, sizeof(attempts) / sizeof(attempts[0]));
