@@ -28,7 +28,9 @@ const call = async (name, args, options) => {
 };
 box = (await call('create_sandbox', { name: 'sdk' })).sandbox_id;
 let said = '';
-await call('code_execute', { language: 'python', code: 'print(6 * 7)', sandbox_id: box }, { onprogress: (p) => { said += p.message; } });
+// this SDK drops a notification that it reads together with the result: the command does not end right behind what it says
+await call('code_execute', { language: 'python', code: 'import time; print(6 * 7, flush=True); time.sleep(1)', sandbox_id: box },
+  { onprogress: (p) => { said += p.message; } });
 console.log(JSON.stringify(['progress', said]));
 await call('code_write_file', { sandbox_id: box, file_path: 'a.txt', content: 'hello' });
 await call('code_read_file', { sandbox_id: box, file_path: 'a.txt' });
