@@ -213,18 +213,24 @@ def test_the_sandbox_does_not_reach_it(online, parent, rules):
             online.net.names[name] = [("A", "127.0.0.1")]
         parent.heads.clear()
         code = f"""
+import concurrent.futures
 hidden = b'GET http://evil.example.org/ HTTP/1.1\\r\\nHost: evil.example.org\\r\\n\\r\\n'
-for at in ('{name}', 'also.example.org', '127.0.0.1', '{HOST4}'):
-    print(at, talk(P, get(at, 'http://%s:{parent.port}/' % at), 2)[:60])
-    s, got = connect('%s:{parent.port}' % at); print(got)
-    if b' 200 ' in got: s.sendall(hidden); print(drain(s))
-    for where in ((at, {parent.port}), (at, 80)):
-        try: print(talk(where, hidden, 2))
-        except OSError as e: print(e)
-print('done')
+def absolute(at): return talk(P, get(at, 'http://%s:{parent.port}/' % at), 2)[:60]
+def tunnel(at):
+    s, got = connect('%s:{parent.port}' % at)
+    return got, drain(s) if b' 200 ' in got and not s.sendall(hidden) else b''
+def direct(at, port):
+    try: return talk((at, port), hidden, 2)
+    except OSError as e: return e
+# most of them only wait for an answer that does not come: all at the same time
+with concurrent.futures.ThreadPoolExecutor(16) as pool:
+    tried = [(at, pool.submit(way, at, *more)) for at in ('{name}', 'also.example.org', '127.0.0.1', '{HOST4}')
+             for way, *more in ((absolute,), (tunnel,), (direct, {parent.port}), (direct, 80))]
+for at, one in tried: print(at, one.result())
+print('done', len(tried))
 """
         result = online.python(code, allow=[], flags=flags)
-        assert "done" in result.out, result
+        assert "done 16" in result.out, result
         assert not [head for head in parent.heads if "evil" in head], (parent.heads, result)
         assert not [r for r in online.net.requests if r["host"] != name], online.net.requests
 

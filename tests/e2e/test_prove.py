@@ -218,6 +218,7 @@ def host_settings():
     return settings
 
 
+@pytest.mark.alone      # a neighbour's probe among the mounts of the host would be taken for ours
 def test_bare_and_off_do_no_harm(anyone):
     before = host_settings()
     assert anyone("prove", "--bare").code == 0

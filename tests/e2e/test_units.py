@@ -1,4 +1,5 @@
 """systemd's units and the Debian package: what they hold, that they are as closed as they can be, and that cloche works so."""
+import fcntl
 import os
 import re
 import shutil
@@ -30,20 +31,30 @@ def cloche_binary():
 
 @pytest.fixture(scope="module")
 def deb(cloche_binary, tmp_path_factory):
-    """(the package, a folder with its content)"""
+    """(the package, a folder with its content), made once for all workers of a run: it takes seconds of the processor."""
     build = build_of(cloche_binary)
     if not shutil.which("dpkg-shlibdeps"):
         pytest.skip("no dpkg-dev")
     if "-fsanitize" in (build / "build.ninja").read_text():
         pytest.skip("a sanitizer's build is not for others")
-    out = tmp_path_factory.mktemp("deb")
+    base = tmp_path_factory.getbasetemp()
+    out = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "deb"
+    out.mkdir(exist_ok=True)
+    with open(out / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (out / "whole").exists():
+            make_deb(build, out)
+    package, = out.glob("*.deb")
+    return package, out / "root"
+
+
+def make_deb(build, out):
     made = subprocess.run([REPO / "tools" / "deb", build, out], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made
-    package = Path(made.stdout.strip())
-    subprocess.run(["dpkg-deb", "-x", package, out / "root"], check=True)
+    subprocess.run(["dpkg-deb", "-x", made.stdout.strip(), out / "root"], check=True)
     for folder in (out.parent, out, out / "root"):
         folder.chmod(0o755)
-    return package, out / "root"
+    (out / "whole").touch()
 
 
 def analyze(*words, **kw):

@@ -8,7 +8,7 @@ import socket
 import subprocess
 from urllib.parse import quote
 
-from helpers import leaks
+from helpers import leaks, places
 from helpers.runner import HANG_GUARD, wait_for
 
 
@@ -208,7 +208,7 @@ def resident(pid):
 
 def is_sanitized(daemon):
     """Its figures of memory say nothing."""
-    return "asan" in str(daemon.cloche.binary)
+    return places.is_sanitized(daemon.cloche.binary)
 
 
 def command_of(pid):
@@ -235,22 +235,61 @@ class Remote(Daemon):
         return {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
 
 
+# Connects as whoever it runs as, as often as it is asked to, and hands the connections over. They stay its own for the daemon, which
+# looks at the process that connected.
+DOOR = """
+import socket, sys
+asked = socket.socket(fileno=0)
+while asked.recv(1):
+    made = socket.socket(socket.AF_UNIX)
+    try: made.connect(sys.argv[1])
+    except OSError as e: asked.send(b'%d' % e.errno)
+    else: socket.send_fds(asked, [b'0'], [made.fileno()])
+    made.close()
+"""
+
+
 class OthersDaemon(Daemon):
-    """The same for another user's daemon: it answers nobody else, so curl asks, as that user."""
+    """The same for another user's daemon: it answers nobody else, so that user connects."""
 
-    def __call__(self, method, path, body=None, headers=None):
-        argv = ["curl", "-sS", "-X", method, "-w", "\n%{http_code}", "--unix-socket", self.path, "http://localhost" + path]
-        if body is not None:
-            argv += ["--data-binary", "@-"]
-        result = self.cloche.run(argv, stdin=body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b"")
-        assert result.ok, result
-        text, status = result.out_bytes.rsplit(b"\n", 1)
-        return Said(int(status), text)
+    door = None
+
+    def connection(self):
+        if self.door is None:
+            self.door, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with its:
+                self.keeper = self.cloche.start([places.PYTHON, "-I", "-c", DOOR, self.path], stdin=its)
+        return OthersConnection(self.door)
+
+    def stop(self, patience=HANG_GUARD):
+        self.shut()
+        return super().stop(patience)
+
+    def kill(self):
+        self.shut()
+        super().kill()
+
+    def shut(self):
+        if self.door is not None:
+            self.door.close()
+            self.door = None
+            self.keeper.communicate(timeout=HANG_GUARD)
 
 
-class Said(Answer):
-    def __init__(self, status, body):
-        self.status, self.body, self.headers = status, body, {}
+class OthersConnection(http.client.HTTPConnection):
+    """@door: the other user's process that connects."""
+
+    def __init__(self, door):
+        super().__init__("localhost", timeout=HANG_GUARD)
+        self.door = door
+
+    def connect(self):
+        self.door.send(b"x")
+        said, fds, _, _ = socket.recv_fds(self.door, 16, 1)
+        if not fds:
+            raise OSError(int(said or b"0"), "the other user cannot connect")
+        self.sock = socket.socket(fileno=fds[0])
+        self.sock.settimeout(self.timeout)
 
 
 class Sandbox:

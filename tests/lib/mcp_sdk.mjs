@@ -28,9 +28,17 @@ const call = async (name, args, options) => {
 };
 box = (await call('create_sandbox', { name: 'sdk' })).sandbox_id;
 let said = '';
-// this SDK drops a notification that it reads together with the result: the command does not end right behind what it says
-await call('code_execute', { language: 'python', code: 'import time; print(6 * 7, flush=True); time.sleep(1)', sandbox_id: box },
-  { onprogress: (p) => { said += p.message; } });
+// this SDK drops a notification that it reads together with the result: the command ends when it was heard
+const heard = (p) => {
+  said += p.message;
+  client.callTool({ name: 'code_write_file', arguments: { sandbox_id: box, file_path: 'heard', content: '' } });
+};
+await call('code_execute', { language: 'python', sandbox_id: box, code: `
+import os, time
+print(6 * 7, flush=True)
+while not os.path.exists('heard'):
+    time.sleep(0.01)
+os.remove('heard')` }, { onprogress: heard });
 console.log(JSON.stringify(['progress', said]));
 await call('code_write_file', { sandbox_id: box, file_path: 'a.txt', content: 'hello' });
 await call('code_read_file', { sandbox_id: box, file_path: 'a.txt' });
