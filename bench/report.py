@@ -8,6 +8,7 @@ import subprocess
 
 import inside
 import daemon
+import loop
 import record
 import report_egress
 
@@ -204,6 +205,8 @@ def page(facts):
         parts.append(record.section(facts['audit']))
     if 'daemon' in facts:
         parts.append(daemon.section(facts['daemon']))
+    if 'loop' in facts:
+        parts.append(loop.section(facts['loop']))
     parts.append(HOW.lstrip('\n'))
     parts.append(report_egress.HOW.lstrip('\n'))
     return '\n'.join(parts)
