@@ -1,5 +1,7 @@
 """Plain HTTP through the wall: what a proxy has to do with connections, bodies and odd answers, seen from both ends."""
 import hashlib
+import os
+import threading
 
 import pytest
 
@@ -198,6 +200,8 @@ def test_bodies_of_any_framing_and_many_sizes(online, talk, kind):
     sums = [hashlib.sha256(payload(size)).hexdigest() for size in sizes]
     talk(f"""
 import hashlib
+import os
+import threading
 s = dial(*P)
 for size, digest in zip({sizes}, {sums}):
     s.sendall(absolute('{server.url()}%d' % size)); r = answer(s)
@@ -322,13 +326,21 @@ def test_after_an_upgrade_each_direction_ends_by_itself(online, talk, half):
             kept.append(data)
         connection.sendall(b"last") if half == "client" else None
     server = Scripted(online.net, serve)
+    there = lambda: b"".join(server.seen[0]) == b"ahead" + b"raw" * 100000 if server.seen else False
+    # the sandbox stays until all is there: its way out ends with it
+    stdin, last = os.pipe()
+    closing = threading.Thread(target=lambda: [wait_for(there), os.close(last)])
+    closing.start()
     talk(f"""
 s = dial(*P); s.sendall(absolute('{server.url()}', 'Connection: upgrade\\r\\nUpgrade: websocket\\r\\n') + b'ahead')
 assert b' 101 ' in until(s)
 if '{half}' == 'client': s.sendall(b'raw' * 100000); s.shutdown(1); assert drain(s) == b'firstlast'
 else: assert drain(s) == b'first'; s.sendall(b'raw' * 100000); s.shutdown(1)
-""", allow=server.allow)
-    assert wait_for(lambda: b"".join(server.seen[0]) == b"ahead" + b"raw" * 100000), server.seen
+sys.stdin.read()
+""", allow=server.allow, stdin=stdin)
+    closing.join()
+    os.close(stdin)
+    assert there(), server.seen
 
 
 @pytest.mark.parametrize("asked", ["h2c", "h2c, websocket", "TLS/1.0", "HTTP/2.0"])
