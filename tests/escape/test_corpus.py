@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from helpers import requirement
-from helpers.corpus import Capture, Case, DRIVER, Everywhere, OK, counts, left, load, numbered, questions, told
+from helpers.corpus import Capture, Case, DRIVER, Everywhere, OK, RESOLVED, counts, left, load, numbered, opened, questions, told
 from helpers.internet import DNS4, OTHER4, SITE4
 
 pytestmark = [requirement("R12", "R13", "R14", "R44"), pytest.mark.root]
@@ -74,6 +74,18 @@ def test_the_tables():
         assert any(case.bare for case in cases), f"nothing of {name} is shown to be real"
 
 
+def looked_up(attempts):
+    """The names below bad.example.org to which an attempt connects; a Host field alone is nothing to look up."""
+    return {f"{case.tokens(way)[0].decode()}.bad.example.org" for case, way in attempts if case is not PLAIN and way != "host"}
+
+
+def unexpected(net, attempts):
+    """What came to a web server and is of no attempt that may arrive there; of TLS, one ClientHello for each that may."""
+    may = [case.tokens(way)[0] for case, way in attempts if case.expected != "no"]
+    strange = [bytes(kept[:200]) for _, kept in net.connections if kept and not any(t in kept.lower() for t in may)]
+    return strange + (net.hellos if len(net.hellos) > len(may) else [])
+
+
 @category
 @pytest.mark.root
 def test_nothing_leaves(net, tried, category):
@@ -84,16 +96,25 @@ def test_nothing_leaves(net, tried, category):
     sent, tokens = counts(frames), numbered(cases)
     wrong = [f"{n} frames to {to}" for to, n in sent.items() if to not in OPEN]
     assert sent[6, SITE4, 80] > 0 and answers[PLAIN.id, "absolute"][0], "the allowed host is reached, and counted"
-    names = {n for n in questions(frames) if n != OK and not n.endswith(".bad.example.org")}
+    asked, may = questions(frames), sum(case.opens(way) for case, way in attempts)
+    names = {n for n in asked if n != OK and not n.endswith(".bad.example.org")}
     wrong += [f"{n} was asked for" for n in names | net.asked() - {OK} if not n.endswith(".bad.example.org")]
+    if category in RESOLVED:    # each is refused for what its name leads to
+        wrong += [f"{n} was not asked for" for n in looked_up(attempts) - set(asked)]
+    # what is refused does not reach the allowed host either, not by an empty connection and not by a question
+    if len(opened(frames)) > may or asked[OK] > 2 * may:
+        wrong.append(f"{len(opened(frames))} connections and {asked[OK]} questions for {may} attempts that may reach {OK}")
     out = left(frames, tokens)
     heard = b"\0".join([bytes(kept) for _, kept in net.connections] + [data for _, data in net.heard]).lower()
     for token, (case, way) in tokens.items():
         hidden = token == case.tokens(way)[1]
         if (hidden or case.expected == "no") and (out[token] or token in heard):
             wrong.append(f"{case.id} {way} left for {out[token] or 'a server'}: {case.about}")
+    wrong += [f"a server got {data}" for data in unexpected(net, attempts)]
     for case, way in attempts:
         hit, text = answers[case.id, way]
+        if category == "socks" and not case.opens(way) and text.removeprefix("\5\0").startswith(("\5\0", "\0\x5a")):
+            wrong.append(f"{case.id} {way} ({case.about}) was told that it is connected: {text!r}")
         if case.expected == "no" and hit or case.expected == "ok" and not hit:
             wrong.append(f"{case.id} {way} ({case.about}) was {'answered' if hit else 'refused'}: {text!r}")
     assert not wrong, "\n".join(wrong)
@@ -126,7 +147,7 @@ def test_one_rule_more_and_it_is_counted(net, tried):
     assert all(hit for hit, _ in answers.values()), answers
     assert counts(frames)[6, OTHER4, 80] > 0
     assert all((6, OTHER4, 80) in left(frames, numbered([case]))[case.tokens(way)[0]] for way in ("absolute", "tcp"))
-    assert questions(frames) >= {f"{case.tokens(way)[0].decode()}.evil.example.org" for way in ("absolute", "tcp")}
+    assert set(questions(frames)) >= {f"{case.tokens(way)[0].decode()}.evil.example.org" for way in ("absolute", "tcp")}
 
 
 # --- secrets ------------------------------------------------------------------------------------------------------------

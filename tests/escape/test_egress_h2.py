@@ -1,16 +1,47 @@
-"""Attacks in HTTP/2, from inside the sandbox and from a server: past the rules, past the secrets, and at the memory."""
+"""Attacks in HTTP/2, from inside the sandbox and from a server: past the rules, past the secrets, and at the memory.
+
+A table's cases are tried in one sandbox, each on a connection of its own.
+"""
+import collections
 import json
-from pathlib import Path
+import os
 
 import pytest
 
-from helpers import leaks, memory, requirement
+from helpers import leaks, memory, places, requirement
 from helpers.h2 import CLIENT, HOST, field
 from helpers.internet import PRELUDE
 from helpers.vaulted import BUNDLE, VALUE, denied
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
 OTHER = "second.example.org"
+
+
+# each(cases, attack): what attack(a new client, case) says of every case, by its name, as JSON.
+EACH = """
+def each(cases, attack):
+    said = {}
+    for name, case in cases.items():
+        try: said[name] = attack(Client(), case)
+        except Exception as e: said[name] = f'{type(e).__name__}: {e}'
+    print(json.dumps(said))
+"""
+
+
+def said(result, cases):
+    """What was said of each of @cases, none left out."""
+    assert result.ok, result
+    answers = json.loads(result.out)
+    assert list(answers) == list(cases), result
+    return answers
+
+
+def counted(tmp_path):
+    """How often each rule refused something, as the report has it."""
+    counts = collections.Counter()
+    for entry in denied(tmp_path):
+        counts[entry["rule"]] += entry["count"]
+    return counts
 
 
 @pytest.fixture
@@ -68,16 +99,17 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_heads_that_nobody_reads_alike(ruled, name):
+def test_heads_that_nobody_reads_alike(ruled):
     """Each is refused, none reaches the server, and the connection goes on or ends."""
-    result = ruled.client(f"""
-c = Client()
-print(c.brief(c.get('/v1/attack', {HEADS[name]!r})))
-if not c.over: print('and', c.brief(c.get('/v1/last')))
+    result = ruled.client(EACH + f"""
+def attack(c, more):
+    first = c.brief(c.get('/v1/attack', more))
+    if not c.over: c.get('/v1/last')
+    return str(first)
+each({HEADS!r}, attack)
 """, allow=())
-    first = result.out.split("\n")[0]
-    assert result.ok and (first.startswith("reset") or first in ("400", "403", "417")), result
+    for name, first in said(result, HEADS).items():
+        assert first.startswith("reset") or first in ("400", "403", "417"), (name, first)
     assert set(ruled.far.paths()) <= {"/v1/last"}, ruled.far.requests
     assert "x-evil" not in str(ruled.far.requests)
 
@@ -109,15 +141,16 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_targets(ruled, name):
-    result = ruled.client(f"""
-c = Client()
-print(c.brief(c.wait(c.ask(head={TARGETS[name]}))[0]))
-if not c.over: print('and', c.brief(c.get('/v1/last')))
+def test_targets(ruled):
+    result = ruled.client(EACH + f"""
+def attack(c, head):
+    first = c.brief(c.wait(c.ask(head=head(c)))[0])
+    if not c.over: c.get('/v1/last')
+    return str(first)
+each({{{", ".join(f"{name!r}: lambda c: {head}" for name, head in TARGETS.items())}}}, attack)
 """, allow=())
-    first = result.out.split("\n")[0]
-    assert result.ok and (first.startswith("reset") or first in ("400", "403")), result
+    for name, first in said(result, TARGETS).items():
+        assert first.startswith("reset") or first in ("400", "403"), (name, first)
     assert set(ruled.far.paths()) <= {"/v1/last"} and not ruled.net.requests, ruled.far.requests
 
 
@@ -163,18 +196,19 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("where", WRONG)
-def test_a_placeholder_on_its_way_to_a_wrong_host(h2, tmp_path, where):
+def test_a_placeholder_on_its_way_to_a_wrong_host(h2, tmp_path):
     # another secret makes sure that this host is looked into
     h2.secret(host=OTHER).secret("MINE", host=HOST, value="another-secret-0123456789")
-    result = h2.client(f"""
-c, t = Client(), os.environ['TOK']
-g = c.wait({WRONG[where]})[0]; print(c.brief(g), g['head'].get('x-cloche-denied')); print(t)
+    result = h2.client(EACH + f"""
+t = os.environ['TOK']
+def attack(c, ask):
+    g = c.wait(ask(c))[0]; return str(c.brief(g)), g['head'].get('x-cloche-denied'), t
+each({{{", ".join(f"{name!r}: lambda c: {ask}" for name, ask in WRONG.items())}}}, attack)
 """, allow=(HOST, OTHER), flags=["--report", str(tmp_path / "report.json")])
-    placeholder = result.out.strip().rsplit("\n", 1)[-1]
-    assert result.ok and not result.out.startswith("200"), result
+    for where, (first, rule, placeholder) in said(result, WRONG).items():
+        assert first != "200" and rule in (None, "secret-wrong-host"), (where, first, rule)
     assert placeholder not in str(h2.far.lines()) and VALUE not in str(h2.far.lines()), h2.far.lines()
-    assert any(d["rule"] == "secret-wrong-host" for d in denied(tmp_path)), denied(tmp_path)
+    assert counted(tmp_path)["secret-wrong-host"] == len(WRONG), denied(tmp_path)
 
 
 def test_a_placeholder_split_over_frames(h2):
@@ -240,18 +274,28 @@ while not c.over: c.raw(frame(9, 0, 1) * 500)
 }
 
 
-@pytest.mark.parametrize("name", FLOODS)
-def test_floods(ruled, tmp_path, name):
-    word, attack = FLOODS[name]
-    result = ruled.client("c = Client(); c.s.settimeout(50)\n" + attack + """
-try: c.to_end()
-except TimeoutError: print('not ended')
-print('over', c.over)
-d = Client(); print(d.get('/v1/after')['status'])
+def test_floods(ruled, tmp_path):
+    """All at once: each ends its own connection, and nobody else's."""
+    result = ruled.client(f"""
+import textwrap, threading
+said = {{}}
+def flood(name, attack):
+    try:
+        c = Client(); c.s.settimeout(50)
+        exec(attack, {{**globals(), 'c': c}})
+        try: c.to_end()
+        except TimeoutError: pass
+        said[name] = [c.over, Client().get('/v1/after')['status']]
+    except Exception as e: said[name] = f'{{type(e).__name__}}: {{e}}'
+threads = [threading.Thread(target=flood, args=case) for case in {[(name, attack) for name, (_, attack) in FLOODS.items()]!r}]
+for t in threads: t.start()
+for t in threads: t.join()
+print(json.dumps(said))
 """, allow=(), flags=["--report", str(tmp_path / "report.json")], timeout=120)
-    assert result.out == "over True\n200\n", result
-    assert any(d["rule"] == word for d in denied(tmp_path)), denied(tmp_path)
-    assert ruled.far.paths().count("/v1/after") == 1
+    assert result.ok and json.loads(result.out) == {name: [True, 200] for name in FLOODS}, result
+    counts, words = counted(tmp_path), collections.Counter(word for word, _ in FLOODS.values())
+    assert {word: counts[word] for word in words} == words, denied(tmp_path)
+    assert ruled.far.paths().count("/v1/after") == len(FLOODS)
 
 
 def test_what_is_no_preface(ruled, tmp_path):
@@ -273,17 +317,17 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_header_bombs(ruled, name):
-    ask = "c.ask('/v1/' + 'a' * 20000)" if BOMBS[name] is None else f"c.ask('/v1/bomb', {BOMBS[name]})"
-    result = ruled.client(f"""
-c = Client()
-g = c.wait({ask})[0]; print(c.brief(g))
-d = Client(); print(d.get('/v1/after')['status'])
+def test_header_bombs(ruled):
+    asks = {name: "c.ask('/v1/' + 'a' * 20000)" if more is None else f"c.ask('/v1/bomb', {more})" for name, more in BOMBS.items()}
+    result = ruled.client(EACH + f"""
+def attack(c, ask):
+    first = str(c.brief(c.wait(ask(c))[0]))
+    return first, Client().get('/v1/after')['status']
+each({{{", ".join(f"{name!r}: lambda c: {ask}" for name, ask in asks.items())}}}, attack)
 """, allow=())
-    first, last = result.out.strip().split("\n")
-    assert last == "200" and (first in ("431", "414", "reset None") or first.startswith("reset")), result
-    assert ruled.far.paths() == ["/v1/after"]
+    for name, (first, after) in said(result, BOMBS).items():
+        assert after == 200 and (first in ("431", "414") or first.startswith("reset")), (name, first, after)
+    assert ruled.far.paths() == ["/v1/after"] * len(BOMBS)
 
 
 def test_more_streams_than_there_may_be(opened):
@@ -331,7 +375,7 @@ def test_bodies_that_nobody_reads_stay_bounded(h2):
     pids = [pid for pid in leaks.descendants(process.pid) if memory.name_of(pid) == "cloche-egress"]
     kib = sum(int(x.split()[1]) for pid in pids for x in open(f"/proc/{pid}/status") if x.startswith("VmRSS"))
     # a sanitizer's shadow and quarantine are no memory of the program's
-    sanitized = any("asan" in Path(f"/proc/{pid}/maps").read_text(encoding="ascii", errors="replace") for pid in pids)
+    sanitized = any(places.is_sanitized(os.readlink(f"/proc/{pid}/exe")) for pid in pids)
     process.terminate()
     process.communicate()
     # three connections with 100 streams: 64 KiB up and down each, the larger windows, and what the program is
@@ -387,15 +431,15 @@ except OSError as e: print(type(e).__name__)
 BAD = ["crlf", "nul", "upper", "connection", "coding", "status", "switch", "twice", "none", "large", "lengths", "data"]
 
 
-@pytest.mark.parametrize("how", BAD)
-def test_answers_that_are_none(opened, how):
-    result = opened.client(f"""
-c = Client()
-g = c.get('/bad/{how}'); print(c.brief(g), g['head'])
-d = Client(); print(d.get('/x')['status'])
+def test_answers_that_are_none(opened):
+    result = opened.client(EACH + f"""
+def attack(c, how):
+    g = c.get('/bad/' + how)
+    return f"{{c.brief(g)}} {{g['head']}}", Client().get('/x')['status']
+each({{how: how for how in {BAD!r}}}, attack)
 """)
-    first, last = result.out.strip().rsplit("\n", 1)
-    assert last == "200" and (first.startswith(("502", "reset"))) and "x-evil" not in first, result
+    for how, (first, after) in said(result, BAD).items():
+        assert after == 200 and first.startswith(("502", "reset")) and "x-evil" not in first, (how, first, after)
 
 
 @pytest.mark.parametrize("how", ["push", "ping", "endless"])

@@ -34,10 +34,15 @@ PATHS = ["/v1/secret", "/v1/secret/", "/v1/secret?x", "/v1/secret/a/b", "/v1//se
 HARMLESS = {"/v1/%c0%ae%c0%ae/"}        # overlong UTF-8: allowed as the bytes it is, and not what a rule closes
 
 ATTACK = """
+import threading
 addresses = {'api': socket.gethostbyname('api.example.org')}
 def send(where, data, seconds=20):
     try: return talk(where, data, seconds)[:60]
     except OSError as e: return repr(e).encode()
+def at_once(f, cases):
+    threads = [threading.Thread(target=f, args=(c,)) for c in cases]
+    for t in threads: t.start()
+    for t in threads: t.join()
 """
 
 
@@ -83,14 +88,16 @@ def test_a_second_request_behind_an_allowed_one(online, narrow):
 good = b'GET /v1/a HTTP/1.1\\r\\nHost: api.example.org\\r\\n'
 bad = b'GET /v1/secret HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n'
 where = (addresses['api'], 80)
-send(where, good + b'\\r\\n' + bad, 1)
-send(where, good + b'Content-Length: %d\\r\\n\\r\\n' % len(bad) + bad + bad, 1)
-send(where, good + b'Transfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad, 1)
-send(where, good + b'Content-Length: 0\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad, 1)
-send(where, b'GET /v1/secret HTTP/1.1\\r\\nHost: ok.example.org\\r\\n\\r\\n', 1)
-send((socket.gethostbyname('ok.example.org'), 80), bad, 1)
-send(P, b'GET http://ok.example.org/x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad, 1)
-send(P, b'GET http://api.example.org/v1/b HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad, 1)
+at_once(lambda said: send(*said, 1), [
+    (where, good + b'\\r\\n' + bad),
+    (where, good + b'Content-Length: %d\\r\\n\\r\\n' % len(bad) + bad + bad),
+    (where, good + b'Transfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad),
+    (where, good + b'Content-Length: 0\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + bad),
+    (where, b'GET /v1/secret HTTP/1.1\\r\\nHost: ok.example.org\\r\\n\\r\\n'),
+    ((socket.gethostbyname('ok.example.org'), 80), bad),
+    (P, b'GET http://ok.example.org/x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad),
+    (P, b'GET http://api.example.org/v1/b HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' + bad),
+])
 print('done')
 """
     result = narrow(code)

@@ -28,6 +28,11 @@ PORTS = (21, 22, 23, 25, 53, 110, 143, 389, 445, 853, 993, 1080, 1433, 2375, 300
          9100, 9200, 11211, 27017)
 
 
+# Dialects that open a tunnel to the allowed host before they say what is refused.
+IN_TUNNELS = {"tunnel-host", "tunnel-sni", "inside", "inside-socks", "ahead", "ahead-host", "tls-tunnel", "tls-ahead", "tls-socks"}
+SOCKS_TO_OK = b"\5\1\0\3\x0eok.example.org\0\x50"
+
+
 class Case:
     """One line: @ways are dialects, @expected is `no` (nothing of it leaves), `ok` (it arrives at the allowed host, and
     what hides in it nowhere), `part` (what comes before the trick may arrive there) or `whole` (secrets.tsv); @bare are the ways by which it does get out where no rule stands."""
@@ -50,6 +55,10 @@ class Case:
         """By which an attempt is known in what leaves: what is said openly, what hides in it."""
         token = re.sub(r"\W", "", f"{self.id}{way}".lower())
         return (token + "z").encode(), (token + "y").encode()
+
+    def opens(self, way):
+        """May this make a connection to the allowed host? What is refused only where a tunnel is open before the trick."""
+        return self.expected != "no" or way in IN_TUNNELS or SOCKS_TO_OK in self.bytes
 
     @property
     def hides(self):
@@ -153,15 +162,15 @@ def own_noise(frame):
 
 
 def questions(frames):
-    """The names that were asked for, whoever was asked."""
-    names = set()
+    """The names that were asked for, whoever was asked, and how often."""
+    names = collections.Counter()
     for frame in frames:
         if frame.protocol == 17 and frame.port == 53 and len(frame.data) > 20:
             at, labels, data = 12, [], frame.data[8:]
             while at < len(data) and data[at]:
                 labels.append(data[at + 1:at + 1 + data[at]])
                 at += 1 + data[at]
-            names.add(b".".join(labels).decode("latin-1").lower())
+            names[b".".join(labels).decode("latin-1").lower()] += 1
     return names
 
 
@@ -365,7 +374,7 @@ def numbered(cases):
 def left(frames, tokens):
     """The tokens that are in frames for other machines or services: token → {(protocol, address, port)}."""
     found, pattern = collections.defaultdict(set), re.compile(rb"ec\d{4}[a-z0-9]*?[zy](?![a-z0-9])", re.I)
-    for frame in frames:
+    for frame in [*frames, *streams(frames)]:
         if PROXY_AT in (frame.source, frame.to):
             continue        # what is said to the control's proxy, which stands for the one inside
         for token in pattern.findall(frame.data):
@@ -374,6 +383,28 @@ def left(frames, tokens):
             if case is not None and not (asking and case.category in RESOLVED):
                 found[token.lower()].add((frame.protocol, frame.to, frame.port))
     return found
+
+
+def opened(frames):
+    """The TCP connections that somebody began: {(address, port, source port)}."""
+    return {(f.to, f.port, f.data[:2]) for f in frames if f.protocol == 6 and len(f.data) >= 20 and f.data[13] & 0x12 == 2}
+
+
+def streams(frames):
+    """What each TCP connection carried, as a frame: what is sent in small pieces is in one of these."""
+    pieces = collections.defaultdict(list)
+    for f in frames:
+        if f.protocol == 6 and len(f.data) >= 20 and (data := f.data[(f.data[12] >> 4) * 4:]):
+            pieces[f.source, f.data[:2], f.to, f.port].append((struct.unpack_from(">I", f.data, 4)[0], data))
+    joined = []
+    for (source, _, to, port), sent in pieces.items():
+        # by sequence number: what was sent once more is there once, and in its place
+        some, whole = sent[0][0], bytearray()
+        ordered = sorted(((number - some + (1 << 31)) % (1 << 32), data) for number, data in sent)
+        for at, data in ordered:
+            whole += data[max(0, len(whole) + ordered[0][0] - at):]
+        joined.append(Frame(6, source, to, port, bytes(whole)))
+    return joined
 
 
 def counts(frames):

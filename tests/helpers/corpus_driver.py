@@ -18,6 +18,7 @@ import threading
 
 OK = b"ok.example.org"
 PROXY, SOCKS, NAME_SERVER, GUARD = ("198.18.0.1", 3128), ("198.18.0.1", 1080), "93.184.216.53", 45
+PAUSE = 0.5             # what keeps an attempt's own side open; no verdict depends on it
 HIT = (b"Server: BaseHTTP", b"SERVED", b"SSH-2.0")
 PLAIN = b"http://ok.example.org/"
 
@@ -73,6 +74,20 @@ def talk(s, data):
         except OSError as e:
             got += b"<%s>" % type(e).__name__.encode()
         return rest(s, got)
+
+
+def trickle(s, data):
+    """The first bytes of @data one by one. Our side stays open until something is answered, or nothing is for a while."""
+    with s:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            for i in range(min(len(data), 1500)):
+                s.sendall(data[i:i + 1])
+            s.sendall(data[1500:])
+            select.select([s], [], [], PAUSE)
+        except OSError as e:
+            return b"<%s>" % type(e).__name__.encode()
+        return rest(s)
 
 
 def request(target, host, token):
@@ -209,13 +224,15 @@ class Case:
         return talk(dial(host, 443), hello([b"sni:" + host], self.token))
 
     def twice(self):
-        """The same host again and again: what the first one was may have changed."""
+        """The same host again and again, also at another port: what the first one was may have changed."""
         out, host = b"", self.literal()[0]
-        for i in range(6):
+        for i in range(12):
             token = self.token if i == 0 else self.token[:-1] + b"y"
             try:
-                if i % 2:
+                if i % 3 == 1:
                     out += talk(dial(host, 80), request(b"/", host, token))[:200]
+                elif i % 3 == 2:
+                    out += then(tunnel(host + b":8123"), is_200, request(b"/", host, token))[:200]
                 else:
                     out += talk(dial(*PROXY), request(b"http://" + host + b"/", host, token))[:200]
             except OSError as e:
@@ -244,6 +261,17 @@ class Case:
         return talk(dial(*PROXY), b"CONNECT ok.example.org:%d HTTP/1.1\r\nHost: ok.example.org:%d\r\n\r\n" %
                     (self.port, self.port) + self.inner())
 
+    def ahead_host(self):
+        """The same with a Host that has no port."""
+        return talk(dial(*PROXY), b"CONNECT ok.example.org:%d HTTP/1.1\r\nHost: ok.example.org\r\n\r\n" % self.port + self.inner())
+
+    def ahead_no_host(self):
+        return talk(dial(*PROXY), b"CONNECT ok.example.org:%d HTTP/1.1\r\n\r\n" % self.port + self.inner())
+
+    def bytewise(self):
+        """To the proxy, every byte by itself."""
+        return trickle(dial(*PROXY), self.fill(self.sent))
+
     def socks(self):
         return talk(dial(*SOCKS), self.fill(self.sent))
 
@@ -266,6 +294,9 @@ class Case:
 
     def tls_ahead(self):
         return talk(dial(*PROXY), b"CONNECT ok.example.org:443 HTTP/1.1\r\nHost: ok.example.org:443\r\n\r\n" + self.words())
+
+    def tls_bytewise(self):
+        return trickle(dial(OK, 443), self.words())
 
     def tls_socks(self):
         return then(socks_name(OK, 443), is_socks, self.words())

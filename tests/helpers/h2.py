@@ -13,13 +13,15 @@ PYTHON = "/usr/bin/python3"
 
 # A client whose every frame is in the test's hand. c.ask() opens a stream, c.wait() reads until those have ended.
 CLIENT = f"BUNDLE, HOST = {BUNDLE!r}, {HOST!r}" + r"""
-import h2.config, h2.connection, h2.events, h2.exceptions, hpack
+import functools, h2.config, h2.connection, h2.events, h2.exceptions, hpack
+@functools.cache
+def trusting(alpn):     # a bundle of a hundred certificates is read once
+    made = ssl.create_default_context(cafile=BUNDLE); made.set_alpn_protocols(list(alpn)); return made
 def frame(kind, flags, stream, data=b''):
     return len(data).to_bytes(3, 'big') + bytes([kind, flags]) + stream.to_bytes(4, 'big') + data
 class Client:
     def __init__(self, host=HOST, alpn=('h2', 'http/1.1'), sock=None):
-        context = ssl.create_default_context(cafile=BUNDLE); context.set_alpn_protocols(list(alpn))
-        self.s = context.wrap_socket(sock or socket.create_connection((host, 443)), server_hostname=host)
+        self.s = trusting(tuple(alpn)).wrap_socket(sock or socket.create_connection((host, 443)), server_hostname=host)
         self.s.settimeout(40)
         self.alpn, self.host, self.got, self.goaway, self.over = self.s.selected_alpn_protocol(), host, {}, None, False
         self.c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding='latin-1',
