@@ -16,10 +16,10 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None     # the same tree is tested as root and as an ordinary user
 
-from helpers import leaks, parts, places                    # noqa: E402
-from helpers.daemon import Daemon                           # noqa: E402
+from helpers import leaks, parts, places, shared            # noqa: E402
 from helpers.runner import Cloche, Runner, interpreter      # noqa: E402
 
+own_daemon, shared_daemon, shared_or_own = shared.own_daemon, shared.shared_daemon, shared.shared_or_own
 BEGAN = pytest.StashKey()
 PROVEN = collections.defaultdict(collections.Counter)
 
@@ -185,17 +185,10 @@ def cloche(request, world):
 
 
 @pytest.fixture
-def daemon(cloche):
-    """cloche serve without a gate, which ends in good order."""
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-
-
-@pytest.fixture
 def box(daemon):
     """A sandbox of the daemon's owner."""
     return daemon.create(name="one")
+
 
 @pytest.fixture(params=["self", "ordinary"] if places.IS_ROOT else ["self"])
 def anyone(request, world):

@@ -6,8 +6,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import token
 from helpers.runner import HANG_GUARD, Runner
+from helpers.shared import shared
 
-pytestmark = requirement("R89")
+pytestmark = [requirement("R89"), shared]
 
 # that ask at once, with their words
 ASK = [["ps"], ["top", "--once"], ["events"], ["events", "--follow"], ["logs", "one"], ["watch", "one"], ["exec", "one", "true"], ["ports", "one"],

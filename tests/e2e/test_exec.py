@@ -10,8 +10,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import token
 from helpers.runner import wait_for
+from helpers.shared import shared
 
-pytestmark = requirement("R61", "R65")
+pytestmark = [requirement("R61", "R65"), shared]
 
 
 def words(daemon, *rest):

@@ -7,8 +7,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import caller
 from helpers.runner import wait_for
+from helpers.shared import shared
 
-pytestmark = [requirement("R29"), requirement("R89")]
+pytestmark = [requirement("R29"), requirement("R89"), shared]
 
 
 @pytest.fixture

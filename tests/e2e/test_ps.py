@@ -14,8 +14,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import caller, token
 from helpers.runner import HANG_GUARD, wait_for
+from helpers.shared import own, shared
 
-pytestmark = requirement("R89")
+pytestmark = [requirement("R89"), shared]
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def test_ps(daemon, ask):
     runs.close()
 
 
+@own
 def test_ps_of_more_than_a_page(daemon, ask):
     """A page of the API's has 200."""
     for i in range(205):
@@ -130,6 +132,7 @@ def test_top_on_a_narrow_terminal(cloche, daemon):
         assert len(head) <= 100 and len(row) <= 100 and head.index(b"STATE") == row.index(b"ready") and b"n" * 20 in row, drawn
 
 
+@own
 def test_events(daemon, ask):
     one, two = daemon.create(name="one"), daemon.create(name="two")
     one.exec("true")
@@ -143,6 +146,7 @@ def test_events(daemon, ask):
     assert ask("events", "--limit", "0").out == ""
 
 
+@own
 def test_events_as_they_come(cloche, daemon):
     box = daemon.create(name="one")
     process = cloche.popen("events", "--follow", "--json", "--limit", "1000", "--socket", str(daemon.path), stdout=subprocess.PIPE)

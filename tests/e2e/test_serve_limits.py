@@ -7,8 +7,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Daemon, Sandbox, caller, restart
 from helpers.runner import wait_for
+from helpers.shared import own, shared
 
-pytestmark = requirement("R26", "R65")
+pytestmark = [requirement("R26", "R65"), shared]
 
 MIB = 1 << 20
 # as many bytes as it is told, touched, held until it is told
@@ -170,6 +171,7 @@ def test_processes_that_rlimits_count(daemon):
     assert patch(box, {"pids": 61, "output": "5"}).status == 409 and box.exec("echo 123456789")["stdout"] == "123456789\n"
 
 
+@own
 def test_it_outlives_the_warden(daemon):
     box = daemon.create(policy={"limits": {"memory": "256m"}})
     if not held(box):

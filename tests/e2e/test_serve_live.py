@@ -8,9 +8,10 @@ import pytest
 from helpers import leaks, places, requirement
 from helpers.daemon import Daemon
 from helpers.runner import wait_for
+from helpers.shared import shared
 from helpers.websocket import Command, WebSocket
 
-pytestmark = requirement("R61", "R65")
+pytestmark = [requirement("R61", "R65"), shared]
 
 
 def test_output_and_exit(box):

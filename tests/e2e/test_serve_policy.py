@@ -9,8 +9,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Daemon, Sandbox, caller
 from helpers.runner import wait_for
+from helpers.shared import own, shared
 
-pytestmark = requirement("R47", "R61")
+pytestmark = [requirement("R47", "R61"), shared]
 
 
 def patch(box, body, **headers):
@@ -131,6 +132,7 @@ def test_of_changes_at_once_none_is_lost(daemon):
     assert show(box)["policy"] == {"limits": {"output": "5", "time": "50s", "grace": "6s"}}
 
 
+@own
 def test_a_change_outlives_the_warden(daemon):
     box = daemon.create()
     assert patch(box, {"limits": {"output": "5"}}).status == 200

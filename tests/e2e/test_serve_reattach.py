@@ -6,8 +6,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Daemon, Sandbox, caller, restart
 from helpers.runner import wait_for
+from helpers.shared import own, shared
 
-pytestmark = requirement("R20", "R21")
+pytestmark = [requirement("R20", "R21"), shared]
 
 
 def ask(daemon, key="w", **members):
@@ -119,9 +120,9 @@ def test_never_anothers(daemon):
     box_a, box = made(a, ask(a)), made(daemon, ask(daemon))
     box_b = made(b, ask(b))
     assert len({box_a.id, box_b.id, box.id}) == 3
-    for who, own in ((a, box_a), (b, box_b), (daemon, box)):
-        taken(ask(who), own)
-        assert [x for x in live(who, "workspace_key=w") if x == own.id]
+    for who, its in ((a, box_a), (b, box_b), (daemon, box)):
+        taken(ask(who), its)
+        assert [x for x in live(who, "workspace_key=w") if x == its.id]
     assert live(a, "workspace_key=w") == [box_a.id]
     made(a, ask(a, idle_timeout=5000), box_a.id, ["profile"])
     assert box_b.show()["state"] == box.show()["state"] == "ready"
@@ -167,6 +168,7 @@ def test_the_last_place_is_enough(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+@own
 def test_a_request_that_is_made_again(daemon):
     box = made(daemon, ask(daemon))
     body = {"workspace_key": "w", "reattach": True}
@@ -177,6 +179,7 @@ def test_a_request_that_is_made_again(daemon):
     assert daemon("POST", "/v1/sandboxes", body, {"Idempotency-Key": "k"}).json["state"] == "stopped"
 
 
+@own
 def test_it_outlives_the_warden(daemon):
     box = made(daemon, ask(daemon))
     restart(daemon)

@@ -8,8 +8,9 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.shared import own, shared
 
-pytestmark = requirement("R23", "R47")
+pytestmark = [requirement("R23", "R47"), shared]
 
 
 def test_a_token_is_shown_once_and_only_its_hash_is_kept(daemon):
@@ -158,6 +159,7 @@ def test_a_record_of_before_there_were_owners_is_the_owners(cloche):
     assert late.code == 125 and "serve.state.version" in late.err, late
 
 
+@own
 def test_credentials_outlive_the_processes(daemon):
     made = token(daemon, "agent")
     agent = Caller(daemon, Authorization=f"Bearer {made['token']}")
@@ -174,6 +176,7 @@ def test_health_wants_no_credential_and_looks_at_none(daemon):
     assert Caller(daemon, Authorization="Bearer x").get("/v1/health").json["status"] == "ok"
 
 
+@own
 def test_refusals_are_on_record_and_bounded(daemon):
     stranger = Caller(daemon, Authorization="Bearer cloche_agent_" + "0" * 64)
     for _ in range(60):
@@ -185,6 +188,7 @@ def test_refusals_are_on_record_and_bounded(daemon):
     assert all("0" * 64 not in e["detail"] for e in refused)
 
 
+@own
 def test_who_asks_for_what_is_anothers_is_on_record(daemon):
     agent, box = caller(daemon, "agent", name="curious"), daemon.create(name="theirs")
     holder = Caller(daemon, X_Sandbox_Key=daemon.create(name="own").record["key"])

@@ -11,8 +11,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Answer, Daemon, Sandbox, caller, restart
 from helpers.runner import wait_for
+from helpers.shared import own, shared
 
-pytestmark = requirement("R22")
+pytestmark = [requirement("R22"), shared]
 
 
 def folder(cloche):
@@ -61,6 +62,7 @@ def test_one_sandbox_at_a_time(daemon):
     assert daemon.post(f"{box.at}/recover").json["code"] == "volume.busy"
 
 
+@own
 def test_what_is_refused_changes_none(daemon):
     daemon.create(name="n", volume={"name": "v", "retention": 3600})
 
@@ -108,6 +110,7 @@ def test_a_workspace_names_it(daemon):
     assert bare.json["replaced"] == {"id": fresh.json["id"], "differs": ["profile"]} and bare.json["volume"] is None, bare
 
 
+@own
 def test_one_that_is_asked_for_is_not_unused(daemon):
     """While it is not known yet whether the caller has a sandbox like that already."""
     making, other = daemon.connection(), daemon.connection()
@@ -140,6 +143,7 @@ def test_recovery_keeps_it(daemon):
     assert box.read("f").body == b"kept" and box.exec("cat /tmp/t")["exit_code"] != 0
 
 
+@own
 def test_it_is_removed(daemon, cloche):
     box = daemon.create(volume={"name": "v"})
     assert box.exec("mkdir -p a/b/c && touch a/b/c/d && chmod 0 a/b && ln -s /etc l")["exit_code"] == 0
@@ -148,15 +152,19 @@ def test_it_is_removed(daemon, cloche):
     assert gone.status == 200 and gone.json["id"] == box.record["volume"], gone
     assert volumes(daemon) == [] and wait_for(lambda: names(cloche) == [], 60)
     assert daemon("DELETE", f"/v1/volumes/{box.record['volume']}").status == 404
+
+    def notes():        # of the end it is told a moment after the files are gone
+        return [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "volume"]
+    assert wait_for(lambda: len(notes()) == 3, 60), notes()
     refused = daemon.post(f"{box.at}/recover")
     assert refused.status == 410 and refused.json["code"] == "volume.gone", refused
     new = daemon.create(volume={"name": "v"})
     assert new.record["volume"] != box.record["volume"] and new.exec("ls -A")["stdout"] == ""
     assert daemon("DELETE", "/v1/volumes/x").status == 400
-    notes = [e["detail"] for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "volume"]
-    assert [n.split(" ", 1)[1] for n in notes] == ["was made", "is to be removed", "was removed", "was made"], notes
+    assert [n.split(" ", 1)[1] for n in notes()] == ["was made", "is to be removed", "was removed", "was made"], notes()
 
 
+@own
 def test_the_kill_switch_does_not_wait_for_removals(daemon, cloche):
     box = daemon.create(volume={"name": "v"})
     assert box.put("f", b"x").ok and box.delete().ok
@@ -230,6 +238,7 @@ def test_a_removal_is_finished_by_the_next_daemon(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+@own
 def test_the_warden_is_killed(daemon):
     box = daemon.create(volume={"name": "v", "retention": 1})
     assert box.put("f", b"kept").ok

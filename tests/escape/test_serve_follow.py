@@ -6,8 +6,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import caller, token
 from helpers.runner import wait_for
+from helpers.shared import shared
 
-pytestmark = [requirement("R63")]
+pytestmark = [requirement("R63"), shared]
 
 STREAMS = {"/v1/approvals/stream": "approver", "/v1/events/stream": "auditor", "/v1/audit/stream": "auditor"}
 

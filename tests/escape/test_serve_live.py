@@ -7,9 +7,10 @@ import pytest
 from helpers import places, requirement
 from helpers.daemon import is_sanitized, resident
 from helpers.runner import wait_for
+from helpers.shared import own, shared
 from helpers.websocket import BINARY, CLOSE, PING, TEXT, Closed, Command, WebSocket
 
-pytestmark = requirement("R12", "R23")
+pytestmark = [requirement("R12", "R23"), shared]
 
 
 def test_output_is_no_message(box):
@@ -66,6 +67,7 @@ def test_what_is_no_message_of_a_client(box, say):
     assert end["type"] == "error" and end["code"] == "exec.message" and c.code == 1008, end
 
 
+@own
 def test_a_first_message_without_end_is_bounded(daemon, box):
     ws = WebSocket(daemon.path, f"{box.at}/exec/ws")
     ws.frame(TEXT, b"", length=1 << 40)
@@ -79,6 +81,7 @@ def test_a_first_message_without_end_is_bounded(daemon, box):
     assert box.exec("true")["exit_code"] == 0
 
 
+@own
 def test_who_does_not_read_stops_its_own_command_alone(daemon, box):
     """Nobody reads what comes: the daemon holds some of it, and the command waits in its write."""
     flood = Command(box, "yes flood >&2", timeout_ms=80000)

@@ -8,8 +8,9 @@ import pytest
 from helpers import requirement
 from helpers.daemon import Caller, Daemon, OthersDaemon, Sandbox, caller
 from helpers.runner import wait_for
+from helpers.shared import own, shared
 
-pytestmark = requirement("R12", "R22")
+pytestmark = [requirement("R12", "R22"), shared]
 
 
 def folder(cloche):
@@ -169,6 +170,7 @@ def test_what_is_closed_is_counted(anyone, how):
     assert daemon.stop() == 0, daemon.log
 
 
+@own
 def test_an_agent_has_its_share(daemon):
     agent = caller(daemon, "agent")
     for i in range(64):
