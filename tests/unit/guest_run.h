@@ -44,6 +44,9 @@ struct run {
 /* While set, guests start on a kernel without close_range, openat2 (they answer ENOSYS) and O_TMPFILE (EOPNOTSUPP). */
 extern bool run_old_kernel;
 
+/* While set, guests start with a root in memory: for thousands of files (memory_dir.h). */
+extern bool run_in_memory;
+
 /* Start a guest whose file root is @r->root. @setup may be NULL. */
 void run_start(struct run *r, const struct msg_setup *setup);
 /* The same without a client: the test speaks raw bytes over r->fd. */
@@ -52,8 +55,11 @@ void run_start_raw(struct run *r);
 int run_stop(struct run *r);
 /* For a test whose state is a struct run of its file: a guest as run_start() starts it, which has to end well. */
 int run_setup(void **state);
+int run_setup_in_memory(void **state);
 int run_teardown(void **state);
 #define RUN_TEST(test, run) cmocka_unit_test_prestate_setup_teardown(test, run_setup, run_teardown, run)
+#define RUN_TEST_IN_MEMORY(test, run) \
+    cmocka_unit_test_prestate_setup_teardown(test, run_setup_in_memory, run_teardown, run)
 /* Pump until something came and all of it was taken. False when nothing came for @ms. */
 bool run_pump(struct run *r, int ms);
 /* Pump until @flag (a member of @r) is set; fails the test after ten seconds of silence. */

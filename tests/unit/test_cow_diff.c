@@ -307,9 +307,10 @@ int
 main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define IN_MEMORY(name) cmocka_unit_test_setup_teardown(name, fixture_setup_in_memory, fixture_teardown)
     const struct CMUnitTest tests[] = {
         T(every_kind), T(opaque_and_merged_directories), T(whiteouts_as_attributes), T(what_is_flagged),
-        T(what_the_host_changed), T(renames), T(ten_thousand_levels), T(many_entries), T(holes_are_not_read),
+        T(what_the_host_changed), T(renames), IN_MEMORY(ten_thousand_levels), IN_MEMORY(many_entries), T(holes_are_not_read),
         T(closed_directories), T(patches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* A project and an upper layer made by hand, as overlayfs would have left it. Every test has its own, below /tmp. */
+/* A project and an upper layer made by hand, as overlayfs would have left it. Every test has its own, below /tmp or in
+ * memory. */
 #ifndef CLOCHE_TEST_COW_FIXTURE_H
 #define CLOCHE_TEST_COW_FIXTURE_H
 
@@ -22,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "workspace/apply.h"
+#include "memory_dir.h"
 #include "workspace/tree.h"
 
 #define FIXTURE_ID "00112233445566778899aabbccddeeff"
@@ -39,7 +41,7 @@ static const char *const fixture_places[] = { "keys/id" };
 static const struct protect fixture_protect = { fixture_names, 4, fixture_places, 1 };
 
 static inline int
-fixture_setup(void **state)
+fixture_setup_at(void **state, bool in_memory)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     char path[128];
@@ -48,7 +50,7 @@ fixture_setup(void **state)
     f->state = (struct cow_state)COW_STATE_INIT;
     f->upper = -1;
     snprintf(f->root, sizeof(f->root), "/tmp/cow-unit-XXXXXX");
-    assert_non_null(mkdtemp(f->root));
+    assert_non_null(in_memory ? memory_dir(f->root, sizeof(f->root), "cow-unit") : mkdtemp(f->root));
     f->root_fd = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(mkdirat(f->root_fd, "project", 0755), 0);
     assert_int_equal(mkdirat(f->root_fd, "state", 0700), 0);
@@ -57,6 +59,19 @@ fixture_setup(void **state)
     setenv("XDG_STATE_HOME", path, 1);
     *state = f;
     return 0;
+}
+
+static inline int
+fixture_setup(void **state)
+{
+    return fixture_setup_at(state, false);
+}
+
+/* For thousands of entries. */
+static inline int
+fixture_setup_in_memory(void **state)
+{
+    return fixture_setup_at(state, true);
 }
 
 static inline int

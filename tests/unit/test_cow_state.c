@@ -174,9 +174,10 @@ int
 main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define IN_MEMORY(name) cmocka_unit_test_setup_teardown(name, fixture_setup_in_memory, fixture_teardown)
     const struct CMUnitTest tests[] = {
         T(made_found_and_discarded), T(replaced_project_is_refused), T(store_that_is_not_ours),
-        T(damaged_states_can_be_discarded), T(removal), T(opening_stays_inside),
+        T(damaged_states_can_be_discarded), IN_MEMORY(removal), T(opening_stays_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,10 @@
 #include <sys/un.h>
 #include <sys/xattr.h>
 
+#include "loops.h"
 #include "test_guard_run.h"
 
+#define SEEDS 40
 #define OPS_PER_SEED 400
 #define FDS 6
 #define NAME_ROOM (PATH_MAX + 64)
@@ -478,14 +480,14 @@ static void
 names_only(void **state)
 {
     (void)state;
-    same_for(1, 60, GUARD_NAMES);
+    same_for(1, loops(SEEDS), GUARD_NAMES);
 }
 
 static void
 everything(void **state)
 {
     (void)state;
-    same_for(1001, 60, GUARD_NAMES | GUARD_EXISTING | GUARD_CONNECT);
+    same_for(1001, loops(SEEDS), GUARD_NAMES | GUARD_EXISTING | GUARD_CONNECT);
 }
 
 int

@@ -139,10 +139,12 @@ in_child(int (*fn)(void))
     return pid;
 }
 
+static const char *fifo = "fifo";
+
 static int
 fifo_writer(void)
 {
-    int fd = open("fifo", O_CREAT | O_WRONLY, 0600);
+    int fd = open(fifo, O_CREAT | O_WRONLY, 0600);
 
     CHECK(fd >= 0 && (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
     CHECK(write(fd, "w", 1) == 1);
@@ -153,7 +155,7 @@ static int
 fifo_reader(void)
 {
     char c = 0;
-    int fd = open("fifo", O_CREAT | O_RDONLY, 0600);
+    int fd = open(fifo, O_CREAT | O_RDONLY, 0600);
 
     CHECK(fd >= 0 && read(fd, &c, 1) == 1 && c == 'w');
     return 0;
@@ -204,21 +206,36 @@ fifos(void *arg)
     return run_failures;
 }
 
+#define FIFOS 10            /* at once: each has a worker that waits by itself */
+
 /* The worker that waits looks up every 50 ms; its answer comes whole, also when that falls together. */
 static int
 fifo_moments(void *arg)
 {
+    char names[FIFOS][16];
+    pid_t writers[FIFOS], readers[FIFOS];
     int status;
-    pid_t a, b;
 
     (void)arg;
-    WANT(0, mkfifo("fifo", 0600));
-    for (int i = 0; i < 60; i++) {
-        a = in_child(fifo_writer);
-        usleep(48000 + (unsigned)i * 60);
-        b = in_child(fifo_reader);
-        CHECK(waitpid(a, &status, 0) == a && status == 0);
-        CHECK(waitpid(b, &status, 0) == b && status == 0);
+    for (unsigned i = 0; i < FIFOS; i++) {
+        snprintf(names[i], sizeof(names[i]), "fifo%u", i);
+        WANT(0, mkfifo(names[i], 0600));
+    }
+    for (unsigned moment = 0; moment < 60; moment += FIFOS) {
+        for (unsigned i = 0; i < FIFOS; i++) {
+            fifo = names[i];
+            writers[i] = in_child(fifo_writer);
+        }
+        usleep(48000 + moment * 60);
+        for (unsigned i = 0; i < FIFOS; i++) {
+            fifo = names[i];
+            readers[i] = in_child(fifo_reader);
+            usleep(60);
+        }
+        for (unsigned i = 0; i < FIFOS; i++) {
+            CHECK(waitpid(writers[i], &status, 0) == writers[i] && status == 0);
+            CHECK(waitpid(readers[i], &status, 0) == readers[i] && status == 0);
+        }
     }
     return run_failures;
 }
@@ -606,11 +623,17 @@ descriptors_stay(void **state)
 }
 
 #define CASE(fn)                                                                                            \
+    CASE_AT(fn, false)
+#define CASE_AT(fn, in_mem)                                                                                 \
     static void test_##fn(void **state)                                                                     \
     {                                                                                                       \
+        struct run_case names = { .flags = GUARD_NAMES, .rules = usual, .child = fn, .in_memory = in_mem }; \
+        struct run_case all = names;                                                                        \
+                                                                                                            \
         (void)state;                                                                                        \
-        assert_true(run_one(&(struct run_case){ GUARD_NAMES, usual, NULL, fn, NULL, NULL }));               \
-        assert_true(run_one(&(struct run_case){ GUARD_NAMES | GUARD_EXISTING, usual, NULL, fn, NULL, NULL })); \
+        all.flags |= GUARD_EXISTING;                                                                        \
+        assert_true(run_one(&names));                                                                       \
+        assert_true(run_one(&all));                                                                         \
     }
 
 CASE(redirections)
@@ -624,10 +647,10 @@ CASE(descriptor_limit)
 CASE(closed)
 CASE(nested)
 CASE(not_the_guards)
-CASE(threads)
+CASE_AT(threads, true)
 CASE(own_descriptors)
 CASE(sudden_ends)
-CASE(signals)
+CASE_AT(signals, true)
 
 int
 main(void)

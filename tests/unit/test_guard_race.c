@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "loops.h"
 #include "test_guard_run.h"
 
 int race_main(int argc, char **argv);
@@ -14,17 +15,19 @@ int race_main(int argc, char **argv);
 
 static const char *const usual[] = { ".git/hooks", ".git/config", ".bashrc" };
 
+#define GUARDED_MS 400      /* for each attack; bare they take a few of them */
+
 /* Bare, an attack ends with its success; the limit is for a busy machine. */
 static bool patient;
 
 static int
 attack(void *arg)
 {
-    char name[32], program[] = "guard_race", ms[8];
+    char name[32], program[] = "guard_race", ms[16];
     char *argv[] = { program, name, ms, NULL };
 
     strcpy(name, arg);
-    strcpy(ms, patient ? "30000" : "400");
+    snprintf(ms, sizeof(ms), "%u", patient ? 30000 : loops(GUARDED_MS));
     return race_main(3, argv);
 }
 

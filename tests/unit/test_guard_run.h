@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "guest/guard.h"
+#include "memory_dir.h"
 
 struct run {
     int (*fn)(void *arg);       /* in the child; 0: all was well */
@@ -198,6 +199,7 @@ struct run_case {
     int (*child)(void *dir);
     void (*after)(struct guard *g, const char *dir);
     void (*plan)(struct guard_plan *plan, const char *dir);
+    bool in_memory;                                 /* the directory: for thousands of files */
 };
 
 static inline bool
@@ -206,10 +208,12 @@ run_one(const struct run_case *rc)
     static char room[64];
     struct guard_plan plan = GUARD_PLAN_INIT;
     struct err err = ERR_INIT;
-    char *dir = run_tmpdir(room);
+    char *dir = rc->in_memory ? memory_dir(room, sizeof(room), "cloche-guard") : run_tmpdir(room);
     struct run r = { .fn = rc->child, .arg = dir, .keep = true };
     bool ok;
 
+    if (dir == NULL)
+        abort();
     plan.flags = rc->flags;
     for (size_t i = 0; rc->rules != NULL && rc->rules[i] != NULL; i++)
         if (guard_plan_protect(&plan, dir, rc->rules[i], &err) < 0)

@@ -178,6 +178,16 @@ check(const struct seccomp_plan *plan, uint32_t nr, const uint64_t args[6])
                  (unsigned long long)args[1], (unsigned long long)args[2], got, want);
 }
 
+/* Once each: clauses mention the same values, and all of them are tried with all of the other arguments'. */
+static void
+add_value(uint32_t *values, size_t *n, uint32_t value)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (values[i] == value)
+            return;
+    values[(*n)++] = value;
+}
+
 /* Values of argument @arg worth trying for @rule: around everything it mentions, with and without high bits. */
 static size_t
 candidates(const struct sc_rule *rule, unsigned arg, uint64_t *out, size_t max)
@@ -187,8 +197,8 @@ candidates(const struct sc_rule *rule, unsigned arg, uint64_t *out, size_t max)
     uint32_t low[256];
     size_t n_low = 0;
 
-    low[n_low++] = 0;
-    low[n_low++] = UINT32_MAX;
+    add_value(low, &n_low, 0);
+    add_value(low, &n_low, UINT32_MAX);
     for (size_t i = 0; i < rule->n_clauses; i++) {
         const struct sc_clause *cl = &lists.clauses[rule->clause + i];
 
@@ -200,16 +210,16 @@ candidates(const struct sc_rule *rule, unsigned arg, uint64_t *out, size_t max)
             assert_true(n_low + 3 + 4 * cond->n_ranges < sizeof(low) / sizeof(low[0]));
             if (cond->any)
                 for (uint32_t bit = cond->mask; bit != 0 && n_low < 200; bit &= bit - 1)
-                    low[n_low++] = bit & -bit;
+                    add_value(low, &n_low, bit & -bit);
             for (size_t r = 0; r < cond->n_ranges; r++) {
                 const struct sc_range *range = &lists.ranges[cond->range + r];
 
-                low[n_low++] = range->lo - 1;
-                low[n_low++] = range->lo;
-                low[n_low++] = range->hi;
-                low[n_low++] = range->hi + 1;
+                add_value(low, &n_low, range->lo - 1);
+                add_value(low, &n_low, range->lo);
+                add_value(low, &n_low, range->hi);
+                add_value(low, &n_low, range->hi + 1);
                 if (cond->mask != UINT32_MAX)
-                    low[n_low++] = range->lo | ~cond->mask;
+                    add_value(low, &n_low, range->lo | ~cond->mask);
             }
         }
     }
