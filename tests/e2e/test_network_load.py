@@ -101,8 +101,11 @@ def test_it_is_counted_beside_the_sandbox(online, one):
     base = f"/sys/fs/cgroup/memory{group()}"
     with open(base + "/memory.limit_in_bytes", encoding="ascii") as f:
         assert int(f.read()) == 96 << 20
-    with open(f"/proc/{pid}/limits", encoding="ascii") as f:
-        assert is_sanitized(pid) or any(line.startswith("Max data size") and str(256 << 20) in line for line in f)
+
+    def limited():      # by itself, in its own time
+        with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+            return is_sanitized(pid) or any(line.startswith("Max data size") and str(256 << 20) in line for line in f)
+    assert wait_for(limited)
     finish(process)
     assert not os.path.exists(base)
 
