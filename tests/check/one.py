@@ -3,7 +3,7 @@ import os
 
 from check import suites
 from check.builds import build, introspect, programs
-from check.shell import REPO
+from check.shell import CORES, REPO
 from check.unit import unit_program
 
 HELP = '''make test T=WHAT: WHAT is one of
@@ -28,7 +28,7 @@ def run_unit(name):
 
 
 def suite_words(what):
-    """How the suites are run for it: one test is sooner done than several workers are there."""
+    """How the suites are run for it: one test is sooner done than several workers are there, a file than ten."""
     path, _, test = what.partition('::')
     if not path.endswith('.py'):
         return {'words': ['-k', what], 'workers': None}
@@ -37,7 +37,7 @@ def suite_words(what):
     if not found:
         raise SystemExit(f'make test: there is no "{path}"\n{HELP}')
     return {'suites': [f'{place}::{test}' if test else place for place in found],
-            'workers': None if test else suites.WORKERS}
+            'workers': None if test else 2 * CORES}
 
 
 def phases(what):

@@ -156,9 +156,10 @@ class Suite:
             tally = self.once('', self.suites, '-m', 'not alone', '-n', str(self.workers), '--dist', TREE.share)
             tally.add(self.once('-alone', self.suites, '-m', 'alone'))
         if 0 < tally.failed == len(tally.names) <= SECOND_TRIES:
-            second = self.once('-second-try', tally.names)
+            names = list(dict.fromkeys(tally.names))
+            second = self.once('-second-try', names)
             tally.cpu += second.cpu
-            if second.passed == tally.failed and not second.failed:
+            if second.passed == len(names) and not second.failed:
                 tally.details = [f'only the second time: {text}' for text in tally.details]
                 tally.passed, tally.failed, tally.failures = tally.passed + second.passed, 0, []
         return tally

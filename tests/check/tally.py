@@ -70,6 +70,15 @@ def tap(output):
     return tally if seen else None
 
 
+def name_of(case, told):
+    """As pytest is asked for it. A test that fails twice, in its body and behind it, says it of the second alone."""
+    if 'test' in told:
+        return told['test']
+    words = case.get('classname').split('.')
+    n = next((i for i, word in enumerate(words) if word.startswith('test_')), len(words) - 1) + 1
+    return '::'.join(['/'.join(words[:n]) + '.py', *words[n:], case.get('name')])
+
+
 def junit(path, out, code):
     """Count a junit file; a run that wrote none, or ended otherwise than by its tests, is a failure."""
     tally = Tally()
@@ -79,7 +88,7 @@ def junit(path, out, code):
         return tally.fail(f'pytest wrote no results (exit {code})\n{tail(out)}')
     for case in cases:
         told = {p.get('name'): p.get('value') for p in case.iter('property')}
-        name = told.get('test') or f"{case.get('classname')}::{case.get('name')}"
+        name = name_of(case, told)
         bad = [*case.findall('failure'), *case.findall('error')]
         skips = case.findall('skipped')
         if bad:
