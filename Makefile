@@ -27,7 +27,7 @@ help:
 	@echo 'make test T=X   one unit program, one file of tests, one test, or all tests with X in their name'
 	@echo 'make check      what every change is held to: unit, end-to-end and escape tests as root and as an ordinary user,'
 	@echo '                sanitizers, fuzzers, linters; the last line counts them'
-	@echo 'make check-all  the same without what check leaves out (docs/testing.md says what): an hour'
+	@echo 'make check-all  the same without what check leaves out (docs/testing.md says what)'
 	@echo 'make check-vm   the package and its units under a real systemd on cgroup v2, in QEMU (root; not part of check)'
 	@echo 'make lint       checksrc, cppcheck, shellcheck, man pages, Python'
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
