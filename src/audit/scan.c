@@ -11,9 +11,9 @@
 
 #include "audit/store_priv.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define CHUNK (1024 * 1024)
-#define TRIES 64        /* while files are filled and renamed under our eyes */
 
 void
 scan_free(struct scan *s)
@@ -138,7 +138,8 @@ int
 scan_open_dir(const char *dir, struct scan *out, struct err *err)
 {
     cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = 1;
+    const uint64_t begun = clock_ms();
+    int r;
 
     if (dir_fd < 0 && errno == ENOENT) {
         err_set(err, ERR_NOT_FOUND, "audit.none", "there is no audit record in %s", dir);
@@ -146,10 +147,10 @@ scan_open_dir(const char *dir, struct scan *out, struct err *err)
     }
     if (dir_fd < 0)
         return err_sys(err, errno, "audit.read", "%s", dir);
-    for (int i = 0; i < TRIES && r > 0; i++) {
+    do {        /* files may be filled and renamed under our eyes */
         scan_free(out);
         r = try_dir(dir, dir_fd, out, err);
-    }
+    } while (r > 0 && clock_since(clock_ms(), begun) < STORE_PATIENCE_MS);
     if (r > 0)
         r = err_set(err, ERR_SYSTEM, "audit.busy", "the record's files change faster than they can be opened");
     out->aside = r == 0 ? count_aside(dir_fd) : 0;

@@ -9,11 +9,10 @@
 
 #include "audit/store_priv.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/kernel.h"
 #include "base/sha256.h"
-
-#define TURNS 64        /* files that may have been filled under our hands while we waited for a lock */
 
 static const char move_away[] = "`cloche audit verify` says more; move the folder away to begin a new record";
 
@@ -134,13 +133,15 @@ audit_written(const struct audit *a)
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* The file in use, locked, and its size. */
+/* The file in use, locked, and its size. Files may be filled under our hands while we wait for their locks, as many as
+ * others fill: what ends the turns is the clock. */
 static int
 lock_current(struct audit *a, uint64_t *size, struct err *err)
 {
+    const uint64_t begun = clock_ms();
     struct stat st;
 
-    for (int i = 0; i < TURNS; i++) {
+    do {
         int dir = store_dir(a, err);
         if (dir < 0 || (a->fd < 0 && open_current(a, err) < 0) || store_lock(a->fd, err) < 0)
             return -1;
@@ -153,7 +154,7 @@ lock_current(struct audit *a, uint64_t *size, struct err *err)
             return 0;
         close_fd(&a->fd);       /* it was filled, or removed, meanwhile; maybe with its folder */
         close_fd(&a->dir_fd);
-    }
+    } while (clock_since(clock_ms(), begun) < STORE_PATIENCE_MS);
     return err_set(err, ERR_SYSTEM, "audit.busy", "the audit record's files change faster than they can be opened");
 }
 

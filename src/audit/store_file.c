@@ -12,7 +12,6 @@
 #include "audit/store_priv.h"
 #include "base/cleanup.h"
 
-#define LOCK_PATIENCE_MS 10000
 #define LOCK_STEP_US     200        /* between two tries at first; at most LOCK_STEP_MAX_US */
 #define LOCK_STEP_MAX_US 5000
 #define TAIL_FIRST       2048       /* bytes that are read for the last line before a whole line's worth is */
@@ -46,9 +45,9 @@ store_lock(int fd, struct err *err)
     while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return err_sys(err, errno, "audit.lock", "lock the audit record");
-        if (waited >= LOCK_PATIENCE_MS * 1000UL) {
+        if (waited >= STORE_PATIENCE_MS * 1000UL) {
             err_set(err, ERR_SYSTEM, "audit.busy", "another process has kept the audit record locked for %d s",
-                    LOCK_PATIENCE_MS / 1000);
+                    STORE_PATIENCE_MS / 1000);
             return err_hint(err, "a stopped process of cloche? `ps -o pid,stat,cmd -C cloche` shows T for it");
         }
         nanosleep(&(struct timespec){ .tv_nsec = (long)step * 1000 }, NULL);

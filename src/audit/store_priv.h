@@ -21,6 +21,7 @@
 #define STORE_CURRENT   "audit.jsonl"
 #define STORE_NAME_MAX  48
 #define STORE_OLD_MAX   8       /* full files that are removed at a time */
+#define STORE_PATIENCE_MS 10000 /* for a lock, and for a file that is not full before we have its lock */
 #define STORE_FILES_MAX (AUDIT_KEEP_MAX + 16)   /* full files in a folder; more is refused */
 
 struct audit {

@@ -14,8 +14,9 @@
 #include "base/io.h"
 
 static int
-failed(const struct err *err)
+failed(struct audit *a, const struct err *err)
 {
+    audit_close(a);
     fprintf(stderr, "%s: %s\n", err->code, err->msg);
     return 1;
 }
@@ -26,7 +27,7 @@ main(int argc, char **argv)
     struct audit_options o = { .dir = argc > 1 ? argv[1] : "" };
     uint64_t count, group, keep;
     struct err err = ERR_INIT;
-    struct audit *a;
+    struct audit *a = NULL;
 
     if (argc != 8 || !str_parse_u64(str_of(argv[3]), UINT32_MAX, &count) ||
         !str_parse_u64(str_of(argv[4]), 10000, &group) || group == 0 ||
@@ -35,7 +36,7 @@ main(int argc, char **argv)
     o.keep_files = (unsigned)keep;
     o.durable = strcmp(argv[7], "durable") == 0;
     if (audit_open(&o, &a, &err) < 0)
-        return failed(&err);
+        return failed(a, &err);
     for (uint64_t i = 0; i < count; i++) {
         struct audit_entry e;
         char word[128], said[32];
@@ -43,11 +44,11 @@ main(int argc, char **argv)
         audit_capability(&e, NULL, "test", "an entry of a test");
         audit_put_cstr(&e, "word", word);
         if (audit_append(a, &e, &err) < 0)
-            return failed(&err);
+            return failed(a, &err);
         if (audit_queued(a) < group && i + 1 < count)
             continue;
         if (audit_commit(a, &err) < 0)
-            return failed(&err);
+            return failed(a, &err);
         if (io_write_full(STDOUT_FILENO, said, (size_t)snprintf(said, sizeof(said), "%llu\n", (unsigned long long)i + 1)) < 0)
             return 3;
     }
