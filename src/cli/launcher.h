@@ -116,6 +116,10 @@ int launcher_confine(struct err *err);
 int scribe_folders(struct launcher *l, struct err *err);        /* make them, before anything is started */
 int start_scribe(struct launcher *l, struct err *err);          /* for the warden that lives */
 int scribe_reap(struct launcher *l, struct err *err);           /* one may have ended; another one is started */
+/* Whether the warden lives, so that who ended with @status (of waitpid) did not end along with it. A process closes
+ * its files before it is seen to have ended (exit(2)): one that saw the end of its socket to the warden, and so ended
+ * with 0, is believed only when the warden is still there half a second later. */
+bool launcher_warden_lives(const struct launcher *l, int status);
 void scribe_end(struct launcher *l);                            /* the warden has ended: wait for them */
 int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 

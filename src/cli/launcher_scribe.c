@@ -19,6 +19,7 @@
 #include "cli/state.h"
 
 #define END_PATIENCE_MS 15000       /* another process may have the record's lock for ten seconds */
+#define WARDEN_END_MS   500         /* between the end of its files and its own */
 
 static int
 folder(const char *path, char out[PATH_MAX], struct err *err)
@@ -105,28 +106,40 @@ start_scribe(struct launcher *l, struct err *err)
     return 0;
 }
 
-/* Its end takes the scribe along, whichever is noticed first. */
-static bool
-warden_lives(const struct launcher *l)
+bool
+launcher_warden_lives(const struct launcher *l, int status)
 {
-    siginfo_t info = { .si_pid = 0 };
+    const struct timespec pause = { 0, 2000000 };
+    const bool saw_its_end = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    siginfo_t info;
 
-    return l->warden >= 0 && l->warden_pid > 0 &&
-           waitid(P_PID, (id_t)l->warden_pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+    for (int ms = 0;; ms += 2) {
+        info.si_pid = 0;
+        if (l->warden < 0 || l->warden_pid <= 0 ||
+            waitid(P_PID, (id_t)l->warden_pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0)
+            return false;
+        if (!saw_its_end || ms >= WARDEN_END_MS)
+            return true;
+        nanosleep(&pause, NULL);
+    }
 }
 
 int
 scribe_reap(struct launcher *l, struct err *err)
 {
     bool newest = false;
+    int status = 0, ended;
 
     for (size_t i = 0; i < SCRIBES_MAX; i++) {
-        if (l->scribes[i] <= 0 || waitpid(l->scribes[i], NULL, WNOHANG) != l->scribes[i])
+        if (l->scribes[i] <= 0 || waitpid(l->scribes[i], &ended, WNOHANG) != l->scribes[i])
             continue;
-        newest = newest || i == 0;
+        if (i == 0) {
+            newest = true;
+            status = ended;
+        }
         l->scribes[i] = 0;
     }
-    if (!newest || !warden_lives(l) || (l->ending && l->quiet))
+    if (!newest || !launcher_warden_lives(l, status) || (l->ending && l->quiet))
         return 0;
     return launcher_count_death(l, "cloche-scribe", err) < 0 ? -1 : start_scribe(l, err);
 }

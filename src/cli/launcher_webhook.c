@@ -64,11 +64,12 @@ webhook_reap(struct launcher *l)
 {
     uint64_t now = clock_ms();
     struct err err = ERR_INIT;
+    int status;
 
-    if (l->webhook <= 0 || waitpid(l->webhook, NULL, WNOHANG) != l->webhook)
+    if (l->webhook <= 0 || waitpid(l->webhook, &status, WNOHANG) != l->webhook)
         return;
     l->webhook = 0;
-    if (l->warden < 0 || l->ending)
+    if (l->ending || !launcher_warden_lives(l, status))
         return;         /* its warden's end was its own */
     if (clock_since(now, l->webhook_ms) >= DEATHS_MS) {
         l->webhook_ms = now;
