@@ -101,6 +101,8 @@ def junit(path, out, code):
         else:
             tally.passed += 1
         tally.times.append(Spent(float(case.get('time') or 0), float(told.get('cpu') or 0), name))
-    if code not in (0, 1) or (code == 1 and not tally.failed):
+    if code == 5:
+        tally.fail('no test matches')
+    elif code not in (0, 1) or (code == 1 and not tally.failed):
         tally.fail(f'pytest: exit {code}\n{tail(out, 12)}')
     return tally

@@ -167,7 +167,8 @@ for target in ('empty', '.', 'keep'):
 
 # size ---------------------------------------------------------------------------------------------------------------------
 def test_thousands_of_levels(anyone):
-    cow(anyone, "import os\nfor i in range(4000):\n os.mkdir('d'); os.chdir('d')\nopen('leaf', 'w')")
+    """More than a path can name, which is PATH_MAX / 2 of one letter each."""
+    cow(anyone, "import os\nfor i in range(2200):\n os.mkdir('d'); os.chdir('d')\nopen('leaf', 'w')")
     shown = anyone("diff", "--json", cwd=anyone.project)
     assert shown.ok and sum("too-deep" in c["notes"] for c in shown.json["changes"]) == 1
     assert anyone("diff", "--name-only", cwd=anyone.project).ok
@@ -178,8 +179,8 @@ def test_thousands_of_levels(anyone):
 
 
 @pytest.mark.heavy
-def test_tens_of_thousands_of_entries(cloche):
-    count = loops(30000)
+def test_ten_thousand_entries(cloche):
+    count = loops(10000)
     cow(cloche, f"import os\nfor i in range({count}): os.mknod(f'f{{i}}')", timeout=300)
     shown = cloche("diff", "--name-only", cwd=cloche.project, timeout=300)
     assert shown.ok and shown.out.count("\n") == count
