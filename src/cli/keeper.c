@@ -21,6 +21,7 @@
 
 #define FD_WARDEN    3
 #define FD_CONTROL   4
+#define FD_SETTINGS  5
 #define BUSY_US      100000     /* between two looks at memory while something runs */
 #define IDLE_US      1000000
 #define ALONE_US     60000000   /* without a warden: nobody could end the sandbox, so it ends */
@@ -553,6 +554,20 @@ step(struct keeper_live *k)
     time_passes(k);
 }
 
+/* What the launcher put into a file for us, which is closed. 0 or -1. */
+static int
+read_settings(struct keeper_live *k)
+{
+    static struct buf text = BUF_INIT(KEEPER_SETTINGS_MAX);     /* borrowed of until the end */
+    cleanup_close int fd = FD_SETTINGS;
+    struct wire_in in;
+
+    if (io_read_all(fd, &text) < 0)
+        return -1;
+    in = wire_in_of(text.p, text.n);
+    return keeper_settings_get(&in, &k->daemon) ? 0 : -1;
+}
+
 int
 keeper_main(int argc, char **argv)
 {
@@ -563,22 +578,15 @@ keeper_main(int argc, char **argv)
         .gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
                   .state = ST_FRESH } };
 
-    if (argc != 9 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
-        io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0) {
+    if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
+        io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0 || read_settings(&k) < 0) {
         fprintf(stderr, "cloche-keeper is started by cloche serve\n");
         return EXIT_REFUSED;
     }
     prctl(PR_SET_NAME, "cloche-keeper");
     log_open("cloche-keeper");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    k.settings = argv[1];
-    k.config = argv[2];
-    k.security = argv[3];
-    k.audit = argv[4];
-    k.transcript_mode = argv[5];
-    k.transcripts = argv[6];
-    k.id = argv[7];
-    k.volumes = argv[8];
+    k.id = argv[1];
     k.transcript.fd = -1;
     k.r.exit_code = -1;
     while (!k.ending)

@@ -8,6 +8,7 @@
 #define CLOCHE_CLI_KEEPER_H
 
 #include "base/sha256.h"
+#include "cli/keeper_settings.h"
 #include "cli/keeper_transcript.h"
 #include "cli/run_log.h"
 #include "cli/session_priv.h"
@@ -107,12 +108,10 @@ struct keeper_live {
     struct policy *next;            /* cloche-egress's word about it is awaited; NULL */
     json_t *next_profile;
     uint32_t next_number;           /* 0: the warden that wanted it is gone */
-    const char *settings, *config, *security;   /* as in struct serve_plan */
-    const char *audit;          /* "off", "try", "required": the daemon's own */
+    struct keeper_settings daemon;
     struct masks masks;         /* what is in no record */
-    const char *id, *transcripts, *transcript_mode;     /* the sandbox's, and the folder; "off", "commands", "full" */
+    const char *id;             /* the sandbox's */
     struct transcript transcript;
-    const char *volumes;        /* the folder of durable workspaces */
     int volume_fd;              /* of this one's, locked; -1 it has none */
     int volume_pid;             /* who adds up what is in it; 0 nobody */
     uint64_t volume_us, volume_began_us;    /* when that is to be done again, and was begun last */

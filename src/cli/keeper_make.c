@@ -24,7 +24,8 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
 {
     struct policy_host host;
 
-    if (cli_host(&host, err) < 0 || serve_policy(p, k->config, k->security, k->settings, &host, err) < 0)
+    if (cli_host(&host, err) < 0 ||
+        serve_policy(p, k->daemon.config, k->daemon.security, k->daemon.settings, &host, err) < 0)
         return -1;
     if (text[0] != '\0' && policy_load_bytes(p, "policy", text, strlen(text), POLICY_JSON, &host, err) < 0)
         return -1;
@@ -32,7 +33,7 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
         return err_hint(err, "use light, standard or max");
     }
-    if (p->audit.v == RECORD_REQUIRED && strcmp(k->audit, "off") == 0) {
+    if (p->audit.v == RECORD_REQUIRED && strcmp(k->daemon.audit, "off") == 0) {
         err_set(err, ERR_POLICY, "audit.off", "audit: required asks that nothing runs unrecorded, and this daemon "
                 "keeps no record");
         return err_hint(err, "start cloche serve with --audit try or required");
@@ -142,14 +143,15 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
             native_abandon(l->sb);
         return -1;
     }
-    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE && strcmp(k->audit, "off") == 0)
+    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE &&
+        strcmp(k->daemon.audit, "off") == 0)
         session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
     if (keeper_record_begin(k, err) < 0) {
         native_abandon(l->sb);
         return -1;
     }
     keeper_ask_begin(k);
-    if (transcript_open(&k->transcript, k->transcript_mode, k->transcripts, k->id, &k->masks, &why) < 0)
+    if (transcript_open(&k->transcript, k->daemon.transcript, k->daemon.transcripts, k->id, &k->masks, &why) < 0)
         session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
     return 0;
 }
@@ -248,7 +250,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
     port_facts(k, &ports);
     line(out, "ports", buf_nul(&ports) == 0 ? (const char *)ports.p : "none");
-    line(out, "audit", p->audit.v == RECORD_REQUIRED || strcmp(k->audit, "required") == 0 ? "required" : k->audit);
+    line(out, "audit", p->audit.v == RECORD_REQUIRED ? "required" : k->daemon.audit);
     line(out, "memory_by", r->memory_by);
     line(out, "cpu_by", r->cpu_by);
     line(out, "pids_by", r->pids_by);

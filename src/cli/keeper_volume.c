@@ -96,9 +96,9 @@ lock(int fd, struct err *err)
 static int
 volumes_folder(const struct keeper_live *k, struct err *err)
 {
-    int fd = open(k->volumes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(k->daemon.volumes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    return fd < 0 ? err_sys(err, errno, "volume.open", "%s", k->volumes) : fd;
+    return fd < 0 ? err_sys(err, errno, "volume.open", "%s", k->daemon.volumes) : fd;
 }
 
 /* --- how much is in it -------------------------------------------------------------------------------------------- */
@@ -282,7 +282,7 @@ keeper_volume_open(struct keeper_live *k, const char *id, struct err *err)
 
     if (id[0] == '\0')
         return 0;
-    if (take_as_workspace(&k->policy, k->volumes, id, err) < 0 || (dir = volumes_folder(k, err)) < 0 ||
+    if (take_as_workspace(&k->policy, k->daemon.volumes, id, err) < 0 || (dir = volumes_folder(k, err)) < 0 ||
         (fd = open_folder(dir, id, err)) < 0 || lock(fd, err) < 0)
         return -1;
     if (k->policy.limits.disk.v > 0 && !fits(fd, k->policy.limits.disk.v)) {

@@ -11,6 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/memfile.h"
+#include "cli/keeper_settings.h"
 #include "cli/launcher.h"
 #include "cli/session_priv.h"
 
@@ -74,23 +76,40 @@ launcher_make(struct launcher *l, const struct maker_order *order, struct err *e
     return pid;
 }
 
+/* A file without a name: arguments are everybody's to read. -1 with @err. */
+static int
+keeper_settings_file(const struct launcher *l, struct err *err)
+{
+    const struct keeper_settings settings = {
+        .settings = l->plan->settings, .config = l->plan->config, .security = l->plan->security,
+        .audit = serve_audit_words[l->plan->audit], .transcript = serve_transcript_words[l->plan->transcript],
+        .transcripts = l->transcripts, .volumes = l->volumes,
+    };
+    cleanup_buf struct buf b = BUF_INIT(KEEPER_SETTINGS_MAX);
+    int fd = keeper_settings_put(&b, &settings) == 0 ? memfile_sealed("cloche-keeper", false, b.p, b.n) : -1;
+
+    if (fd < 0)
+        err_sys(err, errno, "serve.start", "the keeper's settings");
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.n);
+    return fd;
+}
+
 int
 start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
 {
     struct keeper *k = calloc(1, sizeof(*k));
-    char name[] = "cloche-keeper", audit[SERVE_WORD_MAX], transcript[SERVE_WORD_MAX];
-    char *argv[] = { name, l->plan->settings, l->plan->config, l->plan->security, audit, transcript, l->transcripts,
-                     (char *)(uintptr_t)id, l->volumes, NULL };
+    cleanup_close int settings = -1;
+    char name[] = "cloche-keeper", *argv[] = { name, (char *)(uintptr_t)id, NULL };
     int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
 
     if (k == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
-    snprintf(transcript, sizeof(transcript), "%s", serve_transcript_words[l->plan->transcript]);
-    if (edge(warden, err) == 0 && edge(control, err) == 0) {
+    settings = keeper_settings_file(l, err);
+    if (settings >= 0 && edge(warden, err) == 0 && edge(control, err) == 0) {
         k->pid = launcher_make(l, &(struct maker_order){
-            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1] }, .n_fds = 2,
-            .files = &l->files }, err);
+            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1], settings },
+            .n_fds = 3, .files = &l->files }, err);
     }
     close_fd(&warden[1]);
     close_fd(&control[1]);

@@ -43,7 +43,7 @@ static _Noreturn void
 become(const char *program, char *const argv[], char *const env[], const int *fds, size_t n,
        const struct rlimit *files)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[MAKER_FDS] = { -1, -1 };
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[MAKER_FDS];
     sigset_t none;
 
     if (null < 0 || n > MAKER_FDS || dup2(null, 0) < 0 || dup2(null, 1) < 0)
@@ -232,7 +232,7 @@ step(struct maker *m)
 int
 maker_main(int argc, char **argv)
 {
-    static struct maker m = { .given = { -1, -1 }, .passed = -1,
+    static struct maker m = { .given = { -1, -1, -1 }, .passed = -1,
                               .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = 1 } };
     sigset_t all;
     int r;

@@ -21,7 +21,7 @@
 #include "wire/frame.h"
 
 #define MAKER_FAILED   "serve.maker"    /* the code of its own failures */
-#define MAKER_FDS      2
+#define MAKER_FDS      3
 #define MAKER_WORDS    12           /* of a program, its name among them */
 #define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon (EDGE_MESSAGE_MAX) */
 
@@ -31,7 +31,7 @@ enum maker_program { MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_SCRIBE, MAKE_WEB
  * stderr as the daemon's, and no other. */
 struct maker_order {
     enum maker_program program;
-    char *const *words;             /* argv, a NULL at its end */
+    char *const *words;             /* argv, a NULL at its end; everybody can read it: no value of a policy */
     const char *log;                /* LOG_VARIABLE=SETTING: how it speaks (base/log.h). A keeper has the daemon's
                                      * environment too, a scribe none at all */
     int fds[MAKER_FDS];             /* borrowed */

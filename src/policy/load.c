@@ -144,16 +144,19 @@ policy_load_file(struct policy *p, const char *path, enum policy_format format, 
                  struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(POLICY_FILE_MAX);
+    bool piped = strcmp(path, "-") == 0;
+    const char *name = piped ? "standard input" : path;
     /* a FIFO that nobody writes must not hang us */
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    cleanup_close int fd = piped ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
     if (fd < 0) {
-        err_sys(err, errno, "policy.file.unreadable", "cannot open the settings file %s", path);
+        err_sys(err, errno, "policy.file.unreadable", "cannot open the settings file %s", name);
         return err_hint(err, "an explicit settings file is never replaced by defaults");
     }
-    if (read_settings(path, fd, &text, err) < 0)
+    if (read_settings(name, fd, &text, err) < 0)
         return -1;
-    if (policy_load_bytes(p, path, text.p, text.n, format, host, err) < 0)
+    if (policy_load_bytes(p, name, text.p, text.n, format, host, err) < 0)
         return -1;
-    return protect_settings(p, path, fd, err);
+    return protect_settings(p, piped ? "" : path, fd, err);
 }
