@@ -107,7 +107,7 @@ may_trace_anyone(void)
 static int
 start(struct guard *g, const struct guard_plan *plan, struct err *err)
 {
-    g->flags = plan->flags | ((plan->flags & GUARD_EXISTING) != 0 ? GUARD_NAMES : 0);
+    g->flags = guard_flags_whole(plan->flags);
     g->pid = getpid();
     g->uid = geteuid();
     g->gid = getegid();

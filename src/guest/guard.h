@@ -35,11 +35,22 @@
 
 enum guard_flag {
     GUARD_NAMES    = 1 << 0,    /* creating, renaming, linking: protected names cannot come into being */
-    GUARD_EXISTING = 1 << 1,    /* nothing else protects what exists (light mode): also writing, truncating, removing,
-                                 * chmod, chown, xattrs, times. Implies GUARD_NAMES */
+    GUARD_EXISTING = 1 << 1,    /* nothing else protects what exists (light mode): GUARD_WRITES, and removing */
     GUARD_CONNECT  = 1 << 2,    /* unix sockets that lie in @socket_trees can be connected to only when listed */
+    GUARD_WRITES   = 1 << 3,    /* whatever changes a file that exists passes through the guard too: opening for
+                                 * writing, truncating, chmod, chown, xattrs, times. Removing does not. Implies
+                                 * GUARD_NAMES; part of GUARD_EXISTING */
 };
-#define GUARD_FLAGS_ALL 0x7u
+#define GUARD_FLAGS_ALL 0xfu
+
+/* @flags with what they imply. */
+static inline uint32_t
+guard_flags_whole(uint32_t flags)
+{
+    if ((flags & GUARD_EXISTING) != 0)
+        flags |= GUARD_WRITES;
+    return (flags & GUARD_WRITES) != 0 ? flags | GUARD_NAMES : flags;
+}
 
 struct guard_rule {
     char *path;     /* relative to the root: components joined by one '/', none of them "." or "..". What it names

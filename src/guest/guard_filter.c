@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -46,12 +47,12 @@ static const struct trap traps[] = {
     { SYS_symlink, GUARD_NAMES },
     { SYS_unlink, GUARD_EXISTING },
     { SYS_rmdir, GUARD_EXISTING },
-    { SYS_chmod, GUARD_EXISTING },
-    { SYS_chown, GUARD_EXISTING },
-    { SYS_lchown, GUARD_EXISTING },
-    { SYS_utime, GUARD_EXISTING },
-    { SYS_utimes, GUARD_EXISTING },
-    { SYS_futimesat, GUARD_EXISTING },
+    { SYS_chmod, GUARD_WRITES },
+    { SYS_chown, GUARD_WRITES },
+    { SYS_lchown, GUARD_WRITES },
+    { SYS_utime, GUARD_WRITES },
+    { SYS_utimes, GUARD_WRITES },
+    { SYS_futimesat, GUARD_WRITES },
 #endif
 #ifdef SYS_renameat
     { SYS_renameat, GUARD_NAMES },
@@ -64,18 +65,18 @@ static const struct trap traps[] = {
     { SYS_bind, GUARD_NAMES | GUARD_CONNECT },
     { SYS_connect, GUARD_CONNECT },
     { SYS_unlinkat, GUARD_EXISTING },
-    { SYS_truncate, GUARD_EXISTING },
-    { SYS_fchmod, GUARD_EXISTING },
-    { SYS_fchmodat, GUARD_EXISTING },
-    { SYS_fchown, GUARD_EXISTING },
-    { SYS_fchownat, GUARD_EXISTING },
-    { SYS_setxattr, GUARD_EXISTING },
-    { SYS_lsetxattr, GUARD_EXISTING },
-    { SYS_fsetxattr, GUARD_EXISTING },
-    { SYS_removexattr, GUARD_EXISTING },
-    { SYS_lremovexattr, GUARD_EXISTING },
-    { SYS_fremovexattr, GUARD_EXISTING },
-    { SYS_utimensat, GUARD_EXISTING },
+    { SYS_truncate, GUARD_WRITES },
+    { SYS_fchmod, GUARD_WRITES },
+    { SYS_fchmodat, GUARD_WRITES },
+    { SYS_fchown, GUARD_WRITES },
+    { SYS_fchownat, GUARD_WRITES },
+    { SYS_setxattr, GUARD_WRITES },
+    { SYS_lsetxattr, GUARD_WRITES },
+    { SYS_fsetxattr, GUARD_WRITES },
+    { SYS_removexattr, GUARD_WRITES },
+    { SYS_lremovexattr, GUARD_WRITES },
+    { SYS_fremovexattr, GUARD_WRITES },
+    { SYS_utimensat, GUARD_WRITES },
 };
 
 struct answer {
@@ -108,10 +109,10 @@ static const struct answer answers[] = {
     { GS_NR_io_uring_register, ENOSYS, GUARD_FLAGS_ALL },
     { GS_NR_landlock_create_ruleset, EOPNOTSUPP, GUARD_FLAGS_ALL },
     { GS_NR_landlock_restrict_self, EOPNOTSUPP, GUARD_FLAGS_ALL },
-    { GS_NR_fchmodat2, ENOSYS, GUARD_EXISTING },
-    { GS_NR_setxattrat, ENOSYS, GUARD_EXISTING },
-    { GS_NR_removexattrat, ENOSYS, GUARD_EXISTING },
-    { GS_NR_file_setattr, ENOSYS, GUARD_EXISTING },
+    { GS_NR_fchmodat2, ENOSYS, GUARD_WRITES },
+    { GS_NR_setxattrat, ENOSYS, GUARD_WRITES },
+    { GS_NR_removexattrat, ENOSYS, GUARD_WRITES },
+    { GS_NR_file_setattr, ENOSYS, GUARD_WRITES },
 };
 
 static void
@@ -141,7 +142,17 @@ open_mask(uint32_t flags)
 {
     if ((flags & GUARD_EXISTING) != 0)
         return O_CREAT | O_TRUNC | O_ACCMODE | GS_OPEN_TMPFILE;
-    return O_CREAT;
+    return (flags & GUARD_WRITES) != 0 ? O_CREAT | O_TRUNC | O_ACCMODE : O_CREAT;
+}
+
+/* The open flags that make it none. O_PATH opens nothing and creates nothing; a file without a name is new, and to give
+ * it one is linkat's business. */
+static uint32_t
+open_passes(uint32_t flags)
+{
+    const uint32_t o_path = 010000000u;
+
+    return (flags & (GUARD_WRITES | GUARD_EXISTING)) == GUARD_WRITES ? o_path | GS_OPEN_TMPFILE : o_path;
 }
 
 static void
@@ -149,20 +160,28 @@ trap_open(struct guard_filter *f, int nr, unsigned arg, uint32_t flags)
 {
     when_nr(f, nr, 5);
     put(f, BPF_LD_ABS, OFF_ARG(arg), 0, 0);
-    put(f, BPF_JSET, 010000000u /* O_PATH: opens nothing, creates nothing */, 1, 0);
+    put(f, BPF_JSET, open_passes(flags), 1, 0);
     put(f, BPF_JSET, open_mask(flags), 1, 0);
     ret(f, GS_RET_ALLOW);
     ret(f, GS_RET_USER_NOTIF);
 }
 
 /* Subvolume ioctls make directory entries without any name-creating call: btrfs (of its numbers only the three clone
- * calls that every file system shares stay) and bcachefs. */
+ * calls that every file system shares stay) and bcachefs. Where writes pass through the guard, the flags of an inode
+ * (chattr) do not change: a descriptor for reading is enough for that, and a guard that looked at every ioctl would be
+ * dear. */
 static void
-close_ioctls(struct guard_filter *f)
+close_ioctls(struct guard_filter *f, uint32_t flags)
 {
-    when_nr(f, SYS_ioctl, 10);
+    bool writes = (flags & GUARD_WRITES) != 0;
+
+    when_nr(f, SYS_ioctl, writes ? 12 : 10);
     put(f, BPF_LD_ABS, OFF_ARG(1), 0, 0);
     put(f, BPF_AND, 0xffffu, 0, 0);
+    if (writes) {
+        put(f, BPF_JEQ, 0x6602u /* FS_IOC_SETFLAGS */, 8, 0);
+        put(f, BPF_JEQ, 0x5820u /* FS_IOC_FSSETXATTR */, 7, 0);
+    }
     put(f, BPF_JEQ, 0x9409u /* FICLONE */, 5, 0);
     put(f, BPF_JEQ, 0x940du /* FICLONERANGE */, 4, 0);
     put(f, BPF_JEQ, 0x9436u /* FIDEDUPERANGE */, 3, 0);
@@ -203,8 +222,7 @@ void
 guard_filter_build(uint32_t flags, struct guard_filter *f)
 {
     f->n = 0;
-    if ((flags & GUARD_EXISTING) != 0)
-        flags |= GUARD_NAMES;
+    flags = guard_flags_whole(flags);
     if ((flags & GUARD_FLAGS_ALL) == 0)
         return;
     put(f, BPF_LD_ABS, OFF_ARCH, 0, 0);
@@ -232,7 +250,7 @@ guard_filter_build(uint32_t flags, struct guard_filter *f)
         trap_open(f, SYS_open, 1, flags);
 #endif
         trap_open(f, SYS_openat, 2, flags);
-        close_ioctls(f);
+        close_ioctls(f, flags);
     }
     if ((flags & GUARD_CONNECT) != 0) {
         close_datagrams(f, SYS_socket);

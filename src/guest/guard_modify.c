@@ -1,14 +1,16 @@
-/* guest/guard_modify.c: light mode: what exists is protected too
+/* guest/guard_modify.c: what changes a file that exists
  *
- * Where no mount makes protected files read-only, removing them, and changing their length, mode, owner, attributes
- * and times, goes through the guard as well (opening them for writing: guard_open.c). The object is taken hold of
- * once, judged by where it lies, and changed through the same descriptor.
+ * Changing a file's length, mode, owner, attributes and times goes through the guard as well (opening it for writing:
+ * guard_open.c), and where no mount makes protected files read-only (light mode) so does removing it. The object is
+ * taken hold of once, judged by where it lies, and changed through the same descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -79,6 +81,14 @@ object_protected(struct guard *g, int object, const char **rule)
         /* opened by a name that is gone, while it has another: the host's link to a protected file, or free */
         return rules_same_object(g, &st, rule) || !str_ends(str_of(slash + 1), STR_LIT(" (deleted)"));
     return rules_place(g, dir, &dir_st, slash + 1, strlen(slash + 1), rule) != PLACE_FREE;
+}
+
+bool
+held_by_mount(const struct guard *g, int object)
+{
+    struct statfs fs;
+
+    return (g->flags & GUARD_EXISTING) == 0 && fstatfs(object, &fs) == 0 && (fs.f_flags & ST_RDONLY) != 0;
 }
 
 void
@@ -168,7 +178,7 @@ change_fd(struct changing *w)
     if (fd < 0)
         return fd;
     file = fd;
-    if (object_protected(w->c->g, file, &rule)) {
+    if (object_protected(w->c->g, file, &rule) && !held_by_mount(w->c->g, file)) {
         deny_object(w->c, file, rule);
         return -EACCES;
     }
@@ -203,9 +213,10 @@ judge_object(struct changing *w, const struct place *at, int object)
 
     if (fstat(object, &st) < 0)
         return -errno;
-    if (S_ISDIR(st.st_mode) ? rules_below(w->c->g, object, &rule) != PLACE_FREE
-                            : judge_make(w->c, at, true, &rule) ||
-                              (st.st_nlink > 1 && rules_same_object(w->c->g, &st, &rule)))
+    if ((S_ISDIR(st.st_mode) ? rules_below(w->c->g, object, &rule) != PLACE_FREE
+                             : judge_make(w->c, at, true, &rule) ||
+                               (st.st_nlink > 1 && rules_same_object(w->c->g, &st, &rule))) &&
+        !held_by_mount(w->c->g, object))
         return deny(w->c, at, rule, EACCES);
     return 0;
 }
@@ -222,7 +233,7 @@ change_path(struct changing *w, const char *path)
         return rc;
     object = found;
     if (object >= 0) {
-        if (object_protected(w->c->g, object, &rule)) {
+        if (object_protected(w->c->g, object, &rule) && !held_by_mount(w->c->g, object)) {
             deny_object(w->c, object, rule);
             return -EACCES;
         }

@@ -158,7 +158,8 @@ open_object(struct opening *o, int object)
 
     if (fstat(object, &st) < 0)
         return -errno;
-    if ((o->c->g->flags & GUARD_EXISTING) != 0 && writes(o->flags) && object_protected(o->c->g, object, &rule)) {
+    if ((o->c->g->flags & GUARD_WRITES) != 0 && writes(o->flags) && object_protected(o->c->g, object, &rule) &&
+        !held_by_mount(o->c->g, object)) {
         deny_object(o->c, object, rule);
         return -EACCES;
     }
@@ -255,6 +256,7 @@ create(struct opening *o, int flags)
 static int
 open_closed(struct opening *o, const char *rule)
 {
+    cleanup_close int object = -1;
     char name[PATH_MAX + 1];
     struct stat st;
 
@@ -267,12 +269,15 @@ open_closed(struct opening *o, const char *rule)
         return -EEXIST;
     if ((o->flags & O_CREAT) != 0 && S_ISDIR(st.st_mode))
         return -EISDIR;
-    if ((o->c->g->flags & GUARD_EXISTING) != 0 && writes(o->flags) && !S_ISLNK(st.st_mode))
-        return deny(o->c, &o->at, rule, EACCES);
-    return 0;
+    if ((o->c->g->flags & GUARD_WRITES) == 0 || !writes(o->flags) || S_ISLNK(st.st_mode))
+        return 0;
+    object = raw_open(o->at.dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (object < 0)
+        return object;
+    return held_by_mount(o->c->g, object) ? 0 : deny(o->c, &o->at, rule, EACCES);
 }
 
-/* Light mode: another name of a protected file is the protected file. */
+/* Another name of a protected file is the protected file. */
 static int
 refuse_hard_link(struct opening *o)
 {
@@ -280,7 +285,7 @@ refuse_hard_link(struct opening *o)
     char name[PATH_MAX + 1];
     struct stat st;
 
-    if ((o->c->g->flags & GUARD_EXISTING) == 0 || !writes(o->flags) ||
+    if ((o->c->g->flags & GUARD_WRITES) == 0 || !writes(o->flags) ||
         fstatat(o->at.dir, place_name(&o->at, name), &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
         st.st_nlink < 2 || !rules_same_object(o->c->g, &st, &rule))
         return 0;

@@ -4,10 +4,10 @@
  *   guard_caller.c    the caller: memory (each byte copied once), directories, umask
  *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
  *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables
- *   guard_open.c      open with O_CREAT (and every writing open in light mode)
+ *   guard_open.c      open with O_CREAT, or for writing
  *   guard_names.c     mkdir, mknod, symlink, link
  *   guard_rename.c    rename
- *   guard_modify.c    light mode: unlink, truncate, chmod, chown, xattrs, times
+ *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_sock.c      connect, bind
  *   guard_worker.c    what may block, in a process of its own
  *
@@ -312,6 +312,9 @@ int call_connect(struct call *c);
  * cannot be found though it has one. */
 bool object_protected(struct guard *g, int object, const char **rule);
 void deny_object(struct call *c, int object, const char *rule);
+/* A read-only mount protects @object already, and the kernel's own answer (EROFS) is the better one. Never in light
+ * mode, where no mount is ours. */
+bool held_by_mount(const struct guard *g, int object);
 
 /* --- guard_worker.c */
 

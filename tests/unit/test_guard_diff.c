@@ -484,6 +484,13 @@ names_only(void **state)
 }
 
 static void
+writes_too(void **state)
+{
+    (void)state;
+    same_for(2001, loops(SEEDS), GUARD_WRITES);
+}
+
+static void
 everything(void **state)
 {
     (void)state;
@@ -495,6 +502,7 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_only),
+        cmocka_unit_test(writes_too),
         cmocka_unit_test(everything),
     };
 

@@ -1,4 +1,5 @@
-/* tests/unit/test_guard_light.c: without mounts, what exists is protected by the guard too (GUARD_EXISTING) */
+/* tests/unit/test_guard_light.c: without mounts, what exists is protected by the guard too (GUARD_EXISTING), and with
+ * them what they do not hold (GUARD_WRITES) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -183,9 +184,18 @@ contents_stay(struct guard *g, const char *dir)
         assert_true(run_one(&(struct run_case){ GUARD_EXISTING, usual, prepare, fn, after, NULL }));        \
     }
 
-CASE(writing, host_made, contents_stay)
+/* in standard mode the same holds of what a mount does not hold (made by the host since the start), but for removing */
+#define CASE_OF_BOTH(fn, prepare, after)                                                                    \
+    CASE(fn, prepare, after)                                                                                \
+    static void test_##fn##_standard(void **state)                                                          \
+    {                                                                                                       \
+        (void)state;                                                                                        \
+        assert_true(run_one(&(struct run_case){ GUARD_WRITES, usual, prepare, fn, after, NULL }));          \
+    }
+
+CASE_OF_BOTH(writing, host_made, contents_stay)
 CASE(removing, host_made, contents_stay)
-CASE(marking, host_made, contents_stay)
+CASE_OF_BOTH(marking, host_made, contents_stay)
 CASE(pointer_file, worktree, NULL)
 
 int
@@ -193,8 +203,10 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writing),
+        cmocka_unit_test(test_writing_standard),
         cmocka_unit_test(test_removing),
         cmocka_unit_test(test_marking),
+        cmocka_unit_test(test_marking_standard),
         cmocka_unit_test(test_pointer_file),
     };
 

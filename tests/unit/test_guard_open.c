@@ -628,11 +628,13 @@ descriptors_stay(void **state)
     static void test_##fn(void **state)                                                                     \
     {                                                                                                       \
         struct run_case names = { .flags = GUARD_NAMES, .rules = usual, .child = fn, .in_memory = in_mem }; \
-        struct run_case all = names;                                                                        \
+        struct run_case writes = names, all = names;                                                        \
                                                                                                             \
         (void)state;                                                                                        \
+        writes.flags |= GUARD_WRITES;                                                                       \
         all.flags |= GUARD_EXISTING;                                                                        \
         assert_true(run_one(&names));                                                                       \
+        assert_true(run_one(&writes));                                                                      \
         assert_true(run_one(&all));                                                                         \
     }
 

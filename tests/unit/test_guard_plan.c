@@ -99,7 +99,7 @@ wire_is_refused(void **state)
 {
     static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
         { "\2\0\0\0\1\0\0\0\0\0\0", 11, "version" },
-        { "\1\0\0\0\x8\0\0\0\0\0\0", 11, "flag" },
+        { "\1\0\0\0\x10\0\0\0\0\0\0", 11, "flag" },
         { "\1\0\0\0\1\0\1\0\1/\0\1\2\0\1a\0\0\0\0", 20, "kind" },
         { "\1\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0", 20, "path" },
         { "\1\0\0\0\1\0\1\0\1r\0\0\0\0\0\0", 16, "root" },
@@ -196,6 +196,21 @@ static const struct filter_row {
     { GUARD_EXISTING, SYS_openat, { 0, 0, O_RDONLY | O_TRUNC }, TRAP },
     { GUARD_EXISTING, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, TRAP },
     { GUARD_CONNECT, SYS_openat, { 0, 0, O_CREAT }, PASS },
+    { GUARD_WRITES, SYS_openat, { 0, 0, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW }, PASS },
+    { GUARD_WRITES, SYS_openat, { 0, 0, O_WRONLY }, TRAP },
+    { GUARD_WRITES, SYS_openat, { 0, 0, O_RDWR | O_APPEND }, TRAP },
+    { GUARD_WRITES, SYS_openat, { 0, 0, O_RDONLY | O_TRUNC }, TRAP },
+    { GUARD_WRITES, SYS_openat, { 0, 0, O_PATH | O_RDWR | O_TRUNC }, PASS },
+    { GUARD_WRITES, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, PASS },
+    { GUARD_WRITES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
+    { GUARD_WRITES, SYS_unlinkat, { 0, 0, 0 }, PASS },
+    { GUARD_WRITES, SYS_truncate, { 0, 0, 0 }, TRAP },
+    { GUARD_WRITES, SYS_fchmod, { 0, 0, 0 }, TRAP },
+    { GUARD_WRITES, SYS_fchownat, { 0, 0, 0 }, TRAP },
+    { GUARD_WRITES, SYS_utimensat, { 0, 0, 0 }, TRAP },
+    { GUARD_WRITES, SYS_fsetxattr, { 0, 0, 0 }, TRAP },
+    { GUARD_WRITES, 452 /* fchmodat2 */, { 0, 0, 0 }, ERR(ENOSYS) },
+    { GUARD_WRITES, 463 /* setxattrat */, { 0, 0, 0 }, ERR(ENOSYS) },
     { GUARD_NAMES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
     { GUARD_EXISTING, SYS_mkdirat, { 0, 0, 0 }, TRAP },
     { GUARD_CONNECT, SYS_mkdirat, { 0, 0, 0 }, PASS },
@@ -227,6 +242,12 @@ static const struct filter_row {
     { GUARD_NAMES, SYS_ioctl, { 0, 0x5000940e, 0 }, ERR(ENOTTY) },      /* BTRFS_IOC_SUBVOL_CREATE */
     { GUARD_NAMES, SYS_ioctl, { 0, 0x4018bc10, 0 }, ERR(ENOTTY) },      /* BCH_IOCTL_SUBVOLUME_CREATE */
     { GUARD_CONNECT, SYS_ioctl, { 0, 0x5000940e, 0 }, PASS },
+    { GUARD_NAMES, SYS_ioctl, { 0, 0x40086602, 0 }, PASS },             /* FS_IOC_SETFLAGS */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x40086602, 0 }, ERR(ENOTTY) },
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x401c5820, 0 }, ERR(ENOTTY) },     /* FS_IOC_FSSETXATTR */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x80086601, 0 }, PASS },            /* FS_IOC_GETFLAGS */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x5000940e, 0 }, ERR(ENOTTY) },
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x40049409, 0 }, PASS },
     { GUARD_FLAGS_ALL, SYS_read, { 0, 0, 0 }, PASS },
     { GUARD_FLAGS_ALL, SYS_execve, { 0, 0, 0 }, PASS },
     { GUARD_FLAGS_ALL, SYS_sendmsg, { 0, 0, 0 }, PASS },

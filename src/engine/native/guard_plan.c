@@ -31,11 +31,21 @@ close_host(const struct native_plan *plan, struct guard_plan *out, struct err *e
     return guard_plan_allow(out, "/", plan->light_folder + 1, err);
 }
 
+/* A folder of the host whose files the sandbox may write to. */
+static bool
+writable_folder(const struct native_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_trees; i++)
+        if (plan->trees[i].writable && plan->trees[i].is_dir)
+            return true;
+    return false;
+}
+
 static int
 fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
 {
     out->flags = (plan->guard_names ? (uint32_t)GUARD_NAMES : 0) | (plan->guard_connect ? (uint32_t)GUARD_CONNECT : 0) |
-                 (plan->light ? (uint32_t)GUARD_EXISTING : 0);
+                 (plan->light ? (uint32_t)GUARD_EXISTING : 0) | (writable_folder(plan) ? (uint32_t)GUARD_WRITES : 0);
     if (plan->light && close_host(plan, out, err) < 0)
         return -1;
     for (size_t i = 0; i < plan->n_absent; i++)
@@ -59,7 +69,7 @@ native_guard_plan(const struct sandbox *sb, struct buf *out, struct err *err)
 {
     cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
 
-    if (!sb->plan.light && !sb->plan.guard_names && !sb->plan.guard_connect)
+    if (!sb->plan.light && !sb->plan.guard_names && !sb->plan.guard_connect && !writable_folder(&sb->plan))
         return 0;
     if (fill(&sb->plan, &plan, err) < 0 || guard_plan_emit(&plan, out, err) < 0)
         return -1;
