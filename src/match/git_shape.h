@@ -1,0 +1,76 @@
+/* match/git_shape.h: which directory git takes for a repository, and what in it makes git run something
+ *
+ * Git asks for a shape, not for a name: a directory is a repository when it has HEAD, objects and refs, or HEAD and
+ * a commondir that leads to the other two. Any directory may be given that shape, so every rule here is about it.
+ *
+ * Pure: the caller looks at the tree. Names are compared without regard to ASCII case, since the file system may not
+ * regard it either.
+ */
+#ifndef CLOCHE_MATCH_GIT_SHAPE_H
+#define CLOCHE_MATCH_GIT_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+#include "match/git_config.h"
+
+/* What of a repository's shape a directory entry is. */
+enum git_part {
+    GIT_PART_NONE = 0,
+    GIT_PART_HEAD = 1 << 0,
+    GIT_PART_OBJECTS = 1 << 1,
+    GIT_PART_REFS = 1 << 2,
+    GIT_PART_COMMONDIR = 1 << 3,
+};
+
+/* The part that an entry called @name would be, of whatever type it is. */
+enum git_part git_part_of(struct str name);
+/* Whether a directory with these @parts (ORed) is a git place: objects and refs, or HEAD and commondir. HEAD is not
+ * asked for beside objects and refs, and what it holds is never asked: it can be written later. */
+bool git_parts_place(unsigned parts);
+
+/* What an entry of a git place is to git. */
+enum git_state {
+    GIT_STATE_NONE = 0,     /* no matter */
+    GIT_STATE_CONFIG,       /* config, config.worktree: a plain file; git_config_judge */
+    GIT_STATE_HOOKS,        /* hooks: must be a plain directory */
+    GIT_STATE_HOOK,         /* hooks/NAME, at any depth below: git may run it; must not be */
+    GIT_STATE_SAMPLE,       /* hooks/NAME.sample: git never runs it; may be a plain file, not a directory or link */
+    GIT_STATE_REDIRECT,     /* commondir, gitdir: must be a plain file; says where the rest of the repository is */
+    GIT_STATE_DIR,          /* rebase-merge, rebase-apply, sequencer, remotes, branches: must be a plain directory */
+    GIT_STATE_TODO,         /* what an interrupted rebase, cherry-pick or am does next: a plain file; git_todo_harmless */
+    GIT_STATE_OPTION,       /* with which options it goes on: a plain file; git_option_harmless */
+    GIT_STATE_REMOTE,       /* remotes/NAME, branches/NAME: a remote in the old form; must not be */
+};
+
+/* What the entry at @path below a git place is ("config", "hooks/pre-commit", "rebase-merge/git-rebase-todo"); @path is
+ * relative and normal. */
+enum git_state git_state_of(struct str path);
+/* The same, for the entry @name of the git place's subdirectory @dir ("" for the place itself). */
+enum git_state git_state_in(struct str dir, struct str name);
+/* "git configuration", "git hook" ...: for messages. NULL for GIT_STATE_NONE. */
+const char *git_state_name(enum git_state state);
+
+/* Whether a regular file that is @state may hold @text: CONFIG, TODO, OPTION and REDIRECT are judged, HOOK and REMOTE
+ * are never harmless, the others always. @name is the entry's own name (an option file's rule depends on it), @depth as
+ * for git_config_judge. Where a REDIRECT leads must be looked at by the caller (git_redirect_target); here it only must
+ * be well-formed. @fault (may be NULL) says the key for CONFIG, else it is "". */
+bool git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth,
+                        struct git_config_fault *fault);
+
+/* Whether a todo list holds only commands that change commits: none that runs a program. */
+bool git_todo_harmless(struct str text);
+
+/* Where a `.git` file ("gitdir: PATH\n"), a commondir or a gitdir file ("PATH\n") leads, as git reads it: a view into
+ * @text. False when git would not take it. */
+bool git_file_target(struct str text, struct str *target);
+bool git_redirect_target(struct str text, struct str *target);
+
+/* Whether HEAD may hold @text: "ref: refs/..." or an object's name, one line. */
+bool git_head_harmless(struct str text);
+
+#define GIT_HEAD_MAX  4096          /* bytes of HEAD, of a redirect, of an option file that are read */
+#define GIT_TODO_MAX  (1u << 20)    /* bytes of a todo list */
+
+#endif
