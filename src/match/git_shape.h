@@ -39,7 +39,7 @@ enum git_state {
     GIT_STATE_SAMPLE,       /* hooks/NAME.sample: git never runs it; may be a plain file, not a directory or link */
     GIT_STATE_REDIRECT,     /* commondir, gitdir: must be a plain file; says where the rest of the repository is */
     GIT_STATE_DIR,          /* rebase-merge, rebase-apply, sequencer, remotes, branches: must be a plain directory */
-    GIT_STATE_TODO,         /* what an interrupted rebase, cherry-pick or am does next: a plain file; git_todo_harmless */
+    GIT_STATE_TODO,         /* what an interrupted rebase or pick does next: a plain file; git_todo_harmless */
     GIT_STATE_OPTION,       /* with which options it goes on: a plain file; git_option_harmless */
     GIT_STATE_REMOTE,       /* remotes/NAME, branches/NAME: a remote in the old form; must not be */
 };
@@ -52,8 +52,8 @@ enum git_state git_state_in(struct str dir, struct str name);
 /* "git configuration", "git hook" ...: for messages. NULL for GIT_STATE_NONE. */
 const char *git_state_name(enum git_state state);
 
-/* Whether a regular file that is @state may hold @text: CONFIG, TODO, OPTION and REDIRECT are judged, HOOK and REMOTE
- * are never harmless, the others always. @name is the entry's own name (an option file's rule depends on it), @depth as
+/* Whether a regular file that is @state may hold @text: a hook and an old remote never, a sample always; configuration,
+ * lists, options and redirections are judged. @name is the entry's own name (an option file's rule depends on it), @depth as
  * for git_config_judge. Where a REDIRECT leads must be looked at by the caller (git_redirect_target); here it only must
  * be well-formed. @fault (may be NULL) says the key for CONFIG, else it is "". */
 bool git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth,

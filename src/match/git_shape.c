@@ -1,0 +1,346 @@
+/* match/git_shape.c: see git_shape.h */
+#include "match/git_shape.h"
+
+#include <string.h>
+
+static char
+lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+/* @name against @want, which is in lower case. */
+static bool
+named(struct str name, const char *want)
+{
+    size_t n = strlen(want);
+
+    if (name.n != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (lower(name.p[i]) != want[i])
+            return false;
+    return true;
+}
+
+enum git_part
+git_part_of(struct str name)
+{
+    if (named(name, "head"))
+        return GIT_PART_HEAD;
+    if (named(name, "objects"))
+        return GIT_PART_OBJECTS;
+    if (named(name, "refs"))
+        return GIT_PART_REFS;
+    return named(name, "commondir") ? GIT_PART_COMMONDIR : GIT_PART_NONE;
+}
+
+bool
+git_parts_place(unsigned parts)
+{
+    const unsigned whole = GIT_PART_OBJECTS | GIT_PART_REFS, shared = GIT_PART_HEAD | GIT_PART_COMMONDIR;
+
+    return (parts & whole) == whole || (parts & shared) == shared;
+}
+
+/* Directory and name below a git place, and what they are. A row with no name stands for every name that no row before
+ * it has. */
+static const struct row {
+    const char *dir, *name;
+    enum git_state state;
+} rows[] = {
+    { "", "config", GIT_STATE_CONFIG },
+    { "", "config.worktree", GIT_STATE_CONFIG },
+    { "", "hooks", GIT_STATE_HOOKS },
+    { "", "commondir", GIT_STATE_REDIRECT },
+    { "", "gitdir", GIT_STATE_REDIRECT },
+    { "", "rebase-merge", GIT_STATE_DIR },
+    { "", "rebase-apply", GIT_STATE_DIR },
+    { "", "sequencer", GIT_STATE_DIR },
+    { "", "remotes", GIT_STATE_DIR },
+    { "", "branches", GIT_STATE_DIR },
+    { "rebase-merge", "git-rebase-todo", GIT_STATE_TODO },
+    { "rebase-merge", "git-rebase-todo.backup", GIT_STATE_TODO },
+    { "rebase-merge", "strategy", GIT_STATE_OPTION },
+    { "rebase-merge", "author-script", GIT_STATE_OPTION },
+    { "rebase-apply", "apply-opt", GIT_STATE_OPTION },
+    { "rebase-apply", "strategy", GIT_STATE_OPTION },
+    { "rebase-apply", "author-script", GIT_STATE_OPTION },
+    { "sequencer", "todo", GIT_STATE_TODO },
+    { "sequencer", "opts", GIT_STATE_OPTION },
+    { "hooks", NULL, GIT_STATE_HOOK },
+    { "remotes", NULL, GIT_STATE_REMOTE },
+    { "branches", NULL, GIT_STATE_REMOTE },
+};
+
+static bool
+sample(struct str name)
+{
+    static const struct str end = STR_LIT(".sample");
+
+    return name.n > end.n && named((struct str){ name.p + name.n - end.n, end.n }, end.p);
+}
+
+enum git_state
+git_state_in(struct str dir, struct str name)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!named(dir, rows[i].dir) || (rows[i].name != NULL && !named(name, rows[i].name)))
+            continue;
+        return rows[i].state == GIT_STATE_HOOK && sample(name) ? GIT_STATE_SAMPLE : rows[i].state;
+    }
+    return GIT_STATE_NONE;
+}
+
+enum git_state
+git_state_of(struct str path)
+{
+    const char *slash = path.n > 0 ? memchr(path.p, '/', path.n) : NULL;
+
+    if (slash == NULL)
+        return git_state_in(STR_LIT(""), path);
+    struct str dir = { path.p, (size_t)(slash - path.p) };
+    struct str rest = { slash + 1, path.n - dir.n - 1 };
+    if (memchr(rest.p, '/', rest.n) == NULL)
+        return git_state_in(dir, rest);
+    if (named(dir, "hooks"))
+        return GIT_STATE_HOOK;
+    return named(dir, "remotes") || named(dir, "branches") ? GIT_STATE_REMOTE : GIT_STATE_NONE;
+}
+
+const char *
+git_state_name(enum git_state state)
+{
+    switch (state) {
+    case GIT_STATE_NONE: break;
+    case GIT_STATE_CONFIG: return "git configuration";
+    case GIT_STATE_HOOKS: return "directory of git hooks";
+    case GIT_STATE_HOOK: return "git hook";
+    case GIT_STATE_SAMPLE: return "sample of a git hook";
+    case GIT_STATE_REDIRECT: return "redirection of git";
+    case GIT_STATE_DIR: return "directory of git's state";
+    case GIT_STATE_TODO: return "git todo list";
+    case GIT_STATE_OPTION: return "options of an interrupted git command";
+    case GIT_STATE_REMOTE: return "git remote in the old form";
+    }
+    return NULL;
+}
+
+/* Cut the first line off @text, without its line end. */
+static struct str
+cut_line(struct str *text)
+{
+    const char *end = memchr(text->p, '\n', text->n);
+    struct str line = { text->p, end != NULL ? (size_t)(end - text->p) : text->n };
+    size_t skip = end != NULL ? line.n + 1 : line.n;
+
+    *text = (struct str){ text->p + skip, text->n - skip };
+    return line;
+}
+
+static bool
+blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Cut the first word off @s. */
+static struct str
+cut_word(struct str *s)
+{
+    size_t from = 0, to;
+
+    while (from < s->n && blank(s->p[from]))
+        from++;
+    for (to = from; to < s->n && !blank(s->p[to]);)
+        to++;
+    struct str word = { s->p + from, to - from };
+    *s = (struct str){ s->p + to, s->n - to };
+    return word;
+}
+
+static bool
+among(const char *const *words, size_t n, struct str word)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq_c(word, words[i]))
+            return true;
+    return false;
+}
+
+bool
+git_todo_harmless(struct str text)
+{
+    static const char *const commands[] = { "pick", "p", "revert", "reword", "r", "edit", "e", "squash", "s", "fixup",
+        "f", "drop", "d", "label", "l", "reset", "t", "merge", "m", "noop", "update-ref", "u", "break", "b" };
+
+    if (text.n > GIT_TODO_MAX || memchr(text.p, '\0', text.n) != NULL)
+        return false;
+    while (text.n > 0) {
+        struct str line = cut_line(&text), word = cut_word(&line);
+        if (word.n > 0 && word.p[0] != '#' && !among(commands, sizeof(commands) / sizeof(commands[0]), word))
+            return false;
+    }
+    return true;
+}
+
+/* Only git's own: any other is a program of that name, and `../x` is a path. */
+static bool
+strategy_harmless(struct str name)
+{
+    static const char *const known[] = { "ort", "recursive", "resolve", "octopus", "ours", "subtree" };
+
+    return among(known, sizeof(known) / sizeof(known[0]), name);
+}
+
+/* sequencer/opts is written in the form of a configuration. */
+static bool
+opts_harmless(struct str text)
+{
+    static const char *const known[] = { "no-commit", "edit", "allow-empty", "allow-empty-message",
+        "drop-redundant-commits", "keep-redundant-commits", "signoff", "record-origin", "allow-ff", "mainline",
+        "strategy-option", "allow-rerere-auto", "default-msg-cleanup" };
+    struct git_config_reader r;
+    struct git_config_entry e;
+    int got;
+
+    git_config_open(&r, text);
+    while ((got = git_config_next(&r, &e)) > 0) {
+        if (!str_eq_c(e.section, "options") || e.has_subsection)
+            return false;
+        if (str_eq_c(e.name, "strategy") ? !strategy_harmless(e.value)
+                                         : !among(known, sizeof(known) / sizeof(known[0]), e.name))
+            return false;
+    }
+    return got == 0;
+}
+
+/* One option of git apply, as `git am` keeps it: nothing that leaves the work tree or writes another file. */
+static bool
+apply_option(struct str word)
+{
+    static const char *const whole[] = { "--ignore-space-change", "--ignore-whitespace", "--reject" };
+    static const char *const valued[] = { "-p", "-C", "--whitespace=", "--exclude=", "--include=" };
+
+    if (among(whole, sizeof(whole) / sizeof(whole[0]), word))
+        return true;
+    for (size_t i = 0; i < sizeof(valued) / sizeof(valued[0]); i++)
+        if (str_starts(word, str_of(valued[i])))
+            return true;
+    return false;
+}
+
+/* rebase-apply/apply-opt: options, each in single quotes. */
+static bool
+apply_options(struct str text)
+{
+    while (text.n > 0) {
+        struct str line = cut_line(&text), word;
+        while ((word = cut_word(&line)).n > 0) {
+            if (word.n < 3 || word.p[0] != '\'' || word.p[word.n - 1] != '\'')
+                return false;
+            word = (struct str){ word.p + 1, word.n - 2 };
+            if (memchr(word.p, '\'', word.n) != NULL || memchr(word.p, '\\', word.n) != NULL || !apply_option(word))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* author-script: three assignments, quoted for a shell. Older versions of git let a shell read them. */
+static bool
+author_script(struct str text)
+{
+    static const char *const names[] = { "GIT_AUTHOR_NAME='", "GIT_AUTHOR_EMAIL='", "GIT_AUTHOR_DATE='" };
+    size_t i = 0;
+
+    while (i < text.n) {
+        struct str rest = { text.p + i, text.n - i };
+        size_t k = 0;
+        while (k < 3 && !str_starts(rest, str_of(names[k])))
+            k++;
+        if (k == 3)
+            return false;
+        for (i += strlen(names[k]); ; ) {
+            while (i < text.n && text.p[i] != '\'')
+                i++;
+            rest = (struct str){ text.p + i, text.n - i };
+            if (!str_starts(rest, STR_LIT("'\\''")) && !str_starts(rest, STR_LIT("'\\!'")))
+                break;
+            i += 4;
+        }
+        if (i >= text.n || (i + 1 < text.n && text.p[i + 1] != '\n'))
+            return false;
+        i += 2;
+    }
+    return true;
+}
+
+static bool
+option_harmless(struct str name, struct str text)
+{
+    if (text.n > GIT_HEAD_MAX || memchr(text.p, '\0', text.n) != NULL)
+        return false;
+    if (named(name, "strategy"))
+        return strategy_harmless(cut_line(&text)) && text.n == 0;
+    if (named(name, "opts"))
+        return opts_harmless(text);
+    return named(name, "apply-opt") ? apply_options(text) : author_script(text);
+}
+
+bool
+git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth, struct git_config_fault *fault)
+{
+    struct str target;
+
+    if (fault != NULL)
+        fault->key[0] = '\0';
+    switch (state) {
+    case GIT_STATE_CONFIG: return git_config_judge(text, depth, fault) == 0;
+    case GIT_STATE_TODO: return git_todo_harmless(text);
+    case GIT_STATE_OPTION: return option_harmless(name, text);
+    case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
+    case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: return false;
+    case GIT_STATE_NONE: case GIT_STATE_SAMPLE: break;
+    }
+    return true;
+}
+
+bool
+git_redirect_target(struct str text, struct str *target)
+{
+    while (text.n > 0 && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
+        text.n--;
+    *target = text;
+    return text.n > 0 && text.n <= GIT_HEAD_MAX && memchr(text.p, '\0', text.n) == NULL &&
+           memchr(text.p, '\n', text.n) == NULL;
+}
+
+bool
+git_file_target(struct str text, struct str *target)
+{
+    static const struct str start = STR_LIT("gitdir: ");
+
+    *target = STR_LIT("");
+    return str_starts(text, start) && git_redirect_target((struct str){ text.p + start.n, text.n - start.n }, target);
+}
+
+bool
+git_head_harmless(struct str text)
+{
+    struct str line;
+
+    if (text.n > GIT_HEAD_MAX || text.n == 0 || memchr(text.p, '\0', text.n) != NULL)
+        return false;
+    line = cut_line(&text);
+    if (text.n > 0)
+        return false;
+    if (str_starts(line, STR_LIT("ref:"))) {
+        line = (struct str){ line.p + 4, line.n - 4 };
+        return str_starts(cut_word(&line), STR_LIT("refs/")) && cut_word(&line).n == 0;
+    }
+    for (size_t i = 0; i < line.n; i++)
+        if (str_hex_digit(line.p[i]) < 0)
+            return false;
+    return line.n == 40 || line.n == 64;
+}
