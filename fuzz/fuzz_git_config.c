@@ -58,7 +58,7 @@ judged(struct str text)
     }
     struct str more = with(text, STR_LIT("\n\n[core]\n\tfsmonitor = x\n"));
     FUZZ_ASSERT(git_config_judge(more, 2, &fault) == -1 && strcmp(fault.key, "core.fsmonitor") == 0);
-    free((char *)more.p);
+    free((void *)(uintptr_t)more.p);
 }
 
 static void
@@ -68,7 +68,7 @@ todo(struct str text)
         return;
     struct str more = with(text, STR_LIT("\nexec x\n"));
     FUZZ_ASSERT(!git_todo_harmless(more));
-    free((char *)more.p);
+    free((void *)(uintptr_t)more.p);
 }
 
 static void

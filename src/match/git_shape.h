@@ -53,9 +53,9 @@ enum git_state git_state_in(struct str dir, struct str name);
 const char *git_state_name(enum git_state state);
 
 /* Whether a regular file that is @state may hold @text: a hook and an old remote never, a sample always; configuration,
- * lists, options and redirections are judged. @name is the entry's own name (an option file's rule depends on it), @depth as
- * for git_config_judge. Where a REDIRECT leads must be looked at by the caller (git_redirect_target); here it only must
- * be well-formed. @fault (may be NULL) says the key for CONFIG, else it is "". */
+ * lists, options and redirections are judged. @name is the entry's own name (an option file's rule depends on it),
+ * @depth as for git_config_judge. Where a redirection leads must be looked at by the caller (git_redirect_target); here
+ * it only must be well-formed. @fault (may be NULL) says the key of a configuration, else it is "". */
 bool git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth,
                         struct git_config_fault *fault);
 

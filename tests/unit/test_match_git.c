@@ -149,7 +149,7 @@ static int
 git_reads(int fd, const char *path, struct str text, struct buf *out)
 {
     extern char **environ;
-    char *argv[] = { (char *)"git", (char *)"config", (char *)"--list", (char *)"-z", (char *)"-f", (char *)path, NULL };
+    const char *argv[] = { "git", "config", "--list", "-z", "-f", path, NULL };
     posix_spawn_file_actions_t files;
     int p[2], status;
     pid_t pid;
@@ -160,7 +160,7 @@ git_reads(int fd, const char *path, struct str text, struct buf *out)
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, p[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int r = posix_spawnp(&pid, "git", &files, NULL, argv, environ);
+    int r = posix_spawnp(&pid, "git", &files, NULL, (char *const *)(uintptr_t)argv, environ);
     posix_spawn_file_actions_destroy(&files);
     close(p[1]);
     if (r == 0) {
