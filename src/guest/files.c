@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "guest/changes.h"
+#include "guest/guard.h"
 #include "guest/guard_link.h"
 
 #ifndef RENAME_NOREPLACE
@@ -207,8 +208,11 @@ start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
         rc = guard_link_check(g, place.dir, place.name, "write");
     if (rc == 0)
         rc = replace_is_meant(m) ? replace_begin(&place, m, &j->replacement, &j->fd) : REPLACE_IN_PLACE;
-    if (rc == REPLACE_IN_PLACE)
-        rc = write_in_place(j, m, &place);
+    if (rc == REPLACE_IN_PLACE) {
+        rc = guard_link_check_write(g, place.dir, place.name);
+        if (rc == 0)
+            rc = write_in_place(j, m, &place);
+    }
     close_fd(&place.dir);
     return rc;
 }
@@ -305,8 +309,12 @@ do_rename(struct guest *g, const struct msg_file *m)
         rc = guard_link_check(g, from.dir, from.name, "rename");
     if (rc == 0)
         rc = guard_link_check(g, to.dir, to.name, "rename");
+    if (rc == 0)
+        rc = guard_link_rename(g, from.dir, from.name, to.dir, to.name, flags == 0);
     if (rc == 0 && syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0)
         rc = errno;
+    if (rc == GUARD_DONE)
+        rc = 0;
     close_fd(&from.dir);
     close_fd(&to.dir);
     return rc;

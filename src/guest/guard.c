@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -104,6 +105,26 @@ may_trace_anyone(void)
     return syscall(SYS_capget, &head, data) < 0 || (data[0].effective & (1u << 19)) != 0;
 }
 
+/* The tmpfs that a private root stands on, unless a guarded tree is on it. */
+static void
+find_own_devs(struct guard *g)
+{
+    static const char *const places[] = { "/", "/tmp" };
+
+    if ((g->flags & GUARD_EXISTING) != 0)
+        return;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct statfs fs;
+        struct stat st, root;
+        bool own = statfs(places[i], &fs) == 0 && fs.f_type == GS_TMPFS_MAGIC && stat(places[i], &st) == 0;
+
+        for (size_t k = 0; own && k < g->rules.n_roots; k++)
+            own = fstat(g->rules.roots[k].fd, &root) == 0 && root.st_dev != st.st_dev;
+        if (own)
+            g->own_devs[g->n_own_devs++] = st.st_dev;
+    }
+}
+
 static int
 start(struct guard *g, const struct guard_plan *plan, struct err *err)
 {
@@ -122,7 +143,10 @@ start(struct guard *g, const struct guard_plan *plan, struct err *err)
     if (copy_list(&g->sockets, &g->n_sockets, plan->sockets, plan->n_sockets, err) < 0 ||
         copy_list(&g->socket_trees, &g->n_socket_trees, plan->socket_trees, plan->n_socket_trees, err) < 0)
         return -1;
-    return rules_init(&g->rules, plan, err);
+    if (rules_init(&g->rules, plan, err) < 0)
+        return -1;
+    find_own_devs(g);
+    return 0;
 }
 
 int
@@ -244,26 +268,6 @@ judge_make(struct call *c, const struct place *p, bool directory, const char **r
         return false;
     kind = rules_place(c->g, p->dir, &p->dir_st, p->name, p->name_n, rule);
     return kind == PLACE_PROTECTED || (kind == PLACE_INTERIOR && !directory);
-}
-
-int
-guard_check(struct guard *g, int dirfd, const char *name, const char *op)
-{
-    struct place p = { .dir = dirfd };      /* borrowed: not closed */
-    struct call c = { .g = g, .op = op };
-    const char *rule = "";
-    size_t n = strlen(name);
-
-    /* the guest may move directories next */
-    rules_next_call(&g->rules);
-    rules_moved(&g->rules);
-    if (n > NAME_MAX || fstat(dirfd, &p.dir_st) < 0)
-        return n > NAME_MAX ? ENAMETOOLONG : errno;
-    memcpy(p.name, name, n + 1);
-    p.name_n = n;
-    if (!judge_make(&c, &p, strcmp(op, "mkdir") == 0, &rule))
-        return 0;
-    return -deny(&c, &p, rule, EACCES);
 }
 
 /* --- answers */

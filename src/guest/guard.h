@@ -40,14 +40,17 @@ enum guard_flag {
     GUARD_WRITES   = 1 << 3,    /* whatever changes a file that exists passes through the guard too: opening for
                                  * writing, truncating, chmod, chown, xattrs, times. Removing does not. Implies
                                  * GUARD_NAMES; part of GUARD_EXISTING */
+    GUARD_GIT      = 1 << 4,    /* no state that git executes comes into being, whatever its name (guard_git.h). Implies
+                                 * GUARD_WRITES */
+    GUARD_GIT_ANY_CONFIG = 1 << 5,  /* ... but for configurations, which are free */
 };
-#define GUARD_FLAGS_ALL 0xfu
+#define GUARD_FLAGS_ALL 0x3fu
 
 /* @flags with what they imply. */
 static inline uint32_t
 guard_flags_whole(uint32_t flags)
 {
-    if ((flags & GUARD_EXISTING) != 0)
+    if ((flags & (GUARD_EXISTING | GUARD_GIT)) != 0)
         flags |= GUARD_WRITES;
     return (flags & GUARD_WRITES) != 0 ? flags | GUARD_NAMES : flags;
 }
@@ -142,6 +145,14 @@ bool guard_worker_ended(struct guard *g, pid_t pid);
 /* The guest's own file requests go around the filter (it is not below it): ask before creating, replacing or
  * removing @name in the directory @dirfd. 0, or EACCES (and a denial is noted). */
 int guard_check(struct guard *g, int dirfd, const char *name, const char *op);
+/* May the file @name be written to where it is? */
+int guard_check_write(struct guard *g, int dirfd, const char *name);
+/* Rename, if git's state is concerned: 0 when it is for the caller to do, GUARD_DONE, or an errno. Besides guard_check()
+ * of both names. */
+#define GUARD_DONE (-1)
+int guard_rename(struct guard *g, int from, const char *from_name, int to, const char *to_name, bool replace);
+/* The file @fd (open, complete) is to be @name: the same answers. GUARD_DONE: a copy of it has the name. */
+int guard_place(struct guard *g, int fd, int dirfd, const char *name, bool replace);
 
 struct guard_denial {
     uint32_t count;         /* since it was last taken */

@@ -120,3 +120,21 @@ guard_link_check(struct guest *g, int dir, const char *name, const char *op)
 {
     return g->guard != NULL ? guard_check(g->guard, dir, name, op) : 0;
 }
+
+int
+guard_link_check_write(struct guest *g, int dir, const char *name)
+{
+    return g->guard != NULL ? guard_check_write(g->guard, dir, name) : 0;
+}
+
+int
+guard_link_rename(struct guest *g, int from, const char *from_name, int to, const char *to_name, bool replace)
+{
+    return g->guard != NULL ? guard_rename(g->guard, from, from_name, to, to_name, replace) : 0;
+}
+
+int
+guard_link_place(struct guest *g, int fd, int dir, const char *name, bool replace)
+{
+    return g->guard != NULL ? guard_place(g->guard, fd, dir, name, replace) : 0;
+}

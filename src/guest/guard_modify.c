@@ -199,6 +199,8 @@ remove_name(struct changing *w, const char *path)
     if (fstatat(at.dir, place_name(&at, name), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         judge_make(w->c, &at, S_ISDIR(st.st_mode), &rule))
         return deny(w->c, &at, rule, EACCES);
+    if ((rc = git_call_leave(w->c, &at)) < 0)
+        return rc;
     if (!caller_waits(w->c))
         return ANSWERED;
     return unlinkat(at.dir, at.name, w->flags) < 0 ? -errno : 0;
@@ -218,7 +220,7 @@ judge_object(struct changing *w, const struct place *at, int object)
                                (st.st_nlink > 1 && rules_same_object(w->c->g, &st, &rule))) &&
         !held_by_mount(w->c->g, object))
         return deny(w->c, at, rule, EACCES);
-    return 0;
+    return w->what == CHANGE_LENGTH ? git_call_write(w->c, at) : 0;
 }
 
 static int
@@ -237,6 +239,8 @@ change_path(struct changing *w, const char *path)
             deny_object(w->c, object, rule);
             return -EACCES;
         }
+        if (w->what == CHANGE_LENGTH && (rc = git_call_object(w->c, object)) < 0)
+            return rc;
     } else {
         object = openat(at.dir, at.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (object < 0)

@@ -64,7 +64,9 @@ call_make(struct call *c)
     if (!directory && syscall(SYS_mknodat, -1, "", (unsigned)a[1], (unsigned)a[2]) < 0 && errno != ENOENT)
         return -errno;
     if ((rc = caller_string(c, a[0], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
-        (rc = may_make(c, &at, directory)) < 0 || (rc = caller_status(c)) < 0)
+        (rc = may_make(c, &at, directory)) < 0 ||
+        (rc = git_call_make(c, &at, directory, !directory && ((a[1] & S_IFMT) == 0 || (a[1] & S_IFMT) == S_IFREG))) < 0 ||
+        (rc = caller_status(c)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
@@ -92,7 +94,7 @@ call_symlink(struct call *c)
     if (target[0] == '\0')
         return -ENOENT;
     if ((rc = caller_string(c, a[1], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
-        (rc = may_make(c, &at, false)) < 0)
+        (rc = may_make(c, &at, false)) < 0 || (rc = git_call_make(c, &at, false, false)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
@@ -126,13 +128,13 @@ link_source(struct call *c, const struct linking *l, struct place *from, int *ob
         return rc;
     if (*object >= 0) {
         if (!object_protected(c->g, *object, &rule))
-            return 0;
+            return git_call_object(c, *object);
         deny_object(c, *object, rule);
         return -EACCES;
     }
     if (fstatat(from->dir, from->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    return judge_make(c, from, true, &rule) ? deny(c, from, rule, EACCES) : 0;
+    return judge_make(c, from, true, &rule) ? deny(c, from, rule, EACCES) : git_call_link_from(c, from);
 }
 
 static int
@@ -145,7 +147,7 @@ link_it(struct call *c, const struct linking *l)
 
     object = source >= 0 ? source : -1;
     if (rc < 0 || (rc = l->new_error) < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 ||
-        (rc = may_make(c, &to, false)) < 0)
+        (rc = may_make(c, &to, false)) < 0 || (rc = git_call_link_to(c, &to)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;

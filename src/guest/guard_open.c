@@ -163,6 +163,8 @@ open_object(struct opening *o, int object)
         deny_object(o->c, object, rule);
         return -EACCES;
     }
+    if (writes(o->flags) && (fd = git_call_object(o->c, object)) < 0)
+        return fd;
     if (!caller_waits(o->c))
         return ANSWERED;
     if (S_ISFIFO(st.st_mode) && (o->flags & (O_NONBLOCK | O_ACCMODE)) == O_RDONLY && !is_pipe(object))
@@ -302,7 +304,7 @@ open_place(struct opening *o)
 
     if (closed && (rc = open_closed(o, rule)) < 0)
         return rc;
-    if (!closed && (rc = refuse_hard_link(o)) < 0)
+    if (!closed && ((rc = refuse_hard_link(o)) < 0 || (rc = git_call_open(o->c, &o->at, o->flags)) < 0))
         return rc;
     if (!caller_waits(o->c))
         return ANSWERED;

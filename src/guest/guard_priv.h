@@ -7,6 +7,8 @@
  *   guard_open.c      open with O_CREAT, or for writing
  *   guard_names.c     mkdir, mknod, symlink, link
  *   guard_rename.c    rename
+ *   guard_git.c       what may come to a name where git might look; guard_git_copy.c: a judged copy takes a name
+ *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_sock.c      connect, bind
  *   guard_worker.c    what may block, in a process of its own
@@ -24,6 +26,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "base/str.h"
 #include "guest/guard.h"
 #include "guest/guard_sys.h"
 
@@ -33,6 +36,7 @@
 #define WORKERS_MAX      64
 #define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
 #define SEEN_MAX         8
+#define OWN_DEVS_MAX     4                      /* file systems that end with the sandbox */
 #define FREE_DIRS_MAX    8                      /* directories known to lie outside everything protected */
 
 /* An answer that was given already, or that a worker will give. */
@@ -86,6 +90,8 @@ struct rules {
     size_t n_free_dirs, next_free_dir;
     /* rules_below()'s last answer: a call asks it about the same directory again (rename) */
     struct { bool valid; struct ident id; enum place_kind kind; const char *rule; } below;
+    /* rules_path()'s last answer */
+    struct { bool valid; struct ident id; size_t n; char text[PATH_MAX]; } path;
     struct { int fd; char *path; } *roots;
     size_t n_roots;
     struct name_dir *dirs;
@@ -129,6 +135,8 @@ struct guard {
     pid_t pid;
     uid_t uid;
     gid_t gid;
+    dev_t own_devs[OWN_DEVS_MAX];
+    size_t n_own_devs;
     bool privileged;            /* we may look into anyone: ids must be compared */
     bool no_vm_readv;           /* the sandbox's filter refuses it: use /proc/PID/mem */
     struct seen seen[SEEN_MAX]; /* callers that came more than once in a row */
@@ -259,7 +267,10 @@ static inline void
 rules_next_call(struct rules *r)
 {
     r->below.valid = false;
+    r->path.valid = false;
 }
+/* Where the directory @dir lies, as the kernel tells it; "" when it cannot. Valid until the next call of it. */
+struct str rules_path(struct guard *g, int dir, const struct stat *dir_st);
 /* What is @name in the directory @dir? *@rule says by which rule. Trailing '/' does not count. */
 enum place_kind rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n,
                             const char **rule);
@@ -315,6 +326,27 @@ void deny_object(struct call *c, int object, const char *rule);
 /* A read-only mount protects @object already, and the kernel's own answer (EROFS) is the better one. Never in light
  * mode, where no mount is ours. */
 bool held_by_mount(const struct guard *g, int object);
+
+/* --- guard_git_calls.c: state that git executes (guard_git.h), asked for a call. 0, or the refusal, which is noted. What
+ * the kernel would refuse anyhow is not asked about. */
+
+/* A new name at @p. */
+int git_call_make(struct call *c, const struct place *p, bool directory, bool regular);
+/* @p is opened with @flags. */
+int git_call_open(struct call *c, const struct place *p, int flags);
+/* The file at @p is changed, where it is, other than by opening it. */
+int git_call_write(struct call *c, const struct place *p);
+/* Linking: where the file is, and where it gets a name. */
+int git_call_link_from(struct call *c, const struct place *p);
+int git_call_link_to(struct call *c, const struct place *p);
+/* An object that was reached without its directory is written to, or gets another name. */
+int git_call_object(struct call *c, int object);
+/* Removing or renaming away what is at @p. */
+int git_call_leave(struct call *c, const struct place *p);
+/* What is at @from (@st) comes to @to. GIT_CALL_COPY: by git_call_copy(), instead of the rename. */
+#define GIT_CALL_COPY 1
+int git_call_come(struct call *c, const struct place *from, const struct stat *st, const struct place *to);
+int git_call_copy(struct call *c, const struct place *from, const struct place *to, unsigned flags);
 
 /* --- guard_worker.c */
 

@@ -18,6 +18,7 @@ struct renaming {
     struct place from, to;
     unsigned flags;
     bool directory;             /* one of the two is, or may be */
+    bool copy;                  /* a judged copy takes the name (guard_git.h) */
 };
 
 static bool
@@ -61,10 +62,10 @@ may_leave(struct call *c, const struct place *place, const struct stat *st)
     }
     if (S_ISDIR(st->st_mode) && rules_holds(c->g, ident_of(st), &rule))
         return deny(c, place, rule, EBUSY);
-    return 0;
+    return git_call_leave(c, place);
 }
 
-/* May the object (@st) come from @from to @place? */
+/* May the object (@st) come from @from to @place? GIT_CALL_COPY: as a copy. */
 static int
 may_come(struct call *c, const struct place *from, const struct stat *st, const struct place *place)
 {
@@ -80,7 +81,7 @@ may_come(struct call *c, const struct place *from, const struct stat *st, const 
     case PLACE_FREE:
         break;
     }
-    return 0;
+    return git_call_come(c, from, st, place);
 }
 
 /* Of two mistakes the kernel names its favourite one, so a call that must fail is made, unless it would matter if it
@@ -107,6 +108,7 @@ judge(struct renaming *r)
         return free_place(r->c, &r->to) ? 0 : rc;
     if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->from, &from_st, &r->to)) < 0)
         return rc;
+    r->copy = rc == GIT_CALL_COPY;
     r->directory = S_ISDIR(from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
@@ -114,7 +116,9 @@ judge(struct renaming *r)
         return free_place(r->c, &r->from) ? 0 : rc;
     if ((rc = may_leave(r->c, &r->to, &to_st)) < 0)
         return rc;
-    return may_come(r->c, &r->to, &to_st, &r->from);
+    rc = may_come(r->c, &r->to, &to_st, &r->from);
+    /* two copies cannot change places at once */
+    return rc >= 0 && (r->copy || rc == GIT_CALL_COPY) ? deny(r->c, &r->to, "git state: exchanged", EACCES) : rc;
 }
 
 static long
@@ -133,6 +137,8 @@ perform(struct renaming *r)
         return ANSWERED;
     if (r->directory)
         rules_moved(&r->c->g->rules);
+    if (r->copy)
+        return git_call_copy(r->c, &r->from, &r->to, r->flags);
     if (rename_raw(&r->from, r->from.name, &r->to, r->to.name, r->flags) < 0)
         return -errno;
     (void)place_name(&r->to, name);

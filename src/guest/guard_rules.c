@@ -98,22 +98,39 @@ suspect_name(const struct rules *r, const char *p, size_t n, struct suspects *ou
     }
 }
 
+struct str
+rules_path(struct guard *g, int dir, const struct stat *dir_st)
+{
+    struct rules *r = &g->rules;
+    ssize_t n;
+
+    if (!r->path.valid || !ident_eq(r->path.id, ident_of(dir_st))) {
+        n = fd_text(g, dir, r->path.text, sizeof(r->path.text));
+        r->path.n = n > 0 && n < (ssize_t)sizeof(r->path.text) ? (size_t)n : 0;
+        r->path.id = ident_of(dir_st);
+        r->path.valid = true;
+    }
+    return (struct str){ r->path.text, r->path.n };
+}
+
 static void
-suspect_path(const struct guard *g, int dir, struct suspects *out)
+suspect_path(struct guard *g, int dir, struct suspects *out)
 {
     const struct rules *r = &g->rules;
-    char path[PATH_MAX];
-    ssize_t n = fd_text(g, dir, path, sizeof(path));
+    struct str path = STR_LIT("");
+    struct stat st;
 
+    if (fstat(dir, &st) == 0)
+        path = rules_path(g, dir, &st);
     out->n = 0;
-    out->all = n <= 0 || n == (ssize_t)sizeof(path);
-    for (ssize_t at = 0; !out->all && at < n;) {
-        const char *slash = memchr(path + at, '/', (size_t)(n - at));
-        size_t len = slash != NULL ? (size_t)(slash - path - at) : (size_t)(n - at);
+    out->all = path.n == 0;
+    for (size_t at = 0; !out->all && at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t len = slash != NULL ? (size_t)(slash - path.p) - at : path.n - at;
 
         if (len > 0)
-            suspect_name(r, path + at, len, out);
-        at += (ssize_t)len + 1;
+            suspect_name(r, path.p + at, len, out);
+        at += len + 1;
     }
 }
 

@@ -279,6 +279,8 @@ bind_path(struct call *c, int sock, const struct address *a)
     (void)place_name(&at, name);
     if (judge_make(c, &at, false, &rule))
         return fstatat(at.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? -EADDRINUSE : deny(c, &at, rule, EACCES);
+    if ((rc = git_call_make(c, &at, false, false)) < 0)
+        return rc;
     if (!caller_waits(c))
         return ANSWERED;
     if ((rc = bind_at(c, sock, a, &at, cwd)) < 0)

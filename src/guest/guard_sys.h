@@ -68,6 +68,7 @@ struct gs_open_how {
 #define GS_RESOLVE_NO_SYMLINKS   0x04u
 
 #define GS_PROC_MAGIC           0x9fa0
+#define GS_TMPFS_MAGIC          0x01021994
 #define GS_ST_NOSYMFOLLOW       0x2000          /* statfs f_flags */
 #define GS_PIDFD_THREAD         0200u           /* O_EXCL, Linux 6.9 */
 #define GS_OPEN_TMPFILE         020000000       /* O_TMPFILE without the O_DIRECTORY that it carries */

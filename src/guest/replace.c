@@ -330,6 +330,10 @@ replace_finish(struct guest *g, struct replacement *r, int fd)
         rc = flush(fd);
     if (rc == 0)
         rc = check_target(r);
+    if (rc == 0)
+        rc = guard_link_place(g, fd, r->dir, r->name, !r->exclusive);
+    if (rc == GUARD_DONE)
+        return 0;
     if (rc == 0 && r->temp[0] == '\0') {
         rc = give_name(r, fd, r->name);
         if (rc != EEXIST || r->exclusive)

@@ -67,6 +67,8 @@ struct native_plan {
     const char **sockets;               /* allowed unix sockets, paths as seen inside */
     size_t n_sockets;
     bool guard_names, guard_connect;
+    bool guard_git;                     /* no state that git executes comes into being in a writable folder */
+    bool guard_git_config;              /* ... its configuration is such state */
     bool host_trees_writable;
     struct seccomp_plan seccomp;
     struct landlock_plan landlock;      /* without the rules */
@@ -126,6 +128,13 @@ int plan_files(struct native_plan *plan, const struct policy *p, struct err *err
 /* The name guard keeps @name below @root, there or not, and the folders on the way to it from being moved away. @root
  * lives as long as the plan. */
 int plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err);
+/* @relative, below the writable @tree, is read-only when it exists; otherwise it is not made. */
+int plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err);
+/* plan_git.c: what git on the host would run in the writable @tree. */
+int plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err);
+bool plan_git_watched(const struct policy *p);
+/* Is @name, a protected one, in a `.git` that there is not? Then a repository may be made there, under the guard. */
+bool plan_git_later(const struct policy *p, const struct plan_tree *tree, const char *name);
 int plan_closed(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err);
 int plan_light(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_protect(struct native_plan *plan, const struct policy *p, struct err *err);

@@ -147,6 +147,15 @@ found_protected(void *ctx, const char *relative, struct err *err)
                ? 0 : -1;
 }
 
+int
+plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err)
+{
+    cleanup_close int hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+    struct closing c = { plan, NULL, tree };
+
+    return hit >= 0 ? found_protected(&c, relative, err) : plan_guard_name(plan, tree->inside, relative, err);
+}
+
 /* A protected name that is a link, or lies behind one (`.git -> elsewhere`): where it really is in the tree is
  * protected too, and so is the name in the real folder when it does not exist yet. A link out of the tree leads to
  * nothing that can be written. */
@@ -203,6 +212,8 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
         struct stat st;
         bool plain = hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode);
 
+        if (plan_git_later(p, tree, name))
+            continue;
         if (plain ? found_protected(&c, name, err) < 0
                   : plan_guard_name(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
                         protect_file_above(&c, name, err) < 0)
@@ -314,7 +325,8 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
         if (!tree->is_dir)
             continue;
         /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
-        if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0))
+        if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0 ||
+                               plan_git(plan, p, tree, err) < 0))
             return -1;
         if ((tree->writable || tree->cow) && close_writes(plan, p, tree, err) < 0)
             return -1;

@@ -1,0 +1,488 @@
+/* guest/guard_git.c: what may come to a name where git might look (see guard_git.h)
+ *
+ * Functions answer 0 or an errno, as guard_check() does.
+ */
+#include "guest/guard_git.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define LOOK_MAX 4096           /* entries of a directory that is looked through; more is refused */
+#define TOP_HEAD "HEAD of the repository at the top"
+#define UP_MAX   64             /* directories between a name and the git place that it belongs to */
+
+static int
+refuse(char rule[GIT_RULE_MAX], const char *what, const char *why)
+{
+    snprintf(rule, GIT_RULE_MAX, "git state: %s%s", what, why);
+    return EACCES;
+}
+
+static bool
+is_dot_git(const char *p, size_t n)
+{
+    return name_same(".git", p, n);
+}
+
+/* --- what a directory is */
+
+static bool
+exists(int dir, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static unsigned
+parts_there(int dir)
+{
+    return (exists(dir, "objects") ? GIT_PART_OBJECTS : 0u) | (exists(dir, "refs") ? GIT_PART_REFS : 0u) |
+           (exists(dir, "HEAD") ? GIT_PART_HEAD : 0u) | (exists(dir, "commondir") ? GIT_PART_COMMONDIR : 0u);
+}
+
+/* @path: where @dir lies; its last name may make it one too. */
+static bool
+is_place(int dir, struct str path)
+{
+    size_t start = path.n;
+
+    while (start > 0 && path.p[start - 1] != '/')
+        start--;
+    return is_dot_git(path.p + start, path.n - start) || git_parts_place(parts_there(dir));
+}
+
+/* How many directories lie between the top of the tree and this one, which counts. The shorter, the less may be said
+ * in a configuration: 0 when the tree cannot be told. */
+static size_t
+depth_of(const struct guard *g, struct str path)
+{
+    size_t longest = 0, depth = 0;
+
+    for (size_t i = 0; i < g->rules.n_roots; i++) {
+        char root[PATH_MAX];
+        ssize_t n = fd_text(g, g->rules.roots[i].fd, root, sizeof(root));
+
+        if (n > (ssize_t)longest && n > 1 && (size_t)n < path.n && memcmp(root, path.p, (size_t)n) == 0 &&
+            path.p[n] == '/')
+            longest = (size_t)n;
+    }
+    for (size_t i = longest; longest > 0 && i < path.n; i++)
+        depth += path.p[i] == '/';
+    return depth;
+}
+
+/* Trees of the sandbox's own, which end with it, are not looked at. */
+static bool
+is_watched(const struct guard *g, const struct stat *dir_st)
+{
+    if ((g->flags & GUARD_GIT) == 0)
+        return false;
+    for (size_t i = 0; i < g->n_own_devs; i++)
+        if (g->own_devs[i] == dir_st->st_dev)
+            return false;
+    return true;
+}
+
+/* The directory @levels above @dir. */
+static int
+open_above(int dir, unsigned levels)
+{
+    char up[3 * UP_MAX + 1];
+
+    if (levels == 0 || levels > UP_MAX)
+        return -1;
+    for (unsigned i = 0; i < levels; i++)
+        memcpy(up + 3 * i, "../", 3);
+    up[3 * levels] = '\0';
+    return openat(dir, up, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Names below a git place that matter begin with one of these. */
+static bool
+is_subdirectory(const char *p, size_t n)
+{
+    enum git_state state = git_state_in(STR_LIT(""), (struct str){ p, n });
+
+    return state == GIT_STATE_HOOKS || state == GIT_STATE_DIR;
+}
+
+/* The state of @name by what its directory's path has: "…/hooks/NAME" where what is above hooks is a git place. */
+static enum git_state
+state_below(int dir, struct str path, struct str name)
+{
+    char below[PATH_MAX + NAME_MAX + 2];
+    unsigned levels = 0;
+    size_t end = path.n;
+
+    while (end > 1 && levels < UP_MAX) {
+        size_t start = end;
+        cleanup_close int place = -1;
+        enum git_state state;
+        int n;
+
+        while (start > 0 && path.p[start - 1] != '/')
+            start--;
+        levels++;
+        if (start > 1 && is_subdirectory(path.p + start, end - start)) {
+            n = snprintf(below, sizeof(below), "%.*s/%.*s", (int)(path.n - start), path.p + start, (int)name.n, name.p);
+            state = n > 0 && (size_t)n < sizeof(below) ? git_state_of((struct str){ below, (size_t)n }) : GIT_STATE_HOOK;
+            if (state != GIT_STATE_NONE) {
+                place = open_above(dir, levels);
+                if (place < 0 || is_place(place, (struct str){ path.p, start - 1 }))
+                    return state;
+            }
+        }
+        end = start > 0 ? start - 1 : 0;
+    }
+    return GIT_STATE_NONE;
+}
+
+/* What @name in @dir is, or would be. All NONE and false costs no system call but the one for the path. */
+static struct git_spot
+look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, struct str *path)
+{
+    struct git_spot spot = { .state = GIT_STATE_NONE };
+    enum git_state state = git_state_in(STR_LIT(""), name);
+    unsigned part = git_part_of(name), there;
+
+    *path = rules_path(g, dir, dir_st);
+    spot.own = is_dot_git(name.p, name.n);
+    if (state != GIT_STATE_NONE || part != GIT_PART_NONE) {
+        size_t start = path->n;
+
+        while (start > 0 && path->p[start - 1] != '/')
+            start--;
+        there = is_dot_git(path->p + start, path->n - start) ? GIT_PART_OBJECTS | GIT_PART_REFS : parts_there(dir);
+        spot.completes = part != GIT_PART_NONE && !git_parts_place(there) && git_parts_place(there | part);
+        if (git_parts_place(there | part))
+            spot.state = state;
+    }
+    if (spot.state == GIT_STATE_NONE)
+        spot.state = state_below(dir, *path, name);
+    if (spot.state == GIT_STATE_CONFIG && (g->flags & GUARD_GIT_ANY_CONFIG) != 0)
+        spot.state = GIT_STATE_NONE;
+    return spot;
+}
+
+/* --- looking through a directory that is to be a git place, or part of one */
+
+struct looking {
+    struct guard *g;
+    size_t depth;               /* of the git place */
+    size_t left;                /* entries that may still be looked at */
+    char *rule;
+};
+
+/* Exchange the judged file for a copy. A mount on it is the host's file, and cannot be written. */
+static int
+exchange(struct looking *l, int dir, const char *name, enum git_state state)
+{
+    cleanup_close int file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int rc;
+
+    if (file < 0)
+        return refuse(l->rule, git_state_name(state), " that cannot be read");
+    rc = git_copy_file(file, dir, name, state, l->depth, 0, l->rule);
+    if (rc == EBUSY || rc == EROFS)
+        return 0;
+    return rc == 0 || rc == EACCES ? rc : refuse(l->rule, git_state_name(state), " that cannot be exchanged");
+}
+
+static int look_through(struct looking *l, int dir, struct str sub);
+
+/* One entry, @name of @dir, which is @sub of the place. */
+static int
+look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
+{
+    enum git_state state = git_state_in(sub, str_of(name));
+    cleanup_close int below = -1;
+    struct stat st;
+
+    if (state == GIT_STATE_NONE || (state == GIT_STATE_CONFIG && (l->g->flags & GUARD_GIT_ANY_CONFIG) != 0))
+        return 0;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : refuse(l->rule, git_state_name(state), " that cannot be looked at");
+    switch (state) {
+    case GIT_STATE_HOOK:
+    case GIT_STATE_REMOTE:
+        return refuse(l->rule, git_state_name(state), "");
+    case GIT_STATE_HOOKS:
+    case GIT_STATE_DIR:
+        below = S_ISDIR(st.st_mode) ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        return below >= 0 ? look_through(l, below, str_of(name))
+                          : refuse(l->rule, git_state_name(state), " that is no plain directory");
+    default:
+        break;
+    }
+    if (!S_ISREG(st.st_mode))
+        return refuse(l->rule, git_state_name(state), " that is no plain file");
+    return state == GIT_STATE_SAMPLE || state == GIT_STATE_REDIRECT ? 0 : exchange(l, dir, name, state);
+}
+
+/* @dir is closed by the caller; @sub: "" for the git place itself. */
+static int
+look_through(struct looking *l, int dir, struct str sub)
+{
+    cleanup_close int listed = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_dir DIR *list = listed >= 0 ? fdopendir(listed) : NULL;
+    struct dirent *entry;
+    int rc = 0;
+
+    if (list == NULL)
+        return refuse(l->rule, "a directory that cannot be listed", "");
+    listed = -1;
+    while (rc == 0 && (entry = readdir(list)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (l->left-- == 0)
+            return refuse(l->rule, "a directory with too many entries", "");
+        rc = look_at_entry(l, dir, sub, entry->d_name);
+    }
+    return rc;
+}
+
+/* @dir is, or becomes, @sub of a git place at @path. */
+static int
+may_become(struct guard *g, int dir, struct str sub, struct str path, char rule[GIT_RULE_MAX])
+{
+    struct looking l = { .g = g, .depth = depth_of(g, path), .left = LOOK_MAX, .rule = rule };
+
+    return look_through(&l, dir, sub);
+}
+
+/* --- HEAD */
+
+bool
+git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str name)
+{
+    if ((g->flags & GUARD_GIT) == 0 || git_part_of(name) != GIT_PART_HEAD)
+        return false;
+    for (size_t i = 0; i < g->rules.n_roots; i++) {
+        struct stat st;
+
+        if (fstatat(g->rules.roots[i].fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            ident_eq(ident_of(&st), ident_of(dir_st)))
+            return exists(dir, "HEAD");
+    }
+    return false;
+}
+
+/* --- names that come into being */
+
+static int
+may_be_made(struct git_spot spot, enum git_arrival what, char rule[GIT_RULE_MAX])
+{
+    const char *said = git_state_name(spot.state);
+
+    switch (spot.state) {
+    case GIT_STATE_NONE:
+        return 0;
+    case GIT_STATE_HOOKS:
+    case GIT_STATE_DIR:
+        return what == GIT_ARRIVES_DIR ? 0 : refuse(rule, said, " that is no plain directory");
+    case GIT_STATE_SAMPLE:
+    case GIT_STATE_REDIRECT:
+        return what == GIT_ARRIVES_FILE || what == GIT_ARRIVES_LINK ? 0 : refuse(rule, said, " that is no plain file");
+    case GIT_STATE_HOOK:
+    case GIT_STATE_REMOTE:
+        return refuse(rule, said, "");
+    default:
+        return refuse(rule, said, " made other than by rename");
+    }
+}
+
+int
+git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str name, enum git_arrival what,
+             char rule[GIT_RULE_MAX])
+{
+    struct git_spot spot;
+    struct str path;
+    int rc;
+
+    if (!is_watched(g, dir_st))
+        return 0;
+    spot = look_at(g, dir, dir_st, name, &path);
+    rc = may_be_made(spot, what, rule);
+    return rc == 0 && spot.completes ? may_become(g, dir, STR_LIT(""), path, rule) : rc;
+}
+
+static bool
+is_judged(enum git_state state)
+{
+    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION;
+}
+
+static bool
+is_kept(enum git_state state)
+{
+    return is_judged(state) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE;
+}
+
+int
+git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX])
+{
+    struct git_spot spot;
+    struct str path;
+
+    if (!is_watched(g, dir_st))
+        return 0;
+    if (git_is_top_head(g, dir, dir_st, name))
+        return refuse(rule, TOP_HEAD, " written in place");
+    spot = look_at(g, dir, dir_st, name, &path);
+    return is_kept(spot.state) ? refuse(rule, git_state_name(spot.state), " written in place") : 0;
+}
+
+int
+git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX])
+{
+    struct git_spot spot;
+    struct str path;
+
+    if (!is_watched(g, dir_st))
+        return 0;
+    if (git_is_top_head(g, dir, dir_st, name))
+        return refuse(rule, TOP_HEAD, " under another name");
+    spot = look_at(g, dir, dir_st, name, &path);
+    return is_kept(spot.state) ? refuse(rule, git_state_name(spot.state), " under another name") : 0;
+}
+
+int
+git_may_use_object(struct guard *g, int object, char rule[GIT_RULE_MAX])
+{
+    cleanup_close int dir = -1;
+    char path[PATH_MAX];
+    struct stat st, dir_st;
+    char *slash;
+    ssize_t n;
+
+    if ((g->flags & GUARD_GIT) == 0 || fstat(object, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink == 0)
+        return 0;
+    n = fd_text(g, object, path, sizeof(path) - 1);
+    if (n <= 0 || path[0] != '/')
+        return 0;
+    path[n] = '\0';
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &dir_st) < 0)
+        return 0;
+    return git_may_write(g, dir, &dir_st, str_of(slash + 1), rule);
+}
+
+/* --- rename */
+
+/* What a directory brings: it becomes a git place, or a part of one. */
+static int
+may_bring(struct guard *g, int from, const char *from_name, struct str sub, struct str to_path, bool below,
+          char rule[GIT_RULE_MAX])
+{
+    cleanup_close int dir = openat(from, from_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char path[PATH_MAX + 8];
+    int n;
+
+    if (dir < 0)
+        return refuse(rule, "a directory that cannot be listed", "");
+    n = below ? snprintf(path, sizeof(path), "%.*s/.git", (int)to_path.n, to_path.p)
+              : snprintf(path, sizeof(path), "%.*s", (int)to_path.n, to_path.p);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return ENAMETOOLONG;
+    return may_become(g, dir, sub, (struct str){ path, (size_t)n }, rule);
+}
+
+int
+git_may_rename(struct guard *g, int from, const char *from_name, const struct stat *st, int to,
+               const struct stat *to_st, struct str to_name, char rule[GIT_RULE_MAX])
+{
+    struct git_spot spot;
+    struct str path;
+    const char *said;
+    int rc = 0;
+
+    if (!is_watched(g, to_st))
+        return 0;
+    if (git_is_top_head(g, to, to_st, to_name))
+        return GIT_BY_COPY;
+    spot = look_at(g, to, to_st, to_name, &path);
+    said = git_state_name(spot.state);
+    switch (spot.state) {
+    case GIT_STATE_NONE:
+        break;
+    case GIT_STATE_HOOKS:
+    case GIT_STATE_DIR:
+        rc = S_ISDIR(st->st_mode) ? may_bring(g, from, from_name, to_name, path, false, rule)
+                                  : refuse(rule, said, " that is no plain directory");
+        break;
+    case GIT_STATE_HOOK:
+    case GIT_STATE_REMOTE:
+        rc = refuse(rule, said, "");
+        break;
+    default:
+        rc = S_ISREG(st->st_mode) ? 0 : refuse(rule, said, " that is no plain file");
+        break;
+    }
+    if (rc == 0 && spot.own && S_ISDIR(st->st_mode))
+        rc = may_bring(g, from, from_name, STR_LIT(""), path, true, rule);
+    if (rc == 0 && spot.completes)
+        rc = may_become(g, to, STR_LIT(""), path, rule);
+    return rc == 0 && is_judged(spot.state) ? GIT_BY_COPY : rc;
+}
+
+int
+git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+            char rule[GIT_RULE_MAX])
+{
+    struct str path;
+    struct git_spot spot = look_at(g, to, to_st, str_of(to_name), &path);
+
+    /* the same place as for git_may_rename(), within the same call */
+    if (!is_judged(spot.state))
+        return refuse(rule, "a place that changed", "");
+    return git_copy_file(file, to, to_name, spot.state, depth_of(g, path), flags, rule);
+}
+
+/* HEAD stays the file that it is: where it is a mount on itself, so that nothing removes it, no other can take its
+ * place. Shorter or longer than before: a reader that comes between may see the end of the former line behind the new
+ * one, which git does not take for a HEAD. */
+static int
+write_head(int source, int from, const char *from_name, int to, const char *to_name, char rule[GIT_RULE_MAX])
+{
+    cleanup_close int head = openat(to, to_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    char text[GIT_HEAD_MAX];
+    ssize_t n = pread(source, text, sizeof(text), 0);
+
+    if (head < 0 || n < 0)
+        return errno;
+    if (!git_head_harmless((struct str){ text, (size_t)n }))
+        return refuse(rule, TOP_HEAD, " that names nothing");
+    if (pwrite(head, text, (size_t)n, 0) != n || ftruncate(head, n) < 0)
+        return EIO;
+    return unlinkat(from, from_name, 0) < 0 ? errno : 0;
+}
+
+int
+git_rename_copy(struct guard *g, int from, const char *from_name, int to, const struct stat *to_st,
+                const char *to_name, unsigned flags, char rule[GIT_RULE_MAX])
+{
+    cleanup_close int file = openat(from, from_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st, target;
+    int rc;
+
+    if (file < 0 || fstat(file, &st) < 0)
+        return errno;
+    if (git_is_top_head(g, to, to_st, str_of(to_name)))
+        return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : write_head(file, from, from_name, to, to_name, rule);
+    /* two names of one file: the kernel does nothing then */
+    if (fstatat(to, to_name, &target, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&target)))
+        return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : 0;
+    rc = git_copy_to(g, file, to, to_st, to_name, flags, rule);
+    if (rc == 0 && unlinkat(from, from_name, 0) < 0 && errno != ENOENT)
+        rc = errno;
+    return rc;
+}

@@ -1,0 +1,66 @@
+/* guest/guard_git.h: the name guard's part about state that git executes
+ *
+ * Theory: git runs what a repository's configuration, hooks and todo lists name, and takes any directory of the right
+ * shape for a repository (match/git_shape.h). So a name alone says nothing, but where it lies does. A directory is a
+ * git place when it has the shape, or is called `.git`. Files of a git place that are judged by their content come
+ * into being by rename only, as git itself makes them: the guard reads what is to have the name, judges it, and gives
+ * the name to a copy that nobody else ever had open. So no descriptor, mapping or hard link from before reaches it. A
+ * directory that is to become a git place is looked through first, by the same rules.
+ *
+ * What is there was judged when it came, or is the host's. Nothing is asked of the file system for a name that cannot
+ * matter: the path of its directory, which the guard knows anyhow, tells.
+ */
+#ifndef CLOCHE_GUEST_GUARD_GIT_H
+#define CLOCHE_GUEST_GUARD_GIT_H
+
+#include "guest/guard_priv.h"
+#include "match/git_shape.h"
+
+/* What comes to a name. */
+enum git_arrival {
+    GIT_ARRIVES_FILE,           /* a new file, to be written by who makes it */
+    GIT_ARRIVES_DIR,            /* a new directory */
+    GIT_ARRIVES_LINK,           /* another name of a file */
+    GIT_ARRIVES_OTHER,          /* a symbolic link, a device, a FIFO, a socket */
+};
+
+#define GIT_RULE_MAX 160
+
+/* What a directory is to git, for one name in it. */
+struct git_spot {
+    enum git_state state;       /* of the name */
+    bool completes;             /* the directory becomes a git place by the name */
+    bool own;                   /* the name is `.git`: what comes there is a git place */
+};
+
+/* May @what come to @name (without a '/' behind it) in the directory @dir? 0 or EACCES with @rule said. A directory that
+ * becomes a git place by it has had its judged files exchanged for copies then. */
+int git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str name, enum git_arrival what,
+                 char rule[GIT_RULE_MAX]);
+/* May the file that is at @name be written to where it is? */
+int git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
+/* May the file at @name get another name? */
+int git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
+/* The same for an object that was reached without its directory. */
+int git_may_use_object(struct guard *g, int object, char rule[GIT_RULE_MAX]);
+
+/* May what is at (@from, @from_name) come to (@to, @to_name)? GIT_BY_COPY: only by git_rename_copy(). */
+#define GIT_BY_COPY 1
+int git_may_rename(struct guard *g, int from, const char *from_name, const struct stat *st, int to,
+                   const struct stat *to_st, struct str to_name, char rule[GIT_RULE_MAX]);
+/* Give the name @to_name to a judged copy of the regular file @from_name, which is removed. @flags: as renameat2, not
+ * exchange. 0, or an errno; EACCES with @rule said: it is not harmless, or is not what it was. */
+int git_rename_copy(struct guard *g, int from, const char *from_name, int to, const struct stat *to_st,
+                    const char *to_name, unsigned flags, char rule[GIT_RULE_MAX]);
+/* The same from an open file (for reading), which keeps its names. */
+int git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+                char rule[GIT_RULE_MAX]);
+
+/* `.git/HEAD` at the top of a guarded tree: without it git looks for another repository. It may be replaced only. */
+bool git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str name);
+
+/* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name). 0, errno, or EACCES with @rule. */
+int git_copy_file(int file, int to, const char *to_name, enum git_state state, size_t depth, unsigned flags,
+                  char rule[GIT_RULE_MAX]);
+
+#endif

@@ -1,0 +1,136 @@
+/* guest/guard_git_copy.c: a judged copy takes a name (see guard_git.h)
+ *
+ * The copy is made under a name of its own that nobody else knows, and opened by nobody: opening for writing passes
+ * through the thread that is busy here. What was read is what is judged, and what is written; the source may go on
+ * changing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guard_git.h"
+
+#define COPY_MAX  (1u << 20)    /* the largest that a judge takes: GIT_CONFIG_MAX, GIT_TODO_MAX */
+#define NAME_TRIES 8
+
+_Static_assert(GIT_CONFIG_MAX <= COPY_MAX && GIT_TODO_MAX <= COPY_MAX && GIT_HEAD_MAX <= COPY_MAX, "room for them");
+
+/* The whole of @file from its beginning. 0 with @text to free, or an errno; EFBIG beyond COPY_MAX. */
+static int
+read_whole(int file, char **text, size_t *n)
+{
+    struct stat st;
+
+    if (fstat(file, &st) < 0)
+        return errno;
+    if (!S_ISREG(st.st_mode) || st.st_size > (off_t)COPY_MAX)
+        return S_ISREG(st.st_mode) ? EFBIG : EINVAL;
+    *n = 0;
+    *text = malloc(COPY_MAX + 1);
+    while (*text != NULL && *n <= COPY_MAX) {
+        ssize_t got = pread(file, *text + *n, COPY_MAX + 1 - *n, (off_t)*n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return errno;
+        if (got == 0)
+            return 0;
+        *n += (size_t)got;
+    }
+    return *text == NULL ? ENOMEM : EFBIG;
+}
+
+static int
+write_whole(int fd, const char *p, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t put = pwrite(fd, p + at, n - at, (off_t)at);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return put < 0 ? errno : EIO;
+        at += (size_t)put;
+    }
+    return 0;
+}
+
+static int
+open_temporary(int dir, char name[32])
+{
+    for (int i = 0; i < NAME_TRIES; i++) {
+        uint64_t r;
+        int fd;
+
+        if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+            return -EIO;
+        snprintf(name, 32, "tmp_%016" PRIx64, r);
+        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : -errno;
+    }
+    return -EEXIST;
+}
+
+/* With the mode and times of @like. */
+static int
+fill(int fd, const char *text, size_t n, const struct stat *like)
+{
+    const struct timespec times[2] = { like->st_atim, like->st_mtim };
+    int rc = write_whole(fd, text, n);
+
+    if (rc == 0 && (fchmod(fd, like->st_mode & 0777) < 0 || futimens(fd, times) < 0))
+        rc = errno;
+    return rc;
+}
+
+static int
+judge(const char *text, size_t n, enum git_state state, const char *name, size_t depth, char rule[GIT_RULE_MAX])
+{
+    struct git_config_fault fault = { "" };
+    const struct str whole = { text, n };
+
+    if (git_state_harmless(state, str_of(name), whole, depth, &fault))
+        return 0;
+    if (fault.key[0] != '\0')
+        snprintf(rule, GIT_RULE_MAX, "git state: %s: %s", git_state_name(state), fault.key);
+    else
+        snprintf(rule, GIT_RULE_MAX, "git state: %s that may run a program", git_state_name(state));
+    return EACCES;
+}
+
+int
+git_copy_file(int file, int to, const char *to_name, enum git_state state, size_t depth, unsigned flags,
+              char rule[GIT_RULE_MAX])
+{
+    cleanup_free char *text = NULL;
+    cleanup_close int fd = -1;
+    char temporary[32];
+    struct stat st;
+    size_t n = 0;
+    int rc = fstat(file, &st) < 0 ? errno : read_whole(file, &text, &n);
+
+    if (rc == EFBIG) {
+        snprintf(rule, GIT_RULE_MAX, "git state: %s too large to judge", git_state_name(state));
+        return EACCES;
+    }
+    if (rc != 0 || (rc = judge(text, n, state, to_name, depth, rule)) != 0)
+        return rc;
+    fd = open_temporary(to, temporary);
+    if (fd < 0)
+        return -fd;
+    rc = fill(fd, text, n, &st);
+    if (rc == 0 && syscall(SYS_renameat2, to, temporary, to, to_name, flags) < 0)
+        rc = errno;
+    if (rc != 0)
+        (void)unlinkat(to, temporary, 0);
+    return rc;
+}

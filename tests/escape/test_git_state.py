@@ -1,0 +1,348 @@
+"""State that git executes: no sandbox leaves any in a folder of the host, whatever its name; and git goes on working.
+
+Each attack works inside; then the real git runs on the host's side, as its owner would run it next. What the attack
+planted writes a marker file when it runs. docs/name-guard.md says how such state is kept from coming into being.
+"""
+import os
+import shlex
+
+import pytest
+
+from helpers import requirement
+
+pytestmark = [requirement("R91", "R11"), pytest.mark.usefixtures("needs_git")]
+
+WAYS = ("standard", "light", "host view", "code", "shell")
+FEW = ("standard", "light")
+
+
+@pytest.fixture
+def needs_git(has):
+    has("git")
+
+
+class Bench:
+    """A project, git on the host's side, and the sandbox in one of its modes."""
+
+    def __init__(self, cloche, command, way):
+        self.cloche, self.way = cloche, way
+        self.project = cloche.project / "work"
+        self.mark = cloche.home / "ran"
+        self.command = command
+        self.run = cloche.home / "evil"
+        self.command(["sh", "-c", f"mkdir {self.project}; printf '#!/bin/sh\\ntouch {self.mark}\\n' > {self.run}; "
+                      f"chmod 755 {self.run}"])
+
+    def host(self, script, cwd=None, check=True):
+        """A shell script by the owner, on the host."""
+        env = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "o", "GIT_AUTHOR_EMAIL": "o@o", "GIT_COMMITTER_NAME": "o",
+               "GIT_COMMITTER_EMAIL": "o@o", "GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0"}
+        return self.command(["sh", "-ec" if check else "-c", script], cwd=cwd or self.project, env=env, check=check)
+
+    def inside(self, script, sub="", flags=()):
+        """The same by the sandbox, in @sub of the project, which is all that it may write to."""
+        tree = self.project / sub
+        script = ("export HOME=/tmp GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a "
+                  f"GIT_EDITOR=true EVIL={shlex.quote(str(self.run))} P=$PWD/.p\n"
+                  f"printf '#!/bin/sh\\ntouch {self.mark}\\n' > .p; chmod 755 .p\n{script}")
+        sh = ["--", "sh", "-c", script]
+        if self.way == "bare":
+            return self.command(["sh", "-c", script], cwd=tree, check=False)
+        if self.way == "standard":
+            return self.cloche("run", *flags, "--workspace", f"{tree}:rw", *sh)
+        if self.way == "light":
+            return self.cloche("run", "--mode", "light", *flags, "--workspace", f"{tree}:rw", *sh, cwd=tree)
+        if self.way == "host view":
+            return self.cloche("run", "--view", "host", *flags, "--allow-write", tree, *sh, cwd=tree)
+        if self.way == "shell":
+            return self.cloche("shell", *flags, "--workspace", f"{tree}:rw", stdin=script + "\nexit $?\n")
+        return self.cloche("code", "--language", "shell", *flags, "--workspace", f"{tree}:rw", "-", stdin=script)
+
+    def ran(self):
+        return self.mark.exists()
+
+
+@pytest.fixture
+def bench(request, world, in_mode, cloche):
+    """bench(way, who) → Bench"""
+    from helpers import places
+    from helpers.runner import Cloche, Runner
+
+    def make(way, who="self"):
+        ordinary = (who == "ordinary" or way == "light") and places.IS_ROOT
+        runner = world.runner(Cloche, who, places.ordinary_user()) if ordinary else cloche
+        host = Runner(runner.env, runner.home, runner.person)
+        world.runners.append(host)
+        host.tmp = runner.tmp
+
+        def command(argv, check=True, **kw):
+            result = host.run(argv, **kw)
+            assert not check or result.ok, result
+            return result
+        return Bench(runner, command, way)
+    return make
+
+
+def config():
+    """Shell: print a configuration that runs $EVIL."""
+    return "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = %s\\n' \"$EVIL\""
+
+
+def bare_config():
+    """The same for a bare repository, which gets a work tree."""
+    return config() + " | sed 's/bare = false/bare = false\\n\\tworktree = ./'"
+
+
+REPO = "git init -q -b main .; echo a > a; git add a; git commit -qm one; "
+HEAD = "printf 'ref: refs/heads/main\\n' > HEAD; "
+STATUS = "git status; git status"
+
+# name: (made on the host before, done inside, what the owner runs next, where, the workspace)
+ATTACKS = {
+    "a bare repository at the top": (
+        REPO, "rm -rf .git/HEAD .git/refs .git/objects; mkdir objects refs; " + HEAD +
+        bare_config() + " > config", STATUS, "", ""),
+    "HEAD removed, the configuration first": (
+        REPO, "rm -f .git/HEAD || mv .git/HEAD h; " + bare_config() + " > config; mkdir objects; " + HEAD +
+        "mkdir refs", STATUS, "", ""),
+    "a bare repository where the workspace is a subfolder": (
+        REPO + "mkdir sub; ", "mkdir objects refs; " + HEAD + bare_config() + " > config", STATUS, "sub", "sub"),
+    "its configuration through a descriptor from before": (
+        REPO + "mkdir sub; ", "exec 7>config; mkdir objects refs; " + HEAD + bare_config() + " >&7", STATUS, "sub", "sub"),
+    "its configuration renamed while open": (
+        REPO + "mkdir sub; ", "mkdir objects refs; " + HEAD + "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n' > x; exec 7>>x; "
+        "mv x config; printf '\\tworktree = .\\n\\tfsmonitor = %s\\n' \"$EVIL\" >&7", STATUS, "sub", "sub"),
+    "its configuration under another name": (
+        REPO + "mkdir sub; ", "mkdir objects refs; " + HEAD + "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n' > x; mv x config; "
+        "ln config y || ln -L config y; printf '\\tworktree = .\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> y; "
+        "printf '\\tworktree = .\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> x", STATUS, "sub", "sub"),
+    "a hard link as its configuration": (
+        REPO + "mkdir sub; ", "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n' > y; ln y config; mkdir objects refs; " + HEAD +
+        "ln y config; printf '\\tworktree = .\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> y", STATUS, "sub", "sub"),
+    "a link as its configuration": (
+        REPO + "mkdir sub; ", bare_config() + " > y; ln -s y config; mkdir objects refs; " + HEAD + "ln -s y config", STATUS,
+        "sub", "sub"),
+    "its configuration written in place": (
+        REPO + "mkdir sub; ", "mkdir objects refs; " + HEAD + "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n' > x; mv x config; "
+        "printf '\\tworktree = .\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> config; (exec 7<config; "
+        "printf '\\tworktree = .\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> /proc/self/fd/7)", STATUS, "sub", "sub"),
+    "links as its parts": (
+        REPO + "mkdir sub; ", "mkdir x; " + bare_config() + " > config; ln -s x objects; ln -s x refs; " + HEAD, STATUS, "sub",
+        "sub"),
+    "its parts by rename": (
+        REPO + "mkdir sub; ", "mkdir x y; " + bare_config() + " > config; " + HEAD + "mv x objects; mv y refs", STATUS, "sub",
+        "sub"),
+    "its parts by exchange": (
+        REPO + "mkdir sub; ", "mkdir x y refs; " + bare_config() + " > config; " + HEAD + "touch objects; python3 -c 'import "
+        "ctypes; ctypes.CDLL(None).renameat2(-100, b\"x\", -100, b\"objects\", 2)'", STATUS, "sub", "sub"),
+    "the whole of it moved into place": (
+        REPO + "mkdir -p sub/deep; ", "mkdir t t/objects; " + bare_config() + " > t/config; cp .git/HEAD t/HEAD || printf "
+        "'ref: refs/heads/main\\n' > t/HEAD; mkdir r; mv r t/refs; mv t deep/t; rmdir deep/t/refs; mkdir deep/t/refs",
+        STATUS, "sub/deep/t", "sub"),
+    "a nested repository as a gitlink": (
+        REPO, "git init -q -b main n; cd n; echo b > b; git add b; git commit -qm n; git config core.fsmonitor \"$EVIL\"; " +
+        config() + " > .git/config; " + config() + " > x; mv x .git/config; cd ..; "
+        "git update-index --add --cacheinfo 160000,$(git -C n rev-parse HEAD),n", STATUS, "", ""),
+    "an attribute's program in a nested repository": (
+        REPO, "git init -q -b main n; cd n; echo b > b; git add b; git commit -qm n; echo '* filter=x' > .gitattributes; "
+        "git config filter.x.clean \"$EVIL\"; printf '[filter \"x\"]\\n clean = %s\\n' \"$EVIL\" >> .git/config; "
+        "echo c > b", STATUS, "n", ""),
+    "an include in a nested repository": (
+        REPO, "git init -q -b main n; cd n; " + config() + " > more; git config include.path ../more; "
+        "printf '[include]\\n path = ../more\\n' >> .git/config", STATUS, "n", ""),
+    "the configuration of an existing submodule": (
+        "git init -q -b main ../lib; (cd ../lib; echo l > l; git add l; git commit -qm l); " + REPO +
+        "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub; ",
+        "printf '[core]\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> .git/modules/lib/config; "
+        "cp .git/modules/lib/config x; printf '[core]\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> x; mv x .git/modules/lib/config",
+        STATUS, "", ""),
+    "a configuration of a worktree beside it": (
+        "git init -q -b main ../lib; (cd ../lib; echo l > l; git add l; git commit -qm l); " + REPO +
+        "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub; "
+        "git -C lib config extensions.worktreeConfig true; ",
+        config() + " > .git/modules/lib/config.worktree; " + config() + " > x; mv x .git/modules/lib/config.worktree",
+        STATUS, "", ""),
+    "an invented submodule": (
+        REPO, "mkdir -p .git/modules; git init -q -b main --separate-git-dir .git/modules/n n; cd n; echo b > b; git add b; "
+        "git commit -qm n; " + config() + " > ../.git/modules/n/config; git config core.fsmonitor \"$EVIL\"; cd ..; "
+        "git update-index --add --cacheinfo 160000,$(git -C n rev-parse HEAD),n", STATUS, "", ""),
+    "core.hooksPath leads into the project": (
+        REPO + "git config core.hooksPath tools/hooks; ",
+        "mkdir -p tools/hooks t/hooks; cp $P tools/hooks/pre-commit; cp $P t/hooks/pre-commit; chmod 755 "
+        "tools/hooks/pre-commit t/hooks/pre-commit; mv tools old; mv t tools", "git commit --allow-empty -m x", "", ""),
+    "core.hooksPath with hooks": (
+        REPO + "git config core.hooksPath .husky; mkdir .husky; printf '#!/bin/sh\\n' > .husky/pre-commit; "
+        "chmod 755 .husky/pre-commit; ", "cat $P > .husky/pre-commit; cp $P .husky/post-commit", "git commit "
+        "--allow-empty -m x", "", ""),
+    "core.hooksPath of the owner": (
+        REPO + "git config --global core.hooksPath .hooks; ", "mkdir .hooks; cp $P .hooks/pre-commit; chmod 755 "
+        ".hooks/pre-commit", "git commit --allow-empty -m x", "", ""),
+    "include.path leads into the project": (
+        REPO + "git config include.path ../local.inc; ", config() + " > local.inc", STATUS, "", ""),
+    "includeIf leads into the project": (
+        REPO + "git config includeIf.onbranch:main.path ../local.inc; ", config() + " > x; mv x local.inc", STATUS, "", ""),
+    "include.path of the owner": (
+        REPO + "git config --global include.path \"$PWD/dot/gitconfig\"; mkdir dot; touch dot/gitconfig; ",
+        config() + " > dot/gitconfig", STATUS, "", ""),
+    "a program that the configuration names": (
+        REPO + "mkdir tools; printf '#!/bin/sh\\n' > tools/watch; chmod 755 tools/watch; "
+        "git config core.fsmonitor tools/watch; ", "cat $P > tools/watch; chmod 755 tools/watch", STATUS, "", ""),
+    "its git directory elsewhere in the project": (
+        "git init -q -b main --separate-git-dir store .; echo a > a; git add a; git commit -qm one; ",
+        "printf '[core]\\n\\tfsmonitor = %s\\n' \"$EVIL\" >> store/config; " + config() + " > x; mv x store/config",
+        STATUS, "", ""),
+    "its git directory elsewhere, replaced": (
+        "git init -q -b main --separate-git-dir store .; echo a > a; git add a; git commit -qm one; ",
+        "cp -r store s2; " + config() + " > s2/config; rm s2/config; " + config() + " > s2/config; mv store s1; mv s2 store",
+        STATUS, "", ""),
+    "a nested worktree's .git": (
+        REPO + "git worktree add -q wt; ", "mkdir -p e/objects; " + config() + " > e/config; cp .git/HEAD e/HEAD; "
+        "mkdir e/refs; echo \"gitdir: $PWD/../e\" > wt/.git; echo 'gitdir: ../e' > wt/.git", STATUS, "wt", ""),
+    "a worktree's commondir": (
+        REPO + "git worktree add -q wt; ", "mkdir -p e; " + config() + " > e/config; mkdir e/objects e/refs; "
+        "echo ../../../e > .git/worktrees/wt/commondir", STATUS, "wt", ""),
+    "a worktree's own configuration": (
+        REPO + "git worktree add -q wt; git config extensions.worktreeConfig true; ",
+        config() + " > .git/worktrees/wt/config.worktree; " + config() + " > x; mv x .git/worktrees/wt/config.worktree",
+        STATUS, "wt", ""),
+    "a rebase's todo": (
+        REPO + "echo b > b; git add b; git commit -qm two; ",
+        "GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i HEAD~1; echo \"exec $EVIL\" >> "
+        ".git/rebase-merge/git-rebase-todo; echo \"x $EVIL\" > t; mv t .git/rebase-merge/git-rebase-todo",
+        "git rebase --continue", "", ""),
+    "a rebase that the host began": (
+        REPO + "echo b > b; git add b; git commit -qm two; GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i HEAD~1; ",
+        "echo \"exec $EVIL\" >> .git/rebase-merge/git-rebase-todo; echo \"exec $EVIL\" > t; "
+        "mv t .git/rebase-merge/git-rebase-todo; cp -r .git/rebase-merge r; echo \"exec $EVIL\" >> r/git-rebase-todo; "
+        "mv .git/rebase-merge q; mv r .git/rebase-merge", "git rebase --continue", "", ""),
+    "a rebase's todo with a line ahead": (
+        REPO + "echo b > b; git add b; git commit -qm two; ",
+        "GIT_SEQUENCE_EDITOR=\"sed -i '1i exec $EVIL'\" git rebase -i HEAD~1", "git rebase --continue", "", ""),
+    "a rebase's strategy": (
+        REPO + "echo b > b; git add b; git commit -qm two; echo c > c; git add c; git commit -qm three; "
+        "git branch side HEAD~1; git checkout -q side; echo d > d; git add d; git commit -qm d; "
+        "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1; ",
+        "mkdir git-merge-x; cp $P evil; chmod 755 evil; echo x/../evil > .git/rebase-merge/strategy; "
+        "echo x/../evil > t; mv t .git/rebase-merge/strategy; git rev-parse main | sed 's/^/pick /' > t; "
+        "mv t .git/rebase-merge/git-rebase-todo", "git rebase --continue", "", ""),
+    "a hook in a nested repository": (
+        REPO, "git init -q n; cd n; cp $P .git/hooks/post-index-change; chmod 755 .git/hooks/post-index-change; "
+        "cp $P .git/hooks/x.sample; chmod 755 .git/hooks/x.sample; mv .git/hooks/x.sample "
+        ".git/hooks/post-index-change; ln .git/hooks/x.sample .git/hooks/post-index-change; cp -r .git/hooks h; "
+        "cp $P h/post-index-change; mv .git/hooks g; mv h .git/hooks; cd .git; mv g hooks; ln -s ../../h hooks; echo b > "
+        "../b", "git add b; git status", "n", ""),
+    "a hook from before the repository": (
+        REPO + "mkdir sub; ", "mkdir hooks; cp $P hooks/post-index-change; mkdir objects refs; " + HEAD +
+        "printf '[core]\\n repositoryformatversion = 0\\n bare = false\\n worktree = .\\n' > t; mv t config; echo b > b", "git add b; git status", "sub", "sub"),
+    "hooks for a repository that the owner will make": (
+        "true; ", "mkdir -p .git/hooks; cp $P .git/hooks/post-index-change; chmod 755 .git/hooks/post-index-change; "
+        "mkdir -p s/hooks; cp $P s/hooks/post-index-change; mv s .git", "git init -q; echo a > a; git add a; git status",
+        "", ""),
+    "a configuration for a repository that the owner will make": (
+        "true; ", "mkdir .git; " + config() + " > .git/config; mkdir s; " + config() + " > s/config; mv s .git; rmdir .git; "
+        "mv s .git", "git init -q; git status", "", ""),
+}
+
+
+def attack(bench, name):
+    before, inside, after, where, sub = ATTACKS[name]
+    bench.host(before)
+    done = bench.inside(inside, sub)
+    if bench.project.joinpath(where).is_dir():
+        bench.host(after, cwd=bench.project / where, check=False)
+    return done
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_attacks_are_real(bench, name):
+    this = bench("bare")
+    done = attack(this, name)
+    assert this.ran(), f"no attack at all: {done!r}"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_runs_on_the_host(bench, name, way):
+    this = bench(way)
+    done = attack(this, name)
+    assert not this.ran(), done
+    assert done.code is not None and "cloche:" not in done.err.split("\n")[0] or done.ok, done
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_runs_as_an_ordinary_user(bench, name):
+    this = bench("standard", "ordinary")
+    done = attack(this, name)
+    assert not this.ran(), done
+
+
+# --- ordinary work goes on
+
+LOCAL = """
+echo 1 > f; git add f; git commit -qm one; echo 2 >> f; git commit -qam two; echo 3 >> f; git commit -qam three
+git checkout -q -b side HEAD~1; mkdir d; echo s > d/s; git add d; git commit -qm side; git rebase -q main
+echo t > d/t; git add d; git commit -qm more
+GIT_SEQUENCE_EDITOR="sed -i 2s/pick/fixup/" git rebase -q -i HEAD~2
+GIT_SEQUENCE_EDITOR="sed -i 1s/pick/edit/" git rebase -q -i HEAD~1; git commit -q --amend -m again; git rebase --continue
+git checkout -q main; git merge -q --no-edit side; git revert --no-edit HEAD; git cherry-pick HEAD~1
+git checkout -q --detach HEAD~1; git checkout -q main
+git stash -q; git tag t; git gc -q; git fsck; git clone -q --bare . b.git
+git worktree add -q wt; (cd wt; echo w > w; git add w; git commit -qm w); git worktree remove --force wt
+"""
+SHARED = """
+git remote add other "$PWD/b.git"; git push -q other main; git fetch -q other; git branch -m main trunk
+git branch -m trunk main; git config branch.main.description text
+"""
+MODULES = """
+git submodule --quiet add "$PWD/b.git" mod; git commit -qm submodule
+(cd mod; git config user.name b; echo m > m; git add m; git commit -qm inside; git config core.fsmonitor false)
+git clone -q . again; (cd again; git submodule --quiet update --init; git sparse-checkout set d; git status --short)
+git reset -q --hard; rm -rf again
+"""
+WORK = {"empty top": "git init -q .\n" + LOCAL + SHARED, "repository": LOCAL,
+        "subfolder": "mkdir deep; cd deep; git init -q .\n" + LOCAL + SHARED + MODULES}
+
+
+@pytest.mark.parametrize("where", WORK)
+@pytest.mark.parametrize("way", ["standard", "light"])
+def test_git_works(bench, way, where):
+    """What is protected by name at the top (.gitmodules, the configuration that was there) stays so."""
+    this = bench(way)
+    if where == "repository":
+        this.host("git init -q -b main .; git commit -q --allow-empty -m zero")
+    done = this.inside("set -e; export HOME=$PWD/.home; mkdir .home; git config --global protocol.file.allow always; "
+                       "git config --global init.defaultBranch main\n" + WORK[where] + "echo all of it")
+    assert done.ok and done.out.endswith("all of it\n"), done
+    top = this.project / ("deep" if where == "subfolder" else "")
+    assert "one" in this.host("git log --oneline; git fsck; git status --short", cwd=top).out
+
+
+@pytest.mark.parametrize("way", ["standard", "light"])
+def test_head_stays_where_it_is(bench, way):
+    this = bench(way)
+    this.host(REPO + "git branch other")
+    done = this.inside("rm -f .git/HEAD; mv .git/HEAD h; echo junk > .git/HEAD; ln .git/HEAD h; echo junk > .git/HEAD.lock; mv .git/HEAD.lock .git/HEAD; rm -f "
+                       ".git/HEAD.lock; git checkout -q other && git checkout -q --detach && git checkout -q -b a/b && "
+                       "git symbolic-ref HEAD")
+    assert done.out.split() == ["refs/heads/a/b"], done
+    assert this.host("git symbolic-ref HEAD").out.split() == ["refs/heads/a/b"]
+
+
+def test_denials_say_what_it_was(bench):
+    this = bench("standard")
+    done = this.inside("git init -q n; git -C n config core.fsmonitor evil; git -C n config user.name me; cat n/.git/config; "
+                       "echo > n/.git/hooks/pre-commit", flags=["--json"])
+    denied = {(d["op"], os.path.basename(d["target"])): d["rule"] for d in done.json["denied"]}
+    assert denied[("rename", "config")] == "git state: git configuration: core.fsmonitor", done.json
+    assert denied[("create", "pre-commit")] == "git state: git hook", done.json
+    assert "name = me" in done.json["stdout"] and "fsmonitor" not in done.json["stdout"]
+
+
+def test_nothing_else_is_refused(bench):
+    """Names of the same sound where no repository is."""
+    this = bench("standard")
+    done = this.inside("set -e; mkdir -p src/hooks src/objects src/x/refs remotes sequencer/todo; echo 1 > src/hooks/use.js; "
+                       "echo 1 > config; echo 2 >> config; ln config c2; ln -s config c3; mv src/hooks src/h; echo > "
+                       "src/config; echo HEAD > src/HEAD; echo 1 > remotes/a; mv src/h src/hooks; rm -r src; git init -q r; "
+                       "echo 1 > r/hooks; mkdir r/refs; echo > r/config; echo fine")
+    assert done.out.strip() == "fine", done
