@@ -13,9 +13,11 @@
 
 #include "base/cleanup.h"
 
-#define LOOK_MAX 4096           /* entries of a directory that is looked through; more is refused */
+#define DOT_GIT_LINK ".git that is neither directory nor file"
 #define TOP_HEAD "HEAD of the repository at the top"
-#define UP_MAX   64             /* directories between a name and the git place that it belongs to */
+#define LOOK_MAX 4096           /* entries of a directory that is looked through; more is refused */
+#define UP_MAX   (PATH_MAX / 3 - 1) /* directories between a name and the git place that it belongs to */
+#define FAR_MAX  8              /* ... where the path is too long to be told */
 
 static int
 refuse(char rule[GIT_RULE_MAX], const char *what, const char *why)
@@ -113,6 +115,30 @@ is_subdirectory(const char *p, size_t n)
     return state == GIT_STATE_HOOKS || state == GIT_STATE_DIR;
 }
 
+/* A path that is too long to be told: the names of the nearest directories by asking for each that matters. */
+static enum git_state
+state_far_below(int dir, struct str name)
+{
+    static const char *const subs[] = { "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches" };
+    struct stat st, there;
+
+    for (unsigned up = 1; up <= FAR_MAX && fstat(dir, &st) == 0; up++) {
+        cleanup_close int above = open_above(dir, up), child = up > 1 ? open_above(dir, up - 1) : -1;
+
+        if (above < 0 || (up > 1 && (child < 0 || fstat(child, &st) < 0)))
+            break;
+        for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]); i++) {
+            enum git_state state = up == 1 ? git_state_in(str_of(subs[i]), name) : i == 0 ? GIT_STATE_HOOK
+                                                                                          : GIT_STATE_NONE;
+
+            if (state != GIT_STATE_NONE && fstatat(above, subs[i], &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                ident_eq(ident_of(&there), ident_of(&st)))
+                return state;
+        }
+    }
+    return GIT_STATE_NONE;
+}
+
 /* The state of @name by what its directory's path has: "…/hooks/NAME" where what is above hooks is a git place. */
 static enum git_state
 state_below(int dir, struct str path, struct str name)
@@ -121,7 +147,9 @@ state_below(int dir, struct str path, struct str name)
     unsigned levels = 0;
     size_t end = path.n;
 
-    while (end > 1 && levels < UP_MAX) {
+    if (path.n == 0)
+        return state_far_below(dir, name);
+    while (end > 1) {
         size_t start = end;
         cleanup_close int place = -1;
         enum git_state state;
@@ -159,7 +187,9 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
 
         while (start > 0 && path->p[start - 1] != '/')
             start--;
-        there = is_dot_git(path->p + start, path->n - start) ? GIT_PART_OBJECTS | GIT_PART_REFS : parts_there(dir);
+        /* a directory whose name cannot be told may be called .git */
+        there = path->n == 0 || is_dot_git(path->p + start, path->n - start) ? GIT_PART_OBJECTS | GIT_PART_REFS
+                                                                             : parts_there(dir);
         spot.completes = part != GIT_PART_NONE && !git_parts_place(there) && git_parts_place(there | part);
         if (git_parts_place(there | part))
             spot.state = state;
@@ -257,6 +287,22 @@ may_become(struct guard *g, int dir, struct str sub, struct str path, char rule[
     return look_through(&l, dir, sub);
 }
 
+/* --- names that the file system takes for others */
+
+bool
+git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const struct stat *made)
+{
+    static const char *const names[] = { ".git", "HEAD", "objects", "refs", "commondir", "gitdir", "config",
+        "config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
+        "git-rebase-todo", "todo", "opts", "strategy", "apply-opt", "author-script" };
+    struct stat st;
+
+    for (size_t i = 0; is_watched(g, dir_st) && i < sizeof(names) / sizeof(names[0]); i++)
+        if (fstatat(dir, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(made)))
+            return true;
+    return false;
+}
+
 /* --- HEAD */
 
 bool
@@ -269,7 +315,7 @@ git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str 
 
         if (fstatat(g->rules.roots[i].fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             ident_eq(ident_of(&st), ident_of(dir_st)))
-            return exists(dir, "HEAD");
+            return fstatat(dir, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
     }
     return false;
 }
@@ -309,7 +355,7 @@ git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str nam
     if (!is_watched(g, dir_st))
         return 0;
     spot = look_at(g, dir, dir_st, name, &path);
-    rc = may_be_made(spot, what, rule);
+    rc = spot.own && what == GIT_ARRIVES_OTHER ? refuse(rule, DOT_GIT_LINK, "") : may_be_made(spot, what, rule);
     return rc == 0 && spot.completes ? may_become(g, dir, STR_LIT(""), path, rule) : rc;
 }
 
@@ -427,6 +473,8 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
         rc = S_ISREG(st->st_mode) ? 0 : refuse(rule, said, " that is no plain file");
         break;
     }
+    if (rc == 0 && spot.own && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
+        rc = refuse(rule, DOT_GIT_LINK, "");
     if (rc == 0 && spot.own && S_ISDIR(st->st_mode))
         rc = may_bring(g, from, from_name, STR_LIT(""), path, true, rule);
     if (rc == 0 && spot.completes)

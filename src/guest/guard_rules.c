@@ -424,7 +424,7 @@ rules_holds(struct guard *g, struct ident id, const char **rule)
 bool
 rules_ambiguous(const struct guard *g, const char *name, size_t name_n)
 {
-    return g->rules.n_entries > 0 && ambiguous(name, name_n);
+    return (g->rules.n_entries > 0 || (g->flags & GUARD_GIT) != 0) && ambiguous(name, name_n);
 }
 
 bool
@@ -435,6 +435,9 @@ rules_aliased(struct guard *g, int dir, const struct stat *dir_st, const char *n
 
     if (fstatat(dir, name, &made, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
+    *rule = "git state: another spelling of a name";
+    if (git_aliased(g, dir, dir_st, &made))
+        return true;
     for (size_t i = 0; i < r->n_entries; i++) {
         const struct name_entry *e = &r->entries[i];
         struct ident id;

@@ -43,6 +43,14 @@ def put(source, project, cloche):
     return target
 
 
+def own_git(project, cloche):
+    """A `.git`: what is in it by name is protected where there was one; where not, by shape (test_git_state.py)."""
+    git = project / ".git"
+    git.mkdir()
+    if cloche.person is not None and os.geteuid() == 0:
+        os.chown(git, cloche.person.pw_uid, cloche.person.pw_gid)
+
+
 def inside(project, mode):
     return str(project) if mode == "light" else "/workspace"
 
@@ -68,6 +76,7 @@ def test_races(cloche, command, project, racer, mode, race):
         bare.mkdir(mode=0o777)
         bare.chmod(0o777)
         assert command([program, race, "30000"], cwd=bare, check=False).code == 0, "no attack at all"
+    own_git(project, cloche)
     result = cloche("run", "--mode", mode, "--workspace", project, "--", f"{inside(project, mode)}/{program.name}",
                     race, "600", timeout=120)
     assert result.code == 1, f"{race} made a protected name: {result!r}"
@@ -83,6 +92,7 @@ def test_every_way(cloche, command, project, mode):
         bare.mkdir(mode=0o777)
         bare.chmod(0o777)
         assert ".git/hooks" in command([PYTHON, "-I", script], cwd=bare).out, "no attack at all"
+    own_git(project, cloche)
     result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-I",
                     f"{inside(project, mode)}/{script.name}")
     assert result.out.strip() == "planted:", result
@@ -92,6 +102,7 @@ def test_every_way(cloche, command, project, mode):
 @pytest.mark.ordinary
 @pytest.mark.parametrize("mode", MODES)
 def test_denials_are_reported(cloche, project, mode):
+    own_git(project, cloche)
     result = cloche("run", "--mode", mode, "--workspace", project, "--json", "--", "sh", "-c",
                     "for i in 1 2 3; do echo > .bashrc; done; mkdir -p .git/hooks; true")
     denied = {(d["op"], os.path.basename(d["target"])): d for d in result.json["denied"]}
@@ -104,6 +115,7 @@ def test_denials_are_reported(cloche, project, mode):
 def test_sigkill_in_the_middle_of_attacks(cloche, project, racer, signal_to):
     """Whatever is killed first, a call that was under way is not finished without its judge."""
     program = put(racer, project, cloche)
+    own_git(project, cloche)
     for delay in (0.05, 0.2, 0.4):
         process = cloche.popen("run", "--workspace", project, "--", f"/workspace/{program.name}", "open", "5000")
         threading.Event().wait(delay)

@@ -225,6 +225,7 @@ def test_mount_target_inside_a_hostile_workspace(cloche, outside, project, world
 def test_names_that_look_like_protected_ones(cloche, project):
     """Case, trailing slashes, dots and unicode do not get around a protected name."""
     for name in (".git//hooks", ".git/./hooks", "x/../.git/hooks", ".git/hooks/", ".git/hooks/../hooks"):
+        (project / ".git").mkdir()
         cloche("run", "--workspace", project, "--", "sh", "-c",
                f"mkdir -p x .git; mkdir -p {name}; echo evil > {name}/pre-commit")
         assert not (project / ".git/hooks").exists(), name
