@@ -22,7 +22,8 @@ check(const struct guard_plan *plan)
     size_t rules = 0;
 
     FUZZ_ASSERT((plan->flags & ~GUARD_FLAGS_ALL) == 0 && plan->n_roots <= GUARD_ROOTS_MAX);
-    FUZZ_ASSERT(plan->n_sockets <= GUARD_PATHS_MAX && plan->n_socket_trees <= GUARD_PATHS_MAX);
+    FUZZ_ASSERT(plan->n_sockets <= GUARD_PATHS_MAX && plan->n_socket_trees <= GUARD_PATHS_MAX &&
+                plan->n_trees <= GUARD_PATHS_MAX);
     for (size_t i = 0; i < plan->n_roots; i++) {
         FUZZ_ASSERT(plan->roots[i].path[0] == '/');
         rules += plan->roots[i].n_rules;

@@ -211,8 +211,10 @@ start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
     if (rc == REPLACE_IN_PLACE) {
         rc = guard_link_check_write(g, place.dir, place.name);
         if (rc == 0)
-            rc = write_in_place(j, m, &place);
+            rc = guard_link_unshare(g, place.dir, place.name, (m->flags & MSG_FILE_TRUNCATE) != 0 ? 0 : UINT64_MAX);
     }
+    if (rc == 0 && j->fd < 0)
+        rc = write_in_place(j, m, &place);
     close_fd(&place.dir);
     return rc;
 }

@@ -120,6 +120,8 @@ find_own_devs(struct guard *g)
 
         for (size_t k = 0; own && k < g->rules.n_roots; k++)
             own = fstat(g->rules.roots[k].fd, &root) == 0 && root.st_dev != st.st_dev;
+        for (size_t k = 0; own && k < g->n_trees; k++)
+            own = stat(g->trees[k], &root) == 0 && root.st_dev != st.st_dev;
         if (own)
             g->own_devs[g->n_own_devs++] = st.st_dev;
     }
@@ -141,8 +143,11 @@ start(struct guard *g, const struct guard_plan *plan, struct err *err)
     if (g->root < 0)
         return err_sys(err, errno, "guard.root", "/");
     if (copy_list(&g->sockets, &g->n_sockets, plan->sockets, plan->n_sockets, err) < 0 ||
-        copy_list(&g->socket_trees, &g->n_socket_trees, plan->socket_trees, plan->n_socket_trees, err) < 0)
+        copy_list(&g->socket_trees, &g->n_socket_trees, plan->socket_trees, plan->n_socket_trees, err) < 0 ||
+        copy_list(&g->trees, &g->n_trees, plan->trees, plan->n_trees, err) < 0)
         return -1;
+    if (alias_init(g) < 0)
+        return err_sys(err, errno, "memory", "the name guard");
     if (rules_init(&g->rules, plan, err) < 0)
         return -1;
     find_own_devs(g);
@@ -173,6 +178,14 @@ free_denial(struct denial_slot *d)
     *d = (struct denial_slot){ 0 };
 }
 
+static void
+free_list(char **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(list[i]);
+    free(list);
+}
+
 void
 guard_free(struct guard *g)
 {
@@ -180,12 +193,10 @@ guard_free(struct guard *g)
         return;
     rules_free(&g->rules);
     caller_forget(g);
-    for (size_t i = 0; i < g->n_sockets; i++)
-        free(g->sockets[i]);
-    free(g->sockets);
-    for (size_t i = 0; i < g->n_socket_trees; i++)
-        free(g->socket_trees[i]);
-    free(g->socket_trees);
+    alias_free(g);
+    free_list(g->sockets, g->n_sockets);
+    free_list(g->socket_trees, g->n_socket_trees);
+    free_list(g->trees, g->n_trees);
     for (size_t i = 0; i < g->n_own_sockets; i++)
         close_fd(&g->own_sockets[i].fd);
     for (size_t i = 0; i < g->n_denials; i++)

@@ -77,6 +77,9 @@ struct guard_plan {
     char **socket_trees;        /* directories (with what is below) in which sockets belong to the host; "/" is all. A
                                  * tree that is no mount of its own could be emptied by renaming */
     size_t n_socket_trees;
+    char **trees;               /* GUARD_WRITES: absolute paths inside: what of the host is written to. A file of which
+                                 * there are names elsewhere too (hard links) is copied before it is changed */
+    size_t n_trees;
 };
 
 #define GUARD_PLAN_INIT { .flags = 0 }
@@ -87,6 +90,7 @@ int guard_plan_protect(struct guard_plan *plan, const char *root, const char *pa
 int guard_plan_allow(struct guard_plan *plan, const char *root, const char *path, struct err *err);
 int guard_plan_socket(struct guard_plan *plan, const char *path, struct err *err);
 int guard_plan_socket_tree(struct guard_plan *plan, const char *path, struct err *err);
+int guard_plan_tree(struct guard_plan *plan, const char *path, struct err *err);
 void guard_plan_free(struct guard_plan *plan);
 
 /* Append the encoding of @plan to @out. 0 or -1 (guard.plan.limit, memory). */
@@ -153,6 +157,10 @@ int guard_check_write(struct guard *g, int dirfd, const char *name);
 int guard_rename(struct guard *g, int from, const char *from_name, int to, const char *to_name, bool replace);
 /* The file @fd (open, complete) is to be @name: the same answers. GUARD_DONE: a copy of it has the name. */
 int guard_place(struct guard *g, int fd, int dirfd, const char *name, bool replace);
+
+/* The same before it writes to the file @name in @dirfd: one with names outside of the plan's trees becomes a copy, of
+ * its first @keep bytes. 0, or EACCES (a denial is noted). */
+int guard_unshare(struct guard *g, int dirfd, const char *name, uint64_t keep);
 
 struct guard_denial {
     uint32_t count;         /* since it was last taken */

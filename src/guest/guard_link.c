@@ -138,3 +138,9 @@ guard_link_place(struct guest *g, int fd, int dir, const char *name, bool replac
 {
     return g->guard != NULL ? guard_place(g->guard, fd, dir, name, replace) : 0;
 }
+
+int
+guard_link_unshare(struct guest *g, int dir, const char *name, uint64_t keep)
+{
+    return g->guard != NULL ? guard_unshare(g->guard, dir, name, keep) : 0;
+}

@@ -47,14 +47,37 @@ struct changing {
 
 /* --- where an object lies */
 
+int
+object_parent(const struct guard *g, int object, const struct stat *st, char name[OBJECT_NAME_ROOM])
+{
+    cleanup_close int dir = -1;
+    char path[PATH_MAX];
+    struct stat there;
+    char *slash;
+    ssize_t n;
+
+    name[0] = '\0';
+    n = fd_text(g, object, path, sizeof(path) - 1);
+    if (n <= 0 || path[0] != '/')
+        return -1;
+    path[n] = '\0';
+    slash = strrchr(path, '/');
+    if (strlen(slash + 1) >= OBJECT_NAME_ROOM)
+        return -1;
+    memcpy(name, slash + 1, strlen(slash + 1) + 1);
+    *slash = '\0';
+    dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0 || !ident_eq(ident_of(st), ident_of(&there)))
+        return -1;
+    return take_fd(&dir);
+}
+
 bool
 object_protected(struct guard *g, int object, const char **rule)
 {
     cleanup_close int dir = -1;
-    char path[PATH_MAX];
-    struct stat st, there, dir_st;
-    char *slash;
-    ssize_t n;
+    char name[OBJECT_NAME_ROOM];
+    struct stat st, dir_st;
 
     *rule = "file without a path";
     if (g->rules.n_entries == 0)
@@ -69,26 +92,27 @@ object_protected(struct guard *g, int object, const char **rule)
     if (st.st_nlink > 1 && rules_same_object(g, &st, rule))
         return true;
     *rule = "file without a path";
-    n = fd_text(g, object, path, sizeof(path) - 1);
-    if (n <= 0 || path[0] != '/')
+    dir = object_parent(g, object, &st, name);
+    if (name[0] == '\0')
         return true;
-    path[n] = '\0';
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || fstat(dir, &dir_st) < 0 || fstatat(dir, slash + 1, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !ident_eq(ident_of(&st), ident_of(&there)))
+    if (dir < 0 || fstat(dir, &dir_st) < 0)
         /* opened by a name that is gone, while it has another: the host's link to a protected file, or free */
-        return rules_same_object(g, &st, rule) || !str_ends(str_of(slash + 1), STR_LIT(" (deleted)"));
-    return rules_place(g, dir, &dir_st, slash + 1, strlen(slash + 1), rule) != PLACE_FREE;
+        return rules_same_object(g, &st, rule) || !str_ends(str_of(name), STR_LIT(" (deleted)"));
+    return rules_place(g, dir, &dir_st, name, strlen(name), rule) != PLACE_FREE;
+}
+
+bool
+read_only_mount(int object)
+{
+    struct statfs fs;
+
+    return fstatfs(object, &fs) == 0 && (fs.f_flags & ST_RDONLY) != 0;
 }
 
 bool
 held_by_mount(const struct guard *g, int object)
 {
-    struct statfs fs;
-
-    return (g->flags & GUARD_EXISTING) == 0 && fstatfs(object, &fs) == 0 && (fs.f_flags & ST_RDONLY) != 0;
+    return (g->flags & GUARD_EXISTING) == 0 && read_only_mount(object);
 }
 
 void
@@ -148,7 +172,7 @@ change(struct changing *w, int object)
         rc = open_file ? (int)syscall(SYS_fchmod, object, (unsigned)w->mode) : chmod(path.text, w->mode);
         break;
     case CHANGE_OWNER:
-        rc = w->c->nr == SYS_fchown ? (int)syscall(SYS_fchown, object, w->uid, w->gid)
+        rc = open_file && w->c->nr == SYS_fchown ? (int)syscall(SYS_fchown, object, w->uid, w->gid)
                                     : fchownat(object, "", w->uid, w->gid, AT_EMPTY_PATH);
         break;
     case CHANGE_XATTR:
@@ -168,12 +192,55 @@ change(struct changing *w, int object)
     return rc < 0 ? -errno : rc;
 }
 
+/* How much of a file's content is there after the call. */
+static uint64_t
+kept(const struct changing *w)
+{
+    return w->what == CHANGE_LENGTH ? (uint64_t)w->length : UINT64_MAX;
+}
+
+/* A mode or an owner that the file has already: package managers say what is so of each file that they link. */
+static bool
+changes_nothing(const struct changing *w, const struct stat *st)
+{
+    if (w->what == CHANGE_MODE)
+        return (st->st_mode & 07777) == (w->mode & 07777);
+    return w->what == CHANGE_OWNER && (w->uid == (uid_t)-1 || w->uid == st->st_uid) &&
+           (w->gid == (gid_t)-1 || w->gid == st->st_gid);
+}
+
+/* Make *@object the file that may be changed. @at: where it lies, or NULL. 0; 1: nothing is to be done; negative. */
+static int
+unshare(struct changing *w, const struct place *at, int *object)
+{
+    struct stat st;
+    int copy = -1, rc;
+
+    if (w->c->g->aliases == NULL || fstat(*object, &st) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode))
+        return 0;
+    if (st.st_uid == w->c->g->uid && changes_nothing(w, &st) && !read_only_mount(*object))
+        return 1;
+    if (at == NULL) {
+        rc = unshare_object(w->c, *object, kept(w), &copy);
+    } else {
+        rc = unshare_place(w->c, at, kept(w));
+        if (rc == 1 && (copy = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)) < 0)
+            return -errno;
+    }
+    if (rc != 1)
+        return rc;
+    close(*object);
+    *object = copy;
+    w->fd = -1;
+    return 0;
+}
+
 static int
 change_fd(struct changing *w)
 {
     cleanup_close int file = -1;
     const char *rule = "";
-    int fd = caller_fd(w->c, w->fd);
+    int fd = caller_fd(w->c, w->fd), rc;
 
     if (fd < 0)
         return fd;
@@ -182,7 +249,10 @@ change_fd(struct changing *w)
         deny_object(w->c, file, rule);
         return -EACCES;
     }
-    return caller_waits(w->c) ? change(w, file) : ANSWERED;
+    if (!caller_waits(w->c))
+        return ANSWERED;
+    rc = unshare(w, NULL, &file);
+    return rc == 0 ? change(w, file) : rc < 0 ? rc : 0;
 }
 
 static int
@@ -230,11 +300,12 @@ change_path(struct changing *w, const char *path)
     cleanup_close int object = -1;
     const char *rule = "";
     int found = -1, rc = walk_object(w->c, w->dirfd, path, w->follow, &at, &found);
+    bool placed = found < 0;
 
     if (rc < 0)
         return rc;
     object = found;
-    if (object >= 0) {
+    if (!placed) {
         if (object_protected(w->c->g, object, &rule) && !held_by_mount(w->c->g, object)) {
             deny_object(w->c, object, rule);
             return -EACCES;
@@ -248,7 +319,10 @@ change_path(struct changing *w, const char *path)
         if ((rc = judge_object(w, &at, object)) < 0)
             return rc;
     }
-    return caller_waits(w->c) ? change(w, object) : ANSWERED;
+    if (!caller_waits(w->c))
+        return ANSWERED;
+    rc = unshare(w, placed ? &at : NULL, &object);
+    return rc == 0 ? change(w, object) : rc < 0 ? rc : 0;
 }
 
 /* --- copying the arguments */

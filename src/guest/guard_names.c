@@ -141,8 +141,9 @@ static int
 link_it(struct call *c, const struct linking *l)
 {
     cleanup_place struct place from = PLACE_INIT, to = PLACE_INIT;
-    cleanup_close int object = -1;
+    cleanup_close int object = -1, held = -1;
     int source = -1, rc = link_source(c, l, &from, &source);
+    bool known = false;
     long linked;
 
     object = source >= 0 ? source : -1;
@@ -151,11 +152,19 @@ link_it(struct call *c, const struct linking *l)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
+    if (alias_walked(c->g)) {
+        held = object >= 0 ? fcntl(object, F_DUPFD_CLOEXEC, 0)
+                           : openat(from.dir, from.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        known = held >= 0 && alias_known(c->g, held);
+    }
     if (object >= 0)
         linked = syscall(SYS_linkat, AT_FDCWD, fd_path(object).text, to.dir, to.name, AT_SYMLINK_FOLLOW);
     else
         linked = syscall(SYS_linkat, from.dir, from.name, to.dir, to.name, 0);
-    return made(c, &to, linked, 0);
+    rc = made(c, &to, linked, 0);
+    if (rc == 0 && known)
+        alias_linked(c->g, held);
+    return rc;
 }
 
 int

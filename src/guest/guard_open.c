@@ -63,6 +63,13 @@ writes(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
 }
 
+/* How much of a file's content there will be. */
+static uint64_t
+kept(const struct opening *o)
+{
+    return (o->flags & O_TRUNC) != 0 ? 0 : UINT64_MAX;
+}
+
 /* --- what may block */
 
 static int
@@ -152,6 +159,7 @@ is_pipe(int object)
 static int
 open_object(struct opening *o, int object)
 {
+    cleanup_close int copy = -1;
     const char *rule = "";
     struct stat st;
     int fd;
@@ -167,6 +175,12 @@ open_object(struct opening *o, int object)
         return fd;
     if (!caller_waits(o->c))
         return ANSWERED;
+    if (writes(o->flags)) {
+        fd = unshare_object(o->c, object, kept(o), &copy);
+        if (fd < 0)
+            return fd;
+        object = copy >= 0 ? copy : object;
+    }
     if (S_ISFIFO(st.st_mode) && (o->flags & (O_NONBLOCK | O_ACCMODE)) == O_RDONLY && !is_pipe(object))
         return open_later(o, object);
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
@@ -279,19 +293,24 @@ open_closed(struct opening *o, const char *rule)
     return held_by_mount(o->c->g, object) ? 0 : deny(o->c, &o->at, rule, EACCES);
 }
 
-/* Another name of a protected file is the protected file. */
+/* Another name of a protected file is the protected file; and a file with names outside is copied first. */
 static int
-refuse_hard_link(struct opening *o)
+settle_hard_link(struct opening *o)
 {
     const char *rule = "";
-    char name[PATH_MAX + 1];
     struct stat st;
+    int rc;
 
-    if ((o->c->g->flags & GUARD_WRITES) == 0 || !writes(o->flags) ||
-        fstatat(o->at.dir, place_name(&o->at, name), &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_nlink < 2 || !rules_same_object(o->c->g, &st, &rule))
+    /* with a '/' behind the name the kernel has nothing to write to */
+    if ((o->c->g->flags & GUARD_WRITES) == 0 || !writes(o->flags) || o->at.name[o->at.name_n] == '/' ||
+        (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ||
+        fstatat(o->at.dir, o->at.name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode) ||
+        S_ISLNK(st.st_mode))
         return 0;
-    return deny(o->c, &o->at, rule, EACCES);
+    if (S_ISREG(st.st_mode) && rules_same_object(o->c->g, &st, &rule))
+        return deny(o->c, &o->at, rule, EACCES);
+    rc = unshare_place(o->c, &o->at, kept(o));
+    return rc < 0 ? rc : 0;
 }
 
 static int
@@ -304,10 +323,12 @@ open_place(struct opening *o)
 
     if (closed && (rc = open_closed(o, rule)) < 0)
         return rc;
-    if (!closed && ((rc = refuse_hard_link(o)) < 0 || (rc = git_call_open(o->c, &o->at, o->flags)) < 0))
+    if (!closed && (rc = git_call_open(o->c, &o->at, o->flags)) < 0)
         return rc;
     if (!caller_waits(o->c))
         return ANSWERED;
+    if (!closed && (rc = settle_hard_link(o)) < 0)
+        return rc;
     if ((rc = reader_of_fifo(o)) != 0)
         return rc;
     flags = o->flags | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;

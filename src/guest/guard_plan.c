@@ -1,9 +1,10 @@
 /* guest/guard_plan.c: the name guard's plan and its encoding (see guard.h). Pure: no system calls.
  *
- *   u8 version (1)   u32 flags
+ *   u8 version (2)   u32 flags
  *   u16 roots:         { path  u16 rules: { u8 kind (0 protect, 1 allow)  path } }
  *   u16 sockets:       { path }
  *   u16 socket trees:  { path }
+ *   u16 trees:         { path }
  * where a path is u16 length and bytes, and all numbers are big-endian.
  */
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "base/str.h"
 #include "guest/guard.h"
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 /* Components joined by one '/', none empty, "." or "..", no NUL. */
 static bool
@@ -136,7 +137,7 @@ add_path(char ***list, size_t *n, struct str path, const char *what, struct err 
     if (!absolute_ok(path.p, path.n))
         return bad_path(err, what, path, "must be an absolute path");
     if (*n == GUARD_PATHS_MAX)
-        return over_limit(err, "sockets", GUARD_PATHS_MAX);
+        return over_limit(err, "paths of one kind", GUARD_PATHS_MAX);
     bigger = reallocarray(*list, *n + 1, sizeof(*bigger));
     if (bigger == NULL)
         return err_sys(err, errno, "memory", "the name guard's plan");
@@ -182,6 +183,12 @@ guard_plan_socket_tree(struct guard_plan *plan, const char *path, struct err *er
     return add_path(&plan->socket_trees, &plan->n_socket_trees, str_of(path), "tree of unix sockets", err);
 }
 
+int
+guard_plan_tree(struct guard_plan *plan, const char *path, struct err *err)
+{
+    return add_path(&plan->trees, &plan->n_trees, str_of(path), "writable tree", err);
+}
+
 static void
 free_list(char **list, size_t n)
 {
@@ -202,6 +209,7 @@ guard_plan_free(struct guard_plan *plan)
     free(plan->roots);
     free_list(plan->sockets, plan->n_sockets);
     free_list(plan->socket_trees, plan->n_socket_trees);
+    free_list(plan->trees, plan->n_trees);
     *plan = (struct guard_plan)GUARD_PLAN_INIT;
 }
 
@@ -242,6 +250,7 @@ guard_plan_emit(const struct guard_plan *plan, struct buf *out, struct err *err)
     }
     put_list(out, plan->sockets, plan->n_sockets);
     put_list(out, plan->socket_trees, plan->n_socket_trees);
+    put_list(out, plan->trees, plan->n_trees);
     if (!buf_ok(out) || out->n - start > GUARD_WIRE_MAX)
         return err_set(err, ERR_LIMIT, "guard.plan.limit", "the name guard's plan is larger than %d bytes",
                        GUARD_WIRE_MAX);
@@ -356,7 +365,8 @@ guard_plan_parse(const void *p, size_t n, struct guard_plan *plan, struct err *e
         if (parse_root(&in, plan, err) < 0)
             return -1;
     if (parse_list(&in, &plan->sockets, &plan->n_sockets, "unix socket", err) < 0 ||
-        parse_list(&in, &plan->socket_trees, &plan->n_socket_trees, "tree of unix sockets", err) < 0)
+        parse_list(&in, &plan->socket_trees, &plan->n_socket_trees, "tree of unix sockets", err) < 0 ||
+        parse_list(&in, &plan->trees, &plan->n_trees, "writable tree", err) < 0)
         return -1;
     if (in.broken)
         return truncated(err);

@@ -11,6 +11,8 @@
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_sock.c      connect, bind
+ *   guard_alias.c     has a file names (hard links) outside of the writable trees?
+ *   guard_copy.c      such a file is copied before it is changed
  *   guard_worker.c    what may block, in a process of its own
  *
  * Functions answer as system calls do in the kernel: a value >= 0 or a negated errno.
@@ -128,6 +130,9 @@ struct guard {
     size_t n_sockets;
     char **socket_trees;
     size_t n_socket_trees;
+    char **trees;
+    size_t n_trees;
+    struct aliases *aliases;    /* guard_alias.c; NULL: hard links are nobody's business */
     int proc;                   /* /proc, O_PATH */
     dev_t proc_dev;
     int fds;                    /* /proc/self/fd, O_PATH */
@@ -323,6 +328,11 @@ int call_connect(struct call *c);
  * cannot be found though it has one. */
 bool object_protected(struct guard *g, int object, const char **rule);
 void deny_object(struct call *c, int object, const char *rule);
+/* The directory (the caller's to close) in which @object, which is none itself, lies now, and its name there; negative
+ * when that cannot be told. @name is "" when it has no path at all. */
+#define OBJECT_NAME_ROOM (NAME_MAX + 16)        /* with " (deleted)" */
+int object_parent(const struct guard *g, int object, const struct stat *st, char name[OBJECT_NAME_ROOM]);
+bool read_only_mount(int object);
 /* A read-only mount protects @object already, and the kernel's own answer (EROFS) is the better one. Never in light
  * mode, where no mount is ours. */
 bool held_by_mount(const struct guard *g, int object);
@@ -349,6 +359,28 @@ bool git_aliased(const struct guard *g, int dir, const struct stat *dir_st, cons
 #define GIT_CALL_COPY 1
 int git_call_come(struct call *c, const struct place *from, const struct stat *st, const struct place *to);
 int git_call_copy(struct call *c, const struct place *from, const struct place *to, unsigned flags);
+
+/* --- guard_alias.c */
+
+int alias_init(struct guard *g);
+void alias_free(struct guard *g);
+/* Has @object (st_nlink > 1; O_PATH will do) names that are not in the writable trees? The first question walks through
+ * them. What cannot be told has. */
+bool alias_outside(struct guard *g, int object);
+/* Around a link that is made: there was a walk, so that the new name must be noted; @object is known to have no names
+ * outside; it has one name more inside. */
+bool alias_walked(const struct guard *g);
+bool alias_known(const struct guard *g, int object);
+void alias_linked(struct guard *g, int object);
+
+/* --- guard_copy.c */
+
+/* Before what @name in @dir (or @at, or @object) is gets changed: when it has names outside it becomes a copy, of its
+ * first @keep bytes. 0: it may be changed as it is; 1: the name is a copy now (in *@copy, O_PATH, for unshare_object);
+ * or a negated errno (a denial is noted but by unshare_name). */
+int unshare_name(struct guard *g, int dir, const char *name, uint64_t keep);
+int unshare_place(struct call *c, const struct place *at, uint64_t keep);
+int unshare_object(struct call *c, int object, uint64_t keep, int *copy);
 
 /* --- guard_worker.c */
 

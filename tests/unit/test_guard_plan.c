@@ -34,6 +34,7 @@ round_trip(void **state)
     assert_int_equal(guard_plan_protect(&plan, "/other", ".bashrc", &err), 0);
     assert_int_equal(guard_plan_socket(&plan, "/run/agent.sock", &err), 0);
     assert_int_equal(guard_plan_socket_tree(&plan, "/", &err), 0);
+    assert_int_equal(guard_plan_tree(&plan, "/workspace", &err), 0);
     assert_int_equal(plan.n_roots, 2);
     assert_int_equal(plan.roots[0].n_rules, 2);
     assert_int_equal(guard_plan_emit(&plan, &wire, &err), 0);
@@ -44,6 +45,7 @@ round_trip(void **state)
     assert_string_equal(back.roots[1].path, "/other");
     assert_string_equal(back.sockets[0], "/run/agent.sock");
     assert_string_equal(back.socket_trees[0], "/");
+    assert_string_equal(back.trees[0], "/workspace");
     assert_int_equal(guard_plan_emit(&back, &again, &err), 0);
     assert_int_equal(again.n, wire.n);
     assert_memory_equal(again.p, wire.p, wire.n);
@@ -98,13 +100,13 @@ static void
 wire_is_refused(void **state)
 {
     static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
-        { "\2\0\0\0\1\0\0\0\0\0\0", 11, "version" },
-        { "\1\0\0\0\x80\0\0\0\0\0\0", 11, "flag" },
-        { "\1\0\0\0\1\0\1\0\1/\0\1\2\0\1a\0\0\0\0", 20, "kind" },
-        { "\1\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0", 20, "path" },
-        { "\1\0\0\0\1\0\1\0\1r\0\0\0\0\0\0", 16, "root" },
-        { "\1\0\0\0\1\0\2\0\1/\0\0\0\1/\0\0\0\0\0\0", 21, "root twice" },
-        { "\1\0\0\0\1\0\0\0\1\0\2/\0\0\0", 15, "NUL in a socket" },
+        { "\1\0\0\0\1\0\0\0\0\0\0\0\0", 13, "version" },
+        { "\2\0\0\0\x80\0\0\0\0\0\0\0\0", 13, "flag" },
+        { "\2\0\0\0\1\0\1\0\1/\0\1\2\0\1a\0\0\0\0\0\0", 22, "kind" },
+        { "\2\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0\0\0", 22, "path" },
+        { "\2\0\0\0\1\0\1\0\1r\0\0\0\0\0\0\0\0", 18, "root" },
+        { "\2\0\0\0\1\0\2\0\1/\0\0\0\1/\0\0\0\0\0\0\0\0", 23, "root twice" },
+        { "\2\0\0\0\1\0\0\0\1\0\2/\0\0\0\0\0", 17, "NUL in a socket" },
     };
     struct err err = ERR_INIT;
 

@@ -53,6 +53,11 @@ fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
     for (size_t i = 0; i < plan->n_absent; i++)
         if (guard_plan_protect(out, plan->absent[i].root, plan->absent[i].name, err) < 0)
             return -1;
+    for (size_t i = 0; i < plan->n_trees; i++)
+        if (plan->trees[i].writable && guard_plan_tree(out, plan->trees[i].inside, err) < 0)
+            return -1;
+    if (plan->light && guard_plan_tree(out, plan->light_folder, err) < 0)
+        return -1;
     if (!plan->guard_connect)
         return 0;
     for (size_t i = 0; i < plan->n_sockets; i++)
