@@ -4,6 +4,7 @@
  * the machine that is built for, because some differ by architecture.
  */
 #include <asm/ioctls.h>
+#include <fcntl.h>
 #include <asm/termbits.h>
 #include <errno.h>
 #include <linux/fiemap.h>
@@ -41,6 +42,8 @@ static const struct constant {
     { "CLONE_NEW_ANY_UNSHARE", NEW_ANY | CLONE_NEWTIME_ },
     /* files */
     C(S_IFCHR), C(S_IFBLK), C(S_ISUID), C(S_ISGID),
+    { "S_SPECIAL", S_ISUID | S_ISGID | S_ISVTX },
+    { "O_CREATES", O_CREAT | 020000000 /* O_TMPFILE without the O_DIRECTORY that it carries */ },
     /* terminals and descriptors */
     C(TIOCSTI), C(TIOCLINUX), C(TIOCCONS), C(TIOCSETD), C(TCGETS), C(TIOCOUTQ), C(TIOCGWINSZ), C(FIONREAD), C(TIOCPKT),
     C(TIOCNOTTY), C(TIOCGETD), C(TIOCGSID), C(TIOCGPTPEER), C(TCGETS2), C(TCSETS2), C(TCSETSW2), C(TCSETSF2),

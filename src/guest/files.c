@@ -179,7 +179,7 @@ write_in_place(struct file_job *j, const struct msg_file *m, const struct walk_p
         flags |= O_CREAT | ((m->flags & MSG_FILE_EXCLUSIVE) != 0 ? O_EXCL : 0);
     if ((m->flags & MSG_FILE_APPEND) != 0)
         flags |= O_APPEND;
-    rc = open_regular(place, flags, m->mode == 0 ? 0666 : (mode_t)m->mode, &j->fd);
+    rc = open_regular(place, flags, m->mode == 0 ? 0666 : (mode_t)m->mode & 0777, &j->fd);
     /* also of one that was there, and whatever the umask is */
     if (rc == 0 && m->mode != 0 && fchmod(j->fd, (mode_t)m->mode & 0777) < 0)
         rc = errno;
@@ -270,7 +270,7 @@ do_stat(struct guest *g, uint16_t request, const struct msg_file *m)
 static int
 do_mkdir(struct guest *g, const struct msg_file *m)
 {
-    mode_t mode = m->mode == 0 ? 0777 : (mode_t)m->mode;
+    mode_t mode = m->mode == 0 ? 0777 : (mode_t)m->mode & 0777;
     struct walk_place place;
     struct stat st;
     int rc;

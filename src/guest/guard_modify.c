@@ -162,12 +162,16 @@ change(struct changing *w, int object)
 {
     bool open_file = w->fd >= 0;
     struct fd_path path = fd_path(object);
+    struct stat st;
     int rc = -1;
 
     switch (w->what) {
     case CHANGE_LENGTH:
         return change_length(w, object);
     case CHANGE_MODE:
+        if ((w->mode & S_ISUID) != 0 ||
+            ((w->mode & MODE_SPECIAL) != 0 && (fstat(object, &st) < 0 || !S_ISDIR(st.st_mode))))
+            return -EPERM;
         /* raw: musl's wrapper makes fchmod() work where the kernel refuses it */
         rc = open_file ? (int)syscall(SYS_fchmod, object, (unsigned)w->mode) : chmod(path.text, w->mode);
         break;
@@ -218,7 +222,7 @@ unshare(struct changing *w, const struct place *at, int *object)
 
     if (w->c->g->aliases == NULL || fstat(*object, &st) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode))
         return 0;
-    if (st.st_uid == w->c->g->uid && changes_nothing(w, &st) && !read_only_mount(*object))
+    if (st.st_uid == w->c->g->uid && (w->what != CHANGE_MODE || (w->mode & MODE_SPECIAL) == 0) && changes_nothing(w, &st) && !read_only_mount(*object))
         return 1;
     if (at == NULL) {
         rc = unshare_object(w->c, *object, kept(w), &copy);

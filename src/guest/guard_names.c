@@ -63,6 +63,8 @@ call_make(struct call *c)
     /* a type that is wrong whatever the path is, the kernel names before it looks at the path */
     if (!directory && syscall(SYS_mknodat, -1, "", (unsigned)a[1], (unsigned)a[2]) < 0 && errno != ENOENT)
         return -errno;
+    if (!directory && (a[1] & MODE_SPECIAL) != 0)
+        return -EPERM;
     if ((rc = caller_string(c, a[0], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
         (rc = may_make(c, &at, directory)) < 0 ||
         (rc = git_call_make(c, &at, directory, !directory && ((a[1] & S_IFMT) == 0 || (a[1] & S_IFMT) == S_IFREG))) < 0 ||

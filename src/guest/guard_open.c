@@ -416,6 +416,9 @@ call_open(struct call *c)
 #endif
     if ((o.flags & O_CREAT) == 0)
         c->op = "write";
+    /* the wall's filter says so too, of all programs; here it is said by who makes the file */
+    if ((o.flags & (O_CREAT | GS_OPEN_TMPFILE)) != 0 && (o.mode & MODE_SPECIAL) != 0)
+        return -EPERM;
     /* combinations that are wrong whatever the path is, the kernel names before it looks at the path */
     if ((o.flags & (O_DIRECTORY | GS_OPEN_TMPFILE)) != 0 && raw_open(-1, "", o.flags, o.mode) == -EINVAL)
         return -EINVAL;

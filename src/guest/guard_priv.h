@@ -44,6 +44,10 @@
 /* An answer that was given already, or that a worker will give. */
 #define ANSWERED         INT_MIN
 
+/* Set-user-ID, set-group-ID, sticky: a file with one of the first two runs with the rights of the folder's owner, for
+ * whoever starts it on the host. No file gets one. A directory's set-group-ID makes shared folders. */
+#define MODE_SPECIAL     (S_ISUID | S_ISGID | S_ISVTX)
+
 /* Which object, whatever it is called. */
 struct ident {
     dev_t dev;

@@ -229,25 +229,37 @@ candidates(const struct sc_rule *rule, unsigned arg, uint64_t *out, size_t max)
     return n;
 }
 
+static bool
+uses_argument(const struct sc_rule *rule, unsigned arg)
+{
+    for (size_t i = 0; i < rule->n_clauses; i++) {
+        const struct sc_clause *cl = &lists.clauses[rule->clause + i];
+
+        for (size_t k = 0; k < cl->n_conds; k++)
+            if (lists.conds[cl->cond + k].arg == arg)
+                return true;
+    }
+    return false;
+}
+
 static void
 check_rules(const struct seccomp_plan *plan, uint32_t nr, const struct sc_rule *rule)
 {
-    static uint64_t values[3][1024];
-    size_t n[3];
+    static uint64_t values[4][1024];
+    bool fourth = uses_argument(rule, 3);
+    size_t n[4];
 
-    for (unsigned a = 0; a < 3; a++)
+    for (unsigned a = 0; a < 4; a++)
         n[a] = candidates(rule, a, values[a], 1024);
-    for (unsigned a = 3; a < 6; a++)
-        for (size_t i = 0; i < rule->n_clauses; i++)
-            for (size_t k = 0; k < lists.clauses[rule->clause + i].n_conds; k++)
-                assert_int_not_equal(lists.conds[lists.clauses[rule->clause + i].cond + k].arg, a);
+    assert_false(uses_argument(rule, 4) || uses_argument(rule, 5));
     for (size_t x = 0; x < n[0]; x++)
         for (size_t y = 0; y < n[1]; y++)
-            for (size_t z = 0; z < n[2]; z++) {
-                uint64_t args[6] = { values[0][x], values[1][y], values[2][z], 7, 8, 9 };
+            for (size_t z = 0; z < n[2]; z++)
+                for (size_t w = 0; w < (fourth ? n[3] : 1); w++) {
+                    uint64_t args[6] = { values[0][x], values[1][y], values[2][z], fourth ? values[3][w] : 7, 8, 9 };
 
-                check(plan, nr, args);
-            }
+                    check(plan, nr, args);
+                }
 }
 
 static void
@@ -436,6 +448,20 @@ static const struct {
     { { STD }, SYS_fchmodat, 0, 0, 04755, EPERM },
     { { STD }, SYS_fchmodat, 0, 0, 02755, SC_ALLOW },
     { { MAXI }, SYS_fchmodat, 0, 0, 02755, EPERM },
+    { { STD }, SYS_openat, 0, 0, O_RDONLY, SC_ALLOW },
+    { { STD }, SYS_openat, 0, 0, O_CREAT | O_WRONLY, SC_ALLOW },
+    { { STD }, SYS_mknodat, 0, 0, 0104755, EPERM },
+    { { STD }, SYS_mknodat, 0, 0, 0102755, EPERM },
+#ifdef SYS_open
+    { { STD }, SYS_open, 0, O_CREAT | O_WRONLY, 0755, SC_ALLOW },
+    { { STD }, SYS_open, 0, O_CREAT | O_WRONLY, 04755, EPERM },
+    { { LITE }, SYS_open, 0, O_CREAT | O_RDONLY, 02755, EPERM },
+    { { MAXI }, SYS_open, 0, O_CREAT | O_RDONLY, 01644, EPERM },
+    { { STD }, SYS_open, 0, O_TMPFILE | O_RDWR, 06755, EPERM },
+    { { STD }, SYS_open, 0, O_WRONLY, 06755, SC_ALLOW },       /* nothing is made: no mode */
+    { { STD }, SYS_creat, 0, 0644, 0, SC_ALLOW },
+    { { STD }, SYS_creat, 0, 06755, 0, EPERM },
+#endif
     { { STD }, SYS_mknodat, 0, 0, 0010644, SC_ALLOW },         /* FIFO */
     { { STD }, SYS_mknodat, 0, 0, 0020644, EPERM },            /* character device */
     { { STD }, SYS_mknodat, 0, 0, 0060644, EPERM },            /* block device */
