@@ -24,6 +24,7 @@ static const struct {
     { CHANGE_TOO_DEEP, "too-deep", "its path is too long" },
     { CHANGE_UNREADABLE, "unreadable", "the project's side of it cannot be read" },
     { CHANGE_OTHER_FS, "other-file-system", "another file system is mounted there" },
+    { CHANGE_GIT, "git-runs-it", "git would run what it says: apply --include-protected PATH takes it over" },
     { CHANGE_PROTECTED, "protected", "protected: apply --include-protected PATH takes it over" },
     { CHANGE_OUTSIDE, "outside-link",
       "the symlink may lead out of the project: apply --allow-outside-links takes it over" },

@@ -31,7 +31,7 @@ own_fate(const struct change *e, const struct apply_options *o, struct str path)
     if (e->kind == CHANGE_NONE || !chosen(o, path))
         return FATE_LEFT;
     if ((e->flags & CHANGE_NEVER) != 0 ||
-        ((e->flags & CHANGE_PROTECTED) != 0 && !(o->include_protected && named(o, path))) ||
+        ((e->flags & (CHANGE_PROTECTED | CHANGE_GIT)) != 0 && !(o->include_protected && named(o, path))) ||
         ((e->flags & CHANGE_OUTSIDE) != 0 && !o->allow_outside_links))
         return FATE_WITHHELD;
     return (e->flags & CHANGE_HOST) != 0 && !o->force ? FATE_CONFLICT : FATE_APPLIED;

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "workspace/changes.h"
+#include "workspace/git_mark.h"
 #include "workspace/overlay.h"
 #include "workspace/tree.h"
 #include "workspace/xattr.h"
@@ -380,6 +381,8 @@ diff_scan(const struct diff_input *in, struct changes *out, struct err *err)
         r = read_directory(&s, s.stack[--s.n_stack], err);
     close_fd(&s.upper);
     free(s.stack);
+    if (r == 0)
+        r = git_mark(in, out, err);
     if (r < 0)
         changes_free(out);
     return r;

@@ -44,6 +44,8 @@ enum change_flag {
     CHANGE_SETID = 1 << 6,          /* applied without its set-user-id, set-group-id or sticky bit */
     CHANGE_ATTRS_LOST = 1 << 7,     /* applied without attributes that no sandbox may set */
     CHANGE_HOST = 1 << 8,           /* the project's side was changed after the run began: conflict */
+    CHANGE_GIT = 1 << 9,            /* git would run what it says, or it completes a repository that has such: only
+                                       when named */
 };
 #define CHANGE_NEVER (CHANGE_SPECIAL | CHANGE_TOO_DEEP | CHANGE_UNREADABLE | CHANGE_OTHER_FS)
 

@@ -88,27 +88,56 @@ submodule_configuration(struct str path)
     return false;
 }
 
+static enum protect_match
+stronger(enum protect_match a, enum protect_match b)
+{
+    return a > b ? a : b;
+}
+
+/* Against the given names: those below ".git", or the others. */
+static enum protect_match
+given_names(const struct protect *rules, struct str path, bool of_git)
+{
+    enum protect_match best = PROTECT_NOT;
+
+    for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
+        struct str names = str_of(rules->names[i]), rest = names, first;
+        if ((next_name(&rest, &first) && same_name(first, STR_LIT(".git"))) == of_git)
+            best = stronger(best, match_anywhere(names, path));
+    }
+    return best;
+}
+
+static enum protect_match
+not_of_git(const struct protect *rules, struct str path)
+{
+    enum protect_match best = given_names(rules, path, false);
+
+    for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++)
+        best = stronger(best, match_here(str_of(rules->places[i]), path));
+    return best;
+}
+
+static enum protect_match
+of_git(const struct protect *rules, struct str path)
+{
+    enum protect_match best = submodule_configuration(path) ? PROTECT_AT : given_names(rules, path, true);
+
+    for (size_t i = 0; i < sizeof(git_redirects) / sizeof(git_redirects[0]) && best != PROTECT_AT; i++)
+        best = stronger(best, match_anywhere(str_of(git_redirects[i]), path));
+    return best;
+}
+
 enum protect_match
 protect_test(const struct protect *rules, struct str path)
 {
-    enum protect_match best = submodule_configuration(path) ? PROTECT_AT : PROTECT_NOT;
-    enum protect_match m;
+    return path.n == 0 ? PROTECT_NOT : stronger(not_of_git(rules, path), of_git(rules, path));
+}
 
-    if (path.n == 0)
-        return PROTECT_NOT;
-    for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
-        m = match_anywhere(str_of(rules->names[i]), path);
-        best = m > best ? m : best;
-    }
-    for (size_t i = 0; i < sizeof(git_redirects) / sizeof(git_redirects[0]) && best != PROTECT_AT; i++) {
-        m = match_anywhere(str_of(git_redirects[i]), path);
-        best = m > best ? m : best;
-    }
-    for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++) {
-        m = match_here(str_of(rules->places[i]), path);
-        best = m > best ? m : best;
-    }
-    return best;
+bool
+protect_only_git(const struct protect *rules, struct str path)
+{
+    return path.n > 0 && not_of_git(rules, path) == PROTECT_NOT;
 }
 
 bool

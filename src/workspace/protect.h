@@ -29,6 +29,9 @@ enum protect_match {
  * config below .git/modules). */
 enum protect_match protect_test(const struct protect *rules, struct str path);
 
+/* Whether no rule but those with a name of git's (".git/config", .git/commondir ...) protects @path. */
+bool protect_only_git(const struct protect *rules, struct str path);
+
 /* Whether a symlink with @target in the directory @depth levels below the project surely stays inside: relative, `..`
  * only at its beginning and not more than @depth of them. (After any other component `..` may lead elsewhere, since
  * that component may be a symlink.) */

@@ -129,13 +129,65 @@ what_is_flagged(void **state)
     scan(f);
     expect_change(f, ".git/hooks/evil", CHANGE_ADDED, CHANGE_PROTECTED);
     expect_change(f, ".git/index", CHANGE_ADDED, 0);
-    expect_change(f, "sub/.git", CHANGE_ADDED, CHANGE_PROTECTED);
+    expect_change(f, "sub/.git", CHANGE_ADDED, CHANGE_PROTECTED | CHANGE_GIT);
     expect_change(f, "fifo", CHANGE_ADDED, CHANGE_SPECIAL);
     expect_change(f, "out", CHANGE_ADDED, CHANGE_OUTSIDE);
     expect_change(f, "sub/in", CHANGE_ADDED, 0);
     expect_change(f, "suid", CHANGE_ADDED, CHANGE_SETID);
     expect_change(f, "hidden", CHANGE_ADDED, CHANGE_ATTRS_LOST);
     expect_change(f, "keys/id", CHANGE_ADDED, CHANGE_PROTECTED);
+}
+
+/* A repository of the project's, one that the run makes, and one that it completes (issue 13, A1). */
+static void
+state_of_git(void **state)
+{
+    struct fixture *f = *state;
+    static const char harmless[] = "[core]\n\tbare = false\n", harm[] = "[core]\n\tfsmonitor = x\n";
+    static const char *const parts[] = { "old/objects", "old/refs", "new", "new/objects", "new/refs", "new/hooks", "half/refs",
+        "good", "good/.git", "good/.git/objects", "good/.git/refs", "good/.git/hooks" };
+
+    folder(f->project, "old");
+    put(f->project, "old/HEAD", "ref: refs/heads/a\n");
+    folder(f->project, "half");
+    folder(f->project, "half/objects");
+    put(f->project, "half/config", harm);
+    for (size_t i = 0; i < 2; i++)
+        folder(f->project, parts[i]);
+    fixture_run(f);
+    folder(f->upper, "old");
+    folder(f->upper, "half");
+    for (size_t i = 2; i < sizeof(parts) / sizeof(parts[0]); i++)
+        folder(f->upper, parts[i]);
+    whiteout(f->upper, "old/HEAD");
+    put(f->upper, "old/config", harm);
+    put(f->upper, "old/index", "i");
+    put(f->upper, "new/config", harmless);
+    put(f->upper, "new/config.worktree", harm);
+    put(f->upper, "new/hooks/pre-commit", "x");
+    put(f->upper, "new/hooks/pre-commit.sample", "x");
+    put(f->upper, "half/refs/x", "x");
+    put(f->upper, "half/other", "x");
+    put(f->upper, "good/.git/config", harmless);
+    put(f->upper, "good/.git/hooks/a.sample", "x");
+    put(f->upper, "good/.git/hooks/a", "x");
+    put(f->upper, "file", "x");
+    scan(f);
+    expect_change(f, "old/HEAD", CHANGE_DELETED, CHANGE_GIT);
+    expect_change(f, "old/config", CHANGE_ADDED, CHANGE_GIT);
+    expect_change(f, "old/index", CHANGE_ADDED, 0);
+    expect_change(f, "new/config", CHANGE_ADDED, 0);
+    expect_change(f, "new/config.worktree", CHANGE_ADDED, CHANGE_GIT);
+    expect_change(f, "new/hooks", CHANGE_ADDED, 0);
+    expect_change(f, "new/hooks/pre-commit", CHANGE_ADDED, CHANGE_GIT);
+    expect_change(f, "new/hooks/pre-commit.sample", CHANGE_ADDED, 0);
+    expect_change(f, "half/refs", CHANGE_ADDED, CHANGE_GIT);     /* it would make half/config count */
+    expect_change(f, "half/refs/x", CHANGE_ADDED, CHANGE_GIT);
+    expect_change(f, "half/other", CHANGE_ADDED, 0);
+    expect_change(f, "good/.git/config", CHANGE_ADDED, 0);
+    expect_change(f, "good/.git/hooks", CHANGE_ADDED, 0);
+    expect_change(f, "good/.git/hooks/a.sample", CHANGE_ADDED, 0);
+    expect_change(f, "good/.git/hooks/a", CHANGE_ADDED, CHANGE_GIT | CHANGE_PROTECTED);
 }
 
 static void
@@ -310,6 +362,7 @@ main(void)
 #define IN_MEMORY(name) cmocka_unit_test_setup_teardown(name, fixture_setup_in_memory, fixture_teardown)
     const struct CMUnitTest tests[] = {
         T(every_kind), T(opaque_and_merged_directories), T(whiteouts_as_attributes), T(what_is_flagged),
+        T(state_of_git),
         T(what_the_host_changed), T(renames), IN_MEMORY(ten_thousand_levels), IN_MEMORY(many_entries), T(holes_are_not_read),
         T(closed_directories), T(patches),
     };

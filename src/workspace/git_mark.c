@@ -1,0 +1,299 @@
+/* workspace/git_mark.c: see git_mark.h */
+#include "workspace/git_mark.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "match/git_shape.h"
+#include "match/path.h"
+#include "workspace/git_place.h"
+#include "workspace/overlay.h"
+#include "workspace/tree.h"
+
+/* What the innermost repository around an entry is. */
+enum around {
+    AROUND_NONE = 0,
+    AROUND_OLD,         /* the project's */
+    AROUND_NEW,         /* the run made it one */
+};
+
+struct mark {
+    const struct diff_input *in;
+    struct changes *c;
+    int upper;
+    enum around *around;            /* one per change */
+    char project[PATH_TEXT_MAX + 1];
+};
+
+static struct str
+name_of(const struct change *e)
+{
+    return str_of(e->name);
+}
+
+static bool
+dot_git(const struct change *e)
+{
+    return strcasecmp(e->name, ".git") == 0;
+}
+
+/* The directory that holds change @i, in the upper layer. -1 with errno. */
+static int
+open_above(const struct mark *m, size_t i)
+{
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
+
+    if (change_path(m->c, m->c->v[i].parent, &path) < 0) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return tree_open(m->upper, (const char *)path.p, O_RDONLY | O_DIRECTORY);
+}
+
+/* --- redirections --- */
+
+/* @target, as a file in the directory of change @base says it, relative to the project. False when it leaves it. */
+static bool
+target_inside(const struct mark *m, size_t base, struct str target, char out[PATH_TEXT_MAX + 1])
+{
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1), from = BUF_INIT(2 * PATH_MAX);
+    size_t n, skip = strlen(m->project);
+
+    if (change_path(m->c, base, &path) < 0)
+        return false;
+    buf_puts(&from, m->project);
+    buf_puts(&from, "/");
+    buf_append(&from, path.p, path.n);
+    if (!buf_ok(&from) || path_normalise(target, (struct str){ (const char *)from.p, from.n }, false, out,
+                                         PATH_TEXT_MAX + 1, &n) != PATH_OK ||
+        !path_within((struct str){ out, n }, str_of(m->project)))
+        return false;
+    skip += skip > 1 && n > skip;       /* the slash behind it; a project "/" ends in one */
+    memmove(out, out + skip, n - skip + 1);
+    return true;
+}
+
+enum way { WAY_NEW, WAY_OLD, WAY_LINK };
+
+/* How the changes lead to the directory @path: to one that they have, nowhere, or to a symlink that the run made, which
+ * may lead anywhere. */
+static enum way
+changed_way(const struct mark *m, const char *path)
+{
+    size_t at = 0;
+
+    while (*path != '\0') {
+        size_t n = strcspn(path, "/"), k = m->c->v[at].first, end = k + m->c->v[at].n;
+        while (k < end && (strncmp(m->c->v[k].name, path, n) != 0 || m->c->v[k].name[n] != '\0'))
+            k++;
+        if (k == end)
+            return WAY_OLD;
+        if (S_ISLNK(m->c->v[k].upper.mode))
+            return WAY_LINK;
+        at = k;
+        path += n + (path[n] == '/');
+    }
+    return S_ISDIR(m->c->v[at].upper.mode) ? WAY_NEW : WAY_OLD;
+}
+
+/* Whether git may be led to @target from the directory of change @base: it is there, in the project, and what the
+ * project itself has there is harmless or is its own repository. (What the run put there is judged for itself.) */
+static bool
+target_harmless(const struct mark *m, size_t base, struct str target)
+{
+    char path[PATH_TEXT_MAX + 1];
+
+    if (!target_inside(m, base, target, path))
+        return false;
+    enum way way = changed_way(m, path);
+    cleanup_close int fd = tree_open(m->in->project, path, O_RDONLY | O_DIRECTORY);
+    if (way == WAY_LINK || fd < 0)
+        return way == WAY_NEW && errno == ENOENT;
+    return path_within(str_of(path), STR_LIT(".git")) || git_place_harmless(fd, 0, NULL);
+}
+
+/* --- one entry of a repository --- */
+
+/* Whether what the run made of change @i, which is @state in a repository @depth deep, is harmless. */
+static bool
+entry_harmless(const struct mark *m, size_t i, enum git_state state, size_t depth)
+{
+    const struct change *e = &m->c->v[i];
+    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT_MAX);
+    struct str target;
+
+    if (state == GIT_STATE_HOOKS || state == GIT_STATE_DIR)
+        return S_ISDIR(e->upper.mode);
+    if (!S_ISREG(e->upper.mode) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE)
+        return false;
+    if (state == GIT_STATE_SAMPLE)
+        return true;
+    cleanup_close int above = open_above(m, i);
+    cleanup_close int fd = above >= 0 ? tree_open_file(above, e->name, true) : -1;
+    if (fd < 0 || io_read_all(fd, &text) < 0)
+        return false;
+    struct str s = { (const char *)text.p, text.n };
+    if (!git_state_harmless(state, name_of(e), s, depth, NULL))
+        return false;
+    return git_part_of(name_of(e)) != GIT_PART_COMMONDIR ||
+           (git_redirect_target(s, &target) && target_harmless(m, e->parent, target));
+}
+
+/* Judge the changes among the entries of directory @i, called @dir ("" for the repository itself). */
+static void
+mark_entries(struct mark *m, size_t i, struct str dir, size_t depth)
+{
+    for (size_t k = m->c->v[i].first, end = k + m->c->v[i].n; k < end; k++) {
+        struct change *e = &m->c->v[k];
+        enum git_state state = git_state_in(dir, name_of(e));
+        if (state == GIT_STATE_NONE || e->upper.mode == 0)
+            continue;
+        /* the mode makes a hook one, and nothing else */
+        if ((e->kind != CHANGE_MODE || state == GIT_STATE_HOOK) && !entry_harmless(m, k, state, depth))
+            e->flags |= CHANGE_GIT;
+        else if (dir.n == 0 && (state == GIT_STATE_HOOKS || state == GIT_STATE_DIR))
+            mark_entries(m, k, name_of(e), depth);
+    }
+}
+
+/* --- repositories --- */
+
+static bool
+has_git_names(const struct changes *c, const struct change *e)
+{
+    for (size_t k = e->first; k < e->first + e->n; k++)
+        if (git_part_of(name_of(&c->v[k])) != GIT_PART_NONE ||
+            git_state_in(STR_LIT(""), name_of(&c->v[k])) != GIT_STATE_NONE)
+            return true;
+    return false;
+}
+
+/* The parts that the changes of directory @e have on either side. */
+static unsigned
+parts_changed(const struct changes *c, const struct change *e)
+{
+    unsigned parts = 0;
+
+    for (size_t k = e->first; k < e->first + e->n; k++)
+        parts |= git_part_of(name_of(&c->v[k]));
+    return parts;
+}
+
+/* The parts of repository @i: those that go from an old one, or that make a new one around what is not harmless. */
+static void
+mark_parts(struct mark *m, size_t i, bool gone)
+{
+    for (size_t k = m->c->v[i].first, end = k + m->c->v[i].n; k < end; k++) {
+        struct change *e = &m->c->v[k];
+        if (git_part_of(name_of(e)) == GIT_PART_NONE)
+            continue;
+        bool goes = e->kind == CHANGE_DELETED || e->kind == CHANGE_TYPE;
+        if (gone ? goes : e->upper.mode != 0 && e->kind != CHANGE_NONE)
+            e->flags |= CHANGE_GIT;
+    }
+}
+
+static void
+mark_directory(struct mark *m, size_t i)
+{
+    struct change *e = &m->c->v[i];
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
+    cleanup_close int lower = -1;
+
+    /* new directories belong to what is new around them */
+    if (i > 0 && m->around[e->parent] == AROUND_NEW && !S_ISDIR(e->lower.mode))
+        m->around[i] = AROUND_NEW;
+    if (!has_git_names(m->c, e) || change_path(m->c, i, &path) < 0)
+        return;
+    if (S_ISDIR(e->lower.mode))
+        lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
+    unsigned before = lower >= 0 ? git_place_parts(lower) : 0;
+    if (!git_parts_place(before | parts_changed(m->c, e)))
+        return;
+    m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
+    mark_entries(m, i, STR_LIT(""), e->depth);
+    if (m->around[i] == AROUND_OLD)
+        mark_parts(m, i, true);
+    else if (lower >= 0 && !git_place_harmless(lower, e->depth, NULL))
+        mark_parts(m, i, false);
+}
+
+/* A `.git` that is no directory leads git to another one. */
+static void
+mark_git_file(struct mark *m, size_t i)
+{
+    struct change *e = &m->c->v[i];
+    cleanup_buf struct buf text = BUF_INIT(GIT_HEAD_MAX);
+    struct str target;
+
+    if (!dot_git(e) || e->upper.mode == 0 || S_ISDIR(e->upper.mode) || e->kind == CHANGE_MODE)
+        return;
+    cleanup_close int above = open_above(m, i);
+    cleanup_close int fd = above >= 0 && S_ISREG(e->upper.mode) ? tree_open_file(above, e->name, true) : -1;
+    if (fd < 0 || io_read_all(fd, &text) < 0 ||
+        !git_file_target((struct str){ (const char *)text.p, text.n }, &target) ||
+        !target_harmless(m, e->parent, target))
+        e->flags |= CHANGE_GIT;
+}
+
+/* Take the protection from change @i when it is new, and no name but git's gives it. */
+static bool
+unprotect(struct mark *m, size_t i)
+{
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
+    struct change *e = &m->c->v[i];
+
+    if ((e->flags & (CHANGE_PROTECTED | CHANGE_GIT)) != CHANGE_PROTECTED || e->kind != CHANGE_ADDED ||
+        (!S_ISREG(e->upper.mode) && !S_ISDIR(e->upper.mode)) || change_path(m->c, i, &path) < 0 ||
+        !protect_only_git(m->in->protect, (struct str){ (const char *)path.p, path.n }))
+        return false;
+    e->flags &= ~(unsigned)CHANGE_PROTECTED;
+    return true;
+}
+
+/* What is new and harmless need not wait for its name alone: a repository that the run made with all that is in it, the
+ * directories that it needs, and a `.git` file that leads to one. */
+static void
+free_new(struct mark *m, size_t i)
+{
+    const struct change *e = &m->c->v[i];
+
+    if (m->around[e->parent] == AROUND_NEW || m->around[i] == AROUND_NEW || (dot_git(e) && S_ISREG(e->upper.mode)))
+        unprotect(m, i);
+    for (size_t k = e->parent; m->around[i] == AROUND_NEW && k > 0 && S_ISDIR(m->c->v[k].upper.mode); )
+        k = unprotect(m, k) ? m->c->v[k].parent : 0;
+}
+
+int
+git_mark(const struct diff_input *in, struct changes *c, struct err *err)
+{
+    cleanup_close int upper = tree_open(in->layers, OVERLAY_UPPER, O_RDONLY | O_DIRECTORY);
+    cleanup_free enum around *around = calloc(c->n, sizeof(*around));
+    struct mark m = { .in = in, .c = c, .upper = upper, .around = around };
+    char link[64];
+
+    if (around == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", in->project);
+    ssize_t n = readlink(link, m.project, sizeof(m.project) - 1);
+    if (upper < 0 || n <= 0)
+        return err_sys(err, errno, "workspace.diff.read", "cannot open the upper layer");
+    m.project[n] = '\0';
+    for (size_t i = 0; i < c->n; i++)       /* parents come before their children */
+        if (S_ISDIR(c->v[i].upper.mode) && (c->v[i].flags & CHANGE_NEVER) == 0)
+            mark_directory(&m, i);
+    for (size_t i = 1; i < c->n; i++) {
+        mark_git_file(&m, i);
+        if ((c->v[c->v[i].parent].flags & CHANGE_GIT) != 0)
+            c->v[i].flags |= CHANGE_GIT;    /* an empty part would complete the shape as well */
+        free_new(&m, i);
+    }
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* workspace/git_place.c: see git_place.h */
+#include "workspace/git_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "workspace/tree.h"
+
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+
+unsigned
+git_place_parts(int dir)
+{
+    static const char *const names[] = { "HEAD", "objects", "refs", "commondir" };
+    unsigned parts = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (io_present(dir, names[i]))
+            parts |= git_part_of(str_of(names[i]));
+    return parts;
+}
+
+/* Whether the file @name in @dir, which is @state, is harmless. */
+static bool
+file_harmless(int dir, const char *name, enum git_state state, size_t depth, struct git_config_fault *fault)
+{
+    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT_MAX);
+    cleanup_close int fd = tree_open_file(dir, name, false);
+
+    return fd >= 0 && io_read_all(fd, &text) == 0 &&
+           git_state_harmless(state, str_of(name), (struct str){ (const char *)text.p, text.n }, depth, fault);
+}
+
+/* Fill @o when the entry @name of @dir, whose own name is @above ("" for the repository), is an offence. */
+static bool
+offends(int dir, const char *above, const char *name, size_t depth, struct git_offence *o)
+{
+    struct stat st;
+
+    *o = (struct git_offence){ .state = git_state_in(str_of(above), str_of(name)) };
+    if (o->state == GIT_STATE_NONE || o->state == GIT_STATE_SAMPLE ||
+        fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    snprintf(o->path, sizeof(o->path), "%s%s%s", above, above[0] != '\0' ? "/" : "", name);
+    if (o->state == GIT_STATE_HOOKS || o->state == GIT_STATE_DIR)
+        return !S_ISDIR(st.st_mode);
+    if (!S_ISREG(st.st_mode))
+        return true;
+    return git_part_of(str_of(name)) == GIT_PART_COMMONDIR || !file_harmless(dir, name, o->state, depth, &o->fault);
+}
+
+/* The entries of the directory @name of repository @place. */
+static int
+search_below(int place, const char *name, size_t depth, bool (*told)(void *, const struct git_offence *), void *ctx)
+{
+    cleanup_close int dir = openat(place, name, OPEN_DIR);
+    struct tree_names names = { .n = 0 };
+    struct git_offence o;
+    int r = 0;
+
+    if (dir < 0)
+        return 0;       /* absent, or no directory: said by its own entry */
+    if (tree_names_read(dir, &names) < 0) {
+        o = (struct git_offence){ .state = GIT_STATE_HOOKS };
+        snprintf(o.path, sizeof(o.path), "%s", name);
+        return told(ctx, &o) ? 0 : -1;
+    }
+    for (size_t i = 0; i < names.n && r == 0; i++)
+        if (offends(dir, name, names.v[i], depth, &o) && !told(ctx, &o))
+            r = -1;
+    tree_names_free(&names);
+    return r;
+}
+
+int
+git_place_search(int dir, size_t depth, bool (*told)(void *ctx, const struct git_offence *o), void *ctx)
+{
+    static const char *const own[] = { "config", "config.worktree", "commondir", "hooks", "rebase-merge",
+        "rebase-apply", "sequencer", "remotes", "branches" };
+    struct git_offence o;
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        if (offends(dir, "", own[i], depth, &o) && !told(ctx, &o))
+            return -1;
+        enum git_state state = git_state_in(STR_LIT(""), str_of(own[i]));
+        if ((state == GIT_STATE_HOOKS || state == GIT_STATE_DIR) && search_below(dir, own[i], depth, told, ctx) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool
+keep_first(void *ctx, const struct git_offence *o)
+{
+    if (ctx != NULL)
+        *(struct git_offence *)ctx = *o;
+    return false;
+}
+
+bool
+git_place_harmless(int dir, size_t depth, struct git_offence *o)
+{
+    return git_place_search(dir, depth, keep_first, o) == 0;
+}

@@ -1,0 +1,203 @@
+"""State that git runs, taken over by `cloche apply` (issue 13, A1): by the shape of a repository, at any depth and name.
+
+Each attack leaves something in the copy-on-write layer. A careless person applies it and works on with the real git, in
+every directory that git could take for a repository. A marker that only the sandbox's programs would make must not be.
+"""
+import os
+
+import pytest
+
+from helpers import requirement
+
+pytestmark = requirement("R82")
+
+GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"]
+# what most of the attacks begin with, inside
+HEAD = """
+import os, subprocess
+from pathlib import Path
+def git(*words, cwd='.', check=True):
+    return subprocess.run(['git', '-c', 'user.name=a', '-c', 'user.email=a@a', '-c', 'protocol.file.allow=always', *words],
+                          cwd=cwd, check=check, stdout=subprocess.DEVNULL)
+def put(path, text, mode=0o644):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+    os.chmod(path, mode)
+def bare(at, config):
+    for d in ('objects', 'refs'):
+        os.makedirs(os.path.join(at, d), exist_ok=True)
+    put(os.path.join(at, 'HEAD'), 'ref: refs/heads/main\\n')
+    put(os.path.join(at, 'config'), config)
+RUN = 'touch ' + MARK + '; false'
+HARM = '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = "' + RUN + '"\\n'
+BARE = HARM + '\\tbare = false\\n\\tworktree = .\\n'
+"""
+
+
+@pytest.fixture
+def repo(cloche, command, has, world):
+    """The project as a repository with one commit, and what else a person may have there."""
+    has("git")
+    project = cloche.project
+    (project / "file").write_text("1\n")
+    (project / "sub").mkdir()
+    (project / "sub/file").write_text("1\n")
+    command([*GIT, "init", "-q"], cwd=project)
+    command([*GIT, "add", "."], cwd=project)
+    command([*GIT, "commit", "-qm", "one"], cwd=project)
+    return project
+
+
+def cow(cloche, world, code, at=None):
+    """Run @code on the project, copy on write; apply without a second thought. → what apply reported."""
+    project = at or cloche.project
+    code = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n{code}"
+    result = cloche.sandbox(code, "python", flags=["--workspace", f"{project}:cow", "--json"], cwd=project)
+    assert result.ok and result.json["exit_code"] == 0, result
+    applied = cloche("apply", "--json", cwd=project)
+    assert applied.code in (0, 2), applied
+    assert cloche("discard", cwd=project).code in (0, 125)
+    return {key: {c["path"]: c for c in applied.json[key]} for key in ("applied", "withheld")}
+
+
+def works_on(command, project, *more):
+    """What a person does next, in every directory there is; only `status` outside of the project's top."""
+    words = [["status"], ["diff"], ["checkout", "-q", "-b", "next"], ["commit", "-q", "--allow-empty", "-m", "x"], ["fetch"], *more]
+    for one in words:
+        command([*GIT, *one], cwd=project, check=False, env={"GIT_EDITOR": "true"})
+    for at, directories, _ in os.walk(project):
+        directories[:] = [d for d in directories if len(d) != 2]     # loose objects
+        command([*GIT, "status"], cwd=at, check=False)
+
+
+ATTACKS = {
+    "gitlink": "git('init', '-q', 'in'); put('in/f', '1'); git('add', '.', cwd='in'); git('commit', '-qm', '1', cwd='in')\n"
+               "git('add', 'in'); git('config', 'core.fsmonitor', RUN, cwd='in')",
+    "gitlink, its hooks": "git('init', '-q', 'in'); put('in/f', '1'); git('add', '.', cwd='in'); git('commit', '-qm', '1', cwd='in')\n"
+                          "git('add', 'in'); put('in/.git/hooks/post-index-change', '#!/bin/sh\\n' + RUN, 0o755)",
+    "include": "git('init', '-q', 'in'); put('in/f', '1'); git('add', '.', cwd='in'); git('commit', '-qm', '1', cwd='in')\n"
+               "git('add', 'in'); put('in/more', HARM); git('config', 'include.path', '../more', cwd='in')",
+    "bare below": "bare('sub/x', BARE)",
+    "bare at the top": "os.remove('.git/HEAD'); bare('.', BARE)",
+    "bare, hooks as a link": "bare('x', '[core]\\n\\tworktree = .\\n'); put('h/post-index-change', '#!/bin/sh\\n' + RUN, 0o755)\n"
+                             "os.symlink('../h', 'x/hooks')",
+    "bare, configuration as a link": "bare('x', ''); os.remove('x/config'); put('y', BARE); os.symlink('../y', 'x/config')",
+    "bare, parts as links": "bare('x', BARE); [(os.rename(f'x/{d}', d), os.symlink('../' + d, f'x/{d}')) for d in ('objects', 'refs')]",
+    "a submodule called refs": "bare('.git/modules/refs/m', HARM + '\\tworktree = ../../../../mod\\n')\n"
+                               "put('mod/.git', 'gitdir: ../.git/modules/refs/m\\n')",
+    "an invented submodule": "bare('.git/modules/m', HARM); put('mod/.git', 'gitdir: ../.git/modules/m\\n')",
+    "a git directory of another name": "bare('data', HARM + '\\tworktree = ../mod\\n'); put('mod/.git', 'gitdir: ../data\\n')",
+    "worktree with another common directory": "bare('data', HARM); put('.git/worktrees/w/HEAD', 'ref: refs/heads/main\\n')\n"
+                                              "put('.git/worktrees/w/commondir', '../../../data\\n')\n"
+                                              "put('w/.git', 'gitdir: ../.git/worktrees/w\\n')",
+    "HEAD and commondir": "bare('data', BARE); put('x/HEAD', 'ref: refs/heads/main\\n'); put('x/commondir', '../data\\n')",
+    "config.worktree": "bare('x', '[core]\\n\\trepositoryformatversion = 1\\n\\tworktree = .\\n[extensions]\\n\\tworktreeConfig = true\\n')\n"
+                       "put('x/config.worktree', HARM)",
+    "todo": "put('.git/rebase-merge/git-rebase-todo', 'exec ' + RUN + '\\n')\n"
+            "head = Path('.git/refs/heads/main').read_text()\n"
+            "[put('.git/rebase-merge/' + k, v) for k, v in {'head-name': 'refs/heads/main\\n', 'onto': head, 'orig-head': head,\n"
+            "  'interactive': '', 'done': '', 'msgnum': '0\\n', 'end': '1\\n'}.items()]",
+    "strategy": "put('git-merge-../x', ''); put('x', '#!/bin/sh\\n' + RUN, 0o755)\n"
+                "put('.git/rebase-merge/git-rebase-todo', 'pick ' + Path('.git/refs/heads/main').read_text())\n"
+                "head = Path('.git/refs/heads/main').read_text()\n"
+                "[put('.git/rebase-merge/' + k, v) for k, v in {'head-name': 'refs/heads/main\\n', 'onto': head, 'orig-head': head,\n"
+                "  'interactive': '', 'done': '', 'msgnum': '0\\n', 'end': '1\\n', 'strategy': '../x\\n'}.items()]",
+    "old remote": "put('.git/remotes/origin', 'URL: ext::sh -c ' + RUN.replace(' ', '% ') + '\\n')",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_that_git_runs_is_taken_over(cloche, command, repo, world, attack):
+    told = cow(cloche, world, ATTACKS[attack])
+    works_on(command, repo, ["rebase", "--continue"], ["-c", "protocol.ext.allow=always", "fetch", "origin"])
+    assert not (world.root / "marker").exists(), f"{attack}: ran on the host; withheld: {sorted(told['withheld'])}"
+    # what is refused is named, with the reason, and the rest is there
+    reasons = {note for c in told["withheld"].values() for note in c["notes"]}
+    assert reasons & {"git-runs-it", "protected"}, told
+
+
+def test_a_subfolder_of_a_repository(cloche, command, repo, world):
+    """The workspace is a folder within a repository: its own top becomes a repository."""
+    told = cow(cloche, world, "bare('.', BARE)", at=repo / "sub")
+    works_on(command, repo / "sub")
+    assert not (world.root / "marker").exists()
+    assert "git-runs-it" in told["withheld"]["config"]["notes"] and "HEAD" in told["applied"], told
+
+
+@pytest.mark.parametrize("first,second", [("put('x/config', BARE)", "bare('y', ''); [os.rename(f'y/{d}', f'x/{d}') for d in ('objects', 'refs', 'HEAD')]"),
+                                          ("bare('x', BARE)", "pass")])
+def test_a_shape_in_two_steps(cloche, command, repo, world, first, second):
+    """What is harmless by itself is judged again with what completes it."""
+    cow(cloche, world, first)
+    cow(cloche, world, second)
+    works_on(command, repo)
+    assert not (world.root / "marker").exists()
+
+
+def test_a_part_of_the_changes(cloche, command, repo, world):
+    """Named alone, a file of a repository is still one; named with --include-protected, it is the person's wish."""
+    code = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\nbare('x', BARE)"
+    assert cloche.sandbox(code, "python", flags=["--workspace", f"{repo}:cow"], cwd=repo).ok
+    shown = cloche("diff", cwd=repo)
+    assert "x/config" in shown.err and "git would run" in shown.err, shown
+    result = cloche("apply", "--json", "--", "x/config", cwd=repo)
+    assert result.code == 2 and not (repo / "x/config").exists(), result
+    result = cloche("apply", "--json", "--include-protected", "--", "x/config", cwd=repo)
+    assert result.code == 0 and (repo / "x/config").exists(), result
+
+
+def test_head_stays(cloche, command, repo, world):
+    told = cow(cloche, world, "os.remove('.git/HEAD'); put('other', '1')")
+    assert ".git/HEAD" in told["withheld"] and "other" in told["applied"], told
+    assert command([*GIT, "log", "--oneline"], cwd=repo).ok
+
+
+# what must go on working -------------------------------------------------------------------------------------------------
+def test_commits_at_the_top(cloche, command, repo, world):
+    told = cow(cloche, world, "put('new', '1'); git('add', 'new'); git('commit', '-qm', 'two'); git('checkout', '-q', '-b', 'side')\n"
+               "put('new', '2'); git('commit', '-qam', 'three'); git('gc', '-q')")
+    assert not told["withheld"], told
+    assert command([*GIT, "log", "--oneline"], cwd=repo).out.count("\n") == 3
+    assert not command([*GIT, "status", "--porcelain"], cwd=repo).out
+    assert command([*GIT, "fsck"], cwd=repo).ok
+
+
+def test_nested_repositories(cloche, command, repo, world):
+    """init, clone and a bare clone with what git itself writes into their configuration."""
+    told = cow(cloche, world, """
+git('init', '-q', 'new'); put('new/f', '1'); git('add', '.', cwd='new'); git('commit', '-qm', '1', cwd='new')
+git('clone', '-q', 'new', 'deep/er/copy'); git('config', 'user.name', 'me', cwd='deep/er/copy')
+git('clone', '-q', '--bare', 'new', 'copy.git')
+""")
+    assert not told["withheld"], told
+    for at in ("new", "deep/er/copy", "copy.git"):
+        assert command([*GIT, "log", "--oneline"], cwd=repo / at).out.count("\n") == 1, at
+    assert command([*GIT, "config", "user.name"], cwd=repo / "deep/er/copy").out
+
+
+def test_submodules_and_worktrees(cloche, command, repo, world):
+    """Their redirections lead within the project, to harmless configurations; only .gitmodules waits, as ever."""
+    told = cow(cloche, world, """
+git('init', '-q', 'new'); put('new/f', '1'); git('add', '.', cwd='new'); git('commit', '-qm', '1', cwd='new')
+git('submodule', '--quiet', 'add', os.path.abspath('new'), 'lib')
+git('worktree', 'add', '-q', 'tree'); git('worktree', 'add', '-q', 'other')
+put('tree/.git', 'gitdir: ../.git/worktrees/tree\\n')       # as newer versions write it; inside, the project has another path
+""")
+    assert set(told["withheld"]) == {".gitmodules", ".git/config", "other/.git"}, told["withheld"]
+    assert command([*GIT, "log", "--oneline"], cwd=repo / "lib").out.count("\n") == 1
+    assert command([*GIT, "status"], cwd=repo / "tree").ok
+
+
+def test_a_rebase_in_progress(cloche, command, repo, world):
+    """Stopped inside at a conflict, finished outside."""
+    told = cow(cloche, world, """
+git('checkout', '-q', '-b', 'side'); put('file', '2'); git('commit', '-qam', 'two'); git('checkout', '-q', '-')
+put('file', '3'); git('commit', '-qam', 'three')
+git('rebase', '-q', 'side', check=False)
+assert os.path.exists('.git/rebase-merge/git-rebase-todo')
+""")
+    assert not told["withheld"], told
+    (repo / "file").write_text("4\n")
+    command([*GIT, "add", "file"], cwd=repo)
+    assert command([*GIT, "rebase", "--continue"], cwd=repo, env={"GIT_EDITOR": "true"}).ok
+    assert command([*GIT, "log", "--oneline"], cwd=repo).out.count("\n") == 3
