@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/unseen.h"
 #include "workspace/overlay.h"
 #include "workspace/quote.h"
 #include "workspace/tree.h"
@@ -186,16 +187,19 @@ run_diff(const struct side_text *a, const struct side_text *b, struct buf *out, 
 int
 patch_visible(struct buf *out, const uint8_t *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
         uint8_t c = text[i];
-        /* C1 controls are two bytes in UTF-8 and one in older terminals' sets */
-        bool c1 = c == 0xc2 && i + 1 < n && text[i + 1] >= 0x80 && text[i + 1] < 0xa0;
-        if (c1)
-            buf_printf(out, "<U+%04X>", text[++i]);
-        else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+        uint32_t cp = 0;
+        size_t size = utf8_char(text + i, n - i, &cp);
+        if (size == 0)
+            buf_printf(out, "<%02X>", c);       /* among them the C1 controls of older terminals' sets */
+        else if (c == '\n' || c == '\t' || !utf8_unseen(cp))
+            buf_append(out, text + i, size);
+        else if (size == 1)
             buf_printf(out, "^%c", c ^ 0x40);
         else
-            buf_put_u8(out, c);
+            buf_printf(out, "<U+%04X>", (unsigned)cp);
+        i += size > 0 ? size : 1;
     }
     return buf_ok(out) ? 0 : -1;
 }

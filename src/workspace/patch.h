@@ -17,7 +17,7 @@
 
 struct patch_style {
     bool colour;
-    bool terminal;      /* bytes that a terminal would obey are made visible; the text is no exact patch then */
+    bool terminal;      /* what a terminal would obey or not show is made visible; the text is no exact patch then */
 };
 
 /* Append the patch of change @i to @out (made with PATCH_TEXT_MAX); nothing for directories, and for the old name of a
@@ -32,7 +32,8 @@ struct patch_count {
 int patch_count(const struct diff_input *in, const struct changes *c, size_t i, struct patch_count *out,
                 struct err *err);
 
-/* Append @text with the bytes that a terminal would obey made visible, tab and newline kept. */
+/* Append @text with the bytes that a terminal would obey, and the characters that nobody sees or that move others
+ * (base/unseen.h), made visible: ^[, <U+202E>, <9B>. Tab and newline are kept. */
 int patch_visible(struct buf *out, const uint8_t *text, size_t n);
 
 #endif

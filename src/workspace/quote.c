@@ -4,12 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-static bool
-reorders(uint32_t cp)
-{
-    return cp == 0x61c || cp == 0x200e || cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) ||
-           (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
-}
+#include "base/unseen.h"
 
 static size_t
 harmless_char(const uint8_t *p, size_t n)
@@ -17,7 +12,7 @@ harmless_char(const uint8_t *p, size_t n)
     uint32_t cp;
     size_t len = utf8_char(p, n, &cp);
 
-    return len == 0 || cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || reorders(cp) ? 0 : len;
+    return len == 0 || utf8_unseen(cp) ? 0 : len;
 }
 
 bool

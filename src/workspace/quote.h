@@ -11,8 +11,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* Whether @s is well-formed UTF-8 without control characters (C0, DEL, C1) and without the characters that reorder
- * text (bidirectional controls). */
+/* Whether @s is well-formed UTF-8 in which everything is seen, and where it stands (base/unseen.h). */
 bool quote_harmless(struct str s);
 /* Append @prefix and @s as one name for people. */
 int quote_name(struct buf *out, const char *prefix, struct str s);

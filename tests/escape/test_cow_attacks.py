@@ -98,6 +98,21 @@ def test_a_repository_is_not_replaced(cloche, command, has, kind):
     assert (cloche.project / ".git/config").is_file() and (cloche.project / ".git/hooks").is_dir()
 
 
+def test_nothing_unseen_on_a_terminal(cloche):
+    """Characters that reorder a line or that nobody sees are named, in names and in what is in the files (issue 13, A4)."""
+    unseen = "\u202e\u2066\u200b\u200d\u2060\ufeff\u061c\u00ad\u3164\ufe0f\U000e0041"
+    cow(cloche, f"""
+for i, c in enumerate({unseen!r}):
+    open(f'{{i}}{{c}}.txt', 'w').write(f'if x{{c}}: pass\\n')
+""")
+    for words in (["diff"], ["diff", "--stat"], ["diff", "--name-only"], ["apply", "--dry-run"]):
+        shown = cloche(*words, pty=True, cwd=cloche.project)
+        assert ".txt" in shown.out and not set(unseen) & set(shown.out), (words, ascii(shown.out))
+    assert "<U+202E>" in cloche("diff", pty=True, cwd=cloche.project).out
+    assert "x\u202e" in cloche("diff", cwd=cloche.project).out, "a patch in a pipe is exact"
+    assert cloche("discard", cwd=cloche.project).ok
+
+
 def test_set_id_bits_and_attributes(anyone):
     """The filter forbids set-id bits inside; were they there all the same, they would not be taken over."""
     project = anyone.project

@@ -144,6 +144,34 @@ terminal_is_not_obeyed(void **state)
     buf_free(&out);
 }
 
+/* What moves other characters, has no width or is no keyboard's (issue 13, A4): in content and in names. */
+static void
+unseen_is_shown(void **state)
+{
+    static const struct { const char *text, *shown; } rows[] = {
+        { "a\xe2\x80\xae" "b", "a<U+202E>b" }, { "\xe2\x81\xa6x", "<U+2066>x" }, { "\xe2\x81\xa9", "<U+2069>" },
+        { "x\xe2\x80\x8by", "x<U+200B>y" }, { "\xe2\x80\x8d", "<U+200D>" }, { "\xef\xbb\xbf", "<U+FEFF>" },
+        { "\xd8\x9c", "<U+061C>" }, { "\xc2\xad", "<U+00AD>" }, { "\xc2\xa0", "<U+00A0>" }, { "\xe2\x81\xa0", "<U+2060>" },
+        { "\xf3\xa0\x81\x81", "<U+E0041>" }, { "\xef\xb8\x8f", "<U+FE0F>" }, { "\xe3\x85\xa4", "<U+3164>" },
+        { "\x9b" "2J", "<9B>2J" }, { "\xe2\x80", "<E2><80>" }, { "\xed\xa0\x80", "<ED><A0><80>" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf out = BUF_INIT(256);
+        assert_false(quote_harmless(str_of(rows[i].text)));
+        assert_int_equal(patch_visible(&out, (const uint8_t *)rows[i].text, strlen(rows[i].text)), 0);
+        assert_int_equal(buf_nul(&out), 0);
+        assert_string_equal((char *)out.p, rows[i].shown);
+        buf_reset(&out);
+        assert_int_equal(quote_name(&out, "", str_of(rows[i].text)), 0);
+        for (size_t k = 0; k < out.n; k++)
+            assert_true(out.p[k] >= 0x20 && out.p[k] < 0x7f);
+        buf_free(&out);
+    }
+    assert_true(quote_harmless(STR_LIT("\xc3\xa4 \xe4\xb8\xad \xf0\x9f\x98\x80")));
+}
+
 static void
 journal_comes_back(void **state)
 {
@@ -205,7 +233,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(protected_names), cmocka_unit_test(links_that_leave), cmocka_unit_test(names_for_people),
-        cmocka_unit_test(encoding_comes_back), cmocka_unit_test(terminal_is_not_obeyed),
+        cmocka_unit_test(encoding_comes_back), cmocka_unit_test(terminal_is_not_obeyed), cmocka_unit_test(unseen_is_shown),
         cmocka_unit_test(journal_comes_back), cmocka_unit_test(journal_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
