@@ -13,7 +13,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 # What may be said for a flag where its help has no list such as `none|allowlist|host`; of one verb: 'VERB --FLAG'.
 CHOICES = {
-    '--mode': 'off light standard max', '--fallback': 'refuse warn', '--view': 'private host', '--audit': 'off try required',
+    '--mode': 'off light standard max', '--fallback': 'refuse warn no-sandbox', '--view': 'private host', '--audit': 'off try required',
     '--engine': 'auto native', '--language': 'python javascript shell', '--log-level': 'error warn notice info',
     '--severity': 'info warn error critical', '--method': 'GET HEAD POST PUT PATCH DELETE', '--scheme': 'https http',
     '--role': 'agent operator approver auditor', '--for': 'run code shell srt', '--op': 'read write exec',

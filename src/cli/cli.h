@@ -93,5 +93,8 @@ int cli_host(struct policy_host *host, struct err *err);
 typedef int cli_other_flag(void *ctx, const char *name, const char *value, struct err *err);
 int cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
                     cli_other_flag *other, void *ctx, struct err *err);
+/* The same in mode @mode, whatever they say of the mode. */
+int cli_policy_args_in(const char *mode, struct policy *p, enum policy_verb verb, int argc, char **argv,
+                       const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err);
 
 #endif

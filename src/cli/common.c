@@ -329,8 +329,8 @@ flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, 
 }
 
 int
-cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
-                cli_other_flag *other, void *ctx, struct err *err)
+cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, int argc, char **argv,
+                   const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err)
 {
     enum policy_mode mode = MODE_STANDARD;
     const char *settings = NULL, *mode_name = NULL;
@@ -349,6 +349,7 @@ cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, 
         else if (strcmp(w.name, "--settings") == 0)
             settings = w.value;
     }
+    mode_name = forced != NULL ? forced : mode_name;
     end = i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
     if (mode_name != NULL && !policy_mode_parse(mode_name, &mode)) {
         err_set(err, ERR_USAGE, "policy.mode", "--mode \"%s\" is none of off, light, standard, max", mode_name);
@@ -380,4 +381,11 @@ cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, 
     if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
         return -1;
     return policy_validate(p, err) < 0 ? -1 : end;
+}
+
+int
+cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
+                cli_other_flag *other, void *ctx, struct err *err)
+{
+    return cli_policy_args_in(NULL, p, verb, argc, argv, host, other, ctx, err);
 }

@@ -23,6 +23,7 @@
 #include "cli/cli.h"
 #include "cli/session.h"
 #include "cli/state.h"
+#include "match/path.h"
 
 static void
 record(const struct session *s, const char *why)
@@ -67,12 +68,37 @@ warn_loudly(const struct session *s, const char *why)
                  url != NULL ? url : "");
 }
 
+/* What a folder below @inside is called on the host, where that is @host. */
+static bool
+below(const char *path, const char *inside, const char *host, char out[PATH_MAX])
+{
+    return path_within(str_of(path), str_of(inside)) &&
+           snprintf(out, PATH_MAX, "%s%s", host, path + strlen(inside)) < PATH_MAX;
+}
+
+/* Where the command would have been, by its name on the host. What only the sandbox would have had (a workspace in
+ * memory, its home) is nowhere: then where the caller is. */
+static const char *
+workdir(const struct policy *p, char out[PATH_MAX])
+{
+    const char *path = p->workdir.p;
+
+    if (path == NULL || p->view.v == VIEW_HOST)
+        return path;
+    for (size_t i = p->n_binds; i-- > 0;)       /* parents come first */
+        if (below(path, p->binds[i].dest, p->binds[i].source, out))
+            return out;
+    return p->workspace.dir != NULL && below(path, "/workspace", p->workspace.dir, out) ? out : NULL;
+}
+
 static _Noreturn void
 child(const struct session *s, int status)
 {
+    char room[PATH_MAX];
+    const char *dir = workdir(s->policy, room);
     int why;
 
-    if (s->policy->workdir.p != NULL && chdir(s->policy->workdir.p) < 0) {
+    if (dir != NULL && chdir(dir) < 0) {
         why = errno;
         io_write_full(status, &why, sizeof(why));
         _exit(EXIT_REFUSED);
@@ -126,6 +152,9 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     if (s->capture)
         return err_set(err, ERR_USAGE, "cli.off.capture",
                        "--json captures output only in a sandbox; use --report with mode off");
+    if (s->file != NULL)
+        return err_set(err, ERR_UNSUPPORTED, "cli.off.code", "code is put into the root of a sandbox, and there is none "
+                       "(%s)", why);
     warn_loudly(s, why);
     record(s, why);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)

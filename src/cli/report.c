@@ -147,10 +147,14 @@ report_time(const struct timespec *when)
 }
 
 static json_t *
-report_object(const struct session *s, const struct session_result *r, bool captured)
+report_object(const struct session *asked, const struct session_result *r, bool captured)
 {
     json_t *o = json_object(), *warnings = json_array();
+    struct session kept = *asked;
+    const struct session *s = &kept;
 
+    if (r->weakened)
+        kept.policy = &r->weaker;
     json_object_set_new(o, "version", json_integer(1));
     json_object_set_new(o, "id", json_string(r->id));
     json_object_set_new(o, "mode", json_string(policy_mode_name(s->policy->mode.v)));

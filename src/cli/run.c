@@ -148,6 +148,26 @@ default_capture(struct policy *p, const struct options *o)
         p->limits.output.v = CAPTURE_DEFAULT;
 }
 
+/* What a policy was made of, to make it again. */
+struct arguments {
+    enum policy_verb verb;
+    int argc;
+    char **argv;
+    const struct policy_host *host;
+    struct options o;
+};
+
+static int
+weaker(void *ctx, enum policy_mode mode, struct policy *out, struct err *err)
+{
+    struct arguments *a = ctx;
+
+    if (cli_policy_args_in(policy_mode_name(mode), out, a->verb, a->argc, a->argv, a->host, run_flag, &a->o, err) < 0)
+        return -1;
+    default_capture(out, &a->o);
+    return 0;
+}
+
 static int
 finish(int code, const struct err *err, bool json)
 {
@@ -161,7 +181,8 @@ cmd_run(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    struct session s = { .policy = &p };
+    struct arguments again = { VERB_RUN, argc, argv, &host, { .pty = -1 } };
+    struct session s = { .policy = &p, .weaker = weaker, .weaker_ctx = &again };
     int first;
 
     if (cli_host(&host, &err) < 0)
@@ -189,7 +210,8 @@ cmd_shell(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    struct session s = { .policy = &p, .argv = bash };
+    struct arguments again = { VERB_SHELL, argc, argv, &host, { .pty = -1 } };
+    struct session s = { .policy = &p, .argv = bash, .weaker = weaker, .weaker_ctx = &again };
     int first;
 
     if (cli_host(&host, &err) < 0)

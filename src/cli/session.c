@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/fallback.h"
 #include "cli/session_priv.h"
 
 #define MEMORY_SAMPLE_US 100000
@@ -284,18 +285,19 @@ run_directly(const struct session *s, const char *why, struct session_result *r,
     return run_audit_off(audit, s, why, err) < 0 ? -1 : direct_run(s, why, r, err);
 }
 
+/* In the modes that have a wall. @nothing: nothing of the command has happened, and its input is as it was. */
 static int
-run(const struct session *s, struct session_result *r, struct run_audit *audit, struct err *err)
+run_walled(const struct session *s, struct session_result *r, struct run_audit *audit, bool *nothing, struct err *err)
 {
     struct live l = { .s = s, .asked = s, .r = r, .audit = audit,
                       .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
                       .vault_for_egress = -1,
                       .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
+    off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
     sigset_t old;
     int result;
 
-    if (s->policy->mode.v == MODE_OFF)
-        return run_directly(s, "mode off", r, audit, err);
+    *nothing = true;
     l.signals = signals_open(&old, err);
     if (l.signals < 0)
         return -1;
@@ -309,6 +311,7 @@ run(const struct session *s, struct session_result *r, struct run_audit *audit, 
     buf_free(&l.waiting[0]);
     buf_free(&l.waiting[1]);
     r->ran = l.sent;
+    *nothing = !l.sent && (l.in_n == 0 || (at >= 0 && lseek(STDIN_FILENO, at, SEEK_SET) == at));
     if (l.sb != NULL && result < 0 && !l.sent)
         native_abandon(l.sb);
     if (l.sb != NULL)
@@ -316,9 +319,34 @@ run(const struct session *s, struct session_result *r, struct run_audit *audit, 
     vault_stop(&l);
     close(l.signals);
     sigprocmask(SIG_SETMASK, &old, NULL);
-    if (result < 0 && err->kind == ERR_UNSUPPORTED && s->policy->fallback.v == FALLBACK_WARN)
-        return run_directly(s, err->msg, r, audit, err);
     return result;
+}
+
+/* The walls in their order, each only where the host lacks the one before. */
+static int
+run(const struct session *s, struct session_result *r, struct run_audit *audit, struct err *err)
+{
+    enum fallback_kind fallback = s->policy->fallback.v;
+    struct session light = *s;
+    char why[256] = "";
+    bool nothing;
+    int result, weaker;
+
+    if (s->policy->mode.v == MODE_OFF)
+        return run_directly(s, "mode off", r, audit, err);
+    result = run_walled(s, r, audit, &nothing, err);
+    if (result == 0 || fallback == FALLBACK_REFUSE || !nothing || !fallback_lacks(s->policy, err, why))
+        return result;
+    weaker = fallback_light(s, r, why, err);
+    if (weaker < 0)
+        return -1;
+    light.policy = &r->weaker;
+    if (weaker > 0) {
+        result = run_walled(&light, r, audit, &nothing, err);
+        if (result == 0 || !nothing || !fallback_lacks(light.policy, err, why))
+            return result;
+    }
+    return fallback == FALLBACK_BARE ? run_directly(s, why, r, audit, err) : -1;
 }
 
 int
@@ -342,6 +370,7 @@ session_result_free(struct session_result *r)
 {
     buf_free(&r->out);
     buf_free(&r->err);
+    policy_free(&r->weaker);
 }
 
 int

@@ -44,6 +44,10 @@ struct session {
     int control_fd;             /* SRT's control descriptor, from 3 on; 0: none */
     bool quiet;                 /* no warnings but those about a missing wall */
     bool no_stdin;              /* stdin is /dev/null */
+    /* The same policy in the weaker mode @mode, for `fallback` (cli/fallback.h); NULL: there is none. @out is the
+     * caller's to free, also after -1. */
+    int (*weaker)(void *ctx, enum policy_mode mode, struct policy *out, struct err *err);
+    void *weaker_ctx;
 };
 
 enum session_reason {
@@ -79,6 +83,8 @@ struct session_result {
     uint64_t egress_deaths;     /* of the process that carried it; it is started again */
     char warnings[8][256];
     size_t n_warnings;
+    struct policy weaker;       /* what it ran by, when @weakened: the wall that was asked for cannot be built here */
+    bool weakened;
 };
 
 /* @r is all zero. 0: the command ran (whatever its end) and @r is filled. -1 with @err: it did not, or the wall

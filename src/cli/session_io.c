@@ -67,6 +67,9 @@ session_warn(struct session_result *r, bool say, const char *fmt, ...)
     va_end(ap);
     if (say)
         cli_warn("%s", text);
+    for (size_t i = 0; i < r->n_warnings; i++)      /* a second try in a weaker mode finds the same again */
+        if (strcmp(r->warnings[i], text) == 0)
+            return;
     if (r->n_warnings < sizeof(r->warnings) / sizeof(r->warnings[0]))
         memcpy(r->warnings[r->n_warnings++], text, sizeof(text));
 }

@@ -141,11 +141,8 @@ say_who_enforces(struct live *l)
                  : sb->plan.light                   ? "supervised"
                                                     : "rlimit";
     r->disk_by = sb->plan.light ? "none" : l->s->policy->limits.disk.v > 0 ? "tmpfs" : "none";
-    r->n_warnings = sb->plan.n_warnings;
-    for (size_t i = 0; i < r->n_warnings; i++) {
-        memcpy(r->warnings[i], sb->plan.warnings[i], sizeof(r->warnings[i]));
-        cli_warn("%s", r->warnings[i]);
-    }
+    for (size_t i = 0; i < sb->plan.n_warnings; i++)
+        session_warn(r, true, "%s", sb->plan.warnings[i]);
 }
 
 int

@@ -14,7 +14,7 @@
 #include "policy/policy.h"
 
 /* The promises an engine may make. `doctor` prints them; a policy that needs one that is not enforced is refused
- * unless it says `fallback: warn`. */
+ * unless it has a `fallback`. */
 enum promise {
     PROMISE_OWN_ROOT,           /* own root file system */
     PROMISE_OWN_NETWORK,

@@ -169,7 +169,7 @@ scalars(struct describer *d, const struct policy *p)
 
     text(d, "mode", policy_mode_name(p->mode.v), &p->mode.from);
     text(d, "engine", p->engine.p, &p->engine.from);
-    text(d, "fallback", p->fallback.v == FALLBACK_WARN ? "warn" : "refuse", &p->fallback.from);
+    text(d, "fallback", policy_fallback_name(p->fallback.v), &p->fallback.from);
     text(d, "audit", records[p->audit.v], &p->audit.from);
     text(d, "view", p->view.v == VIEW_HOST ? "host" : "private", &p->view.from);
     text(d, "workspace.kind", workspaces[p->workspace.kind], &p->workspace.from);

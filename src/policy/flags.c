@@ -13,7 +13,7 @@ const struct policy_flag policy_flags[] = {
     { "--mode", "MODE", "off, light, standard (default) or max" },
     { "--settings", "FILE", "YAML, JSON or SRT settings; flags override it" },
     { "--engine", "ENGINE", "native, or auto (default)" },
-    { "--fallback", "WHAT", "when a promise cannot be kept: refuse (default) or warn" },
+    { "--fallback", "WHAT", "where the host lacks a wall: refuse (default), warn or no-sandbox" },
     { "--audit", "WHAT", "the audit record of the run: off, try (default) or required" },
     { "--view", "TREE", "private: an own root (default); host: the host's tree, read-only" },
     { "--workspace", "DIR[:rw|:ro|:cow]", "project folder at /workspace; rw by default" },

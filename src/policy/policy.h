@@ -42,7 +42,13 @@ enum workspace_kind { WORKSPACE_TMPFS, WORKSPACE_RW, WORKSPACE_RO, WORKSPACE_COW
 
 enum network_kind { NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
 
-enum fallback_kind { FALLBACK_REFUSE, FALLBACK_WARN };
+/* What may be done where the host lacks a wall, each with what stands before it. What depends on the project, or on
+ * something that can be used up, is refused whatever this says (cli/fallback.h). */
+enum fallback_kind {
+    FALLBACK_REFUSE,
+    FALLBACK_WARN,      /* without the one promise that is named, or in a weaker mode, with a warning */
+    FALLBACK_BARE,      /* "no-sandbox": at last without any wall */
+};
 
 /* Whether a run is written into the audit record (docs/audit.md). */
 enum record_kind {
@@ -296,6 +302,7 @@ bool policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX]
 #define POLICY_ORIGIN_TEXT_MAX 512
 const char *policy_origin_text(const struct origin *from, char out[POLICY_ORIGIN_TEXT_MAX]);
 
+const char *policy_fallback_name(enum fallback_kind kind);
 const char *policy_mode_name(enum policy_mode mode);
 bool policy_mode_parse(const char *name, enum policy_mode *out);
 

@@ -194,6 +194,15 @@ static const struct word mode_words[] = {
 };
 
 const char *
+policy_fallback_name(enum fallback_kind kind)
+{
+    static const char *const names[] = {
+        [FALLBACK_REFUSE] = "refuse", [FALLBACK_WARN] = "warn", [FALLBACK_BARE] = "no-sandbox" };
+
+    return names[kind];
+}
+
+const char *
 policy_mode_name(enum policy_mode mode)
 {
     return (size_t)mode < N(mode_words) ? mode_words[mode].word : "unknown";
@@ -239,7 +248,8 @@ set_view(struct policy *p, struct str text, const struct where *w, struct err *e
 int
 set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err)
 {
-    static const struct word words[] = { { "refuse", FALLBACK_REFUSE }, { "warn", FALLBACK_WARN } };
+    static const struct word words[] = {
+        { "refuse", FALLBACK_REFUSE }, { "warn", FALLBACK_WARN }, { "no-sandbox", FALLBACK_BARE } };
     int fallback = choose(words, N(words), text, "policy.fallback", w, err);
 
     if (fallback < 0)

@@ -100,7 +100,7 @@ check_max(const struct policy *p, struct err *err)
         { "view", &p->view.from, p->view.v == VIEW_HOST },
         { "unix-sockets", &p->all_unix_sockets.from, p->all_unix_sockets.v },
         { "read-only-root", &p->read_only_root.from, !p->read_only_root.v },
-        { "fallback", &p->fallback.from, p->fallback.v == FALLBACK_WARN },
+        { "fallback", &p->fallback.from, p->fallback.v != FALLBACK_REFUSE },
         { "allow-nested-user-namespaces", &p->nested_userns.from, p->nested_userns.v },
     };
     const struct asked *row = first_asked(rows, N(rows));

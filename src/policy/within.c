@@ -88,7 +88,7 @@ switches(const struct policy *c, const struct policy *a, struct err *err)
         { "fewer protected folders", a->protect_depth.v < c->protect_depth.v, false },
         { "mode", a->mode.v < c->mode.v, false },
         { "the host's tree", a->view.v == VIEW_HOST, c->view.v == VIEW_HOST },
-        { "fallback", a->fallback.v == FALLBACK_WARN, c->fallback.v == FALLBACK_WARN },
+        { "fallback", a->fallback.v > c->fallback.v, false },
         { "audit", a->audit.v < c->audit.v, false },
         { "engine", !same(a->engine.p, c->engine.p), false },
         { "SRT settings", a->srt, c->srt },

@@ -252,6 +252,7 @@ refusals(void **state)
         { "policy.max.asks", { "--mode", "max", "--network", "host" } },
         { "policy.max.asks", { "--mode", "max", "--view", "host" } },
         { "policy.max.asks", { "--mode", "max", "--fallback", "warn" } },
+        { "policy.max.asks", { "--mode", "max", "--fallback", "no-sandbox" } },
         { "policy.max.asks", { "--mode", "max", "--allow-all-unix-sockets" } },
         { "policy.max.unlimited", { "--mode", "max", "--timeout", "none" } },
         { "policy.max.unlimited", { "--mode", "max", "--memory", "0" } },

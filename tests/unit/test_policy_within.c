@@ -84,7 +84,10 @@ static const struct { const char *ceiling, *asked; unsigned free; bool within; }
     { wide, "{\"limits\": {\"pids\": 100000}}", 0, true }, { wide, "{\"limits\": {\"grace\": 0}}", 0, true },
     { wide, "{\"limits\": {\"grace\": \"6s\"}}", 0, false },
     /* and the rest */
-    { NULL, "{\"fallback\": \"warn\"}", ~0U, false }, { "{\"audit\": \"required\"}", "{\"audit\": \"off\"}", ~0U, false },
+    { NULL, "{\"fallback\": \"warn\"}", ~0U, false },
+    { "{\"fallback\": \"warn\"}", "{\"fallback\": \"no-sandbox\"}", ~0U, false },
+    { "{\"fallback\": \"no-sandbox\"}", "{\"fallback\": \"warn\"}", 0, true },
+    { "{\"audit\": \"required\"}", "{\"audit\": \"off\"}", ~0U, false },
     { NULL, "{\"audit\": \"required\"}", 0, true }, { NULL, "{\"engine\": \"native\"}", ~0U, false },
 };
 

@@ -180,6 +180,43 @@ modes_need_their_features(void **state)
     assert_true(features_allow(&h, MODE_OFF, &missing));
 }
 
+/* B9: what others can use up, and what was not tried to its end, is no reason for a weaker wall. */
+static void
+only_what_the_host_is_counts(void **state)
+{
+    static const struct { enum feature which; int sys_errno; const char *call; int64_t most; bool lacks; } rows[] = {
+        { FEATURE_USERNS, EPERM, "unshare", 15000, true },      { FEATURE_USERNS, ENOSYS, "unshare", 15000, true },
+        { FEATURE_USERNS, ENOSPC, "unshare", 15000, false },    { FEATURE_USERNS, ENOSPC, "unshare", 0, true },
+        { FEATURE_USERNS, EAGAIN, "unshare", 15000, false },    { FEATURE_USERNS, ENOMEM, "unshare", 0, false },
+        { FEATURE_NETNS, EUSERS, "unshare", 0, true },          { FEATURE_NETNS, EUSERS, "unshare", -1, false },
+        { FEATURE_FSOPEN, ENOSPC, "fsopen", 0, false },         { FEATURE_FSOPEN, EMFILE, "fsopen", 0, false },
+        { FEATURE_PROC_MOUNT, EPERM, "fsmount(proc)", 0, true }, { FEATURE_SECCOMP, 0, "", 0, false },
+        { FEATURE_SECCOMP, 0, "accepted, but does not filter", 0, true },
+    };
+    static struct host_features h;
+    enum feature which = FEATURE_N;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        memset(&h, 0, sizeof(h));
+        for (int k = 0; k < FEATURE_N; k++)
+            h.f[k].status = FEATURE_YES;
+        h.f[rows[i].which].status = FEATURE_NO;
+        h.f[rows[i].which].sys_errno = rows[i].sys_errno;
+        snprintf(h.f[rows[i].which].call, sizeof(h.f[0].call), "%s", rows[i].call);
+        if (rows[i].which <= FEATURE_CGROUPNS)
+            h.facts.max_namespaces[rows[i].which] = rows[i].most;
+        assert_int_equal(feature_lacks(&h, rows[i].which), rows[i].lacks);
+        assert_int_equal(features_lack(&h, MODE_STANDARD, &which), rows[i].lacks);
+        assert_false(features_lack(&h, MODE_OFF, &which));
+    }
+    memset(&h, 0, sizeof(h));   /* nothing was tried: every child of the probe was killed */
+    assert_false(features_lack(&h, MODE_STANDARD, &which));
+    assert_false(features_lack(&h, MODE_LIGHT, &which));
+    h.f[FEATURE_LANDLOCK].status = FEATURE_YES;     /* an old one */
+    assert_true(feature_lacks(&h, FEATURE_LANDLOCK_SCOPE));
+}
+
 static void
 report_names_every_promise(void **state)
 {
@@ -226,6 +263,7 @@ main(void)
         cmocka_unit_test(every_failure_is_explained),
         cmocka_unit_test(working_features_have_no_reason),
         cmocka_unit_test(modes_need_their_features),
+        cmocka_unit_test(only_what_the_host_is_counts),
         cmocka_unit_test(report_names_every_promise),
         cmocka_unit_test(this_host_can_be_probed),
     };

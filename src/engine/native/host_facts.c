@@ -220,6 +220,24 @@ user_manager_answers(uid_t uid)
     return false;
 }
 
+static void
+read_namespace_limits(struct host_facts *out)
+{
+    static const char *const files[] = {
+        [FEATURE_USERNS] = "/proc/sys/user/max_user_namespaces",
+        [FEATURE_MOUNTNS] = "/proc/sys/user/max_mnt_namespaces",
+        [FEATURE_PIDNS] = "/proc/sys/user/max_pid_namespaces",
+        [FEATURE_NETNS] = "/proc/sys/user/max_net_namespaces",
+        [FEATURE_IPCNS] = "/proc/sys/user/max_ipc_namespaces",
+        [FEATURE_UTSNS] = "/proc/sys/user/max_uts_namespaces",
+        [FEATURE_CGROUPNS] = "/proc/sys/user/max_cgroup_namespaces",
+    };
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        out->max_namespaces[i] = files[i] != NULL ? read_number(files[i]) : -1;
+    out->max_user_namespaces = out->max_namespaces[FEATURE_USERNS];
+}
+
 void
 host_facts_read(struct host_facts *out)
 {
@@ -232,7 +250,7 @@ host_facts_read(struct host_facts *out)
     out->user_manager = user_manager_answers(out->uid);
     out->cgroup_v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
     out->userns_clone = read_number("/proc/sys/kernel/unprivileged_userns_clone");
-    out->max_user_namespaces = read_number("/proc/sys/user/max_user_namespaces");
+    read_namespace_limits(out);
     out->apparmor_restrict = read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
     out->memfd_noexec = read_number("/proc/sys/vm/memfd_noexec");
     out->yama = read_number("/proc/sys/kernel/yama/ptrace_scope");

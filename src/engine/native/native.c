@@ -130,7 +130,7 @@ check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
                   "kernel does not count");
     if (!no_cpu)
         return 0;
-    if (p->fallback.v != FALLBACK_WARN && p->limits.cpu_milli.from.kind >= ORIGIN_FILE) {
+    if (p->fallback.v == FALLBACK_REFUSE && p->limits.cpu_milli.from.kind >= ORIGIN_FILE) {
         err_set(err, ERR_UNSUPPORTED, "wall.cpu.unsupported", "a CPU limit needs a cgroup, which is not there: %s",
                 sb->cgroup.why_not);
         return err_hint(err, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), "

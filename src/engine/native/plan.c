@@ -218,7 +218,7 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
     for (unsigned bit = 1; bit <= LANDLOCK_HAS_LOG; bit <<= 1) {
         if (!(lack & bit))
             continue;
-        if (p->fallback.v == FALLBACK_WARN && bit != LANDLOCK_HAS_FILES) {
+        if (p->fallback.v != FALLBACK_REFUSE && bit != LANDLOCK_HAS_FILES) {
             plan_warn(plan, "Landlock %s is missing (%s): that wall is not there",
                       landlock_feature_name((enum landlock_feature)bit),
                       landlock_feature_kernel((enum landlock_feature)bit));

@@ -92,7 +92,8 @@ plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
             if (strcmp(c->denied[i], plan->trees[t].host) == 0 ||
                 !path_within(str_of(c->denied[i]), str_of(plan->trees[t].host)))
                 continue;
-            err_set(err, ERR_UNSUPPORTED, "wall.light.deny-inside",
+            /* what is there decides it, so no weaker wall may follow from it */
+            err_set(err, ERR_POLICY, "wall.light.deny-inside",
                     "light mode cannot hide %s inside %s, which is opened", c->denied[i], plan->trees[t].host);
             return err_hint(err, "Landlock grants whole folders; use --mode standard, or open a narrower folder");
         }

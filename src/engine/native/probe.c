@@ -163,14 +163,62 @@ features_probe(struct host_features *out, struct err *err)
     return 0;
 }
 
+static enum need
+need_of(enum feature which, enum policy_mode mode)
+{
+    const struct feature_info *info = &feature_info[which];
+
+    return mode == MODE_OFF ? NEED_NONE : mode == MODE_LIGHT ? info->light
+           : mode == MODE_STANDARD ? info->standard : info->max;
+}
+
+bool
+feature_lacks(const struct host_features *h, enum feature which)
+{
+    const struct feature_state *s = &h->f[which];
+
+    if (s->status != FEATURE_NO)
+        return false;
+    /* what is read off Landlock's version; without Landlock itself that is the answer, or there is none */
+    if (which == FEATURE_LANDLOCK_TRUNCATE || which == FEATURE_LANDLOCK_SCOPE)
+        return h->f[FEATURE_LANDLOCK].status == FEATURE_YES;
+    if (s->call[0] == '\0')
+        return false;       /* never tried, or not to the end */
+    switch (s->sys_errno) {
+    case 0:                 /* it was accepted and does nothing */
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+    case EINVAL:
+    case EOPNOTSUPP:
+    case ENODEV:
+    case ENOTTY:
+        return true;
+    case ENOSPC:            /* a number of namespaces is used up, unless none was to be had */
+    case EUSERS:
+        return which <= FEATURE_CGROUPNS && h->facts.max_namespaces[which] == 0;
+    default:
+        return false;
+    }
+}
+
+bool
+features_lack(const struct host_features *h, enum policy_mode mode, enum feature *which)
+{
+    for (int i = 0; i < FEATURE_N; i++) {
+        if (need_of((enum feature)i, mode) != NEED_MUST || !feature_lacks(h, (enum feature)i))
+            continue;
+        *which = (enum feature)i;
+        return true;
+    }
+    return false;
+}
+
 bool
 features_allow(const struct host_features *h, enum policy_mode mode, enum feature *missing)
 {
     for (int i = 0; i < FEATURE_N; i++) {
-        const struct feature_info *info = &feature_info[i];
-        enum need need = mode == MODE_LIGHT ? info->light : mode == MODE_STANDARD ? info->standard : info->max;
-
-        if (mode == MODE_OFF || need != NEED_MUST || h->f[i].status == FEATURE_YES)
+        if (need_of((enum feature)i, mode) != NEED_MUST || h->f[i].status == FEATURE_YES)
             continue;
         *missing = (enum feature)i;
         return false;

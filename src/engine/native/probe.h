@@ -104,6 +104,7 @@ struct host_facts {
     char container_sign[96];        /* what told us */
     int64_t userns_clone;           /* kernel.unprivileged_userns_clone (Debian, Arch) */
     int64_t max_user_namespaces;
+    int64_t max_namespaces[FEATURE_CGROUPNS + 1];   /* /proc/sys/user/max_*_namespaces, of each feature of that name */
     int64_t apparmor_restrict;      /* kernel.apparmor_restrict_unprivileged_userns (Ubuntu >= 23.10) */
     int64_t memfd_noexec;           /* vm.memfd_noexec */
     int64_t yama;                   /* kernel.yama.ptrace_scope */
@@ -136,6 +137,13 @@ void probe_explain(enum feature which, const struct host_facts *facts, struct fe
 
 /* Whether @mode can be built here. When not, the first missing feature goes to @missing (FEATURE_N otherwise). */
 bool features_allow(const struct host_features *h, enum policy_mode mode, enum feature *missing);
+
+/* Whether @which is missing because of what this host is: its kernel, its settings, what encloses us. What others can
+ * use up (processes, namespaces, memory, room on a disk) or a trial that did not come to its end is no answer. Pure. */
+bool feature_lacks(const struct host_features *h, enum feature which);
+
+/* Whether @mode cannot be built here because a feature that it must have is missing that way; @which is the first. */
+bool features_lack(const struct host_features *h, enum policy_mode mode, enum feature *which);
 
 /* The same knowledge in the engine's words; fills engine_native's report. Pure. */
 void features_to_report(const struct host_features *h, struct engine_report *out);
