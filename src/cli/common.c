@@ -19,6 +19,7 @@
 #include "cli/preset.h"
 #include "cli/registry.h"
 #include "cli/state.h"
+#include "match/path.h"
 
 bool
 cli_colour(int fd)
@@ -141,11 +142,19 @@ home_of_user(void)
     static char home[PATH_MAX];
     cleanup_file FILE *file = fopen("/etc/passwd", "re");
     const struct passwd *entry;
+    size_t n;
 
     while (file != NULL && (entry = fgetpwent(file)) != NULL)
         if (entry->pw_uid == geteuid() && entry->pw_dir[0] == '/')
-            return snprintf(home, sizeof(home), "%s", entry->pw_dir) < (int)sizeof(home) ? home : NULL;
+            return path_normalise(str_of(entry->pw_dir), STR_LIT(""), false, home, sizeof(home), &n) == PATH_OK
+                       ? home : NULL;
     return NULL;
+}
+
+static const char *
+variable(const char *name)
+{
+    return getenv(name);
 }
 
 int
@@ -159,7 +168,10 @@ cli_host(struct policy_host *host, struct err *err)
     if (cwd[0] != '/')
         return err_set(err, ERR_SYSTEM, "cli.cwd", "the working directory is not reachable from the root");
     host->cwd = cwd;
-    host->home = home != NULL && home[0] == '/' ? home : home_of_user();
+    host->account_home = home_of_user();
+    host->home = home != NULL && home[0] == '/' ? home : host->account_home;
+    host->variable = variable;
+    host->uid = geteuid();
     host->state = state_dir_path(state, NULL) == 0 ? state : NULL;
     host->store = store_folder();
     host->memory_total = memory_total();

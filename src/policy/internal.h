@@ -124,7 +124,7 @@ int preset_srt(struct policy *p, struct err *err);
 
 /* --- builtin.c ------------------------------------------------------------------------------------------------ */
 
-int builtin_credentials(struct policy *p, const char *state, struct err *err);
+int builtin_credentials(struct policy *p, const struct policy_host *host, struct err *err);
 int builtin_protect(struct policy *p, bool srt, struct err *err);
 int builtin_env_deny(struct policy *p, struct err *err);
 

@@ -240,6 +240,10 @@ struct policy_host {
     const char *state;          /* absolute: where cloche keeps its own state, closed like a place for credentials; or
                                  * NULL */
     const char *store;          /* the vault's folder, when it is not below home as usual; absolute, or NULL */
+    const char *account_home;   /* of the caller's account, absolute and normal, where @home is another one; or NULL */
+    const char *(*variable)(const char *name);  /* the caller's environment, which may move places of credentials; NULL:
+                                                 * not asked, nor is @uid */
+    uint32_t uid;
     uint64_t memory_total;      /* bytes; 0 unknown */
 };
 

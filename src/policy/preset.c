@@ -204,7 +204,7 @@ policy_init(struct policy *p, enum policy_mode mode, enum policy_verb verb, cons
         return policy_no_memory(err);
     r = keep_facts(p, host, err);
     if (r == 0)
-        r = builtin_credentials(p, host->state, err);
+        r = builtin_credentials(p, host, err);
     if (r == 0 && verb != VERB_SRT)
         r = builtin_protect(p, false, err);
     if (r == 0)

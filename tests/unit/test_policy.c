@@ -516,6 +516,65 @@ origins_in_words(void **state)
     }
 }
 
+/* --- variables that move places, as a caller has them ---- */
+
+static const char *only;            /* the one variable that is set; NULL: none is, and @page is asked for each */
+static const char *described;
+
+static const char *
+variable(const char *name)
+{
+    char want[64];
+
+    if (only != NULL)
+        return strcmp(name, only) == 0 ? "/moved/there" : NULL;
+    snprintf(want, sizeof(want), "`%s`", name);
+    if (strstr(described, want) == NULL)
+        fail_msg("docs/policy.md does not name the variable %s", want);
+    return NULL;
+}
+
+static size_t
+places_with(const char *name, const struct policy_host *base)
+{
+    struct policy_host host = *base;
+    struct err err = ERR_INIT;
+    struct policy p;
+    size_t n;
+
+    host.variable = variable;
+    only = name;
+    assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_RUN, &host, &err), 0);
+    n = p.credentials.n;
+    policy_free(&p);
+    return n;
+}
+
+/* Each place and variable that the page names is one. */
+static void
+page_names_no_other(const char *page, const struct policy *p, const struct policy_host *host)
+{
+    const char *at = strstr(page, "### Credential places"), *end = strstr(page, "* **cloche's own state**");
+    const char *vars = strstr(page, "* **moved**"), *last = strstr(page, "* **elsewhere**");
+    char name[300];
+    size_t none;
+
+    assert_true(at != NULL && end != NULL && vars != NULL && last != NULL);
+    described = page;
+    none = places_with(NULL, host);
+    while ((at = strstr(at, "`~/")) != NULL && at < vars) {
+        snprintf(name, sizeof(name), "/home/u%.*s", (int)strcspn(at + 2, "`"), at + 2);
+        if (!list_has(&p->credentials, name))
+            fail_msg("docs/policy.md names %s, which is no place", name);
+        at += 3;
+    }
+    for (at = vars; (at = strchr(at, '`')) != NULL && at < last; at = strchr(at + 1, '`') + 1) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, "`"), at + 1);
+        if (places_with(name, host) == none)
+            fail_msg("docs/policy.md names %s, which moves nothing", name);
+    }
+}
+
 /* The page that people read and the tables that decide say the same. */
 static void
 page_and_tables_agree(void **state)
@@ -547,6 +606,7 @@ page_and_tables_agree(void **state)
         if (strstr(page, want) == NULL)
             fail_msg("docs/policy.md does not name %s", want);
     }
+    page_names_no_other(page, &p, &caller);
     for (size_t i = 0; i < p.protect.n + p.env_deny.n; i++) {
         const struct policy_entry *e = i < p.protect.n ? &p.protect.v[i] : &p.env_deny.v[i - p.protect.n];
         snprintf(want, sizeof(want), "`%s`", e->value);

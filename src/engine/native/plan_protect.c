@@ -311,7 +311,7 @@ plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
     bool any = plan->n_trees > 0 || plan->light || p->view.v == VIEW_HOST;
 
     if (any && (plan_real_rules(plan, p, &p->deny_read, &plan->denied_reads, err) < 0 ||
-                plan_real_rules(plan, p, &p->credentials, &plan->denied_reads, err) < 0 ||
+                plan_real_places(plan, p, &p->credentials, &plan->denied_reads, err) < 0 ||
                 plan_real_rules(plan, p, &p->deny_write, &plan->denied_writes, err) < 0))
         return -1;
     if (any && (plan->privileged || plan->ids.outside_uid == 0) && !plan->light &&

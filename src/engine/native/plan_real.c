@@ -115,6 +115,76 @@ plan_real_rules(struct native_plan *plan, const struct policy *p, const struct p
     return 0;
 }
 
+#define PARENTS_MAX 96
+
+/* A folder that places were looked for in. */
+struct parent {
+    const char *path;
+    size_t n;
+    int fd;         /* -1: it is not there */
+};
+
+struct parents {
+    struct parent v[PARENTS_MAX];
+    size_t n;
+};
+
+/* The folder that @path lies in, opened once. NULL: nobody can say by it whether the path is there. */
+static const struct parent *
+parent_of(struct parents *known, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
+    char folder[PATH_MAX];
+    struct parent *p;
+
+    /* neighbours in the table are neighbours on the disk */
+    for (size_t i = known->n; i-- > 0;)
+        if (known->v[i].n == n && memcmp(known->v[i].path, path, n) == 0)
+            return &known->v[i];
+    if (slash == NULL || known->n == PARENTS_MAX || n >= sizeof(folder))
+        return NULL;
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    p = &known->v[known->n];
+    *p = (struct parent){ path, n, open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
+    if (p->fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        return NULL;
+    known->n++;
+    return p;
+}
+
+static bool
+is_absent(struct parents *known, const char *path)
+{
+    const struct parent *parent = parent_of(known, path);
+    struct stat st;
+
+    if (parent == NULL)
+        return false;
+    return parent->fd < 0 || (fstatat(parent->fd, strrchr(path, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+                              (errno == ENOENT || errno == ENOTDIR));
+}
+
+int
+plan_real_places(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
+                 struct policy_list *out, struct err *err)
+{
+    struct policy_list present = { .n = 0 };
+    struct parents known = { .n = 0 };
+    int r = 0;
+
+    for (size_t i = 0; i < in->n && r == 0; i++)
+        if (!in->v[i].literal || !is_absent(&known, in->v[i].value))
+            r = append(&present, &in->v[i], err);
+    for (size_t i = 0; i < known.n; i++)
+        close_fd(&known.v[i].fd);
+    if (r == 0)
+        r = plan_real_rules(plan, p, &present, out, err);
+    free(present.v);
+    return r;
+}
+
 int
 plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err)
 {

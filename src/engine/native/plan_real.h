@@ -20,6 +20,11 @@ bool plan_real_path(int fd, char *out, size_t size);
 int plan_real_rules(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
                     struct policy_list *out, struct err *err);
 
+/* The same for a long list of which little is there: an entry without anything at its path is left out. What cannot be
+ * looked at stays. */
+int plan_real_places(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
+                     struct policy_list *out, struct err *err);
+
 /* Where @relative really lies below the folder @fd, which is @host: links inside the tree are followed. Into @out, a
  * path relative to the tree: 1; 0 when it does not exist or leads out of the tree; -1 with @err. */
 int plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err);
