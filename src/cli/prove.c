@@ -255,6 +255,19 @@ verdict(const struct proofs *all, const struct options *o, struct err *err)
     return surprises > 0 && !o->bare ? EXIT_SURPRISE : EXIT_PROVEN;
 }
 
+/* What is proven does not depend on where it is asked for. Where the caller cannot come back to its own folder by
+ * path (it became somebody else there), neither can a sandbox of the host's tree. */
+static int
+find_place(struct policy_host *host, struct err *err)
+{
+    if (cli_host(host, err) < 0)
+        return -1;
+    if (access(host->cwd, X_OK) == 0)
+        return 0;
+    host->cwd = "/";
+    return chdir("/") < 0 ? err_sys(err, errno, "prove.place", "/") : 0;
+}
+
 int
 cmd_prove(int argc, char **argv)
 {
@@ -266,7 +279,7 @@ cmd_prove(int argc, char **argv)
     struct err err = ERR_INIT;
     int code = -1;
 
-    if (cli_host(&host, &err) < 0)
+    if (find_place(&host, &err) < 0)
         return cli_fail(&err, false);
     if (read_policy(&policies[3], NULL, argc, argv, &host, &o, &err) < 0)
         return o.help ? usage() : cli_fail(&err, o.json);

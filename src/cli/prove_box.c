@@ -119,7 +119,8 @@ start_inside(struct run *r, const char *const *argv, const int fds[3], struct er
 
     x.argv = argv;
     x.env = r->box->sb->plan.env;
-    x.cwd = r->box->sb->plan.workdir;
+    /* the guest is there already; its user may not be able to reach the place by path */
+    x.cwd = "";
     x.stdio = EXEC_STDIO_FDS;
     memcpy(x.fds, fds, sizeof(x.fds));
     x.flags = MSG_EXEC_QUIET;

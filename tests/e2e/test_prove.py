@@ -55,6 +55,20 @@ def test_every_mode_of_this_host_holds(anyone):
             assert check["state"] in KINDS and check["title"] and check["requirement"].startswith("R"), check
 
 
+@pytest.mark.parametrize("flags", [["--mode", "light"], ["--mode", "standard", "--view", "host"], ["--mode", "max"]],
+                         ids=["light", "host view", "max"])
+def test_in_a_folder_that_only_root_can_enter(anyone, flags):
+    """The sandbox's user is another one; and so may the caller be, who became somebody there."""
+    closed = anyone.tmp / "closed"
+    closed.mkdir(mode=0o700)
+    words = anyone.argv("prove", "--json", "--quick", *flags)
+    if not IS_ROOT:
+        words = ["/bin/sh", "-c", 'chmod 0 . && "$@"; s=$?; chmod 700 .; exit $s', "sh", *words]
+    result = anyone.run(words, cwd=closed)
+    closed.rmdir()
+    assert result.code == 0 and result.json["n_surprises"] == 0, (result, surprises(result))
+
+
 @requirement("R80")
 def test_nearly_all_is_promised_in_standard_and_max(anyone):
     """A wall that promises nothing would never surprise: what may stay open is listed here, one by one."""
