@@ -7,6 +7,7 @@
 
 #include "match/path.h"
 #include "policy/internal.h"
+#include "policy/judge.h"
 #include "policy/place.h"
 
 bool
@@ -48,76 +49,47 @@ why_say(struct why *out, const char *fmt, ...)
     va_end(ap);
 }
 
-/* The entry of @list that covers the path most specifically, and how much of it. */
-static const struct policy_entry *
-deepest(const struct policy_list *list, const char *path, size_t *depth)
+/* Closed by a rule about reading. */
+static void
+why_closed(const struct judged *j, const struct place *place, struct why *out)
 {
-    const struct policy_entry *best = NULL;
-
-    *depth = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        size_t d;
-        if (!path_covers(str_of(list->v[i].value), list->v[i].literal, str_of(path), &d))
-            continue;
-        if (best == NULL || d > *depth) {
-            best = &list->v[i];
-            *depth = d;
-        }
+    if (j->read_why == READ_CREDENTIAL) {
+        answer(out, false, "credential-place", j->read_rule, NULL);
+        why_say(out, "%s is a place for credentials, closed unless it is named", j->read_rule->value);
+        snprintf(out->flag, sizeof(out->flag), "--allow-read %s", j->read_rule->value);
+        return;
     }
-    return best;
-}
-
-/* deny-read < allow-read < a more specific deny-read; credential places are deny rules like any other. Under a private
- * root a tree that was shown by name is open, whatever wider rule closes its surroundings. */
-static bool
-read_closed(const struct policy *p, const struct place *place, struct why *out)
-{
-    const struct policy_entry *deny, *secret, *open;
-    size_t deny_depth, secret_depth, open_depth;
-
-    if (place->kind != PLACE_HOST)
-        return false;
-    deny = deepest(&p->deny_read, place->host, &deny_depth);
-    secret = deepest(&p->credentials, place->host, &secret_depth);
-    open = deepest(&p->allow_read, place->host, &open_depth);
-    if (p->view.v == VIEW_PRIVATE) {
-        secret = secret != NULL && secret_depth <= place->root_n ? NULL : secret;
-        deny = deny != NULL && deny_depth <= place->root_n ? NULL : deny;
-    }
-    if (secret != NULL && (open == NULL || secret_depth > open_depth) && (deny == NULL || secret_depth >= deny_depth)) {
-        answer(out, false, "credential-place", secret, NULL);
-        why_say(out, "%s is a place for credentials, closed unless it is named", secret->value);
-        snprintf(out->flag, sizeof(out->flag), "--allow-read %s", secret->value);
-        return true;
-    }
-    if (deny != NULL && (open == NULL || deny_depth > open_depth)) {
-        answer(out, false, "deny-read", deny, NULL);
-        why_say(out, "the rule \"%s\" closes it", deny->written);
-        snprintf(out->flag, sizeof(out->flag), "--allow-read %s", place->host);
-        return true;
-    }
-    if (open != NULL && (deny != NULL || secret != NULL)) {
-        answer(out, true, "allow-read", open, NULL);
-        why_say(out, "the rule \"%s\" re-opens it", open->written);
-    }
-    return false;
+    answer(out, false, "deny-read", j->read_rule, NULL);
+    why_say(out, "the rule \"%s\" closes it", j->read_rule->written);
+    snprintf(out->flag, sizeof(out->flag), "--allow-read %s", place->host);
 }
 
 static void
-why_read(const struct policy *p, const struct place *place, const char *path, enum why_op op, struct why *out)
+why_absent(const struct policy *p, const char *path, const char *access, struct why *out)
 {
-    bool device_file = place->kind == PLACE_KERNEL && op == WHY_EXEC;
+    answer(out, false, "not-shown", NULL, &p->view.from);
+    why_say(out, "%s is not in the sandbox", path);
+    snprintf(out->flag, sizeof(out->flag), "--bind %s%s", path, access);
+}
 
-    if (place->kind == PLACE_ABSENT) {
-        answer(out, false, "not-shown", NULL, &p->view.from);
-        why_say(out, "%s is not in the sandbox", path);
-        snprintf(out->flag, sizeof(out->flag), "--bind %s", path);
+static void
+why_read(const struct policy *p, const struct place *place, const struct judged *j, const char *path, enum why_op op,
+         struct why *out)
+{
+    if (j->read_why == READ_ABSENT) {
+        why_absent(p, path, "", out);
         return;
     }
-    out->reason = NULL;
-    if (read_closed(p, place, out) || out->reason != NULL)
+    if (!j->read) {
+        why_closed(j, place, out);
         return;
-    if (device_file) {
+    }
+    if (j->read_why == READ_REOPENED) {
+        answer(out, true, "allow-read", j->read_rule, NULL);
+        why_say(out, "the rule \"%s\" re-opens it", j->read_rule->written);
+        return;
+    }
+    if (place->kind == PLACE_KERNEL && op == WHY_EXEC) {
         answer(out, false, "no-exec", NULL, &p->view.from);
         why_say(out, "nothing in /proc and /dev can be executed");
         return;
@@ -133,31 +105,8 @@ why_read(const struct policy *p, const struct place *place, const char *path, en
         why_say(out, "the system is readable");
 }
 
-/* The write rule that opens @host in the host view: the deepest of allow-write, writable binds and the workspace. */
-static bool
-write_opened(const struct policy *p, const struct place *place, struct why *out)
-{
-    size_t depth;
-    const struct policy_entry *entry = deepest(&p->allow_write, place->host, &depth);
-
-    if (place->writable) {
-        answer(out, true, "writable", NULL, place->from != NULL ? place->from : &p->view.from);
-        if (place->from == &p->workspace.from)
-            snprintf(out->rule, sizeof(out->rule), "%s", p->workspace.dir);
-        else if (place->bind != NULL)
-            snprintf(out->rule, sizeof(out->rule), "%s", place->bind->source);
-        else if (entry != NULL)
-            answer(out, true, "allow-write", entry, NULL);
-        return true;
-    }
-    if (entry == NULL || p->view.v == VIEW_PRIVATE)
-        return false;
-    answer(out, true, "allow-write", entry, NULL);
-    return true;
-}
-
 static void
-write_refused(const struct policy *p, const struct place *place, struct why *out)
+why_read_only(const struct policy *p, const struct place *place, struct why *out)
 {
     answer(out, false, "read-only", NULL, place->from != NULL ? place->from : &p->view.from);
     if (place->kind == PLACE_SYSTEM || place->kind == PLACE_KERNEL) {
@@ -175,110 +124,65 @@ write_refused(const struct policy *p, const struct place *place, struct why *out
         snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
 }
 
-/* Bytes of place->host that name the writable tree around it. */
-static size_t
-tree_root(const struct policy *p, const struct place *place)
-{
-    size_t depth;
-
-    if (place->from != NULL)
-        return place->root_n;
-    deepest(&p->allow_write, place->host, &depth);      /* a glob's match is a tree of its own */
-    return depth;
-}
-
-/* Whether @name protects the path from the directory @at bytes into it: the names follow there, whole. */
-static bool
-names_follow(const char *path, size_t at, struct str name)
-{
-    return strlen(path) >= at + name.n && memcmp(path + at, name.p, name.n) == 0 &&
-           (path[at + name.n] == '/' || path[at + name.n] == '\0');
-}
-
-/* The engine closes the names at the top of each writable tree, there or not, and those that exist deeper down, as
- * deep as protect-depth says. */
-static const struct policy_entry *
-protected_by(const struct policy *p, const struct place *place, why_exists *exists)
-{
-    size_t root = tree_root(p, place), dirs = 0;
-    size_t at = root <= 1 ? 1 : root + 1;
-
-    if (place->kind != PLACE_HOST || place->copy || strlen(place->host) <= root)
-        return NULL;
-    while (dirs < p->protect_depth.v) {
-        const char *slash;
-        for (size_t i = 0; i < p->protect.n; i++) {
-            struct str name = str_of(p->protect.v[i].value);
-            char object[PATH_TEXT_MAX + 1];
-            if (!names_follow(place->host, at, name))
-                continue;
-            memcpy(object, place->host, at + name.n);
-            object[at + name.n] = '\0';
-            if (dirs == 0 || exists == NULL || exists(object))
-                return &p->protect.v[i];
-        }
-        slash = strchr(place->host + at, '/');
-        if (slash == NULL)
-            return NULL;
-        at = (size_t)(slash - place->host) + 1;
-        dirs++;
-    }
-    return NULL;
-}
-
-static bool
-is_stdio_device(const char *path)
-{
-    static const char *const devices[] = {
-        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/ptmx" };
-
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-        if (strcmp(path, devices[i]) == 0)
-            return true;
-    return path_within(str_of(path), STR_LIT("/dev/pts"));
-}
-
 static void
-why_write(const struct policy *p, const struct place *place, const char *path, why_exists *exists, struct why *out)
+why_writable(const struct policy *p, const struct place *place, const struct judged *j, struct why *out)
 {
-    const struct policy_entry *entry;
-    size_t depth;
-
-    if (place->kind == PLACE_ABSENT) {
-        why_read(p, place, path, WHY_WRITE, out);
-        snprintf(out->flag, sizeof(out->flag), "--bind %s:rw", path);
-        return;
-    }
-    if (read_closed(p, place, out))
-        return;
-    if (is_stdio_device(place->inside)) {
-        answer(out, true, "device", NULL, &p->view.from);
-        why_say(out, "it is one of the sandbox's devices");
-        return;
-    }
-    if (!write_opened(p, place, out)) {
-        write_refused(p, place, out);
-        return;
-    }
-    entry = place->kind == PLACE_HOST ? deepest(&p->deny_write, place->host, &depth) : NULL;
-    if (entry != NULL) {
-        answer(out, false, "deny-write", entry, NULL);
-        why_say(out, "the rule \"%s\" keeps it read-only", entry->written);
-        return;
-    }
-    entry = protected_by(p, place, exists);
-    if (entry != NULL) {
-        bool git_config = strcmp(entry->value, ".git/config") == 0;
-        answer(out, false, "protected-name", entry, NULL);
-        why_say(out, "%s is run or obeyed outside the sandbox, so it stays as it is", entry->value);
-        if (git_config)
-            snprintf(out->flag, sizeof(out->flag), "--allow-git-config");
-        return;
+    if (j->write_rule != NULL) {
+        answer(out, true, "allow-write", j->write_rule, NULL);
+    } else {
+        answer(out, true, "writable", NULL, place->from != NULL ? place->from : &p->view.from);
+        if (place->from == &p->workspace.from)
+            snprintf(out->rule, sizeof(out->rule), "%s", p->workspace.dir);
+        else if (place->bind != NULL)
+            snprintf(out->rule, sizeof(out->rule), "%s", place->bind->source);
     }
     if (place->kind == PLACE_OWN)
         why_say(out, "%s is the sandbox's own", place->inside);
     else
         why_say(out, place->copy ? "writes go to a copy (cloche diff)" : "it is writable");
+}
+
+static void
+why_write(const struct policy *p, const struct place *place, const struct judged *j, const char *path, struct why *out)
+{
+    switch (j->write_why) {
+    case WRITE_ABSENT:
+        why_absent(p, path, ":rw", out);
+        break;
+    case WRITE_CLOSED:
+        why_closed(j, place, out);
+        /* allow-read would let it be read, no more */
+        out->flag[0] = '\0';
+        if (p->view.v == VIEW_HOST)
+            snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
+        break;
+    case WRITE_DEVICE:
+        answer(out, true, "device", NULL, &p->view.from);
+        why_say(out, "it is one of the sandbox's devices");
+        break;
+    case WRITE_READ_ONLY:
+        why_read_only(p, place, out);
+        break;
+    case WRITE_REOPENED:
+        answer(out, false, "read-only", j->write_rule, NULL);
+        why_say(out, "the rule \"%s\" re-opens it for reading only", j->write_rule->written);
+        if (p->view.v == VIEW_HOST)
+            snprintf(out->flag, sizeof(out->flag), "--allow-write %s", place->host);
+        break;
+    case WRITE_DENIED:
+        answer(out, false, "deny-write", j->write_rule, NULL);
+        why_say(out, "the rule \"%s\" keeps it read-only", j->write_rule->written);
+        break;
+    case WRITE_PROTECTED:
+        answer(out, false, "protected-name", j->write_rule, NULL);
+        why_say(out, "%s is run or obeyed outside the sandbox, so it stays as it is", j->write_rule->value);
+        if (strcmp(j->write_rule->value, ".git/config") == 0)
+            snprintf(out->flag, sizeof(out->flag), "--allow-git-config");
+        break;
+    case WRITE_OPENED:
+        why_writable(p, place, j, out);
+        break;
+    }
 }
 
 int
@@ -288,6 +192,7 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, why_ex
     char normal[PATH_TEXT_MAX + 1], shown[SHOW_MAX];
     struct str text = str_of(path), base = str_of(p->cwd);
     struct place place;
+    struct judged judged;
     enum path_fault fault;
     size_t n;
 
@@ -309,9 +214,10 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, why_ex
     }
     policy_place(p, normal, path[0] != '/', &place);
     snprintf(out->inside, sizeof(out->inside), "%s", place.inside);
+    policy_judge(p, &place, exists, &judged);
     if (op == WHY_WRITE)
-        why_write(p, &place, normal, exists, out);
+        why_write(p, &place, &judged, normal, out);
     else
-        why_read(p, &place, normal, op, out);
+        why_read(p, &place, &judged, normal, op, out);
     return 0;
 }

@@ -1,0 +1,251 @@
+/* policy/judge.c: see judge.h */
+#include "policy/judge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "match/path.h"
+
+/* How much of @path the rule takes, 0 for none. A pattern speaks of what exists: one that fits a name which is not
+ * there closes and opens nothing, for the engine looks for its matches before the sandbox begins. */
+static size_t
+covered(const struct policy_entry *rule, const char *path, why_exists *exists)
+{
+    bool pattern = !rule->literal && path_has_glob(str_of(rule->value));
+    char object[PATH_TEXT_MAX + 1];
+    size_t depth, n = strlen(path);
+
+    while (n > 0) {
+        if (!path_covers(str_of(rule->value), rule->literal, (struct str){ path, n }, &depth))
+            return 0;
+        if (!pattern || exists == NULL || depth >= sizeof(object))
+            return depth;
+        memcpy(object, path, depth);
+        object[depth] = '\0';
+        if (exists(object))
+            return depth;
+        /* a shorter match may be there */
+        for (n = depth; n > 0 && path[n - 1] != '/'; n--)
+            ;
+        n = n > 0 ? n - 1 : 0;
+    }
+    return 0;
+}
+
+/* The entry of @list that covers the path most specifically, and how much of it. */
+static const struct policy_entry *
+deepest(const struct policy_list *list, const char *path, why_exists *exists, size_t *depth)
+{
+    const struct policy_entry *best = NULL;
+
+    *depth = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        size_t d = covered(&list->v[i], path, exists);
+        if (d == 0 || (best != NULL && d <= *depth))
+            continue;
+        best = &list->v[i];
+        *depth = d;
+    }
+    return best;
+}
+
+const struct policy_entry *
+policy_write_denied(const struct policy *p, const char *path, why_exists *exists)
+{
+    size_t depth;
+
+    return deepest(&p->deny_write, path, exists, &depth);
+}
+
+/* Bytes of place->host that name the tree around it. In the host view a match of an allow-write pattern is one. */
+static size_t
+tree_root(const struct policy *p, const struct place *place, why_exists *exists)
+{
+    size_t root = place->from != NULL ? place->root_n : 0, depth;
+
+    if (p->view.v == VIEW_HOST && deepest(&p->allow_write, place->host, exists, &depth) != NULL && depth > root)
+        root = depth;
+    return root;
+}
+
+static void
+judge_read(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out)
+{
+    const struct policy_entry *deny, *secret, *open;
+    size_t deny_depth, secret_depth, open_depth, root;
+
+    out->read_why = place->kind == PLACE_ABSENT ? READ_ABSENT : READ_SHOWN;
+    out->read = place->kind != PLACE_ABSENT;
+    if (place->kind != PLACE_HOST)
+        return;
+    root = tree_root(p, place, exists);
+    deny = deepest(&p->deny_read, place->host, exists, &deny_depth);
+    secret = deepest(&p->credentials, place->host, exists, &secret_depth);
+    open = deepest(&p->allow_read, place->host, exists, &open_depth);
+    secret = secret_depth <= root ? NULL : secret;
+    deny = deny_depth <= root ? NULL : deny;
+    if (secret != NULL && (open == NULL || secret_depth > open_depth) && (deny == NULL || secret_depth >= deny_depth)) {
+        out->read_why = READ_CREDENTIAL;
+        out->read_rule = secret;
+    } else if (deny != NULL && (open == NULL || deny_depth > open_depth)) {
+        out->read_why = READ_DENIED;
+        out->read_rule = deny;
+    } else if (open != NULL && (deny != NULL || secret != NULL)) {
+        out->read_why = READ_REOPENED;
+        out->read_rule = open;
+    }
+    out->read = out->read_why == READ_REOPENED || out->read_why == READ_SHOWN;
+}
+
+/* Whether @name protects the path from the directory @at bytes into it: the names follow there, whole. */
+static bool
+names_follow(const char *path, size_t at, struct str name)
+{
+    return strlen(path) >= at + name.n && memcmp(path + at, name.p, name.n) == 0 &&
+           (path[at + name.n] == '/' || path[at + name.n] == '\0');
+}
+
+/* One writable tree around a place, and how the place is named in it. */
+struct around {
+    const char *path;       /* of the place, in the tree's own names */
+    size_t root;            /* bytes of it that are the tree */
+    const char *source;     /* the host's folder that is the tree */
+    const struct place *place;
+};
+
+/* Whether the host has the first @n bytes of the path: in the tree, or in a narrower one that is shown within it. */
+static bool
+object_exists(const struct around *a, size_t n, why_exists *exists)
+{
+    const struct place *place = a->place;
+    size_t tail = strlen(place->host) - place->root_n, length = strlen(a->path);
+    size_t own = length > tail ? length - tail : 0;     /* bytes of the path that are the place's own tree */
+    char object[2 * PATH_TEXT_MAX];
+
+    if (exists == NULL)
+        return true;
+    if (n >= own)
+        snprintf(object, sizeof(object), "%.*s", (int)(place->root_n + (n - own)), place->host);
+    else
+        snprintf(object, sizeof(object), "%s%.*s", a->source, (int)(n - a->root), a->path + a->root);
+    return exists(object);
+}
+
+/* The names at the top of a tree, there or not, and those that exist deeper down, as deep as protect-depth says. */
+static const struct policy_entry *
+protected_in(const struct policy *p, const struct around *a, why_exists *exists)
+{
+    size_t at = a->root <= 1 ? 1 : a->root + 1;
+
+    if (strlen(a->path) <= a->root)
+        return NULL;
+    for (size_t dirs = 0; dirs < p->protect_depth.v; dirs++) {
+        const char *slash;
+        for (size_t i = 0; i < p->protect.n; i++) {
+            struct str name = str_of(p->protect.v[i].value);
+            if (names_follow(a->path, at, name) && (dirs == 0 || object_exists(a, at + name.n, exists)))
+                return &p->protect.v[i];
+        }
+        slash = strchr(a->path + at, '/');
+        if (slash == NULL)
+            return NULL;
+        /* what package managers unpack is not searched */
+        if (str_eq((struct str){ a->path + at, (size_t)(slash - a->path) - at }, STR_LIT("node_modules")))
+            return NULL;
+        at = (size_t)(slash - a->path) + 1;
+    }
+    return NULL;
+}
+
+static const struct policy_entry *
+protected_at(const struct policy *p, const struct place *place, const char *source, const char *dest,
+             why_exists *exists)
+{
+    const struct around a = { place->inside, strlen(dest), source, place };
+
+    return path_within(str_of(place->inside), str_of(dest)) ? protected_in(p, &a, exists) : NULL;
+}
+
+/* By any writable tree around the place, however many lie within each other: what a wider one protects, a narrower one
+ * that lies in it does not open. */
+static const struct policy_entry *
+protected_by(const struct policy *p, const struct place *place, size_t root, why_exists *exists)
+{
+    const struct around own = { place->host, root, place->host, place };
+    const struct policy_entry *by;
+
+    if (place->kind != PLACE_HOST || place->copy)
+        return NULL;
+    by = protected_in(p, &own, exists);
+    if (by == NULL && p->workspace.dir != NULL && p->workspace.kind == WORKSPACE_RW)
+        by = protected_at(p, place, p->workspace.dir, p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir,
+                          exists);
+    for (size_t i = 0; by == NULL && i < p->n_binds; i++)
+        if (p->binds[i].writable)
+            by = protected_at(p, place, p->binds[i].source, p->binds[i].dest, exists);
+    for (size_t i = 0; by == NULL && i < p->allow_write.n; i++) {
+        const struct around wide = { place->host, covered(&p->allow_write.v[i], place->host, exists), place->host, place };
+        if (wide.root > 0 && strcmp(place->inside, place->host) == 0)
+            by = protected_in(p, &wide, exists);
+    }
+    return by;
+}
+
+static bool
+is_stdio_device(const char *path)
+{
+    static const char *const devices[] = {
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/ptmx" };
+
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+        if (strcmp(path, devices[i]) == 0)
+            return true;
+    return path_within(str_of(path), STR_LIT("/dev/pts"));
+}
+
+static enum judged_write
+judge_write(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out)
+{
+    const struct policy_entry *entry, *opened = NULL;
+    bool open = place->writable;
+    size_t depth;
+
+    if (place->kind == PLACE_ABSENT)
+        return WRITE_ABSENT;
+    if (!out->read)
+        return WRITE_CLOSED;
+    if (is_stdio_device(place->inside))
+        return WRITE_DEVICE;
+    if (place->kind == PLACE_HOST) {
+        opened = deepest(&p->allow_write, place->host, exists, &depth);
+        /* under a private root what is allowed is a tree of its own by now */
+        open |= opened != NULL && p->view.v == VIEW_HOST;
+    }
+    if (!open)
+        return WRITE_READ_ONLY;
+    entry = place->kind == PLACE_HOST ? policy_write_denied(p, place->host, exists) : NULL;
+    if (entry != NULL) {
+        out->write_rule = entry;
+        return WRITE_DENIED;
+    }
+    entry = protected_by(p, place, tree_root(p, place, exists), exists);
+    if (entry != NULL) {
+        out->write_rule = entry;
+        return WRITE_PROTECTED;
+    }
+    if (out->read_why == READ_REOPENED) {
+        out->write_rule = out->read_rule;
+        return WRITE_REOPENED;
+    }
+    out->write_rule = place->writable && (place->bind != NULL || place->from == &p->workspace.from) ? NULL : opened;
+    return WRITE_OPENED;
+}
+
+void
+policy_judge(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out)
+{
+    memset(out, 0, sizeof(*out));
+    judge_read(p, place, exists, out);
+    out->write_why = judge_write(p, place, exists, out);
+    out->write = out->write_why == WRITE_OPENED || out->write_why == WRITE_DEVICE;
+}
