@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -31,6 +32,9 @@ struct landlock_rule {
     int fd;                 /* O_PATH descriptor of the file or folder; -1: open @path */
     const char *path;       /* also used in messages; may be NULL when @fd is given */
     enum landlock_access access;
+    bool check_identity;    /* @path has to be the object @dev, @ino */
+    dev_t dev;
+    ino_t ino;
     bool optional;          /* a @path that does not exist, or that this user cannot reach, is skipped, not refused */
 };
 

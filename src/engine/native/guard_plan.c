@@ -58,6 +58,9 @@ fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
             return -1;
     if (plan->light && guard_plan_tree(out, plan->light_folder, err) < 0)
         return -1;
+    for (size_t i = 0; i < plan->n_reopened; i++)
+        if (guard_plan_allow(out, plan->reopened[i].root, plan->reopened[i].name, err) < 0)
+            return -1;
     if (!plan->guard_connect)
         return 0;
     for (size_t i = 0; i < plan->n_sockets; i++)

@@ -154,9 +154,16 @@ landlock(const struct native_plan *plan, struct err *err)
 
     if (plan->landlock_support.abi == 0)
         return 0;       /* plan_make has refused, or decided that the other walls hold */
-    for (size_t i = 0; i < plan->n_rules; i++)
+    for (size_t i = 0; i < plan->n_rules; i++) {
+        const struct plan_tree *tree = plan->rules[i].tree;
         rules[i] = (struct landlock_rule){ .fd = -1, .path = plan->rules[i].path, .access = plan->rules[i].access,
                                            .optional = plan->rules[i].optional };
+        if (tree != NULL) {
+            rules[i].check_identity = true;
+            rules[i].dev = tree->dev;
+            rules[i].ino = tree->ino;
+        }
+    }
     l.rules = rules;
     l.n_rules = plan->n_rules;
     return landlock_restrict(&l, &plan->landlock_support, err);

@@ -96,7 +96,7 @@ plan_rule(struct native_plan *plan, const char *path, enum landlock_access acces
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     if (plan->n_rules >= PLAN_RULES_MAX)
         return err_set(err, ERR_LIMIT, "wall.landlock.too-many", "more than %d path rules", PLAN_RULES_MAX);
-    plan->rules[plan->n_rules++] = (struct plan_rule){ path, access, optional };
+    plan->rules[plan->n_rules++] = (struct plan_rule){ path, access, optional, NULL };
     return 0;
 }
 
@@ -255,6 +255,9 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (plan->items == NULL || plan->rules == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     landlock_probe(&plan->landlock_support);
+    if (plan_rules(plan, p, err) < 0)
+        return -1;
+    p = &plan->real;
     if (identity(plan, p, err) < 0)
         return -1;
     plan->hostname = p->hostname.p != NULL ? p->hostname.p : "cloche";
@@ -272,7 +275,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (plan->light && plan_rule(plan, plan->light_folder, LANDLOCK_FULL, false, err) < 0)
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
-        plan_files(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
+        plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
     if (p->network.v == NETWORK_HOST && !plan->light)
@@ -298,9 +301,8 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->overlay.layers.tree);
     for (size_t i = 0; i < plan->n_idmaps; i++)
         close_fd(&plan->idmaps[i].fd);
-    free(plan->denied_reads.v);
-    free(plan->denied_writes.v);
-    free(plan->root_secrets.v);
+    free(plan->named);
+    free(plan->reopened);
     cow_close(&plan->cow);
     free(plan->absent);
     free(plan->sockets);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "policy/judge.h"
 #include "policy/policy.h"
 #include "wall/landlock.h"
 #include "wall/ns.h"
@@ -18,6 +19,8 @@
 #include "wall/seccomp.h"
 #include "workspace/cow.h"
 #include "workspace/overlay.h"
+
+struct plan_named;
 
 #define PLAN_ITEMS_MAX ROOT_BINDS_MAX
 #define PLAN_RULES_MAX 2048
@@ -33,12 +36,15 @@ struct plan_tree {
     bool is_dir;
     int fd;                 /* O_PATH of the host object, kept open while the plan lives */
     uint32_t owner_uid, owner_gid;
+    dev_t dev;
+    ino_t ino;
 };
 
 struct plan_rule {
     const char *path;
     enum landlock_access access;
     bool optional;
+    const struct plan_tree *tree;       /* it has to be that object still; NULL: whatever is there */
 };
 
 /* A protected path that is absent now: @name below the tree @root (inside). */
@@ -81,7 +87,13 @@ struct native_plan {
     const char *trust;                  /* bundle of certificates that is ours, at its path inside; NULL: the host's */
     struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];
     size_t n_idmaps;
-    struct policy_list denied_reads, denied_writes;     /* with what links in them lead to (plan_real.h) */
+    struct policy real;     /* the policy, its paths as they really are (plan_rules.c); what is planned is judged by it */
+    const char **shown;     /* the folders that a private root shows, real paths */
+    size_t n_shown;
+    struct plan_named *named;           /* plan_links.h */
+    size_t n_named;
+    struct plan_absent *reopened;       /* writable places below one that the name guard keeps */
+    size_t n_reopened;
     struct policy_list root_secrets;    /* closed whatever is allowed, where the sandbox's user owns root's files */
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
@@ -120,11 +132,20 @@ int plan_host(struct native_plan *plan, struct err *err);
 int plan_host_secrets(struct native_plan *plan, const struct policy *p, struct policy_list *out, struct err *err);
 /* plan_trust.c: certificates; after plan_system(). */
 int plan_trust(struct native_plan *plan, const struct policy *p, struct err *err);
-/* plan_trees.c: workspace, binds, and what is protected, masked or denied inside them. */
+/* plan_rules.c: fill plan->real from @p. First of all. The rules of @in, which are the engine's own, the same way. */
+int plan_rules(struct native_plan *plan, const struct policy *p, struct err *err);
+int plan_rules_more(struct native_plan *plan, const struct policy_list *in, struct policy_list *out, struct err *err);
+/* plan_trees.c: workspace, binds and what lists open, as plan->trees. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* Mount @tree at its place, @writable or not. */
+int plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool writable, struct err *err);
+/* plan_places.c: mount the trees, and close and open again what rules say within them, by policy_judge(). */
+int plan_places(struct native_plan *plan, struct err *err);
+/* What the rules say about the path @inside, as the sandbox names it. */
+void plan_judge(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
 /* plan_files.c: files with placeholders; after plan_trees(), so that they lie in what is then there. */
 int plan_files(struct native_plan *plan, const struct policy *p, struct err *err);
-/* plan_protect.c, plan_closed.c, plan_light.c */
+/* plan_protect.c, plan_light.c: after plan_places() */
 /* The name guard keeps @name below @root, there or not, and the folders on the way to it from being moved away. @root
  * lives as long as the plan. */
 int plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err);
@@ -135,7 +156,8 @@ int plan_git(struct native_plan *plan, const struct policy *p, const struct plan
 bool plan_git_watched(const struct policy *p);
 /* Is @name, a protected one, in a `.git` that there is not? Then a repository may be made there, under the guard. */
 bool plan_git_later(const struct policy *p, const struct plan_tree *tree, const char *name);
-int plan_closed(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err);
+/* ... but not the place @name below @root, which lies in one that it keeps. */
+int plan_guard_reopen(struct native_plan *plan, const char *root, const char *name, struct err *err);
 int plan_light(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_protect(struct native_plan *plan, const struct policy *p, struct err *err);
 

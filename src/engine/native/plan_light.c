@@ -11,45 +11,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "engine/native/expand.h"
 #include "engine/native/plan.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
-#define DENIED_MAX 1024
+#define MARKS_MAX 1024
 
 struct carve {
     struct native_plan *plan;
-    char *denied[DENIED_MAX];
+    const char *marks[MARKS_MAX];        /* places where what may be read changes */
     size_t n;
 };
-
-static int
-note_denied(void *ctx, const char *relative, struct err *err)
-{
-    struct carve *c = ctx;
-
-    if (c->n == DENIED_MAX)
-        return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d places are denied", DENIED_MAX);
-    c->denied[c->n] = plan_printf(c->plan, "/%s", relative);
-    return c->denied[c->n++] == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : 0;
-}
 
 static int
 grant(struct carve *c, int parent, const char *name, const char *path, struct err *err)
 {
     bool around = false;
     struct dirent *entry;
+    struct judged judged;
+    struct place place;
 
-    for (size_t i = 0; i < c->n; i++) {
-        if (path_within(str_of(path), str_of(c->denied[i])))
-            return 0;
-        around |= path_within(str_of(c->denied[i]), str_of(path));
-    }
+    for (size_t i = 0; i < c->n; i++)
+        around |= path_within(str_of(c->marks[i]), str_of(path)) && strcmp(c->marks[i], path) != 0;
+    plan_judge(c->plan, path, &place, &judged);
     if (!around)
-        return plan_rule(c->plan, path, LANDLOCK_READ_EXEC, true, err);
+        return judged.read ? plan_rule(c->plan, path, LANDLOCK_READ_EXEC, true, err) : 0;
     cleanup_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     cleanup_close int list = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
     cleanup_dir DIR *dir = list >= 0 ? fdopendir(list) : NULL;
@@ -68,6 +58,51 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
     return 0;
 }
 
+/* Places that the host has: what is not there needs no care, for nothing is granted by a name that is made later. */
+static int
+mark(struct carve *c, const struct policy_list *list, struct err *err)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct stat st;
+        if (lstat(list->v[i].value, &st) < 0)
+            continue;
+        if (c->n == MARKS_MAX)
+            return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d places are denied", MARKS_MAX);
+        c->marks[c->n++] = list->v[i].value;
+    }
+    return 0;
+}
+
+static int
+deny_inside(const struct native_plan *plan, const struct policy_list *list, struct err *err)
+{
+    for (size_t t = 0; t < plan->n_trees; t++) {
+        for (size_t i = 0; i < list->n; i++) {
+            const char *denied = list->v[i].value;
+            struct judged judged;
+            struct place place;
+            struct stat st;
+            if (strcmp(denied, plan->trees[t].host) == 0 || lstat(denied, &st) < 0 ||
+                !path_within(str_of(denied), str_of(plan->trees[t].host)))
+                continue;
+            plan_judge(plan, denied, &place, &judged);
+            if (judged.read)
+                continue;
+            /* what is there decides it, so no weaker wall may follow from it */
+            err_set(err, ERR_POLICY, "wall.light.deny-inside",
+                    "light mode cannot hide %s inside %s, which is opened", denied, plan->trees[t].host);
+            return err_hint(err, "Landlock grants whole folders; use --mode standard, or open a narrower folder");
+        }
+    }
+    return 0;
+}
+
+static int
+check_trees(const struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    return deny_inside(plan, &p->deny_read, err) < 0 ? -1 : deny_inside(plan, &p->credentials, err);
+}
+
 int
 plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
 {
@@ -79,24 +114,8 @@ plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
     if (root < 0)
         return err_sys(err, errno, "wall.root", "/");
     c->plan = plan;
-    for (size_t i = 0; i < plan->denied_reads.n; i++) {
-        const struct policy_entry *rule = &plan->denied_reads.v[i];
-        bool open_again = false;
-        for (size_t k = 0; k < p->allow_read.n; k++)
-            open_again |= strcmp(p->allow_read.v[k].value, rule->value) == 0;
-        if (!open_again && expand_rule(root, "/", rule, note_denied, NULL, c, err) < 0)
-            return -1;
-    }
-    for (size_t t = 0; t < plan->n_trees; t++) {
-        for (size_t i = 0; i < c->n; i++) {
-            if (strcmp(c->denied[i], plan->trees[t].host) == 0 ||
-                !path_within(str_of(c->denied[i]), str_of(plan->trees[t].host)))
-                continue;
-            /* what is there decides it, so no weaker wall may follow from it */
-            err_set(err, ERR_POLICY, "wall.light.deny-inside",
-                    "light mode cannot hide %s inside %s, which is opened", c->denied[i], plan->trees[t].host);
-            return err_hint(err, "Landlock grants whole folders; use --mode standard, or open a narrower folder");
-        }
-    }
+    if (mark(c, &p->deny_read, err) < 0 || mark(c, &p->credentials, err) < 0 || mark(c, &p->allow_read, err) < 0 ||
+        check_trees(plan, p, err) < 0)
+        return -1;
     return grant(c, AT_FDCWD, "/", "/", err);
 }

@@ -56,37 +56,52 @@ plan_guard_name(struct native_plan *plan, const char *root, const char *name, st
     return 0;
 }
 
-static int
-found_closed(void *ctx, const char *relative, struct err *err)
+int
+plan_guard_reopen(struct native_plan *plan, const char *root, const char *name, struct err *err)
 {
-    struct closing *c = ctx;
-    char *path = inside_path(c->plan, c->tree, relative);
+    struct plan_absent *bigger = reallocarray(plan->reopened, plan->n_reopened + 1, sizeof(*bigger));
 
-    /* a tree that the user opened by name is open, whatever wider rule closes its surroundings */
-    if (*relative == '\0')
-        return 0;
-    /* the pin keeps what is there; the guard keeps its folders from being moved away from under it */
-    if (plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
-        return -1;
-    return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, path, err) != NULL ? 0 : -1;
+    if (bigger == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    plan->reopened = bigger;
+    plan->reopened[plan->n_reopened++] = (struct plan_absent){ root, plan_printf(plan, "%s", name) };
+    return plan->reopened[plan->n_reopened - 1].name != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
+/* Names below the tree that are not to be written: there is a pin for what exists, and the guard keeps its folders from
+ * being moved away from under it, and what is absent from coming into being. */
 static int
-absent_closed(void *ctx, const char *relative, struct err *err)
+close_writes(struct native_plan *plan, const struct plan_tree *tree, const struct policy_list *list, struct err *err)
 {
-    struct closing *c = ctx;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *relative = expand_below(list->v[i].value, tree->host);
+        cleanup_close int hit = -1;
 
-    return *relative != '\0' ? plan_guard_name(c->plan, c->tree->inside, relative, err) : 0;
+        if (relative == NULL || *relative == '\0')
+            continue;
+        if (plan_guard_name(plan, tree->inside, relative, err) < 0)
+            return -1;
+        hit = plan->light ? -1 : mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+        if (hit >= 0 && plan_item(plan, ROOT_PIN, NULL, inside_path(plan, tree, relative), err) == NULL)
+            return -1;
+    }
+    return 0;
 }
 
+/* What is not to be read and is not there: what the sandbox made of it would be taken for the real thing outside. */
 static int
-close_writes(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
+close_absent(struct native_plan *plan, const struct plan_tree *tree, const struct policy_list *list, struct err *err)
 {
-    struct closing c = { plan, p, tree };
+    for (size_t i = 0; i < list->n; i++) {
+        const char *relative = expand_below(list->v[i].value, tree->host);
+        cleanup_close int hit = -1;
 
-    for (size_t i = 0; i < plan->denied_writes.n; i++)
-        if (expand_rule(tree->fd, tree->host, &plan->denied_writes.v[i], found_closed, absent_closed, &c, err) < 0)
-            return err_wrap(err, "%s", plan->denied_writes.v[i].written);
+        if (relative == NULL || *relative == '\0')
+            continue;
+        hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+        if (hit < 0 && plan_guard_name(plan, tree->inside, relative, err) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -293,46 +308,32 @@ close_secrets(struct native_plan *plan, const struct plan_tree *tree, struct err
     return 0;
 }
 
-/* The host view's own tree: everything, read-only. */
 static int
-host_view(struct native_plan *plan, const struct policy *p, struct err *err)
+protect_tree(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
-    cleanup_close int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct plan_tree host = { .host = "/", .inside = "/", .is_dir = true, .fd = fd };
-
-    if (fd < 0)
-        return err_sys(err, errno, "wall.root", "/");
-    return plan_closed(plan, p, &host, err) < 0 ? -1 : close_secrets(plan, &host, err);
+    /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
+    if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0 ||
+                           plan_git(plan, p, tree, err) < 0 || close_absent(plan, tree, &p->deny_read, err) < 0 ||
+                           close_absent(plan, tree, &p->credentials, err) < 0))
+        return -1;
+    if ((tree->writable || tree->cow) && close_writes(plan, tree, &p->deny_write, err) < 0)
+        return -1;
+    return plan->light || p->view.v == VIEW_HOST ? 0 : close_secrets(plan, tree, err);
 }
 
 int
 plan_protect(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    bool any = plan->n_trees > 0 || plan->light || p->view.v == VIEW_HOST;
+    const struct plan_tree host = { .host = "/", .inside = "/", .is_dir = true, .fd = -1 };
 
-    if (any && (plan_real_rules(plan, p, &p->deny_read, &plan->denied_reads, err) < 0 ||
-                plan_real_places(plan, p, &p->credentials, &plan->denied_reads, err) < 0 ||
-                plan_real_rules(plan, p, &p->deny_write, &plan->denied_writes, err) < 0))
+    if ((plan->n_trees > 0 || p->view.v == VIEW_HOST) && (plan->privileged || plan->ids.outside_uid == 0) &&
+        !plan->light && plan_host_secrets(plan, p, &plan->root_secrets, err) < 0)
         return -1;
-    if (any && (plan->privileged || plan->ids.outside_uid == 0) && !plan->light &&
-        plan_host_secrets(plan, p, &plan->root_secrets, err) < 0)
+    if (plan->light ? plan_light(plan, p, err) < 0
+                    : p->view.v == VIEW_HOST && close_secrets(plan, &host, err) < 0)
         return -1;
-    if (plan->light ? plan_light(plan, p, err) < 0 : p->view.v == VIEW_HOST && host_view(plan, p, err) < 0)
-        return -1;
-    for (size_t i = 0; i < plan->n_trees; i++) {
-        const struct plan_tree *tree = &plan->trees[i];
-
-        if (!tree->is_dir)
-            continue;
-        /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
-        if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0 ||
-                               plan_git(plan, p, tree, err) < 0))
+    for (size_t i = 0; i < plan->n_trees; i++)
+        if (plan->trees[i].is_dir && protect_tree(plan, p, &plan->trees[i], err) < 0)
             return -1;
-        if ((tree->writable || tree->cow) && close_writes(plan, p, tree, err) < 0)
-            return -1;
-        if (!plan->light && p->view.v == VIEW_PRIVATE &&
-            (plan_closed(plan, p, tree, err) < 0 || close_secrets(plan, tree, err) < 0))
-            return -1;
-    }
     return sockets(plan, p, err);
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,13 +16,6 @@
 #include "wall/mnt.h"
 
 #define LINKS_MAX 40            /* as the kernel (path_resolution(7)) */
-
-struct gather {
-    struct native_plan *plan;
-    const struct policy_entry *rule;
-    const char *host;           /* of the tree that is walked */
-    struct policy_list *out;
-};
 
 bool
 plan_real_path(int fd, char *out, size_t size)
@@ -38,151 +30,6 @@ plan_real_path(int fd, char *out, size_t size)
     out[n] = '\0';
     errno = ENOENT;
     return out[0] == '/';
-}
-
-static int
-append(struct policy_list *list, const struct policy_entry *entry, struct err *err)
-{
-    struct policy_entry *bigger = reallocarray(list->v, list->n + 1, sizeof(*bigger));
-
-    if (bigger == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    list->v = bigger;
-    list->v[list->n++] = *entry;
-    return 0;
-}
-
-/* The rule @rule said for @path, when that is not where it really lies. */
-static int
-add_real(struct native_plan *plan, const struct policy_entry *rule, const char *path, struct policy_list *out,
-         struct err *err)
-{
-    cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
-    struct policy_entry entry = *rule;
-    char real[PATH_MAX];
-
-    if (fd < 0)
-        return 0;       /* leads nowhere, or nowhere that this user could look into */
-    if (!plan_real_path(fd, real, sizeof(real)) || strcmp(real, path) == 0)
-        return 0;
-    entry.value = plan_printf(plan, "%s", real);
-    entry.literal = true;
-    return entry.value == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : append(out, &entry, err);
-}
-
-static int
-on_glob_hit(void *ctx, const char *relative, struct err *err)
-{
-    struct gather *g = ctx;
-    char path[2 * PATH_MAX];
-
-    snprintf(path, sizeof(path), "%s/%s", strcmp(g->host, "/") == 0 ? "" : g->host, relative);
-    return add_real(g->plan, g->rule, path, g->out, err);
-}
-
-static int
-gather_glob(struct native_plan *plan, const struct policy *p, const struct policy_entry *rule, struct policy_list *out,
-            struct err *err)
-{
-    struct gather g = { plan, rule, "/", out };
-
-    if (plan->light || p->view.v == VIEW_HOST) {
-        cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        return root < 0 ? err_sys(err, errno, "wall.root", "/")
-                        : expand_rule(root, "/", rule, on_glob_hit, NULL, &g, err);
-    }
-    for (size_t i = 0; i < plan->n_trees; i++) {
-        g.host = plan->trees[i].host;
-        if (plan->trees[i].is_dir && expand_rule(plan->trees[i].fd, g.host, rule, on_glob_hit, NULL, &g, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int
-plan_real_rules(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
-                struct policy_list *out, struct err *err)
-{
-    for (size_t i = 0; i < in->n; i++) {
-        const struct policy_entry *rule = &in->v[i];
-        bool plain = rule->literal || !path_has_glob(str_of(rule->value));
-
-        if (append(out, rule, err) < 0)
-            return -1;
-        if (plain ? add_real(plan, rule, rule->value, out, err) < 0 : gather_glob(plan, p, rule, out, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-#define PARENTS_MAX 96
-
-/* A folder that places were looked for in. */
-struct parent {
-    const char *path;
-    size_t n;
-    int fd;         /* -1: it is not there */
-};
-
-struct parents {
-    struct parent v[PARENTS_MAX];
-    size_t n;
-};
-
-/* The folder that @path lies in, opened once. NULL: nobody can say by it whether the path is there. */
-static const struct parent *
-parent_of(struct parents *known, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
-    char folder[PATH_MAX];
-    struct parent *p;
-
-    /* neighbours in the table are neighbours on the disk */
-    for (size_t i = known->n; i-- > 0;)
-        if (known->v[i].n == n && memcmp(known->v[i].path, path, n) == 0)
-            return &known->v[i];
-    if (slash == NULL || known->n == PARENTS_MAX || n >= sizeof(folder))
-        return NULL;
-    memcpy(folder, path, n);
-    folder[n] = '\0';
-    p = &known->v[known->n];
-    *p = (struct parent){ path, n, open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
-    if (p->fd < 0 && errno != ENOENT && errno != ENOTDIR)
-        return NULL;
-    known->n++;
-    return p;
-}
-
-static bool
-is_absent(struct parents *known, const char *path)
-{
-    const struct parent *parent = parent_of(known, path);
-    struct stat st;
-
-    if (parent == NULL)
-        return false;
-    return parent->fd < 0 || (fstatat(parent->fd, strrchr(path, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-                              (errno == ENOENT || errno == ENOTDIR));
-}
-
-int
-plan_real_places(struct native_plan *plan, const struct policy *p, const struct policy_list *in,
-                 struct policy_list *out, struct err *err)
-{
-    struct policy_list present = { .n = 0 };
-    struct parents known = { .n = 0 };
-    int r = 0;
-
-    for (size_t i = 0; i < in->n && r == 0; i++)
-        if (!in->v[i].literal || !is_absent(&known, in->v[i].value))
-            r = append(&present, &in->v[i], err);
-    for (size_t i = 0; i < known.n; i++)
-        close_fd(&known.v[i].fd);
-    if (r == 0)
-        r = plan_real_rules(plan, p, &present, out, err);
-    free(present.v);
-    return r;
 }
 
 int
@@ -227,8 +74,23 @@ add_component(char out[PATH_MAX], size_t n, struct str component)
     return n;
 }
 
-bool
-plan_real_future(const char *path, char out[PATH_MAX])
+/* A link at @at, whose folder has no link on its way. */
+static bool
+note_link(struct native_plan *plan, const char *at, struct plan_way *way)
+{
+    struct stat st;
+
+    if (way->links == NULL)
+        way->links = (struct plan_link *)(void *)plan_room(plan, LINKS_MAX * sizeof(*way->links));
+    if (way->links == NULL || way->n_links == LINKS_MAX || lstat(at, &st) < 0)
+        return false;
+    way->links[way->n_links] = (struct plan_link){ plan_printf(plan, "%s", at), st.st_uid };
+    return way->links[way->n_links++].at != NULL;
+}
+
+/* The walk of plan_real_future() and plan_real_way(). @way (may be NULL) notes the links on the way. */
+static bool
+walk(struct native_plan *plan, const char *path, char out[PATH_MAX], struct plan_way *way)
 {
     char left[2 * PATH_MAX], next[2 * PATH_MAX], link[PATH_MAX];
     const char *at = left;
@@ -256,10 +118,30 @@ plan_real_future(const char *path, char out[PATH_MAX])
             continue;
         if (++links > LINKS_MAX || (size_t)target + strlen(at) + 2 > sizeof(left))
             return false;
+        if (way != NULL && !note_link(plan, out, way))
+            return false;
         snprintf(next, sizeof(next), "%.*s/%s", (int)target, link, at);
         memcpy(left, next, strlen(next) + 1);
         at = left;
         n = link[0] == '/' ? 1 : before;
         out[n] = '\0';
     }
+}
+
+bool
+plan_real_future(const char *path, char out[PATH_MAX])
+{
+    return walk(NULL, path, out, NULL);
+}
+
+bool
+plan_real_way(struct native_plan *plan, const char *path, struct plan_way *way)
+{
+    char real[PATH_MAX];
+
+    *way = (struct plan_way){ .real = NULL };
+    if (!walk(plan, path, real, way))
+        return false;
+    way->real = plan_printf(plan, "%s", real);
+    return way->real != NULL;
 }

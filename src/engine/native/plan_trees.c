@@ -40,20 +40,7 @@ plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err *err
     return fd;
 }
 
-/* The caller's name for a folder is followed once, here, wherever it leads; but not to what nobody would name. */
-static int
-check_target(const char *path, const char *real, bool workspace, struct err *err)
-{
-    const char *unfit = strcmp(path, real) == 0 ? NULL : policy_source_unfit(real, workspace);
-
-    if (unfit == NULL)
-        return 0;
-    err_set(err, ERR_POLICY, workspace ? "policy.workspace.system" : "policy.bind.source", "%s leads to %s, %s", path,
-            real, unfit);
-    return err_hint(err, "name the folder itself if it is meant");
-}
-
-/* The same for the home: named itself it wants a kind of workspace (policy/validate.c), behind a link it does too. */
+/* The home, named itself, wants a kind of workspace (policy/validate.c); behind a link it does too. */
 static int
 check_home(const struct policy *p, const char *real, struct err *err)
 {
@@ -62,9 +49,18 @@ check_home(const struct policy *p, const char *real, struct err *err)
     if (p->home == NULL || p->workspace.kind_given || realpath(p->home, home) == NULL ||
         !path_within(str_of(home), str_of(real)))
         return 0;
-    err_set(err, ERR_POLICY, "policy.workspace.home", "%s leads to %s, which holds the whole home directory",
-            p->workspace.dir, real);
+    err_set(err, ERR_POLICY, "policy.workspace.home", "the workspace leads to %s, which holds the whole home directory",
+            real);
     return err_hint(err, "name the project's directory; if the home is meant, say how: %s:ro, :cow or :rw", real);
+}
+
+/* The object at @path, which has no link in it (plan_rules.c): one that is there now was put there since. */
+static int
+open_real(const char *path)
+{
+    cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return root < 0 ? -1 : mnt_open_beneath(root, path, O_PATH, false);
 }
 
 /* Open @path and note it as a tree of the plan. Returns it, or NULL with @err. */
@@ -72,7 +68,8 @@ static struct plan_tree *
 tree_add(struct native_plan *plan, const char *path, const char *inside, bool writable, struct err *err)
 {
     struct plan_tree *tree;
-    char real[PATH_MAX];
+    struct judged judged;
+    struct place place;
     struct stat st;
 
     if (plan->n_trees == PLAN_TREES_MAX) {
@@ -80,34 +77,29 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
         return NULL;
     }
     tree = &plan->trees[plan->n_trees];
-    *tree = (struct plan_tree){ .writable = writable, .fd = open(path, O_PATH | O_CLOEXEC) };
-    if (tree->fd < 0) {
+    *tree = (struct plan_tree){ .host = path, .inside = inside != NULL ? inside : path, .fd = open_real(path) };
+    if (tree->fd < 0 || fstat(tree->fd, &st) < 0) {
         err_sys(err, errno, "wall.bind.open", "%s", path);
         if (errno == ENOENT)
             err_hint(err, "the path must exist on the host before the sandbox starts");
+        else if (errno == ELOOP)
+            err_hint(err, "a link was put there while the sandbox was being made");
+        close_fd(&tree->fd);
         return NULL;
     }
     plan->n_trees++;
-    if (!plan_real_path(tree->fd, real, sizeof(real)) || fstat(tree->fd, &st) < 0) {
-        err_sys(err, errno, "wall.bind.open", "%s", path);
-        return NULL;
-    }
-    if (check_target(path, real, false, err) < 0)
-        return NULL;
-    tree->host = plan_printf(plan, "%s", real);
-    tree->inside = inside != NULL ? inside : tree->host;
     tree->is_dir = S_ISDIR(st.st_mode);
     tree->owner_uid = st.st_uid;
     tree->owner_gid = st.st_gid;
-    if (tree->host == NULL) {
-        err_set(err, ERR_SYSTEM, "memory", "out of memory");
-        return NULL;
-    }
+    tree->dev = st.st_dev;
+    tree->ino = st.st_ino;
+    plan_judge(plan, tree->inside, &place, &judged);
+    tree->writable = writable && judged.write;
     return tree;
 }
 
-static int
-tree_mount(struct native_plan *plan, const struct plan_tree *tree, struct err *err)
+int
+plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool writable, struct err *err)
 {
     struct root_item *item = plan_item(plan, ROOT_BIND, tree->host, tree->inside, err);
     struct stat st;
@@ -116,7 +108,7 @@ tree_mount(struct native_plan *plan, const struct plan_tree *tree, struct err *e
         return -1;
     if (fstat(tree->fd, &st) < 0)
         return err_sys(err, errno, "wall.bind.open", "%s", tree->host);
-    item->writable = tree->writable;
+    item->writable = writable;
     item->recursive = tree->is_dir;
     item->dev = st.st_dev;
     item->ino = st.st_ino;
@@ -126,16 +118,16 @@ tree_mount(struct native_plan *plan, const struct plan_tree *tree, struct err *e
         if (userns < 0)
             return -1;
         /* not recursive: each mount below would have to allow another owner, and most do not */
-        item->tree = mnt_clone(tree->fd, "", tree->writable ? 0 : MNT_RO, userns, err);
+        item->tree = mnt_clone(tree->fd, "", writable ? 0 : MNT_RO, userns, err);
         if (item->tree < 0) {
             err_wrap(err, "%s", tree->host);
             return err_hint(err, "as root a folder is bound under another owner, which this file system cannot do; "
                             "run as the folder's owner (uid %u) instead", tree->owner_uid);
         }
     }
-    if (tree->writable)
+    if (writable)
         plan->host_trees_writable = true;
-    return plan_rule(plan, tree->inside, tree->writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
+    return plan_rule(plan, tree->inside, writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
 }
 
 static int
@@ -170,9 +162,7 @@ cow(struct native_plan *plan, const struct plan_tree *project, const char *id, s
     }
     plan->root.overlay_mount = mount_cow;
     plan->root.overlay_ctx = &plan->overlay;
-    if (plan_item(plan, ROOT_OVERLAY, NULL, project->inside, err) == NULL)
-        return -1;
-    return plan_rule(plan, project->inside, LANDLOCK_FULL, false, err);
+    return 0;
 }
 
 static int
@@ -194,42 +184,31 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
     tree = tree_add(plan, p->workspace.dir, inside, p->workspace.kind == WORKSPACE_RW, err);
     if (tree == NULL)
         return err_wrap(err, "workspace");
-    if (check_target(p->workspace.dir, tree->host, true, err) < 0 || check_home(p, tree->host, err) < 0)
+    if (check_home(p, tree->host, err) < 0)
         return -1;
     if (!tree->is_dir)
         return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", tree->host);
     plan->workspace_inside = tree->inside;
     tree->cow = p->workspace.kind == WORKSPACE_COW;
-    if (tree->cow)
-        return cow(plan, tree, id, err);
-    return plan->light ? plan_rule(plan, tree->inside, tree->writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err)
-                       : tree_mount(plan, tree, err);
+    return tree->cow ? cow(plan, tree, id, err) : 0;
 }
 
 static int
 add_listed(struct native_plan *plan, const struct policy_entry *e, bool writable, struct err *err)
 {
-    struct plan_tree *tree;
-
-    /* In the host view absent places are simply not there; wildcards are searched among the host's folders later. What
-     * lies in a tree that is visible already only lifts a denial there (plan_closed.c). */
-    if (access(e->value, F_OK) < 0 && errno == ENOENT)
-        return 0;
+    /* What lies in a tree that is visible already only lifts a denial there (plan_places.c). */
     for (size_t i = 0; !writable && i < plan->n_trees; i++)
         if (path_within(str_of(e->value), str_of(plan->trees[i].host)))
             return 0;
-    tree = tree_add(plan, e->value, NULL, writable, err);
-    if (tree == NULL)
+    if (tree_add(plan, e->value, NULL, writable, err) == NULL)
         return err_wrap(err, "%s %s", writable ? "allow-write" : "allow-read", e->written);
-    if (plan->light)
-        return plan_rule(plan, tree->inside, writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
-    return tree_mount(plan, tree, err);
+    return 0;
 }
 
 static int
 lists(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    /* in the host view everything can be read: allow-read only lifts denials (plan_protect.c) */
+    /* in the host view everything can be read: allow-read only lifts denials (plan_places.c) */
     for (size_t i = 0; p->view.v == VIEW_PRIVATE && i < p->allow_read.n; i++)
         if (add_listed(plan, &p->allow_read.v[i], false, err) < 0)
             return -1;
@@ -239,41 +218,16 @@ lists(struct native_plan *plan, const struct policy *p, struct err *err)
     return 0;
 }
 
-/* At the same place the later one covers the earlier, as it was asked for. */
-static int
-by_destination(const void *a, const void *b)
-{
-    const struct root_item *x = a, *y = b;
-    int order = strcmp(x->dest, y->dest);
-
-    return order != 0 ? order : x->turn < y->turn ? -1 : x->turn > y->turn;
-}
-
 int
 plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
-    size_t first;
-    int r = 0;
-
-    first = plan->n_items;
-    r = workspace(plan, p, id, err);
-    for (size_t i = 0; r == 0 && i < p->n_binds; i++) {
-        struct plan_tree *tree = tree_add(plan, p->binds[i].source, plan->light ? NULL : p->binds[i].dest,
-                                          p->binds[i].writable, err);
-        if (tree == NULL)
-            r = err_wrap(err, "bind");
-        else if (plan->light)
-            r = plan_rule(plan, tree->inside, tree->writable ? LANDLOCK_FULL : LANDLOCK_READ_EXEC, false, err);
-        else
-            r = tree_mount(plan, tree, err);
-    }
-    if (r == 0)
-        r = lists(plan, p, err);
-    if (r < 0)
+    if (workspace(plan, p, id, err) < 0)
         return -1;
-    /* parents before what lies in them; ROOT_DIR and ROOT_WRITABLE of /workspace come in that order already */
-    if (p->workspace.kind != WORKSPACE_TMPFS)
-        qsort(plan->items + first, plan->n_items - first, sizeof(plan->items[0]), by_destination);
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (tree_add(plan, p->binds[i].source, plan->light ? NULL : p->binds[i].dest, p->binds[i].writable, err) == NULL)
+            return err_wrap(err, "bind");
+    if (lists(plan, p, err) < 0)
+        return -1;
     plan->workdir = p->workdir.p != NULL             ? p->workdir.p
                     : plan->workspace_inside != NULL ? plan->workspace_inside
                                                      : NULL;
