@@ -2,13 +2,16 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/policy_json.h"
 #include "egress/why_host.h"
+#include "engine/rules.h"
 #include "policy/why.h"
 #include "wall/addresses.h"
 
@@ -26,7 +29,7 @@ usage(FILE *to, int code)
             "                  [policy flags]\n\n"
             "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's name\n"
             "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n\n"
-            "  --path PATH     a file or directory\n"
+            "  --path PATH     a file or directory; -: each line of standard input is one\n"
             "  --op OP         read (default), write or exec\n"
             "  --host HOST     a host name or address; without a port 443 is asked about\n"
             "  --method METHOD  of a request to that host, where rules look at it; GET with --url-path alone\n"
@@ -160,6 +163,71 @@ why_host(const struct policy *p, const struct options *o, struct why *out, struc
     return interface_addresses(own, &n, err) < 0 ? -1 : egress_why_host(p, own, n, o->host, &o->request, out, err);
 }
 
+/* What is asked, by the rules as a run would take them now. @rules is NULL in mode off, which has none. */
+static int
+why_path(const struct policy *p, const struct engine_rules *rules, const char *asked, enum why_op op, struct why *out,
+         struct err *err)
+{
+    struct place place;
+
+    if (rules == NULL || !engine_rules_place(rules, asked, &place))
+        return policy_why_path(p, asked, op, exists, out, err);
+    policy_why_place(engine_rules_policy(rules), &place, asked, op, exists, out);
+    return 0;
+}
+
+static void
+print(const struct options *o, enum why_op op, const struct why *why)
+{
+    static const char *const ops[] = { [WHY_READ] = "read", [WHY_WRITE] = "write", [WHY_EXEC] = "exec" };
+
+    if (o->json)
+        print_json(o, ops[op], why);
+    else
+        print_text(o, ops[op], why);
+}
+
+/* Each line of standard input is a path. 0 when all of them are allowed, 1 when not; -1 with @err. */
+static int
+why_lines(const struct policy *p, const struct engine_rules *rules, struct options *o, enum why_op op, struct err *err)
+{
+    cleanup_free char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    int code = 0;
+
+    while ((n = getline(&line, &room, stdin)) >= 0) {
+        struct why why;
+        if (n > 0 && line[n - 1] == '\n')
+            line[n - 1] = '\0';
+        o->path = line;
+        if (why_path(p, rules, line, op, &why, err) < 0)
+            return -1;
+        print(o, op, &why);
+        code |= !why.allowed;
+    }
+    return code;
+}
+
+static int
+why_paths(const struct policy *p, struct options *o, enum why_op op, struct err *err)
+{
+    struct engine_rules *rules = NULL;
+    struct why why;
+    int r;
+
+    if (p->mode.v != MODE_OFF && engine_rules_make(p, &rules, err) < 0)
+        return -1;
+    if (strcmp(o->path, "-") == 0) {
+        r = why_lines(p, rules, o, op, err);
+    } else if ((r = why_path(p, rules, o->path, op, &why, err)) == 0) {
+        print(o, op, &why);
+        r = !why.allowed;
+    }
+    engine_rules_free(rules);
+    return r;
+}
+
 int
 cmd_why(int argc, char **argv)
 {
@@ -182,14 +250,14 @@ cmd_why(int argc, char **argv)
         r = err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
     if (r >= 0)
         r = check_question(&o, &op, &err);
+    if (r >= 0 && o.path != NULL) {
+        r = why_paths(&p, &o, op, &err);
+        return r < 0 ? cli_fail(&err, o.json) : r;
+    }
     if (r >= 0)
-        r = o.path != NULL ? policy_why_path(&p, o.path, op, exists, &why, &err)
-                           : why_host(&p, &o, &why, &err);
+        r = why_host(&p, &o, &why, &err);
     if (r < 0)
         return cli_fail(&err, o.json);
-    if (o.json)
-        print_json(&o, o.op != NULL ? o.op : "read", &why);
-    else
-        print_text(&o, o.op != NULL ? o.op : "read", &why);
+    print(&o, op, &why);
     return why.allowed ? 0 : 1;
 }

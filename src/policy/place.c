@@ -13,12 +13,13 @@ struct shown {
     bool writable;
     const struct origin *from;
     const struct policy_bind *bind;
+    bool mounted;           /* the workspace or a bind: no list overrides it */
 };
 
 static struct shown
 shown_bind(const struct policy_bind *bind)
 {
-    return (struct shown){ bind->source, bind->dest, bind->writable, &bind->from, bind };
+    return (struct shown){ bind->source, bind->dest, bind->writable, &bind->from, bind, true };
 }
 
 static struct shown
@@ -27,13 +28,13 @@ shown_workspace(const struct policy *p)
     const char *dest = p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir;
     bool writable = p->workspace.kind == WORKSPACE_RW || p->workspace.kind == WORKSPACE_COW;
 
-    return (struct shown){ p->workspace.dir, dest, writable, &p->workspace.from, NULL };
+    return (struct shown){ p->workspace.dir, dest, writable, &p->workspace.from, NULL, true };
 }
 
 static struct shown
 shown_entry(const struct policy_entry *entry, bool writable)
 {
-    return (struct shown){ entry->value, entry->value, writable, &entry->from, NULL };
+    return (struct shown){ entry->value, entry->value, writable, &entry->from, NULL, false };
 }
 
 /* Keep the deepest of the trees whose @side holds the path. */
@@ -43,14 +44,16 @@ consider(struct shown *best, const struct shown *tree, const char *path, bool by
     const char *root = by_dest ? tree->dest : tree->source;
     const char *best_root = by_dest ? best->dest : best->source;
 
-    if (path_within(str_of(path), str_of(root)) && (best_root == NULL || strlen(root) > strlen(best_root)))
+    if (path_within(str_of(path), str_of(root)) &&
+        (best_root == NULL || strlen(root) > strlen(best_root) ||
+         (strlen(root) == strlen(best_root) && tree->writable && !best->mounted)))
         *best = *tree;
 }
 
 static struct shown
 find_mounted(const struct policy *p, const char *path, bool by_dest)
 {
-    struct shown best = { NULL, NULL, false, NULL, NULL }, tree;
+    struct shown best = { NULL, NULL, false, NULL, NULL, false }, tree;
 
     if (p->workspace.dir != NULL) {
         tree = shown_workspace(p);
@@ -227,13 +230,13 @@ policy_place_mounted(const struct policy *p, const char *path, bool host_name, s
     return place_by(find_mounted, p, path, host_name, out);
 }
 
-void
-policy_place(const struct policy *p, const char *path, bool host_name, struct place *out)
+/* What no tree shows. */
+static void
+place_bare(const struct policy *p, const char *path, struct place *out)
 {
     static const char *const kernel[] = { "/proc", "/dev" };
 
-    if (place_by(find_shown, p, path, host_name, out))
-        return;
+    memset(out, 0, sizeof(*out));
     if (p->view.v == VIEW_PRIVATE) {
         place_private(p, path, out);
         return;
@@ -241,4 +244,23 @@ policy_place(const struct policy *p, const char *path, bool host_name, struct pl
     out->kind = within_any(path, kernel, N(kernel)) && p->mode.v != MODE_LIGHT ? PLACE_KERNEL : PLACE_HOST;
     copy(out->host, path);
     copy(out->inside, path);
+}
+
+void
+policy_place_inside(const struct policy *p, const char *path, struct place *out)
+{
+    struct shown tree = find_shown(p, path, true);
+
+    memset(out, 0, sizeof(*out));
+    if (tree.source != NULL)
+        place_shown(p, &tree, path, true, out);
+    else
+        place_bare(p, path, out);
+}
+
+void
+policy_place(const struct policy *p, const char *path, bool host_name, struct place *out)
+{
+    if (!place_by(find_shown, p, path, host_name, out))
+        place_bare(p, path, out);
 }

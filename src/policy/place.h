@@ -36,6 +36,8 @@ extern const size_t n_place_etc_host;
 /* What the normal absolute @path means under @p. Where both could be meant, the sandbox's name wins; with @host_name
  * (the path was relative, or below `~`: it can only be the host's) the host's name does. */
 void policy_place(const struct policy *p, const char *path, bool host_name, struct place *out);
+/* The same of a name that is the sandbox's, and nobody else's. */
+void policy_place_inside(const struct policy *p, const char *path, struct place *out);
 /* The same, knowing the workspace and the binds only: false when @path lies in none of them. */
 bool policy_place_mounted(const struct policy *p, const char *path, bool host_name, struct place *out);
 

@@ -8,7 +8,6 @@
 #include "match/path.h"
 #include "policy/internal.h"
 #include "policy/judge.h"
-#include "policy/place.h"
 
 bool
 why_op_parse(const char *name, enum why_op *out)
@@ -185,6 +184,21 @@ why_write(const struct policy *p, const struct place *place, const struct judged
     }
 }
 
+void
+policy_why_place(const struct policy *p, const struct place *place, const char *path, enum why_op op,
+                 why_exists *exists, struct why *out)
+{
+    struct judged judged;
+
+    memset(out, 0, sizeof(*out));
+    snprintf(out->inside, sizeof(out->inside), "%s", place->inside);
+    policy_judge(p, place, exists, &judged);
+    if (op == WHY_WRITE)
+        why_write(p, place, &judged, path, out);
+    else
+        why_read(p, place, &judged, path, op, out);
+}
+
 int
 policy_why_path(const struct policy *p, const char *path, enum why_op op, why_exists *exists, struct why *out,
                 struct err *err)
@@ -192,7 +206,6 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, why_ex
     char normal[PATH_TEXT_MAX + 1], shown[SHOW_MAX];
     struct str text = str_of(path), base = str_of(p->cwd);
     struct place place;
-    struct judged judged;
     enum path_fault fault;
     size_t n;
 
@@ -213,11 +226,6 @@ policy_why_path(const struct policy *p, const char *path, enum why_op op, why_ex
         return 0;
     }
     policy_place(p, normal, path[0] != '/', &place);
-    snprintf(out->inside, sizeof(out->inside), "%s", place.inside);
-    policy_judge(p, &place, exists, &judged);
-    if (op == WHY_WRITE)
-        why_write(p, &place, &judged, normal, out);
-    else
-        why_read(p, &place, &judged, normal, op, out);
+    policy_why_place(p, &place, normal, op, exists, out);
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "policy/place.h"
 #include "policy/policy.h"
 
 enum why_op { WHY_READ, WHY_WRITE, WHY_EXEC };
@@ -35,5 +36,9 @@ typedef bool why_exists(const char *path);
  * may be NULL: then everything exists. */
 int policy_why_path(const struct policy *p, const char *path, enum why_op op, why_exists *exists, struct why *out,
                     struct err *err);
+
+/* The same of a place that is known (policy_place); @path is how messages name it. */
+void policy_why_place(const struct policy *p, const struct place *place, const char *path, enum why_op op,
+                      why_exists *exists, struct why *out);
 
 #endif

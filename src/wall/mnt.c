@@ -211,7 +211,7 @@ on_device(int dir, dev_t own)
 }
 
 int
-mnt_mkdirs(int dir, const char *path, dev_t own)
+mnt_mkdirs(int dir, const char *path, mode_t mode, dev_t own)
 {
     cleanup_close int at = -1;
     char name[NAME_MAX + 1];
@@ -220,7 +220,7 @@ mnt_mkdirs(int dir, const char *path, dev_t own)
     while (next_component(&path, name, &bad)) {
         int here = at >= 0 ? at : dir, next = enter(here, name);
         if (next < 0 && errno == ENOENT && on_device(here, own)) {
-            if (mkdirat(here, name, 0755) < 0 && errno != EEXIST)
+            if (mkdirat(here, name, mode) < 0 && errno != EEXIST)
                 return -1;
             next = enter(here, name);
         }

@@ -51,10 +51,10 @@ int mnt_open_beneath(int root, const char *path, int flags, bool symlinks);
 /* As above, with RESOLVE_IN_ROOT semantics (absolute symlinks restart at @root). */
 int mnt_open_in_root(int root, const char *path, int flags);
 
-/* Make the directory @path (several components) below @dir, each 0755, and return an O_PATH fd of the last.
+/* Make the directory @path (several components) below @dir, each @mode, and return an O_PATH fd of the last.
  * Existing directories are entered; a symlink or a file on the way is refused (ENOTDIR, ELOOP). Nothing is created but
  * on the device @own: a mount point inside a tree of the host must exist already (ENOENT), so that no ghost file is
  * left there. -1 with errno. */
-int mnt_mkdirs(int dir, const char *path, dev_t own);
+int mnt_mkdirs(int dir, const char *path, mode_t mode, dev_t own);
 
 #endif

@@ -59,13 +59,14 @@ tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
     return mnt_new("tmpfs", options, n, 0, err);
 }
 
-/* Folders are made in the tmpfs root and in masks with holes; nowhere else. */
+/* Folders are made in the tmpfs root and in masks with holes, where they too can be passed through and not listed;
+ * nowhere else. */
 static int
 mkdirs_ours(struct builder *b, const char *path)
 {
-    int fd = mnt_mkdirs(b->root, path, b->dev);
+    int fd = mnt_mkdirs(b->root, path, 0755, b->dev);
 
-    return fd < 0 && errno == ENOENT ? mnt_mkdirs(b->root, path, b->scratch_dev) : fd;
+    return fd < 0 && errno == ENOENT ? mnt_mkdirs(b->root, path, 0111, b->scratch_dev) : fd;
 }
 
 /* The folder that holds @dest, made where it is missing; *name is the last component. The descriptor is the
@@ -431,7 +432,8 @@ proc_mount(struct builder *b, struct err *err)
         err_wrap(err, "/proc");
         return err_hint(err, "inside a container the outer /proc must not be masked; try --mode light");
     }
-    at = b->plan->host_view ? mnt_open_beneath(b->root, "/proc", O_PATH, false) : mnt_mkdirs(b->root, "/proc", b->dev);
+    at = b->plan->host_view ? mnt_open_beneath(b->root, "/proc", O_PATH, false)
+                            : mnt_mkdirs(b->root, "/proc", 0755, b->dev);
     if (at < 0)
         return fail(err, "/proc");
     if (mnt_attach(tree, at, err) < 0)
@@ -497,7 +499,7 @@ dev_make(struct builder *b, struct err *err)
     cleanup_close int dev = -1, tree = -1, at = -1;
 
     if (!b->plan->host_view) {
-        dev = mnt_mkdirs(b->root, "/dev", b->dev);
+        dev = mnt_mkdirs(b->root, "/dev", 0755, b->dev);
         return dev < 0 ? fail(err, "/dev") : dev_fill(dev, err);
     }
     /* host view: a directory of ours covers the host's /dev before it is filled */

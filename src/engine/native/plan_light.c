@@ -58,13 +58,24 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
     return 0;
 }
 
-/* Places that the host has: what is not there needs no care, for nothing is granted by a name that is made later. */
+/* Places that the host has: what is not there needs no care, for nothing is granted by a name that is made later. What
+ * opens again counts in what is closed (@closed_only). */
 static int
-mark(struct carve *c, const struct policy_list *list, struct err *err)
+mark(struct carve *c, const struct policy_list *list, bool closed_only, struct err *err)
 {
+    size_t closed = c->n;
+
     for (size_t i = 0; i < list->n; i++) {
+        bool within = false;
+        struct judged judged;
+        struct place place;
         struct stat st;
-        if (lstat(list->v[i].value, &st) < 0)
+        plan_judge(c->plan, list->v[i].value, &place, &judged);
+        if (!closed_only)
+            within = !judged.read;      /* a tree that was named is open, whatever closes its surroundings */
+        for (size_t k = 0; k < closed && !within; k++)
+            within = path_within(str_of(list->v[i].value), str_of(c->marks[k]));
+        if (!within || lstat(list->v[i].value, &st) < 0)
             continue;
         if (c->n == MARKS_MAX)
             return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d places are denied", MARKS_MAX);
@@ -114,8 +125,8 @@ plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
     if (root < 0)
         return err_sys(err, errno, "wall.root", "/");
     c->plan = plan;
-    if (mark(c, &p->deny_read, err) < 0 || mark(c, &p->credentials, err) < 0 || mark(c, &p->allow_read, err) < 0 ||
-        check_trees(plan, p, err) < 0)
+    if (mark(c, &p->deny_read, false, err) < 0 || mark(c, &p->credentials, false, err) < 0 ||
+        mark(c, &p->allow_read, true, err) < 0 || check_trees(plan, p, err) < 0)
         return -1;
     return grant(c, AT_FDCWD, "/", "/", err);
 }

@@ -234,19 +234,26 @@ written_around(const struct native_plan *plan, const char *inside, const char **
     return best;
 }
 
+/* What is mounted on a name holds that name; its folders could be moved, and what lies behind it be shown, or written, in
+ * the next run. */
+static int
+hold_name(struct native_plan *plan, const struct mark *m, struct err *err)
+{
+    const char *relative;
+    const struct plan_tree *tree = written_around(plan, m->inside, &relative);
+
+    return tree != NULL && strchr(relative, '/') != NULL ? plan_guard_name(plan, tree->inside, relative, err) : 0;
+}
+
 static int
 add_mask(struct native_plan *plan, const struct mark *m, bool holes, struct err *err)
 {
     struct root_item *item = plan_item(plan, ROOT_MASK, NULL, m->inside, err);
-    const struct plan_tree *tree;
-    const char *relative;
 
     if (item == NULL)
         return -1;
     item->holes = holes;
-    /* a mask holds its own name; its folders could be moved, and what lies behind it be shown to the next run */
-    tree = written_around(plan, m->inside, &relative);
-    return tree != NULL && strchr(relative, '/') != NULL ? plan_guard_name(plan, tree->inside, relative, err) : 0;
+    return hold_name(plan, m, err);
 }
 
 static int
@@ -281,7 +288,11 @@ apply(struct collector *c, bool host, struct err *err)
         } else if (m->want == CLOSED) {
             if (state != CLOSED && add_mask(c->plan, m, has_hole(c, i), err) < 0)
                 return -1;
-        } else if (state == CLOSED && add_hole(c->plan, m, err) < 0) {
+        } else if (state == CLOSED) {
+            if (add_hole(c->plan, m, err) < 0)
+                return -1;
+        } else if (state == WRITABLE && m->want == READABLE &&
+                   (plan_item(c->plan, ROOT_PIN, NULL, m->inside, err) == NULL || hold_name(c->plan, m, err) < 0)) {
             return -1;
         }
     }
@@ -361,6 +372,7 @@ plan_places(struct native_plan *plan, struct err *err)
         return err_sys(err, errno, "wall.root", "/");
     r = collect(&c, host ? &root : NULL, err);
     if (r == 0) {
+        struct root_item *item = NULL;
         struct mark *mask;
         sort(&c);
         mask = around_workdir(&c);
@@ -369,8 +381,10 @@ plan_places(struct native_plan *plan, struct err *err)
             plan_warn(plan, "the working directory %s is closed to the sandbox: it is empty there", plan->workdir);
         }
         r = apply(&c, host, err);
-        if (r == 0 && mask != NULL && plan_item(plan, ROOT_DIR, NULL, plan->workdir, err) == NULL)
+        if (r == 0 && mask != NULL && (item = plan_item(plan, ROOT_DIR, NULL, plan->workdir, err)) == NULL)
             r = -1;
+        if (item != NULL)
+            item->mode = 0111;
         if (r == 0)
             r = seal(&c, err);
     }

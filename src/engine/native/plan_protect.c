@@ -308,15 +308,34 @@ close_secrets(struct native_plan *plan, const struct plan_tree *tree, struct err
     return 0;
 }
 
+/* Light mode has no mount that would keep what allow-read opened again from being written. */
+static int
+close_reopened(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
+{
+    for (size_t i = 0; plan->light && i < p->allow_read.n; i++) {
+        const char *relative = expand_below(p->allow_read.v[i].value, tree->host);
+        struct judged judged;
+        struct place place;
+
+        if (relative == NULL || *relative == '\0')
+            continue;
+        plan_judge(plan, p->allow_read.v[i].value, &place, &judged);
+        if (judged.write_why == WRITE_REOPENED && plan_guard_name(plan, tree->inside, relative, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int
 protect_tree(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
     /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
     if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0 ||
-                           plan_git(plan, p, tree, err) < 0 || close_absent(plan, tree, &p->deny_read, err) < 0 ||
-                           close_absent(plan, tree, &p->credentials, err) < 0))
+                           plan_git(plan, p, tree, err) < 0 || close_reopened(plan, p, tree, err) < 0))
         return -1;
-    if ((tree->writable || tree->cow) && close_writes(plan, tree, &p->deny_write, err) < 0)
+    if ((tree->writable || tree->cow) &&
+        (close_absent(plan, tree, &p->deny_read, err) < 0 || close_absent(plan, tree, &p->credentials, err) < 0 ||
+         close_writes(plan, tree, &p->deny_write, err) < 0))
         return -1;
     return plan->light || p->view.v == VIEW_HOST ? 0 : close_secrets(plan, tree, err);
 }

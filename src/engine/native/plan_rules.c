@@ -343,6 +343,46 @@ shown(struct native_plan *plan, const struct policy *p, struct policy *real, str
     return 0;
 }
 
+/* In the host view what is shown read-only lies in what can be written, or beside it: then it is a rule like deny-write
+ * (policy/settle.c says so of names; here it is said of where they lead). */
+static int
+close_shown(struct gather *g, const struct policy *real, const char *path, const struct origin *from, struct err *err)
+{
+    const struct policy_entry rule = { .value = (char *)(uintptr_t)path, .written = (char *)(uintptr_t)path,
+                                       .literal = true, .from = *from };
+    bool open = real->workspace.dir != NULL && real->workspace.kind == WORKSPACE_RW &&
+                strcmp(real->workspace.dir, path) != 0 && path_within(str_of(path), str_of(real->workspace.dir));
+    int r;
+
+    for (size_t i = 0; i < real->n_binds; i++)
+        open |= real->binds[i].writable && strcmp(real->binds[i].source, path) != 0 &&
+                path_within(str_of(path), str_of(real->binds[i].source));
+    for (size_t i = 0; i < real->allow_write.n; i++)
+        open |= path_within(str_of(path), str_of(real->allow_write.v[i].value));
+    if (!open)
+        return 0;
+    g->rule = &rule;
+    r = put(g, path, err);
+    g->rule = NULL;
+    return r;
+}
+
+static int
+close_read_only(struct native_plan *plan, struct policy *real, struct err *err)
+{
+    struct gather g = { .plan = plan, .out = &real->deny_write, .cap = real->deny_write.n };
+
+    if (real->view.v != VIEW_HOST)
+        return 0;
+    if (real->workspace.dir != NULL && real->workspace.kind == WORKSPACE_RO &&
+        close_shown(&g, real, real->workspace.dir, &real->workspace.from, err) < 0)
+        return -1;
+    for (size_t i = 0; i < real->n_binds; i++)
+        if (!real->binds[i].writable && close_shown(&g, real, real->binds[i].source, &real->binds[i].from, err) < 0)
+            return -1;
+    return 0;
+}
+
 /* The folders that patterns are looked for in under a private root. */
 static int
 note_shown(struct native_plan *plan, const struct policy *real, struct err *err)
@@ -378,7 +418,7 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
     return close_list(plan, p, real, &p->deny_read, &real->deny_read, err) < 0 ||
                    close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
                    close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0
-               ? -1 : 0;
+               ? -1 : close_read_only(plan, real, err);
 }
 
 int

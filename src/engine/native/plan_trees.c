@@ -170,6 +170,8 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
 {
     const char *inside = p->view.v == VIEW_HOST || plan->light ? NULL : "/workspace";
     struct plan_tree *tree;
+    struct judged judged;
+    struct place place;
 
     if (p->workspace.kind == WORKSPACE_TMPFS) {
         struct root_item *item;
@@ -189,7 +191,10 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (!tree->is_dir)
         return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", tree->host);
     plan->workspace_inside = tree->inside;
-    tree->cow = p->workspace.kind == WORKSPACE_COW;
+    plan_judge(plan, tree->inside, &place, &judged);
+    tree->cow = p->workspace.kind == WORKSPACE_COW && judged.write;
+    if (p->workspace.kind == WORKSPACE_COW && !tree->cow)
+        plan_warn(plan, "deny-write closes the whole workspace: there is nothing to copy, it is read-only");
     return tree->cow ? cow(plan, tree, id, err) : 0;
 }
 
