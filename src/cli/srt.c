@@ -20,6 +20,7 @@
 #include "wall/capture.h"
 
 #define SRT_COMPATIBLE "0.0.83"
+#define DEFAULT_TMPDIR "/tmp/claude"
 #define LOST_FILE "this file's rules (its denyRead, allowRead and credential entries included)"
 #define LOST_FLAG "the rules --settings asked for"
 
@@ -193,18 +194,37 @@ check_control_fd(const struct srt_args *a, int *out)
     return 0;
 }
 
+/* What its model takes for the temporary folder: the caller's word, or its own folder. */
+static const char *
+temporary_name(void)
+{
+    static const char *const names[] = { "CLAUDE_CODE_TMPDIR", "CLAUDE_TMPDIR" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && *value != '\0')
+            return value;
+    }
+    return DEFAULT_TMPDIR;
+}
+
 static void
 temporary_folder(struct policy *p, const struct policy_host *host)
 {
+    const char *name = temporary_name();
     struct err err = ERR_INIT;
+    char text[4096 + sizeof("TMPDIR=")];
     struct stat st;
 
     /* sandbox-runtime's own temporary folder; what it holds is the commands', so it is not ours to remove */
-    if (mkdir("/tmp/claude", 0700) < 0 && errno != EEXIST)
-        cli_warn("/tmp/claude cannot be made: %s", strerror(errno));
-    else if (lstat("/tmp/claude", &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-        cli_warn("/tmp/claude is not a folder of yours: the command's temporary files may be seen by others");
-    if (policy_apply_flag(p, "--env", "TMPDIR=/tmp/claude", host, &err) < 0 ||
+    if (strcmp(name, DEFAULT_TMPDIR) != 0)
+        ;       /* the caller's, who lets it be written or not */
+    else if (mkdir(name, 0700) < 0 && errno != EEXIST)
+        cli_warn("%s cannot be made: %s", name, strerror(errno));
+    else if (lstat(name, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+        cli_warn("%s is not a folder of yours: the command's temporary files may be seen by others", name);
+    snprintf(text, sizeof(text), "TMPDIR=%s", name);
+    if (policy_apply_flag(p, "--env", text, host, &err) < 0 ||
         policy_apply_flag(p, "--env", "SANDBOX_RUNTIME=1", host, &err) < 0)
         cli_warn("%s", err.msg);
 }
@@ -287,6 +307,8 @@ cmd_srt(int argc, char **argv)
         policy_free(&p);
         return 1;
     }
+    for (size_t i = 0; i < p.notes.n; i++)
+        cli_warn("%s", p.notes.v[i].value);
     if (a.command != NULL)
         debug(&a, "Command string mode (-c): ", a.command);
     else if (a.n_words > 0)

@@ -26,7 +26,7 @@ answer_write(struct buf *out, const struct answer *a, bool is_head, bool keep)
     const struct http1_add add[] = {
         { STR_LIT("Content-Type"), a->srt ? STR_LIT("text/plain") : STR_LIT("text/plain; charset=utf-8") },
         { STR_LIT("X-Cloche-Denied"), str_of(a->reason) },
-        { STR_LIT("X-Proxy-Error"), STR_LIT("blocked-by-sandbox-runtime") },
+        { STR_LIT("X-Proxy-Error"), STR_LIT("blocked-by-allowlist") },
     };
     struct http1_response_out r = { .status = a->status, .reason = str_of(a->phrase),
                                     .method = is_head ? STR_LIT("HEAD") : STR_LIT("GET") };

@@ -39,6 +39,9 @@ struct node {
 /* Parse @data (called @name in messages) into @a. NULL with @err on any refusal; an empty document is one. */
 struct node *doc_parse_yaml(struct arena *a, const char *name, const void *data, size_t n, struct err *err);
 struct node *doc_parse_json(struct arena *a, const char *name, const void *data, size_t n, struct err *err);
+/* Blank the comments of JavaScript (to the end of a line, and between slash-star and star-slash) in @text, outside
+ * strings. Whether there were any; one that does not end is left as it is. */
+bool doc_blank_comments(char *text, size_t n);
 
 /* "a list", for messages. */
 const char *node_type_text(enum node_type type);

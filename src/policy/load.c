@@ -51,6 +51,24 @@ is_srt(const struct node *root)
     return node_member(network, "allowedDomains") != NULL || node_member(network, "deniedDomains") != NULL;
 }
 
+/* As the program whose settings these are: comments are passed over. */
+static int
+blank_comments(struct loader *l, struct arena *scratch, struct str *text)
+{
+    char *copy = arena_alloc(scratch, text->n + 1);
+    struct policy_entry entry = { .literal = true, .from = { .kind = ORIGIN_FILE, .name = l->name } };
+
+    if (copy == NULL)
+        return policy_no_memory(l->err);
+    memcpy(copy, text->p, text->n);
+    if (!doc_blank_comments(copy, text->n))
+        return 0;
+    *text = (struct str){ copy, text->n };
+    entry.value = entry.written = arena_join(l->p->arena, str_of(l->name), STR_LIT(": comments are no JSON; other "
+                                             "readers of this file may refuse it"));
+    return entry.value != NULL ? list_push(l->p, &l->p->notes, entry, l->err) : policy_no_memory(l->err);
+}
+
 static int
 load(struct policy *p, const char *name, struct str text, enum policy_format format, struct err *err)
 {
@@ -70,6 +88,9 @@ load(struct policy *p, const char *name, struct str text, enum policy_format for
     }
     if (language == POLICY_AUTO)
         language = language_of(name, text);
+    l.lenient = format == POLICY_SRT && p->verb == VERB_SRT;
+    if (l.lenient && blank_comments(&l, scratch, &text) < 0)
+        return -1;
     root = language == POLICY_JSON ? doc_parse_json(scratch, l.name, text.p, text.n, err)
                                    : doc_parse_yaml(scratch, l.name, text.p, text.n, err);
     if (root == NULL)

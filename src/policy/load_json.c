@@ -204,6 +204,43 @@ refuse_parse(struct json_reader *r, const json_error_t *e)
     return where_fail(&w, r->err, "policy.json.syntax", "not JSON: %s", e->text);
 }
 
+/* Where the comment at @at ends (just past it), or @at when there is none, or none that ends. */
+static size_t
+comment_end(const char *text, size_t n, size_t at)
+{
+    if (at + 1 >= n || text[at] != '/')
+        return at;
+    if (text[at + 1] == '/') {
+        const char *end = memchr(text + at, '\n', n - at);
+        return end != NULL ? (size_t)(end - text) : n;
+    }
+    for (size_t i = at + 2; text[at + 1] == '*' && i + 1 < n; i++)
+        if (text[i] == '*' && text[i + 1] == '/')
+            return i + 2;
+    return at;
+}
+
+bool
+doc_blank_comments(char *text, size_t n)
+{
+    bool string = false, any = false;
+
+    for (size_t i = 0; i < n;) {
+        size_t end = string ? i : comment_end(text, n, i);
+        if (end == i) {
+            if (text[i] == '"')
+                string = !string;
+            i += string && text[i] == '\\' ? 2 : 1;
+            continue;
+        }
+        any = true;
+        for (; i < end; i++)
+            if (text[i] != '\n')
+                text[i] = ' ';
+    }
+    return any;
+}
+
 struct node *
 doc_parse_json(struct arena *a, const char *name, const void *data, size_t n, struct err *err)
 {

@@ -224,6 +224,8 @@ struct policy {
     struct policy_bool nested_userns;       /* SRT allowNestedUserNamespaces */
     struct policy_bool ptrace;              /* debuggers inside; standard true, max false */
 
+    struct policy_list notes;               /* what a lenient loader left out, as sentences for people (@value) */
+
     bool srt;                               /* filled from SRT settings: messages and host dialect follow SRT */
     enum policy_verb verb;                  /* as given to policy_init */
     char *home;                             /* the facts of struct policy_host that validation and `why` need */

@@ -132,6 +132,17 @@ distance(struct str a, struct str b)
     return row[m];
 }
 
+int
+schema_note(struct loader *l, const struct node *v, const char *what)
+{
+    char text[SCHEMA_PATH_MAX + 256];
+    struct policy_entry entry = { .literal = true, .from = schema_where(l, v).from };
+
+    snprintf(text, sizeof(text), "%s:%u: %s %s", l->name, v->key_line, l->path, what);
+    entry.value = entry.written = arena_copy(l->p->arena, str_of(text));
+    return entry.value != NULL ? list_push(l->p, &l->p->notes, entry, l->err) : policy_no_memory(l->err);
+}
+
 static int
 unknown_key(struct loader *l, const struct node *member, const struct key_rule *rules)
 {
@@ -141,6 +152,8 @@ unknown_key(struct loader *l, const struct node *member, const struct key_rule *
 
     for (const struct key_rule *rule = rules; rule->name != NULL; rule++) {
         size_t d = distance(member->key, str_of(rule->name));
+        if (same_key(member->key, rule->name, false))
+            d = 0;      /* in another spelling */
         if (d < best && 2 * d < strlen(rule->name) + 2) {
             best = d;
             nearest = rule->name;
@@ -148,6 +161,9 @@ unknown_key(struct loader *l, const struct node *member, const struct key_rule *
         if (used < sizeof(known))
             used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "", rule->name);
     }
+    /* one that is nearly a known one may have been meant to close something */
+    if (l->lenient && nearest == NULL)
+        return schema_note(l, member, "is no key that is known here: it has no effect");
     schema_fail(l, member, "policy.unknown-key", "unknown key");
     if (nearest != NULL)
         return err_hint(l->err, "did you mean \"%s\"?", nearest);
@@ -197,8 +213,12 @@ schema_walk(struct loader *l, const struct node *map, const struct key_rule *rul
         size_t mark = schema_enter_key(l, m->key);
         while (rule->name != NULL && !same_key(m->key, rule->name, l->exact))
             rule++;
-        if (rule->name == NULL)
-            return unknown_key(l, m, rules);
+        if (rule->name == NULL) {
+            if (unknown_key(l, m, rules) < 0)
+                return -1;
+            schema_leave(l, mark);
+            continue;
+        }
         if ((rule->canon != NULL && note_seen(l, m, rule) < 0) || rule->apply(l, m, rule) < 0)
             return -1;
         schema_leave(l, mark);

@@ -17,6 +17,7 @@ struct loader {
     struct policy *p;
     const char *name;               /* of the file, in the policy's arena */
     struct err *err;
+    bool lenient;                   /* an unknown key that resembles no known one is left out, with a note */
     bool exact;                     /* keys have one spelling (SRT) */
     char path[SCHEMA_PATH_MAX];     /* the key that is being read, for messages */
     size_t path_n;
@@ -70,6 +71,9 @@ int apply_list(struct loader *l, const struct node *v, const struct key_rule *ru
 int apply_host_rule(struct loader *l, const struct node *v, struct policy_list *list);
 /* arg: its table. */
 int apply_map(struct loader *l, const struct node *v, const struct key_rule *rule);
+
+/* A sentence about what was left out (policy->notes). 0 or -1 with the error. */
+int schema_note(struct loader *l, const struct node *v, const char *what);
 
 /* The walkers of the two dialects. */
 int settings_apply(struct loader *l, const struct node *root);

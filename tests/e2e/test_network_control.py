@@ -93,7 +93,7 @@ def test_refused_in_the_words_of_srt(online):
     assert result.ok, result
     head, body = result.out.replace("\r", "").split("\n\n", 1)
     assert head.startswith("HTTP/1.1 403 Forbidden\n"), result
-    assert "\nX-Proxy-Error: blocked-by-sandbox-runtime\n" in head and "\nContent-Type: text/plain\n" in head, head
+    assert "\nX-Proxy-Error: blocked-by-allowlist\n" in head and "\nContent-Type: text/plain\n" in head, head
     assert body.startswith("Connection blocked by network allowlistHTTP/1.1 200 OK"), body
 
 

@@ -155,6 +155,43 @@ every_key_is_known(void **state)
     }
 }
 
+/* As its own program: what it does not know has no effect, and is said. Elsewhere the same file is refused. */
+static void
+notes(void **state)
+{
+    static const char text[] = "{\"$schema\": \"https://x.org/s\", \"version\": 1, // mine\n" NET "," FS
+                               ", /* \"filesystem\": 5 */ \"colour\": {\"a\": \"http://x // y \\\" /* z\"}}";
+    static const char *const said[] = { "comments", "$schema", "version", "colour" };
+    struct err err = ERR_INIT;
+    struct policy p;
+
+    (void)state;
+    if (make_policy(&p, MODE_STANDARD, VERB_SRT, text, POLICY_SRT, NULL, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(p.notes.n, N(said));
+    for (size_t i = 0; i < N(said); i++)
+        assert_non_null(strstr(p.notes.v[i].value, said[i]));
+    policy_free(&p);
+    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, text, POLICY_SRT, NULL, &err), -1);
+    assert_string_equal(err.code, "policy.json.syntax");
+    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, "{\"$schema\": \"x\"," NET "," FS "}", POLICY_SRT, NULL,
+                                 &err), -1);
+    assert_string_equal(err.code, "policy.unknown-key");
+}
+
+/* A comment that does not end is none; what follows is judged as it stands. */
+static void
+odd_comments(void **state)
+{
+    static const char *const texts[] = { "{" NET "," FS "} /* x", "{" NET "," FS "} /", "{" NET "," FS ", / }", "/*/" };
+    struct err err = ERR_INIT;
+    struct policy p;
+
+    (void)state;
+    for (size_t i = 0; i < N(texts); i++)
+        assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_SRT, texts[i], POLICY_SRT, NULL, &err), -1);
+}
+
 static void
 refusals(void **state)
 {
@@ -211,7 +248,7 @@ refusals(void **state)
         { "{" NET "," FS ", \"credentials\": {\"envVars\": [{\"mode\": \"deny\"}]}}", "policy.srt.required", 1, "name" },
         { "{" NET "," FS ", \"credentials\": {\"envVars\": [{\"name\": \"A-B\", \"mode\": \"deny\"}]}}", "policy.env.name", 1,
           "A-B" },
-        { "{" NET "," FS ", \"credentials\": {\"extra\": 1}}", "policy.unknown-key", 1, "credentials.extra" },
+        { "{" NET "," FS ", \"credentials\": {\"envVar\": 1}}", "policy.unknown-key", 1, "credentials.envVar" },
         { "{" NET "," FS ", \"mandatoryDenySearchDepth\": 0}", "policy.protect.depth", 1, "0" },
         { "{" NET "," FS ", \"mandatoryDenySearchDepth\": 11}", "policy.protect.depth", 1, "11" },
         { "{" NET "," FS ", \"allowPty\": \"yes\"}", "policy.type", 1, "allowPty" },
@@ -257,7 +294,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_settings),     cmocka_unit_test(protected_names_are_srts),
         cmocka_unit_test(recognised_by_content), cmocka_unit_test(every_key_is_known),
-        cmocka_unit_test(refusals),           cmocka_unit_test(srt_and_modes),
+        cmocka_unit_test(notes), cmocka_unit_test(odd_comments), cmocka_unit_test(refusals),           cmocka_unit_test(srt_and_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

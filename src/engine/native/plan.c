@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "match/host.h"
+#include "match/ip.h"
 #include "wall/caps.h"
 #include "wall/own_id.h"
 
@@ -205,6 +207,23 @@ filters(struct native_plan *plan, const struct policy *p)
         plan->landlock.required = LANDLOCK_HAS_ABSTRACT;    /* the host's abstract sockets share its network */
 }
 
+/* A rule that opens a name which is the sandbox's own, whoever asks: said before somebody waits for it. */
+static void
+warn_of_localhost(struct native_plan *plan, const struct policy *p)
+{
+    for (size_t i = 0; i < p->allow_domains.n; i++) {
+        const struct policy_entry *entry = &p->allow_domains.v[i];
+        struct str host = str_of(entry->value);
+        uint16_t port;
+
+        if (str_starts(host, STR_LIT("*.")))
+            host = (struct str){ host.p + 2, host.n - 2 };
+        if (host_split_port(host, &host, &port) == HOST_OK && ip_is_loopback_host(host))
+            plan_warn(plan, "the rule \"%s\" opens nothing: localhost is the sandbox's own, the host's services there "
+                      "are not reached", entry->written);
+    }
+}
+
 /* A missing promise: refused, or a warning where the policy allows. */
 static int
 check_landlock(struct native_plan *plan, const struct policy *p, struct err *err)
@@ -278,6 +297,8 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
         plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
+    if (plan->capture)
+        warn_of_localhost(plan, p);
     if (p->network.v == NETWORK_HOST && !plan->light)
         plan_warn(plan, "the sandbox shares the host's network: its services on localhost can be reached");
     plan->root.items = plan->items;
