@@ -6,6 +6,7 @@ the same rules and writes through the name. Nothing outside may have changed, an
 import json
 import os
 import shutil
+import socket
 
 import pytest
 
@@ -217,3 +218,36 @@ def test_a_link_from_one_open_folder_to_another(anyone, victim):
     result = anyone("run", *HOST, "--allow-write", victim, "--", "sh", "-c", "echo x > build/f", cwd=anyone.project)
     assert result.code == 0 and (victim / "f").exists(), result
     shutil.rmtree(victim)
+
+
+# --- other rules than those that the planting run had ----------------------------------------------------------
+@pytest.mark.parametrize("how", ["allow-write", "bind", "workspace", "light"])
+def test_a_link_in_the_project_is_not_followed_by_other_rules(in_mode, anyone, how):
+    """Run 1 has the project; run 2 names one folder of it, and what lies there now leads out of it."""
+    person = in_mode("light") if how == "light" else anyone
+    outside = make(person, person.project.parent / "victim")
+    (person.project / "build").symlink_to("../victim")
+    own(person, person.project / "build")
+    flags = {"allow-write": ["--view", "host", "--allow-write", "build"], "bind": ["--bind", "build:/mnt/b:rw"],
+             "workspace": ["--workspace", "build"], "light": ["--mode", "light", "--workspace", "build"]}[how]
+    result = person("run", *flags, "--", "sh", "-c", "touch x build/x /mnt/b/x /workspace/x", cwd=person.project)
+    assert not list(outside.iterdir()), result
+    assert result.code == 125 and "[policy.link]" in result.err, result
+
+
+@pytest.mark.parametrize("view", ["private", "host"])
+def test_a_link_at_the_name_of_a_socket(anyone, view):
+    """`--allow-unix-socket ./app.sock`, and the project has a link to another socket there."""
+    other = anyone.project.parent / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(other))
+        own(anyone, other)
+        server.listen()
+        code = ("import socket,sys\ns = socket.socket(socket.AF_UNIX)\ntry: s.connect(sys.argv[1]); print('REACHED')\n"
+                "except OSError as e: print(e.errno)")
+        shown = ["--view", "host", "--allow-write", "."] if view == "host" else ["--workspace", "."]
+        flags = [*shown, "--allow-unix-socket", "./app.sock"]
+        anyone("run", *shown, "--", "ln", "-s", str(other), "app.sock", cwd=anyone.project)
+        assert (anyone.project / "app.sock").is_symlink()
+        result = anyone("run", *flags, "--", "/usr/bin/python3", "-c", code, str(anyone.project / "app.sock"), cwd=anyone.project)
+        assert "REACHED" not in result.out, result

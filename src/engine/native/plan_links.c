@@ -15,13 +15,13 @@ not_followed(struct native_plan *plan, const struct plan_named *n, const char *a
 {
     const char *shown = n->rule != NULL ? n->rule->written : n->name;
 
-    if (n->rule != NULL && (plan->real.srt || n->from->kind == ORIGIN_BUILTIN)) {
+    if (n->rule != NULL && n->what == NULL && (plan->real.srt || n->from->kind == ORIGIN_BUILTIN)) {
         plan_warn(plan, "%s is not %s: the link %s leads to %s, %s", shown, n->write ? "writable" : "opened", at,
                   n->way.real, reason);
         return 0;
     }
     err_set(err, ERR_POLICY, "policy.link", "%s %s: the link %s on its way leads to %s, %s",
-            n->rule == NULL ? n->what : n->write ? "allow-write" : "allow-read", shown, at, n->way.real, reason);
+            n->what != NULL ? n->what : n->write ? "allow-write" : "allow-read", shown, at, n->way.real, reason);
     return err_hint(err, "name %s itself if it is meant; if not, remove the link", n->way.real);
 }
 
@@ -66,6 +66,21 @@ systems_link(const struct plan_link *link)
     return link->owner == 0 && (n == 0 || (n == 4 && memcmp(link->at, "/var", 4) == 0));
 }
 
+/* The folder that somebody works in is what runs usually may write, whatever the rules of this one are: a link in it
+ * that leads out may have been left by another. Not so a whole home. */
+static const char *
+link_out_of_project(const struct native_plan *plan, const struct plan_named *n)
+{
+    const struct policy *p = &plan->real;
+
+    if (p->home != NULL && path_within(str_of(p->home), str_of(p->cwd)))
+        return NULL;
+    for (size_t i = 0; i < n->way.n_links; i++)
+        if (path_within(str_of(n->way.links[i].at), str_of(p->cwd)) && !path_within(str_of(n->way.real), str_of(p->cwd)))
+            return n->way.links[i].at;
+    return NULL;
+}
+
 static int
 check_target(struct native_plan *plan, const struct plan_named *n, struct err *err)
 {
@@ -105,7 +120,8 @@ plan_links_note(struct native_plan *plan, const struct plan_named *named, struct
     return 1;
 }
 
-/* The link on the way to @n that lies in what another rule lets be written, and leads out of that; or NULL. */
+/* The link on the way to @n that lies in what another rule lets be written, and leads out of that, or, of what is to be
+ * written, out of the caller's folder; or NULL. */
 static const char *
 leaves(const struct native_plan *plan, const struct plan_named *n)
 {
@@ -119,7 +135,7 @@ leaves(const struct native_plan *plan, const struct plan_named *n)
                 return n->way.links[i].at;
         }
     }
-    return NULL;
+    return n->write ? link_out_of_project(plan, n) : NULL;
 }
 
 /* Whether what @n leads to is opened, to be written where that is asked, by a rule with no such link on its way. */
@@ -157,7 +173,8 @@ plan_links_check(struct native_plan *plan, struct policy *real, struct err *err)
             continue;
         if (not_followed(plan, n, link, "and lies where sandboxes may write: it may have been planted", err) < 0)
             return -1;
-        take_out(n->write ? &real->allow_write : &real->allow_read, n);
+        if (n->what == NULL)
+            take_out(n->write ? &real->allow_write : &real->allow_read, n);
     }
     return 0;
 }

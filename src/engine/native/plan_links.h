@@ -5,6 +5,7 @@
  *
  *   - a link that lies in a place that this policy lets be written must not lead out of it, unless to what another
  *     rule, which no such link is on the way of, opens anyway;
+ *   - nor, of what is to be written, a link in the caller's folder out of that: other runs may write it;
  *   - what cloche itself opens by default (SRT's places) has no link on its way below the home, or below /tmp;
  *   - a folder of the system is written only where it is named, never behind a link;
  *   - as root, what is root's is never written behind somebody else's link.
@@ -19,10 +20,10 @@
 
 struct plan_named {
     struct plan_way way;
-    const struct policy_entry *rule;    /* of allow-read or allow-write; NULL for the workspace and binds */
+    const struct policy_entry *rule;    /* the entry of a list; NULL for the workspace and binds */
     const struct origin *from;
     const char *name;                   /* the path as the rule has it */
-    const char *what;                   /* without @rule: "workspace", "bind" */
+    const char *what;                   /* "workspace", "bind", "unix socket"; NULL: by the lists, where it may be left out */
     bool write;
 };
 

@@ -276,16 +276,23 @@ sockets(struct native_plan *plan, const struct policy *p, struct err *err)
     for (size_t i = 0; i < p->unix_sockets.n; i++) {
         const char *path = p->unix_sockets.v[i].value;
         struct root_item *item;
+        char real[PATH_MAX];
+        struct stat st;
 
         plan->sockets[n++] = path;
         if (p->view.v == VIEW_HOST || plan->light)
             continue;
         /* in a private root the socket must be made visible too */
-        item = plan_item(plan, ROOT_BIND, path, path, err);
+        if (!plan_real_future(path, real) || lstat(real, &st) < 0)
+            continue;
+        item = plan_item(plan, ROOT_BIND, plan_printf(plan, "%s", real), path, err);
         if (item == NULL)
             return -1;
         item->optional = true;
         item->writable = true;
+        item->check_identity = true;
+        item->dev = st.st_dev;
+        item->ino = st.st_ino;
     }
     plan->n_sockets = n;
     /* without a tree of the host there is no socket but the sandbox's own */

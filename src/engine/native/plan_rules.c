@@ -343,6 +343,21 @@ shown(struct native_plan *plan, const struct policy *p, struct policy *real, str
     return 0;
 }
 
+/* A socket's name is not rewritten, for it is what programs inside say; where it leads is judged like the rest. */
+static int
+note_sockets(struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->unix_sockets.n; i++) {
+        const struct policy_entry *rule = &p->unix_sockets.v[i];
+        struct plan_way way;
+        if (plan_real_way(plan, rule->value, &way) && way.n_links > 0 &&
+            plan_links_note(plan, &(struct plan_named){ .way = way, .rule = rule, .from = &rule->from,
+                                                        .name = rule->value, .what = "unix socket" }, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* In the host view what is shown read-only lies in what can be written, or beside it: then it is a rule like deny-write
  * (policy/settle.c says so of names; here it is said of where they lead). */
 static int
@@ -410,7 +425,8 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
 
     *real = *p;
     plan->light = p->mode.v == MODE_LIGHT;
-    if (shown(plan, p, real, err) < 0 || open_list(plan, p, real, true, &real->allow_write, err) < 0 ||
+    if (shown(plan, p, real, err) < 0 || note_sockets(plan, p, err) < 0 ||
+        open_list(plan, p, real, true, &real->allow_write, err) < 0 ||
         open_list(plan, p, real, false, &real->allow_read, err) < 0)
         return -1;
     if (plan_links_check(plan, real, err) < 0 || note_shown(plan, real, err) < 0)
