@@ -184,7 +184,8 @@ protected_by(const struct policy *p, const struct place *place, size_t root, why
         if (p->binds[i].writable)
             by = protected_at(p, place, p->binds[i].source, p->binds[i].dest, exists);
     for (size_t i = 0; by == NULL && i < p->allow_write.n; i++) {
-        const struct around wide = { place->host, covered(&p->allow_write.v[i], place->host, exists), place->host, place };
+        const struct around wide = { place->host, covered(&p->allow_write.v[i], place->host, exists), place->host,
+                                     place };
         if (wide.root > 0 && strcmp(place->inside, place->host) == 0)
             by = protected_in(p, &wide, exists);
     }

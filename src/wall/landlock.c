@@ -248,7 +248,8 @@ add_path(int ruleset, const struct landlock_rule *rule, uint64_t handled, struct
         if (opened < 0)
             return err_sys(err, errno, "wall.landlock.rule", "%s: cannot open for a Landlock rule", rule->path);
         if (rule->check_identity && (fstat(opened, &st) < 0 || st.st_dev != rule->dev || st.st_ino != rule->ino)) {
-            err_set(err, ERR_DENIED, "wall.bind.changed", "%s was replaced while the sandbox was being made", rule->path);
+            err_set(err, ERR_DENIED, "wall.bind.changed", "%s was replaced while the sandbox was being made",
+                    rule->path);
             return err_hint(err, "another process renames it; run again when it is stable");
         }
         attr.parent_fd = opened;

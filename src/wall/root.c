@@ -59,8 +59,7 @@ tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
     return mnt_new("tmpfs", options, n, 0, err);
 }
 
-/* Folders are made in the tmpfs root and in masks with holes, where they too can be passed through and not listed;
- * nowhere else. */
+/* Folders are made in the tmpfs root and, not to be listed, in masks with holes; nowhere else. */
 static int
 mkdirs_ours(struct builder *b, const char *path)
 {
@@ -432,8 +431,7 @@ proc_mount(struct builder *b, struct err *err)
         err_wrap(err, "/proc");
         return err_hint(err, "inside a container the outer /proc must not be masked; try --mode light");
     }
-    at = b->plan->host_view ? mnt_open_beneath(b->root, "/proc", O_PATH, false)
-                            : mnt_mkdirs(b->root, "/proc", 0755, b->dev);
+    at = b->plan->host_view ? mnt_open_beneath(b->root, "proc", O_PATH, false) : mkdirs_ours(b, "proc");
     if (at < 0)
         return fail(err, "/proc");
     if (mnt_attach(tree, at, err) < 0)

@@ -87,7 +87,7 @@ struct native_plan {
     const char *trust;                  /* bundle of certificates that is ours, at its path inside; NULL: the host's */
     struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];
     size_t n_idmaps;
-    struct policy real;     /* the policy, its paths as they really are (plan_rules.c); what is planned is judged by it */
+    struct policy real;     /* the policy, its paths as they really are (plan_rules.c): what plans are judged by */
     const char **shown;     /* the folders that a private root shows, real paths */
     size_t n_shown;
     struct plan_named *named;           /* plan_links.h */

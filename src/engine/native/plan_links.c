@@ -34,8 +34,8 @@ check_fit(const struct plan_named *n, struct err *err)
 
     if (unfit == NULL)
         return 0;
-    err_set(err, ERR_POLICY, workspace ? "policy.workspace.system" : "policy.bind.source", "%s leads to %s, %s", n->name,
-            n->way.real, unfit);
+    err_set(err, ERR_POLICY, workspace ? "policy.workspace.system" : "policy.bind.source", "%s leads to %s, %s",
+            n->name, n->way.real, unfit);
     return err_hint(err, "name the folder itself if it is meant");
 }
 
@@ -76,7 +76,8 @@ link_out_of_project(const struct native_plan *plan, const struct plan_named *n)
     if (p->home != NULL && path_within(str_of(p->home), str_of(p->cwd)))
         return NULL;
     for (size_t i = 0; i < n->way.n_links; i++)
-        if (path_within(str_of(n->way.links[i].at), str_of(p->cwd)) && !path_within(str_of(n->way.real), str_of(p->cwd)))
+        if (path_within(str_of(n->way.links[i].at), str_of(p->cwd)) &&
+            !path_within(str_of(n->way.real), str_of(p->cwd)))
             return n->way.links[i].at;
     return NULL;
 }

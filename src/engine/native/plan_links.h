@@ -23,7 +23,7 @@ struct plan_named {
     const struct policy_entry *rule;    /* the entry of a list; NULL for the workspace and binds */
     const struct origin *from;
     const char *name;                   /* the path as the rule has it */
-    const char *what;                   /* "workspace", "bind", "unix socket"; NULL: by the lists, where it may be left out */
+    const char *what;                   /* "workspace", "bind", "unix socket"; NULL: of a list, may be left out */
     bool write;
 };
 

@@ -1,8 +1,8 @@
 /* engine/native/plan_places.c: the trees, and what is closed and opened again within them
  *
  * Every place that a rule names is looked at in one order, parents first, and policy_judge() says what it is to be:
- * closed, readable or writable. Where that differs from what lies around it a mount is made: a mask closes, a bind opens
- * again. A mask with places to be opened in it is a folder of our own that can be passed through and not listed.
+ * closed, readable or writable. Where that differs from what lies around it a mount is made: a mask closes, a bind
+ * opens again. A mask with places to be opened in it is a folder of our own that can be passed through and not listed.
  * deny-write and protected names come last, as pins over all of it (plan_protect.c): nothing opens those again.
  */
 #include <errno.h>
@@ -234,8 +234,8 @@ written_around(const struct native_plan *plan, const char *inside, const char **
     return best;
 }
 
-/* What is mounted on a name holds that name; its folders could be moved, and what lies behind it be shown, or written, in
- * the next run. */
+/* What is mounted on a name holds that name; its folders could be moved, and what lies behind it be shown, or written,
+ * in the next run. */
 static int
 hold_name(struct native_plan *plan, const struct mark *m, struct err *err)
 {

@@ -277,8 +277,8 @@ open_one(struct gather *g, bool write, struct err *err)
 }
 
 static int
-open_list(struct native_plan *plan, const struct policy *p, const struct policy *real, bool write, struct policy_list *out,
-          struct err *err)
+open_list(struct native_plan *plan, const struct policy *p, const struct policy *real, bool write,
+          struct policy_list *out, struct err *err)
 {
     const struct policy_list *in = write ? &p->allow_write : &p->allow_read;
     bool host = real->view.v == VIEW_HOST || plan->light, refuse;

@@ -229,7 +229,8 @@ plan_trees(struct native_plan *plan, const struct policy *p, const char *id, str
     if (workspace(plan, p, id, err) < 0)
         return -1;
     for (size_t i = 0; i < p->n_binds; i++)
-        if (tree_add(plan, p->binds[i].source, plan->light ? NULL : p->binds[i].dest, p->binds[i].writable, err) == NULL)
+        if (tree_add(plan, p->binds[i].source, plan->light ? NULL : p->binds[i].dest, p->binds[i].writable, err) ==
+            NULL)
             return err_wrap(err, "bind");
     if (lists(plan, p, err) < 0)
         return -1;
