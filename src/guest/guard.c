@@ -191,6 +191,7 @@ guard_free(struct guard *g)
 {
     if (g == NULL)
         return;
+    later_settle(g, true);
     rules_free(&g->rules);
     caller_forget(g);
     alias_free(g);
@@ -354,6 +355,10 @@ serve_one(struct guard *g, int listener)
     int result;
 
     rules_next_call(&g->rules);
+    if (g->n_later > 0) {
+        later_settle(g, false);
+        rules_next_call(&g->rules);
+    }
     memset(&n, 0, sizeof(n));       /* the kernel insists */
     if (syscall(SYS_ioctl, listener, GS_NOTIF_RECV, &n) < 0)
         return errno == ENOENT || errno == EINTR ? 0 : -1;
@@ -374,7 +379,11 @@ guard_on_notify(struct guard *g, int listener)
     /* RECV would wait when there is nothing to receive. */
     if (poll(&p, 1, 0) < 0)
         return errno == EINTR ? 0 : -1;
-    if ((p.revents & POLLIN) == 0)
-        return (p.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 ? 1 : 0;
+    if ((p.revents & POLLIN) == 0) {
+        if ((p.revents & (POLLHUP | POLLERR | POLLNVAL)) == 0)
+            return 0;
+        later_settle(g, false);
+        return 1;
+    }
     return serve_one(g, listener) < 0 ? -1 : 0;
 }

@@ -15,6 +15,7 @@ place_of(struct guard *g, int dirfd, const char *name, struct place *p)
     size_t n = strlen(name);
 
     /* the guest may move directories next */
+    later_settle(g, false);
     rules_next_call(&g->rules);
     rules_moved(&g->rules);
     *p = (struct place){ .dir = dirfd };

@@ -385,6 +385,15 @@ git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str na
     return is_kept(spot.state) ? refuse(rule, git_state_name(spot.state), " written in place") : 0;
 }
 
+bool
+git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool there)
+{
+    struct str path;
+    enum git_state state = look_at(g, dir, dir_st, name, &path).state;
+
+    return state == GIT_STATE_OPTION || (!there && is_judged(state));
+}
+
 int
 git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX])
 {
@@ -489,8 +498,8 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
     struct str path;
     struct git_spot spot = look_at(g, to, to_st, str_of(to_name), &path);
 
-    /* the same place as for git_may_rename(), within the same call */
-    if (!is_judged(spot.state))
+    /* what was written in place (guard_git_later.c) may be in no git place any more */
+    if (!is_judged(spot.state) && spot.state != GIT_STATE_NONE)
         return refuse(rule, "a place that changed", "");
     return git_copy_file(file, to, to_name, spot.state, depth_of(g, path), flags, rule);
 }

@@ -39,6 +39,9 @@ int git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str
                  char rule[GIT_RULE_MAX]);
 /* May the file that is at @name be written to where it is? */
 int git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
+/* Refused by these two, may it be written in place all the same, if it is judged when it is complete? Only what nobody
+ * reads at once: options of an interrupted command, and files that are not there yet. */
+bool git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool there);
 /* May the file at @name get another name? */
 int git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* The same for an object that was reached without its directory. */
@@ -59,6 +62,8 @@ int git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, con
 /* `.git/HEAD` at the top of a guarded tree: without it git looks for another repository. It may be replaced only. */
 bool git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str name);
 
+/* guard_git_copy.c: all of @file, which is for reading, into @to. 0 or an errno. */
+int git_copy_text(int file, int to);
 /* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name). 0, errno, or EACCES with @rule. */
 int git_copy_file(int file, int to, const char *to_name, enum git_state state, size_t depth, unsigned flags,
                   char rule[GIT_RULE_MAX]);

@@ -64,12 +64,18 @@ git_call_open(struct call *c, const struct place *p, int flags)
     if (writes)
         rc = git_may_write(c->g, p->dir, &p->dir_st, name_of(p), rule);
     /* what concerns a file does not concern a link that leads on, or what is refused for its kind */
-    if (rc != 0 && is_there(p, &st))
-        return S_ISREG(st.st_mode) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL) ? said(c, p, rc, rule) : 0;
+    if (rc != 0 && is_there(p, &st)) {
+        if (!S_ISREG(st.st_mode) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+            return 0;
+        return git_may_write_later(c->g, p->dir, &p->dir_st, name_of(p), true) ? GIT_CALL_LATER : said(c, p, rc, rule);
+    }
     if ((flags & O_CREAT) == 0)
         return 0;
     rc = git_may_make(c->g, p->dir, &p->dir_st, name_of(p), GIT_ARRIVES_FILE, rule);
-    return rc == 0 || is_there(p, &st) ? 0 : said(c, p, rc, rule);
+    if (rc == 0 || is_there(p, &st))
+        return 0;
+    return writes && git_may_write_later(c->g, p->dir, &p->dir_st, name_of(p), false) ? GIT_CALL_LATER
+                                                                                      : said(c, p, rc, rule);
 }
 
 int

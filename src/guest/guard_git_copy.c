@@ -63,6 +63,16 @@ write_whole(int fd, const char *p, size_t n)
     return 0;
 }
 
+int
+git_copy_text(int file, int to)
+{
+    cleanup_free char *text = NULL;
+    size_t n = 0;
+    int rc = read_whole(file, &text, &n);
+
+    return rc != 0 ? rc : write_whole(to, text, n);
+}
+
 static int
 open_temporary(int dir, char name[32])
 {

@@ -313,6 +313,17 @@ settle_hard_link(struct opening *o)
     return rc < 0 ? rc : 0;
 }
 
+/* State of git's that is judged when it is complete. */
+static int
+write_later(struct opening *o)
+{
+    int fd, rc = later_open(o->c, &o->at, o->flags, o->mode, &fd);
+
+    if (rc == -EACCES)
+        return deny(o->c, &o->at, "git state: written in place", EACCES);
+    return rc < 0 ? rc : hand_over(o, fd);
+}
+
 static int
 open_place(struct opening *o)
 {
@@ -323,8 +334,8 @@ open_place(struct opening *o)
 
     if (closed && (rc = open_closed(o, rule)) < 0)
         return rc;
-    if (!closed && (rc = git_call_open(o->c, &o->at, o->flags)) < 0)
-        return rc;
+    if (!closed && (rc = git_call_open(o->c, &o->at, o->flags)) != 0)
+        return rc < 0 ? rc : write_later(o);
     if (!caller_waits(o->c))
         return ANSWERED;
     if (!closed && (rc = settle_hard_link(o)) < 0)

@@ -38,6 +38,7 @@
 #define WORKERS_MAX      64
 #define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
 #define SEEN_MAX         8
+#define LATER_MAX        16                     /* files that are written in place at one time */
 #define OWN_DEVS_MAX     4                      /* file systems that end with the sandbox */
 #define FREE_DIRS_MAX    8                      /* directories known to lie outside everything protected */
 
@@ -121,6 +122,13 @@ struct own_socket {
     struct ident id;
 };
 
+/* A file that is written in place and gets its name when it is complete (guard_git_later.c). */
+struct later {
+    int dir;                    /* O_PATH */
+    int file;                   /* for reading; it has no name */
+    char name[NAME_MAX + 1];
+};
+
 struct denial_slot {
     uint32_t count;
     const char *op;
@@ -155,6 +163,8 @@ struct guard {
     size_t n_workers;
     struct own_socket own_sockets[OWN_SOCKETS_MAX];
     size_t n_own_sockets, next_own_socket;
+    struct later later[LATER_MAX];
+    size_t n_later;
     struct denial_slot denials[DENIALS_MAX];
     size_t n_denials;
     uint32_t more_denials;
@@ -346,7 +356,8 @@ bool held_by_mount(const struct guard *g, int object);
 
 /* A new name at @p. */
 int git_call_make(struct call *c, const struct place *p, bool directory, bool regular);
-/* @p is opened with @flags. */
+/* @p is opened with @flags. GIT_CALL_LATER: by later_open(). */
+#define GIT_CALL_LATER 2
 int git_call_open(struct call *c, const struct place *p, int flags);
 /* The file at @p is changed, where it is, other than by opening it. */
 int git_call_write(struct call *c, const struct place *p);
@@ -385,6 +396,13 @@ void alias_linked(struct guard *g, int object);
 int unshare_name(struct guard *g, int dir, const char *name, uint64_t keep);
 int unshare_place(struct call *c, const struct place *at, uint64_t keep);
 int unshare_object(struct call *c, int object, uint64_t keep, int *copy);
+
+/* --- guard_git_later.c */
+
+/* Open a file for writing that takes its name when it is complete: *@writer. 0 or a negated errno. */
+int later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *writer);
+/* Give their names to those that nobody writes any more; forget the others too if @all. */
+void later_settle(struct guard *g, bool all);
 
 /* --- guard_worker.c */
 

@@ -299,8 +299,15 @@ git submodule --quiet add "$PWD/b.git" mod; git commit -qm submodule
 git clone -q . again; (cd again; git submodule --quiet update --init; git sparse-checkout set d; git status --short)
 git reset -q --hard; rm -rf again
 """
+IN_PLACE = """
+git checkout -q -b x HEAD~1; echo x > f; git commit -qam x; git rebase -q -X theirs main; git checkout -q main
+git format-patch -q -1 --stdout x~1 > ../p; git checkout -q -b y x~2; git am -q ../p; git checkout -q main
+cp -r . ../copied; git -C ../copied status --short; test -s ../copied/.git/config
+tar -cf ../t.tar .; mkdir ../tarred; tar -C ../tarred -xf ../t.tar; git -C ../tarred status --short
+rm -rf ../copied ../tarred ../t.tar ../p
+"""
 WORK = {"empty top": "git init -q .\n" + LOCAL + SHARED, "repository": LOCAL,
-        "subfolder": "mkdir deep; cd deep; git init -q .\n" + LOCAL + SHARED + MODULES}
+        "subfolder": "mkdir deep; cd deep; git init -q .\n" + LOCAL + SHARED + MODULES + IN_PLACE}
 
 
 @pytest.mark.parametrize("where", WORK)
@@ -326,6 +333,20 @@ def test_head_stays_where_it_is(bench, way):
                        "git symbolic-ref HEAD")
     assert done.out.split() == ["refs/heads/a/b"], done
     assert this.host("git symbolic-ref HEAD").out.split() == ["refs/heads/a/b"]
+
+
+def test_what_is_written_in_place_is_judged(bench):
+    """It takes its name when it is complete, if it is harmless then."""
+    this = bench("standard")
+    done = this.inside("""
+git init -q n; cd n; rm .git/config; sync() { mkdir -p x; rmdir x; }
+(printf '[core]\\n\\trepositoryformatversion = 0\\n'; sync; printf '\\tbare = false\\n') > .git/config; sync; cat .git/config
+cp .git/config c; rm .git/config; sync; (cat c; echo ' fsmonitor = evil') > .git/config; sync; cat .git/config && echo BAD
+exec 7>.git/config; cat c >&7; sync; test -e .git/config && echo BAD; echo ' fsmonitor = evil' >&7; exec 7>&-; sync
+test -e .git/config && echo BAD; (cat c; exec 8<>.git/config; cat c >&8; exec 8>&-; sync; exec 8>>.git/config && echo BAD)
+rm -f .git/config; exec 7>.git/config; ln .git/config y; ln -L /proc/self/fd/7 y; cat c >&7; exec 8</proc/self/fd/7; exec 7>&-
+sync; exec 9>/proc/self/fd/8; echo ' fsmonitor = evil' >&9; grep evil .git/config && echo BAD; echo end""")
+    assert "BAD" not in done.out and done.out.endswith("end\n") and "bare = false" in done.out, done
 
 
 def test_denials_say_what_it_was(bench):
