@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/planted.h"
 #include "cli/session.h"
 
 #define REPORT_MAX (400UL * 1024 * 1024)
@@ -147,7 +148,8 @@ report_time(const struct timespec *when)
 }
 
 static json_t *
-report_object(const struct session *asked, const struct session_result *r, bool captured)
+report_object(const struct session *asked, const struct session_result *r, const struct planted_roots *planted,
+              bool captured)
 {
     json_t *o = json_object(), *warnings = json_array();
     struct session kept = *asked;
@@ -180,6 +182,8 @@ report_object(const struct session *asked, const struct session_result *r, bool 
         json_object_set_new(o, "network", json_pack("{s:I}", "egress_deaths", (json_int_t)r->egress_deaths));
     json_object_set_new(o, "limits", limits(s, r));
     json_object_set_new(o, "workspace", workspace(s, r));
+    if (planted != NULL && planted->n > 0)
+        json_object_set_new(o, "planted", planted_json(planted));
     for (size_t i = 0; i < r->n_warnings; i++)
         json_array_append_new(warnings, safe_string(r->warnings[i]));
     json_object_set_new(o, "warnings", warnings);
@@ -191,9 +195,10 @@ report_object(const struct session *asked, const struct session_result *r, bool 
 }
 
 int
-report_write(const struct session *s, const struct session_result *r, bool captured, int fd, struct err *err)
+report_write(const struct session *s, const struct session_result *r, const struct planted_roots *planted,
+             bool captured, int fd, struct err *err)
 {
-    json_t *o = report_object(s, r, captured);
+    json_t *o = report_object(s, r, planted, captured);
     char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
     int result = 0;
 

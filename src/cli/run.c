@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/planted.h"
 #include "cli/session.h"
 
 #define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
@@ -118,15 +119,17 @@ execute(struct session *s, const struct options *o, struct err *err)
 {
     static struct session_result result;    /* large, and there is one */
     struct session_result *r = &result;
+    struct planted_roots planted = { .n = 0 };
     cleanup_close int report = -1;
     int code = -1;
 
     s->io = choose_io(o);
     s->capture = o->json;
     s->quiet = o->quiet || o->json;
-    if (open_report(o, &report, err) == 0 && session_run(s, r, err) == 0 &&
-        (!o->json || report_write(s, r, true, STDOUT_FILENO, err) == 0) &&
-        (report < 0 || report_write(s, r, false, report, err) == 0))
+    int ended = open_report(o, &report, err) == 0 ? session_run(s, r, err) : -1;
+    planted_after(s, r, &planted);
+    if (ended == 0 && (!o->json || report_write(s, r, &planted, true, STDOUT_FILENO, err) == 0) &&
+        (report < 0 || report_write(s, r, &planted, false, report, err) == 0))
         code = session_exit_code(r);
     if (code >= 0 && r->timed_out && !o->quiet && !o->json)
         cli_warn("the time limit of %llu ms was reached (--timeout raises it)",
@@ -136,6 +139,9 @@ execute(struct session *s, const struct options *o, struct err *err)
                  (unsigned long long)(s->policy->limits.memory.v >> 20));
     if ((code >= 0 || r->ran) && r->cow_id[0] != '\0' && !o->quiet && !o->json)
         fprintf(stderr, "cloche: changes are kept apart: `cloche diff %.12s`, then apply or discard\n", r->cow_id);
+    if (!o->quiet && !o->json)
+        planted_warn(&planted);
+    planted_roots_free(&planted);
     session_result_free(r);
     return code;
 }

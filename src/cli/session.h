@@ -104,7 +104,10 @@ int direct_run(const struct session *s, const char *why, struct session_result *
 
 /* cli/report.c */
 struct json_t;
-int report_write(const struct session *s, const struct session_result *r, bool captured, int fd, struct err *err);
+struct planted_roots;
+/* @planted (cli/planted.h): what the run left, or NULL. */
+int report_write(const struct session *s, const struct session_result *r, const struct planted_roots *planted,
+                 bool captured, int fd, struct err *err);
 const char *report_reason(enum session_reason reason);
 /* "2026-11-21T09:05:00.123Z" */
 struct report_time { char text[48]; };

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/planted.h"
 #include "cli/policy_json.h"
 #include "egress/why_host.h"
 #include "engine/rules.h"
@@ -18,7 +19,7 @@
 struct options {
     const char *path, *host, *op;
     struct why_request request;
-    bool json, help;
+    bool json, help, planted;
 };
 
 static int
@@ -26,15 +27,19 @@ usage(FILE *to, int code)
 {
     fprintf(to, "usage: cloche why --path PATH [--op read|write|exec] [--json] [policy flags]\n"
             "       cloche why --host HOST[:PORT] [--method METHOD] [--url-path PATH] [--tool NAME] [--json]\n"
-            "                  [policy flags]\n\n"
+            "                  [policy flags]\n"
+            "       cloche why --planted [--json] [DIR]\n\n"
             "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's name\n"
-            "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n\n"
+            "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n"
+            "With --planted: what in the folder DIR (default: the current one) makes git, direnv, an editor or\n"
+            "another tool run something as soon as somebody works there. Exit 0 when there is nothing.\n\n"
             "  --path PATH     a file or directory; -: each line of standard input is one\n"
             "  --op OP         read (default), write or exec\n"
             "  --host HOST     a host name or address; without a port 443 is asked about\n"
             "  --method METHOD  of a request to that host, where rules look at it; GET with --url-path alone\n"
             "  --url-path PATH  of that request; / with --method alone\n"
             "  --tool NAME     of an MCP server, called by that request; POST without --method\n"
+            "  --planted       search a folder for files that other programs run\n"
             "  --json          one JSON object\n\n"
             "policy flags: cloche policy --help\n");
     return code;
@@ -52,6 +57,10 @@ why_flag(void *ctx, const char *name, const char *value, struct err *err)
     }
     if (strcmp(name, "--help") == 0) {
         o->help = true;
+        return 1;
+    }
+    if (strcmp(name, "--planted") == 0) {
+        o->planted = true;
         return 1;
     }
     if (strcmp(name, "--path") == 0)
@@ -228,6 +237,25 @@ why_paths(const struct policy *p, struct options *o, enum why_op op, struct err 
     return r;
 }
 
+/* `why --planted`: operands from @first on. */
+static int
+why_planted(const struct options *o, int argc, char **argv, int first, struct err *err)
+{
+    const char *folder = ".";
+
+    if (o->path != NULL || o->host != NULL || o->op != NULL || o->request.method != NULL || o->request.path != NULL ||
+        o->request.tool != NULL)
+        return err_set(err, ERR_USAGE, "cli.usage", "--planted goes with --json and a folder only");
+    for (int i = first, seen = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            continue;
+        if (seen++ > 0)
+            return err_set(err, ERR_USAGE, "cli.usage", "--planted takes one folder, not also \"%s\"", argv[i]);
+        folder = argv[i];
+    }
+    return planted_show(folder, o->json, err);
+}
+
 int
 cmd_why(int argc, char **argv)
 {
@@ -246,6 +274,10 @@ cmd_why(int argc, char **argv)
         r = cli_policy_args(&p, VERB_RUN, argc, argv, &host, why_flag, &o, &err);
     if (o.help)
         return usage(stdout, 0);
+    if (r >= 0 && o.planted) {
+        r = why_planted(&o, argc, argv, r, &err);
+        return r < 0 ? cli_fail(&err, o.json) : r;
+    }
     if (r >= 0 && r < argc)
         r = err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
     if (r >= 0)

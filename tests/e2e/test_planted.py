@@ -1,0 +1,181 @@
+"""`cloche why --planted` and the end of a run: what in a folder makes another program run something (issue 13, A1)."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from helpers import requirement
+from helpers.places import ordinary_user
+
+pytestmark = requirement("R82")
+
+HARM = "[core]\n\tfsmonitor = x\n"
+
+
+def put(path, text=""):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def bare(at, config=HARM):
+    for name in ("objects", "refs"):
+        (at / name).mkdir(parents=True, exist_ok=True)
+    put(at / "HEAD", "ref: refs/heads/main\n")
+    put(at / "config", config)
+
+
+def planted(cloche, folder, code=None):
+    """→ {path below the folder: find} of `cloche why --planted`."""
+    result = cloche("why", "--planted", "--json", folder)
+    assert result.code in (0, 1) and result.json["complete"], result
+    assert result.code == (1 if result.json["planted"] else 0)
+    return {os.path.relpath(f["path"], folder): f for f in result.json["planted"]}
+
+
+def test_nothing_in_an_ordinary_repository(cloche, command, has, project):
+    has("git")
+    command(["git", "init", "-q", "in/it"], cwd=project)
+    command(["git", "init", "-q", "--bare", "bare.git"], cwd=project)
+    put(project / "src/main.c")
+    put(project / "config")
+    put(project / "hooks/pre-commit")
+    assert planted(cloche, project) == {}
+    result = cloche("why", "--planted", cwd=project)
+    assert result.code == 0 and not result.out and "0 found among" in result.err, result
+
+
+def test_state_of_git(cloche, project):
+    """By shape, at any depth and name; where it leads counts too."""
+    bare(project / "a/b")
+    bare(project / "harmless", "[core]\n\tbare = true\n")
+    bare(project / "c/.git", "")
+    put(project / "c/.git/hooks/pre-commit", "x")
+    put(project / "c/.git/hooks/pre-commit.sample", "x")
+    put(project / "c/.git/rebase-merge/git-rebase-todo", "pick 1\nexec x\n")
+    put(project / "w/HEAD")
+    put(project / "w/commondir", "../harmless\n")
+    put(project / "v/HEAD")
+    put(project / "v/commondir", "../../elsewhere\n")
+    put(project / "s/.git", "gitdir: ../harmless\n")
+    put(project / "t/.git", "gitdir: /tmp/x\n")
+    put(project / "u/.git", "gitdir: link/x\n")
+    os.symlink("/tmp", project / "u/link")
+    put(project / "only/config", HARM)
+    bare(project / "l", "")
+    (project / "l/hooks").symlink_to("../src")
+    found = planted(cloche, project)
+    assert set(found) == {"a/b/config", "c/.git/hooks/pre-commit", "c/.git/rebase-merge/git-rebase-todo", "v/commondir",
+                          "t/.git", "u/.git", "l/hooks"}, found
+    assert found["a/b/config"]["detail"] == "core.fsmonitor" and "git" in found["a/b/config"]["runs"]
+    put(project / "HEAD")
+    (project / "objects").mkdir()
+    (project / "refs").mkdir()
+    assert planted(cloche, project)["HEAD"]["what"] == "bare repository"
+
+
+FILES = {".envrc": "direnv", "x/.vscode/tasks.json": "VS Code tasks", "x/.vscode/settings.json": "VS Code settings",
+         ".idea/runConfigurations/a.xml": "JetBrains settings", "a.code-workspace": "VS Code workspace", ".exrc": "vi, Vim, Neovim",
+         "d/.nvim.lua": "Neovim", "d/.dir-locals.el": "Emacs", ".npmrc": "npm, pnpm", ".yarnrc.yml": "Yarn",
+         "x/.cargo/config.toml": "Cargo", ".tool-versions": "asdf, mise", ".mise.toml": "mise", ".hg/hgrc": "Mercurial",
+         ".jj/repo/config.toml": "Jujutsu", ".gdbinit": "GDB", ".lldbinit": "LLDB", ".mcp.json": "MCP servers",
+         ".claude/settings.json": "Claude Code", "v/sitecustomize.py": "Python", ".devcontainer/x/devcontainer.json": "development container",
+         ".husky/pre-commit": "husky"}
+
+
+def test_files_that_tools_obey(cloche, project):
+    for name in FILES:
+        put(project / name, "x")
+    for name in ("x/tasks.json", "config.toml", "x/.vscode/other.json", "envrc", "hgrc"):
+        put(project / name, "x")
+    assert {path: f["what"] for path, f in planted(cloche, project).items()} == FILES
+
+
+def test_names_are_shown_as_text(cloche, project):
+    put(project / "a\u202e\x1b[2J/.envrc")
+    result = cloche("why", "--planted", cwd=project, pty=True)
+    assert "\x1b[2J" not in result.out and "\u202e" not in result.out and ".envrc" in result.out, result
+    assert len(planted(cloche, project)) == 1
+
+
+def test_an_unreadable_folder_is_said(world, has, tmp_path):
+    from helpers.runner import Cloche
+    person = ordinary_user()
+    runner = world.runner(Cloche, "person", person)
+    put(runner.project / "open/.envrc")
+    put(runner.project / "closed/x")
+    (runner.project / "closed").chmod(0)
+    try:
+        result = runner("why", "--planted", "--json", runner.project)
+        if person is not None or os.getuid() != 0:
+            assert result.code == 1 and result.json["complete"] is False and len(result.json["planted"]) == 1, result
+    finally:
+        (runner.project / "closed").chmod(0o755)
+
+
+@pytest.mark.parametrize("words", [["--planted", "/nowhere"], ["--planted", "--path", "/x"], ["--planted", "a", "b"]])
+def test_usage(cloche, project, words):
+    result = cloche("why", *words, cwd=project)
+    assert result.code == 125 and "cloche:" in result.err, result
+
+
+# at the end of a run ----------------------------------------------------------------------------------------------------
+def test_a_run_says_what_it_left(cloche, project):
+    """What was there before is not its doing."""
+    put(project / "old/.envrc", "x")
+    put(project / "changed/.envrc", "x")
+    for name in ("old/.envrc", "changed/.envrc"):
+        os.utime(project / name, (1, 1))
+    code = "mkdir -p new; echo x > new/.envrc; echo y > changed/.envrc; for i in 1 2 3 4 5 6 7 8 9 10 11; do mkdir $i; echo > $i/.npmrc; done"
+    before = {p: p.stat().st_ctime for p in project.rglob(".envrc")}
+    assert before
+    while True:     # stamps have the clock's tick: leave it behind
+        probe = project / "probe"
+        put(probe)
+        passed = probe.stat().st_ctime - max(before.values()) > 0.05
+        probe.unlink()
+        if passed:
+            break
+    result = cloche.sandbox(code, "sh", flags=["--workspace", f"{project}:rw"], cwd=project)
+    if not (project / "new/.envrc").exists():
+        code = code.replace(".envrc", ".tool-versions")
+        pytest.fail("the name guard refused it: choose names that it lets through")
+    lines = [line for line in result.err.splitlines() if "run by" in line]
+    assert len(lines) == 10 and "and " in result.err and "old/" not in result.err, result
+
+
+def test_the_report_has_it(cloche, project):
+    code = "mkdir new; echo x > new/.gdbinit; mkdir d; echo > d/sitecustomize.py"
+    report = cloche.sandbox(code, "sh", flags=["--workspace", f"{project}:rw", "--json"], cwd=project).json
+    assert report["planted"]["complete"] is True and report["planted"]["more"] == 0, report
+    paths = {os.path.relpath(f["path"], project) for f in report["planted"]["found"]}
+    assert "d/sitecustomize.py" in paths, report
+    again = cloche.sandbox("true", "sh", flags=["--workspace", f"{project}:rw", "--json"], cwd=project).json
+    assert "planted" in again and report["planted"]["entries"] > 0
+    assert "planted" not in cloche.sandbox("true", "sh", flags=["--json"]).json
+
+
+def test_quiet_says_nothing(cloche, project):
+    result = cloche.sandbox("echo > sitecustomize.py", "sh", flags=["--workspace", f"{project}:rw", "--quiet"], cwd=project)
+    assert result.ok and "sitecustomize" not in result.err, result
+
+
+def test_hostile_trees(cloche, project):
+    """Deeper than is searched: it ends, and says so. A FIFO with a name that is read does not stop it."""
+    at = os.open(project, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    os.mkfifo(project / ".envrc")
+    bare(project / "x", "")
+    (project / "x/config").unlink()
+    os.mkfifo(project / "x/config")
+    (project / "y").mkdir()
+    os.mkfifo(project / "y/.git")
+    result = cloche("why", "--planted", "--json", project, timeout=60)
+    assert result.code == 1 and result.json["complete"] is False, result
+    assert {os.path.relpath(f["path"], project) for f in result.json["planted"]} == {"x/config"}, result
+    shutil.rmtree(project / "d")
