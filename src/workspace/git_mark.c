@@ -165,12 +165,12 @@ mark_entries(struct mark *m, size_t i, struct str dir, size_t depth)
 
 /* --- repositories --- */
 
+/* Whether the changes of directory @e have a name that means something to git in a repository. */
 static bool
-has_git_names(const struct changes *c, const struct change *e)
+has_state(const struct changes *c, const struct change *e)
 {
     for (size_t k = e->first; k < e->first + e->n; k++)
-        if (git_part_of(name_of(&c->v[k])) != GIT_PART_NONE ||
-            git_state_in(STR_LIT(""), name_of(&c->v[k])) != GIT_STATE_NONE)
+        if (git_state_in(STR_LIT(""), name_of(&c->v[k])) != GIT_STATE_NONE)
             return true;
     return false;
 }
@@ -207,15 +207,18 @@ mark_directory(struct mark *m, size_t i)
     cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
     cleanup_close int lower = -1;
 
-    /* new directories belong to what is new around them */
-    if (i > 0 && m->around[e->parent] == AROUND_NEW && !S_ISDIR(e->lower.mode))
+    unsigned parts = parts_changed(m->c, e);
+    bool state = has_state(m->c, e);
+
+    /* a new directory belongs to the new one around it, unless it may become a repository by itself */
+    if (i > 0 && m->around[e->parent] == AROUND_NEW && !S_ISDIR(e->lower.mode) && !state && !dot_git(e))
         m->around[i] = AROUND_NEW;
-    if (!has_git_names(m->c, e) || change_path(m->c, i, &path) < 0)
+    if ((!state && parts == 0) || change_path(m->c, i, &path) < 0)
         return;
     if (S_ISDIR(e->lower.mode))
         lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
     unsigned before = lower >= 0 ? git_place_parts(lower) : 0;
-    if (!git_parts_place(before | parts_changed(m->c, e)))
+    if (!git_parts_place(before | parts))
         return;
     m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
     mark_entries(m, i, STR_LIT(""), e->depth);

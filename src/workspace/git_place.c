@@ -7,12 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "workspace/tree.h"
-
-#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 
 unsigned
 git_place_parts(int dir)
@@ -59,7 +57,7 @@ offends(int dir, const char *above, const char *name, size_t depth, struct git_o
 static int
 search_below(int place, const char *name, size_t depth, bool (*told)(void *, const struct git_offence *), void *ctx)
 {
-    cleanup_close int dir = openat(place, name, OPEN_DIR);
+    cleanup_close int dir = tree_open(place, name, O_RDONLY | O_DIRECTORY);
     struct tree_names names = { .n = 0 };
     struct git_offence o;
     int r = 0;

@@ -67,7 +67,8 @@ static const struct planted_row rows[] = {
     { NULL, ".gdbinit", "GDB", DEBUG }, { NULL, ".gdbearlyinit", "GDB", DEBUG }, { NULL, ".lldbinit", "LLDB", DEBUG },
 
     { NULL, ".bashrc", "bash", SHELL }, { NULL, ".bash_profile", "bash", SHELL },
-    { NULL, ".bash_login", "bash", SHELL }, { NULL, ".bash_logout", "bash", SHELL }, { NULL, ".bash_aliases", "bash", SHELL },
+    { NULL, ".bash_login", "bash", SHELL },
+    { NULL, ".bash_logout", "bash", SHELL }, { NULL, ".bash_aliases", "bash", SHELL },
     { NULL, ".profile", "sh", SHELL }, { NULL, ".zshrc", "zsh", SHELL }, { NULL, ".zshenv", "zsh", SHELL },
     { NULL, ".zprofile", "zsh", SHELL }, { NULL, ".zlogin", "zsh", SHELL }, { NULL, ".zlogout", "zsh", SHELL },
     { NULL, ".kshrc", "ksh", SHELL }, { "fish", "config.fish", "fish", SHELL },

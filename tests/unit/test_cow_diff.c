@@ -145,7 +145,8 @@ state_of_git(void **state)
     struct fixture *f = *state;
     static const char harmless[] = "[core]\n\tbare = false\n", harm[] = "[core]\n\tfsmonitor = x\n";
     static const char *const parts[] = { "old/objects", "old/refs", "new", "new/objects", "new/refs", "new/hooks", "half/refs",
-        "good", "good/.git", "good/.git/objects", "good/.git/refs", "good/.git/hooks" };
+        "good", "good/.git", "good/.git/objects", "good/.git/refs", "good/.git/hooks", "good/.git/modules",
+        "good/.git/modules/m", "good/.git/modules/m/hooks", "new/.git", "new/.git/hooks" };
 
     folder(f->project, "old");
     put(f->project, "old/HEAD", "ref: refs/heads/a\n");
@@ -171,6 +172,8 @@ state_of_git(void **state)
     put(f->upper, "good/.git/config", harmless);
     put(f->upper, "good/.git/hooks/a.sample", "x");
     put(f->upper, "good/.git/hooks/a", "x");
+    put(f->upper, "good/.git/modules/m/hooks/a", "x");
+    put(f->upper, "new/.git/hooks/a", "x");
     put(f->upper, "file", "x");
     scan(f);
     expect_change(f, "old/HEAD", CHANGE_DELETED, CHANGE_GIT);
@@ -188,6 +191,9 @@ state_of_git(void **state)
     expect_change(f, "good/.git/hooks", CHANGE_ADDED, 0);
     expect_change(f, "good/.git/hooks/a.sample", CHANGE_ADDED, 0);
     expect_change(f, "good/.git/hooks/a", CHANGE_ADDED, CHANGE_GIT | CHANGE_PROTECTED);
+    /* no repositories yet: what is in them waits for its name */
+    expect_change(f, "good/.git/modules/m/hooks/a", CHANGE_ADDED, CHANGE_PROTECTED);
+    expect_change(f, "new/.git/hooks/a", CHANGE_ADDED, CHANGE_PROTECTED);
 }
 
 static void
