@@ -81,6 +81,23 @@ protect_fill(struct cow_view *view, const struct policy_host *host, struct err *
     return 0;
 }
 
+/* What the list of changes cannot show. */
+static void
+warn_of_marks(const struct marks *m)
+{
+    cleanup_buf struct buf name = BUF_INIT(65536);
+
+    for (size_t i = 0; i < m->n_names; i++) {
+        buf_reset(&name);
+        quote_name(&name, "", str_of(m->names[i]));
+        if (buf_put_u8(&name, 0) == 0)
+            cli_warn("%s: carries an overlay's mark (user.overlay.*): a copy-on-write run does not see it as it is; "
+                     "`setfattr -x` takes marks away", (const char *)name.p);
+    }
+    if (m->n > m->n_names)
+        cli_warn("%zu more files of the project carry an overlay's mark", m->n - m->n_names);
+}
+
 int
 cow_view_open(struct cow_view *view, const char *which, struct err *err)
 {
@@ -101,12 +118,17 @@ cow_view_open(struct cow_view *view, const char *which, struct err *err)
     view->in = (struct diff_input){ .project = view->project, .layers = view->state.dir_fd,
                                     .since = view->state.created,
                                     .protect = &view->protect };
-    return diff_scan(&view->in, &view->changes, err) < 0 ? -1 : diff_renames(&view->in, &view->changes, err);
+    if (diff_scan(&view->in, &view->changes, err) < 0 || diff_renames(&view->in, &view->changes, err) < 0 ||
+        marks_find(view->project, &view->marks, err) < 0)
+        return -1;
+    warn_of_marks(&view->marks);
+    return 0;
 }
 
 void
 cow_view_close(struct cow_view *view)
 {
+    marks_free(&view->marks);
     changes_free(&view->changes);
     free(view->names);
     free(view->places);

@@ -10,6 +10,7 @@
 #include "policy/policy.h"
 #include "workspace/cow.h"
 #include "workspace/diff.h"
+#include "workspace/marks.h"
 
 enum cow_exit {
     COW_DONE = 0,
@@ -26,9 +27,10 @@ struct cow_view {
     struct protect protect;
     struct diff_input in;
     struct changes changes;
+    struct marks marks;             /* files that the run did not see as they are */
 };
 
-#define COW_VIEW_INIT { .state = COW_STATE_INIT, .project = -1, .changes = CHANGES_INIT }
+#define COW_VIEW_INIT { .state = COW_STATE_INIT, .project = -1, .changes = CHANGES_INIT, .marks = MARKS_INIT }
 
 /* Open the state that @which means (NULL: the newest of the current directory), undo what an interrupted apply left,
  * and read the changes. -1 with @err. Close in any case. */

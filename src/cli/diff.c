@@ -202,6 +202,11 @@ print_json(const struct cow_view *view, bool stat, struct err *err)
         json_array_append_new(list, row);
     }
     json_object_set_new(out, "changes", list);
+    json_t *marked = json_array();
+    for (size_t i = 0; i < view->marks.n_names; i++)
+        json_array_append_new(marked, cow_json_text(view->marks.names[i]));
+    json_object_set_new(out, "marked", marked);
+    json_object_set_new(out, "marked_count", json_integer((json_int_t)view->marks.n));
     return cow_json_print(out, err);
 }
 

@@ -22,6 +22,9 @@
 #define XATTR_NAME_ROOM  256
 #define XATTR_VALUE_MAX  65536
 
+/* Attributes in which overlay file systems keep what a name stands for. */
+static const char *const overlay_marks[] = { "user.overlay.", "trusted.overlay.", "user.fuseoverlayfs." };
+
 enum change { CHANGE_REMOVE, CHANGE_LENGTH, CHANGE_MODE, CHANGE_OWNER, CHANGE_XATTR, CHANGE_TIMES };
 
 /* One call, its arguments copied. */
@@ -342,6 +345,12 @@ copy_xattr(struct changing *w, const uint64_t *a)
         return -ERANGE;
     if (w->remove_xattr)
         return 0;
+    /* an overlay that is mounted over this folder later would obey them, and hide files */
+    for (size_t i = 0; i < sizeof(overlay_marks) / sizeof(overlay_marks[0]); i++)
+        if (strncmp(w->xattr, overlay_marks[i], strlen(overlay_marks[i])) == 0) {
+            deny_text(w->c->g, w->c->op, w->xattr, "marks of overlays");
+            return -EPERM;
+        }
     if (a[2] > XATTR_VALUE_MAX)
         return -E2BIG;
     w->value_n = (size_t)a[2];

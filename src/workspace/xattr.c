@@ -24,7 +24,7 @@ travels(const char *name)
     struct str s = str_of(name);
 
     return str_starts(s, STR_LIT("user.")) && !str_starts(s, STR_LIT("user.overlay.")) &&
-           !str_starts(s, STR_LIT("user.cloche."));
+           !str_starts(s, STR_LIT("user.fuseoverlayfs.")) && !str_starts(s, STR_LIT("user.cloche."));
 }
 
 /* All names of @fd, each with its NUL, malloc'ed. Bytes, or -1. */

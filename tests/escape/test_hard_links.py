@@ -11,7 +11,7 @@ import pytest
 from helpers import places, requirement
 from helpers.daemon import Daemon, OthersDaemon
 
-pytestmark = requirement("R11", "R12")
+pytestmark = requirement("R11")
 
 WAYS = ("standard", "light", "host")
 

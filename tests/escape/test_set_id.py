@@ -12,7 +12,7 @@ import pytest
 from helpers import places, requirement
 from helpers.daemon import Daemon, OthersDaemon
 
-pytestmark = requirement("R11", "R21")
+pytestmark = requirement("R11")
 
 WAYS = ("standard", "light", "max", "host")
 

@@ -1,0 +1,37 @@
+/* workspace/marks.h: files of the project that carry the marks of an overlay
+ *
+ * overlayfs keeps its books in attributes, and where no privilege mounts it in `user.overlay.*`, which whoever owns a
+ * file may set. A file of the project that has them is not shown in a copy-on-write workspace as it is: an empty one
+ * with `user.overlay.whiteout` is not there at all, one with `user.overlay.metacopy` cannot be opened. That is no change
+ * that the run made, so the list of changes cannot tell it. A run cannot set them (guest/guard_modify.c); what is there
+ * already, from an archive or from another program, is found here and named.
+ */
+#ifndef CLOCHE_WORKSPACE_MARKS_H
+#define CLOCHE_WORKSPACE_MARKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define MARKS_NAMED_MAX 16              /* paths that are kept; the others are counted */
+#define MARKS_LOOKED_MAX 2000000        /* entries looked at */
+#define MARKS_DEPTH_MAX 256
+
+struct marks {
+    size_t n;                           /* files found */
+    char *names[MARKS_NAMED_MAX];       /* relative; owned */
+    size_t n_names;
+    size_t looked;
+    bool stopped;                       /* by a ceiling: there may be more */
+};
+
+#define MARKS_INIT { .n = 0 }
+#define cleanup_marks __attribute__((cleanup(marks_free)))
+
+/* Look through the folder @project. Nothing is followed, no other mount is entered, and what cannot be read is left out.
+ * 0 or -1 (workspace.memory). */
+int marks_find(int project, struct marks *out, struct err *err);
+void marks_free(struct marks *m);
+
+#endif
