@@ -96,6 +96,8 @@ warn_of_marks(const struct marks *m)
     }
     if (m->n > m->n_names)
         cli_warn("%zu more files of the project carry an overlay's mark", m->n - m->n_names);
+    if (m->stopped)
+        cli_warn("not all of the project was looked through for an overlay's marks: it is too deep or too large");
 }
 
 int

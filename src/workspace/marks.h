@@ -30,7 +30,8 @@ struct marks {
 #define cleanup_marks __attribute__((cleanup(marks_free)))
 
 /* Look through the folder @project. Nothing is followed, no other mount is entered, and what cannot be read is left out.
- * 0 or -1 (workspace.memory). */
+ * The process's working directory is elsewhere meanwhile: for programs of one thread. 0 or -1 (workspace.memory,
+ * workspace.cwd). */
 int marks_find(int project, struct marks *out, struct err *err);
 void marks_free(struct marks *m);
 
