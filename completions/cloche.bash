@@ -21,10 +21,10 @@ _cloche() {
         run)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help"
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
@@ -33,10 +33,10 @@ _cloche() {
         code)
             flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
                 --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help"
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help"
             valued="--report --language --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
@@ -46,10 +46,10 @@ _cloche() {
         shell)
             flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help"
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
@@ -65,10 +65,10 @@ _cloche() {
             rest="files" ;;
         policy)
             flags="--json --all --for --mode --settings --engine --fallback --audit --view --workspace --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
-                --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help"
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help"
             valued="--for --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
@@ -78,10 +78,10 @@ _cloche() {
         why)
             flags="--path --op --host --method --url-path --tool --json --mode --settings --engine --fallback
                 --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help"
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile --help"
             valued="--path --op --host --method --url-path --tool --mode --settings --engine --fallback --audit
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
@@ -179,9 +179,10 @@ _cloche() {
         prove)
             flags="--quick --bare --json --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help"
+                --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile --help"
             valued="--mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket

@@ -225,6 +225,7 @@ describe(const struct policy *p, bool machine, policy_row_fn *fn, void *ctx)
     list(&d, "filesystem.allow-write", &p->allow_write);
     list(&d, "filesystem.deny-write", &p->deny_write);
     truth(&d, "filesystem.allow-git-config", &p->allow_git_config);
+    truth(&d, "filesystem.deny-hard-links", &p->deny_hard_links);
     emit(&d, &(struct policy_row){ .key = "filesystem.protect-depth", .type = ROW_NUMBER, .number = p->protect_depth.v,
                                    .from = &p->protect_depth.from });
     list(&d, "filesystem.protect", &p->protect);

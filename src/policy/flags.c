@@ -24,6 +24,7 @@ const struct policy_flag policy_flags[] = {
     { "--allow-write", "PATH", "path or glob that may be written" },
     { "--deny-write", "PATH", "path or glob that stays read-only" },
     { "--allow-git-config", NULL, "let .git/config be written" },
+    { "--deny-hard-links", NULL, "hide files of bound folders that have names elsewhere too" },
     { "--read-only-root", NULL, "nothing is writable but /workspace, home and /tmp" },
     { "--network", "none|allowlist|host", "none (default), hosts by name, or the host's network" },
     { "--allow-domain", "HOST[:PORT]", "host that may be reached" },
@@ -85,6 +86,7 @@ static const struct { const char *name; size_t offset; enum entry_kind kind; } l
 
 static const struct { const char *name; size_t offset; } switches[] = {
     { "--allow-git-config", offsetof(struct policy, allow_git_config) },
+    { "--deny-hard-links", offsetof(struct policy, deny_hard_links) },
     { "--read-only-root", offsetof(struct policy, read_only_root) },
     { "--allow-all-unix-sockets", offsetof(struct policy, all_unix_sockets) },
 };

@@ -177,6 +177,8 @@ struct policy {
     struct policy_list credentials;         /* credential places (absolute host paths), BUILTIN: unreadable unless
                                              * allow_read names that very place or one below it */
     struct policy_bool allow_git_config;
+    struct policy_bool deny_hard_links;     /* files of bound folders that have names elsewhere too are unreadable. Off:
+                                             * they can be read; writing to them makes a copy either way */
     struct policy_u64 protect_depth;        /* how deep below a writable tree existing protected names are searched
                                              * (SRT mandatoryDenySearchDepth) */
     struct policy_bool read_only_root;

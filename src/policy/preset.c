@@ -121,6 +121,7 @@ preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_
     put_bool(&p->ask, false, &from);
     put_bool(&p->read_only_root, mode == MODE_MAX, &from);
     put_bool(&p->allow_git_config, false, &from);
+    put_bool(&p->deny_hard_links, false, &from);
     put_bool(&p->all_unix_sockets, mode == MODE_OFF, &from);
     put_bool(&p->allow_local_binding, mode == MODE_OFF, &from);
     put_bool(&p->env_inherit, mode == MODE_OFF || p->srt, &from);

@@ -373,6 +373,7 @@ static const struct key_rule filesystem_rules[] = {
     { "deny-write", "filesystem.deny-write", apply_list, NULL, OFFSET(deny_write), ENTRY_PATH },
     { "protect", "filesystem.protect", apply_list, NULL, OFFSET(protect), ENTRY_NAMES },
     { "allow-git-config", "filesystem.allow-git-config", apply_bool, NULL, OFFSET(allow_git_config), 0 },
+    { "deny-hard-links", "filesystem.deny-hard-links", apply_bool, NULL, OFFSET(deny_hard_links), 0 },
     { "protect-depth", "filesystem.protect-depth", apply_search_depth, NULL, 0, 0 },
     { NULL },
 };

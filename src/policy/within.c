@@ -78,6 +78,7 @@ switches(const struct policy *c, const struct policy *a, struct err *err)
 {
     const struct flag flags[] = {
         { "git-config", a->allow_git_config.v, c->allow_git_config.v },
+        { "hard links", !a->deny_hard_links.v, !c->deny_hard_links.v },
         { "all unix sockets", a->all_unix_sockets.v, c->all_unix_sockets.v },
         { "ask", a->ask.v, c->ask.v },
         { "local binding", a->allow_local_binding.v, c->allow_local_binding.v },

@@ -275,3 +275,23 @@ def test_the_files_api(anyone, way, query):
     assert look(folder / "f") == before
     assert (anyone.project / "f").read_bytes().endswith(b"evil")
     assert daemon.stop() == 0, daemon.log
+
+
+@pytest.mark.parametrize("way", (*WAYS, "cow"))
+def test_reading_is_denied_where_the_policy_says_so(anyone, way):
+    """`deny-hard-links`: what has a name elsewhere is closed; what has all of them inside is not."""
+    skip_root_light(way, anyone)
+    folder = store(anyone, ["foreign"])
+    (anyone.project / "own").write_text("mine")
+    (anyone.project / "own").chmod(0o644)
+    os.link(anyone.project / "own", anyone.project / "own2")
+    flags, here = way_in(way, anyone.project) if way != "cow" else \
+        (["--workspace", f"{anyone.project}:cow"], "/workspace")
+    script = f"cd {here}; cat own own2; cat foreign; true"
+    assert "theirs" in anyone("run", *flags, "--", "sh", "-c", script).out
+    result = anyone("run", *flags, "--deny-hard-links", "--", "sh", "-c", script)
+    if way == "light":      # without mounts a file in an open folder cannot be hidden: no start
+        assert result.code == 125 and "wall.light.deny-inside" in result.err and not result.out, result
+        return
+    assert result.ok and result.out == "minemine", result
+    assert (folder / "foreign").read_bytes() == b"theirs, all of it"

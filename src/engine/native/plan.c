@@ -294,7 +294,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (plan->light && plan_rule(plan, plan->light_folder, LANDLOCK_FULL, false, err) < 0)
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
-        plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 ||
+        plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 ||
         plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);

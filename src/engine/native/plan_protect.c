@@ -4,7 +4,6 @@
  * not exist yet go to the guard. In light mode there are no mounts: denied reads are carved out of what Landlock
  * grants, denied writes go to the guard.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +21,6 @@
 #include "wall/mnt.h"
 
 #define USUAL_STORE "/.local/share/cloche"    /* below home, where nothing says otherwise */
-#define OTHER_NAMES "a protected file has other names (hard links) and can be written where one of them can: %s/%s%s%s"
-#define OTHER_NAMES_MAX 256             /* files looked at in one protected folder */
 
 struct closing {
     struct native_plan *plan;
@@ -105,57 +102,11 @@ close_absent(struct native_plan *plan, const struct plan_tree *tree, const struc
     return 0;
 }
 
-/* A pin holds a name. A file that has another name in the tree can be written through that one. */
-static bool
-has_other_names(int fd)
-{
-    struct stat st;
-
-    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
-}
-
-/* Of a folder its files are looked at (hooks, commands), not what lies deeper. One warning is enough. */
-static void
-warn_of_other_names(struct closing *c, const char *relative)
-{
-    cleanup_close int hit = -1;
-    cleanup_dir DIR *dir = NULL;
-    struct dirent *entry;
-    int listed;
-    unsigned n = 0;
-
-    if (c->plan->warned_of_other_names)
-        return;
-    hit = mnt_open_beneath(c->tree->fd, relative, O_PATH | O_NOFOLLOW, false);
-    if (has_other_names(hit)) {
-        plan_warn(c->plan, OTHER_NAMES, c->tree->host, relative, "", "");
-        c->plan->warned_of_other_names = true;
-        return;
-    }
-    listed = hit >= 0 ? openat(hit, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (listed < 0)
-        return;
-    if ((dir = fdopendir(listed)) == NULL) {
-        close(listed);
-        return;
-    }
-    while (!c->plan->warned_of_other_names && (entry = readdir(dir)) != NULL && n++ < OTHER_NAMES_MAX) {
-        cleanup_close int fd = -1;
-        if (entry->d_type == DT_REG)
-            fd = openat(dirfd(dir), entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (!has_other_names(fd))
-            continue;
-        plan_warn(c->plan, OTHER_NAMES, c->tree->host, relative, "/", entry->d_name);
-        c->plan->warned_of_other_names = true;
-    }
-}
-
 static int
 found_protected(void *ctx, const char *relative, struct err *err)
 {
     struct closing *c = ctx;
 
-    warn_of_other_names(c, relative);
     if (plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
     return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside_path(c->plan, c->tree, relative), err) != NULL

@@ -1,0 +1,163 @@
+/* engine/native/plan_hard_links.c: files of the bound folders that have names (hard links) elsewhere, as denied reads
+ *
+ * Only with `deny-hard-links`: it takes a walk through every bound folder before the start. A file of which all names
+ * lie in the bound folders is theirs. What it finds joins the other denied reads, so that masks, holes and light mode treat
+ * it like them; who has thousands of such files (a package manager's store) meets their ceiling, and is refused.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "engine/native/plan.h"
+
+#define FOUND_MAX 1000000       /* names of files that have several */
+#define DEPTH_MAX 256
+
+struct found {
+    dev_t dev;
+    ino_t ino;
+    uint64_t links;
+    dev_t dir_dev;              /* of the folder that holds this name: it may be met in two trees */
+    ino_t dir_ino;
+    const char *path, *name;    /* the plan's; @name is its last component */
+};
+
+struct finding {
+    struct native_plan *plan;
+    struct found *v;
+    size_t n, room;
+};
+
+static int
+add(struct finding *f, const struct stat *dir, const struct stat *st, const char *path, struct err *err)
+{
+    if (f->n == FOUND_MAX)
+        return err_set(err, ERR_LIMIT, "wall.hard-links.too-many",
+                       "deny-hard-links: more than %d names of files that have several", FOUND_MAX);
+    if (f->n == f->room) {
+        size_t room = f->room == 0 ? 1024 : 2 * f->room;
+        struct found *bigger = reallocarray(f->v, room, sizeof(*bigger));
+
+        if (bigger == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        f->v = bigger;
+        f->room = room;
+    }
+    f->v[f->n++] = (struct found){ st->st_dev, st->st_ino, st->st_nlink, dir->st_dev, dir->st_ino, path,
+                                   strrchr(path, '/') + 1 };
+    return 0;
+}
+
+static int
+look_through(struct finding *f, int fd, const char *path, unsigned depth, struct err *err)
+{
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_dir DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
+    struct dirent *entry;
+    struct stat here, st;
+
+    if (list == NULL) {
+        close_fd(&copy);
+        return 0;               /* unreadable for us is unreadable for it */
+    }
+    if (depth > DEPTH_MAX)
+        return err_set(err, ERR_LIMIT, "wall.hard-links.too-deep", "deny-hard-links: %s lies more than %d folders deep",
+                       path, DEPTH_MAX);
+    if (fstat(copy, &here) < 0)
+        return err_sys(err, errno, "wall.hard-links", "%s", path);
+    while ((entry = readdir(list)) != NULL) {
+        char *name;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || entry->d_type == DT_LNK ||
+            fstatat(copy, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (!S_ISDIR(st.st_mode) && st.st_nlink < 2))
+            continue;
+        name = plan_printf(f->plan, "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
+        if (name == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        if (S_ISDIR(st.st_mode)) {
+            cleanup_close int sub = openat(copy, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (sub >= 0 && look_through(f, sub, name, depth + 1, err) < 0)
+                return -1;
+        } else if (add(f, &here, &st, name, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* By file, and of one file by name. */
+static int
+by_name(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    if (x->dev != y->dev)
+        return x->dev < y->dev ? -1 : 1;
+    if (x->ino != y->ino)
+        return x->ino < y->ino ? -1 : 1;
+    if (x->dir_dev != y->dir_dev)
+        return x->dir_dev < y->dir_dev ? -1 : 1;
+    if (x->dir_ino != y->dir_ino)
+        return x->dir_ino < y->dir_ino ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* How many of the names from @i on are of one file: to @end, and how many different ones these are. */
+static uint64_t
+names_of(const struct finding *f, size_t i, size_t *end)
+{
+    uint64_t names = 0;
+
+    for (*end = i; *end < f->n && f->v[*end].dev == f->v[i].dev && f->v[*end].ino == f->v[i].ino; (*end)++)
+        names += *end == i || by_name(&f->v[*end - 1], &f->v[*end]) != 0;
+    return names;
+}
+
+static int
+deny(struct finding *f, struct err *err)
+{
+    const struct policy *p = &f->plan->real;
+    struct policy_list *out = &f->plan->real.deny_read;
+    struct policy_entry *bigger;
+    size_t end;
+
+    if (f->n == 0)
+        return 0;
+    qsort(f->v, f->n, sizeof(f->v[0]), by_name);
+    bigger = (struct policy_entry *)(void *)plan_room(f->plan, (out->n + f->n) * sizeof(*bigger));
+    if (bigger == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (out->n > 0)
+        memcpy(bigger, out->v, out->n * sizeof(*bigger));
+    out->v = bigger;
+    for (size_t i = 0; i < f->n; i = end) {
+        if (names_of(f, i, &end) >= f->v[i].links)
+            continue;
+        for (size_t k = i; k < end; k++)
+            bigger[out->n++] = (struct policy_entry){ .value = (char *)(uintptr_t)f->v[k].path,
+                                                      .written = (char *)(uintptr_t)"deny-hard-links",
+                                                      .literal = true, .from = p->deny_hard_links.from };
+    }
+    return 0;
+}
+
+int
+plan_hard_links(struct native_plan *plan, struct err *err)
+{
+    struct finding f = { .plan = plan };
+    int r = 0;
+
+    for (size_t i = 0; plan->real.deny_hard_links.v && r == 0 && i < plan->n_trees; i++)
+        if (plan->trees[i].is_dir)
+            r = look_through(&f, plan->trees[i].fd, plan->trees[i].host, 0, err);
+    if (r == 0)
+        r = deny(&f, err);
+    free(f.v);
+    return r;
+}
