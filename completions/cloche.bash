@@ -76,10 +76,10 @@ _cloche() {
             words="check show"
             rest="files" ;;
         why)
-            flags="--path --op --host --method --url-path --tool --json --mode --settings --engine --fallback
-                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+            flags="--path --op --host --method --url-path --tool --planted --json --mode --settings --engine
+                --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile --help"
             valued="--path --op --host --method --url-path --tool --mode --settings --engine --fallback --audit
@@ -229,7 +229,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
             return ;;
         *" --fallback")
-            mapfile -t COMPREPLY < <(compgen -W "refuse warn" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "refuse warn no-sandbox" -- "$current")
             return ;;
         *" --audit")
             mapfile -t COMPREPLY < <(compgen -W "off try required" -- "$current")
