@@ -1,16 +1,16 @@
 /* guest/guard_alias.c: has a file names (hard links) that the sandbox cannot see?
  *
- * A bound folder is a view of some names of the host's files. A file of which there are other names elsewhere (a package
- * manager's store, a backup of links) is not the sandbox's to change, whatever the name in the folder is called. How many
- * names a file has, its inode says (st_nlink); how many of them lie in the writable trees, only a walk through these can
- * tell. It is done when the first file of several names is to be written to, and not before: the start costs nothing,
- * and neither does whoever writes to none.
+ * A bound folder is a view of some names of the host's files. A file of which there are other names elsewhere (a
+ * package manager's store, a backup of links) is not the sandbox's to change, whatever the name in the folder is
+ * called. How many names a file has, its inode says (st_nlink); how many of them lie in the writable trees, only a
+ * walk through these can tell. It is done when the first file of several names is to be written to, and not before:
+ * the start costs nothing, and neither does whoever writes to none.
  *
- * One walk answers for all: it keeps the files of which every name was met (`inside`), and whatever is not among them has
- * names elsewhere. Nothing in the sandbox makes, moves or links a name but by our hand, so the number of names that a
- * file has *outside* does not change by anything that is done inside: removing a name lowers both counts, and links
- * are noted (alias_linked). What the host does meanwhile is seen when a file has got more names than are known; and a
- * file that is not known is looked for again, now and then.
+ * One walk answers for all: it keeps the files of which every name was met (`inside`), and whatever is not among them
+ * has names elsewhere. Nothing in the sandbox makes, moves or links a name but by our hand, so the number of names
+ * that a file has *outside* does not change by anything that is done inside: removing a name lowers both counts, and
+ * links are noted (alias_linked). What the host does meanwhile is seen when a file has got more names than are known;
+ * and a file that is not known is looked for again, now and then.
  *
  * A name counts where it can be written through: not on a read-only mount (pins), not at a protected place. What cannot
  * be told (too many names, a folder that cannot be read) counts as outside: such a file is copied, which is never wrong
@@ -39,7 +39,8 @@
 #define DIRS_MAX    (1024 * 1024)
 #define DEVICES_MAX 64
 #define WALK_US_MAX (5 * 1000 * 1000)   /* one walk; the rest of the sandbox waits for it */
-#define AGAIN_US    (2 * 1000 * 1000)   /* an unknown file: walk again after this, or so many times the last walk's cost */
+/* an unknown file: walk again after this, and after so many times of what the last walk took */
+#define AGAIN_US    (2 * 1000 * 1000)
 #define AGAIN_COSTS 50
 #define WANTED      (STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID)
 

@@ -225,7 +225,8 @@ unshare(struct changing *w, const struct place *at, int *object)
 
     if (w->c->g->aliases == NULL || fstat(*object, &st) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode))
         return 0;
-    if (st.st_uid == w->c->g->uid && (w->what != CHANGE_MODE || (w->mode & MODE_SPECIAL) == 0) && changes_nothing(w, &st) && !read_only_mount(*object))
+    if (st.st_uid == w->c->g->uid && (w->what != CHANGE_MODE || (w->mode & MODE_SPECIAL) == 0) &&
+        changes_nothing(w, &st) && !read_only_mount(*object))
         return 1;
     if (at == NULL) {
         rc = unshare_object(w->c, *object, kept(w), &copy);

@@ -25,8 +25,8 @@ struct search {
     char list[LIST_MAX];
 };
 
-/* Has the entry of the working directory an attribute of an overlay's? There is no llistxattr for a descriptor and a name
- * before Linux 6.13, and a path through /proc costs ten times as much. */
+/* Has the entry of the working directory an attribute of an overlay's? There is no llistxattr for a descriptor and a
+ * name before Linux 6.13, and a path through /proc costs twice as much. */
 static bool
 is_marked(struct search *s, const char *name)
 {

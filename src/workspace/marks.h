@@ -2,9 +2,9 @@
  *
  * overlayfs keeps its books in attributes, and where no privilege mounts it in `user.overlay.*`, which whoever owns a
  * file may set. A file of the project that has them is not shown in a copy-on-write workspace as it is: an empty one
- * with `user.overlay.whiteout` is not there at all, one with `user.overlay.metacopy` cannot be opened. That is no change
- * that the run made, so the list of changes cannot tell it. A run cannot set them (guest/guard_modify.c); what is there
- * already, from an archive or from another program, is found here and named.
+ * with `user.overlay.whiteout` is not there at all, one with `user.overlay.metacopy` cannot be opened. That is no
+ * change that the run made, so the list of changes cannot tell it. A run cannot set them (guest/guard_modify.c); what
+ * is there already, from an archive or from another program, is found here and named.
  */
 #ifndef CLOCHE_WORKSPACE_MARKS_H
 #define CLOCHE_WORKSPACE_MARKS_H
@@ -29,7 +29,7 @@ struct marks {
 #define MARKS_INIT { .n = 0 }
 #define cleanup_marks __attribute__((cleanup(marks_free)))
 
-/* Look through the folder @project. Nothing is followed, no other mount is entered, and what cannot be read is left out.
+/* Look through the folder @project. Nothing is followed, no other mount is entered, what cannot be read is left out.
  * The process's working directory is elsewhere meanwhile: for programs of one thread. 0 or -1 (workspace.memory,
  * workspace.cwd). */
 int marks_find(int project, struct marks *out, struct err *err);

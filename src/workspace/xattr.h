@@ -1,7 +1,7 @@
 /* workspace/xattr.h: the extended attributes that may travel from a sandbox to a project: user.*, and not our own
  *
- * user.overlay.* and user.fuseoverlayfs.* (overlays' books) and user.cloche.* stay behind; security.*, trusted.* and access control lists
- * that a sandbox made are never taken over.
+ * user.overlay.* and user.fuseoverlayfs.* (overlays' books) and user.cloche.* stay behind; security.*, trusted.* and
+ * access control lists that a sandbox made are never taken over.
  */
 #ifndef CLOCHE_WORKSPACE_XATTR_H
 #define CLOCHE_WORKSPACE_XATTR_H
