@@ -94,7 +94,7 @@ check(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    bool json = false;
+    bool json = false, refused;
     int r;
 
     for (int i = 1; i < argc; i++) {
@@ -121,9 +121,13 @@ check(int argc, char **argv)
         r = policy_validate(&p, &err);
     if (r < 0)
         return cli_fail(&err, json);
+    refused = policy_refused_here(&p, &err);
+    if (refused)
+        policy_warn_here(file, &err);
     if (json)
-        (void)cli_json(json_pack("{s:i, s:b, s:o, s:s, s:s}", "version", 1, "valid", 1, "file", policy_json_text(file),
-                                 "format", p.srt ? "srt" : "cloche", "mode", policy_mode_name(p.mode.v)),
+        (void)cli_json(json_pack("{s:i, s:b, s:o, s:s, s:s, s:s?}", "version", 1, "valid", 1, "file",
+                                 policy_json_text(file), "format", p.srt ? "srt" : "cloche", "mode",
+                                 policy_mode_name(p.mode.v), "refused_here", refused ? err.code : NULL),
                        JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     else
         printf("%s: good (%s settings, mode %s)\n", file, p.srt ? "SRT" : "cloche", policy_mode_name(p.mode.v));

@@ -66,6 +66,18 @@ config_usage(void)
     return 0;
 }
 
+/* A sandbox by the settings in the file and nothing else. */
+static bool
+refused_here(const struct serve_plan *plan, struct err *why)
+{
+    cleanup_policy struct policy p = { .srt = false };
+    struct policy_host host;
+
+    return cli_host(&host, NULL) == 0 &&
+           serve_policy(&p, plan->config, plan->security, plan->settings, &host, NULL) == 0 &&
+           policy_validate(&p, NULL) == 0 && policy_refused_here(&p, why);
+}
+
 static int
 check(int argc, char **argv)
 {
@@ -92,6 +104,8 @@ check(int argc, char **argv)
     plan = load(3, words, &err);
     if (plan == NULL || serve_gate_check(plan, json, &err) < 0)
         return cli_fail(&err, json);
+    if (refused_here(plan, &err))
+        policy_warn_here(words[2], &err);
     if (json)
         printf("{\"ok\": true}\n");
     else

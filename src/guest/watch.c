@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/shm.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -93,6 +94,18 @@ own_disk(const struct guest *g)
     return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
 }
 
+/* Segments that nobody has attached are held all the same. Of an IPC namespace of the sandbox's own; in light mode there
+ * is none, and no segment can be made. */
+static uint64_t
+sysv_segments(const struct guest *g, uint64_t page)
+{
+    struct shm_info info = { .shm_rss = 0 };
+
+    if (!g->pid1 || shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info) < 0)
+        return 0;
+    return ((uint64_t)info.shm_rss + (uint64_t)info.shm_swp) * page;
+}
+
 /* What everything but the guest holds; -1 when /proc cannot be read. */
 static int
 look(const struct guest *g, bool precise, struct held *sum)
@@ -113,8 +126,8 @@ look(const struct guest *g, bool precise, struct held *sum)
         else if (g->memory_limit != 0)
             sum->memory += resident_of(v[i].pid, page);
     }
-    disk = g->memory_limit != 0 ? own_disk(g) : 0;
-    /* A mapped file of that disk is in both: the larger of the two is what is surely held. */
+    disk = g->memory_limit != 0 ? own_disk(g) + sysv_segments(g, page) : 0;
+    /* A mapped file of that disk, or segment, is in both: the larger of the two is what is surely held. */
     sum->memory += disk > sum->shmem ? disk : sum->shmem;
     return n < 0 ? -1 : 0;
 }

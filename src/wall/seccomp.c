@@ -24,6 +24,22 @@ seccomp_program(const struct seccomp_plan *plan)
     return &seccomp_programs[i];
 }
 
+/* The other architectures' numbers are the list's affair, which kills for them. */
+static int
+refuse_memfd(struct err *err)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, &program) < 0
+               ? err_sys(err, errno, "wall.seccomp.install", "no memory files") : 0;
+}
+
 int
 seccomp_install(const struct seccomp_plan *plan, struct err *err)
 {
@@ -34,6 +50,8 @@ seccomp_install(const struct seccomp_plan *plan, struct err *err)
                        (int)plan->list, (int)plan->unix_sockets);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
         return err_sys(err, errno, "wall.seccomp.install", "no_new_privs");
+    if (plan->no_memfd && refuse_memfd(err) < 0)
+        return -1;
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, program) < 0) {
         int saved = errno;
 

@@ -39,6 +39,8 @@ struct seccomp_plan {
     bool nested_userns;         /* namespaces and mounts may be made inside (SRT allowNestedUserNamespaces) */
     bool network_closed;        /* LIGHT: no socket but AF_UNIX can be made. The other lists ignore it, because
                                  * there the network namespace closes the network and loopback stays useful */
+    bool no_memfd;              /* no memory files: one that is open nowhere but in a message is counted by nobody but
+                                 * a cgroup. Beside the program, not a field of it */
 };
 
 /* The finished program for @plan: static storage, never freed. NULL when a field is out of range. */

@@ -35,6 +35,7 @@
 #include "wall/caps.h"
 #include "wall/capture.h"
 #include "wall/cgroup.h"
+#include "wall/sockmem.h"
 
 #define FD_GUEST  4
 #define FD_GUEST_PATH "/proc/self/fd/4"
@@ -215,6 +216,15 @@ hand_out(int go, int listeners[CAPTURE_LISTENERS], size_t n_ports, struct err *e
     return r;
 }
 
+/* Where it cannot be had the parent says what follows from that. */
+static int
+hand_out_sockmem(int go, struct err *err)
+{
+    cleanup_close int fd = sockmem_open(NULL);
+
+    return launch_say(go, GO_SOCKMEM, &fd, fd >= 0 ? 1 : 0, err);
+}
+
 static int
 root_file_system(void *ctx, struct err *err)
 {
@@ -247,6 +257,8 @@ namespaces(const struct launch *l, struct err *err)
     if (ns_enter_network(net.ns, err) < 0)
         return -1;
     close_fd(&net.ns);
+    if (plan->tell_sockets && hand_out_sockmem(l->go, err) < 0)
+        return -1;
     return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
 }
 

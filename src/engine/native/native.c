@@ -30,6 +30,7 @@
 #include "wall/caps.h"
 #include "wall/cgroup.h"
 #include "wall/cgroup_live.h"
+#include "wall/sockmem.h"
 
 #define NET_MEMORY       (512UL * 1024 * 1024)
 #define NET_MEMORY_LEAST (64UL * 1024 * 1024)
@@ -184,6 +185,45 @@ take_listeners(struct sandbox *sb, struct err *err)
     return err_set(err, ERR_PROTOCOL, "wall.capture", "%d listeners came", n);
 }
 
+/* Somebody asked for it, or runs a stranger's code: it must hold. The tool presets are wide. */
+static bool
+memory_is_promised(const struct policy *p)
+{
+    return p->limits.memory.v > 0 &&
+           (p->limits.memory.from.kind >= ORIGIN_FILE || p->mode.v == MODE_MAX || p->verb == VERB_CODE);
+}
+
+/* Memory without a cgroup: what processes map and the sandbox's own files are the guest's to look at, sockets ours. */
+static int
+supervise(struct sandbox *sb, const struct policy *p, struct err *err)
+{
+    struct err why = ERR_INIT;
+    int fds[GO_FDS_MAX], n;
+    uint64_t bytes;
+
+    if (sb->plan.tell_sockets) {
+        n = launch_hear(sb->go, GO_SOCKMEM, fds, err);
+        if (n < 0)
+            return (void)native_setup_failed(sb, err), -1;
+        sb->sockmem = n > 0 ? fds[0] : -1;
+        if (n == 0)
+            err_set(&why, ERR_UNSUPPORTED, "wall.sockmem", "no socket of that kind can be made");
+        else if (sockmem_total(sb->sockmem, &bytes, &why) < 0)
+            close_fd(&sb->sockmem);
+    }
+    if (!sb->supervise_memory || !memory_is_promised(p))
+        return 0;
+    if (sb->sockmem < 0 && sb->plan.own_net && p->fallback.v == FALLBACK_REFUSE) {
+        err_set(err, ERR_UNSUPPORTED, "wall.memory.unsupported", "a memory limit needs a cgroup, which is not there (%s), "
+                "or a kernel that tells what sockets hold (%s)", sb->cgroup.why_not, why.msg);
+        return err_hint(err, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), "
+                        "drop --memory, or accept --fallback warn");
+    }
+    plan_warn(&sb->plan, "the memory limit is watched, not enforced by a cgroup (%.120s): bursts can pass it%s",
+              sb->cgroup.why_not, sb->sockmem < 0 ? ", and buffers of sockets do not count" : "");
+    return 0;
+}
+
 static int
 start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
@@ -224,7 +264,7 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
         return -1;
     if (launch_say(sb->go, GO_MAPPED, NULL, 0, err) < 0)
         return -1;
-    if (let_in(sb, p, limits, err) < 0)
+    if (let_in(sb, p, limits, err) < 0 || supervise(sb, p, err) < 0)
         return -1;
     return sb->plan.capture ? take_listeners(sb, err) : 0;
 }
@@ -276,6 +316,8 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
         return -1;
     sb->plan.root.proc_open = limits.memory > 0 && !cgroup_holds_memory(&sb->cgroup);
+    sb->plan.tell_sockets = sb->plan.root.proc_open && sb->plan.own_net;
+    sb->plan.seccomp.no_memfd = sb->plan.root.proc_open && memory_is_promised(p);
     return start(sb, p, &limits, err);
 }
 
@@ -290,7 +332,7 @@ native_create(const struct policy *p, const char *id, struct sandbox **out, stru
         snprintf(sb->id, sizeof(sb->id), "%s", id);
     sb->pid = -1;
     plan_init(&sb->plan);
-    sb->pidfd = sb->go = sb->status = sb->transport = -1;
+    sb->pidfd = sb->go = sb->status = sb->transport = sb->sockmem = -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         sb->listeners[i] = -1;
     sb->cgroup = sb->net_cgroup = (struct cgroup)CGROUP_INIT;
@@ -347,6 +389,10 @@ native_gone(struct sandbox *sb, struct err *err)
 bool
 native_over_memory(struct sandbox *sb)
 {
+    uint64_t held;
+
+    if (sb->supervise_memory)
+        return sb->sockmem >= 0 && sockmem_total(sb->sockmem, &held, NULL) == 0 && held > sb->memory_limit;
     if (!sb->cgroup.memory || sb->memory_limit == 0 || sb->plan.light)
         return false;
     return cgroup_anon(&sb->cgroup) > sb->memory_limit;
@@ -485,6 +531,7 @@ native_destroy(struct sandbox *sb, struct err *err)
     close_fd(&sb->pidfd);
     close_fd(&sb->go);
     close_fd(&sb->status);
+    close_fd(&sb->sockmem);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&sb->listeners[i]);
     gone = cgroup_destroy(&sb->net_cgroup);

@@ -33,6 +33,8 @@ struct sandbox {
     bool ending;
     bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
+    int sockmem;                /* to ask what the buffers of its sockets hold (wall/sockmem.h), where that is ours to
+                                 * count; or -1 */
 };
 
 int native_probe(struct engine_report *out, struct err *err);
@@ -50,7 +52,8 @@ int native_gone(struct sandbox *sb, struct err *err);
  * or -1 with @err, and nothing is changed (limits.rlimit; limits.in-use and others as cgroup_change() has them). */
 int native_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
 
-/* Memory that is not files is above the limit (call every 100 ms or so). */
+/* Memory that is not files is above the limit; without a cgroup, what its sockets hold, since the guest looks at the
+ * rest. Call every 100 ms or so. */
 bool native_over_memory(struct sandbox *sb);
 
 /* Who tidies up after this process has a successor when it was killed. Call now and then. */

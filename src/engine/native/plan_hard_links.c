@@ -1,8 +1,8 @@
 /* engine/native/plan_hard_links.c: files of the bound folders that have names (hard links) elsewhere, as denied reads
  *
  * Only with `deny-hard-links`: it takes a walk through every bound folder before the start. A file of which all names
- * lie in the bound folders is theirs. What it finds joins the other denied reads, so that masks, holes and light mode treat
- * it like them; who has thousands of such files (a package manager's store) meets their ceiling, and is refused.
+ * lie in the bound folders is theirs. What it finds joins the other denied reads, so that masks, holes and light mode
+ * treat it like them; who has thousands of such files (a package manager's store) meets their ceiling, and is refused.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,0 +1,27 @@
+/* cli/policy_here.c: what a policy that is right asks for and this host, for this user, will refuse at every start */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "engine/native/probe.h"
+
+bool
+policy_refused_here(const struct policy *p, struct err *why)
+{
+    static struct host_features host;   /* large */
+    const struct feature_state *cpu = &host.f[FEATURE_LIMIT_CPU];
+
+    if (p->mode.v == MODE_OFF || p->fallback.v != FALLBACK_REFUSE || p->limits.cpu_milli.v == 0 ||
+        p->limits.cpu_milli.from.kind < ORIGIN_FILE || features_probe(&host, NULL) < 0 || cpu->status == FEATURE_YES)
+        return false;
+    err_set(why, ERR_UNSUPPORTED, "wall.cpu.unsupported", "the CPU limit needs a cgroup, which is not there for this "
+            "user: every start is refused (%s)", cpu->why_not);
+    err_hint(why, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), leave the "
+             "limit out, or say `fallback: warn`");
+    return true;
+}
+
+void
+policy_warn_here(const char *file, const struct err *why)
+{
+    cli_warn("%s: %s; %s  [%s]", file, why->msg, why->hint, why->code);
+}
