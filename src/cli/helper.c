@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,10 +67,21 @@ child(const struct helper *h, const char *program, int control)
 }
 
 pid_t
+helper_spawn(const struct helper *h, const char *program, int control, bool sibling, struct err *err)
+{
+    int in = h->cgroup != NULL && h->cgroup->kind == CGROUP_V2 ? h->cgroup->dirs[0] : -1;
+    cleanup_close int pidfd = -1;
+    pid_t pid = ns_clone(sibling ? CLONE_PARENT : 0, in, &pidfd, err);
+
+    if (pid == 0)
+        child(h, program, control);
+    return pid < 0 ? err_wrap(err, "start %s", h->name) : pid;
+}
+
+pid_t
 helper_start(const struct helper *h, int *control, struct err *err)
 {
-    cleanup_close int ours = -1, theirs = -1, pidfd = -1;
-    int in = h->cgroup != NULL && h->cgroup->kind == CGROUP_V2 ? h->cgroup->dirs[0] : -1;
+    cleanup_close int ours = -1, theirs = -1;
     char program[PATH_MAX];
     int pair[2];
     pid_t pid;
@@ -82,11 +94,9 @@ helper_start(const struct helper *h, int *control, struct err *err)
         return err_sys(err, errno, "cli.program", "socketpair");
     ours = pair[0];
     theirs = pair[1];
-    pid = ns_clone(0, in, &pidfd, err);
-    if (pid == 0)
-        child(h, program, theirs);
+    pid = helper_spawn(h, program, theirs, false, err);
     if (pid < 0)
-        return err_wrap(err, "start %s", h->name);
+        return -1;
     *control = take_fd(&ours);
     return pid;
 }

@@ -146,7 +146,7 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
     if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE &&
         strcmp(k->daemon.audit, "off") == 0)
         session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
-    if (keeper_record_begin(k, err) < 0) {
+    if (keeper_record_begin(k, err) < 0 || net_confine(l->net, err) < 0) {
         native_abandon(l->sb);
         return -1;
     }

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/maker.h"
 #include "cli/serve.h"
+#include "cli/starter.h"
 
 static int unknown_verb(const char *word);
 static int cmd_help(int argc, char **argv);
@@ -158,6 +159,8 @@ dispatch(int argc, char **argv)
         return maker_main(argc, argv);
     if (strcmp(name, "cloche-keeper") == 0)     /* one sandbox of the daemon's */
         return keeper_main(argc, argv);
+    if (strcmp(name, "cloche-starter") == 0)    /* who starts its cloche-egress anew */
+        return starter_main(argc, argv);
     if (argc < 2) {
         cmd_help(argc, argv);
         return EXIT_REFUSED;

@@ -19,6 +19,7 @@
 #include "cli/net_door.h"
 #include "cli/net_log.h"
 #include "cli/session.h"
+#include "cli/starter.h"
 #include "engine/native/native.h"
 #include "policy/policy.h"
 #include "wall/capture.h"
@@ -69,6 +70,7 @@ struct net {
     int timer;
     int names;                  /* memfd: names keep their addresses over a restart (egress/fake.h) */
     int control;                /* to cloche-egress; -1: none lives */
+    struct starter starter;     /* who starts it anew where we cannot */
     pid_t pid;
     bool up;                    /* it has started: from then on it reads what the sandbox sends */
     uint64_t deaths[NET_DEATHS_MAX];    /* when; the latest at [n_deaths % NET_DEATHS_MAX] before it is counted */
@@ -81,6 +83,9 @@ struct live;
 /* session_egress.c: into l->net. All that fails leaves it to net_stop. Of l->sb the id, the listeners and the cgroup
  * are borrowed. */
 int net_start(struct live *l, struct err *err);
+/* This process gives up what starts programs and reaches sockets next: from then on somebody else starts cloche-egress
+ * anew. 0 (also for NULL) or -1 with @err. */
+int net_confine(struct net *n, struct err *err);
 int net_fd(const struct net *n);        /* -1 for NULL */
 void net_turn(struct net *n);
 /* The sandbox has ended: hear the last decisions, end cloche-egress, free @n (may be NULL). */

@@ -194,7 +194,8 @@ start(struct net *n, struct err *err)
     fds[CAPTURE_LISTENERS] = n->names;
     fds[CAPTURE_LISTENERS + 1] = n->live->vault_for_egress;
     n->up = false;
-    n->pid = helper_start(&h, &n->control, err);
+    n->pid = n->starter.fd >= 0 ? starter_start(&n->starter, &h, &n->control, err)
+                                : helper_start(&h, &n->control, err);
     if (n->pid < 0)
         return -1;
     close_fd(&n->live->vault_for_egress);       /* each one that is started gets its own */
@@ -219,6 +220,7 @@ net_start(struct live *l, struct err *err)
                        .control_in = s->control_fd > 0 ? s->control_fd : -1,
                        .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
                        .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
+                       .starter = STARTER_INIT,
                        .epoll = epoll_create1(EPOLL_CLOEXEC),
                        .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
@@ -240,6 +242,16 @@ net_start(struct live *l, struct err *err)
         while (net_control_read(n))
             ;
     return 0;
+}
+
+int
+net_confine(struct net *n, struct err *err)
+{
+    if (n == NULL)
+        return 0;
+    if (n->dir >= 0)
+        net_state_prune(n->dir);        /* it asks sockets whether anybody is there */
+    return starter_open(&n->starter, err);
 }
 
 int
@@ -472,8 +484,9 @@ net_stop(struct net *n)
     net_log_write(n->log, true);
     run_audit_decisions(n->live->audit, n->log, true);
     net_log_free(n->log);
-    if (n->dir >= 0)
+    if (n->dir >= 0 && n->starter.fd < 0)
         net_state_prune(n->dir);
+    starter_close(&n->starter);
     net_ask_lost(n);
     if (n->added.arena != NULL)
         policy_free(&n->added);

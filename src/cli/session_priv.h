@@ -100,6 +100,9 @@ struct helper {
 #define HELPER_FDS_MAX 64
 /* Its pid, and the other end of the sockets in *@control (O_CLOEXEC, the caller's); or -1 with @err. */
 pid_t helper_start(const struct helper *h, int *control, struct err *err);
+/* The same where the program is known and the sockets are there: @control is the end for it, borrowed. @sibling: it is
+ * a child of our parent's. */
+pid_t helper_spawn(const struct helper *h, const char *program, int control, bool sibling, struct err *err);
 
 /* session_tty.c */
 struct tty_state {

@@ -42,7 +42,7 @@ ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err)
     struct clone_args args = {
         .flags = (__u64)flags | CLONE_PIDFD,
         .pidfd = (__u64)(uintptr_t)&fd,
-        .exit_signal = SIGCHLD,
+        .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD,      /* then it is ours, and so is none here */
     };
     long pid;
 
