@@ -4,8 +4,11 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -38,6 +41,12 @@ static const struct argument {
         F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS } },
     /* one of datagrams reaches every socket that has a path or a name, without connect(2) */
     { SYS_socketpair, 1, 0xf, 2, { SOCK_STREAM, SOCK_SEQPACKET } },
+    /* a process like this one, in its namespaces; where its number is told is no matter */
+    { SYS_clone, 0, ~(uint32_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID), 1, { SIGCHLD } },
+    /* whether something is a terminal, and nothing else of one, or of a device; TCGETS2 is newer than some headers */
+    { SYS_ioctl, 1, UINT32_MAX, 3, { TIOCGWINSZ, TCGETS, 0x802c542a } },
+    /* it is as undumpable as it was, and its children end with it */
+    { SYS_prctl, 0, UINT32_MAX, 2, { PR_SET_PDEATHSIG, PR_SET_NAME } },
     /* no code that was not there */
     { SYS_mmap, 2, PROT_EXEC, 1, { 0 } },
     { SYS_mprotect, 2, PROT_EXEC, 1, { 0 } },

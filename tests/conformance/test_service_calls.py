@@ -14,7 +14,7 @@ from helpers import places, recorder, requirement
 
 pytestmark = requirement("R26", "R61")
 
-PROCESSES = ["launcher", "front", "warden", "egress", "vault", "scribe", "webhook"]
+PROCESSES = ["launcher", "keeper", "front", "warden", "egress", "vault", "scribe", "webhook"]
 EXCEPTIONS = Path(__file__).with_name("service_calls.tsv")
 PATIENCE = 900      # seconds for all of the workload, which takes one
 
@@ -41,6 +41,8 @@ WORKLOAD = [
     "test_serve_transcript.py::test_old_transcripts_go_and_those_of_the_living_stay",
     "test_serve_webhook.py::test_what_is_not_tried_again",
     "test_serve_network.py",
+    "test_serve_policy.py::TestNetwork::test_rules_change",
+    "test_serve_limits.py::test_less_memory",
     "test_network_names.py::test_socks",
     "test_network_names.py::test_kinds_of_answers",
     "test_network_ask.py::test_a_restart_forgets_the_questions",
@@ -74,7 +76,7 @@ def called(rule):
 
 
 def list_of(process):
-    return "src/cli/launcher_confine.c" if process == "launcher" else f"src/{process}/confine.c"
+    return f"src/cli/{process}_confine.c" if process in ("launcher", "keeper") else f"src/{process}/confine.c"
 
 
 def wrong(process, rules, used, excepted):

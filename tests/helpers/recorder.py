@@ -12,9 +12,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-RULES_MAX = 256                 # instructions of a filter; SERVICE_CALLS_MAX asks for no more
+RULES_MAX = 512                 # instructions of a filter; SERVICE_CALLS_MAX asks for no more
 FILTER = 8 + 8 * RULES_MAX      # its length, then the instructions
 SECCOMP_RET_ALLOW = 0x7fff0000
+IOCTLS = (0x5401, 0x5413)       # TCGETS, TIOCGWINSZ: arguments that a rule may be for
 AUDIT_ARCH = 0xc000003e
 NAMES = Path(__file__).resolve().parents[1] / "escape" / "syscalls_x86_64.tsv"
 # x86-64: bpf(2), seccomp(2), socket(2), and where a system call's arguments are in struct pt_regs
@@ -363,7 +364,7 @@ class Recorder:
             if code:
                 found[name] = set()
                 for number in range(1024):
-                    allowed = [a for a in (0xffffffff, *range(64)) if verdict(code, number, a) == SECCOMP_RET_ALLOW]
+                    allowed = [a for a in (0xffffffff, *range(64), *IOCTLS) if verdict(code, number, a) == SECCOMP_RET_ALLOW]
                     if number == SYS_SOCKET and 0xffffffff not in allowed:
                         found[name] |= {(number, a) for a in allowed}
                     elif allowed:

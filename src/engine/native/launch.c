@@ -272,6 +272,7 @@ launch_child(const struct launch *l)
     int status = l->status, guest;
     sigset_t none;
 
+    prctl(PR_SET_NAME, name);       /* what it does from here on is not its maker's doing */
     if (first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = meet_parent(l, &err)) < 0 ||
         descriptors(l, guest, &status, &err) < 0)
         give_up(status, &err);
