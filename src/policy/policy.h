@@ -260,7 +260,8 @@ void policy_free(struct policy *p);      /* harmless on one that is all zero, an
 /* Which language a settings file is written in; AUTO decides by name and content (see docs/policy.md). */
 enum policy_format { POLICY_AUTO, POLICY_YAML, POLICY_JSON, POLICY_SRT };
 
-/* Overlay the settings file @path, or what standard input holds ("-"). A `mode:` in the file re-bases on that preset first, keeping flags for later.
+/* Overlay the settings file @path, or what standard input holds ("-"). A `mode:` in the file re-bases on that preset
+ * first, keeping flags for later.
  * Unknown or duplicate keys, wrong types, an empty or unreadable file: refused, naming file, line, key and fix. */
 int policy_load_file(struct policy *p, const char *path, enum policy_format format, const struct policy_host *host,
                      struct err *err);

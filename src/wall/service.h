@@ -39,8 +39,9 @@
 #endif
 
 /* Of some calls a list lets less through than it names (service_filter.c): fcntl(2) sends no signals, socketpair(2)
- * makes no datagram sockets, mmap(2) and mprotect(2) no memory that is executed, clone(2) nothing but what fork(2) does,
- * prctl(2) gives a name and the signal of the parent's end, ioctl(2) asks whether something is a terminal.
+ * makes no datagram sockets, mmap(2) and mprotect(2) no memory that is executed, clone(2) does nothing but what fork(2)
+ * does, prctl(2) gives a name and the signal of the parent's end, ioctl(2) asks if something is a
+ * terminal.
  * A call on a list is used in tests/conformance/test_service_calls.py, or has its reason in the table beside that. */
 struct service_plan {
     const unsigned *calls;                  /* system calls that stay (SYS_*), at most SERVICE_CALLS_MAX */

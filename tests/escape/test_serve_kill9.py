@@ -19,7 +19,7 @@ from helpers.runner import wait_for
 pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
 KILLS = int(os.environ.get("CLOCHE_KILLS", "40"))
 KINDS = ("cloche serve", "cloche-warden", "cloche-front", "cloche-keeper", "cloche-guest", "cloche-egress", "cloche-vault",
-         "cloche-janitor")
+         "cloche-janitor", "cloche-starter")
 FAILS = (OSError, AssertionError, ValueError, KeyError, http.client.HTTPException)
 
 
