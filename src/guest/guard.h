@@ -151,8 +151,8 @@ bool guard_worker_ended(struct guard *g, pid_t pid);
 int guard_check(struct guard *g, int dirfd, const char *name, const char *op);
 /* May the file @name be written to where it is? */
 int guard_check_write(struct guard *g, int dirfd, const char *name);
-/* Rename, if git's state is concerned: 0 when it is for the caller to do, GUARD_DONE, or an errno. Besides guard_check()
- * of both names. */
+/* Rename, if git's state is concerned: 0 when it is for the caller to do, GUARD_DONE, or an errno. Besides
+ * guard_check() of both names. */
 #define GUARD_DONE (-1000)     /* no code of files.h or walk.h */
 int guard_rename(struct guard *g, int from, const char *from_name, int to, const char *to_name, bool replace);
 /* The file @fd (open, complete) is to be @name: the same answers. GUARD_DONE: a copy of it has the name. */

@@ -160,7 +160,9 @@ state_below(int dir, struct str path, struct str name)
         levels++;
         if (start > 1 && is_subdirectory(path.p + start, end - start)) {
             n = snprintf(below, sizeof(below), "%.*s/%.*s", (int)(path.n - start), path.p + start, (int)name.n, name.p);
-            state = n > 0 && (size_t)n < sizeof(below) ? git_state_of((struct str){ below, (size_t)n }) : GIT_STATE_HOOK;
+            state = GIT_STATE_HOOK;
+            if (n > 0 && (size_t)n < sizeof(below))
+                state = git_state_of((struct str){ below, (size_t)n });
             if (state != GIT_STATE_NONE) {
                 place = open_above(dir, levels);
                 if (place < 0 || is_place(place, (struct str){ path.p, start - 1 }))

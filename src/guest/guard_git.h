@@ -33,8 +33,8 @@ struct git_spot {
     bool own;                   /* the name is `.git`: what comes there is a git place */
 };
 
-/* May @what come to @name (without a '/' behind it) in the directory @dir? 0 or EACCES with @rule said. A directory that
- * becomes a git place by it has had its judged files exchanged for copies then. */
+/* May @what come to @name (without a '/' behind it) in the directory @dir? 0 or EACCES with @rule said. A directory
+ * that becomes a git place by it has had its judged files exchanged for copies then. */
 int git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str name, enum git_arrival what,
                  char rule[GIT_RULE_MAX]);
 /* May the file that is at @name be written to where it is? */

@@ -1,9 +1,9 @@
 /* guest/guard_git_later.c: a judged file that its maker writes in place (see guard_git.h)
  *
- * git writes the options of a rebase with open() and write(), and so do `cp` and `tar` with a configuration. What will be
- * in the file is not known when it is opened. So its maker gets a file without a name; when nobody has it open for writing
- * any more, which the guard asks at the next call that it serves, it is judged and a copy of it takes the name. Until then
- * the name is not there, or is what it was: that is why files that a program reads at once are not made so
+ * git writes the options of a rebase with open() and write(), and so do `cp` and `tar` with a configuration. What will
+ * be in the file is not known when it is opened. So its maker gets a file without a name; when nobody has it open for
+ * writing any more, which the guard asks at the next call that it serves, it is judged and a copy of it takes the name.
+ * Until then the name is not there, or is what it was: that is why files that a program reads at once are not made so
  * (git_may_write_later).
  */
 #include <errno.h>
@@ -42,10 +42,16 @@ finish(struct guard *g, struct later *l)
     struct call c = { .g = g, .op = "write" };
     struct place p = { .dir = l->dir, .name_n = strlen(l->name) };
     char rule[GIT_RULE_MAX] = "";
+    const char *other = "";
 
     memcpy(p.name, l->name, p.name_n + 1);
-    if (fstat(l->dir, &p.dir_st) == 0 &&
-        git_copy_to(g, l->file, l->dir, &p.dir_st, l->name, 0, rule) == EACCES)
+    if (fstat(l->dir, &p.dir_st) < 0)
+        return;
+    /* the directory may have been moved since */
+    rules_next_call(&g->rules);
+    if (judge_make(&c, &p, false, &other))
+        (void)deny(&c, &p, other, EACCES);
+    else if (git_copy_to(g, l->file, l->dir, &p.dir_st, l->name, 0, rule) == EACCES)
         (void)deny(&c, &p, rule, EACCES);
 }
 

@@ -67,7 +67,7 @@ call_make(struct call *c)
         return -EPERM;
     if ((rc = caller_string(c, a[0], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
         (rc = may_make(c, &at, directory)) < 0 ||
-        (rc = git_call_make(c, &at, directory, !directory && ((a[1] & S_IFMT) == 0 || (a[1] & S_IFMT) == S_IFREG))) < 0 ||
+        (rc = git_call_make(c, &at, directory, (a[1] & S_IFMT) == 0 || (a[1] & S_IFMT) == S_IFREG)) < 0 ||
         (rc = caller_status(c)) < 0)
         return rc;
     if (!caller_waits(c))

@@ -8,6 +8,7 @@
  *   guard_names.c     mkdir, mknod, symlink, link
  *   guard_rename.c    rename
  *   guard_git.c       what may come to a name where git might look; guard_git_copy.c: a judged copy takes a name
+ *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_sock.c      connect, bind
@@ -351,8 +352,8 @@ bool read_only_mount(int object);
  * mode, where no mount is ours. */
 bool held_by_mount(const struct guard *g, int object);
 
-/* --- guard_git_calls.c: state that git executes (guard_git.h), asked for a call. 0, or the refusal, which is noted. What
- * the kernel would refuse anyhow is not asked about. */
+/* --- guard_git_calls.c: state that git executes (guard_git.h), asked for a call. 0, or the refusal, which is noted.
+ * What the kernel would refuse anyhow is not asked about. */
 
 /* A new name at @p. */
 int git_call_make(struct call *c, const struct place *p, bool directory, bool regular);

@@ -4,6 +4,7 @@ Each attack works inside; then the real git runs on the host's side, as its owne
 planted writes a marker file when it runs. docs/name-guard.md says how such state is kept from coming into being.
 """
 import os
+import re
 import shlex
 
 import pytest
@@ -12,8 +13,10 @@ from helpers import requirement
 
 pytestmark = [requirement("R91", "R11"), pytest.mark.usefixtures("needs_git")]
 
-WAYS = ("standard", "light", "host view", "code", "shell")
-FEW = ("standard", "light")
+WAYS = ("standard", "light")            # each attack
+OTHER_WAYS = ("host view", "code", "shell", "ordinary")     # these
+TYPICAL = ("a bare repository at the top", "its configuration through a descriptor from before", "a nested repository as a gitlink",
+           "core.hooksPath leads into the project", "a rebase's todo", "a hook in a nested repository")
 
 
 @pytest.fixture
@@ -266,12 +269,13 @@ def test_nothing_runs_on_the_host(bench, name, way):
     this = bench(way)
     done = attack(this, name)
     assert not this.ran(), done
-    assert done.code is not None and "cloche:" not in done.err.split("\n")[0] or done.ok, done
+    assert not re.search("^cloche: (?!warning)", done.err, re.M), done
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_nothing_runs_as_an_ordinary_user(bench, name):
-    this = bench("standard", "ordinary")
+@pytest.mark.parametrize("way", OTHER_WAYS)
+@pytest.mark.parametrize("name", TYPICAL)
+def test_nothing_runs_in_other_ways(bench, name, way):
+    this = bench("standard", "ordinary") if way == "ordinary" else bench(way)
     done = attack(this, name)
     assert not this.ran(), done
 

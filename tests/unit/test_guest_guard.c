@@ -23,7 +23,7 @@ start(void **state)
     if (guard_probe(NULL) < 0)
         return 0;               /* each test skips */
     run_start_raw(&r);
-    plan.flags = GUARD_NAMES | GUARD_EXISTING;
+    plan.flags = GUARD_NAMES | GUARD_EXISTING | GUARD_GIT;
     assert_int_equal(guard_plan_protect(&plan, r.root, ".git/hooks", NULL), 0);
     assert_int_equal(guard_plan_protect(&plan, r.root, ".bashrc", NULL), 0);
     assert_int_equal(guard_plan_emit(&plan, &wire, NULL), 0);
@@ -130,6 +130,46 @@ test_file_requests_are_guarded(void **state)
 
 /* The name is judged when it is made, not when its writing began: the directory has another name by then. */
 static void
+test_file_requests_make_nothing_that_git_executes(void **state)
+{
+    static const char good[] = "[core]\n\tbare = false\n", evil[] = "[core]\n\tfsmonitor = evil\n";
+    const uint8_t whole = MSG_FILE_CREATE | MSG_FILE_TRUNCATE | MSG_FILE_PARENTS;
+    struct msg_file m = { .path = "evil", .to = "n/.git/config" };
+    char text[64] = "";
+    FILE *f;
+
+    (void)state;
+    need_guard();
+    assert_int_equal(run_write(&r, "n/.git/config", whole, evil, strlen(evil)), -1);
+    assert_string_equal(r.err.code, "files.denied");
+    assert_false(exists("n/.git/config"));
+    assert_int_equal(run_write(&r, "n/.git/config", whole, good, strlen(good)), 0);
+    assert_int_equal(run_write(&r, "n/.git/config", MSG_FILE_APPEND, evil, strlen(evil)), -1);
+    assert_int_equal(run_write(&r, "n/.git/config", 0, evil, strlen(evil)), -1);
+    assert_int_equal(run_write(&r, "evil", whole, evil, strlen(evil)), 0);
+    assert_int_equal(run_file(&r, MSG_FILE_RENAME, &m), -1);
+    assert_int_equal(run_write(&r, "n/.git/hooks/pre-commit", whole, "x", 1), -1);
+    assert_int_equal(run_write(&r, "n/.git/hooks/pre-commit.sample", whole, "x", 1), 0);
+    assert_int_equal(run_write(&r, "d/config", whole, evil, strlen(evil)), 0);
+    m = (struct msg_file){ .path = "d/objects" };
+    assert_int_equal(run_file(&r, MSG_FILE_MKDIR, &m), 0);
+    m.path = "d/refs";
+    assert_int_equal(run_file(&r, MSG_FILE_MKDIR, &m), -1);
+    assert_int_equal(run_write(&r, "good", whole, good, strlen(good)), 0);
+    m = (struct msg_file){ .path = "good", .to = "d/config" };
+    assert_int_equal(run_file(&r, MSG_FILE_RENAME, &m), 0);
+    m = (struct msg_file){ .path = "d/refs" };
+    assert_int_equal(run_file(&r, MSG_FILE_MKDIR, &m), 0);
+    assert_int_equal(chdir(r.root), 0);
+    f = fopen("n/.git/config", "r");
+    assert_non_null(f);
+    assert_int_equal(fread(text, 1, sizeof(text) - 1, f), strlen(good));
+    fclose(f);
+    assert_string_equal(text, good);
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void
 test_a_directory_that_moves_under_a_write(void **state)
 {
     const struct msg_file m = { .path = "d/hooks", .flags = MSG_FILE_CREATE | MSG_FILE_TRUNCATE };
@@ -200,6 +240,7 @@ main(void)
         IN_GUEST(test_every_process_of_a_command_is_guarded),
         IN_GUEST(test_several_commands_at_once),
         IN_GUEST(test_file_requests_are_guarded),
+        IN_GUEST(test_file_requests_make_nothing_that_git_executes),
         IN_GUEST(test_a_directory_that_moves_under_a_write),
         IN_GUEST(test_command_that_fails_leaves_no_listener),
         IN_GUEST(test_unguarded_command),

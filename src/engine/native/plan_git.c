@@ -6,7 +6,8 @@
  * read with bounds and can only close more.
  *
  * The repository at the top keeps its HEAD: without it git would look for another one, further up or in the folder
- * itself. HEAD is mounted on itself, which costs no other file anything, and written to by the guard (guest/guard_git.h).
+ * itself. HEAD is mounted on itself, which costs no other file anything, and written to by the guard
+ * (guest/guard_git.h).
  */
 #include <errno.h>
 #include <fcntl.h>
