@@ -66,7 +66,7 @@ def works_on(command, project, *more):
     for one in words:
         command([*GIT, *one], cwd=project, check=False, env={"GIT_EDITOR": "true"})
     for at, directories, _ in os.walk(project):
-        directories[:] = [d for d in directories if len(d) != 2]     # loose objects
+        directories[:] = [d for d in directories if d != "objects"]
         command([*GIT, "status"], cwd=at, check=False)
 
 

@@ -1,0 +1,70 @@
+"""State that git runs, put into a shared folder through the files interface of `cloche serve` (issue 13, A1): the same rule as for
+programs inside, with the real git on the host afterwards."""
+import os
+
+import pytest
+
+from helpers import requirement
+
+pytestmark = requirement("R61")
+
+HEAD = b"ref: refs/heads/main\n"
+
+
+@pytest.fixture
+def shared(cloche, command, has, daemon):
+    """(put, box): a sandbox with a repository as its workspace, and PUT that makes what is above."""
+    has("git")
+    (cloche.project / "file").write_text("1\n")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "1"]):
+        command(["git", *words], cwd=cloche.project)
+    box = daemon.create(policy={"workspace": str(cloche.project)})
+    return lambda path, data: box.put(path, data, "?parents=true"), box
+
+
+def harm(world):
+    return f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = "touch {world.root}/marker; false"\n'.encode()
+
+
+def works_on(command, project):
+    for at, directories, _ in os.walk(project):
+        directories[:] = [d for d in directories if d != "objects"]
+        command(["git", "status"], cwd=at, check=False)
+
+
+@pytest.mark.parametrize("order", ["config last", "config first"])
+@pytest.mark.parametrize("at", ["x", "deep/er/x.git", ".git/modules/refs/m"])
+def test_a_repository_piece_by_piece(cloche, command, world, shared, at, order):
+    put, _ = shared
+    parts = {f"{at}/HEAD": HEAD, f"{at}/objects/a": b"", f"{at}/refs/a": b""}
+    parts = {**parts, f"{at}/config": harm(world)} if order == "config last" else {f"{at}/config": harm(world), **parts}
+    said = {path: put(path, data).status for path, data in parts.items()}
+    works_on(command, cloche.project)
+    assert not (world.root / "marker").exists(), said
+    assert 403 in said.values(), said
+
+
+def test_what_a_rebase_goes_on_with(cloche, command, world, shared):
+    put, _ = shared
+    head = (cloche.project / ".git/refs/heads").glob("*")
+    branch = next(head)
+    for name, data in {"head-name": f"refs/heads/{branch.name}\n", "onto": branch.read_text(), "orig-head": branch.read_text(),
+                       "interactive": "", "done": "", "msgnum": "0\n", "end": "1\n"}.items():
+        assert put(f".git/rebase-merge/{name}", data.encode()).ok
+    assert put(".git/rebase-merge/git-rebase-todo", f"exec touch {world.root}/marker\n".encode()).status == 403
+    command(["git", "rebase", "--continue"], cwd=cloche.project, check=False, env={"GIT_EDITOR": "true"})
+    assert not (world.root / "marker").exists()
+
+
+def test_the_repository_stays(cloche, command, shared):
+    put, box = shared
+    box.daemon("DELETE", box.file(".git/HEAD"))
+    assert (cloche.project / ".git/HEAD").is_file()
+    assert command(["git", "log", "--oneline"], cwd=cloche.project).ok
+
+
+def test_other_files_as_ever(cloche, shared):
+    """Also such as are called like git's, where they are none."""
+    put, _ = shared
+    for path in ("config", "src/config", "hooks/pre-commit", "src/HEAD", "refs/x", ".gitignore"):
+        assert put(path, b"x").ok and (cloche.project / path).read_bytes() == b"x", path
