@@ -16,7 +16,7 @@
 
 #define WARNED 10               /* lines after a run */
 #define AFTER_ENTRIES 500000    /* looked at after a run, in all its folders */
-#define AFTER_US (250 * 1000)
+#define AFTER_US (500 * 1000)
 #define ASKED_US (600UL * 1000 * 1000)
 
 static json_t *

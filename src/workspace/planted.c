@@ -296,7 +296,7 @@ prepare(struct search *s, struct err *err)
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", s->in->folder);
     ssize_t n = readlink(link, s->root, sizeof(s->root) - 1);
-    int fd = n > 0 ? fcntl(s->in->folder, F_DUPFD_CLOEXEC, 0) : -1;
+    int fd = n > 0 ? tree_open(s->in->folder, "", O_RDONLY | O_DIRECTORY) : -1;
     if (fd < 0)
         return err_sys(err, errno, "workspace.planted", "cannot open the folder");
     s->root[n] = '\0';
