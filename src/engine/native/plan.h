@@ -144,6 +144,8 @@ int plan_hard_links(struct native_plan *plan, struct err *err);
 int plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool writable, struct err *err);
 /* plan_places.c: mount the trees, and close and open again what rules say within them, by policy_judge(). */
 int plan_places(struct native_plan *plan, struct err *err);
+/* The tree that shows the path inside: of those around it the innermost; or NULL. */
+const struct plan_tree *plan_shown_by(const struct native_plan *plan, const char *inside);
 /* What the rules say about the path @inside, as the sandbox names it. */
 void plan_judge(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
 /* plan_files.c: files with placeholders; after plan_trees(), so that they lie in what is then there. */

@@ -74,9 +74,8 @@ add_mark(struct collector *c, const struct plan_tree *tree, const char *relative
     return 0;
 }
 
-/* The tree that shows the path inside: of those around it the innermost. */
-static const struct plan_tree *
-shown_by(const struct native_plan *plan, const char *inside)
+const struct plan_tree *
+plan_shown_by(const struct native_plan *plan, const char *inside)
 {
     const struct plan_tree *best = NULL;
 
@@ -115,7 +114,7 @@ mark_list(struct collector *c, const struct plan_tree *tree, const struct policy
         if (inside == NULL)
             return err_set(err, ERR_SYSTEM, "memory", "out of memory");
         /* what another tree covers is that one's */
-        if (!host && shown_by(c->plan, inside) != tree)
+        if (!host && plan_shown_by(c->plan, inside) != tree)
             continue;
         plan_judge(c->plan, inside, &place, &judged);
         /* deny-write and protected names are pinned afterwards */

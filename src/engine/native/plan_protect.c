@@ -65,6 +65,22 @@ plan_guard_reopen(struct native_plan *plan, const char *root, const char *name, 
     return plan->reopened[plan->n_reopened - 1].name != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
+/* Whether another tree lies over the tree's @relative: what is seen there is another file, with rules of its own. */
+static bool
+is_covered(const struct native_plan *plan, const struct plan_tree *tree, const char *relative, const char *inside)
+{
+    const struct plan_tree *shown = plan_shown_by(plan, inside);
+    const char *below = shown != NULL ? expand_below(inside, shown->inside) : NULL;
+    size_t n = strlen(tree->host) - (strcmp(tree->host, "/") == 0);
+    char host[2 * PATH_MAX], real[2 * PATH_MAX];
+
+    if (shown == NULL || shown == tree || below == NULL)
+        return false;
+    snprintf(host, sizeof(host), "%.*s/%s", (int)n, tree->host, relative);
+    snprintf(real, sizeof(real), "%s%s%s", shown->host, *below != '\0' ? "/" : "", below);
+    return strcmp(host, real) != 0;
+}
+
 /* Names below the tree that are not to be written: there is a pin for what exists, and the guard keeps its folders from
  * being moved away from under it, and what is absent from coming into being. */
 static int
@@ -73,13 +89,18 @@ close_writes(struct native_plan *plan, const struct plan_tree *tree, const struc
     for (size_t i = 0; i < list->n; i++) {
         const char *relative = expand_below(list->v[i].value, tree->host);
         cleanup_close int hit = -1;
+        char *inside;
 
         if (relative == NULL || *relative == '\0')
+            continue;
+        if ((inside = inside_path(plan, tree, relative)) == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        if (is_covered(plan, tree, relative, inside))
             continue;
         if (plan_guard_name(plan, tree->inside, relative, err) < 0)
             return -1;
         hit = plan->light ? -1 : mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
-        if (hit >= 0 && plan_item(plan, ROOT_PIN, NULL, inside_path(plan, tree, relative), err) == NULL)
+        if (hit >= 0 && plan_item(plan, ROOT_PIN, NULL, inside, err) == NULL)
             return -1;
     }
     return 0;
@@ -92,11 +113,16 @@ close_absent(struct native_plan *plan, const struct plan_tree *tree, const struc
     for (size_t i = 0; i < list->n; i++) {
         const char *relative = expand_below(list->v[i].value, tree->host);
         cleanup_close int hit = -1;
+        char *inside;
 
         if (relative == NULL || *relative == '\0')
             continue;
         hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
-        if (hit < 0 && plan_guard_name(plan, tree->inside, relative, err) < 0)
+        if (hit >= 0)
+            continue;
+        if ((inside = inside_path(plan, tree, relative)) == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        if (!is_covered(plan, tree, relative, inside) && plan_guard_name(plan, tree->inside, relative, err) < 0)
             return -1;
     }
     return 0;
@@ -165,6 +191,20 @@ protect_file_above(struct closing *c, const char *name, struct err *err)
     return found_protected(c, above, err);
 }
 
+/* A name of the tree's that leads into another one which lies over it: what is there is that one's file, and has the
+ * name. A pin where nothing is is none. */
+static int
+protect_covered(struct closing *c, const char *name, struct err *err)
+{
+    char *inside = inside_path(c->plan, c->tree, name);
+
+    if (inside == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (c->plan->light || !is_covered(c->plan, c->tree, name, inside))
+        return 0;
+    return plan_item(c->plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
+}
+
 /* The mandatory names: at the top of each writable tree, and existing ones deeper down. */
 static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
@@ -180,6 +220,8 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
 
         if (plan_git_later(p, tree, name))
             continue;
+        if (protect_covered(&c, name, err) < 0)
+            return -1;
         if (plain ? found_protected(&c, name, err) < 0
                   : plan_guard_name(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
                         protect_file_above(&c, name, err) < 0)
