@@ -218,10 +218,10 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
         struct stat st;
         bool plain = hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode);
 
-        if (plan_git_later(p, tree, name))
-            continue;
         if (protect_covered(&c, name, err) < 0)
             return -1;
+        if (plan_git_later(p, tree, name))
+            continue;
         if (plain ? found_protected(&c, name, err) < 0
                   : plan_guard_name(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
                         protect_file_above(&c, name, err) < 0)
