@@ -224,13 +224,14 @@ enum rule {
     R_PATH,         /* a relative path that does not lead up */
     R_WORKTREE,     /* up a bounded number of directories, then down */
     R_UPDATE,       /* how a submodule is updated; not a command */
+    R_SHARED,       /* with the group, as chmod(2) could; not with everybody */
 };
 
 enum sub { SUB_NONE, SUB_ANY, SUB_REMOTE, SUB_MODULE };
 
 /* The keys that a configuration may hold. `*`: every name of the section. Left out on purpose, beside all that runs a
- * program or names another file: core.sharedRepository (lets others write), feature.* (may turn a monitor on),
- * core.protectNTFS, core.protectHFS, core.commentChar, log.showSignature, maintenance.*, safe.*, protocol.*.allow. */
+ * program or names another file: feature.* (may turn a monitor on), core.protectNTFS, core.protectHFS,
+ * core.commentChar, log.showSignature, maintenance.*, safe.*, protocol.*.allow. */
 static const struct row {
     const char *section;
     enum sub sub;
@@ -243,6 +244,7 @@ static const struct row {
     { "core", SUB_NONE, R_WORD, "logallrefupdates autocrlf eol safecrlf untrackedcache abbrev whitespace checkstat "
       "hidedotfiles" },
     { "core", SUB_NONE, R_NO, "fsmonitor" },
+    { "core", SUB_NONE, R_SHARED, "sharedrepository" },
     { "core", SUB_NONE, R_WORKTREE, "worktree" },
     { "extensions", SUB_NONE, R_BOOL, "worktreeconfig preciousobjects noop relativeworktrees" },
     { "extensions", SUB_NONE, R_WORD, "objectformat compatobjectformat refstorage" },
@@ -444,6 +446,7 @@ value_harmless(enum rule rule, const struct git_config_entry *e, size_t depth)
     case R_PATH: return path_down(e->value) && printable(e->value, false);
     case R_WORKTREE: return worktree_inside(e->value, depth);
     case R_UPDATE: return is_update(e->value);
+    case R_SHARED: return in_words("umask false group true 0 1", e->value);
     }
     return false;
 }

@@ -200,7 +200,7 @@ def test_slow_requests_in_opened_tls_hold_little(online, one, project):
 # Up to a gigabyte (CLOCHE_TEST_LOOPS=4) no counter wraps that does not by then; what each record leaves behind shows as growth.
 LARGE = max(256, loops(256))     # mebibytes, up and down
 WARM = 8                    # so many first: all buffers have their size
-GROWTH = 4 << 20            # bytes that memory may grow by after that: 128 of each record of TLS
+GROWTH = 8 << 20            # bytes that memory may grow by after that: a thirtieth of what passes
 
 STREAMS = """
 import hashlib, http.client

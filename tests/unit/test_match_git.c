@@ -72,6 +72,7 @@ harmful_keys(void **state)
         { L("[core]\nalternateRefsCommand = x\n"), "core.alternaterefscommand" },
         { L("[core]\nattributesFile = x\n"), "core.attributesfile" },
         { L("[core]\nsharedRepository = world\n"), "core.sharedrepository" },
+        { L("[core]\nsharedRepository = 0666\n"), "core.sharedrepository" },
         { L("[core]\nworktree = /home/u\n"), "core.worktree" }, { L("[core]\nworktree = ../../x\n"), "core.worktree" },
         { L("[core]\nworktree = a/../../x\n"), "core.worktree" }, { L("[core]\nworktree = ../..\n"), "core.worktree" },
         { L("[core \"x\"]\nbare = true\n"), "core.x.bare" }, { L("[core.x]\nbare = true\n"), "core.x.bare" },
