@@ -97,8 +97,8 @@ int cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **ar
 int cli_policy_args_in(const char *mode, struct policy *p, enum policy_verb verb, int argc, char **argv,
                        const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err);
 
-/* policy_here.c: whether what @p asks for is refused at every start on this host, for this user; then @why says so as the
- * start would. Tries the host's features where that depends on them. */
+/* policy_here.c: whether what @p asks for is refused at every start on this host, for this user; then @why says so as
+ * the start would. Tries the host's features where that depends on them. */
 bool policy_refused_here(const struct policy *p, struct err *why);
 /* That, as a warning about @file. */
 void policy_warn_here(const char *file, const struct err *why);

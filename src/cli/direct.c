@@ -153,8 +153,8 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
         return err_set(err, ERR_USAGE, "cli.off.capture",
                        "--json captures output only in a sandbox; use --report with mode off");
     if (s->file != NULL)
-        return err_set(err, ERR_UNSUPPORTED, "cli.off.code", "code is put into the root of a sandbox, and there is none "
-                       "(%s)", why);
+        return err_set(err, ERR_UNSUPPORTED, "cli.off.code",
+                       "code is put into the root of a sandbox, and there is none (%s)", why);
     warn_loudly(s, why);
     record(s, why);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)

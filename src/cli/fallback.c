@@ -83,7 +83,8 @@ fallback_light(const struct session *s, struct session_result *r, const char *wh
         err_wrap(err, "mode standard cannot be built here (%s), and mode light cannot stand in for it", why);
         return light_cannot(&cannot) ? 0 : -1;
     }
-    session_warn(r, true, "WEAKER WALL: mode standard cannot be built here (%.150s); the command runs in mode light", why);
+    session_warn(r, true, "WEAKER WALL: mode standard cannot be built here (%.150s); the command runs in mode light",
+                 why);
     cli_warn("what mode light does not hold: docs/security.md; what is missing and how to get it: `cloche doctor`%s%s",
              url != NULL ? "; guidance: " : "", url != NULL ? url : "");
     r->weakened = true;

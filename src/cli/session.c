@@ -121,7 +121,8 @@ poll_timeout(const struct live *l)
         next = l->deadline_us;
     if (l->kill_us > 0 && l->kill_us < next)
         next = l->kill_us;
-    if (((l->sb->memory_limit > 0 && (l->sb->cgroup.memory || l->sb->sockmem >= 0)) || vault_fd(l) >= 0) && l->sample_us < next)
+    if (((l->sb->memory_limit > 0 && (l->sb->cgroup.memory || l->sb->sockmem >= 0)) || vault_fd(l) >= 0) &&
+        l->sample_us < next)
         next = l->sample_us;
     if (run_audit_due(l->audit) > 0 && run_audit_due(l->audit) < next)
         next = run_audit_due(l->audit);

@@ -94,8 +94,8 @@ own_disk(const struct guest *g)
     return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
 }
 
-/* Segments that nobody has attached are held all the same. Of an IPC namespace of the sandbox's own; in light mode there
- * is none, and no segment can be made. */
+/* Segments that nobody has attached are held all the same. Of an IPC namespace of the sandbox's own; in light mode
+ * there is none, and no segment can be made. */
 static uint64_t
 sysv_segments(const struct guest *g, uint64_t page)
 {

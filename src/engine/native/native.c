@@ -214,8 +214,9 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
     if (!sb->supervise_memory || !memory_is_promised(p))
         return 0;
     if (sb->sockmem < 0 && sb->plan.own_net && p->fallback.v == FALLBACK_REFUSE) {
-        err_set(err, ERR_UNSUPPORTED, "wall.memory.unsupported", "a memory limit needs a cgroup, which is not there (%s), "
-                "or a kernel that tells what sockets hold (%s)", sb->cgroup.why_not, why.msg);
+        err_set(err, ERR_UNSUPPORTED, "wall.memory.unsupported",
+                "a memory limit needs a cgroup, which is not there (%s), or a kernel that tells what sockets hold (%s)",
+                sb->cgroup.why_not, why.msg);
         return err_hint(err, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), "
                         "drop --memory, or accept --fallback warn");
     }
