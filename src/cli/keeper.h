@@ -122,6 +122,9 @@ struct keeper_live {
     struct msg_gate gate;
     bool made, ending, told_gone;
     bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
+    uint64_t oom_us;            /* when commands were last ended for want of memory; 0 never */
+    uint64_t over_us;           /* since when more than the limit is held; 0: it is not */
+    uint64_t oom_kills;         /* the kernel's, that were told of */
     uint64_t paused_us;         /* since */
     uint64_t check_us;          /* the guest has not answered since; 0 */
     unsigned checks;            /* of the warden's that are not answered */
@@ -134,6 +137,8 @@ struct keeper_live {
 };
 
 /* keeper.c */
+/* Whether a command that was just killed was killed for want of memory. Each of the kernel's kills counts once. */
+bool keeper_short_of_memory(struct keeper_live *k);
 void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
 void keeper_say_short(struct keeper_live *k, uint8_t type);
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */

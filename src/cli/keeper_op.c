@@ -320,6 +320,16 @@ op_of(struct keeper_live *k, uint16_t channel, bool stream)
     return NULL;
 }
 
+/* A shell's word for a command of its own that was killed is 128 and the signal. */
+static uint8_t
+exit_flags(struct keeper_live *k, const struct msg_exit *end)
+{
+    bool signaled = (end->flags & MSG_EXIT_SIGNALED) != 0;
+    bool killed = end->status == (signaled ? SIGKILL : 128 + SIGKILL);
+
+    return (uint8_t)((signaled ? EDGE_SIGNALED : 0) | (killed && keeper_short_of_memory(k) ? EDGE_OOM : 0));
+}
+
 static void
 exec_event(struct op *o, const struct guest_event *ev)
 {
@@ -358,7 +368,7 @@ exec_event(struct op *o, const struct guest_event *ev)
         op_ended(o);
         break;
     case GUEST_EXIT:
-        say_exit(o, (ev->exit.flags & MSG_EXIT_SIGNALED) != 0 ? EDGE_SIGNALED : 0, ev->exit.status & 0xff);
+        say_exit(o, exit_flags(o->k, &ev->exit), ev->exit.status & 0xff);
         op_ended(o);
         break;
     default:

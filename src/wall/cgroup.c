@@ -350,10 +350,10 @@ v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
     if (limits->memory > 0 && has_word(&list, "memory")) {
         if (write_number(dir, "memory.max", limits->memory) < 0)
             return err_sys(err, errno, "wall.cgroup", "memory.max");
-        /* no swap controller on some hosts; one process of a sandbox killed kills all */
+        /* no swap controller on some hosts; one process of a single run killed kills all */
         if (io_write_file(dir, "memory.swap.max", "0") < 0 && errno != ENOENT)
             return err_sys(err, errno, "wall.cgroup", "memory.swap.max");
-        if (io_write_file(dir, "memory.oom.group", "1") < 0 && errno != ENOENT)
+        if (!limits->one_by_one && io_write_file(dir, "memory.oom.group", "1") < 0 && errno != ENOENT)
             return err_sys(err, errno, "wall.cgroup", "memory.oom.group");
         cg->memory = true;
     }
@@ -442,7 +442,7 @@ scope_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, str
     cg->slice_kills = read_value(cg->dirs[1], "memory.events", "oom_kill");
     cg->memory = limits->memory > 0 && has_word(&list, "memory");
     /* one killed kills all, which no unit property says before systemd 253 */
-    if (cg->memory)
+    if (cg->memory && !limits->one_by_one)
         io_write_file(cg->dirs[0], "memory.oom.group", "1");
     cg->cpu = limits->cpu_milli > 0 && has_word(&list, "cpu");
     cg->pids = limits->pids > 0 && has_word(&list, "pids");

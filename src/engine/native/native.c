@@ -299,10 +299,13 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
 {
     struct cgroup_limits limits;
 
-    if (sb->id[0] == '\0' && random_id(sb->id, err) < 0)
+    bool named = sb->id[0] != '\0';
+
+    if (!named && random_id(sb->id, err) < 0)
         return -1;
     sb->memory_limit = p->limits.memory.v;
     cgroup_limits_of(p, &limits);
+    limits.one_by_one = named;      /* it is to outlive its commands */
     cgroup_find(&sb->cgroup, sb->id, &limits);
     net_cgroup_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
