@@ -136,9 +136,12 @@ struct keeper_live {
     uint8_t in[EDGE_ROOM];
 };
 
-/* keeper.c */
+/* keeper_memory.c: a look at it, when it is time for one; too much of it ends what runs. */
+void keeper_look_at_memory(struct keeper_live *k, uint64_t now);
 /* Whether a command that was just killed was killed for want of memory. Each of the kernel's kills counts once. */
 bool keeper_short_of_memory(struct keeper_live *k);
+
+/* keeper.c */
 void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
 void keeper_say_short(struct keeper_live *k, uint8_t type);
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */

@@ -29,7 +29,7 @@ struct cgroup_limits {
     uint64_t cpu_milli;     /* 0 = none */
     uint64_t pids;          /* 0 = none */
     bool pids_counted;      /* RLIMIT_NPROC of an own user namespace counts them exactly: no v1 directory for them */
-    bool one_by_one;        /* for want of memory the kernel kills one process, not all: what is here goes on without it */
+    bool one_by_one;        /* for want of memory the kernel kills one process, not all: the rest goes on without it */
     bool ask_systemd;       /* where nothing else is there: worth the ten milliseconds */
 };
 
