@@ -118,11 +118,12 @@ static int
 copy_attributes(int from, int to)
 {
     cleanup_free char *names = malloc(NAMES_MAX + VALUE_MAX);
-    char *value = names + NAMES_MAX;
+    char *value;
     ssize_t n, got;
 
     if (names == NULL)
         return -ENOMEM;
+    value = names + NAMES_MAX;
     n = flistxattr(from, names, NAMES_MAX);
     if (n < 0)
         return errno == ENOTSUP ? 0 : -errno;
