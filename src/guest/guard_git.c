@@ -34,12 +34,13 @@ is_dot_git(const char *p, size_t n)
 
 /* --- what a directory is */
 
+/* What cannot be told is there: a directory that nobody may search now can be opened again. */
 static bool
 exists(int dir, const char *name)
 {
     struct stat st;
 
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 static unsigned
@@ -315,9 +316,12 @@ git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str 
     for (size_t i = 0; i < g->rules.n_roots; i++) {
         struct stat st;
 
-        if (fstatat(g->rules.roots[i].fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            ident_eq(ident_of(&st), ident_of(dir_st)))
+        if (fstatat(g->rules.roots[i].fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            if (errno != ENOENT && errno != ENOTDIR)
+                return true;
+        } else if (ident_eq(ident_of(&st), ident_of(dir_st))) {
             return fstatat(dir, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+        }
     }
     return false;
 }
@@ -422,14 +426,16 @@ git_may_use_object(struct guard *g, int object, char rule[GIT_RULE_MAX])
     if ((g->flags & GUARD_GIT) == 0 || fstat(object, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink == 0)
         return 0;
     n = fd_text(g, object, path, sizeof(path) - 1);
-    if (n <= 0 || path[0] != '/')
+    if (n <= 0 || n == (ssize_t)sizeof(path) - 1)
+        return refuse(rule, "a file whose path cannot be told", "");
+    if (path[0] != '/')
         return 0;
     path[n] = '\0';
     slash = strrchr(path, '/');
     *slash = '\0';
     dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &dir_st) < 0)
-        return 0;
+        return errno == ENOENT ? 0 : refuse(rule, "a file in a directory that cannot be searched", "");
     return git_may_write(g, dir, &dir_st, str_of(slash + 1), rule);
 }
 

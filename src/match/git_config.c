@@ -217,6 +217,7 @@ git_config_next(struct git_config_reader *r, struct git_config_entry *e)
 enum rule {
     R_BOOL,         /* true, false, yes, no, on, off, a number, or nothing */
     R_NO,           /* false only */
+    R_GROUP,        /* shared with the group at most (git init --shared) */
     R_NUMBER,       /* digits and a unit */
     R_WORD,         /* letters, digits and _.,:+-; what git knows by name */
     R_TEXT,         /* anything printable, in lines */
@@ -224,7 +225,6 @@ enum rule {
     R_PATH,         /* a relative path that does not lead up */
     R_WORKTREE,     /* up a bounded number of directories, then down */
     R_UPDATE,       /* how a submodule is updated; not a command */
-    R_SHARED,       /* with the group, as chmod(2) could; not with everybody */
 };
 
 enum sub { SUB_NONE, SUB_ANY, SUB_REMOTE, SUB_MODULE };
@@ -244,7 +244,7 @@ static const struct row {
     { "core", SUB_NONE, R_WORD, "logallrefupdates autocrlf eol safecrlf untrackedcache abbrev whitespace checkstat "
       "hidedotfiles" },
     { "core", SUB_NONE, R_NO, "fsmonitor" },
-    { "core", SUB_NONE, R_SHARED, "sharedrepository" },
+    { "core", SUB_NONE, R_GROUP, "sharedrepository" },
     { "core", SUB_NONE, R_WORKTREE, "worktree" },
     { "extensions", SUB_NONE, R_BOOL, "worktreeconfig preciousobjects noop relativeworktrees" },
     { "extensions", SUB_NONE, R_WORD, "objectformat compatobjectformat refstorage" },
@@ -372,6 +372,12 @@ is_no(struct str s)
 }
 
 static bool
+is_group(struct str s)
+{
+    return same_word(s, "group") || same_word(s, "true") || same_word(s, "1") || same_word(s, "umask");
+}
+
+static bool
 is_bool(struct str s)
 {
     return is_no(s) || same_word(s, "true") || same_word(s, "yes") || same_word(s, "on") || is_number(s);
@@ -439,6 +445,7 @@ value_harmless(enum rule rule, const struct git_config_entry *e, size_t depth)
     switch (rule) {
     case R_BOOL: return is_bool(e->value);
     case R_NO: return is_no(e->value);
+    case R_GROUP: return is_no(e->value) || is_group(e->value);
     case R_NUMBER: return is_number(e->value);
     case R_WORD: return is_word(e->value);
     case R_TEXT: return printable(e->value, true);
@@ -446,7 +453,6 @@ value_harmless(enum rule rule, const struct git_config_entry *e, size_t depth)
     case R_PATH: return path_down(e->value) && printable(e->value, false);
     case R_WORKTREE: return worktree_inside(e->value, depth);
     case R_UPDATE: return is_update(e->value);
-    case R_SHARED: return in_words("umask false group true 0 1", e->value);
     }
     return false;
 }

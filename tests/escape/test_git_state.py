@@ -46,7 +46,7 @@ class Bench:
         """The same by the sandbox, in @sub of the project, which is all that it may write to."""
         tree = self.project / sub
         script = ("export HOME=/tmp GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a "
-                  f"GIT_EDITOR=true EVIL={shlex.quote(str(self.run))} P=$PWD/.p\n"
+                  f"GIT_EDITOR=true EVIL={shlex.quote(str(self.run))} P=$PWD/.p; export EVIL\n"
                   f"printf '#!/bin/sh\\ntouch {self.mark}\\n' > .p; chmod 755 .p\n{script}")
         sh = ["--", "sh", "-c", script]
         if self.way == "bare":
@@ -177,6 +177,10 @@ ATTACKS = {
         REPO + "git config core.hooksPath .husky; mkdir .husky; printf '#!/bin/sh\\n' > .husky/pre-commit; "
         "chmod 755 .husky/pre-commit; ", "cat $P > .husky/pre-commit; cp $P .husky/post-commit", "git commit "
         "--allow-empty -m x", "", ""),
+    "core.hooksPath behind a link": (
+        REPO + "git config core.hooksPath tools/hooks; mkdir -p real/hooks; ln -s real tools; ", "rm tools; mkdir -p tools/hooks "
+        "t/hooks; cp $P tools/hooks/pre-commit; cp $P real/hooks/pre-commit; cp $P t/hooks/pre-commit; rmdir tools; mv t tools; "
+        "ln -s t tools", "git commit --allow-empty -m x", "", ""),
     "core.hooksPath of the owner": (
         REPO + "git config --global core.hooksPath .hooks; ", "mkdir .hooks; cp $P .hooks/pre-commit; chmod 755 "
         ".hooks/pre-commit", "git commit --allow-empty -m x", "", ""),
@@ -237,6 +241,33 @@ ATTACKS = {
     "a hook from before the repository": (
         REPO + "mkdir sub; ", "mkdir hooks; cp $P hooks/post-index-change; mkdir objects refs; " + HEAD +
         "printf '[core]\\n repositoryformatversion = 0\\n bare = false\\n worktree = .\\n' > t; mv t config; echo b > b", "git add b; git status", "sub", "sub"),
+    "a hook while nobody may look": (
+        REPO + "mkdir sub; ", "git init -q --bare b; cd b/hooks; chmod 600 ..; cp $P post-index-change; chmod 755 "
+        "post-index-change; chmod 700 ..; cd ..; echo b > b", "git --work-tree=. add b; git --work-tree=. status", "sub/b", "sub"),
+    "a configuration while nobody may look": (
+        REPO + "mkdir sub; ", "git init -q n; cd n; exec 8<.git/config; chmod 0 .git; printf '\\tfsmonitor = %s\\n' "
+        "\"$EVIL\" >> /proc/self/fd/8; chmod 700 .git", STATUS, "sub/n", "sub"),
+    "a configuration too far down": (
+        REPO + "mkdir sub; ", """python3 -c "
+import os
+os.mkdir('deep')
+os.chdir('deep')
+os.system('git init -q n')
+for i in range(25):
+    os.mkdir('d' * 200)
+    os.rename('n', 'd' * 200 + '/n')
+    os.chdir('d' * 200)
+fd = os.open('n/.git/config', os.O_RDONLY)
+for attempt in (lambda: os.open(f'/proc/self/fd/{fd}', os.O_WRONLY | os.O_APPEND),
+                lambda: os.open('n/.git/config', os.O_WRONLY | os.O_APPEND)):
+    try:
+        os.write(attempt(), b'\\tfsmonitor = ' + os.environ['EVIL'].encode() + b'\\n')
+    except OSError as e:
+        print(e)
+for i in range(25):
+    os.rename('n', '../n')
+    os.chdir('..')
+" """, STATUS, "sub/deep/n", "sub"),
     "hooks for a repository that the owner will make": (
         "true; ", "mkdir -p .git/hooks; cp $P .git/hooks/post-index-change; chmod 755 .git/hooks/post-index-change; "
         "mkdir -p s/hooks; cp $P s/hooks/post-index-change; mv s .git", "git init -q; echo a > a; git add a; git status",

@@ -25,6 +25,7 @@
 #include "engine/native/plan_real.h"
 #include "match/git_config.h"
 #include "match/git_shape.h"
+#include "match/path.h"
 #include "wall/mnt.h"
 
 #define INCLUDES_MAX 64         /* files read for one tree */
@@ -93,9 +94,16 @@ locate(const struct configured *c, struct str value, const char *base, char out[
 static int
 close_place(struct configured *c, const char *path, struct err *err)
 {
-    char real[PATH_MAX];
+    char real[PATH_MAX], written[PATH_MAX];
     const char *below;
+    size_t n;
 
+    /* as it is written: a link on the way is a name that could be made anew */
+    if (path_normalise(str_of(path), STR_LIT("/"), false, written, sizeof(written), &n) == PATH_OK) {
+        below = expand_below(written, c->tree->host);
+        if (below != NULL && below[0] != '\0' && plan_guard_name(c->plan, c->tree->inside, below, err) < 0)
+            return -1;
+    }
     /* links and ".." are resolved; what does not exist yet is where it would be made */
     if (!plan_real_future(path, real))
         return 0;
