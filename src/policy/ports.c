@@ -39,6 +39,8 @@ policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX], siz
             at++;
         if (at < *n)
             continue;
+        if (*n == POLICY_TCP_PORTS_MAX && pattern.port == 0)
+            continue;       /* nobody named it */
         if (*n == POLICY_TCP_PORTS_MAX) {
             if (over != NULL)
                 *over = entry;
