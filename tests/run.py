@@ -42,6 +42,8 @@ def quick():
 
 def check(everything, seconds):
     me, other = ('root', 'an ordinary user') if os.geteuid() == 0 else ('this user', 'root')
+    if everything:      # random rule sets of each view: more than ten thousand together (escape/test_rules_agree.py)
+        os.environ.setdefault('CLOCHE_TEST_RULE_SETS', '1450')
     some = '' if everything else ', a quarter'
     phases = [
         ('linters', lint.lint),

@@ -38,7 +38,7 @@ struct collector {
 void
 plan_judge(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out)
 {
-    policy_place(&plan->real, inside, false, place);
+    policy_place_inside(&plan->real, inside, place);
     policy_judge(&plan->real, place, NULL, out);
 }
 
