@@ -46,6 +46,18 @@ def test_home_closed_project_open(srt):
     assert (project / "made").read_text(encoding="ascii") == "x\n"
 
 
+def test_a_closed_home_is_not_opened_by_the_defaults(srt):
+    """~/.npm/_logs is writable by default; a denyRead of the home closes it too, as SRT's does."""
+    logs = srt.person.home / ".npm" / "_logs"
+    logs.mkdir(parents=True)
+    logs.joinpath("log").write_text("LOG", encoding="ascii")
+    for path in (logs.parent, logs, logs / "log"):
+        srt.own(path)
+    line = "cat ~/.npm/_logs/log; echo; echo x > ~/.npm/_logs/new"
+    assert "LOG" not in srt({"denyRead": ["~"]}, line).out and not (logs / "new").exists()
+    assert "LOG" in srt({"denyRead": ["~"], "allowRead": ["~/.npm"]}, line).out and (logs / "new").exists()
+
+
 def test_everything_above_closed(srt):
     top = "/" + srt.person.project.parts[1]
     result = srt({"denyRead": [top], "allowWrite": ["."]}, f"echo x > made; cat src/f; ls {top}")

@@ -276,6 +276,23 @@ open_one(struct gather *g, bool write, struct err *err)
     return r <= 0 ? r : put(g, way.real, err);
 }
 
+static bool
+covers_any(const struct policy_list *list, const char *path)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (path_covers(str_of(list->v[i].value), list->v[i].literal, str_of(path), NULL))
+            return true;
+    return false;
+}
+
+/* What is opened below the home without anybody having asked gives way to a rule that closes it (as SRT has it). */
+static bool
+gives_way(const struct policy *p, const struct policy_entry *rule)
+{
+    return rule->from.kind == ORIGIN_BUILTIN && p->home != NULL && path_within(str_of(rule->value), str_of(p->home)) &&
+           covers_any(&p->deny_read, rule->value) && !covers_any(&p->allow_read, rule->value);
+}
+
 static int
 open_list(struct native_plan *plan, const struct policy *p, const struct policy *real, bool write,
           struct policy_list *out, struct err *err)
@@ -290,6 +307,8 @@ open_list(struct native_plan *plan, const struct policy *p, const struct policy 
         g.rule = &in->v[i];
         if (host && (own_kernel(&g, real, &refuse) || path_within(str_of(g.rule->value), STR_LIT("/dev"))))
             continue;       /* what it has of these is open to it */
+        if (gives_way(p, g.rule))
+            continue;
         if (host && write && strcmp(g.rule->value, "/") == 0) {
             if (geteuid() == 0) {
                 err_set(err, ERR_POLICY, "policy.write.root", "\"%s\" would let root's sandbox write the whole host",
