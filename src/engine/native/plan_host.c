@@ -82,6 +82,10 @@ add_mount(struct native_plan *plan, char *point, int userns, struct err *err)
     item->tree = mnt_clone(fd, "", MNT_RO, userns, &ignored);
     if (item->tree < 0) /* without the mapping it shows less, never more */
         item->tree = mnt_clone(fd, "", MNT_RO, -1, err);
+    if (item->tree < 0 && errno == EINVAL) {    /* unmounted since the list was read */
+        plan->n_items--;
+        return 0;
+    }
     return item->tree < 0 ? -1 : 0;
 }
 
