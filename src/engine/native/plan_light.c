@@ -75,7 +75,8 @@ mark(struct carve *c, const struct policy_list *list, bool closed_only, struct e
             within = !judged.read;      /* a tree that was named is open, whatever closes its surroundings */
         for (size_t k = 0; k < closed && !within; k++)
             within = path_within(str_of(list->v[i].value), str_of(c->marks[k]));
-        if (!within || lstat(list->v[i].value, &st) < 0)
+        /* a link is never granted: what it leads to has a rule of its own */
+        if (!within || lstat(list->v[i].value, &st) < 0 || S_ISLNK(st.st_mode))
             continue;
         if (c->n == MARKS_MAX)
             return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d places are denied", MARKS_MAX);
