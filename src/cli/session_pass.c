@@ -28,7 +28,7 @@ own_pipe(struct live *l, struct copy *c, int target, struct err *err)
     c->from = ends[0];
     c->target = target;
     if (io_set_nonblock(ends[0], true) < 0 ||
-        (l->sb->plan.privileged && fchown(ends[1], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+        (plan_other_user(&l->sb->plan) && fchown(ends[1], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
         close(ends[1]);
         return err_sys(err, errno, "cli.pipe", "pipe");
     }
@@ -45,7 +45,7 @@ feed_pipe(struct live *l, struct err *err)
         return err_sys(err, errno, "cli.pipe", "pipe");
     l->feed = ends[1];
     if (io_set_nonblock(ends[1], true) < 0 ||
-        (l->sb->plan.privileged && fchown(ends[0], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+        (plan_other_user(&l->sb->plan) && fchown(ends[0], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
         close(ends[0]);
         return err_sys(err, errno, "cli.pipe", "pipe");
     }
@@ -109,7 +109,7 @@ pass_open(struct live *l, int fds[3], struct err *err)
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         fds[fd] = fd;
         /* refused where it is somebody else's: then only opening it again fails */
-        if (l->sb->plan.privileged && nameless_pipe(fd, &st[fd]) &&
+        if (plan_other_user(&l->sb->plan) && nameless_pipe(fd, &st[fd]) &&
             fchown(fd, l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0 && errno != EPERM)
             return err_sys(err, errno, "cli.stdio", "descriptor %d", fd);
         if (!S_ISREG(st[fd].st_mode))

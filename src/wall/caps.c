@@ -39,6 +39,20 @@ caps_give_identity(void)
            holds(data, CAP_SETGID);
 }
 
+bool
+caps_give_user(void)
+{
+    static const int needed[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE };
+    struct __user_cap_data_struct data[2];
+
+    if (geteuid() != 0 || capget_now(data) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+        if (!holds(data, needed[i]))
+            return false;
+    return true;
+}
+
 int
 caps_raise(struct err *err)
 {

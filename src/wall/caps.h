@@ -13,6 +13,10 @@ bool caps_has(int cap);
  * and CAP_SETGID. An outer sandbox may have left it uid 0 alone. */
 bool caps_give_identity(void);
 
+/* Whether the caller is a root that can run light mode as another user: uid 0 with what it takes to become it, to give
+ * it its folders, to end its processes and to remove what it made. Docker's default root is one. */
+bool caps_give_user(void);
+
 /* After a change of uid with PR_SET_KEEPCAPS: make what is permitted effective again. 0 or -1. */
 int caps_raise(struct err *err);
 

@@ -425,11 +425,16 @@ proc_mount(struct builder *b, struct err *err)
     const struct mnt_option subset[] = { { "subset", "pid" }, { "hidepid", "invisible" } };
     cleanup_close int tree = -1, at = -1;
 
-    tree = b->plan->proc_subset ? mnt_new("proc", subset, b->plan->proc_open ? 1 : 2, MNT_NOEXEC, err)
-                                : mnt_new("proc", full, b->plan->proc_open ? 0 : 1, MNT_NOEXEC, err);
+    if (b->plan->proc_tree >= 0)
+        tree = fcntl(b->plan->proc_tree, F_DUPFD_CLOEXEC, 10);
+    else
+        tree = b->plan->proc_subset ? mnt_new("proc", subset, b->plan->proc_open ? 1 : 2, MNT_NOEXEC, err)
+                                    : mnt_new("proc", full, b->plan->proc_open ? 0 : 1, MNT_NOEXEC, err);
     if (tree < 0) {
         err_wrap(err, "/proc");
-        return err_hint(err, "inside a container the outer /proc must not be masked; try --mode light");
+        return err_hint(err, "parts of the outer /proc are covered, as container runtimes do, and then the kernel gives "
+                        "no other one: start the container with --security-opt systempaths=unconfined (Podman: "
+                        "unmask=ALL), or run as its root with --cap-add SYS_ADMIN; --mode light needs no /proc of its own");
     }
     at = b->plan->host_view ? mnt_open_beneath(b->root, "proc", O_PATH, false) : mkdirs_ours(b, "proc");
     if (at < 0)
@@ -537,6 +542,21 @@ hide(int tree, struct err *err)
                    "root file system: none of /sys, /mnt, /media, /srv, /boot is there");
 }
 
+bool
+root_pivot_is_filtered(void)
+{
+    /* of a caller who may mount the kernel looks at the paths next */
+    return syscall(SYS_pivot_root, NULL, NULL) < 0 && (errno == EPERM || errno == ENOSYS);
+}
+
+/* The old root stays below ours, where no path leads: "/" is ours, and ".." of it. Out of it leads a chroot(2) of one's
+ * own, for which nothing inside has the capability as long as it may not make user namespaces. */
+static int
+enter_by_chroot(int root, struct err *err)
+{
+    return fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0 ? fail(err, "chroot") : 0;
+}
+
 static int
 pivot(int root, struct err *err)
 {
@@ -596,5 +616,5 @@ root_enter(const struct root_plan *plan, struct err *err)
     if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
         return -1;
     umask(0022);
-    return pivot(root, err);
+    return plan->by_chroot ? enter_by_chroot(root, err) : pivot(root, err);
 }

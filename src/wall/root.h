@@ -63,11 +63,16 @@ struct root_plan {
     bool proc_open;                     /* every process is visible in /proc, even one that is not dumpable: the
                                          * guest's memory watchdog has to see it */
     bool proc_subset;                   /* mount /proc with subset=pid */
+    int proc_tree;                      /* the procfs that a privileged parent made (wall/proc_outer.h), or -1 */
     bool readonly_root;
+    bool by_chroot;                     /* an outer filter refuses pivot_root: no user namespace may be made inside */
     /* ROOT_OVERLAY: makes the detached copy-on-write mount, in the child (workspace/overlay.h provides it) */
     int (*overlay_mount)(void *ctx, struct err *err);
     void *overlay_ctx;
 };
+
+/* Whether a filter around us refuses pivot_root. Only of use to a caller with CAP_SYS_ADMIN. */
+bool root_pivot_is_filtered(void);
 
 /* Build the root of @plan in the calling process's mount namespace (its own, fresh) and move the process into it:
  * on success the old root is gone and the working directory is "/". 0, or -1 with @err.

@@ -99,13 +99,16 @@ launch_hear(int go, char what, int fds[GO_FDS_MAX], struct err *err)
 static int
 first_steps(const struct launch *l, struct err *err)
 {
-    int none[GO_FDS_MAX];
+    int fds[GO_FDS_MAX], n;
 
     /* The parent may have died before this took effect: then the socket is at its end. Without a pid namespace the
      * guest must not be killed before what it started: there it sees the end of its transport and ends them. */
     if (!l->plan->light && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
-    return launch_hear(l->go, GO_MAPPED, none, err) < 0 ? -1 : 0;
+    n = launch_hear(l->go, GO_MAPPED, fds, err);
+    if (n > 0)
+        l->plan->root.proc_tree = fds[0];
+    return n < 0 ? -1 : 0;
 }
 
 /* The guest's executable, when the parent is done with its part; joins the cgroups. */

@@ -7,7 +7,7 @@
 #include "wall/rlimit.h"
 
 struct launch {
-    const struct native_plan *plan;
+    struct native_plan *plan;   /* the child's copy; what GO_MAPPED brings is put into it */
     struct rlimit_plan rlimits;
     int go;         /* seqpacket socket: GO_MAPPED, then GO_ENTER with descriptors; its end when the parent is gone */
     int status;     /* write end: a struct err when something failed; closed by exec */
@@ -15,7 +15,7 @@ struct launch {
 };
 
 /* What the parent says. The child builds its root between the two, while the parent makes the cgroup. */
-#define GO_MAPPED 'm'           /* the id maps are written */
+#define GO_MAPPED 'm'           /* the id maps are written; a descriptor: the /proc that the parent made */
 #define GO_ENTER  'e'           /* first descriptor: the guest's executable; the others: `tasks` files to join */
 #define GO_LISTENERS 'n'        /* from the child: what wall/capture.h opened, in its order */
 #define GO_SOCKMEM 's'          /* from the child, before those: what wall/sockmem.h opened, or nothing */

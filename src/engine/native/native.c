@@ -30,6 +30,7 @@
 #include "wall/caps.h"
 #include "wall/cgroup.h"
 #include "wall/cgroup_live.h"
+#include "wall/proc_outer.h"
 #include "wall/sockmem.h"
 
 #define NET_MEMORY       (512UL * 1024 * 1024)
@@ -225,6 +226,17 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
     return 0;
 }
 
+/* Where that fails the child tries itself, and says why not. */
+static int
+say_mapped(struct sandbox *sb, struct err *err)
+{
+    bool makes = !sb->plan.light && caps_give_identity() && proc_is_covered();
+    cleanup_close int proc = makes ? proc_from_outside(sb->pidfd, sb->plan.root.proc_subset, sb->plan.root.proc_open,
+                                                       NULL) : -1;
+
+    return launch_say(sb->go, GO_MAPPED, &proc, proc >= 0, err);
+}
+
 static int
 start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
@@ -263,7 +275,7 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
     }
     if (!sb->plan.light && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
         return -1;
-    if (launch_say(sb->go, GO_MAPPED, NULL, 0, err) < 0)
+    if (say_mapped(sb, err) < 0)
         return -1;
     if (let_in(sb, p, limits, err) < 0 || supervise(sb, p, err) < 0)
         return -1;

@@ -2,6 +2,7 @@
 #include "engine/native/plan.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -129,19 +131,27 @@ own_host_id(uint32_t *out, struct err *err)
     return own_id(OWN_OF_SANDBOX, random, out, err);
 }
 
+/* The folder that is opened for writing first, or NULL. */
+static const char *
+writable_folder(const struct policy *p)
+{
+    if (p->workspace.kind == WORKSPACE_RW)
+        return p->workspace.dir;
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable)
+            return p->binds[i].source;
+    return p->allow_write.n > 0 ? p->allow_write.v[0].value : NULL;
+}
+
 /* Light mode as root: no mount can show a folder under another owner, so the sandbox's user is the owner of the
  * workspace, and a high uid where nothing has to be written. Root's own folders are refused: a sandbox with uid 0 would
  * own every file of the system's. */
 static int
 light_identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    const char *folder = p->workspace.kind == WORKSPACE_RW ? p->workspace.dir : NULL;
+    const char *folder = writable_folder(p);
     struct stat st;
 
-    for (size_t i = 0; folder == NULL && i < p->n_binds; i++)
-        folder = p->binds[i].writable ? p->binds[i].source : NULL;
-    if (folder == NULL && p->allow_write.n > 0)
-        folder = p->allow_write.v[0].value;
     if (folder == NULL || stat(folder, &st) < 0)
         return 0;
     if (st.st_uid == 0) {
@@ -149,8 +159,30 @@ light_identity(struct native_plan *plan, const struct policy *p, struct err *err
                 "light mode as root cannot open %s for writing: it is root's "
                 "own, and the sandbox must not be root",
                 folder);
-        return err_hint(err, "use --mode standard, give the folder to another user, or run as an ordinary user");
+        return err_hint(err, "give the folder to another user (chown -R 1000:1000 %.200s), as whom the sandbox then runs; "
+                        "or run as an ordinary user, or use --mode standard where `cloche doctor` has it", folder);
     }
+    plan->ids.outside_uid = st.st_uid;
+    plan->ids.outside_gid = st.st_gid;
+    return 0;
+}
+
+/* Without mounts under another owner, as root: the owner of what is to be written, or copied. What is only read is
+ * read by a user that owns nothing, as far as everybody may read it. */
+static int
+owner_identity(struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    const char *folder = writable_folder(p);
+    struct stat st;
+
+    if (folder == NULL && (p->workspace.kind == WORKSPACE_RO || p->workspace.kind == WORKSPACE_COW))
+        folder = p->workspace.dir;
+    if (folder == NULL)
+        return 0;
+    if (stat(folder, &st) < 0)
+        return err_sys(err, errno, "wall.bind.open", "%s", folder);
+    if (writable_folder(p) == NULL && p->workspace.kind == WORKSPACE_RO && (st.st_mode & 0005) == 0005)
+        return 0;
     plan->ids.outside_uid = st.st_uid;
     plan->ids.outside_gid = st.st_gid;
     return 0;
@@ -159,22 +191,29 @@ light_identity(struct native_plan *plan, const struct policy *p, struct err *err
 static int
 identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    plan->privileged = caps_give_identity();
+    bool gives = plan->light ? caps_give_user() : caps_give_identity();
+
     plan->ids.inside_uid = p->user.uid;
     plan->ids.inside_gid = p->user.gid;
-    if (plan->privileged && own_host_id(&plan->ids.outside_uid, err) < 0)
+    if (gives && own_host_id(&plan->ids.outside_uid, err) < 0)
         return -1;
     /* root of a rootless container: one id, which is an ordinary user's outside */
     if (plan->ids.outside_uid == 0)
-        plan->privileged = false;
-    if (!plan->privileged) {
+        gives = false;
+    plan->privileged = gives && !plan->as_owner;
+    if (!gives) {
         plan->ids.outside_uid = geteuid();
         plan->ids.outside_gid = getegid();
         plan->ids.deny_setgroups = true;
+        if (plan->light && plan->ids.outside_uid == 0)
+            plan_warn(plan, "the sandbox's user is uid 0 outside: this root lacks a capability (CAP_SETUID, CAP_SETGID, "
+                      "CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE) to give it another; root's secrets are closed");
         return 0;
     }
     plan->ids.outside_gid = plan->ids.outside_uid;
-    return plan->light ? light_identity(plan, p, err) : 0;
+    if (plan->light)
+        return light_identity(plan, p, err);
+    return plan->as_owner ? owner_identity(plan, p, err) : 0;
 }
 
 /* --- filters --------------------------------------------------------------------------------------------------- */
@@ -258,12 +297,28 @@ void
 plan_init(struct native_plan *plan)
 {
     plan->cow = (struct cow_state)COW_STATE_INIT;
-    plan->root.host_tree = -1;
+    plan->root.host_tree = plan->root.proc_tree = -1;
     plan->overlay.lower.tree = plan->overlay.layers.tree = -1;
 }
 
-int
-plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
+/* Docker's own filter refuses pivot_root even to a container with CAP_SYS_ADMIN. */
+static int
+way_in(struct native_plan *plan, const struct policy *p, struct err *err)
+{
+    if (plan->light || !caps_give_identity() || !root_pivot_is_filtered())
+        return 0;
+    if (p->nested_userns.v) {
+        err_set(err, ERR_UNSUPPORTED, "wall.root.chroot", "user namespaces inside need pivot_root, which a filter around "
+                "this process refuses");
+        return err_hint(err, "start the container with --security-opt seccomp=unconfined, or leave them forbidden");
+    }
+    plan->root.by_chroot = true;
+    return plan_warn(plan, "weaker form \"chroot\": a filter around this process refuses pivot_root; the sandbox's root "
+                     "hides the outer one instead of replacing it");
+}
+
+static int
+make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
     plan->light = p->mode.v == MODE_LIGHT;
     plan->own_net = !plan->light && p->network.v != NETWORK_HOST;
@@ -277,7 +332,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (plan_rules(plan, p, err) < 0)
         return -1;
     p = &plan->real;
-    if (identity(plan, p, err) < 0)
+    if (identity(plan, p, err) < 0 || way_in(plan, p, err) < 0)
         return -1;
     plan->hostname = p->hostname.p != NULL ? p->hostname.p : "cloche";
     plan->root.uid = plan->ids.inside_uid;
@@ -294,8 +349,8 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (plan->light && plan_rule(plan, plan->light_folder, LANDLOCK_FULL, false, err) < 0)
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
-        plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 ||
-        plan_env(plan, p, id, err) < 0)
+        plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 ||
+        plan_protect(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
     if (plan->capture)
@@ -305,6 +360,64 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     plan->root.items = plan->items;
     plan->root.n_items = plan->n_items;
     return check_landlock(plan, p, err);
+}
+
+/* Whether the system is on overlayfs, as a container's is: it has no idmapped mounts. */
+static bool
+on_overlay(void)
+{
+    struct statfs fs;
+
+    return statfs("/", &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* The weaker form where no mount can show files under another owner (plan.h). With uid 0, which is somebody's whole
+ * machine elsewhere, in containers only. */
+static int
+make_as_owner(struct native_plan *plan, const struct policy *p, const char *id, const struct err *why, struct err *err)
+{
+    struct err other = ERR_INIT;
+
+    if (plan->cow.id[0] != '\0')
+        cow_discard(&plan->cow, NULL);
+    plan_free(plan);
+    memset(plan, 0, sizeof(*plan));
+    plan_init(plan);
+    plan->as_owner = true;
+    if (make(plan, p, id, &other) < 0) {
+        if (err != NULL)
+            *err = other;
+        return -1;
+    }
+    if (plan->ids.outside_uid == 0 && !on_overlay()) {
+        if (err != NULL)
+            *err = *why;
+        return -1;
+    }
+    plan_warn(plan, "weaker form \"owner\": %s; the sandbox's user is uid %u outside%s", why->msg, plan->ids.outside_uid,
+              plan->ids.outside_uid == 0 ? ", root's secrets are closed" : "");
+    return 0;
+}
+
+int
+plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
+{
+    struct err why = ERR_INIT;
+
+    if (make(plan, p, id, &why) == 0)
+        return 0;
+    if (plan->privileged && !plan->light &&
+        (strcmp(why.code, "wall.idmap") == 0 || strcmp(why.code, "wall.overlay.unsupported") == 0))
+        return make_as_owner(plan, p, id, &why, err);
+    if (err != NULL)
+        *err = why;
+    return -1;
+}
+
+bool
+plan_other_user(const struct native_plan *plan)
+{
+    return plan->ids.outside_uid != geteuid();
 }
 
 void

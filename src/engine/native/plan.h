@@ -55,6 +55,7 @@ struct plan_absent {
 
 struct native_plan {
     bool privileged;        /* real root: own host uid, idmapped trees */
+    bool as_owner;          /* ... where trees cannot be idmapped (overlayfs): the host uid of what is written instead */
     bool light;             /* no namespaces */
     bool own_net;
     bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */
@@ -110,6 +111,10 @@ void plan_init(struct native_plan *plan);
  * plan_free in both cases. */
 int plan_make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
 void plan_free(struct native_plan *plan);
+
+/* Whether the sandbox's processes have another uid outside than we have: what they shall open again must be given to
+ * them. */
+bool plan_other_user(const struct native_plan *plan);
 
 /* Arena strings: live as long as the plan. NULL (and @err) when memory is gone. */
 char *plan_printf(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

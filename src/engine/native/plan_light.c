@@ -27,6 +27,16 @@ struct carve {
     size_t n;
 };
 
+/* Whether @path is what only root may read, where the sandbox stays root: no rule opens that. */
+static bool
+is_secret(const struct native_plan *plan, const char *path)
+{
+    for (size_t i = 0; i < plan->root_secrets.n; i++)
+        if (path_within(str_of(path), str_of(plan->root_secrets.v[i].value)))
+            return true;
+    return false;
+}
+
 static int
 grant(struct carve *c, int parent, const char *name, const char *path, struct err *err)
 {
@@ -35,6 +45,8 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
     struct judged judged;
     struct place place;
 
+    if (is_secret(c->plan, path))
+        return 0;
     for (size_t i = 0; i < c->n; i++)
         around |= path_within(str_of(c->marks[i]), str_of(path)) && strcmp(c->marks[i], path) != 0;
     plan_judge(c->plan, path, &place, &judged);
@@ -58,6 +70,15 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
     return 0;
 }
 
+static int
+add_mark(struct carve *c, const char *path, struct err *err)
+{
+    if (c->n == MARKS_MAX)
+        return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d places are denied", MARKS_MAX);
+    c->marks[c->n++] = path;
+    return 0;
+}
+
 /* Places that the host has: what is not there needs no care, for nothing is granted by a name that is made later. What
  * opens again counts in what is closed (@closed_only). */
 static int
@@ -78,10 +99,18 @@ mark(struct carve *c, const struct policy_list *list, bool closed_only, struct e
         /* a link is never granted: what it leads to has a rule of its own */
         if (!within || lstat(list->v[i].value, &st) < 0 || S_ISLNK(st.st_mode))
             continue;
-        if (c->n == MARKS_MAX)
-            return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d places are denied", MARKS_MAX);
-        c->marks[c->n++] = list->v[i].value;
+        if (add_mark(c, list->v[i].value, err) < 0)
+            return -1;
     }
+    return 0;
+}
+
+static int
+mark_secrets(struct carve *c, struct err *err)
+{
+    for (size_t i = 0; i < c->plan->root_secrets.n; i++)
+        if (add_mark(c, c->plan->root_secrets.v[i].value, err) < 0)
+            return -1;
     return 0;
 }
 
@@ -126,8 +155,11 @@ plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
     if (root < 0)
         return err_sys(err, errno, "wall.root", "/");
     c->plan = plan;
-    if (mark(c, &p->deny_read, false, err) < 0 || mark(c, &p->credentials, false, err) < 0 ||
-        mark(c, &p->allow_read, true, err) < 0 || check_trees(plan, p, err) < 0)
+    if (plan->ids.outside_uid == 0 && plan_host_secrets(plan, p, &plan->root_secrets, err) < 0)
+        return -1;
+    if (mark_secrets(c, err) < 0 || mark(c, &p->deny_read, false, err) < 0 ||
+        mark(c, &p->credentials, false, err) < 0 || mark(c, &p->allow_read, true, err) < 0 ||
+        check_trees(plan, p, err) < 0)
         return -1;
     return grant(c, AT_FDCWD, "/", "/", err);
 }

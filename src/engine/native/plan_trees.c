@@ -113,16 +113,20 @@ plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool wri
     item->dev = st.st_dev;
     item->ino = st.st_ino;
     item->check_identity = true;
-    if (plan->privileged) {
-        int userns = plan_idmap(plan, tree->owner_uid, tree->owner_gid, err);
-        if (userns < 0)
+    if (plan->privileged || plan->as_owner) {
+        int userns = plan->privileged ? plan_idmap(plan, tree->owner_uid, tree->owner_gid, err) : -1;
+        if (userns < 0 && plan->privileged)
             return -1;
         /* not recursive: each mount below would have to allow another owner, and most do not */
         item->tree = mnt_clone(tree->fd, "", writable ? 0 : MNT_RO, userns, err);
         if (item->tree < 0) {
             err_wrap(err, "%s", tree->host);
-            return err_hint(err, "as root a folder is bound under another owner, which this file system cannot do; "
-                            "run as the folder's owner (uid %u) instead", tree->owner_uid);
+            return tree->owner_uid != 0 ? err_hint(err, "as root a folder is bound under another owner, which this file "
+                                                   "system cannot do; run as the folder's owner (uid %u) instead",
+                                                   tree->owner_uid)
+                                        : err_hint(err, "as root a folder is bound under another owner, which this file "
+                                                   "system cannot do; keep it on ext4, xfs or btrfs (in a container: on a "
+                                                   "volume), or give it to an ordinary user");
         }
     }
     if (writable)
