@@ -24,6 +24,7 @@ struct doctor_helper {
     const char *folder, *name;  /* as helper_find() takes them */
     const char *needed_by;      /* what cannot be had without it */
     char path[4096];            /* "" when not found */
+    char lacks[256];            /* the shared libraries without which it cannot start; "" none */
 };
 
 #define DOCTOR_PROGRAMS 3

@@ -116,8 +116,9 @@ helpers_json(const struct doctor *d)
     json_t *out = json_object();
 
     for (size_t i = 0; i < DOCTOR_HELPERS; i++)
-        json_object_set_new(out, d->helpers[i].name, json_pack("{s:o, s:s}", "path", text(d->helpers[i].path),
-                                                               "needed_by", d->helpers[i].needed_by));
+        json_object_set_new(out, d->helpers[i].name, json_pack("{s:o, s:s, s:o}", "path", text(d->helpers[i].path),
+                                                               "needed_by", d->helpers[i].needed_by, "lacks",
+                                                               text(d->helpers[i].lacks)));
     return out;
 }
 

@@ -162,5 +162,7 @@ doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS])
         if (helper_find(helpers[i].folder, helpers[i].name, found, &err) < 0 ||
             realpath(found, helpers[i].path) == NULL)
             helpers[i].path[0] = '\0';
+        else
+            helper_lacks(helpers[i].folder, helpers[i].name, helpers[i].lacks, sizeof(helpers[i].lacks));
     }
 }

@@ -6,6 +6,7 @@
 #include "base/kernel.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
+#include "cli/session_priv.h"
 
 struct look {
     bool utf8, colour;
@@ -140,8 +141,12 @@ print_helpers(const struct look *look, const struct doctor *d)
     for (size_t i = 0; i < DOCTOR_HELPERS; i++) {
         const struct doctor_helper *h = &d->helpers[i];
 
-        put_mark(look, h->path[0] != '\0' ? MARK_YES : MARK_PARTIAL);
-        if (h->path[0] != '\0')
+        put_mark(look, h->path[0] != '\0' && h->lacks[0] == '\0' ? MARK_YES : MARK_PARTIAL);
+        if (h->lacks[0] != '\0')
+            printf("%-14s %s cannot start: it lacks %s; needed by: %s\n"
+                   "      fix: install the package that has it (" HELPER_PACKAGES ")\n", h->name, h->path, h->lacks,
+                   h->needed_by);
+        else if (h->path[0] != '\0')
             printf("%-14s %s\n", h->name, h->path);
         else
             printf("%-14s not found beside cloche, nor in ../libexec/cloche; needed by: %s\n"

@@ -59,6 +59,10 @@ start_maker(struct launcher *l, struct err *err)
         helper_find("scribe", "cloche-scribe", path[MAKE_SCRIBE], err) < 0 ||
         (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", path[MAKE_WEBHOOK], err) < 0))
         return -1;
+    if (helper_complete("front", "cloche-front", err) < 0 || helper_complete("warden", "cloche-warden", err) < 0 ||
+        helper_complete("scribe", "cloche-scribe", err) < 0 ||
+        (l->plan->webhook_url[0] != '\0' && helper_complete("webhook", "cloche-webhook", err) < 0))
+        return -1;
     l->maker = maker_open(paths, &l->maker_pid, err);
     return l->maker < 0 ? -1 : 0;
 }

@@ -202,7 +202,10 @@ start(struct net *n, struct err *err)
     if (watch(n, n->control) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
     (void)setsockopt(n->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    return net_say_rules(n, 0, err);
+    if (net_say_rules(n, 0, err) == 0)
+        return 0;
+    (void)helper_complete("egress", "cloche-egress", err);      /* where that is why, it is the better reason */
+    return -1;
 }
 
 int
@@ -364,19 +367,24 @@ reap(struct net *n, int *status)
 }
 
 static void
-close_network(struct net *n, const char *how)
+close_network(struct net *n, const char *how, bool never)
 {
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&n->listeners[i]);
-    session_warn(n->r, true, "cloche-egress ended (%s), %d times within a minute: the network stays closed", how,
-                 NET_DEATHS_MAX);
+    if (never)
+        session_warn(n->r, true, "cloche-egress cannot start: %s, which is not on this system (" HELPER_PACKAGES "): the "
+                     "network stays closed", how);
+    else
+        session_warn(n->r, true, "cloche-egress ended (%s), %d times within a minute: the network stays closed", how,
+                     NET_DEATHS_MAX);
 }
 
 static void
 died(struct net *n)
 {
     uint64_t now = clock_us(), recent = 0;
-    char how[64];
+    char how[320], lacks[256];
+    bool never;
     int status;
 
     reap(n, &status);
@@ -386,14 +394,19 @@ died(struct net *n)
         snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof(how), "status %d", WEXITSTATUS(status));
+    /* the dynamic linker's own: another start would end alike */
+    never = WIFEXITED(status) && WEXITSTATUS(status) == 127 &&
+            helper_lacks("egress", "cloche-egress", lacks, sizeof(lacks));
+    if (never)
+        snprintf(how, sizeof(how), "it lacks %s", lacks);
     n->deaths[n->n_deaths++ % NET_DEATHS_MAX] = now;
     for (size_t i = 0; i < NET_DEATHS_MAX; i++)
         if (n->deaths[i] > 0 && clock_since(now, n->deaths[i]) < NET_DEATHS_US)
             recent++;
     n->r->egress_deaths = n->n_deaths;
-    run_audit_death(n->live->audit, how, n->n_deaths, recent >= NET_DEATHS_MAX);
-    if (recent >= NET_DEATHS_MAX) {
-        close_network(n, how);
+    run_audit_death(n->live->audit, how, n->n_deaths, recent >= NET_DEATHS_MAX || never);
+    if (recent >= NET_DEATHS_MAX || never) {
+        close_network(n, how, never);
         return;
     }
     session_warn(n->r, true, "cloche-egress ended (%s): open connections are lost, it is started again", how);

@@ -103,6 +103,14 @@ pid_t helper_start(const struct helper *h, int *control, struct err *err);
 /* The same where the program is known and the sockets are there: @control is the end for it, borrowed. @sibling: it is
  * a child of our parent's. */
 pid_t helper_spawn(const struct helper *h, const char *program, int control, bool sibling, struct err *err);
+/* helper_lacks.c: the shared libraries that the program wants and this system does not have, with commas between, in
+ * @out; false when there is none, or it cannot be told. Starts the dynamic linker once: for when a start has failed. */
+bool helper_lacks(const char *folder, const char *name, char *out, size_t n);
+/* The same as an error: -1 where one lacks. */
+int helper_complete(const char *folder, const char *name, struct err *err);
+/* what Debian 12 calls those of all programs of ours */
+#define HELPER_PACKAGES "in Debian 12 libc-ares2 libgnutls30 libjansson4 libmicrohttpd12 libnghttp2-14 libpcre2-8-0 " \
+                        "libsqlite3-0 libssl3 libyaml-0-2 zlib1g"
 
 /* session_tty.c */
 struct tty_state {

@@ -77,7 +77,8 @@ expect(struct vault_link *v, uint8_t type, struct wire_in *in, struct err *err)
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "vault.slow", "cloche-vault did not answer within %d s", PATIENCE_MS / 1000);
     if (vault_receive(v->fd, v->in, &f, NULL, 0) <= 0)
-        return err_set(err, ERR_SYSTEM, "vault.ended", "cloche-vault ended before it answered");
+        return helper_complete("vault", "cloche-vault", err) < 0
+                   ? -1 : err_set(err, ERR_SYSTEM, "vault.ended", "cloche-vault ended before it answered");
     *in = wire_in_of(f.payload, f.length);
     if (f.type == type)
         return 0;

@@ -35,6 +35,8 @@ const struct feature_info feature_info[FEATURE_N] = {
                              NEED_MUST },
     [FEATURE_MOUNT_SETATTR] = { "mount-setattr", "read-only trees (mount_setattr)", GROUP_ROOT, NEED_NONE, NEED_MUST,
                                 NEED_MUST },
+    [FEATURE_PIVOT_ROOT] = { "pivot-root", "leaving the outer root (pivot_root)", GROUP_ROOT, NEED_NONE, NEED_WANT,
+                             NEED_WANT },
     [FEATURE_PROC_MOUNT] = { "proc", "own /proc", GROUP_ROOT, NEED_NONE, NEED_MUST, NEED_MUST },
     [FEATURE_PROC_SUBSET] = { "proc-subset", "/proc reduced to processes", GROUP_ROOT, NEED_NONE, NEED_NONE,
                               NEED_MUST },
@@ -128,6 +130,31 @@ judge_yama(struct feature_state *s, const struct host_facts *facts)
     snprintf(s->call, sizeof(s->call), "%s", YAMA_SIGN);
 }
 
+/* What stands in for it as root, in a container that gives CAP_SYS_ADMIN: the same forms that a run takes and names. */
+static void
+judge_container(struct feature_state *f, const struct host_facts *facts)
+{
+    struct feature_state *idmap = &f[FEATURE_IDMAP], *pivot = &f[FEATURE_PIVOT_ROOT];
+
+    if (facts->uid != 0 || !facts->cap_sys_admin)
+        return;
+    if (idmap->status == FEATURE_NO && idmap->sys_errno == EINVAL) {
+        idmap->status = FEATURE_PARTIAL;
+        snprintf(idmap->detail, sizeof(idmap->detail), "weaker form \"owner\"");
+    }
+    if (pivot->status == FEATURE_NO && pivot->sys_errno != 0) {
+        pivot->status = FEATURE_PARTIAL;
+        snprintf(pivot->detail, sizeof(pivot->detail), "weaker form \"chroot\"");
+    }
+}
+
+static void
+reap(pid_t pid)
+{
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 int
 features_probe(struct host_features *out, struct err *err)
 {
@@ -149,14 +176,16 @@ features_probe(struct host_features *out, struct err *err)
     for (size_t i = 0; i < TRIES; i++)
         pids[i] = out->facts.uid != 0 && tries[i] == probe_try_root ? 0 : start(tries[i], shared);
     for (size_t i = 0; i < TRIES; i++)
-        while (pids[i] > 0 && waitpid(pids[i], NULL, 0) < 0 && errno == EINTR)
-            continue;
+        reap(pids[i]);
+    if (out->facts.uid == 0 && out->facts.proc_masked && shared[FEATURE_PROC_MOUNT].status == FEATURE_NO)
+        reap(start(probe_try_proc_outside, shared));
     memcpy(out->f, shared, size);
     munmap(shared, size);
     for (size_t i = 0; i < TRIES; i++)
         if (pids[i] < 0)
             return err_set(err, ERR_SYSTEM, "probe.fork", "the host probe cannot start a process");
     mark_unused(out->f, &out->facts);
+    judge_container(out->f, &out->facts);
     judge_yama(&out->f[FEATURE_USER_NOTIFY], &out->facts);
     for (int i = 0; i < FEATURE_N; i++)
         probe_explain((enum feature)i, &out->facts, &out->f[i]);

@@ -39,6 +39,7 @@ enum feature {
     FEATURE_OPEN_TREE,
     FEATURE_MOVE_MOUNT,
     FEATURE_MOUNT_SETATTR,
+    FEATURE_PIVOT_ROOT,
     FEATURE_PROC_MOUNT,
     FEATURE_PROC_SUBSET,        /* subset=pid */
     FEATURE_DEVPTS,
@@ -156,6 +157,7 @@ int native_probe(struct engine_report *out, struct err *err);
 /* Run in children: fill @f (shared memory) and return. */
 void probe_try_namespaces(struct feature_state *f);
 void probe_try_root(struct feature_state *f);          /* needs privilege over the host's mounts */
+void probe_try_proc_outside(struct feature_state *f);  /* that too; after probe_try_namespaces */
 void probe_try_calls(struct feature_state *f);
 void probe_try_landlock(struct feature_state *f);
 void probe_try_seccomp(struct feature_state *f);

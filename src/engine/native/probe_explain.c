@@ -49,7 +49,8 @@ remedy_container(struct feature_state *s, const struct host_facts *facts)
 {
     if (strcmp(facts->container, "docker") == 0 || strcmp(facts->container, "podman") == 0)
         remedy(s, "start the outer container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-               "--security-opt systempaths=unconfined (this loosens the outer container only), " LIGHT_INSTEAD);
+               "--security-opt systempaths=unconfined (this loosens the outer container only)%s, " LIGHT_INSTEAD,
+               facts->uid == 0 && !facts->cap_sys_admin ? "; or, more, with --cap-add SYS_ADMIN" : "");
     else if (strcmp(facts->container, "kubernetes") == 0)
         remedy(s, "set hostUsers: false and securityContext: {procMount: Unmasked, seccompProfile: {type: Unconfined}} "
                "on the pod, " LIGHT_INSTEAD);
@@ -278,11 +279,23 @@ probe_explain(enum feature which, const struct host_facts *facts, struct feature
         break;
     case FEATURE_IDMAP:
         if (s->sys_errno == EINVAL) {
-            why(s, "this directory's file system cannot be mounted with another owner");
-            remedy(s, "keep projects on ext4, xfs, btrfs or tmpfs (Linux 6.3), or run as the project's owner");
+            why(s, "this directory's file system cannot be mounted with another owner%s", s->status == FEATURE_PARTIAL
+                ? ": a sandbox that writes in it runs as its owner" : "");
+            remedy(s, "keep projects on ext4, xfs, btrfs or tmpfs (Linux 6.3; in a container: on a volume)%s",
+                   facts->uid != 0 ? ", or run as the project's owner" : "");
             break;
         }
         explain_call(facts, since(which), s);
+        break;
+    case FEATURE_PIVOT_ROOT:
+        if (s->sys_errno == 0) {
+            explain_call(facts, "5.2", s);
+            break;
+        }
+        why(s, "%s: %s%s", s->call, strerror(s->sys_errno), s->status == FEATURE_PARTIAL
+            ? ": the sandbox's root hides the outer one instead of replacing it, and no user namespace is allowed inside"
+            : "");
+        remedy(s, "start the outer container with --security-opt seccomp=unconfined");
         break;
     case FEATURE_LIMIT_MEMORY: case FEATURE_LIMIT_CPU: case FEATURE_LIMIT_PIDS:
         explain_limit(which, facts, s);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,6 +22,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kernel.h"
+#include "wall/ns.h"
+#include "wall/proc_outer.h"
+#include "wall/root.h"
 
 #ifndef CLONE_NEWCGROUP
 #define CLONE_NEWCGROUP 0x02000000
@@ -144,6 +148,9 @@ try_mount_api(struct feature_state *f)
     if (probe_note(&f[FEATURE_OPEN_TREE], "open_tree(OPEN_TREE_CLONE)", tree))
         probe_note(&f[FEATURE_MOUNT_SETATTR], "mount_setattr(MOUNT_ATTR_RDONLY)",
                    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
+    /* one who may is told EFAULT */
+    errno = 0;
+    probe_note(&f[FEATURE_PIVOT_ROOT], "pivot_root", root_pivot_is_filtered() ? -1 : 0);
     if (tmpfs < 0)
         return;
     if (probe_note(&f[FEATURE_MOVE_MOUNT], "move_mount",
@@ -263,4 +270,30 @@ probe_try_root(struct feature_state *f)
     attr.userns_fd = (uint64_t)ns;
     probe_note(&f[FEATURE_IDMAP], "mount_setattr(MOUNT_ATTR_IDMAP)",
                syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
+}
+
+void
+probe_try_proc_outside(struct feature_state *f)
+{
+    static const enum feature which[] = { FEATURE_PROC_MOUNT, FEATURE_PROC_SUBSET };
+    cleanup_close int pidfd = -1;
+    pid_t pid = ns_clone(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, -1, &pidfd, NULL);
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    for (size_t i = 0; pid > 0 && i < sizeof(which) / sizeof(which[0]); i++) {
+        cleanup_close int proc = proc_from_outside(pidfd, which[i] == FEATURE_PROC_SUBSET, false, NULL);
+        if (proc < 0)
+            continue;       /* what refused before is the reason */
+        f[which[i]].status = FEATURE_YES;
+        f[which[i]].sys_errno = 0;
+        snprintf(f[which[i]].detail, sizeof(f[which[i]].detail), "made from outside: the outer one is partly covered");
+    }
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
 }
