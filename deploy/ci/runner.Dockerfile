@@ -13,4 +13,4 @@ COPY . /
 RUN cloche version && mkdir -p /home/job/.local/state && chown -R 1000:1000 /home/job
 ENV HOME=/home/job
 USER 1000:1000
-WORKDIR /work
+WORKDIR /builds/job
