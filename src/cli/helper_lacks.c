@@ -102,5 +102,6 @@ helper_complete(const char *folder, const char *name, struct err *err)
     if (!helper_lacks(folder, name, lacks, sizeof(lacks)))
         return 0;
     err_set(err, ERR_UNSUPPORTED, "cli.program.library", "%s cannot start: %s is not on this system", name, lacks);
-    return err_hint(err, "install the package that has it (" HELPER_PACKAGES "); `cloche doctor` looks at every program");
+    return err_hint(err, "install the package that has it (" HELPER_PACKAGES "); `cloche doctor` "
+                    "looks at every program");
 }

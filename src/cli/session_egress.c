@@ -372,8 +372,8 @@ close_network(struct net *n, const char *how, bool never)
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&n->listeners[i]);
     if (never)
-        session_warn(n->r, true, "cloche-egress cannot start: %s, which is not on this system (" HELPER_PACKAGES "): the "
-                     "network stays closed", how);
+        session_warn(n->r, true, "cloche-egress cannot start: %s, which is not on this system (" HELPER_PACKAGES "): "
+                     "the network stays closed", how);
     else
         session_warn(n->r, true, "cloche-egress ended (%s), %d times within a minute: the network stays closed", how,
                      NET_DEATHS_MAX);

@@ -28,7 +28,8 @@ own_pipe(struct live *l, struct copy *c, int target, struct err *err)
     c->from = ends[0];
     c->target = target;
     if (io_set_nonblock(ends[0], true) < 0 ||
-        (plan_other_user(&l->sb->plan) && fchown(ends[1], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+        (plan_other_user(&l->sb->plan) &&
+         fchown(ends[1], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
         close(ends[1]);
         return err_sys(err, errno, "cli.pipe", "pipe");
     }
@@ -45,7 +46,8 @@ feed_pipe(struct live *l, struct err *err)
         return err_sys(err, errno, "cli.pipe", "pipe");
     l->feed = ends[1];
     if (io_set_nonblock(ends[1], true) < 0 ||
-        (plan_other_user(&l->sb->plan) && fchown(ends[0], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+        (plan_other_user(&l->sb->plan) &&
+         fchown(ends[0], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
         close(ends[0]);
         return err_sys(err, errno, "cli.pipe", "pipe");
     }

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "wall/mnt.h"
+#include "wall/pivot.h"
 
 /* What the build carries along. */
 struct builder {
@@ -432,9 +433,9 @@ proc_mount(struct builder *b, struct err *err)
                                     : mnt_new("proc", full, b->plan->proc_open ? 0 : 1, MNT_NOEXEC, err);
     if (tree < 0) {
         err_wrap(err, "/proc");
-        return err_hint(err, "parts of the outer /proc are covered, as container runtimes do, and then the kernel gives "
-                        "no other one: start the container with --security-opt systempaths=unconfined (Podman: "
-                        "unmask=ALL), or run as its root with --cap-add SYS_ADMIN; --mode light needs no /proc of its own");
+        return err_hint(err, "where a container runtime covers parts of /proc the kernel gives no other one: start the "
+                        "container with --security-opt systempaths=unconfined (Podman: unmask=ALL), or run as its "
+                        "root with --cap-add SYS_ADMIN; --mode light needs no /proc of its own");
     }
     at = b->plan->host_view ? mnt_open_beneath(b->root, "proc", O_PATH, false) : mkdirs_ours(b, "proc");
     if (at < 0)
@@ -542,33 +543,6 @@ hide(int tree, struct err *err)
                    "root file system: none of /sys, /mnt, /media, /srv, /boot is there");
 }
 
-bool
-root_pivot_is_filtered(void)
-{
-    /* of a caller who may mount the kernel looks at the paths next */
-    return syscall(SYS_pivot_root, NULL, NULL) < 0 && (errno == EPERM || errno == ENOSYS);
-}
-
-/* The old root stays below ours, where no path leads: "/" is ours, and ".." of it. Out of it leads a chroot(2) of one's
- * own, for which nothing inside has the capability as long as it may not make user namespaces. */
-static int
-enter_by_chroot(int root, struct err *err)
-{
-    return fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0 ? fail(err, "chroot") : 0;
-}
-
-static int
-pivot(int root, struct err *err)
-{
-    if (fchdir(root) < 0)
-        return fail(err, "enter");
-    if (syscall(SYS_pivot_root, ".", ".") < 0)
-        return fail(err, "pivot_root");
-    if (umount2(".", MNT_DETACH) < 0)
-        return fail(err, "detach the old root");
-    return chdir("/") < 0 ? fail(err, "enter") : 0;
-}
-
 int
 root_enter(const struct root_plan *plan, struct err *err)
 {
@@ -616,5 +590,5 @@ root_enter(const struct root_plan *plan, struct err *err)
     if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
         return -1;
     umask(0022);
-    return plan->by_chroot ? enter_by_chroot(root, err) : pivot(root, err);
+    return pivot_into(root, plan->by_chroot, err);
 }

@@ -71,9 +71,6 @@ struct root_plan {
     void *overlay_ctx;
 };
 
-/* Whether a filter around us refuses pivot_root. Only of use to a caller with CAP_SYS_ADMIN. */
-bool root_pivot_is_filtered(void);
-
 /* Build the root of @plan in the calling process's mount namespace (its own, fresh) and move the process into it:
  * on success the old root is gone and the working directory is "/". 0, or -1 with @err.
  * Caller: a single-threaded child with CAP_SYS_ADMIN in the user namespace that owns its mount namespace. */

@@ -251,8 +251,11 @@ namespaces(const struct launch *l, struct err *err)
     /* a change of uid forgets it (prctl(2)) */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
-    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
-        return err_sys(err, errno, "wall.uts", "host name");
+    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0) {
+        err_sys(err, errno, "wall.uts", "host name");
+        return err_hint(err, "a filter around this process refuses it, as Podman's does: start the container with "
+                        "--security-opt seccomp=unconfined --security-opt unmask=ALL, or use --mode light");
+    }
     if (!plan->own_net)
         return root_enter(&plan->root, err);
     if (aside_run(root_file_system, (void *)(uintptr_t)plan, network, &net, err) < 0)

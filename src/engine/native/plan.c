@@ -18,6 +18,7 @@
 #include "match/ip.h"
 #include "wall/caps.h"
 #include "wall/own_id.h"
+#include "wall/pivot.h"
 
 /* --- arena: blocks that live as long as the plan ------------------------------------------------------------- */
 
@@ -159,8 +160,9 @@ light_identity(struct native_plan *plan, const struct policy *p, struct err *err
                 "light mode as root cannot open %s for writing: it is root's "
                 "own, and the sandbox must not be root",
                 folder);
-        return err_hint(err, "give the folder to another user (chown -R 1000:1000 %.200s), as whom the sandbox then runs; "
-                        "or run as an ordinary user, or use --mode standard where `cloche doctor` has it", folder);
+        return err_hint(err, "give the folder to another user (chown -R 1000:1000 %.200s), as whom the sandbox then "
+                        "runs; or run as an ordinary user, or use --mode standard where"
+                        " `cloche doctor` has it", folder);
     }
     plan->ids.outside_uid = st.st_uid;
     plan->ids.outside_gid = st.st_gid;
@@ -206,8 +208,9 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
         plan->ids.outside_gid = getegid();
         plan->ids.deny_setgroups = true;
         if (plan->light && plan->ids.outside_uid == 0)
-            plan_warn(plan, "the sandbox's user is uid 0 outside: this root lacks a capability (CAP_SETUID, CAP_SETGID, "
-                      "CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE) to give it another; root's secrets are closed");
+            plan_warn(plan, "the sandbox's user is uid 0 outside: this root lacks a capability (CAP_SETUID, "
+                      "CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE) to give it another; root's "
+                      "secrets are closed");
         return 0;
     }
     plan->ids.outside_gid = plan->ids.outside_uid;
@@ -305,16 +308,16 @@ plan_init(struct native_plan *plan)
 static int
 way_in(struct native_plan *plan, const struct policy *p, struct err *err)
 {
-    if (plan->light || !caps_give_identity() || !root_pivot_is_filtered())
+    if (plan->light || !caps_give_identity() || !pivot_is_filtered())
         return 0;
     if (p->nested_userns.v) {
-        err_set(err, ERR_UNSUPPORTED, "wall.root.chroot", "user namespaces inside need pivot_root, which a filter around "
-                "this process refuses");
+        err_set(err, ERR_UNSUPPORTED, "wall.root.chroot", "user namespaces inside need pivot_root, which a filter "
+                "around this process refuses");
         return err_hint(err, "start the container with --security-opt seccomp=unconfined, or leave them forbidden");
     }
     plan->root.by_chroot = true;
-    return plan_warn(plan, "weaker form \"chroot\": a filter around this process refuses pivot_root; the sandbox's root "
-                     "hides the outer one instead of replacing it");
+    return plan_warn(plan, "weaker form \"chroot\": a filter around this process refuses pivot_root; the sandbox's "
+                     "root hides the outer one instead of replacing it");
 }
 
 static int
@@ -394,8 +397,8 @@ make_as_owner(struct native_plan *plan, const struct policy *p, const char *id, 
             *err = *why;
         return -1;
     }
-    plan_warn(plan, "weaker form \"owner\": %s; the sandbox's user is uid %u outside%s", why->msg, plan->ids.outside_uid,
-              plan->ids.outside_uid == 0 ? ", root's secrets are closed" : "");
+    plan_warn(plan, "weaker form \"owner\": %s; the sandbox's user is uid %u outside%s", why->msg,
+              plan->ids.outside_uid, plan->ids.outside_uid == 0 ? ", root's secrets are closed" : "");
     return 0;
 }
 

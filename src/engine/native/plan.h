@@ -55,7 +55,7 @@ struct plan_absent {
 
 struct native_plan {
     bool privileged;        /* real root: own host uid, idmapped trees */
-    bool as_owner;          /* ... where trees cannot be idmapped (overlayfs): the host uid of what is written instead */
+    bool as_owner;          /* ... where trees cannot be idmapped (overlayfs): the host uid of what is written */
     bool light;             /* no namespaces */
     bool own_net;
     bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */

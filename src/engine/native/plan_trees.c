@@ -121,12 +121,11 @@ plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool wri
         item->tree = mnt_clone(tree->fd, "", writable ? 0 : MNT_RO, userns, err);
         if (item->tree < 0) {
             err_wrap(err, "%s", tree->host);
-            return tree->owner_uid != 0 ? err_hint(err, "as root a folder is bound under another owner, which this file "
-                                                   "system cannot do; run as the folder's owner (uid %u) instead",
-                                                   tree->owner_uid)
-                                        : err_hint(err, "as root a folder is bound under another owner, which this file "
-                                                   "system cannot do; keep it on ext4, xfs or btrfs (in a container: on a "
-                                                   "volume), or give it to an ordinary user");
+            if (tree->owner_uid != 0)
+                return err_hint(err, "as root a folder is bound under another owner, which this file system cannot do; "
+                                "run as the folder's owner (uid %u) instead", tree->owner_uid);
+            return err_hint(err, "as root a folder is bound under another owner, which this file system cannot do; "
+                            "keep it on ext4, xfs or btrfs (in a container: on a volume), or give it to an ordinary user");
         }
     }
     if (writable)

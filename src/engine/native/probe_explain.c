@@ -293,7 +293,7 @@ probe_explain(enum feature which, const struct host_facts *facts, struct feature
             break;
         }
         why(s, "%s: %s%s", s->call, strerror(s->sys_errno), s->status == FEATURE_PARTIAL
-            ? ": the sandbox's root hides the outer one instead of replacing it, and no user namespace is allowed inside"
+            ? ": the sandbox's root hides the outer one instead of replacing it, and no user namespace is made inside"
             : "");
         remedy(s, "start the outer container with --security-opt seccomp=unconfined");
         break;

@@ -23,8 +23,8 @@
 #include "base/io.h"
 #include "base/kernel.h"
 #include "wall/ns.h"
+#include "wall/pivot.h"
 #include "wall/proc_outer.h"
-#include "wall/root.h"
 
 #ifndef CLONE_NEWCGROUP
 #define CLONE_NEWCGROUP 0x02000000
@@ -150,7 +150,7 @@ try_mount_api(struct feature_state *f)
                    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
     /* one who may is told EFAULT */
     errno = 0;
-    probe_note(&f[FEATURE_PIVOT_ROOT], "pivot_root", root_pivot_is_filtered() ? -1 : 0);
+    probe_note(&f[FEATURE_PIVOT_ROOT], "pivot_root", pivot_is_filtered() ? -1 : 0);
     if (tmpfs < 0)
         return;
     if (probe_note(&f[FEATURE_MOVE_MOUNT], "move_mount",
