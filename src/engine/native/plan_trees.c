@@ -125,7 +125,7 @@ plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool wri
                 return err_hint(err, "as root a folder is bound under another owner, which this file system cannot do; "
                                 "run as the folder's owner (uid %u) instead", tree->owner_uid);
             return err_hint(err, "as root a folder is bound under another owner, which this file system cannot do; "
-                            "keep it on ext4, xfs or btrfs (in a container: on a volume), or give it to an ordinary user");
+                            "keep it on ext4, xfs, btrfs (in a container: a volume), or give it to an ordinary user");
         }
     }
     if (writable)
