@@ -10,6 +10,7 @@ import time
 from io import BytesIO
 from pathlib import Path
 
+RUNTIME = [Path("/run/docker"), Path("/run/containerd")]      # it makes them whatever it is told
 DOCKERD, DOCKER = "/usr/sbin/dockerd", "/usr/bin/docker"
 IMAGE = "cloche-test-base:1"
 START_S = 60
@@ -80,6 +81,7 @@ class Dockerd:
     def __init__(self):
         self.root = Path(tempfile.mkdtemp(prefix="ct-dockerd-", dir="/tmp"))
         self.root.chmod(0o755)
+        self.ours = [folder for folder in RUNTIME if not folder.exists()]
         self.parent = self.root.name
         self.host = f"unix://{self.root}/socket"
         self.log = (self.root / "log").open("wb")
@@ -127,4 +129,5 @@ class Dockerd:
                 folder.rmdir()
             except OSError:
                 pass
-        shutil.rmtree(self.root, ignore_errors=True)
+        for folder in [*self.ours, self.root]:
+            shutil.rmtree(folder, ignore_errors=True)
