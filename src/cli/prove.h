@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policy/policy.h"
+#include "wall/cgroup.h"
 #include "wall/janitor.h"
 
 #define PROVE_OUTPUT_MAX (16UL * 1024 * 1024)   /* of one run of the probe */
@@ -31,10 +32,11 @@ enum check_state {
 
 struct check {
     char id[64];            /* "posture.caps.zero", "attack.tiocsti": stable */
-    const char *wall;       /* "files", "namespaces", "privilege", "processes", "terminal", "kernel", "network" */
+    const char *wall;       /* "files", "namespaces", "privilege", "processes", "terminal", "kernel", "limits",
+                             * "network" */
     const char *requirement;
     const char *title;
-    const char *when;       /* "before", "after" activity; "attack" */
+    const char *when;       /* "before", "after" activity; "attack", "outside", "trial" */
     enum check_state state;
     char detail[320];
 };
@@ -64,8 +66,12 @@ size_t proof_count(const struct proof *p, enum check_state state);
 
 /* --- prove_bait.c: things of the host to attack, made for this run ------------------------------------------- */
 
+#define BAIT_TOKEN_SIZE 64  /* as PROBE_TOKEN_SIZE (probe/probe.h) */
+
 struct bait {
     char dir[64], file[96], socket[96], abstract[48], name[16];
+    char trials[64];                /* the folder of the trials: ours, where @dir is everybody's */
+    char name_trials[24];
     bool file_visible;              /* set by the caller: the policy opens the place where the files lie */
     int unix_fd, abstract_fd, tcp_fd;
     uint16_t tcp_port;
@@ -83,6 +89,9 @@ struct box;
 /* A sandbox by @policy; with @bare none at all. */
 int box_open(const struct policy *policy, bool bare, struct box **out, struct err *err);
 void box_close(struct box *b);
+/* The guest, and the cgroup that it is said to be in, as seen from outside. */
+pid_t box_pid(const struct box *b);
+const struct cgroup *box_cgroup(const struct box *b);
 /* Run cloche-probe with @args (NULL-terminated, without its own name) and parse what it prints. NULL with @err. */
 json_t *box_probe(struct box *b, const char *const *args, struct err *err);
 
@@ -94,8 +103,13 @@ void posture_check_system(struct proof *p, const json_t *posture, const char *wh
 /* Do all strings of the array @list satisfy @ok? The first that does not goes to @odd. */
 bool posture_all(const json_t *list, bool (*ok)(const struct proof *, const char *), const struct proof *p,
                  const char **odd);
+/* Has a private root @path, a name in /etc, from the host? */
+bool prove_etc_is_given(const struct policy *p, const char *path);
 /* BOXED: namespaces are promised (standard, max; and mode off is measured against them). */
 bool proof_boxed(const struct proof *p);
+/* Does every address lead to listeners of cloche's (a network by name)? What is then said is cloche-egress's, which the
+ * trials ask (prove_trial.c). */
+bool proof_captured(const struct proof *p);
 
 /* prove_attacks.c */
 void attacks_check(struct proof *p, const json_t *result);
@@ -103,6 +117,18 @@ void attacks_check(struct proof *p, const json_t *result);
 size_t prove_arguments(const struct proof *p, const struct bait *b, const char *word, const char **args, size_t max);
 /* Can @path (of the host) be reached for writing by what @policy opens? */
 bool prove_opens(const struct policy *policy, const char *path);
+
+/* The host's places that are not for this sandbox, by device and inode ("D:I,D:I..."), as cloche-probe takes them, into
+ * @out, of @n bytes: prove_needles.c. "" when there is none. */
+void prove_needles(const struct policy *policy, char *out, size_t n);
+
+/* prove_outside.c: what the kernel says of the guest and its cgroup, and whether @other, a second sandbox by the same
+ * policy, is another in everything. */
+void outside_check(struct proof *p, const struct box *box, const struct box *other);
+
+/* prove_trial.c: the trials of the policy's mode, in sandboxes of prove's own. 0, or -1 with @err when they could not
+ * be made ready. */
+int trials_check(struct proof *p, const struct bait *b, struct err *err);
 
 /* --- prove_report.c, prove_json.c ------------------------------------------------------------------------------ */
 

@@ -59,6 +59,8 @@ judge(const struct proof *p, const struct attack_row *row, const char *outcome)
         return CHECK_NOT_APPLICABLE;
     if (strcmp(outcome, "blocked") == 0)
         return CHECK_HELD;
+    if (proof_captured(p) && row->unless & UNLESS_BY_NAME)
+        return CHECK_NOT_APPLICABLE;
     /* "succeeded", and "undecided" or no answer at all: what cannot be shown to hold does not hold */
     return promised(p->policy, row) ? CHECK_SURPRISE : CHECK_NOT_PROMISED;
 }
@@ -168,7 +170,7 @@ size_t
 prove_arguments(const struct proof *p, const struct bait *b, const char *word, const char **args, size_t max)
 {
     const struct policy *policy = p->policy;
-    static char pid[16], port[16], root[48], exe[4096];
+    static char pid[16], port[16], root[48], exe[4096], needles[65536];
     struct arguments a = { .v = args, .n = 0, .max = max };
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
     struct stat st;
@@ -177,6 +179,7 @@ prove_arguments(const struct proof *p, const struct bait *b, const char *word, c
     snprintf(pid, sizeof(pid), "%d", (int)b->process);
     snprintf(port, sizeof(port), "%u", b->tcp_port);
     add(&a, word, NULL);
+    add(&a, "--mode", policy_mode_name(policy->mode.v));
     if (p->bare) {
         add(&a, "--bare", NULL);
         add(&a, "--scratch", b->dir);       /* goes when the baits go, even when we are killed */
@@ -199,6 +202,11 @@ prove_arguments(const struct proof *p, const struct bait *b, const char *word, c
     }
     if (strcmp(word, "attacks") == 0)
         return a.n;
+    if (strcmp(word, "posture") == 0 && !p->quick && !p->bare) {
+        prove_needles(policy, needles, sizeof(needles));
+        if (needles[0] != '\0')
+            add(&a, "--needles", needles);
+    }
     add_closed_places(&a, policy);
     add_readonly_places(&a, policy);
     return a.n;

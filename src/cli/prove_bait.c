@@ -29,14 +29,30 @@
 #define BAIT_PARENT "/tmp"
 #define SECRET "this file belongs to the host\n"
 
+/* Places that a private root has under the same name and must have empty. One where nobody may write has no bait. */
+static const char *const more_places[] = { "/var/tmp", "/dev/shm", "/run" };
+#define N_MORE (sizeof(more_places) / sizeof(more_places[0]))
+
+static bool
+remove_below(const char *parent, const char *name)
+{
+    cleanup_close int at = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (at < 0)
+        return errno == ENOENT || errno == EACCES;
+    /* attacks without a wall (--bare) have their scratch directories in it too */
+    return tree_remove(at, name, NULL) == 0 || !io_present(at, name);
+}
+
 static bool
 remove_files(void *ctx)
 {
     const struct bait *b = ctx;
-    cleanup_close int at = open(BAIT_PARENT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool gone = remove_below(BAIT_PARENT, b->name) && remove_below(BAIT_PARENT, b->name_trials);
 
-    /* attacks without a wall (--bare) have their scratch directories in it too */
-    return at >= 0 && (tree_remove(at, b->name, NULL) == 0 || !io_present(at, b->name));
+    for (size_t i = 0; i < N_MORE; i++)
+        gone = remove_below(more_places[i], b->name) && gone;
+    return gone;
 }
 
 static int
@@ -48,10 +64,29 @@ make_names(struct bait *b, struct err *err)
         return err_sys(err, errno, "prove.bait", "getrandom");
     snprintf(b->name, sizeof(b->name), "clb-%02x%02x%02x%02x", raw[0], raw[1], raw[2], raw[3]);
     snprintf(b->dir, sizeof(b->dir), BAIT_PARENT "/%s", b->name);
+    snprintf(b->name_trials, sizeof(b->name_trials), "%s-trials", b->name);
+    snprintf(b->trials, sizeof(b->trials), BAIT_PARENT "/%s", b->name_trials);
     snprintf(b->file, sizeof(b->file), "%s/file", b->dir);
     snprintf(b->socket, sizeof(b->socket), "%s/socket", b->dir);
     snprintf(b->abstract, sizeof(b->abstract), "cloche-prove-%s", b->name);
     return 0;
+}
+
+/* A file that begins with our name, of the size that cli/prove_trial.c gives its own. */
+static void
+put_token(const struct bait *b, const char *parent)
+{
+    char path[128], text[BAIT_TOKEN_SIZE + 1];
+    int n = snprintf(text, sizeof(text), "%s:O:%s", b->name, parent);
+
+    memset(text + n, '.', (size_t)(BAIT_TOKEN_SIZE - n));
+    snprintf(path, sizeof(path), "%s/%s", parent, b->name);
+    if (mkdir(path, 0755) < 0 || chmod(path, 0755) < 0)
+        return;
+    snprintf(path, sizeof(path), "%s/%s/token", parent, b->name);
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && fchmod(fd, 0666) == 0)
+        (void)io_write_full(fd, text, BAIT_TOKEN_SIZE);
 }
 
 static int
@@ -64,6 +99,10 @@ make_files(struct bait *b, struct err *err)
         return err_sys(err, errno, "prove.bait", "mkdir %s", b->dir);
     dir = open(b->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     file = dir < 0 ? -1 : openat(dir, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (mkdir(b->trials, 0711) < 0 || chmod(b->trials, 0711) < 0)
+        return err_sys(err, errno, "prove.bait", "mkdir %s", b->trials);
+    for (size_t i = 0; i < N_MORE; i++)
+        put_token(b, more_places[i]);
     /* past the umask: the wall alone shall stand between */
     if (file < 0 || fchmod(dir, 0777) < 0 || fchmod(file, 0666) < 0 ||
         io_write_full(file, SECRET, sizeof(SECRET) - 1) < 0)

@@ -101,6 +101,18 @@ box_close(struct box *b)
     free(b);
 }
 
+pid_t
+box_pid(const struct box *b)
+{
+    return b->sb != NULL ? b->sb->pid : -1;
+}
+
+const struct cgroup *
+box_cgroup(const struct box *b)
+{
+    return b->sb != NULL ? &b->sb->cgroup : NULL;
+}
+
 /* How the probe's end is known: by the guest's word, or (bare) by waitpid. */
 struct run {
     struct box *box;

@@ -16,6 +16,12 @@ proof_boxed(const struct proof *p)
 }
 
 bool
+proof_captured(const struct proof *p)
+{
+    return proof_boxed(p) && !p->bare && p->policy->network.v == NETWORK_ALLOWLIST;
+}
+
+bool
 posture_all(const json_t *list, bool (*ok)(const struct proof *, const char *), const struct proof *p, const char **odd)
 {
     const json_t *item;
@@ -144,6 +150,13 @@ check_threads(struct proof *p, const json_t *posture, const char *when)
         proof_add(p, rules[r].id, "privilege", "R26", rules[r].title, when, state, "%s",
                   seen == 0 ? "no thread of the sandbox was seen" : detail);
     }
+    /* NOROOT, NO_SETUID_FIXUP, KEEP_CAPS' lock, NO_CAP_AMBIENT_RAISE, each with its lock (prctl(2)): who cannot set them,
+     * an ordinary user outside of a user namespace, has no capability that they could keep */
+    if (proof_boxed(p) || geteuid() == 0) {
+        json_int_t bits = json_integer_value(json_object_get(posture, "securebits"));
+        proof_add(p, "posture.securebits", "privilege", "R26", "uid 0 would mean nothing, and that is locked", when,
+                  (bits & 0xef) == 0xef ? CHECK_HELD : CHECK_SURPRISE, "securebits %#llx", (unsigned long long)bits);
+    }
     proof_add(p, "posture.threads.complete", "privilege", "R26", "every visible thread was looked at", when,
               json_is_true(json_object_get(posture, "threads_complete")) ? CHECK_HELD : CHECK_SURPRISE, "%zu",
               json_array_size(threads));
@@ -267,6 +280,14 @@ limit_within(const json_t *limits, const char *name, uint64_t max)
     return max == 0 || (json_is_integer(hard) && (uint64_t)json_integer_value(hard) <= max);
 }
 
+static bool
+none_left(const json_t *limits, const char *name, uint64_t max)
+{
+    const json_t *hard = json_array_get(json_object_get(limits, name), 1);
+
+    return json_is_integer(hard) && (uint64_t)json_integer_value(hard) <= max;
+}
+
 static void
 check_limits(struct proof *p, const json_t *posture, const char *when)
 {
@@ -276,6 +297,13 @@ check_limits(struct proof *p, const json_t *posture, const char *when)
     proof_add(p, "posture.limit.nofile", "privilege", "R65", "open files are limited as the policy says", when,
               limit_within(limits, "nofile", l->nofile.v) ? CHECK_HELD : CHECK_SURPRISE, "at most %llu",
               (unsigned long long)l->nofile.v);
+    /* nothing of a sandbox's memory is left on the host's disk, nor pinned there without bound */
+    proof_add(p, "posture.limit.core", "limits", "R65", "no core dump is written", when,
+              none_left(limits, "core", 0) ? CHECK_HELD : CHECK_SURPRISE, "RLIMIT_CORE 0 is promised");
+    proof_add(p, "posture.limit.memlock", "limits", "R65", "little memory can be locked", when,
+              none_left(limits, "memlock", 8 << 20) ? CHECK_HELD : CHECK_SURPRISE, "at most 8 MiB");
+    proof_add(p, "posture.limit.msgqueue", "limits", "R65", "no kernel memory for POSIX message queues", when,
+              none_left(limits, "msgqueue", 0) ? CHECK_HELD : CHECK_SURPRISE, "RLIMIT_MSGQUEUE 0 is promised");
     if (proof_boxed(p))     /* one more: the guest is a process too */
         proof_add(p, "posture.limit.nproc", "privilege", "R65", "processes are limited as the policy says", when,
                   limit_within(limits, "nproc", l->pids.v == 0 ? 0 : l->pids.v + 1) ? CHECK_HELD : CHECK_SURPRISE,
@@ -304,8 +332,23 @@ env_expected(const struct proof *p, const char *name)
         "FORCE_COLOR", "COLUMNS", "LINES",
     };
 
+    static const char *const by_name[] = { "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy",
+                                           "NO_PROXY" };
+    static const char *const trust[] = {
+        "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
+        "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT", "NIX_SSL_CERT_FILE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "JAVA_TOOL_OPTIONS",
+    };
+    bool certificates = p->policy->extra_ca.n > 0 || p->policy->run_ca != NULL;
+
     for (size_t i = 0; i < p->policy->n_env; i++)
         if (strcmp(p->policy->env[i].name, name) == 0)
+            return true;
+    for (size_t i = 0; proof_captured(p) && i < sizeof(by_name) / sizeof(by_name[0]); i++)
+        if (strcmp(by_name[i], name) == 0)
+            return true;
+    for (size_t i = 0; certificates && i < sizeof(trust) / sizeof(trust[0]); i++)
+        if (strcmp(trust[i], name) == 0)
             return true;
     if (env_denied(p->policy, name))
         return false;

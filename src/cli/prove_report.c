@@ -10,7 +10,8 @@ struct look {
     bool utf8, colour;
 };
 
-static const char *const walls[] = { "files", "namespaces", "privilege", "processes", "terminal", "kernel", "network" };
+static const char *const walls[] = { "files", "namespaces", "privilege", "processes", "terminal", "kernel",
+                                     "limits", "network" };
 
 static void
 put_mark(const struct look *look, enum check_state state)

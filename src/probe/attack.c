@@ -24,9 +24,13 @@
 static const struct {
     attack_fn *fn;
     const char *id;
+    enum trial_stage stage;
 } attacks[] = {
-#define ROW(fn, id, wall, promised, unless, requirement, title) { attack_##fn, id },
+#define ROW(fn, id, wall, promised, unless, requirement, title) { attack_##fn, id, STAGE_ATTACKS },
     ATTACKS(ROW)
+#undef ROW
+#define ROW(fn, id, stage, wall, requirement, title) { trial_##fn, id, stage },
+    TRIALS(ROW)
 #undef ROW
 };
 
@@ -217,7 +221,7 @@ run_one(const struct probe *p, size_t which, struct verdict *v, struct jw *j)
 }
 
 int
-attacks_write(const struct probe *p, int fd)
+attacks_write(const struct probe *p, enum trial_stage stage, int fd)
 {
     static struct jw j;
     struct verdict *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -230,7 +234,8 @@ attacks_write(const struct probe *p, int fd)
     jw_int(&j, "probe", 1);
     jw_array(&j, "attacks");
     for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
-        run_one(p, i, v, &j);
+        if (attacks[i].stage == stage)
+            run_one(p, i, v, &j);
     jw_end_array(&j);
     jw_end_object(&j);
     munmap(v, sizeof(*v));

@@ -30,6 +30,11 @@ typedef enum outcome attack_fn(struct attempt *a);
 ATTACKS(DECLARE_ATTACK)
 #undef DECLARE_ATTACK
 
+/* A trial (TRIALS) is written as the attack that it is: BLOCKED is right. */
+#define DECLARE_TRIAL(fn, id, stage, wall, requirement, title) attack_fn trial_##fn;
+TRIALS(DECLARE_TRIAL)
+#undef DECLARE_TRIAL
+
 /* Say @fmt and return @o. */
 enum outcome outcome_of(struct attempt *a, enum outcome o, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -48,6 +53,9 @@ enum outcome first_hole(struct attempt *a, enum outcome (*const rows[])(struct a
 
 /* --bare only: a mount namespace of its own, so that mounts made by the attack are nobody else's. */
 void own_mounts(const struct attempt *a);
+
+/* Try to make a set-user-ID file in @folder ("": nowhere is writable). */
+enum outcome make_set_id(struct attempt *a, const char *folder);
 
 /* Nothing to attack: inside, that is the wall's doing; bare, the host just has none. */
 enum outcome absent(struct attempt *a, const char *what);

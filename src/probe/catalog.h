@@ -21,6 +21,8 @@ enum attack_unless {
     UNLESS_HOST_NETWORK = 1,            /* --network host gives it */
     UNLESS_ALL_SOCKETS = 2,             /* --allow-all-unix-sockets gives it */
     UNLESS_NESTED = 4,                  /* nested user namespaces were asked for */
+    UNLESS_BY_NAME = 16,                /* with a network by name every address leads to cloche-egress, which the
+                                         * trials ask */
     UNLESS_HOST_VIEW = 8,               /* view: host shows the host's tree */
 };
 
@@ -77,6 +79,7 @@ enum attack_unless {
     A(setuid_program, "setuid-program", "privilege", ALWAYS, 0, "R26", \
       "a setuid program gives privilege (no_new_privs undone)") \
     A(drop_seccomp, "undo-seccomp", "privilege", ALWAYS, 0, "R26", "the system call filter is taken off") \
+    A(set_user_id, "set-user-id", "privilege", ALWAYS, 0, "R26", "chmod makes a set-user-ID file") \
     A(read_search, "dac-read-search", "privilege", ALWAYS, 0, "R26", \
       "permission bits do not matter (CAP_DAC_READ_SEARCH)") \
     /* processes */ \
@@ -104,6 +107,11 @@ enum attack_unless {
     A(other_abi, "other-abi", "kernel", ALWAYS, 0, "R26", "x32 and int 0x80 system calls pass the filter") \
     A(unknown_calls, "unknown-calls", "kernel", ALWAYS, 0, "R26", \
       "a number that no list knows reaches the kernel (CVE-2021-41133 class)") \
+    A(call_table, "system-calls", "kernel", ALWAYS, UNLESS_NESTED, "R26", \
+      "a system call that the table refuses reaches the kernel") \
+    A(prctl_table, "prctl-options", "kernel", ALWAYS, 0, "R26", "an option of prctl that is on no list takes effect") \
+    A(ioctl_table, "ioctl-requests", "kernel", ALWAYS, 0, "R26", \
+      "an ioctl of terminals, sockets, files or namespaces that is on no list reaches the kernel") \
     A(load_module, "kernel-module", "kernel", ALWAYS, 0, "R26", "a kernel module is loaded or removed") \
     A(kexec, "kexec", "kernel", ALWAYS, 0, "R26", "another kernel is loaded") \
     A(restart, "reboot", "kernel", ALWAYS, 0, "R26", "the machine is restarted") \
@@ -124,8 +132,8 @@ enum attack_unless {
     /* network */ \
     A(host_loopback, "host-loopback", "network", ALWAYS, UNLESS_HOST_NETWORK, "R12", \
       "a service on the host's 127.0.0.1 answers") \
-    A(metadata, "cloud-metadata", "network", ALWAYS, UNLESS_HOST_NETWORK, "R14", "169.254.169.254 can be dialled") \
-    A(route_out, "route-out", "network", ALWAYS, UNLESS_HOST_NETWORK, "R14", \
+    A(metadata, "cloud-metadata", "network", ALWAYS, UNLESS_HOST_NETWORK | UNLESS_BY_NAME, "R14", "169.254.169.254 can be dialled") \
+    A(route_out, "route-out", "network", ALWAYS, UNLESS_HOST_NETWORK | UNLESS_BY_NAME, "R14", \
       "a packet would find a way out (UDP, IPv4 and IPv6)") \
     A(raw_sockets, "raw-sockets", "network", ALWAYS, 0, "R14", "raw and packet sockets") \
     A(odd_families, "socket-families", "network", ALWAYS, 0, "R14", \
@@ -138,5 +146,52 @@ enum attack_unless {
       "an abstract socket of the host answers (CVE-2020-15257)") \
     A(control_sockets, "control-sockets", "network", ALWAYS, UNLESS_ALL_SOCKETS, "R04", \
       "Docker, containerd, Podman, CRI-O, D-Bus, systemd answer")
+
+/* The trials: what a sandbox of prove's own is tried for, in which there are a project, a home and limits made for that.
+ * They are run by the same machinery; the order is that of the report.
+ *
+ *   T(function, id, stage, wall, requirement, title)
+ *
+ * The first of each stage shows that there is something to try: the rest would hold in a place where nothing works. */
+enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
+
+#define TRIALS(T) \
+    T(project_control, "project.writable", STAGE_PROJECT, "files", "R03", "the project can be written to, and run in") \
+    T(project_present, "project.protected-present", STAGE_PROJECT, "files", "R03", \
+      "protected names that exist are neither written nor replaced nor removed") \
+    T(project_absent, "project.protected-absent", STAGE_PROJECT, "files", "R03", \
+      "protected names that do not exist do not come into being") \
+    T(project_moved, "project.protected-moved", STAGE_PROJECT, "files", "R03", \
+      "folders around protected names are not moved away") \
+    T(project_deny_write, "project.deny-write", STAGE_PROJECT, "files", "R03", \
+      "what deny_write names is neither written nor replaced nor removed") \
+    T(project_deny_read, "project.deny-read", STAGE_PROJECT, "files", "R03", "what deny_read names is not read") \
+    T(project_set_user_id, "project.set-user-id", STAGE_PROJECT, "privilege", "R26", \
+      "no set-user-ID file is made in the project") \
+    T(project_bait, "project.bait", STAGE_PROJECT, "files", "R03", \
+      "no content of the home's closed places, or of places outside, is found anywhere in the tree") \
+    T(project_bait_write, "project.bait-write", STAGE_PROJECT, "files", "R11", \
+      "nothing of the host beside the project can be written to") \
+    T(limit_control, "limit.real", STAGE_LIMITS, "limits", "R65", "within its limits a program works") \
+    T(project_read_only, "project.read-only", STAGE_LIMITS, "files", "R11", \
+      "a project that is bound read-only is not written to") \
+    T(limit_pids, "limit.pids", STAGE_LIMITS, "limits", "R65", "no more processes than the limit") \
+    T(limit_disk, "limit.disk", STAGE_LIMITS, "limits", "R65", "no more bytes than the limit in /tmp, home and /dev/shm") \
+    T(limit_inodes, "limit.inodes", STAGE_LIMITS, "limits", "R65", "the number of files in memory has a bound") \
+    T(limit_nofile, "limit.nofile", STAGE_LIMITS, "limits", "R65", "no more open files than the limit") \
+    T(limit_raise, "limit.raise", STAGE_LIMITS, "limits", "R65", "hard limits are not raised") \
+    T(network_control, "egress.real", STAGE_NETWORK, "network", "R14", "a host that a rule names is let through") \
+    T(network_names, "egress.names", STAGE_NETWORK, "network", "R14", "a name that no rule has gets no address") \
+    T(network_connect, "egress.connect", STAGE_NETWORK, "network", "R14", \
+      "CONNECT to a host that no rule names is refused by rule") \
+    T(network_request, "egress.request", STAGE_NETWORK, "network", "R14", \
+      "a request for a host that no rule names is refused by rule") \
+    T(network_socks, "egress.socks", STAGE_NETWORK, "network", "R14", \
+      "SOCKS5 to a host that no rule names is refused by rule") \
+    T(network_denied, "egress.denied", STAGE_NETWORK, "network", "R14", "a deny rule beats the allow rule around it") \
+    T(network_port, "egress.port", STAGE_NETWORK, "network", "R14", "another port of an allowed host is refused") \
+    T(network_loopback, "egress.loopback", STAGE_NETWORK, "network", "R12", \
+      "the host's own 127.0.0.1 and metadata address are refused by every way") \
+    T(network_direct, "egress.direct", STAGE_NETWORK, "network", "R14", "an address that no name led to is not connected")
 
 #endif

@@ -44,10 +44,67 @@ path_option(const char **list, size_t *n, const char *value)
 }
 
 static int
+by_place(const void *a, const void *b)
+{
+    const struct needle *x = a, *y = b;
+
+    return x->dev != y->dev ? (x->dev < y->dev ? -1 : 1) : x->ino != y->ino ? (x->ino < y->ino ? -1 : 1) : 0;
+}
+
+/* "DEV:INO,DEV:INO" */
+static int
+needles(struct probe *p, const char *text)
+{
+    while (*text != '\0') {
+        struct needle *n = &p->needles[p->n_needles];
+        size_t dev_n = strcspn(text, ":"), ino_n;
+        const char *ino = text + dev_n + (text[dev_n] != '\0');
+
+        ino_n = strcspn(ino, ",");
+        if (p->n_needles == PROBE_NEEDLES_MAX ||
+            !str_parse_u64((struct str){ text, dev_n }, UINT64_MAX, &n->dev) ||
+            !str_parse_u64((struct str){ ino, ino_n }, UINT64_MAX, &n->ino))
+            return mistake("not DEVICE:INODE,...", text);
+        p->n_needles++;
+        text = ino + ino_n + (ino[ino_n] != '\0');
+    }
+    qsort(p->needles, p->n_needles, sizeof(p->needles[0]), by_place);
+    return 0;
+}
+
+/* Options of the trials. 1: it was one of them. */
+static int
+trial_option(struct probe *p, const char *name, const char *value)
+{
+    const struct { const char *name; const char **at; } texts[] = {
+        { "--mode", &p->mode },     { "--project", &p->project }, { "--home", &p->home },
+        { "--hidden", &p->hidden }, { "--token", &p->token },     { "--allowed", &p->allowed },
+    };
+    const struct { const char *name; uint64_t *at; } numbers[] = {
+        { "--limit-memory", &p->limit_memory }, { "--limit-pids", &p->limit_pids },
+        { "--limit-disk", &p->limit_disk },     { "--limit-nofile", &p->limit_nofile },
+        { "--limit-output", &p->limit_output },
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(name, texts[i].name) == 0)
+            return *texts[i].at = value, 1;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (strcmp(name, numbers[i].name) == 0)
+            return number(value, UINT64_MAX, numbers[i].at) < 0 ? -1 : 1;
+    if (strcmp(name, "--needles") == 0)
+        return needles(p, value) < 0 ? -1 : 1;
+    return 0;
+}
+
+static int
 option(struct probe *p, const char *name, const char *value)
 {
+    int trial = trial_option(p, name, value);
     uint64_t v;
 
+    if (trial != 0)
+        return trial < 0 ? -1 : 0;
     if (strcmp(name, "--host-pid") == 0 || strcmp(name, "--tcp-port") == 0) {
         if (number(value, name[2] == 't' ? 65535 : 1 << 30, &v) < 0)
             return -1;
@@ -97,13 +154,40 @@ own_image_away(void)
     }
 }
 
+static int
+act(const struct probe *p, const char *word)
+{
+    static const struct { const char *word; enum trial_stage stage; } stages[] = {
+        { "attacks", STAGE_ATTACKS }, { "project", STAGE_PROJECT }, { "limits", STAGE_LIMITS },
+        { "network", STAGE_NETWORK },
+    };
+    static const struct { const char *word; int (*fn)(const struct probe *p); } ends[] = {
+        { "memory", trial_memory }, { "time", trial_time }, { "output", trial_output },
+    };
+
+    if (strcmp(word, "here") == 0)
+        return printf("{}\n") > 0 ? 0 : 1;
+    if (strcmp(word, "posture") == 0)
+        return posture_write(p, STDOUT_FILENO) < 0 ? 1 : 0;
+    if (strcmp(word, "activity") == 0)
+        return activity_run(p, STDOUT_FILENO) < 0 ? 1 : 0;
+    for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+        if (strcmp(word, stages[i].word) == 0)
+            return attacks_write(p, stages[i].stage, STDOUT_FILENO) < 0 ? 1 : 0;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (strcmp(word, ends[i].word) == 0)
+            return ends[i].fn(p);
+    mistake("unknown word", word);
+    return 2;
+}
+
 int
 main(int argc, char **argv)
 {
     static struct probe p;
 
     if (argc < 2)
-        return mistake("usage", "cloche-probe posture|activity|attacks [options]") < 0 ? 2 : 0;
+        return mistake("usage", "cloche-probe posture|activity|attacks|TRIAL [options]") < 0 ? 2 : 0;
     if (strcmp(argv[1], "nothing") == 0)
         return 0;
     p.guest_pid = getppid();
@@ -116,6 +200,10 @@ main(int argc, char **argv)
             p.no_walk = true;
             continue;
         }
+        if (strcmp(argv[i], "--private") == 0) {
+            p.own_root = true;
+            continue;
+        }
         if (i + 1 == argc)
             return mistake("needs a value", argv[i]) < 0 ? 2 : 0;
         if (option(&p, argv[i], argv[i + 1]) < 0)
@@ -123,12 +211,5 @@ main(int argc, char **argv)
         i++;
     }
     own_image_away();
-    if (strcmp(argv[1], "posture") == 0)
-        return posture_write(&p, STDOUT_FILENO) < 0 ? 1 : 0;
-    if (strcmp(argv[1], "activity") == 0)
-        return activity_run(&p, STDOUT_FILENO) < 0 ? 1 : 0;
-    if (strcmp(argv[1], "attacks") == 0)
-        return attacks_write(&p, STDOUT_FILENO) < 0 ? 1 : 0;
-    mistake("unknown word", argv[1]);
-    return 2;
+    return act(&p, argv[1]);
 }

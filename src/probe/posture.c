@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -196,6 +197,7 @@ posture_self(const struct probe *p, struct jw *j)
     jw_bool(j, "kernel_command_line", opens("/proc/cmdline"));
     put_kernel_windows(j);
     put_keyrings(j);
+    jw_int(j, "securebits", prctl(PR_GET_SECUREBITS, 0, 0, 0, 0));
     jw_int(j, "landlock_abi", syscall(SYS_landlock_create_ruleset, NULL, 0, 1));
 }
 

@@ -20,9 +20,10 @@
 #define WALK_DEPTH   12
 #define FOUND_MAX    100        /* of each kind */
 
-enum kind { SOCKETS, SETUID, DEVICES, WRITABLE, KINDS };
+enum kind { SOCKETS, SETUID, DEVICES, WRITABLE, NEEDLES, KINDS };
 
 struct walk {
+    const struct probe *p;
     bool gentle;                /* ask instead of opening */
     bool kernel;                /* below /proc or /sys: what is writable; elsewhere: the other kinds */
     size_t left;                /* entries still to be looked at */
@@ -58,6 +59,48 @@ kind_of_entry(const struct walk *w, int dirfd, const char *name, const struct st
     return KINDS;
 }
 
+/* Is it one of the host's places that were named by inode, and does it open? A folder opens when something is in it:
+ * an empty one of mode 000 is what masks are made of. */
+static bool
+is_open_needle(const struct walk *w, int dirfd, const char *name, const struct stat *st)
+{
+    size_t low = 0, high = w->p->n_needles;
+    struct dirent *e;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        const struct needle *n = &w->p->needles[mid];
+
+        if (n->dev == st->st_dev && n->ino == st->st_ino)
+            break;
+        if (n->dev < st->st_dev || (n->dev == st->st_dev && n->ino < st->st_ino))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low >= high || (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode)))
+        return false;
+    int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    if (!S_ISDIR(st->st_mode)) {
+        close(fd);
+        return true;
+    }
+    cleanup_dir DIR *dir = fdopendir(fd);
+    while (dir != NULL && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            return true;
+    return false;
+}
+
+static void
+note(struct walk *w, enum kind kind, const char *path)
+{
+    if (kind != KINDS && w->n[kind]++ < FOUND_MAX)
+        w->found[kind][w->n[kind] - 1] = strdup(path);
+}
+
 /* Processes have posture_processes; /proc and /sys a walk of their own. */
 static bool
 is_elsewhere(const struct walk *w, const char *path, const char *child, const char *name)
@@ -72,15 +115,14 @@ visit(struct walk *w, int dirfd, const char *path, const char *name, unsigned de
 {
     char child[1024];
     struct stat st;
-    enum kind kind;
 
     w->left--;
     if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, name) >= sizeof(child) ||
         fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
-    kind = kind_of_entry(w, dirfd, name, &st);
-    if (kind != KINDS && w->n[kind]++ < FOUND_MAX)
-        w->found[kind][w->n[kind] - 1] = strdup(child);
+    note(w, kind_of_entry(w, dirfd, name, &st), child);
+    if (!w->kernel && w->p->n_needles > 0 && is_open_needle(w, dirfd, name, &st))
+        note(w, NEEDLES, child);
     if (!S_ISDIR(st.st_mode) || depth == WALK_DEPTH || is_elsewhere(w, path, child, name))
         return;
     cleanup_close int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -127,14 +169,15 @@ posture_tree(const struct probe *p, struct jw *j)
     static struct walk tree, proc, sys;
 
     if (!p->no_walk) {
-        tree = (struct walk){ .gentle = p->bare };
+        tree = (struct walk){ .p = p, .gentle = p->bare };
         walk_from(&tree, "/");
         put_found(j, "unix_sockets", &tree, SOCKETS);
         put_found(j, "setuid_files", &tree, SETUID);
         put_found(j, "devices", &tree, DEVICES);
+        put_found(j, "needles", &tree, NEEDLES);
         jw_bool(j, "tree_complete", tree.left > 0);
     }
-    proc = sys = (struct walk){ .gentle = p->bare, .kernel = true };
+    proc = sys = (struct walk){ .p = p, .gentle = p->bare, .kernel = true };
     walk_from(&proc, "/proc");
     put_found(j, "writable_proc", &proc, WRITABLE);
     walk_from(&sys, "/sys");

@@ -3,6 +3,11 @@
  *   cloche-probe posture   [options]     one JSON object: what this place looks like from inside
  *   cloche-probe activity  [options]     children, threads, execs, a terminal; then the posture as a grandchild sees it
  *   cloche-probe attacks   [options]     every attack of catalog.h in a fresh child; one JSON object
+ *   cloche-probe project, limits, network [options]      the trials of that stage, likewise
+ *   cloche-probe here                    {}: the place is ready
+ *   cloche-probe memory    [options]     takes more memory than --limit-memory, and says so if it lives
+ *   cloche-probe time      [options]     sleeps for 10 s, and says so if it lives
+ *   cloche-probe output    [options]     writes --limit-output bytes and then as many again
  *
  *   --bare              no wall is expected: attacks choose their harmless shape (own mount namespace first) and the
  *                       walks ask for permission instead of opening files
@@ -17,6 +22,17 @@
  *   --exe-path P        cloche's own program file on the host
  *   --read P            say whether P can be read (repeatable)
  *   --write P           say whether P can be written or created (repeatable)
+ *   --mode NAME         light, standard or max: which column of the table of system calls counts
+ *   --needles D:I,...   places of the host, by device and inode: the walk says where they can be read
+ *
+ * and for the trials:
+ *   --private           the root is the sandbox's own: no token at all may be found; else those that are closed
+ *   --project DIR       the project of prove's own, inside
+ *   --home DIR          the home of prove's own, by its name on the host; places in it hold tokens
+ *   --hidden DIR        what deny_read names, inside
+ *   --token TEXT        what every token begins with; a closed one goes on with "C", others with "O"
+ *   --limit-NAME N      memory, pids, disk, nofile, output: the limits of this sandbox
+ *   --allowed HOST      a rule allows it; DENIED.HOST, where a deny rule stands, and others are not
  *
  * One static program without libraries: it must run where nothing is. What is given on its command line is known to
  * the sandbox already or harmless to know; prove makes fresh baits for every run.
@@ -29,9 +45,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "probe/catalog.h"
 #include "probe/json.h"
 
 #define PROBE_PATHS_MAX 256         /* --read and --write, each */
+#define PROBE_NEEDLES_MAX 4096
+#define PROBE_TOKEN_SIZE 64         /* of the file that holds one */
+
+struct needle {
+    uint64_t dev, ino;
+};
 
 struct probe {
     bool bare;
@@ -47,6 +70,12 @@ struct probe {
     size_t n_read;
     const char *write_paths[PROBE_PATHS_MAX];
     size_t n_write;
+    const char *mode;
+    struct needle needles[PROBE_NEEDLES_MAX];   /* sorted */
+    size_t n_needles;
+    bool own_root;                  /* --private */
+    const char *project, *home, *hidden, *token, *allowed;
+    uint64_t limit_memory, limit_pids, limit_disk, limit_nofile, limit_output;
 };
 
 /* posture*.c: each puts its own keys into the open object. */
@@ -64,8 +93,13 @@ int posture_write(const struct probe *p, int fd);
 /* activity.c: what programs do, before the posture is looked at again. 0, or -1 with a reason on stderr. */
 int activity_run(const struct probe *p, int fd);
 
-/* attack.c */
-int attacks_write(const struct probe *p, int fd);
+/* attack.c: those of @stage of catalog.h */
+int attacks_write(const struct probe *p, enum trial_stage stage, int fd);
+
+/* trial_limits.c: what ends with the sandbox. 0, or 1 when it lived on. */
+int trial_memory(const struct probe *p);
+int trial_time(const struct probe *p);
+int trial_output(const struct probe *p);
 
 /* util.c: small files, whole; cut at @n - 1 and NUL-terminated. Length or -1. */
 ssize_t read_small(const char *path, char *out, size_t n);

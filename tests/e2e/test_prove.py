@@ -47,7 +47,8 @@ def test_every_mode_of_this_host_holds(anyone):
     for mode in report["modes"]:
         assert mode["not_promised"]
         seen = {(c["id"], c["when"]) for c in mode["checks"]}
-        # posture before and after activity; each attack once
+        # posture before and after activity; each attack once; a second sandbox; sandboxes of prove's own
+        assert {"outside", "trial"} <= {c["when"] for c in mode["checks"]}
         assert ("posture.caps.zero", "before") in seen and ("posture.caps.zero", "after") in seen
         attacks = [c["id"] for c in mode["checks"] if c["id"].startswith("attack.")]
         assert len(attacks) == len(set(attacks)) > 60
@@ -74,8 +75,11 @@ def test_nearly_all_is_promised_in_standard_and_max(anyone):
     """A wall that promises nothing would never surprise: what may stay open is listed here, one by one."""
     for mode in ("standard", "max"):
         report = prove(anyone, "--mode", mode)
-        assert set(checks(report, "not-promised")) <= {"posture.walks.complete"}
-        assert set(checks(report, "not-applicable")) <= {"attack.tiocsti", "attack.tioclinux", "attack.tiocsetd"}
+        # an ordinary user has one uid and cannot give its groups up
+        assert set(checks(report, "not-promised")) <= {"posture.walks.complete", "outside.groups"}
+        kept_elsewhere = {"outside.cgroup.memory", "outside.cgroup.cpu", "outside.cgroup.pids"}
+        assert set(checks(report, "not-applicable")) <= {"attack.tiocsti", "attack.tioclinux", "attack.tiocsetd",
+                                                         *kept_elsewhere}
 
 
 POLICIES = {
@@ -88,6 +92,8 @@ POLICIES = {
     "host view": ["--view", "host"],
     "host view, a writable project": ["--view", "host", "--allow-write", "{project}"],
     "host network": ["--network", "host"],
+    "hosts by name": ["--allow-domain", "example.com", "--deny-domain", "www.example.com"],
+    "hosts by name, at a port": ["--allow-domain", "example.com:8443"],
     "all unix sockets": ["--allow-all-unix-sockets"],
     "environment": ["--env", "PROVE_TEST=1"],
     "limits": ["--memory", "256m", "--pids", "40", "--nofile", "100", "--timeout", "100s"],
@@ -182,6 +188,10 @@ HOLES = {
     "no_new_privs is not set": ("157:0=38", "standard", {"posture.no-new-privs"}),
     "the host name is not set": ("170", "standard", {"posture.hostname"}),
     "the user is not changed": ("117", "standard", {"posture.identity.ids"}),
+    "groups are kept": ("116", "standard", {"outside.groups"}),
+    "core dumps are not limited": ("302:1=4", "standard", {"posture.limit.core"}),
+    "locked memory is not limited": ("302:1=8", "standard", {"posture.limit.memlock"}),
+    "securebits are not locked": ("157:0=28", "standard", {"posture.securebits"}),
 }
 
 
@@ -244,7 +254,7 @@ def test_bare_and_off_do_no_harm(anyone):
 
 
 def baits():
-    return [p for p in Path("/tmp").glob("clb-*")]
+    return [p for place in ("/tmp", "/var/tmp", "/dev/shm", "/run") for p in Path(place).glob("clb-*")]
 
 
 @pytest.mark.parametrize("flags", [["--bare"], ["--mode", "off"], ["--mode", "standard"], ["--mode", "light"]])
@@ -257,6 +267,40 @@ def test_killed_at_any_moment_it_leaves_nothing(cloche, flags):
         process.wait()
     left = set(baits()) - old      # among them what neighbours are using now
     assert wait_for(lambda: not left & set(baits())), left & set(baits())
+
+
+@requirement("R14")
+def test_hosts_by_name_are_tried(cloche):
+    """Intact, a network by name gave ten false alarms; and what it lets through was not asked at all."""
+    report = prove(cloche, "--mode", "standard", "--allow-domain", "example.com")
+    assert not checks(report, "surprise")
+    held = checks(report, "held")
+    assert {"trial.egress.real", "trial.egress.names", "trial.egress.connect", "trial.egress.request", "trial.egress.socks",
+            "trial.egress.denied", "trial.egress.port", "trial.egress.loopback", "trial.egress.direct"} <= set(held)
+
+
+@requirement("R03", "R65")
+def test_what_is_tried_is_really_there(anyone):
+    """A trial that finds nothing to try would hold for ever: the projects can be written to, the limits were met."""
+    held = checks(prove(anyone, "--mode", "standard"), "held")
+    for name in ("trial.project.writable", "trial.project.writable.host-view", "trial.limit.real"):
+        assert name in held, name
+    for name in ("present", "absent", "moved"):
+        assert f"trial.project.protected-{name}" in held and f"trial.project.protected-{name}.host-view" in held
+    children = int(held["trial.limit.pids"]["detail"].split()[0])
+    assert 10 <= children <= 24, held["trial.limit.pids"]
+    assert held["trial.limit.memory"]["detail"].startswith("ended: ")
+    assert "timeout" in held["trial.limit.time"]["detail"]
+    tokens = int(held["trial.project.bait.host-view"]["detail"].split(",")[1].split()[0])
+    assert tokens >= 1, "in the host's view what is not closed is found: the search works"
+
+
+@requirement("R26")
+@pytest.mark.skipif(not X86, reason="the table is that of x86-64")
+def test_every_refused_call_is_tried(cloche):
+    held = checks(prove(cloche, "--quick", "--mode", "max"), "held")
+    assert int(held["attack.system-calls"]["detail"].split()[1]) > 110
+    assert {"attack.prctl-options", "attack.ioctl-requests", "attack.set-user-id"} <= set(held)
 
 
 def test_text_report(cloche):

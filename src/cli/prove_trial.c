@@ -1,0 +1,522 @@
+/* cli/prove_trial.c: sandboxes of prove's own, and what is tried in them (see prove.h, probe/catalog.h)
+ *
+ * What a mode does with a project, a home full of credentials, limits and a network by name does not depend on the
+ * caller's having any of them. So prove makes them, below one folder of /tmp, and starts `cloche run` on them as anybody
+ * would: through the supervisor, with what it counts and carries. The trials of one mode run beside each other.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "cli/prove.h"
+#include "probe/catalog.h"
+#include "probe/probe_image.h"
+
+#define TRIAL_MS    30000
+#define TRIALS_AT_ONCE 8
+#define TRIAL_ARGS  64
+#define NOBODY      65534
+#define MIB         (1024UL * 1024)
+
+/* The limits that are gone over: small, so that it costs little. */
+#define MEMORY (96 * MIB)
+#define DISK   (16 * MIB)
+#define PIDS   24
+#define NOFILE 64
+#define OUTPUT (64UL * 1024)
+
+enum trial_kind { KIND_STAGE, KIND_MEMORY, KIND_TIME, KIND_OUTPUT };
+
+struct trial {
+    enum trial_kind kind;
+    const char *word;           /* the probe's */
+    const char *suffix;         /* of the checks' ids: ".host-view", or "" */
+    enum trial_stage stage;     /* KIND_STAGE */
+    char dir[128], project[160], home[160], hidden[192];
+    char inside[192];           /* the project, inside */
+    bool own_root;
+    char words[TRIAL_ARGS][224];
+    size_t n;
+    pid_t pid;
+    int fd;
+    struct buf out;
+};
+
+static const struct trial_row {
+    const char *id;
+    enum trial_stage stage;
+    const char *wall, *requirement, *title;
+} rows[] = {
+#define ROW(fn, id, stage, wall, requirement, title) { id, stage, wall, requirement, title },
+    TRIALS(ROW)
+#undef ROW
+};
+
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* --- what lies there ------------------------------------------------------------------------------------------------ */
+
+struct plant {
+    const struct bait *bait;
+    uid_t owner;                /* (uid_t)-1: us */
+    struct err *err;
+};
+
+static int
+planted(const struct plant *p, int fd, const char *path, mode_t mode)
+{
+    if (fd < 0 || fchmod(fd, mode) < 0 || (p->owner != (uid_t)-1 && fchown(fd, p->owner, p->owner) < 0))
+        return err_sys(p->err, errno, "prove.trial", "%s", path);
+    return 0;
+}
+
+/* The folders of @path below @base, then a file with @size bytes at @data. */
+static int
+put(const struct plant *p, const char *base, const char *name, const void *data, size_t size, mode_t mode)
+{
+    char path[512];
+    size_t base_n = strlen(base) + 1;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", base, name) >= sizeof(path))
+        return err_set(p->err, ERR_LIMIT, "prove.trial", "%s is too long", name);
+    for (char *at = path + base_n; (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
+        bool made = mkdir(path, 0755) == 0;
+        cleanup_close int dir = made ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if ((made && planted(p, dir, path, 0755) < 0) || (!made && errno != EEXIST))
+            return made ? -1 : err_sys(p->err, errno, "prove.trial", "%s", path);
+        *at = '/';
+    }
+    if (path[strlen(path) - 1] == '/')
+        return 0;
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && io_write_full(fd, data, size) < 0)
+        return err_sys(p->err, errno, "prove.trial", "%s", path);
+    return planted(p, fd, path, mode);
+}
+
+/* A file of BAIT_TOKEN_SIZE bytes: the run's name, "C" (closed in every view) or "O" (open in the host's), the place. Modes
+ * let everybody read, and write where that is asked for: the wall alone shall stand between. */
+static int
+put_token(const struct plant *p, const char *base, const char *name, char kind, mode_t mode)
+{
+    char text[BAIT_TOKEN_SIZE + 1];
+    int n = snprintf(text, sizeof(text), "%s:%c:%s", p->bait->name, kind, name);
+
+    for (; n < BAIT_TOKEN_SIZE; n++)
+        text[n] = '.';
+    return put(p, base, name, text, BAIT_TOKEN_SIZE, mode);
+}
+
+static int
+make_home(const struct plant *p, const char *home)
+{
+    static const char *const closed[] = {
+        ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".git-credentials", ".netrc", ".gnupg/key",
+        ".docker/config.json", ".kube/config", ".bash_history", ".mozilla/firefox/logins.json", ".npmrc",
+        ".config/google-chrome/Cookies", ".local/share/cloche/store", ".claude/.credentials.json", ".azure/token",
+    };
+    static const char *const open_[] = { ".config/app/settings", ".cache/app/data", "notes.txt", "Documents/letter" };
+
+    for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
+        if (put_token(p, home, closed[i], 'C', 0644) < 0)
+            return -1;
+    for (size_t i = 0; i < sizeof(open_) / sizeof(open_[0]); i++)
+        if (put_token(p, home, open_[i], 'O', 0666) < 0)
+            return -1;
+    return 0;
+}
+
+/* What probe/trial_project.c looks for. */
+static int
+make_project(const struct plant *p, const char *project)
+{
+    static const struct { const char *name, *text; } files[] = {
+        { "README", "a project of cloche prove\n" },
+        { ".git/HEAD", "ref: refs/heads/main\n" },
+        { ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n" },
+        { ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n" },
+        { ".git/objects/", "" },
+        { ".git/refs/heads/", "" },
+        { ".git/info/exclude", "\n" },
+        { "sub/.git/HEAD", "ref: refs/heads/main\n" },
+        { "sub/.git/config", "[core]\n\tbare = false\n" },
+        { "sub/.git/hooks/post-checkout", "#!/bin/sh\nexit 0\n" },
+        { "sub/.git/objects/", "" },
+        { "sub/.git/refs/", "" },
+        { ".bashrc", "# nothing\n" },
+        { ".gitmodules", "\n" },
+        { ".vscode/tasks.json", "{}\n" },
+        { "closed/file", "denied for writing\n" },
+    };
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (put(p, project, files[i].name, files[i].text, strlen(files[i].text), 0644) < 0)
+            return -1;
+    return 0;
+}
+
+/* --- one trial's command line ---------------------------------------------------------------------------------------- */
+
+static void word(struct trial *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+word(struct trial *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (t->n == TRIAL_ARGS)
+        abort();
+    va_start(ap, fmt);
+    vsnprintf(t->words[t->n++], sizeof(t->words[0]), fmt, ap);
+    va_end(ap);
+}
+
+static void
+words(struct trial *t, const char *name, const char *value)
+{
+    word(t, "%s", name);
+    word(t, "%s", value);
+}
+
+static void
+number(struct trial *t, const char *name, unsigned long value)
+{
+    word(t, "%s", name);
+    word(t, "%lu", value);
+}
+
+static void
+arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
+{
+    bool tried = t->kind == KIND_STAGE && t->stage == STAGE_PROJECT;
+
+    word(t, "run");
+    word(t, "--json");
+    words(t, "--audit", "off");
+    words(t, "--mode", policy_mode_name(mode));
+    if (strcmp(t->suffix, ".host-view") == 0)
+        words(t, "--view", "host");
+    word(t, "--workspace");
+    word(t, "%s:%s", t->project, tried ? "rw" : "ro");
+    if (tried) {
+        word(t, "--deny-write");
+        word(t, "%s/closed", t->project);
+        word(t, "--deny-write");
+        word(t, "%s/closed-later", t->project);
+        words(t, "--deny-read", t->hidden);
+    }
+    if (t->kind == KIND_MEMORY)
+        number(t, "--memory", MEMORY);
+    if (t->kind == KIND_TIME) {
+        words(t, "--timeout", "1s");
+        words(t, "--grace", "1s");
+    } else {
+        words(t, "--timeout", "25s");
+    }
+    if (t->kind == KIND_OUTPUT)
+        number(t, "--output", OUTPUT);
+    if (t->kind == KIND_STAGE && t->stage == STAGE_LIMITS) {
+        number(t, "--pids", PIDS);
+        number(t, "--disk", DISK);
+        number(t, "--nofile", NOFILE);
+    }
+    if (t->kind == KIND_STAGE && t->stage == STAGE_NETWORK) {
+        words(t, "--allow-domain", "cloche-prove.invalid");
+        words(t, "--allow-domain", "*.cloche-prove.invalid");
+        words(t, "--deny-domain", "denied.cloche-prove.invalid");
+    }
+    word(t, "--");
+    word(t, "%s/probe", t->inside);
+    word(t, "%s", t->word);
+    words(t, "--mode", policy_mode_name(mode));
+    words(t, "--project", t->inside);
+    words(t, "--home", t->home);
+    word(t, "--token");
+    word(t, "%s:", b->name);
+    if (t->own_root)
+        word(t, "--private");
+    number(t, "--tcp-port", b->tcp_port);
+    if (tried) {
+        word(t, "--hidden");
+        word(t, "%s", t->own_root ? "/workspace/hidden" : t->hidden);
+    }
+    number(t, "--limit-memory", MEMORY);
+    number(t, "--limit-pids", PIDS);
+    number(t, "--limit-disk", DISK);
+    number(t, "--limit-nofile", NOFILE);
+    number(t, "--limit-output", OUTPUT);
+    words(t, "--allowed", "cloche-prove.invalid");
+}
+
+static int
+prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth, struct err *err)
+{
+    /* light as root refuses to write to root's own folders */
+    struct plant p = { b, mode == MODE_LIGHT && geteuid() == 0 ? NOBODY : (uid_t)-1, err };
+    struct plant ours = { b, (uid_t)-1, err };
+
+    snprintf(t->dir, sizeof(t->dir), "%s/%zu-%s", b->trials, nth, policy_mode_name(mode));
+    snprintf(t->project, sizeof(t->project), "%s/project", t->dir);
+    snprintf(t->home, sizeof(t->home), "%s/home", t->dir);
+    /* Landlock cannot take a part of an opened folder away: mode light hides what lies beside it */
+    snprintf(t->hidden, sizeof(t->hidden), "%s/hidden", mode == MODE_LIGHT ? t->dir : t->project);
+    snprintf(t->inside, sizeof(t->inside), "%s", t->own_root ? "/workspace" : t->project);
+    t->fd = -1;
+    t->pid = -1;
+    t->out = (struct buf)BUF_INIT(PROVE_OUTPUT_MAX);
+    if (mkdir(t->dir, 0755) < 0 || chmod(t->dir, 0755) < 0)
+        return err_sys(err, errno, "prove.trial", "%s", t->dir);
+    if (put(&p, t->dir, "project/", "", 0, 0) < 0 || put(&ours, t->dir, "home/", "", 0, 0) < 0 ||
+        make_project(&p, t->project) < 0 || make_home(&ours, t->home) < 0 ||
+        put_token(&p, mode == MODE_LIGHT ? t->dir : t->project, "hidden/token", 'C', 0644) < 0 ||
+        put(&p, t->project, "probe", probe_image, probe_image_size, 0755) < 0)
+        return -1;
+    arguments(t, b, mode);
+    return 0;
+}
+
+/* --- running it ------------------------------------------------------------------------------------------------------- */
+
+static _Noreturn void
+become_run(struct trial *t, int out)
+{
+    char *argv[TRIAL_ARGS + 2], name[] = "cloche", home[192];
+    char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", user[] = "USER=cloche-prove";
+    char *env[] = { home, path, user, NULL };
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(home, sizeof(home), "HOME=%s", t->home);
+    argv[0] = name;
+    for (size_t i = 0; i < t->n; i++)
+        argv[i + 1] = t->words[i];
+    argv[t->n + 1] = NULL;
+    if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(t->project) < 0)
+        _exit(125);
+    execve("/proc/self/exe", argv, env);
+    _exit(125);
+}
+
+static int
+start(struct trial *t, struct err *err)
+{
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "prove.trial", "pipe");
+    t->fd = pair[0];
+    t->pid = fork();
+    if (t->pid == 0)
+        become_run(t, pair[1]);
+    close(pair[1]);
+    return t->pid < 0 ? err_sys(err, errno, "prove.trial", "fork") : 0;
+}
+
+static void
+follow(struct trial *all, size_t n)
+{
+    uint64_t deadline = clock_ms() + TRIAL_MS;
+    char chunk[16384];
+
+    for (;;) {
+        struct pollfd p[TRIALS_AT_ONCE];
+        size_t open_ = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            p[i] = (struct pollfd){ .fd = all[i].fd, .events = POLLIN };
+            open_ += all[i].fd >= 0;
+        }
+        if (open_ == 0 || clock_ms() > deadline)
+            return;
+        if (poll(p, n, 1000) < 0 && errno != EINTR)
+            return;
+        for (size_t i = 0; i < n; i++) {
+            ssize_t got = p[i].fd >= 0 && p[i].revents != 0 ? read(p[i].fd, chunk, sizeof(chunk)) : 1;
+            if (got <= 0 || (p[i].revents != 0 && buf_append(&all[i].out, chunk, (size_t)got) < 0))
+                close_fd(&all[i].fd);
+        }
+    }
+}
+
+static void
+finish(struct trial *t)
+{
+    if (t->pid <= 0)
+        return;
+    if (t->fd >= 0)
+        kill(t->pid, SIGKILL);      /* too long */
+    close_fd(&t->fd);
+    while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+/* --- what came of it --------------------------------------------------------------------------------------------------- */
+
+static const char *
+text_of(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s != NULL ? s : "";
+}
+
+static const json_t *
+find(const json_t *result, const char *id)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(result, "attacks"), i, item)
+        if (strcmp(text_of(item, "id"), id) == 0)
+            return item;
+    return NULL;
+}
+
+static void
+add(struct proof *p, const struct trial *t, const struct trial_row *row, enum check_state state, const char *detail)
+{
+    char id[64];
+
+    snprintf(id, sizeof(id), "trial.%s%s", row->id, t->suffix);
+    proof_add(p, id, row->wall, row->requirement, row->title, "trial", state, "%s", detail);
+}
+
+/* Who keeps the limit @name, by the run's own word: where that is nobody, it was said to the user, and is no promise. */
+static bool
+kept(const json_t *report, const char *name)
+{
+    const json_t *limit = json_object_get(json_object_get(report, "limits"), name);
+
+    return strcmp(text_of(limit, "enforced_by"), "none") != 0;
+}
+
+static void
+judge_stage(struct proof *p, const struct trial *t, const json_t *report)
+{
+    json_error_t where;
+    const char *text = text_of(report, "stdout");
+    json_t *result = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const json_t *got = find(result, rows[i].id);
+        const char *outcome = text_of(got, "outcome"), *detail = text_of(got, "detail");
+        enum check_state state = strcmp(outcome, "blocked") == 0          ? CHECK_HELD
+                                 : strcmp(outcome, "not-applicable") == 0 ? CHECK_NOT_APPLICABLE
+                                                                          : CHECK_SURPRISE;
+
+        if (rows[i].stage != t->stage)
+            continue;
+        if (state == CHECK_SURPRISE && strcmp(rows[i].id, "limit.pids") == 0 && !kept(report, "pids"))
+            state = CHECK_NOT_PROMISED;
+        add(p, t, &rows[i], state, got != NULL ? detail : text_of(report, "stderr"));
+    }
+    json_decref(result);
+}
+
+static void
+judge_end(struct proof *p, const struct trial *t, const json_t *report)
+{
+    static const struct trial_row ends[] = {
+        [KIND_MEMORY] = { "limit.memory", 0, "limits", "R65", "what takes more memory than the limit is ended" },
+        [KIND_TIME] = { "limit.time", 0, "limits", "R65", "what takes more time than the limit is ended" },
+        [KIND_OUTPUT] = { "limit.output", 0, "limits", "R65", "no more output than the limit is taken" },
+    };
+    static const char *const names[] = { [KIND_MEMORY] = "memory_bytes", [KIND_TIME] = "time_ms",
+                                         [KIND_OUTPUT] = "output_bytes" };
+    const char *out = text_of(report, "stdout");
+    bool lived = strstr(out, "lived") != NULL;
+    char detail[200];
+
+    if (t->kind == KIND_OUTPUT) {
+        lived = strlen(out) > OUTPUT;
+        snprintf(detail, sizeof(detail), "%zu bytes came, where %lu are the limit", strlen(out), OUTPUT);
+    } else {
+        snprintf(detail, sizeof(detail), "%s: %s", lived ? "it lived on" : "ended", text_of(report, "reason"));
+    }
+    add(p, t, &ends[t->kind], !lived ? CHECK_HELD : kept(report, names[t->kind]) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
+        detail);
+}
+
+static void
+judge(struct proof *p, const struct trial *t)
+{
+    static const struct trial_row started = { "started", 0, "files", "R80", "a sandbox of prove's own could be tried" };
+    json_error_t where;
+    json_t *report = json_loadb((const char *)t->out.p, t->out.n, JSON_DISABLE_EOF_CHECK, &where);
+    const json_t *error = json_object_get(report, "error");
+    char detail[300];
+
+    if (report == NULL || error != NULL) {
+        /* no sandbox is no hole; but neither was anything tried */
+        snprintf(detail, sizeof(detail), "%s%s: %.200s", t->word, t->suffix,
+                 error != NULL ? text_of(error, "message") : t->out.n > 0 ? (const char *)t->out.p : "no report");
+        add(p, t, &started, error != NULL ? CHECK_NOT_APPLICABLE : CHECK_SURPRISE, detail);
+    } else if (t->kind == KIND_STAGE) {
+        judge_stage(p, t, report);
+    } else {
+        judge_end(p, t, report);
+    }
+    json_decref(report);
+}
+
+/* --- which ---------------------------------------------------------------------------------------------------------------- */
+
+static size_t
+choose(enum policy_mode mode, struct trial *t)
+{
+    bool boxed = mode != MODE_LIGHT;
+    size_t n = 0;
+
+    t[n++] = (struct trial){ .word = "project", .suffix = "", .stage = STAGE_PROJECT, .own_root = boxed };
+    t[n++] = (struct trial){ .kind = KIND_MEMORY, .word = "memory", .suffix = "", .own_root = boxed };
+    if (boxed)
+        t[n++] = (struct trial){ .word = "limits", .suffix = "", .stage = STAGE_LIMITS, .own_root = true };
+    if (mode != MODE_STANDARD)
+        return n;
+    t[n++] = (struct trial){ .word = "project", .suffix = ".host-view", .stage = STAGE_PROJECT };
+    t[n++] = (struct trial){ .word = "network", .suffix = "", .stage = STAGE_NETWORK, .own_root = true };
+    t[n++] = (struct trial){ .kind = KIND_TIME, .word = "time", .suffix = "", .own_root = true };
+    t[n++] = (struct trial){ .kind = KIND_OUTPUT, .word = "output", .suffix = "", .own_root = true };
+    return n;
+}
+
+int
+trials_check(struct proof *p, const struct bait *b, struct err *err)
+{
+    struct trial *t = calloc(TRIALS_AT_ONCE, sizeof(*t));
+    size_t n;
+    int rc = 0;
+
+    if (t == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    n = choose(p->policy->mode.v, t);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = prepare(&t[i], b, p->policy->mode.v, i, err);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = start(&t[i], err);
+    if (rc == 0)
+        follow(t, n);
+    for (size_t i = 0; i < n; i++) {
+        finish(&t[i]);
+        if (rc == 0) {
+            (void)buf_nul(&t[i].out);
+            judge(p, &t[i]);
+        }
+        buf_free(&t[i].out);
+    }
+    free(t);
+    return rc;
+}

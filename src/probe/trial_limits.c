@@ -1,0 +1,212 @@
+/* probe/trial_limits.c: over each limit, on purpose
+ *
+ * The limits are those of a sandbox that prove makes for this: small, so that going over them costs little. Each trial
+ * goes on for a good while after the limit, and says how far it came.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/attack.h"
+
+#define CHUNK     ((size_t)1 << 20)
+#define PIDS_MAX  4096
+#define FILES_MAX 40000
+
+static void
+sleep_ms(long ms)
+{
+    const struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&t, NULL);
+}
+
+enum outcome
+trial_limit_control(struct attempt *a)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return outcome_of(a, SUCCEEDED, "no process to be had: %s", strerror(errno));
+    if (pid == 0)
+        _exit(7);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return a->scratch[0] != '\0' ? outcome_of(a, BLOCKED, "a child ran, a folder was made")
+                                 : outcome_of(a, SUCCEEDED, "nothing is writable here");
+}
+
+enum outcome
+trial_limit_pids(struct attempt *a)
+{
+    static pid_t pids[PIDS_MAX];
+    size_t n = 0, most = a->p->limit_pids;
+
+    if (most == 0 || most * 3 > PIDS_MAX)
+        return outcome_of(a, NOT_APPLICABLE, "no such limit");
+    while (n < most * 3) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            break;
+        if (pid == 0)
+            for (;;)
+                pause();
+        pids[n++] = pid;
+    }
+    for (size_t i = 0; i < n; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    return outcome_of(a, n > most ? SUCCEEDED : BLOCKED, "%zu children at a time, where %zu processes are the limit", n,
+                      most);
+}
+
+/* Fill @path up to @most bytes. */
+static uint64_t
+fill(const char *path, uint64_t most)
+{
+    static char chunk[CHUNK];
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    uint64_t at = 0;
+
+    memset(chunk, 'x', sizeof(chunk));
+    while (fd >= 0 && at < most) {
+        ssize_t n = write(fd, chunk, sizeof(chunk));
+
+        if (n <= 0)
+            break;
+        at += (uint64_t)n;
+    }
+    return at;
+}
+
+enum outcome
+trial_limit_disk(struct attempt *a)
+{
+    const char *const places[] = { "/tmp", "/dev/shm", "/var/tmp", "/run", getenv("HOME"), "." };
+    uint64_t most = a->p->limit_disk, sum = 0;
+    size_t n = sizeof(places) / sizeof(places[0]);
+    char path[6][300];
+
+    if (most == 0)
+        return outcome_of(a, NOT_APPLICABLE, "no such limit");
+    for (size_t i = 0; i < n; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s/.cloche-fill", places[i] != NULL ? places[i] : "/tmp");
+        sum += fill(path[i], most + 4 * CHUNK);
+    }
+    for (size_t i = 0; i < n; i++)
+        unlink(path[i]);
+    return outcome_of(a, sum > most ? SUCCEEDED : BLOCKED, "%llu bytes in all, where %llu are the limit",
+                      (unsigned long long)sum, (unsigned long long)most);
+}
+
+enum outcome
+trial_limit_inodes(struct attempt *a)
+{
+    size_t most = a->p->limit_disk / 4096 + 1024, made = 0;
+    char path[300];
+
+    if (a->p->limit_disk == 0 || most * 2 > FILES_MAX)
+        return outcome_of(a, NOT_APPLICABLE, "no such limit");
+    for (; made < most * 2; made++) {
+        snprintf(path, sizeof(path), "%s/%zu", a->scratch, made);
+        if (mknod(path, S_IFREG | 0600, 0) < 0)
+            break;
+    }
+    for (size_t i = 0; i < made; i++) {
+        snprintf(path, sizeof(path), "%s/%zu", a->scratch, i);
+        unlink(path);
+    }
+    return outcome_of(a, made > most ? SUCCEEDED : BLOCKED, "%zu empty files, where %zu have room", made, most);
+}
+
+enum outcome
+trial_limit_nofile(struct attempt *a)
+{
+    uint64_t most = a->p->limit_nofile, n = 0;
+
+    if (most == 0)
+        return outcome_of(a, NOT_APPLICABLE, "no such limit");
+    while (n < most * 2 && dup(0) >= 0)
+        n++;
+    return outcome_of(a, n >= most ? SUCCEEDED : BLOCKED, "%llu more descriptors, where %llu files are the limit",
+                      (unsigned long long)n, (unsigned long long)most);
+}
+
+enum outcome
+trial_limit_raise(struct attempt *a)
+{
+    static const struct { const char *name; int which; } limits[] = {
+        { "core", RLIMIT_CORE }, { "nofile", RLIMIT_NOFILE }, { "nproc", RLIMIT_NPROC }, { "memlock", RLIMIT_MEMLOCK },
+        { "msgqueue", RLIMIT_MSGQUEUE },
+    };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct rlimit r;
+
+        if (getrlimit(limits[i].which, &r) < 0 || r.rlim_max == RLIM_INFINITY)
+            continue;
+        r.rlim_max++;
+        if (setrlimit(limits[i].which, &r) == 0)
+            return outcome_of(a, SUCCEEDED, "RLIMIT_%s goes up", limits[i].name);
+    }
+    return outcome_of(a, BLOCKED, "none goes up");
+}
+
+/* --- what ends with the sandbox ----------------------------------------------------------------------------------- */
+
+static int
+lived(void)
+{
+    static const char said[] = "lived\n";
+
+    return write(STDOUT_FILENO, said, sizeof(said) - 1) == sizeof(said) - 1 ? 1 : 2;
+}
+
+int
+trial_memory(const struct probe *p)
+{
+    size_t want = (size_t)p->limit_memory * 3;
+    char *at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED)
+        return 0;
+    for (size_t i = 0; i < want; i += CHUNK) {
+        memset(at + i, 1, CHUNK);
+        sleep_ms(1);
+    }
+    /* who looks now and then is given the time */
+    sleep_ms(1500);
+    return lived();
+}
+
+int
+trial_time(const struct probe *p)
+{
+    (void)p;
+    sleep_ms(6000);
+    return lived();
+}
+
+int
+trial_output(const struct probe *p)
+{
+    static char chunk[4096];
+
+    memset(chunk, 'o', sizeof(chunk));
+    for (uint64_t at = 0; at < p->limit_output * 2; at += sizeof(chunk))
+        if (write(STDOUT_FILENO, chunk, sizeof(chunk)) <= 0)
+            return 0;
+    return 0;
+}

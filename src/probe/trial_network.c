@@ -1,0 +1,245 @@
+/* probe/trial_network.c: a network by name, tried with names that lead nowhere
+ *
+ * In a sandbox of prove's own one name below .invalid (RFC 2606: it never exists) and those below it are allowed, one of
+ * them is denied again. No packet has to leave the host for that: what a rule refuses is refused with 403 before anything
+ * is looked up; every other answer (a tunnel, or that the name was looked for in vain) means that it was let through.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/attack.h"
+#include "wall/capture.h"
+
+#define OTHER "cloche-prove-other.invalid"
+#define WAIT_S 4
+
+static int
+dial(int type, const char *address, uint16_t port)
+{
+    const struct timeval limit = { .tv_sec = WAIT_S };
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1)
+        return fd;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+/* What comes back for @text, NUL-terminated. Length or -1. */
+static ssize_t
+ask(int fd, const void *text, size_t size, char *out, size_t room)
+{
+    ssize_t n;
+
+    out[0] = '\0';
+    if (fd < 0 || send(fd, text, size, MSG_NOSIGNAL) != (ssize_t)size)
+        return -1;
+    n = recv(fd, out, room - 1, 0);
+    out[n < 0 ? 0 : n] = '\0';
+    return n;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+/* How many addresses the sandbox's resolver has for @name; -1 when it does not answer. */
+static int
+addresses_of(const char *name)
+{
+    unsigned char query[300] = { 0x43, 0x50, 1, 0, 0, 1 }, answer[600];
+    size_t n = 12;
+    cleanup_close int fd = dial(SOCK_DGRAM, CAPTURE_SERVICE_ADDRESS, 53);
+    ssize_t got;
+
+    for (const char *at = name; *at != '\0';) {
+        size_t label = strcspn(at, ".");
+
+        query[n++] = (unsigned char)label;
+        memcpy(query + n, at, label);
+        n += label;
+        at += label + (at[label] == '.');
+    }
+    n++;
+    memcpy(query + n, "\0\1\0\1", 4);       /* A, IN */
+    n += 4;
+    if (fd < 0 || send(fd, query, n, 0) != (ssize_t)n)
+        return -1;
+    got = recv(fd, answer, sizeof(answer), 0);
+    return got < 12 ? -1 : answer[6] << 8 | answer[7];
+}
+
+static bool
+below(const struct attempt *a, const char *label, char *out, size_t n)
+{
+    return a->p->allowed != NULL && (size_t)snprintf(out, n, "%s%s", label, a->p->allowed) < n;
+}
+
+enum outcome
+trial_network_control(struct attempt *a)
+{
+    char name[200];
+
+    if (!below(a, "www.", name, sizeof(name)))
+        return outcome_of(a, SUCCEEDED, "no name was given");
+    int n = addresses_of(name);
+    return outcome_of(a, n > 0 ? BLOCKED : SUCCEEDED, "%s has %d addresses", name, n);
+}
+
+enum outcome
+trial_network_names(struct attempt *a)
+{
+    const char *const labels[] = { "denied.", "not", "a.b.denied." };
+    char name[200];
+
+    if (addresses_of(OTHER) > 0)
+        return outcome_of(a, SUCCEEDED, OTHER " has an address");
+    for (size_t i = 0; i < 2 && below(a, labels[i], name, sizeof(name)); i++)
+        if (addresses_of(name) > 0)
+            return outcome_of(a, SUCCEEDED, "%s has an address", name);
+    return outcome_of(a, BLOCKED, "none of them has an address");
+}
+
+/* --- the proxy ---------------------------------------------------------------------------------------------------- */
+
+/* The status of the proxy's answer to @request; 0 when it says nothing. */
+static int
+status_of(const char *request)
+{
+    char answer[600];
+    cleanup_close int fd = dial(SOCK_STREAM, CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
+    ssize_t n = ask(fd, request, strlen(request), answer, sizeof(answer));
+
+    return n > 12 && strncmp(answer, "HTTP/1.", 7) == 0 ? atoi(answer + 9) : 0;
+}
+
+static int
+connect_status(const char *host, unsigned port)
+{
+    char request[600];
+
+    snprintf(request, sizeof(request), "CONNECT %s:%u HTTP/1.1\r\nHost: %s:%u\r\n\r\n", host, port, host, port);
+    return status_of(request);
+}
+
+static bool
+let_through(struct attempt *a, const char *how, const char *host, unsigned port, int status)
+{
+    if (status == 403)
+        return false;
+    outcome_of(a, SUCCEEDED, "%s %s:%u is answered by %d, where 403 is a refusal by rule", how, host, port, status);
+    return true;
+}
+
+enum outcome
+trial_network_connect(struct attempt *a)
+{
+    char name[200];
+
+    if (let_through(a, "CONNECT", OTHER, 443, connect_status(OTHER, 443)) ||
+        (below(a, "not", name, sizeof(name)) && let_through(a, "CONNECT", name, 443, connect_status(name, 443))) ||
+        let_through(a, "CONNECT", "192.0.2.1", 443, connect_status("192.0.2.1", 443)))
+        return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "a name, one that ends alike, and an address are refused");
+}
+
+enum outcome
+trial_network_request(struct attempt *a)
+{
+    char name[200], request[600];
+    int status = status_of("GET http://" OTHER "/ HTTP/1.1\r\nHost: " OTHER "\r\nConnection: close\r\n\r\n");
+
+    if (let_through(a, "GET", OTHER, 80, status))
+        return SUCCEEDED;
+    if (!below(a, "not", name, sizeof(name)))
+        return BLOCKED;
+    snprintf(request, sizeof(request), "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", name, name);
+    return let_through(a, "GET", name, 80, status_of(request)) ? SUCCEEDED : outcome_of(a, BLOCKED, "403 for both");
+}
+
+enum outcome
+trial_network_socks(struct attempt *a)
+{
+    static const unsigned char hello[] = { 5, 1, 0 };
+    unsigned char request[300] = { 5, 1, 0, 3, sizeof(OTHER) - 1 };
+    char answer[300];
+    cleanup_close int fd = dial(SOCK_STREAM, CAPTURE_SERVICE_ADDRESS, CAPTURE_SOCKS_PORT);
+
+    if (ask(fd, hello, sizeof(hello), answer, sizeof(answer)) < 2)
+        return outcome_of(a, SUCCEEDED, "the proxy says nothing");
+    memcpy(request + 5, OTHER "\1\xbb", sizeof(OTHER) + 1);     /* 443 */
+    if (ask(fd, request, 5 + sizeof(OTHER) - 1 + 2, answer, sizeof(answer)) < 2)
+        return outcome_of(a, SUCCEEDED, "the proxy ends without an answer");
+    return outcome_of(a, answer[1] == 2 ? BLOCKED : SUCCEEDED, "answer %d, where 2 is a refusal by rule", answer[1]);
+}
+
+enum outcome
+trial_network_denied(struct attempt *a)
+{
+    const char *const labels[] = { "denied.", "DENIED." };
+    char name[200];
+
+    for (size_t i = 0; i < 2; i++)
+        if (!below(a, labels[i], name, sizeof(name)) ||
+            let_through(a, "CONNECT", name, 443, connect_status(name, 443)))
+            return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "refused, in capitals too");
+}
+
+enum outcome
+trial_network_port(struct attempt *a)
+{
+    char name[200];
+
+    if (!below(a, "www.", name, sizeof(name)) || let_through(a, "CONNECT", name, 22, connect_status(name, 22)) ||
+        let_through(a, "CONNECT", name, 8443, connect_status(name, 8443)))
+        return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "22 and 8443 are refused");
+}
+
+enum outcome
+trial_network_loopback(struct attempt *a)
+{
+    static const char *const hosts[] = { "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.1", "169.254.169.254" };
+    unsigned port = a->p->tcp_port != 0 ? a->p->tcp_port : 80;
+
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        int status = connect_status(hosts[i], port);
+
+        if (status != 400 && let_through(a, "CONNECT", hosts[i], port, status))
+            return SUCCEEDED;
+    }
+    cleanup_close int fd = a->p->tcp_port != 0 ? dial(SOCK_STREAM, "127.0.0.1", a->p->tcp_port) : -1;
+    if (fd >= 0)
+        return outcome_of(a, SUCCEEDED, "what listens on the host's 127.0.0.1 answers");
+    return outcome_of(a, BLOCKED, "none of its spellings is let through");
+}
+
+enum outcome
+trial_network_direct(struct attempt *a)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: " OTHER "\r\nConnection: close\r\n\r\n";
+    char answer[600];
+    cleanup_close int odd = dial(SOCK_STREAM, "192.0.2.1", 9);
+    cleanup_close int web = dial(SOCK_STREAM, "192.0.2.1", 80);
+    ssize_t n = ask(web, request, sizeof(request) - 1, answer, sizeof(answer));
+
+    if (odd >= 0)
+        return outcome_of(a, SUCCEEDED, "192.0.2.1:9 is connected");
+    if (n > 12 && strncmp(answer + 8, " 403", 4) != 0)
+        return outcome_of(a, SUCCEEDED, "192.0.2.1:80 answers %.12s", answer);
+    return outcome_of(a, BLOCKED, "port 9 is refused, port 80 answers %.12s", n > 12 ? answer : "nothing");
+}

@@ -1,0 +1,350 @@
+/* probe/trial_project.c: a project and a home of prove's own, and whatever of the host is found by its content
+ *
+ * The project is open for writing, so nothing but the rules keeps its protected names. Outside, places of the home and
+ * folders in the host's /tmp, /run and the like hold tokens, files of one size that begin alike: wherever a token is found
+ * inside, under whatever name, the wall has a hole there.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/attack.h"
+
+#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define SEARCH_ENTRIES 200000
+#define SEARCH_DEPTH   12
+
+/* What docs/policy.md says is protected, said again here: from the policy itself the probe would learn what a slip had
+ * made of it. cli/prove_trial.c makes the first in the project; the second are absent. */
+static const char *const present[] = {
+    ".git/hooks/pre-commit", ".git/config", ".bashrc", ".vscode/tasks.json", ".gitmodules", "sub/.git/config",
+    "sub/.git/hooks/post-checkout",
+};
+static const char *const absent_names[] = {
+    ".git/hooks/pre-push", ".git/config.worktree", ".git/commondir", ".git/info/attributes", ".gitconfig",
+    ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".envrc", ".vimrc",
+    ".exrc", ".gdbinit", ".mcp.json", ".ripgreprc", ".idea", ".cursor", ".devcontainer", ".claude/settings.json",
+    ".claude/commands", ".config/systemd", ".config/autostart", ".config/fish",
+};
+
+static char *
+join(const char *folder, const char *name, char out[1024])
+{
+    return (size_t)snprintf(out, 1024, "%s/%s", folder, name) < 1024 ? out : NULL;
+}
+
+/* A file of our own in the project, as what is to take another's place. */
+static bool
+make_file(const char *path)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+    return fd >= 0 && write(fd, "own\n", 4) == 4;
+}
+
+enum outcome
+trial_project_control(struct attempt *a)
+{
+    char path[1024];
+
+    if (a->p->project == NULL || chdir(a->p->project) < 0)
+        return outcome_of(a, SUCCEEDED, "there is no project: %s", strerror(errno));
+    if (!make_file(join(a->p->project, "made", path)))
+        return outcome_of(a, SUCCEEDED, "no file can be made in it: %s", strerror(errno));
+    if (unlink(path) < 0)
+        return outcome_of(a, SUCCEEDED, "a file of its own cannot be removed: %s", strerror(errno));
+    return outcome_of(a, BLOCKED, "a file was made and removed in %s", a->p->project);
+}
+
+/* Change what is at @path in every way. It is prove's own, so that what works may do harm. */
+static bool
+can_change(struct attempt *a, const char *path)
+{
+    char own[1024], aside[1024];
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const char *how = NULL;
+
+    join(a->p->project, "take-its-place", own);
+    join(a->p->project, "moved-aside", aside);
+    if (fd >= 0) {
+        close(fd);
+        how = "opened for writing";
+    } else if (truncate(path, 0) == 0) {
+        how = "cut";
+    } else if (rename(path, aside) == 0) {
+        how = "moved away";
+    } else if (make_file(own) && rename(own, path) == 0) {
+        how = "replaced by rename";
+    } else if (link(path, aside) == 0 && (fd = open(aside, O_WRONLY | O_CLOEXEC)) >= 0) {
+        close(fd);
+        how = "written through a hard link";
+    } else if (unlink(path) == 0) {
+        how = "removed";
+    }
+    unlink(own);
+    unlink(aside);
+    if (how != NULL)
+        outcome_of(a, SUCCEEDED, "%s can be %s", path, how);
+    return how != NULL;
+}
+
+enum outcome
+trial_project_present(struct attempt *a)
+{
+    char path[1024];
+    struct stat st;
+
+    for (size_t i = 0; i < COUNT(present); i++) {
+        if (lstat(join(a->p->project, present[i], path), &st) < 0)
+            return outcome_of(a, SUCCEEDED, "%s is not there: %s", path, strerror(errno));
+        if (can_change(a, path))
+            return SUCCEEDED;
+    }
+    return outcome_of(a, BLOCKED, "all %zu stay as they are", COUNT(present));
+}
+
+/* Make @path in every way. */
+static bool
+can_make(struct attempt *a, const char *path)
+{
+    char own[1024], folder[1024];
+    const char *how = NULL;
+
+    join(a->p->project, "becomes-it", own);
+    join(a->p->project, "becomes-it-too", folder);
+    make_file(own);
+    mkdir(folder, 0755);
+    if (make_file(path))
+        how = "made";
+    else if (mkdir(path, 0755) == 0)
+        how = "made as a folder";
+    else if (symlink("becomes-it", path) == 0)
+        how = "made as a link";
+    else if (link(own, path) == 0)
+        how = "made as a hard link";
+    else if (rename(own, path) == 0)
+        how = "renamed to";
+    else if (rename(folder, path) == 0)
+        how = "renamed to from a folder";
+    else if (mknod(path, S_IFREG | 0644, 0) == 0 || mknod(path, S_IFIFO | 0644, 0) == 0)
+        how = "made by mknod";
+    unlink(own);
+    rmdir(folder);
+    if (how != NULL)
+        outcome_of(a, SUCCEEDED, "%s can be %s", path, how);
+    return how != NULL;
+}
+
+enum outcome
+trial_project_absent(struct attempt *a)
+{
+    char path[1024], above[1024];
+
+    for (size_t i = 0; i < COUNT(absent_names); i++) {
+        char *slash;
+
+        join(a->p->project, absent_names[i], path);
+        /* the folder around it is free to make (.config), or is protected itself */
+        snprintf(above, sizeof(above), "%s", path);
+        slash = strrchr(above, '/');
+        if (slash != NULL && slash > above + strlen(a->p->project)) {
+            *slash = '\0';
+            mkdir(above, 0755);
+        }
+        if (can_make(a, path))
+            return SUCCEEDED;
+    }
+    return outcome_of(a, BLOCKED, "none of %zu comes into being", COUNT(absent_names));
+}
+
+enum outcome
+trial_project_moved(struct attempt *a)
+{
+    static const char *const folders[] = { ".git", ".git/hooks", ".vscode", "sub/.git", "sub/.git/hooks", "sub" };
+    char path[1024], aside[1024];
+
+    for (size_t i = 0; i < COUNT(folders); i++)
+        if (rename(join(a->p->project, folders[i], path), join(a->p->project, "aside", aside)) == 0)
+            return outcome_of(a, SUCCEEDED, "%s can be moved away", path);
+    return outcome_of(a, BLOCKED, "none of %zu moves", COUNT(folders));
+}
+
+enum outcome
+trial_project_deny_write(struct attempt *a)
+{
+    char folder[1024], path[1024];
+
+    join(a->p->project, "closed", folder);
+    if (can_change(a, join(folder, "file", path)) || can_make(a, join(folder, "fresh", path)))
+        return SUCCEEDED;
+    if (rename(folder, join(a->p->project, "aside", path)) == 0)
+        return outcome_of(a, SUCCEEDED, "%s can be moved away", folder);
+    /* one that is named and not there */
+    if (can_make(a, join(a->p->project, "closed-later", path)))
+        return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "neither what is there nor what could come");
+}
+
+enum outcome
+trial_project_deny_read(struct attempt *a)
+{
+    char path[1024], link_path[1024];
+    struct stat st;
+
+    if (a->p->hidden == NULL)
+        return outcome_of(a, NOT_APPLICABLE, "nothing was hidden");
+    if (try_open(a, join(a->p->hidden, "token", path), O_RDONLY) == SUCCEEDED)
+        return SUCCEEDED;
+    if (symlink(path, join(a->p->project, "leads-there", link_path)) == 0) {
+        enum outcome o = try_open(a, link_path, O_RDONLY);
+        unlink(link_path);
+        if (o == SUCCEEDED)
+            return o;
+    }
+    cleanup_dir DIR *dir = opendir(a->p->hidden);
+    struct dirent *e;
+    while (dir != NULL && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            return outcome_of(a, SUCCEEDED, "%s can be listed", a->p->hidden);
+    return outcome_of(a, BLOCKED, "%s: %s", a->p->hidden, stat(path, &st) < 0 ? strerror(errno) : "does not open");
+}
+
+enum outcome
+trial_project_read_only(struct attempt *a)
+{
+    char path[1024];
+
+    if (can_change(a, join(a->p->project, "README", path)) || can_make(a, join(a->p->project, "fresh", path)))
+        return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "%s stays as it is", a->p->project);
+}
+
+enum outcome
+trial_project_set_user_id(struct attempt *a)
+{
+    return make_set_id(a, a->p->project);
+}
+
+/* --- bait ----------------------------------------------------------------------------------------------------------- */
+
+struct search {
+    struct attempt *a;
+    bool closed_only;           /* what is open to all may be found: the view is the host's */
+    bool write;                 /* not whether it can be read, but whether it opens for writing */
+    size_t left;
+    size_t seen;
+};
+
+static bool search_all(struct search *s, int dirfd, const char *path, unsigned depth);
+
+static bool
+is_token(struct search *s, int dirfd, const char *name, const char *path)
+{
+    const char *prefix = s->a->p->token;
+    size_t n = strlen(prefix);
+    char text[PROBE_TOKEN_SIZE + 1] = "";
+    cleanup_close int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 || read(fd, text, PROBE_TOKEN_SIZE) != PROBE_TOKEN_SIZE || strncmp(text, prefix, n) != 0)
+        return false;
+    s->seen++;
+    if (s->write) {
+        cleanup_close int writer = openat(dirfd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (writer < 0)
+            return false;
+    } else if (s->closed_only && text[n] != 'C') {
+        return false;
+    }
+    outcome_of(s->a, SUCCEEDED, "%s %s: %.40s", path, s->write ? "opens for writing" : "holds what is closed",
+               text + n + 1);
+    return true;
+}
+
+static bool
+search_one(struct search *s, int dirfd, const char *path, const char *name, unsigned depth)
+{
+    char child[1024];
+    struct stat st;
+
+    s->left--;
+    if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, name) >= sizeof(child) ||
+        fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    if (S_ISREG(st.st_mode))
+        return st.st_size == PROBE_TOKEN_SIZE && is_token(s, dirfd, name, child);
+    if (!S_ISDIR(st.st_mode) || depth == SEARCH_DEPTH || strcmp(child, "/proc") == 0 || strcmp(child, "/sys") == 0 ||
+        strcmp(child, "/usr") == 0)
+        return false;
+    cleanup_close int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    return fd >= 0 && search_all(s, fd, child, depth + 1);
+}
+
+static bool
+search_all(struct search *s, int dirfd, const char *path, unsigned depth)
+{
+    int list = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
+    cleanup_dir DIR *dir = list >= 0 ? fdopendir(list) : NULL;
+    struct dirent *e;
+
+    while (dir != NULL && s->left > 0 && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            search_one(s, dirfd, path, e->d_name, depth))
+            return true;
+    return false;
+}
+
+static bool
+search_from(struct search *s, const char *start)
+{
+    cleanup_close int fd = open(start, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+
+    return fd >= 0 && search_all(s, fd, strcmp(start, "/") == 0 ? "" : start, 1);
+}
+
+/* The whole tree where it is the sandbox's own. In the host's, what prove made: the rest is the host's size. And then
+ * each place by its name, for a folder that may not be listed may still be passed through. */
+static bool
+search_tree(struct search *s)
+{
+    s->left = SEARCH_ENTRIES;
+    if (s->a->p->own_root && search_from(s, "/"))
+        return true;
+    return !s->a->p->own_root && s->a->p->home != NULL && search_from(s, s->a->p->home);
+}
+
+enum outcome
+trial_project_bait(struct attempt *a)
+{
+    static const char *const by_name[] = { ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml",
+                                           ".git-credentials", ".netrc", ".gnupg/key", ".docker/config.json",
+                                           ".kube/config", ".bash_history" };
+    struct search s = { .a = a, .closed_only = !a->p->own_root };
+    char path[1024];
+
+    if (a->p->token == NULL || a->p->home == NULL)
+        return outcome_of(a, NOT_APPLICABLE, "there is no bait");
+    for (size_t i = 0; i < COUNT(by_name); i++)
+        if (try_open(a, join(a->p->home, by_name[i], path), O_RDONLY) == SUCCEEDED)
+            return SUCCEEDED;
+    if (search_tree(&s))
+        return SUCCEEDED;
+    if (s.left == 0)
+        return outcome_of(a, NOT_APPLICABLE, "the tree is too large to be searched whole");
+    return outcome_of(a, BLOCKED, "%zu entries searched, %zu tokens that may be there", SEARCH_ENTRIES - s.left, s.seen);
+}
+
+enum outcome
+trial_project_bait_write(struct attempt *a)
+{
+    struct search s = { .a = a, .write = true };
+
+    if (a->p->token == NULL || a->p->home == NULL)
+        return outcome_of(a, NOT_APPLICABLE, "there is no bait");
+    return search_tree(&s) ? SUCCEEDED : outcome_of(a, BLOCKED, "%zu tokens are visible, none opens for writing", s.seen);
+}
