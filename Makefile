@@ -85,4 +85,4 @@ deb: build
 	@tools/deb $(B)
 
 clean:
-	rm -rf build build-check-* build-mutants
+	rm -rf build build-check-* build-mutants build-mutants-prove

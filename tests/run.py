@@ -61,7 +61,8 @@ def check(everything, seconds):
     if everything:
         phases += [('clang -Werror release build', build_phase('clang')), ('unit tests, clang build', lambda: unit('clang')),
                    ('gcc build, ASan and UBSan', build_phase('gcc-sanitized')),
-                   ('unit tests, gcc, ASan and UBSan', lambda: unit('gcc-sanitized'))]
+                   ('unit tests, gcc, ASan and UBSan', lambda: unit('gcc-sanitized')),
+                   ('weakened builds that cloche prove must notice', suites.weakened)]
     return phases
 
 

@@ -220,3 +220,18 @@ def smoke():
     tally.notes += [f'{TREE.tests - some} of {TREE.tests} black-box tests', 'all of it as the other user and sanitized; fuzz targets; '
                     'linters but the style (`make check` has all of this)']
     return tally
+
+
+def weakened():
+    """Every patch of tests/mutants/prove: builds that are weaker in one thing, which `cloche prove` must notice."""
+    done = run('weakened-builds', [PYTHON, '-B', 'tests/mutants/run', 'prove'], timeout=4 * 3600)
+    tally = Tally(passed=len(re.findall(r': noticed by ', done.out))).took(done)
+    for line in re.findall(r'^\S+ \(.*\): (?:MISSED|broken|hung).*', done.out, re.M):
+        tally.fail(line)
+    for state in ('refused', 'without effect'):
+        n = len(re.findall(rf'^\S+ \(.*\): {state}', done.out, re.M))
+        if n:
+            tally.skip(f'a weakened build: {state}', n)
+    if done.code != 0 and not tally.failed:
+        tally.fail(tail(done.out))
+    return tally
