@@ -140,14 +140,18 @@ static void
 be_worth_robbing(void)
 {
     static const gid_t groups[] = { 4, 24, 27 };
-    struct rlimit core;
+    static const int limits[] = { RLIMIT_CORE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE };
 
     if (geteuid() == 0)
         (void)setgroups(sizeof(groups) / sizeof(groups[0]), groups);
     setenv("CLOCHE_PROVE_BAIT", "a variable of the caller's", 1);
-    if (getrlimit(RLIMIT_CORE, &core) == 0) {
-        core.rlim_cur = core.rlim_max;
-        (void)setrlimit(RLIMIT_CORE, &core);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct rlimit r;
+
+        if (getrlimit(limits[i], &r) < 0)
+            continue;
+        r.rlim_cur = r.rlim_max = geteuid() == 0 ? RLIM_INFINITY : r.rlim_max;
+        (void)setrlimit(limits[i], &r);
     }
 }
 

@@ -1,7 +1,7 @@
 /* cli/prove_outside.c: the sandbox as the kernel shows it to us (see prove.h)
  *
- * What is said inside comes from a place that the wall made. Who the guest is on the host, which groups it kept, where it
- * is counted and what its cgroup allows are facts out here; and a second sandbox shows whether it shares any of them.
+ * What is said inside comes from a place that the wall made. Who the guest is on the host, which groups it kept, where
+ * it is counted and what its cgroup allows are facts out here; a second sandbox shows whether it shares any of them.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -70,14 +70,20 @@ guest_read(pid_t pid, struct guest *g)
 static bool
 four_of(const char *text, unsigned want)
 {
-    unsigned v[4];
+    uint64_t first = 0;
 
-    if (sscanf(text, "%u %u %u %u", &v[0], &v[1], &v[2], &v[3]) != 4)
-        return false;
-    for (size_t i = 0; i < 4; i++)
-        if (want == 0 ? v[i] == 0 || v[i] != v[0] : v[i] != want)
+    for (size_t i = 0; i < 4; i++) {
+        size_t n = strcspn(text, "\t ");
+        uint64_t v;
+
+        if (!str_parse_u64((struct str){ text, n }, UINT32_MAX, &v) || v == 0 || (want != 0 && v != want))
             return false;
-    return true;
+        first = i == 0 ? v : first;
+        if (v != first)
+            return false;
+        text += n + strspn(text + n, "\t ");
+    }
+    return *text == '\0';
 }
 
 static void
@@ -103,7 +109,7 @@ check_identity(struct proof *p, const struct guest *g)
               g->no_new_privs);
 }
 
-/* --- beside each other ------------------------------------------------------------------------------------------------ */
+/* --- beside each other -------------------------------------------------------------------------------------------- */
 
 static bool
 same_space(pid_t a, pid_t b, const char *name)
@@ -127,7 +133,8 @@ check_neighbour(struct proof *p, pid_t mine, pid_t other, const struct guest *g,
 
     /* the owner of what is opened for writing is both sandboxes' user in mode light */
     if (geteuid() == 0)
-        proof_add(p, "outside.neighbour.uid", "privilege", "R26", "another sandbox is another user on the host", "outside",
+        proof_add(p, "outside.neighbour.uid", "privilege", "R26", "another sandbox is another user on the host",
+                  "outside",
                   strcmp(g->uid, o->uid) != 0 && strcmp(g->gid, o->gid) != 0
                       ? CHECK_HELD : proof_boxed(p) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
                   "uid %.60s and %.60s", g->uid, o->uid);
@@ -139,7 +146,7 @@ check_neighbour(struct proof *p, pid_t mine, pid_t other, const struct guest *g,
                   "outside", shared == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s", shared == NULL ? "none" : shared);
 }
 
-/* --- the cgroup --------------------------------------------------------------------------------------------------------- */
+/* --- the cgroup --------------------------------------------------------------------------------------------------- */
 
 /* The path of @pid's cgroup: of the hierarchy that has @controller ("" is v2's). */
 static bool
@@ -202,8 +209,8 @@ check_counted(struct proof *p, pid_t pid, bool v2, const struct counted *c)
         snprintf(mount, sizeof(mount), "/%s", c->controller);
     if (!cgroup_path(pid, v2 ? "" : c->controller, path, sizeof(path)) ||
         !cgroup_path(getpid(), v2 ? "" : c->controller, own, sizeof(own)) || strcmp(path, own) == 0) {
-        proof_add(p, c->id, "limits", "R65", c->title, "outside", CHECK_SURPRISE, "it is in no cgroup of its own: %.200s",
-                  path);
+        proof_add(p, c->id, "limits", "R65", c->title, "outside", CHECK_SURPRISE,
+                  "it is in no cgroup of its own: %.200s", path);
         return;
     }
     v = number_in(mount, path, v2 ? c->v2 : c->v1);
@@ -236,8 +243,9 @@ outside_check(struct proof *p, const struct box *box, const struct box *other)
     struct guest mine = { .uid = "" }, theirs = { .uid = "" };
 
     if (!guest_read(box_pid(box), &mine) || !guest_read(box_pid(other), &theirs)) {
-        proof_add(p, "outside.identity", "privilege", "R26", "on the host it is a user of its own, or you, and never root",
-                  "outside", CHECK_SURPRISE, "the guest cannot be looked at");
+        proof_add(p, "outside.identity", "privilege", "R26",
+                  "on the host it is a user of its own, or you, and never root", "outside", CHECK_SURPRISE,
+                  "the guest cannot be looked at");
         return;
     }
     check_identity(p, &mine);

@@ -150,8 +150,8 @@ check_threads(struct proof *p, const json_t *posture, const char *when)
         proof_add(p, rules[r].id, "privilege", "R26", rules[r].title, when, state, "%s",
                   seen == 0 ? "no thread of the sandbox was seen" : detail);
     }
-    /* NOROOT, NO_SETUID_FIXUP, KEEP_CAPS' lock, NO_CAP_AMBIENT_RAISE, each with its lock (prctl(2)): who cannot set them,
-     * an ordinary user outside of a user namespace, has no capability that they could keep */
+    /* NOROOT, NO_SETUID_FIXUP, KEEP_CAPS' lock, NO_CAP_AMBIENT_RAISE, each with its lock (prctl(2)): who cannot set
+     * them, an ordinary user outside of a user namespace, has no capability that they could keep */
     if (proof_boxed(p) || geteuid() == 0) {
         json_int_t bits = json_integer_value(json_object_get(posture, "securebits"));
         proof_add(p, "posture.securebits", "privilege", "R26", "uid 0 would mean nothing, and that is locked", when,

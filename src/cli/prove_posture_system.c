@@ -192,8 +192,8 @@ check_known_mounts(struct proof *p, const json_t *posture, const char *when)
     json_array_foreach(mounts, i, m)
         if (!known_mount(p->policy, text_of(m, "point"), text_of(m, "type")))
             odd = text_of(m, "point");
-    proof_add(p, "posture.mounts.known", "files", "R11", "nothing is mounted but what the policy and the mode say", when,
-              odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", odd != NULL ? odd : "all are known");
+    proof_add(p, "posture.mounts.known", "files", "R11", "nothing is mounted but what the policy and the mode say",
+              when, odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", odd != NULL ? odd : "all are known");
 }
 
 static void
@@ -393,7 +393,7 @@ check_network(struct proof *p, const json_t *posture, const char *when)
     proof_add(p, "posture.network.route-out", "network", "R14", "no address outside can be reached", when,
               proof_captured(p) ? CHECK_NOT_APPLICABLE
                                 : check_state_of(closed, p->policy->network.v != NETWORK_HOST || p->bare), "%s",
-              proof_captured(p) ? "every address leads to cloche's own listeners: what they let through is tried by itself"
+              proof_captured(p) ? "every address leads to cloche's own listeners: what those let through is a trial"
               : closed          ? "192.0.2.1 is unreachable"
                                 : "192.0.2.1 has a route");
     check_listeners(p, posture, "tcp_listeners", "posture.network.listeners", "R12", "nothing of the host listens here",

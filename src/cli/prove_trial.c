@@ -1,8 +1,8 @@
 /* cli/prove_trial.c: sandboxes of prove's own, and what is tried in them (see prove.h, probe/catalog.h)
  *
  * What a mode does with a project, a home full of credentials, limits and a network by name does not depend on the
- * caller's having any of them. So prove makes them, below one folder of /tmp, and starts `cloche run` on them as anybody
- * would: through the supervisor, with what it counts and carries. The trials of one mode run beside each other.
+ * caller's having any of them. So prove makes them, below one folder of /tmp, and starts `cloche run` on them as
+ * anybody would: through the supervisor, with what it counts and carries. The trials of one mode run beside each other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static const struct trial_row {
 
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* --- what lies there ------------------------------------------------------------------------------------------------ */
+/* --- what lies there ---------------------------------------------------------------------------------------------- */
 
 struct plant {
     const struct bait *bait;
@@ -107,8 +107,8 @@ put(const struct plant *p, const char *base, const char *name, const void *data,
     return planted(p, fd, path, mode);
 }
 
-/* A file of BAIT_TOKEN_SIZE bytes: the run's name, "C" (closed in every view) or "O" (open in the host's), the place. Modes
- * let everybody read, and write where that is asked for: the wall alone shall stand between. */
+/* A file of BAIT_TOKEN_SIZE bytes: the run's name, "C" (closed in every view) or "O" (open in the host's), the place.
+ * Modes let everybody read, and write where that is asked for: the wall alone shall stand between. */
 static int
 put_token(const struct plant *p, const char *base, const char *name, char kind, mode_t mode)
 {
@@ -168,7 +168,7 @@ make_project(const struct plant *p, const char *project)
     return 0;
 }
 
-/* --- one trial's command line ---------------------------------------------------------------------------------------- */
+/* --- one trial's command line ------------------------------------------------------------------------------------- */
 
 static void word(struct trial *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -288,7 +288,7 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
     return 0;
 }
 
-/* --- running it ------------------------------------------------------------------------------------------------------- */
+/* --- running it --------------------------------------------------------------------------------------------------- */
 
 static _Noreturn void
 become_run(struct trial *t, int out)
@@ -363,7 +363,7 @@ finish(struct trial *t)
         continue;
 }
 
-/* --- what came of it --------------------------------------------------------------------------------------------------- */
+/* --- what came of it ---------------------------------------------------------------------------------------------- */
 
 static const char *
 text_of(const json_t *object, const char *key)
@@ -394,7 +394,7 @@ add(struct proof *p, const struct trial *t, const struct trial_row *row, enum ch
     proof_add(p, id, row->wall, row->requirement, row->title, "trial", state, "%s", detail);
 }
 
-/* Who keeps the limit @name, by the run's own word: where that is nobody, it was said to the user, and is no promise. */
+/* Does somebody keep the limit @name, by the run's own word? Where nobody does, the user was told: it is no promise. */
 static bool
 kept(const json_t *report, const char *name)
 {
@@ -472,7 +472,7 @@ judge(struct proof *p, const struct trial *t)
     json_decref(report);
 }
 
-/* --- which ---------------------------------------------------------------------------------------------------------------- */
+/* --- which -------------------------------------------------------------------------------------------------------- */
 
 static size_t
 choose(enum policy_mode mode, struct trial *t)

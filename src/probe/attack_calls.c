@@ -90,7 +90,7 @@ attack_call_table(struct attempt *a)
 }
 #endif
 
-/* --- prctl ------------------------------------------------------------------------------------------------------- */
+/* --- prctl -------------------------------------------------------------------------------------------------------- */
 
 /* What the kernel does for anybody. Options that it has no use for answer as the wall does, and prove nothing. */
 enum outcome
@@ -120,7 +120,7 @@ attack_prctl_table(struct attempt *a)
     return outcome_of(a, BLOCKED, "none of %zu does anything", COUNT(options) + 1);
 }
 
-/* --- ioctl ------------------------------------------------------------------------------------------------------- */
+/* --- ioctl -------------------------------------------------------------------------------------------------------- */
 
 struct range { unsigned long first, last; bool not_in_max; };
 
@@ -236,7 +236,7 @@ attack_ioctl_table(struct attempt *a)
                       slave < 0 ? " (no terminal to be had)" : "");
 }
 
-/* --- modes ------------------------------------------------------------------------------------------------------- */
+/* --- modes -------------------------------------------------------------------------------------------------------- */
 
 /* Does the mode stand in the file, whatever the call said? */
 static bool

@@ -132,7 +132,8 @@ enum attack_unless {
     /* network */ \
     A(host_loopback, "host-loopback", "network", ALWAYS, UNLESS_HOST_NETWORK, "R12", \
       "a service on the host's 127.0.0.1 answers") \
-    A(metadata, "cloud-metadata", "network", ALWAYS, UNLESS_HOST_NETWORK | UNLESS_BY_NAME, "R14", "169.254.169.254 can be dialled") \
+    A(metadata, "cloud-metadata", "network", ALWAYS, UNLESS_HOST_NETWORK | UNLESS_BY_NAME, "R14", \
+      "169.254.169.254 can be dialled") \
     A(route_out, "route-out", "network", ALWAYS, UNLESS_HOST_NETWORK | UNLESS_BY_NAME, "R14", \
       "a packet would find a way out (UDP, IPv4 and IPv6)") \
     A(raw_sockets, "raw-sockets", "network", ALWAYS, 0, "R14", "raw and packet sockets") \
@@ -147,7 +148,7 @@ enum attack_unless {
     A(control_sockets, "control-sockets", "network", ALWAYS, UNLESS_ALL_SOCKETS, "R04", \
       "Docker, containerd, Podman, CRI-O, D-Bus, systemd answer")
 
-/* The trials: what a sandbox of prove's own is tried for, in which there are a project, a home and limits made for that.
+/* The trials: what a sandbox of prove's own is tried for, with a project, a home and limits that were made for that.
  * They are run by the same machinery; the order is that of the report.
  *
  *   T(function, id, stage, wall, requirement, title)
@@ -176,7 +177,8 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
     T(project_read_only, "project.read-only", STAGE_LIMITS, "files", "R11", \
       "a project that is bound read-only is not written to") \
     T(limit_pids, "limit.pids", STAGE_LIMITS, "limits", "R65", "no more processes than the limit") \
-    T(limit_disk, "limit.disk", STAGE_LIMITS, "limits", "R65", "no more bytes than the limit in /tmp, home and /dev/shm") \
+    T(limit_disk, "limit.disk", STAGE_LIMITS, "limits", "R65", \
+      "no more bytes than the limit in /tmp, home and /dev/shm") \
     T(limit_inodes, "limit.inodes", STAGE_LIMITS, "limits", "R65", "the number of files in memory has a bound") \
     T(limit_nofile, "limit.nofile", STAGE_LIMITS, "limits", "R65", "no more open files than the limit") \
     T(limit_raise, "limit.raise", STAGE_LIMITS, "limits", "R65", "hard limits are not raised") \
@@ -192,6 +194,7 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
     T(network_port, "egress.port", STAGE_NETWORK, "network", "R14", "another port of an allowed host is refused") \
     T(network_loopback, "egress.loopback", STAGE_NETWORK, "network", "R12", \
       "the host's own 127.0.0.1 and metadata address are refused by every way") \
-    T(network_direct, "egress.direct", STAGE_NETWORK, "network", "R14", "an address that no name led to is not connected")
+    T(network_direct, "egress.direct", STAGE_NETWORK, "network", "R14", \
+      "an address that no name led to is not connected")
 
 #endif

@@ -138,7 +138,7 @@ trial_limit_nofile(struct attempt *a)
 
     if (most == 0)
         return outcome_of(a, NOT_APPLICABLE, "no such limit");
-    while (n < most * 2 && dup(0) >= 0)
+    while (n < most * 2 && fcntl(0, F_DUPFD_CLOEXEC, 0) >= 0)
         n++;
     return outcome_of(a, n >= most ? SUCCEEDED : BLOCKED, "%llu more descriptors, where %llu files are the limit",
                       (unsigned long long)n, (unsigned long long)most);

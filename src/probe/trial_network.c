@@ -1,8 +1,9 @@
 /* probe/trial_network.c: a network by name, tried with names that lead nowhere
  *
- * In a sandbox of prove's own one name below .invalid (RFC 2606: it never exists) and those below it are allowed, one of
- * them is denied again. No packet has to leave the host for that: what a rule refuses is refused with 403 before anything
- * is looked up; every other answer (a tunnel, or that the name was looked for in vain) means that it was let through.
+ * In a sandbox of prove's own one name below .invalid (RFC 2606: it never exists) and those below it are allowed, one
+ * of them is denied again. No packet has to leave the host for that: what a rule refuses is refused with 403 before
+ * anything is looked up; every other answer (a tunnel, or that the name was looked for in vain) means that it was let
+ * through.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "probe/attack.h"
 #include "wall/capture.h"
 
@@ -123,7 +125,10 @@ status_of(const char *request)
     cleanup_close int fd = dial(SOCK_STREAM, CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
     ssize_t n = ask(fd, request, strlen(request), answer, sizeof(answer));
 
-    return n > 12 && strncmp(answer, "HTTP/1.", 7) == 0 ? atoi(answer + 9) : 0;
+    uint64_t status;
+
+    return n > 12 && strncmp(answer, "HTTP/1.", 7) == 0 && str_parse_u64((struct str){ answer + 9, 3 }, 999, &status)
+               ? (int)status : 0;
 }
 
 static int

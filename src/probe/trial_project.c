@@ -1,8 +1,8 @@
 /* probe/trial_project.c: a project and a home of prove's own, and whatever of the host is found by its content
  *
  * The project is open for writing, so nothing but the rules keeps its protected names. Outside, places of the home and
- * folders in the host's /tmp, /run and the like hold tokens, files of one size that begin alike: wherever a token is found
- * inside, under whatever name, the wall has a hole there.
+ * folders in the host's /tmp, /run and the like hold tokens, files of one size that begin alike: wherever a token is
+ * found inside, under whatever name, the wall has a hole there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -231,7 +231,7 @@ trial_project_set_user_id(struct attempt *a)
     return make_set_id(a, a->p->project);
 }
 
-/* --- bait ----------------------------------------------------------------------------------------------------------- */
+/* --- bait --------------------------------------------------------------------------------------------------------- */
 
 struct search {
     struct attempt *a;
@@ -336,7 +336,8 @@ trial_project_bait(struct attempt *a)
         return SUCCEEDED;
     if (s.left == 0)
         return outcome_of(a, NOT_APPLICABLE, "the tree is too large to be searched whole");
-    return outcome_of(a, BLOCKED, "%zu entries searched, %zu tokens that may be there", SEARCH_ENTRIES - s.left, s.seen);
+    return outcome_of(a, BLOCKED, "%zu entries searched, %zu tokens that may be there", SEARCH_ENTRIES - s.left,
+                      s.seen);
 }
 
 enum outcome
@@ -346,5 +347,7 @@ trial_project_bait_write(struct attempt *a)
 
     if (a->p->token == NULL || a->p->home == NULL)
         return outcome_of(a, NOT_APPLICABLE, "there is no bait");
-    return search_tree(&s) ? SUCCEEDED : outcome_of(a, BLOCKED, "%zu tokens are visible, none opens for writing", s.seen);
+    if (search_tree(&s))
+        return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "%zu tokens are visible, none opens for writing", s.seen);
 }

@@ -188,9 +188,7 @@ HOLES = {
     "no_new_privs is not set": ("157:0=38", "standard", {"posture.no-new-privs"}),
     "the host name is not set": ("170", "standard", {"posture.hostname"}),
     "the user is not changed": ("117", "standard", {"posture.identity.ids"}),
-    "groups are kept": ("116", "standard", {"outside.groups"}),
-    "core dumps are not limited": ("302:1=4", "standard", {"posture.limit.core"}),
-    "locked memory is not limited": ("302:1=8", "standard", {"posture.limit.memlock"}),
+    "groups are kept": ("116", "standard", {"outside.groups", "attack.setuid-zero"}),
     "securebits are not locked": ("157:0=28", "standard", {"posture.securebits"}),
 }
 
