@@ -201,6 +201,7 @@ number(struct trial *t, const char *name, unsigned long value)
 static void
 arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
 {
+    static const char *const never[] = { "127.0.0.1", "localhost", "169.254.169.254" };
     bool tried = t->kind == KIND_STAGE && t->stage == STAGE_PROJECT;
 
     word(t, "run");
@@ -237,6 +238,11 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
         words(t, "--allow-domain", "cloche-prove.invalid");
         words(t, "--allow-domain", "*.cloche-prove.invalid");
         words(t, "--deny-domain", "denied.cloche-prove.invalid");
+        /* what no rule opens, named by rules */
+        for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+            word(t, "--allow-domain");
+            word(t, "%s:%u", never[i], b->tcp_port);
+        }
     }
     word(t, "--");
     word(t, "%s/probe", t->inside);
@@ -304,7 +310,7 @@ become_run(struct trial *t, int out)
     for (size_t i = 0; i < t->n; i++)
         argv[i + 1] = t->words[i];
     argv[t->n + 1] = NULL;
-    if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(t->project) < 0)
+    if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(null, 2) < 0 || chdir(t->project) < 0)
         _exit(125);
     execve("/proc/self/exe", argv, env);
     _exit(125);

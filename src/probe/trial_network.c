@@ -227,10 +227,7 @@ trial_network_loopback(struct attempt *a)
         if (status != 400 && let_through(a, "CONNECT", hosts[i], port, status))
             return SUCCEEDED;
     }
-    cleanup_close int fd = a->p->tcp_port != 0 ? dial(SOCK_STREAM, "127.0.0.1", a->p->tcp_port) : -1;
-    if (fd >= 0)
-        return outcome_of(a, SUCCEEDED, "what listens on the host's 127.0.0.1 answers");
-    return outcome_of(a, BLOCKED, "none of its spellings is let through");
+    return outcome_of(a, BLOCKED, "none of its spellings is let through, though rules name some");
 }
 
 enum outcome
