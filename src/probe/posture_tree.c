@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,6 +19,7 @@
 
 #define WALK_ENTRIES 400000
 #define WALK_DEPTH   12
+#define WALK_S       10         /* people wait for it; a machine that is busy has a part of its tree walked */
 #define FOUND_MAX    100        /* of each kind */
 
 enum kind { SOCKETS, SETUID, DEVICES, WRITABLE, NEEDLES, KINDS };
@@ -27,9 +29,19 @@ struct walk {
     bool gentle;                /* ask instead of opening */
     bool kernel;                /* below /proc or /sys: what is writable; elsewhere: the other kinds */
     size_t left;                /* entries still to be looked at */
+    time_t end;                 /* by the monotonic clock */
     size_t n[KINDS];            /* more than FOUND_MAX are counted, not kept */
     char *found[KINDS][FOUND_MAX];
 };
+
+static time_t
+seconds(void)
+{
+    struct timespec now = { 0, 0 };
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
 
 static void visit_all(struct walk *w, int dirfd, const char *path, unsigned depth);
 
@@ -116,7 +128,8 @@ visit(struct walk *w, int dirfd, const char *path, const char *name, unsigned de
     char child[1024];
     struct stat st;
 
-    w->left--;
+    if (--w->left % 256 == 0 && seconds() > w->end)
+        w->left = 0;
     if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, name) >= sizeof(child) ||
         fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
@@ -148,6 +161,7 @@ walk_from(struct walk *w, const char *start)
     cleanup_close int fd = open(start, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     w->left = WALK_ENTRIES;
+    w->end = seconds() + WALK_S;
     if (fd >= 0)
         visit_all(w, fd, strcmp(start, "/") == 0 ? "" : start, 1);
 }
