@@ -1,7 +1,6 @@
 """`cloche why --planted` and the end of a run: what in a folder makes another program run something (issue 13, A1)."""
 import os
 import shutil
-import subprocess
 
 import pytest
 

@@ -4,7 +4,6 @@ Such a file belongs to the folder's owner on the host. An empty one is as bad as
 writes into it later does not clear the bit.
 """
 import json
-import os
 import stat
 
 import pytest

@@ -142,8 +142,8 @@ int plan_rules(struct native_plan *plan, const struct policy *p, struct err *err
 int plan_rules_more(struct native_plan *plan, const struct policy_list *in, struct policy_list *out, struct err *err);
 /* plan_trees.c: workspace, binds and what lists open, as plan->trees. */
 int plan_trees(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
-/* plan_hard_links.c: files with names outside of the trees join @plan->real.deny_read, where the policy says so; between
- * plan_trees() and plan_places(). */
+/* plan_hard_links.c: files with names outside of the trees join @plan->real.deny_read, where the policy says so;
+ * between plan_trees() and plan_places(). */
 int plan_hard_links(struct native_plan *plan, struct err *err);
 /* Mount @tree at its place, @writable or not. */
 int plan_tree_mount(struct native_plan *plan, const struct plan_tree *tree, bool writable, struct err *err);

@@ -97,14 +97,70 @@ close_name(struct gather *g, const char *path, struct err *err)
     return put(g, name, err);
 }
 
-/* Most of the built-in places are not there: one call says so. Where the way to the home has no link, neither has the
- * name of what is absent. */
-static int
-close_builtin(struct gather *g, bool plain_home, struct err *err)
+/* --- built-in places: hundreds, of which most are not there --- */
+
+#define PARENTS_MAX 128
+
+/* A folder that places were looked for in. */
+struct parent {
+    const char *path;           /* its first @n bytes */
+    size_t n;
+    int fd;                     /* -1: it is not there */
+};
+
+struct parents {
+    struct parent v[PARENTS_MAX];
+    size_t n;
+};
+
+/* The folder that @path lies in, opened once. NULL: nobody can say by it whether the path is there. */
+static const struct parent *
+parent_of(struct parents *known, const char *path)
 {
-    cleanup_close int fd = plain_home ? open(g->rule->value, O_PATH | O_CLOEXEC) : -1;
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
+    char folder[PATH_MAX];
+    struct parent *p;
+
+    /* neighbours in the table are neighbours on the disk */
+    for (size_t i = known->n; i-- > 0;)
+        if (known->v[i].n == n && memcmp(known->v[i].path, path, n) == 0)
+            return &known->v[i];
+    if (slash == NULL || known->n == PARENTS_MAX || n >= sizeof(folder))
+        return NULL;
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    p = &known->v[known->n];
+    *p = (struct parent){ path, n, open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
+    if (p->fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        return NULL;
+    known->n++;
+    return p;
+}
+
+static bool
+is_absent(struct parents *known, const char *path)
+{
+    const struct parent *parent = parent_of(known, path);
+    struct stat st;
+
+    if (parent == NULL)
+        return false;
+    return parent->fd < 0 || (fstatat(parent->fd, strrchr(path, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+                              (errno == ENOENT || errno == ENOTDIR));
+}
+
+/* Where the way to the home has no link, neither has the name of what is absent. */
+static int
+close_builtin(struct gather *g, struct parents *known, bool plain_home, struct err *err)
+{
+    cleanup_close int fd = -1;
     char real[PATH_MAX];
 
+    if (plain_home && is_absent(known, g->rule->value))
+        return put(g, g->rule->value, err);
+    if (plain_home)
+        fd = open(g->rule->value, O_PATH | O_CLOEXEC);
     if (plain_home && fd < 0)
         return put(g, g->rule->value, err);
     if (fd >= 0 && plan_real_path(fd, real, sizeof(real)) && strcmp(real, g->rule->value) == 0)
@@ -214,10 +270,18 @@ own_kernel(const struct gather *g, const struct policy *real, bool *refuse)
     return kernel && !g->plan->light && real->view.v == VIEW_HOST;
 }
 
+static void
+forget_parents(struct parents *known)
+{
+    for (size_t i = 0; i < known->n; i++)
+        close_fd(&known->v[i].fd);
+}
+
 static int
 close_list(struct native_plan *plan, const struct policy *p, struct policy *real, const struct policy_list *in,
            struct policy_list *out, struct err *err)
 {
+    __attribute__((cleanup(forget_parents))) struct parents known = { .n = 0 };
     bool host = real->view.v == VIEW_HOST || plan->light, plain_home = true, refuse;
     char home[PATH_MAX];
     struct policy_list made = { .from = in->from, .set = in->set };
@@ -243,7 +307,7 @@ close_list(struct native_plan *plan, const struct policy *p, struct policy *real
         else if (!g.rule->literal && path_has_glob(str_of(g.rule->value)))
             r = fit(&g, real, err);
         else if (g.rule->from.kind == ORIGIN_BUILTIN && in == &p->credentials)
-            r = close_builtin(&g, plain_home, err);
+            r = close_builtin(&g, &known, plain_home, err);
         else
             r = close_name(&g, g.rule->value, err);
         if (r < 0)
