@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "base/kernel.h"
 #include "engine/native/probe.h"
 
 enum { EXIT_PROVEN = 0, EXIT_SURPRISE = 1 };
@@ -148,10 +149,10 @@ be_worth_robbing(void)
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct rlimit r;
 
-        if (getrlimit(limits[i], &r) < 0)
+        if (kernel_prlimit(limits[i], NULL, &r) < 0)
             continue;
         r.rlim_cur = r.rlim_max = geteuid() == 0 ? RLIM_INFINITY : r.rlim_max;
-        (void)setrlimit(limits[i], &r);
+        (void)kernel_prlimit(limits[i], &r, NULL);
     }
 }
 

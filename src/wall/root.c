@@ -117,14 +117,14 @@ attach_at_dest(struct builder *b, int tree, const struct root_item *item, mode_t
     int dir = parent_of(b, item->dest, &name);
 
     if (dir < 0)
-        return no_place(item, err);
+        return item->fleeting && errno == ENOENT ? 0 : no_place(item, err);
     if (b->parent_dev == b->dev || b->parent_dev == b->scratch_dev) {
         int made = S_ISDIR(mode) ? mkdirat(dir, name, 0755) : mknodat(dir, name, S_IFREG | 0644, 0);
         if (made < 0 && errno != EEXIST)
             return fail(err, item->dest);
     }
     /* EINVAL: a file would lie on a folder, or the other way round */
-    if (mnt_attach_at(tree, dir, name, err) == 0)
+    if (mnt_attach_at(tree, dir, name, err) == 0 || (item->fleeting && errno == ENOENT))
         return 0;
     return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EINVAL ? no_place(item, err)
                                                                                      : err_wrap(err, "%s", item->dest);

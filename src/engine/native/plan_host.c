@@ -79,6 +79,7 @@ add_mount(struct native_plan *plan, char *point, int userns, struct err *err)
     item = plan_item(plan, ROOT_BIND, plan_printf(plan, "%s", point), plan_printf(plan, "%s", point), err);
     if (item == NULL)
         return -1;
+    item->fleeting = true;
     item->tree = mnt_clone(fd, "", MNT_RO, userns, &ignored);
     if (item->tree < 0) /* without the mapping it shows less, never more */
         item->tree = mnt_clone(fd, "", MNT_RO, -1, err);

@@ -23,6 +23,7 @@
 #include "engine/native/plan.h"
 #include "engine/native/plan_links.h"
 #include "engine/native/plan_real.h"
+#include "guest/dirents.h"
 #include "match/path.h"
 
 #define RULES_MAX 16384         /* of one list, when its patterns are what they fit */
@@ -100,12 +101,17 @@ close_name(struct gather *g, const char *path, struct err *err)
 /* --- built-in places: hundreds, of which most are not there --- */
 
 #define PARENTS_MAX 128
+#define LIST_FROM   4           /* places looked for in one folder: from then on its names are read instead */
+#define NAMES_MAX   2000        /* ... where they are not too many for that */
+#define SEEN_BITS   8192
 
 /* A folder that places were looked for in. */
 struct parent {
     const char *path;           /* its first @n bytes */
     size_t n;
     int fd;                     /* -1: it is not there */
+    unsigned asked;
+    uint64_t *seen;             /* its names, of each one's hash a bit: what has none is not there. NULL: not read */
 };
 
 struct parents {
@@ -114,7 +120,7 @@ struct parents {
 };
 
 /* The folder that @path lies in, opened once. NULL: nobody can say by it whether the path is there. */
-static const struct parent *
+static struct parent *
 parent_of(struct parents *known, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -131,21 +137,61 @@ parent_of(struct parents *known, const char *path)
     memcpy(folder, path, n);
     folder[n] = '\0';
     p = &known->v[known->n];
-    *p = (struct parent){ path, n, open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
+    *p = (struct parent){ .path = path, .n = n, .fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
     if (p->fd < 0 && errno != ENOENT && errno != ENOTDIR)
         return NULL;
     known->n++;
     return p;
 }
 
+static size_t
+bit_of(const char *name)
+{
+    uint32_t h = 2166136261u;   /* FNV-1a */
+
+    for (; *name != '\0'; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h % SEEN_BITS;
+}
+
+/* A home holds a few of hundreds of names that it could: to read all it has is cheaper than to ask for each. */
+static void
+list_names(struct parent *p)
+{
+    struct dirents names = { .fd = openat(p->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+    cleanup_free uint64_t *seen = NULL;
+    const char *name;
+    size_t n = 0;
+
+    if (names.fd < 0)
+        return;
+    seen = calloc(SEEN_BITS / 64, sizeof(*seen));
+    while (seen != NULL && n < NAMES_MAX && (name = dirents_next(&names)) != NULL) {
+        size_t bit = bit_of(name);
+        seen[bit / 64] |= UINT64_C(1) << bit % 64;
+        n++;
+    }
+    close_fd(&names.fd);
+    if (seen != NULL && n < NAMES_MAX && names.failed == 0)
+        p->seen = take_ptr(&seen);
+}
+
 static bool
 is_absent(struct parents *known, const char *path)
 {
-    const struct parent *parent = parent_of(known, path);
+    struct parent *parent = parent_of(known, path);
     struct stat st;
+    size_t bit;
 
     if (parent == NULL)
         return false;
+    if (parent->fd >= 0 && ++parent->asked == LIST_FROM)
+        list_names(parent);
+    if (parent->seen != NULL) {
+        bit = bit_of(strrchr(path, '/') + 1);
+        if ((parent->seen[bit / 64] >> bit % 64 & 1) == 0)
+            return true;
+    }
     return parent->fd < 0 || (fstatat(parent->fd, strrchr(path, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
                               (errno == ENOENT || errno == ENOTDIR));
 }
@@ -273,8 +319,10 @@ own_kernel(const struct gather *g, const struct policy *real, bool *refuse)
 static void
 forget_parents(struct parents *known)
 {
-    for (size_t i = 0; i < known->n; i++)
+    for (size_t i = 0; i < known->n; i++) {
         close_fd(&known->v[i].fd);
+        free(known->v[i].seen);
+    }
 }
 
 static int
@@ -514,6 +562,8 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
         return -1;
     if (plan_links_check(plan, real, err) < 0 || note_shown(plan, real, err) < 0)
         return -1;
+    if (plan->n_shown == 0 && !plan->light && real->view.v == VIEW_PRIVATE)
+        return 0;       /* nothing of the host is there to be closed */
     return close_list(plan, p, real, &p->deny_read, &real->deny_read, err) < 0 ||
                    close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
                    close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0
