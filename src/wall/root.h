@@ -44,7 +44,7 @@ struct root_item {
     bool writable;
     bool recursive;
     bool optional;              /* absent source: skip */
-    bool fleeting;              /* a mount of the host's, which may end meanwhile: without a destination it is left out */
+    bool fleeting;              /* a mount of the host's, which may end meanwhile: left out without a destination */
     bool holes;                 /* ROOT_MASK of a folder: places in it will be opened again */
     bool mapped;                /* ROOT_FILE: @source is a mapping of the host's file, which the plan ends */
     mode_t mode;
