@@ -174,9 +174,11 @@ notes(void **state)
     policy_free(&p);
     assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, text, POLICY_SRT, NULL, &err), -1);
     assert_string_equal(err.code, "policy.json.syntax");
+    policy_free(&p);
     assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, "{\"$schema\": \"x\"," NET "," FS "}", POLICY_SRT, NULL,
                                  &err), -1);
     assert_string_equal(err.code, "policy.unknown-key");
+    policy_free(&p);
 }
 
 /* A comment that does not end is none; what follows is judged as it stands. */
@@ -188,8 +190,10 @@ odd_comments(void **state)
     struct policy p;
 
     (void)state;
-    for (size_t i = 0; i < N(texts); i++)
+    for (size_t i = 0; i < N(texts); i++) {
         assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_SRT, texts[i], POLICY_SRT, NULL, &err), -1);
+        policy_free(&p);
+    }
 }
 
 static void
@@ -294,7 +298,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_settings),     cmocka_unit_test(protected_names_are_srts),
         cmocka_unit_test(recognised_by_content), cmocka_unit_test(every_key_is_known),
-        cmocka_unit_test(notes), cmocka_unit_test(odd_comments), cmocka_unit_test(refusals),           cmocka_unit_test(srt_and_modes),
+        cmocka_unit_test(notes), cmocka_unit_test(odd_comments), cmocka_unit_test(refusals),
+        cmocka_unit_test(srt_and_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
