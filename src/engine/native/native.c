@@ -273,6 +273,10 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
         close(sb->go);
         launch_child(&l);
     }
+    /* ours of its ends too: a child that dies before it says anything is then seen to be gone */
+    close_fd(&go_end);
+    close_fd(&status_write);
+    close_fd(&guest_end);
     if (!sb->plan.light && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
         return -1;
     if (say_mapped(sb, err) < 0)
