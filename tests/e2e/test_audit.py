@@ -41,7 +41,7 @@ def events(found):
 # --- what is in it ---------------------------------------------------------------------------------------------------
 
 def test_a_run_is_in_the_record(anyone):
-    result = anyone("run", "--memory", "128m", "--", "sh", "-c", "exit 7")
+    result = anyone("run", "--pids", "64", "--", "sh", "-c", "exit 7")
     assert result.code == 7, result
     start, end = entries(anyone, "--type", "sandbox_lifecycle")
     assert (start["seq"], end["seq"], start["prev"]) == (1, 2, ZERO) and end["prev"] == start["hash"]

@@ -132,11 +132,15 @@ static int
 found_protected(void *ctx, const char *relative, struct err *err)
 {
     struct closing *c = ctx;
+    char *inside = inside_path(c->plan, c->tree, relative);
 
-    if (plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
+    if (inside == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    /* by the guard the file itself would be closed, under the name that another tree has for it too */
+    if (!is_covered(c->plan, c->tree, relative, inside) &&
+        plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
-    return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside_path(c->plan, c->tree, relative), err) != NULL
-               ? 0 : -1;
+    return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
 }
 
 int
