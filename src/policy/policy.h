@@ -85,6 +85,7 @@ struct policy_entry {
     char *value;        /* absolute, lexically normalised for path lists; a glob unless @literal */
     char *written;      /* as the user wrote it, for messages */
     bool literal;       /* no glob characters are special */
+    bool absent;        /* in a plan: a built-in place that was looked for and is not there */
     const struct policy_scope *scope;   /* of a host; NULL: every request */
     struct origin from;
 };

@@ -108,7 +108,7 @@ mark_list(struct collector *c, const struct plan_tree *tree, const struct policy
         struct judged judged;
         struct place place;
 
-        if (relative == NULL || *relative == '\0' || !is_place(tree, relative))
+        if (relative == NULL || *relative == '\0' || list->v[i].absent || !is_place(tree, relative))
             continue;
         inside = join(c->plan, tree->inside, relative);
         if (inside == NULL)

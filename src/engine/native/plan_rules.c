@@ -36,6 +36,7 @@ struct gather {
     size_t cap;
     bool open;                  /* of what opens: where a name leads, not the name as well */
     bool write;                 /* ... to be written */
+    bool absent;                /* what is put in is not there */
 };
 
 static int
@@ -70,6 +71,7 @@ put(struct gather *g, const char *path, struct err *err)
     }
     entry.value = plan_printf(g->plan, "%s", path);
     entry.literal = true;
+    entry.absent = g->absent;
     if (entry.value == NULL)
         return no_memory(err);
     out->v[out->n++] = entry;
@@ -203,7 +205,8 @@ close_builtin(struct gather *g, struct parents *known, bool plain_home, struct e
     cleanup_close int fd = -1;
     char real[PATH_MAX];
 
-    if (plain_home && is_absent(known, g->rule->value))
+    g->absent = plain_home && is_absent(known, g->rule->value);
+    if (g->absent)
         return put(g, g->rule->value, err);
     if (plain_home)
         fd = open(g->rule->value, O_PATH | O_CLOEXEC);
@@ -340,6 +343,7 @@ close_list(struct native_plan *plan, const struct policy *p, struct policy *real
     for (size_t i = 0; i < in->n; i++) {
         int r;
         g.rule = &in->v[i];
+        g.absent = false;
         if (own_kernel(&g, real, &refuse)) {
             plan_warn(plan, "the rule \"%s\" closes nothing: the sandbox's /proc and /dev are its own",
                       g.rule->written);
