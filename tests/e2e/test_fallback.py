@@ -59,7 +59,8 @@ def test_a_full_disk_is_no_missing_feature(cloche, word, mode):
     """/tmp has no room: mode light cannot make its folder there."""
     cloche.project.joinpath("x").write_text("", encoding="ascii")
     words = ["unshare", "-m", "--", "/bin/sh", "-c",
-             'mount -t tmpfs -o nr_inodes=1 none /mnt && mount --bind /mnt /tmp 2>/dev/null; exec "$@"', "sh"]
+             # the program itself may lie in /tmp: it is opened before
+             'exec 9<"$1"; shift; mount -t tmpfs -o nr_inodes=1 none /mnt && mount --bind /mnt /tmp; exec /proc/self/fd/9 "$@"', "sh"]
     result = cloche.behind(*words)("run", "--mode", mode, "--fallback", word, "--workspace", "/etc:ro", "--", "true",
                                    cwd="/")
     assert with_walls(result), result
