@@ -72,11 +72,14 @@ def test_it_starts_one_program_as_a_child_of_who_asks(starter, cloche):
         starter.give(*[None] * CGROUP, theirs.fileno(), *[None] * (LISTENERS + 2))
         kind, pid = starter.start()
         assert kind == STARTED
-        assert wait_for(lambda: os.readlink(f"/proc/{pid}/exe") == os.path.realpath(cloche.binary.parent / "../egress/cloche-egress") or
-                        os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "cloche-egress", 60)
+        assert wait_for(lambda: status_of(pid)["Name"] == "cloche-egress", 60)
         assert status_of(pid)["PPid"] == str(os.getpid())           # ours, not the starter's
-        with open(f"/proc/{pid}/environ", "rb") as f, open(f"/proc/{pid}/cmdline", "rb") as g:
-            assert not f.read() and g.read() == b"cloche-egress\0"
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            assert f.read() == b"cloche-egress\0"
+        if places.IS_ROOT:      # it is not dumpable
+            assert os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "cloche-egress"
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                assert not f.read()
         os.kill(pid, signal.SIGKILL)
         assert os.waitpid(pid, 0)[0] == pid
     ours.close()

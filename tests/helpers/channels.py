@@ -78,7 +78,10 @@ def keyring():
 for f in (shm, sem, msg, mq, posix, keyring): offer(f.__name__, f)
 libc.prctl(0x59616d61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)       # anybody may trace us, where Yama asks
 signal.signal(signal.SIGUSR1, lambda *_: seen.add('signal'))
-buffer = ctypes.create_string_buffer(mark); memfd = os.memfd_create('m'); os.write(memfd, mark)
+buffer = ctypes.create_string_buffer(mark)
+try: memfd = os.memfd_create('m')
+except OSError: memfd = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)       # there is none where memory is watched (docs/limits.md)
+os.write(memfd, mark)
 told.update(address=ctypes.addressof(buffer), memfd=memfd, pid=os.getpid(), mark=sys.argv[1], addresses=['127.0.0.1', '::1'])
 def names():
     try: return socket.if_nameindex()
