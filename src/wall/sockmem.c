@@ -2,6 +2,7 @@
 #include "wall/sockmem.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -114,7 +115,7 @@ sockmem_add(const void *p, size_t n, uint64_t *bytes)
             if (length < sizeof(e.error))
                 break;
             memcpy(&e.error, body, sizeof(e.error));
-            errno = e.error < 0 ? -e.error : EPROTO;
+            errno = e.error < 0 && e.error > INT_MIN ? -e.error : EPROTO;
             return -1;
         }
         /* both begin with the family */

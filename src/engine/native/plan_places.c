@@ -157,7 +157,8 @@ sort(struct collector *c)
 {
     size_t kept = 0;
 
-    qsort(c->v, c->n, sizeof(*c->v), by_path);
+    if (c->n > 0)               /* qsort(3) takes no NULL */
+        qsort(c->v, c->n, sizeof(*c->v), by_path);
     for (size_t i = 0; i < c->n; i++)
         if (kept == 0 || strcmp(c->v[kept - 1].inside, c->v[i].inside) != 0)
             c->v[kept++] = c->v[i];
