@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "base/kernel.h"
+#include "cli/cli.h"
 #include "engine/native/probe.h"
 
 enum { EXIT_PROVEN = 0, EXIT_SURPRISE = 1 };

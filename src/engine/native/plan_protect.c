@@ -117,7 +117,8 @@ close_absent(struct native_plan *plan, const struct plan_tree *tree, const struc
 
         if (relative == NULL || *relative == '\0')
             continue;
-        hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+        if (!list->v[i].absent)
+            hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
         if (hit >= 0)
             continue;
         if ((inside = inside_path(plan, tree, relative)) == NULL)
