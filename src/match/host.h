@@ -19,7 +19,7 @@
 #include "match/ip.h"
 
 #define HOST_NAME_MAX_LEN 253   /* bytes of a name; 63 of a label */
-#define HOST_TEXT_MAX 255       /* bytes of a pattern as written; more is refused unread */
+#define HOST_TEXT_MAX (HOST_NAME_MAX_LEN + 7)   /* of a pattern as written: any name, its last dot and ":65535" */
 
 enum host_fault {
     HOST_OK = 0,

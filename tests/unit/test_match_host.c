@@ -88,6 +88,13 @@ length_limits(void **state)
     assert_int_equal(host_canonical((struct str){ name, 256 }, &host), HOST_TOO_LONG);
     assert_int_equal(host_pattern_cloche((struct str){ name, 256 }, &pattern), HOST_TOO_LONG);
     assert_int_equal(host_pattern_srt((struct str){ name, 256 }, true, &pattern), HOST_TOO_LONG);
+    /* the longest name with a port is a rule too: a preset writes such ones (url_host) */
+    name[252] = 'a';
+    memcpy(name + 253, ".:65535", 7);
+    assert_int_equal(host_pattern_cloche((struct str){ name, 260 }, &pattern), HOST_OK);
+    assert_int_equal(pattern.port, 65535);
+    assert_int_equal(pattern.host.n, 253);
+    assert_int_equal(host_pattern_srt((struct str){ name, 260 }, false, &pattern), HOST_OK);
 }
 
 static void
