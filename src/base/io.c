@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -106,6 +108,14 @@ io_present(int dirfd, const char *name)
     struct stat st;
 
     return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool
+io_exact_names(int dir)
+{
+    unsigned flags = 0;
+
+    return syscall(SYS_ioctl, dir, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL) == 0;
 }
 
 int

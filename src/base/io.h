@@ -24,6 +24,10 @@ int io_write_file(int dirfd, const char *path, const char *cstr);
 /* Whether @name is there, a symbolic link itself included; false with errno. It works on every kernel, faccessat with
  * AT_SYMLINK_NOFOLLOW in musl only from Linux 5.8 on. */
 bool io_present(int dirfd, const char *name);
+/* Whether a name that a listing of the folder @dir (not O_PATH) does not have, but for the case of ASCII letters,
+ * cannot be opened in it: not where the folder takes other letters for the same (FS_CASEFOLD_FL), nor where nobody can
+ * say. */
+bool io_exact_names(int dir);
 /* Close every descriptor from @first on; where the kernel has no close_range(2) or refuses it, those below 65536 one by
  * one. 0, or -1 with errno when it failed for another reason than being absent (ENOSYS) or filtered (EPERM). */
 int io_close_from(int first);

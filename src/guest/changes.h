@@ -12,7 +12,7 @@
 #ifndef CLOCHE_GUEST_CHANGES_H
 #define CLOCHE_GUEST_CHANGES_H
 
-#include "guest/dirents.h"
+#include "base/dirents.h"
 #include "guest/files.h"
 
 #define CHANGES_ROOT 0          /* index of the directory that was asked for */

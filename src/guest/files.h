@@ -2,7 +2,7 @@
 #ifndef CLOCHE_GUEST_FILES_H
 #define CLOCHE_GUEST_FILES_H
 
-#include "guest/dirents.h"
+#include "base/dirents.h"
 #include "guest/guest.h"
 #include "guest/replace.h"
 #include "guest/walk.h"

@@ -27,8 +27,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/dirents.h"
 #include "base/kernel.h"
-#include "guest/dirents.h"
 #include "guest/guard_priv.h"
 
 #ifndef STATX_MNT_ID

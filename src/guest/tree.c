@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "base/str.h"
-#include "guest/dirents.h"
 
 #define PID_TEXT_MAX 64
 

@@ -58,7 +58,7 @@ carve(struct arena *a, size_t n)
 }
 
 void *
-arena_alloc(struct arena *a, size_t n)
+arena_raw(struct arena *a, size_t n)
 {
     unsigned char *p;
     size_t rounded;
@@ -77,7 +77,16 @@ arena_alloc(struct arena *a, size_t n)
         a->next = more;
         p = carve(more, rounded);
     }
-    memset(p, 0, n);
+    return p;
+}
+
+void *
+arena_alloc(struct arena *a, size_t n)
+{
+    void *p = arena_raw(a, n);
+
+    if (p != NULL)
+        memset(p, 0, n);
     return p;
 }
 
@@ -89,7 +98,7 @@ arena_join(struct arena *a, struct str s, struct str t)
 
     if (!size_add(s.n, t.n, &n) || !size_add(n, 1, &n))
         return NULL;
-    p = arena_alloc(a, n);
+    p = arena_raw(a, n);
     if (p == NULL)
         return NULL;
     if (s.n > 0)

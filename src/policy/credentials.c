@@ -173,13 +173,16 @@ static const char *const places_by_uid[] = {
 
 static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "credential places" };
 
+static struct policy_entry
+entry_of(char *path)
+{
+    return (struct policy_entry){ .value = path, .written = path, .literal = true, .from = from };
+}
+
 static int
 add(struct policy *p, char *path, struct err *err)
 {
-    if (path == NULL)
-        return policy_no_memory(err);
-    return list_push(p, &p->credentials, (struct policy_entry){ .value = path, .written = path, .literal = true,
-                                                                .from = from }, err);
+    return path != NULL ? list_push(p, &p->credentials, entry_of(path), err) : policy_no_memory(err);
 }
 
 static int
@@ -199,11 +202,14 @@ add_home(struct policy *p, struct str home, struct err *err)
 {
     char *below = arena_join(p->arena, home.n == 1 ? STR_LIT("") : home, STR_LIT("/"));
 
-    if (below == NULL)
+    if (below == NULL || list_reserve(p, &p->credentials, N(credential_places), err) < 0)
         return policy_no_memory(err);
-    for (size_t i = 0; i < N(credential_places); i++)
-        if (add(p, arena_join(p->arena, str_of(below), str_of(credential_places[i])), err) < 0)
-            return -1;
+    for (size_t i = 0; i < N(credential_places); i++) {
+        char *path = arena_join(p->arena, str_of(below), str_of(credential_places[i]));
+        if (path == NULL)
+            return policy_no_memory(err);
+        p->credentials.v[p->credentials.n++] = entry_of(path);
+    }
     return 0;
 }
 
@@ -280,11 +286,8 @@ int
 builtin_credentials(struct policy *p, const struct policy_host *host, struct err *err)
 {
     bool other = host->account_home != NULL && (p->home == NULL || strcmp(host->account_home, p->home) != 0);
-    size_t homes = (p->home != NULL ? 1U : 0U) + (other ? 1U : 0U);
 
     p->credentials.from = from;
-    if (list_reserve(p, &p->credentials, homes * N(credential_places) + 2, err) < 0)
-        return -1;
     /* whoever reaches the sockets there answers for the owner; and what runs left there is the owner's */
     if (host->state != NULL && add_normal(p, str_of(host->state), err) < 0)
         return -1;

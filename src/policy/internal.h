@@ -9,6 +9,7 @@
 /* --- arena.c: everything of one policy is freed at once, so it is carved from a few large pieces --------------- */
 
 void *arena_alloc(struct arena *a, size_t n);           /* zeroed, aligned for anything; NULL: no memory */
+void *arena_raw(struct arena *a, size_t n);             /* the same, not zeroed */
 char *arena_copy(struct arena *a, struct str s);        /* NUL-terminated copy; @s must not hold a NUL */
 char *arena_join(struct arena *a, struct str s, struct str t);
 
@@ -107,7 +108,7 @@ int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, s
              const struct where *w, struct err *err);
 /* A list that is written replaces the one of the layer below. */
 void list_begin(struct policy_list *list, const struct where *w);
-/* Room for @n entries; the list becomes empty. */
+/* Room for @n more entries, which the caller may put behind the last one itself. */
 int list_reserve(struct policy *p, struct policy_list *list, size_t n, struct err *err);
 int list_push(struct policy *p, struct policy_list *list, struct policy_entry entry, struct err *err);
 

@@ -6,6 +6,17 @@
 
 #include "match/path.h"
 
+/* False: @path is not in @folder, as its first bytes say already. Most of hundreds of rules are about other folders. */
+static bool
+may_lie_in(const char *path, const char *folder)
+{
+    while (*folder != '\0' && *path == *folder) {
+        path++;
+        folder++;
+    }
+    return *folder == '\0';
+}
+
 /* How much of @path the rule takes, 0 for none. A pattern speaks of what exists: one that fits a name which is not
  * there closes and opens nothing, for the engine looks for its matches before the sandbox begins. */
 static size_t
@@ -13,8 +24,11 @@ covered(const struct policy_entry *rule, const char *path, why_exists *exists)
 {
     bool pattern = !rule->literal && path_has_glob(str_of(rule->value));
     char object[PATH_TEXT_MAX + 1];
-    size_t depth, n = strlen(path);
+    size_t depth, n;
 
+    if (rule->literal && !may_lie_in(path, rule->value))
+        return 0;
+    n = strlen(path);
     while (n > 0) {
         if (!path_covers(str_of(rule->value), rule->literal, (struct str){ path, n }, &depth))
             return 0;

@@ -25,9 +25,14 @@ list_room(size_t n)
 int
 list_reserve(struct policy *p, struct policy_list *list, size_t n, struct err *err)
 {
-    list->v = arena_alloc(p->arena, list_room(n) * sizeof(*list->v));
-    list->n = 0;
-    return list->v != NULL ? 0 : policy_no_memory(err);
+    struct policy_entry *v = arena_raw(p->arena, list_room(list->n + n) * sizeof(*v));
+
+    if (v == NULL)
+        return policy_no_memory(err);
+    if (list->n > 0)
+        memcpy(v, list->v, list->n * sizeof(*v));
+    list->v = v;
+    return 0;
 }
 
 /* Room for one more element of @size in the array @v of @n; the new array, or NULL. */
@@ -38,7 +43,7 @@ grow(struct policy *p, void *v, size_t n, size_t size)
 
     if (n < list_room(n))
         return v;
-    more = arena_alloc(p->arena, list_room(n + 1) * size);
+    more = arena_raw(p->arena, list_room(n + 1) * size);
     if (more != NULL && n > 0)
         memcpy(more, v, n * size);
     return more;

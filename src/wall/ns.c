@@ -21,6 +21,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
+#define HOLDER_STACK 8192
+
 static int
 explain_clone(struct err *err, uint64_t flags)
 {
@@ -132,27 +134,49 @@ ns_enter_network(int ns, struct err *err)
     return setns(ns, CLONE_NEWNET) < 0 ? err_sys(err, errno, "wall.netns", "setns") : 0;
 }
 
+/* It only holds a namespace open. It shares our memory, errno too: nothing but raw calls that do not fail. */
+static int
+hold(void *parent)
+{
+    /* it must not outlive a parent that is killed meanwhile */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != (pid_t)(intptr_t)parent)
+        _exit(1);
+    for (;;)
+        (void)syscall(SYS_ppoll, NULL, 0UL, NULL, NULL, 0UL);
+}
+
+/* A child in a user namespace of its own that does nothing, on @stack_end until it is killed. Without a copy of our
+ * memory, which would cost several times what the namespace does: then, and with every page that is written later. */
+static pid_t
+holder(char *stack_end, struct err *err)
+{
+    sigset_t all, before;
+    pid_t pid;
+
+    /* it has our handlers, which would run in our memory */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, (void *)(intptr_t)getpid());
+    if (pid < 0)
+        explain_clone(err, CLONE_NEWUSER);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
 int
 ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid, struct err *err)
 {
     /* Inside this namespace the on-disk owner's number stands for @to outside: that is the direction in which the
      * kernel reads the map of an idmapped mount (mount_setattr(2), MOUNT_ATTR_IDMAP). */
     struct ns_ids ids = { from_uid, from_gid, to_uid, to_gid, false };
-    cleanup_close int pidfd = -1, ns = -1;
+    _Alignas(16) char stack[HOLDER_STACK];
+    cleanup_close int ns = -1;
     char path[64];
     int saved;
-    pid_t parent = getpid();
-    pid_t pid = ns_clone(CLONE_NEWUSER, -1, &pidfd, err);
+    pid_t pid = holder(stack + sizeof(stack), err);
 
     if (pid < 0)
         return -1;
-    if (pid == 0) {
-        /* it only holds the namespace open: it must not outlive a parent that is killed meanwhile */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-            _exit(1);
-        for (;;)
-            pause();
-    }
     if (ns_write_maps(pid, &ids, err) == 0) {
         snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
         ns = open(path, O_RDONLY | O_CLOEXEC);

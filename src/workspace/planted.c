@@ -1,7 +1,6 @@
 /* workspace/planted.c: see planted.h */
 #include "workspace/planted.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/dirents.h"
 #include "base/io.h"
 #include "base/kernel.h"
 #include "match/path.h"
@@ -72,7 +72,11 @@ found(struct search *s, const char *name, const char *what, const char *runs, co
     const char *path = path_of(s, name);
     char *copy = path != NULL && p->n < PLANTED_KEPT ? strdup(path) : NULL;
 
-    if (copy == NULL) {
+    /* as a rule there is none */
+    if (copy != NULL && p->v == NULL)
+        p->v = calloc(PLANTED_KEPT, sizeof(*p->v));
+    if (copy == NULL || p->v == NULL) {
+        free(copy);
         p->more++;
         return;
     }
@@ -172,26 +176,26 @@ look_at_place(struct search *s)
 /* --- the walk --- */
 
 static bool
-is_file(const struct dirent *e)
+is_file(uint8_t type)
 {
-    return e->d_type == DT_REG || e->d_type == DT_LNK || e->d_type == DT_UNKNOWN;
+    return type == DT_REG || type == DT_LNK || type == DT_UNKNOWN;
 }
 
 static void
-look_at_entry(struct search *s, const struct dirent *e)
+look_at_entry(struct search *s, const char *name, uint8_t type)
 {
     struct level *l = &s->levels[s->n - 1];
-    bool git = strcasecmp(e->d_name, ".git") == 0;
-    const struct planted_row *row = git ? NULL : planted_match(l->dir, e->d_name);
+    bool git = strcasecmp(name, ".git") == 0;
+    const struct planted_row *row = git ? NULL : planted_match(l->dir, name);
     struct stat st;
 
-    if ((!git && row == NULL) || !is_file(e) || fstatat(l->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+    if ((!git && row == NULL) || !is_file(type) || fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         S_ISDIR(st.st_mode) || !changed(s, &st.st_ctim))
         return;
     if (git)
-        look_at_git_file(s, e->d_name);
+        look_at_git_file(s, name);
     else
-        found(s, e->d_name, row->what, row->runs, "");
+        found(s, name, row->what, row->runs, "");
 }
 
 static bool
@@ -206,13 +210,13 @@ out_of_bounds(struct search *s)
 }
 
 static bool
-maybe_directory(struct search *s, const struct dirent *e)
+is_directory(struct search *s, const char *name, uint8_t type)
 {
     struct stat st;
 
-    if (e->d_type != DT_UNKNOWN)
-        return e->d_type == DT_DIR;
-    return fstatat(s->levels[s->n - 1].fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+    if (type != DT_UNKNOWN)
+        return type == DT_DIR;
+    return fstatat(s->levels[s->n - 1].fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* Read the names of the directory on top. */
@@ -220,26 +224,18 @@ static void
 read_level(struct search *s)
 {
     struct level *l = &s->levels[s->n - 1];
-    int copy = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    const struct dirent *e;
+    struct dirents names = { .fd = l->fd };
+    const char *name;
     unsigned parts = 0;
 
-    if (dir == NULL) {
-        close_fd(&copy);
-        s->out->complete = false;
-        return;
-    }
-    while ((errno = 0, e = readdir(dir)) != NULL && !out_of_bounds(s)) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        parts |= git_part_of(str_of(e->d_name));
-        look_at_entry(s, e);
-        if (maybe_directory(s, e) && buf_append(&l->below, e->d_name, strlen(e->d_name) + 1) < 0)
+    while ((name = dirents_next(&names)) != NULL && !out_of_bounds(s)) {
+        uint8_t type = names.type;
+        parts |= git_part_of(str_of(name));
+        look_at_entry(s, name, type);
+        if (is_directory(s, name, type) && buf_append(&l->below, name, strlen(name) + 1) < 0)
             s->out->complete = false;
     }
-    s->out->complete &= errno == 0;
-    closedir(dir);
+    s->out->complete &= names.failed == 0;
     if (git_parts_place(parts))
         look_at_place(s);
 }
@@ -301,8 +297,7 @@ prepare(struct search *s, struct err *err)
         return err_sys(err, errno, "workspace.planted", "cannot open the folder");
     s->root[n] = '\0';
     s->levels = calloc(PLANTED_DEPTH, sizeof(*s->levels));
-    s->out->v = calloc(PLANTED_KEPT, sizeof(*s->out->v));
-    if (s->levels == NULL || s->out->v == NULL) {
+    if (s->levels == NULL) {
         close_fd(&fd);
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     }

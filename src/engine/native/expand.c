@@ -1,14 +1,19 @@
 /* engine/native/expand.c: see expand.h */
 #include "engine/native/expand.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/dirents.h"
+#include "base/io.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
@@ -16,6 +21,7 @@ struct walk {
     const char *host;                   /* of the tree */
     const struct policy_entry *rule;    /* glob walk */
     const struct policy_list *names;    /* name search */
+    bool begins[256];                   /* ... bytes that one of them begins with, in either case */
     expand_fn *found;
     void *ctx;
     unsigned max_depth;
@@ -65,37 +71,80 @@ visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned de
     return child < 0 ? 0 : walk_folder(w, child, len, depth + 1);
 }
 
-/* Report the protected names that exist in the folder @fd. */
+/* Report @name if it exists in the folder @fd. */
 static int
-search_names(struct walk *w, int fd, size_t len)
+search_name(struct walk *w, int fd, size_t len, const char *name)
 {
+    cleanup_close int hit = mnt_open_beneath(fd, name, O_PATH | O_NOFOLLOW, false);
+    char path[2 * PATH_MAX];
+
+    if (hit < 0)
+        return 0;
+    w->relative[len] = '\0';
+    snprintf(path, sizeof(path), "%s%s%s", w->relative, len > 0 ? "/" : "", name);
+    return w->found(w->ctx, path, w->err) != 0 ? -1 : 0;
+}
+
+/* Report what exists of the protected names whose first component is @entry of the folder @fd; NULL: of all. */
+static int
+search_names(struct walk *w, int fd, size_t len, const char *entry)
+{
+    size_t n = entry != NULL ? strlen(entry) : 0;
+
+    if (entry != NULL && !w->begins[(unsigned char)*entry])
+        return 0;
     for (size_t i = 0; i < w->names->n; i++) {
         const char *name = w->names->v[i].value;
-        cleanup_close int hit = mnt_open_beneath(fd, name, O_PATH | O_NOFOLLOW, false);
-        char path[2 * PATH_MAX];
-
-        if (hit < 0)
+        if (entry != NULL && (strncasecmp(name, entry, n) != 0 || (name[n] != '/' && name[n] != '\0')))
             continue;
-        w->relative[len] = '\0';
-        snprintf(path, sizeof(path), "%s%s%s", w->relative, len > 0 ? "/" : "", name);
-        if (w->found(w->ctx, path, w->err) != 0)
+        if (search_name(w, fd, len, name) < 0)
             return -1;
     }
     return 0;
 }
 
 static int
-visit_names(struct walk *w, int parent, const char *name, size_t len, unsigned depth, bool is_dir)
+too_large(struct walk *w)
 {
-    /* what package managers unpack is not read by anything of the host, and it is where the many folders are */
-    if (!is_dir || depth > w->max_depth || strcmp(name, "node_modules") == 0)
-        return 0;
-    cleanup_close int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (child < 0)
-        return 0;
-    if (search_names(w, child, len) < 0)
+    err_set(w->err, ERR_LIMIT, "wall.expand.too-large", "%s has more than %d folders or %d levels to search", w->host,
+            EXPAND_FOLDERS_MAX, EXPAND_DEPTH_MAX);
+    return err_hint(w->err, "name a smaller folder, or a rule without wildcards");
+}
+
+/* The folder @fd, @level below the one that the search began in, and the folders in it. To read its names is cheaper
+ * than to ask it for each of the protected ones. */
+static int
+search_folder(struct walk *w, int fd, size_t len, unsigned level)
+{
+    struct dirents entries = { .fd = fd };
+    bool exact = level == 0 || io_exact_names(fd);
+    const char *name;
+
+    if (level < w->max_depth && (level >= EXPAND_DEPTH_MAX || ++w->folders > EXPAND_FOLDERS_MAX))
+        return too_large(w);
+    if (!exact && search_names(w, fd, len, NULL) < 0)
         return -1;
-    return depth < w->max_depth ? walk_folder(w, child, len, depth + 1) : 0;
+    while ((name = dirents_next(&entries)) != NULL) {
+        size_t n = strlen(name);
+        cleanup_close int child = -1;
+
+        if (len + n + 2 > sizeof(w->relative))
+            continue;
+        if (level > 0 && exact && search_names(w, fd, len, name) < 0)
+            return -1;
+        /* what package managers unpack is not read by anything of the host, and it is where the many folders are */
+        if (level >= w->max_depth || !dirents_maybe_directory(&entries) || strcmp(name, "node_modules") == 0)
+            continue;
+        child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (child < 0)
+            continue;
+        snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", name);
+        if (search_folder(w, child, len + (len > 0 ? 1 : 0) + n, level + 1) < 0)
+            return -1;
+        w->relative[len] = '\0';
+    }
+    /* as far as it could be read; what cannot be read to its end is asked for each name */
+    return entries.failed != 0 && level > 0 && exact ? search_names(w, fd, len, NULL) : 0;
 }
 
 static int
@@ -108,11 +157,8 @@ walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
     if (dir == NULL)
         return 0;
     own = -1;   /* dir owns it */
-    if (depth > EXPAND_DEPTH_MAX || ++w->folders > EXPAND_FOLDERS_MAX) {
-        err_set(w->err, ERR_LIMIT, "wall.expand.too-large", "%s has more than %d folders or %d levels to search",
-                w->host, EXPAND_FOLDERS_MAX, EXPAND_DEPTH_MAX);
-        return err_hint(w->err, "name a smaller folder, or a rule without wildcards");
-    }
+    if (depth > EXPAND_DEPTH_MAX || ++w->folders > EXPAND_FOLDERS_MAX)
+        return too_large(w);
     while ((entry = readdir(dir)) != NULL) {
         size_t n = strlen(entry->d_name);
         bool is_dir = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
@@ -122,8 +168,7 @@ walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
             continue;
         snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", entry->d_name);
         n += len > 0 ? 1 : 0;
-        r = w->names != NULL ? visit_names(w, dirfd(dir), entry->d_name, len + n, depth, is_dir)
-                             : visit_glob(w, dirfd(dir), entry->d_name, len + n, depth, is_dir);
+        r = visit_glob(w, dirfd(dir), entry->d_name, len + n, depth, is_dir);
         w->relative[len] = '\0';
         if (r != 0)
             return -1;
@@ -201,5 +246,9 @@ expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn 
 
     if (start < 0 || depth == 0)
         return 0;
-    return walk_folder(&w, start, 0, 1);
+    for (size_t i = 0; i < names->n; i++) {
+        unsigned char c = (unsigned char)names->v[i].value[0];
+        w.begins[c] = w.begins[toupper(c)] = w.begins[tolower(c)] = true;
+    }
+    return search_folder(&w, start, 0, 0);
 }

@@ -98,28 +98,33 @@ is_place(const struct plan_tree *tree, const char *relative)
 }
 
 static int
+mark_name(struct collector *c, const struct plan_tree *tree, const char *relative, struct err *err)
+{
+    const char *inside = join(c->plan, tree->inside, relative);
+    struct judged judged;
+    struct place place;
+
+    if (inside == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    /* what another tree covers is that one's */
+    if (strcmp(tree->host, "/") != 0 && plan_shown_by(c->plan, inside) != tree)
+        return 0;
+    plan_judge(c->plan, inside, &place, &judged);
+    /* deny-write and protected names are pinned afterwards */
+    return add_mark(c, tree, relative, inside,
+                    judged.write_why == WRITE_DENIED || judged.write_why == WRITE_PROTECTED ? WRITABLE
+                                                                                           : state_of(&judged), err);
+}
+
+static int
 mark_list(struct collector *c, const struct plan_tree *tree, const struct policy_list *list, struct err *err)
 {
-    bool host = strcmp(tree->host, "/") == 0;
-
     for (size_t i = 0; i < list->n; i++) {
         const char *relative = expand_below(list->v[i].value, tree->host);
-        const char *inside;
-        struct judged judged;
-        struct place place;
 
         if (relative == NULL || *relative == '\0' || list->v[i].absent || !is_place(tree, relative))
             continue;
-        inside = join(c->plan, tree->inside, relative);
-        if (inside == NULL)
-            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-        /* what another tree covers is that one's */
-        if (!host && plan_shown_by(c->plan, inside) != tree)
-            continue;
-        plan_judge(c->plan, inside, &place, &judged);
-        /* deny-write and protected names are pinned afterwards */
-        if (add_mark(c, tree, relative, inside, judged.write_why == WRITE_DENIED ||
-                     judged.write_why == WRITE_PROTECTED ? WRITABLE : state_of(&judged), err) < 0)
+        if (mark_name(c, tree, relative, err) < 0)
             return -1;
     }
     return 0;

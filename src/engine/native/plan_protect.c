@@ -210,26 +210,60 @@ protect_covered(struct closing *c, const char *name, struct err *err)
     return plan_item(c->plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
 }
 
+/* Names of one folder are neighbours in the list: whether there is anything that @name begins with is asked once. */
+struct first {
+    const char *name;
+    size_t n;
+    bool absent;
+};
+
+static bool
+begins_absent(struct first *known, const struct plan_tree *tree, const char *name)
+{
+    size_t n = strcspn(name, "/");
+    char first[NAME_MAX + 1];
+    struct stat st;
+
+    if (known->name != NULL && known->n == n && memcmp(known->name, name, n) == 0)
+        return known->absent;
+    if (n >= sizeof(first))
+        return false;
+    memcpy(first, name, n);
+    first[n] = '\0';
+    *known = (struct first){ name, n, fstatat(tree->fd, first, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT };
+    return known->absent;
+}
+
+static int
+protect_name(struct closing *c, const char *name, struct err *err)
+{
+    cleanup_close int hit = mnt_open_beneath(c->tree->fd, name, O_PATH | O_NOFOLLOW, false);
+    struct stat st;
+
+    if (hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode))
+        return found_protected(c, name, err);
+    return plan_guard_name(c->plan, c->tree->inside, name, err) < 0 || protect_real(c, name, err) < 0
+               ? -1 : protect_file_above(c, name, err);
+}
+
 /* The mandatory names: at the top of each writable tree, and existing ones deeper down. */
 static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
     struct closing c = { plan, p, tree };
     const struct policy_list *names = &p->protect;
+    struct first first = { .name = NULL };
 
     for (size_t i = 0; i < names->n; i++) {
         const char *name = names->v[i].value;
-        cleanup_close int hit = mnt_open_beneath(tree->fd, name, O_PATH | O_NOFOLLOW, false);
-        struct stat st;
-        bool plain = hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode);
+        bool absent = begins_absent(&first, tree, name);
 
         if (protect_covered(&c, name, err) < 0)
             return -1;
         if (plan_git_later(p, tree, name))
             continue;
-        if (plain ? found_protected(&c, name, err) < 0
-                  : plan_guard_name(plan, tree->inside, name, err) < 0 || protect_real(&c, name, err) < 0 ||
-                        protect_file_above(&c, name, err) < 0)
+        /* what is not even begun is no link, nor behind one */
+        if (absent ? plan_guard_name(plan, tree->inside, name, err) < 0 : protect_name(&c, name, err) < 0)
             return -1;
     }
     return expand_names(tree->fd, names, (unsigned)p->protect_depth.v - 1, found_protected, &c, err);

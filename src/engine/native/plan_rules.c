@@ -21,9 +21,9 @@
 #include "base/cleanup.h"
 #include "engine/native/expand.h"
 #include "engine/native/plan.h"
+#include "engine/native/plan_known.h"
 #include "engine/native/plan_links.h"
 #include "engine/native/plan_real.h"
-#include "guest/dirents.h"
 #include "match/path.h"
 
 #define RULES_MAX 16384         /* of one list, when its patterns are what they fit */
@@ -33,7 +33,7 @@ struct gather {
     const struct policy_entry *rule;
     const char *host;           /* of the folder that is walked */
     struct policy_list *out;
-    size_t cap;
+    size_t cap, expected;       /* of @out: what there is room for, what is about to come */
     bool open;                  /* of what opens: where a name leads, not the name as well */
     bool write;                 /* ... to be written */
     bool absent;                /* what is put in is not there */
@@ -60,7 +60,7 @@ put(struct gather *g, const char *path, struct err *err)
         return err_hint(err, "name a folder instead of what is in it");
     }
     if (out->n == g->cap) {
-        size_t cap = g->cap == 0 ? 128 : g->cap * 2;
+        size_t cap = g->cap == 0 ? g->expected + 16 : g->cap * 2;
         struct policy_entry *bigger = (struct policy_entry *)(void *)plan_room(g->plan, cap * sizeof(*bigger));
         if (bigger == NULL)
             return no_memory(err);
@@ -69,7 +69,8 @@ put(struct gather *g, const char *path, struct err *err)
         out->v = bigger;
         g->cap = cap;
     }
-    entry.value = plan_printf(g->plan, "%s", path);
+    if (path != entry.value)
+        entry.value = plan_printf(g->plan, "%s", path);
     entry.literal = true;
     entry.absent = g->absent;
     if (entry.value == NULL)
@@ -100,112 +101,14 @@ close_name(struct gather *g, const char *path, struct err *err)
     return put(g, name, err);
 }
 
-/* --- built-in places: hundreds, of which most are not there --- */
-
-#define PARENTS_MAX 128
-#define LIST_FROM   4           /* places looked for in one folder: from then on its names are read instead */
-#define NAMES_MAX   2000        /* ... where they are not too many for that */
-#define SEEN_BITS   8192
-
-/* A folder that places were looked for in. */
-struct parent {
-    const char *path;           /* its first @n bytes */
-    size_t n;
-    int fd;                     /* -1: it is not there */
-    unsigned asked;
-    uint64_t *seen;             /* its names, of each one's hash a bit: what has none is not there. NULL: not read */
-};
-
-struct parents {
-    struct parent v[PARENTS_MAX];
-    size_t n;
-};
-
-/* The folder that @path lies in, opened once. NULL: nobody can say by it whether the path is there. */
-static struct parent *
-parent_of(struct parents *known, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
-    char folder[PATH_MAX];
-    struct parent *p;
-
-    /* neighbours in the table are neighbours on the disk */
-    for (size_t i = known->n; i-- > 0;)
-        if (known->v[i].n == n && memcmp(known->v[i].path, path, n) == 0)
-            return &known->v[i];
-    if (slash == NULL || known->n == PARENTS_MAX || n >= sizeof(folder))
-        return NULL;
-    memcpy(folder, path, n);
-    folder[n] = '\0';
-    p = &known->v[known->n];
-    *p = (struct parent){ .path = path, .n = n, .fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
-    if (p->fd < 0 && errno != ENOENT && errno != ENOTDIR)
-        return NULL;
-    known->n++;
-    return p;
-}
-
-static size_t
-bit_of(const char *name)
-{
-    uint32_t h = 2166136261u;   /* FNV-1a */
-
-    for (; *name != '\0'; name++)
-        h = (h ^ (unsigned char)*name) * 16777619u;
-    return h % SEEN_BITS;
-}
-
-/* A home holds a few of hundreds of names that it could: to read all it has is cheaper than to ask for each. */
-static void
-list_names(struct parent *p)
-{
-    struct dirents names = { .fd = openat(p->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
-    cleanup_free uint64_t *seen = NULL;
-    const char *name;
-    size_t n = 0;
-
-    if (names.fd < 0)
-        return;
-    seen = calloc(SEEN_BITS / 64, sizeof(*seen));
-    while (seen != NULL && n < NAMES_MAX && (name = dirents_next(&names)) != NULL) {
-        size_t bit = bit_of(name);
-        seen[bit / 64] |= UINT64_C(1) << bit % 64;
-        n++;
-    }
-    close_fd(&names.fd);
-    if (seen != NULL && n < NAMES_MAX && names.failed == 0)
-        p->seen = take_ptr(&seen);
-}
-
-static bool
-is_absent(struct parents *known, const char *path)
-{
-    struct parent *parent = parent_of(known, path);
-    struct stat st;
-    size_t bit;
-
-    if (parent == NULL)
-        return false;
-    if (parent->fd >= 0 && ++parent->asked == LIST_FROM)
-        list_names(parent);
-    if (parent->seen != NULL) {
-        bit = bit_of(strrchr(path, '/') + 1);
-        if ((parent->seen[bit / 64] >> bit % 64 & 1) == 0)
-            return true;
-    }
-    return parent->fd < 0 || (fstatat(parent->fd, strrchr(path, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-                              (errno == ENOENT || errno == ENOTDIR));
-}
-
 /* Where the way to the home has no link, neither has the name of what is absent. */
 static int
-close_builtin(struct gather *g, struct parents *known, bool plain_home, struct err *err)
+close_builtin(struct gather *g, struct plan_known *known, bool plain_home, struct err *err)
 {
     cleanup_close int fd = -1;
     char real[PATH_MAX];
 
-    g->absent = plain_home && is_absent(known, g->rule->value);
+    g->absent = plain_home && plan_known_absent(known, g->rule->value);
     if (g->absent)
         return put(g, g->rule->value, err);
     if (plain_home)
@@ -313,30 +216,23 @@ static bool
 own_kernel(const struct gather *g, const struct policy *real, bool *refuse)
 {
     const char *path = g->rule->value;
-    bool kernel = path_within(str_of(path), STR_LIT("/proc")) || path_within(str_of(path), STR_LIT("/dev"));
+    bool kernel = (path[1] == 'p' || path[1] == 'd') && (path_within(str_of(path), STR_LIT("/proc")) ||
+                                                         path_within(str_of(path), STR_LIT("/dev")));
+
 
     *refuse = kernel && g->plan->light && (strcmp(path, "/proc") == 0 || strcmp(path, "/dev") == 0);
     return kernel && !g->plan->light && real->view.v == VIEW_HOST;
-}
-
-static void
-forget_parents(struct parents *known)
-{
-    for (size_t i = 0; i < known->n; i++) {
-        close_fd(&known->v[i].fd);
-        free(known->v[i].seen);
-    }
 }
 
 static int
 close_list(struct native_plan *plan, const struct policy *p, struct policy *real, const struct policy_list *in,
            struct policy_list *out, struct err *err)
 {
-    __attribute__((cleanup(forget_parents))) struct parents known = { .n = 0 };
+    __attribute__((cleanup(plan_known_forget))) struct plan_known known = { .n = 0 };
     bool host = real->view.v == VIEW_HOST || plan->light, plain_home = true, refuse;
     char home[PATH_MAX];
     struct policy_list made = { .from = in->from, .set = in->set };
-    struct gather g = { .plan = plan, .out = &made };
+    struct gather g = { .plan = plan, .out = &made, .expected = in->n };
 
     if (p->home != NULL)
         plain_home = plan_real_future(p->home, home) && strcmp(home, p->home) == 0;
@@ -360,6 +256,9 @@ close_list(struct native_plan *plan, const struct policy *p, struct policy *real
             r = fit(&g, real, err);
         else if (g.rule->from.kind == ORIGIN_BUILTIN && in == &p->credentials)
             r = close_builtin(&g, &known, plain_home, err);
+        else if (g.rule->from.kind == ORIGIN_BUILTIN && g.rule->literal && plan_known_absent(&known, g.rule->value) &&
+                 plan_known_plain(&known, g.rule->value))
+            r = put(&g, g.rule->value, err);
         else
             r = close_name(&g, g.rule->value, err);
         if (r < 0)

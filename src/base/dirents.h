@@ -1,7 +1,8 @@
-/* guest/dirents.h: one directory's names, a batch at a time, from a descriptor that stays the caller's */
-#ifndef CLOCHE_GUEST_DIRENTS_H
-#define CLOCHE_GUEST_DIRENTS_H
+/* base/dirents.h: one directory's names, a batch at a time, from a descriptor that stays the caller's */
+#ifndef CLOCHE_BASE_DIRENTS_H
+#define CLOCHE_BASE_DIRENTS_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct dirents_record {
 struct dirents {
     int fd;
     int failed;                 /* errno of the read that failed, 0: none */
+    uint8_t type;               /* DT_ of the last name (readdir(3)) */
     size_t at, n;
     _Alignas(8) char batch[4096];
 };
@@ -31,6 +33,13 @@ static inline int
 dirents_drained(const struct dirents *d)
 {
     return d->at >= d->n;
+}
+
+/* Whether the last name is a directory, or the file system does not say. */
+static inline int
+dirents_maybe_directory(const struct dirents *d)
+{
+    return d->type == DT_DIR || d->type == DT_UNKNOWN;
 }
 
 /* The next name but "." and "..", valid until the following call; NULL at the end, or with @failed set. */
@@ -52,6 +61,7 @@ dirents_next(struct dirents *d)
         }
         r = (const struct dirents_record *)(const void *)(d->batch + d->at);
         d->at += r->reclen;
+        d->type = r->type;
         if (strcmp(r->name, ".") != 0 && strcmp(r->name, "..") != 0)
             return r->name;
     }
