@@ -74,7 +74,7 @@ builtin_protect(struct policy *p, bool srt, struct err *err)
 {
     static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "protected names" };
 
-    p->protect.from = from;
+    p->protect = (struct policy_list){ .from = from };
     if (list_reserve(p, &p->protect, N(protect_srt) + N(protect_more), err) < 0 ||
         add_names(p, &p->protect, protect_srt, N(protect_srt), &from, err) < 0)
         return -1;
@@ -86,7 +86,7 @@ builtin_env_deny(struct policy *p, struct err *err)
 {
     static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "loader variables" };
 
-    p->env_deny.from = from;
+    p->env_deny = (struct policy_list){ .from = from };
     if (list_reserve(p, &p->env_deny, N(env_deny_names), err) < 0)
         return -1;
     return add_names(p, &p->env_deny, env_deny_names, N(env_deny_names), &from, err);
