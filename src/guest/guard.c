@@ -29,6 +29,7 @@ static const struct {
     { SYS_unlinkat, call_modify, "remove" },
     { SYS_connect, call_connect, "connect" },
     { SYS_bind, call_bind, "bind" },
+    { SYS_socketpair, call_socketpair, "socketpair" },
     { SYS_truncate, call_modify, "truncate" },
     { SYS_fchmod, call_modify, "chmod" },
     { SYS_fchmodat, call_modify, "chmod" },

@@ -203,9 +203,9 @@ swallow_dumpable(struct guard_filter *f)
     ret(f, GS_RET_ALLOW);
 }
 
-/* A unix socket that needs no connect() would never pass the guard. */
+/* A unix socket that needs no connect() would never pass the guard: refused, or made by us as one that does. */
 static void
-close_datagrams(struct guard_filter *f, int nr)
+close_datagrams(struct guard_filter *f, int nr, uint32_t answer)
 {
     when_nr(f, nr, 8);
     put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
@@ -215,7 +215,7 @@ close_datagrams(struct guard_filter *f, int nr)
     put(f, BPF_JEQ, SOCK_STREAM, 1, 0);
     put(f, BPF_JEQ, SOCK_SEQPACKET, 0, 1);
     ret(f, GS_RET_ALLOW);
-    ret(f, ANSWER_ERRNO(EPERM));
+    ret(f, answer);
 }
 
 void
@@ -253,8 +253,8 @@ guard_filter_build(uint32_t flags, struct guard_filter *f)
         close_ioctls(f, flags);
     }
     if ((flags & GUARD_CONNECT) != 0) {
-        close_datagrams(f, SYS_socket);
-        close_datagrams(f, SYS_socketpair);
+        close_datagrams(f, SYS_socket, ANSWER_ERRNO(EPERM));
+        close_datagrams(f, SYS_socketpair, GS_RET_USER_NOTIF);
     }
     swallow_dumpable(f);
     ret(f, GS_RET_ALLOW);

@@ -11,7 +11,7 @@
  *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
- *   guard_sock.c      connect, bind
+ *   guard_sock.c      connect, bind, socketpair
  *   guard_alias.c     has a file names (hard links) outside of the writable trees?
  *   guard_copy.c      such a file is copied before it is changed
  *   guard_worker.c    what may block, in a process of its own
@@ -213,6 +213,8 @@ bool caller_waits(const struct call *c);
 /* Copy a string (at most PATH_MAX with its NUL) or exactly @n bytes. 0, -EFAULT, -ENAMETOOLONG, -EPERM. */
 int caller_string(struct call *c, uint64_t addr, char out[PATH_MAX]);
 int caller_bytes(struct call *c, uint64_t addr, void *out, size_t n);
+/* Write exactly @n bytes into the caller's memory. 0, -EFAULT, -EPERM. */
+int caller_put(struct call *c, uint64_t addr, const void *p, size_t n);
 /* A string of an xattr name's length: -ERANGE when longer than @room - 1. */
 int caller_short_string(struct call *c, uint64_t addr, char *out, size_t room);
 /* umask and thread group: read once. 0 or -EPERM. */
@@ -338,6 +340,7 @@ int call_rename(struct call *c);
 int call_modify(struct call *c);
 int call_bind(struct call *c);
 int call_connect(struct call *c);
+int call_socketpair(struct call *c);
 
 /* guard_modify.c: an object that was reached without its directory. Protected when its place can be found and is, or
  * cannot be found though it has one. */

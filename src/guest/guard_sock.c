@@ -1,4 +1,4 @@
-/* guest/guard_sock.c: connect and bind, performed for the caller on a duplicate of its socket
+/* guest/guard_sock.c: connect and bind, performed for the caller on a duplicate of its socket; pairs of datagrams
  *
  * A unix socket that lies in a tree of the host is a door to a program outside (an agent holding keys, a container
  * daemon). It opens only when the plan names it, compared by what it is, not by how it is called; or when the sandbox
@@ -6,6 +6,11 @@
  *
  * bind() makes a name, and the kernel keeps the address as it was written. So it is made with the caller's own bytes,
  * from the caller's directory: nothing can move between our look and the kernel's, because all moving is ours.
+ *
+ * One end of a pair of datagram sockets could send to any socket whose name it knows, and a filter cannot see where to
+ * (sendmsg). So the caller gets a pair of sequenced packets: messages with their bounds, in order, none lost, as
+ * between two datagram sockets of a host, and no way to another address (unix(7)). What differs: SO_TYPE, and a peer's
+ * end is told, as a message without a byte.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -313,4 +318,41 @@ call_bind(struct call *c)
     if (!caller_waits(c))
         return ANSWERED;
     return bind(sock, &a.u.any, a.n) < 0 ? -errno : 0;
+}
+
+/* --- socketpair */
+
+/* @fd as one of the caller's: its number there, or a negated errno. */
+static int
+add_fd(const struct call *c, int fd, bool cloexec)
+{
+    struct gs_addfd add = { .id = c->id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0 };
+    long rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
+
+    return rc < 0 ? -errno : (int)rc;
+}
+
+int
+call_socketpair(struct call *c)
+{
+    cleanup_close int one = -1, other = -1;
+    int type = (int)c->args[1], theirs[2] = { -1, -1 }, ends[2], rc;
+
+    if ((type & ~(0xf | SOCK_CLOEXEC | SOCK_NONBLOCK)) != 0)
+        return -EINVAL;
+    if ((int)c->args[2] != 0 && (int)c->args[2] != AF_UNIX)
+        return -EPROTONOSUPPORT;
+    /* as the kernel: nothing is made for who cannot be told of it */
+    if ((rc = caller_put(c, c->args[3], theirs, sizeof(theirs))) < 0)
+        return rc;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (type & SOCK_NONBLOCK), 0, ends) < 0)
+        return -errno;
+    one = ends[0];
+    other = ends[1];
+    for (size_t i = 0; i < 2; i++) {
+        theirs[i] = add_fd(c, ends[i], (type & SOCK_CLOEXEC) != 0);
+        if (theirs[i] < 0)
+            return theirs[i] == -ENOENT ? ANSWERED : theirs[i];
+    }
+    return caller_put(c, c->args[3], theirs, sizeof(theirs));
 }

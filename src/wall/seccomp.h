@@ -27,7 +27,8 @@ enum seccomp_list {
 enum seccomp_unix {
     SECCOMP_UNIX_ALL,           /* AF_UNIX sockets of every type */
     SECCOMP_UNIX_CONNECTED,     /* only types that must connect() before they send (stream, seqpacket), so that
-                                 * whoever supervises connect() sees every destination; socketpair likewise */
+                                 * whoever supervises connect() sees every destination. The name guard, which does,
+                                 * also makes the datagram pairs (guest/guard_sock.c): socketpair is left to it */
     SECCOMP_UNIX_PAIRS,         /* no AF_UNIX socket can be created; connected pairs can (SRT) */
 };
 

@@ -112,6 +112,47 @@ def test_abstract_and_path_sockets(sandbox, bait, bare, mode):
         assert result.ok and "REACHED" not in result.out, (flags, result)
 
 
+PAIRS = """
+import array, socket, struct
+def end(kind=socket.SOCK_DGRAM, **kw):
+    a, b = socket.socketpair(socket.AF_UNIX, kind, **kw)
+    a.settimeout(5); b.settimeout(5)
+    return a, b
+a, b = end()
+for text in (b'one', b'', b'x' * 60000):
+    a.send(text)
+print([len(b.recv(99999)) for _ in range(3)])
+a.sendmsg([b'fd'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])
+print(len(b.recvmsg(9, 99)[1]), a.getsockname() == '', a.get_inheritable())
+c, d = end(socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+c.setblocking(False)
+try: c.recv(1)
+except BlockingIOError: print('does not wait')
+# to another address: where the pair's other end is, or nowhere
+try: c.sendto(b'astray', {bait!r})
+except OSError as e: print(e)
+else: print('peer', d.recv(9))
+# one of them is told, the kernel's own way
+import ctypes, os
+c = ctypes.CDLL(None, use_errno=True)
+before = len(os.listdir('/proc/self/fd'))
+print(c.socketpair(1, 2, 0, None), ctypes.get_errno(), c.socketpair(1, 2, 7, (ctypes.c_int * 2)()), len(os.listdir('/proc/self/fd')) - before)
+"""
+
+
+@requirement("R26")
+@pytest.mark.parametrize("mode", MODES)
+def test_datagram_pairs_work_and_lead_nowhere(sandbox, bait, mode):
+    """Issue 13 A8: what a runtime makes for itself works, where connecting is watched over."""
+    flags = ["--mode", mode] + ([] if mode == "light" and IS_ROOT else ["--bind", f"{bait.root}:{bait.root}"])
+    result = sandbox(PAIRS.replace("{bait!r}", repr(str(bait.dgram))), flags=flags)
+    assert result.ok, result
+    told = result.out.splitlines()
+    assert told[:3] == ["[3, 0, 60000]", "1 True False", "does not wait"], result
+    assert told[3] == "peer b'astray'", result
+    assert told[4] == "-1 14 -1 0", result
+
+
 def test_well_known_sockets_of_the_host(sandbox):
     code = REACH + ("import glob\nfor p in ['/var/run/docker.sock', '/run/docker.sock', "
                     "'/run/containerd/containerd.sock', '/run/systemd/private', "
