@@ -6,42 +6,36 @@
 
 #include "match/path.h"
 
-/* False: @path is not in @folder, as its first bytes say already. Most of hundreds of rules are about other folders. */
+/* Apart from covered(), which is asked hundreds of thousands of times: its buffer is zeroed at each call. */
 static bool
-may_lie_in(const char *path, const char *folder)
+exists_to(const char *path, size_t n, why_exists *exists)
 {
-    while (*folder != '\0' && *path == *folder) {
-        path++;
-        folder++;
-    }
-    return *folder == '\0';
+    char object[PATH_TEXT_MAX + 1];
+
+    if (n >= sizeof(object))
+        return true;
+    memcpy(object, path, n);
+    object[n] = '\0';
+    return exists(object);
 }
 
 /* How much of @path the rule takes, 0 for none. A pattern speaks of what exists: one that fits a name which is not
  * there closes and opens nothing, for the engine looks for its matches before the sandbox begins. */
 static size_t
-covered(const struct policy_entry *rule, const char *path, why_exists *exists)
+covered(const struct policy_entry *rule, struct str path, why_exists *exists)
 {
-    bool pattern = !rule->literal && path_has_glob(str_of(rule->value));
-    char object[PATH_TEXT_MAX + 1];
-    size_t depth, n;
+    const struct str value = str_of(rule->value);
+    size_t depth;
 
-    if (rule->literal && !may_lie_in(path, rule->value))
-        return 0;
-    n = strlen(path);
-    while (n > 0) {
-        if (!path_covers(str_of(rule->value), rule->literal, (struct str){ path, n }, &depth))
+    while (path.n > 0) {
+        if (!path_covers(value, rule->literal, path, &depth))
             return 0;
-        if (!pattern || exists == NULL || depth >= sizeof(object))
-            return depth;
-        memcpy(object, path, depth);
-        object[depth] = '\0';
-        if (exists(object))
+        if (rule->literal || !path_has_glob(value) || exists == NULL || exists_to(path.p, depth, exists))
             return depth;
         /* a shorter match may be there */
-        for (n = depth; n > 0 && path[n - 1] != '/'; n--)
+        for (path.n = depth; path.n > 0 && path.p[path.n - 1] != '/'; path.n--)
             ;
-        n = n > 0 ? n - 1 : 0;
+        path.n = path.n > 0 ? path.n - 1 : 0;
     }
     return 0;
 }
@@ -51,10 +45,11 @@ static const struct policy_entry *
 deepest(const struct policy_list *list, const char *path, why_exists *exists, size_t *depth)
 {
     const struct policy_entry *best = NULL;
+    const struct str whole = str_of(path);
 
     *depth = 0;
     for (size_t i = 0; i < list->n; i++) {
-        size_t d = covered(&list->v[i], path, exists);
+        size_t d = covered(&list->v[i], whole, exists);
         if (d == 0 || (best != NULL && d <= *depth))
             continue;
         best = &list->v[i];
@@ -198,8 +193,8 @@ protected_by(const struct policy *p, const struct place *place, size_t root, why
         if (p->binds[i].writable)
             by = protected_at(p, place, p->binds[i].source, p->binds[i].dest, exists);
     for (size_t i = 0; by == NULL && i < p->allow_write.n; i++) {
-        const struct around wide = { place->host, covered(&p->allow_write.v[i], place->host, exists), place->host,
-                                     place };
+        const struct around wide = { place->host, covered(&p->allow_write.v[i], str_of(place->host), exists),
+                                     place->host, place };
         if (wide.root > 0 && strcmp(place->inside, place->host) == 0)
             by = protected_in(p, &wide, exists);
     }
