@@ -54,6 +54,7 @@ def commands():
                           *pythons],
         'mandoc': ['mandoc', '-T', 'lint', '-W', 'warning,stop', *manuals],
         'links': [PYTHON, 'tools/lint-links.py'],
+        'tests': [PYTHON, '-B', 'tools/lint-tests.py'],
         'check-all': [PYTHON, '-B', 'tools/lint-check-all.py'],
     }
 
