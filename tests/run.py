@@ -28,6 +28,7 @@ from check.tally import Tally                       # noqa: E402
 from check.unit import unit                         # noqa: E402
 
 SLOWEST = 10
+SET_HERE = ('CLOCHE_TEST_CACHE', 'CLOCHE_TEST_RULE_SETS', 'CLOCHE_TEST_USER', 'CLOCHE_TEST_WORKERS')   # these leave nothing out
 
 
 def build_phase(which, targets=()):
@@ -133,6 +134,8 @@ def main():
         suites.TREE.remove()
     if options.command.startswith('check'):
         where_time_went(total, took)
+    total.notes += [f'what {name}={value} leaves out or adds' for name, value in sorted(os.environ.items())
+                    if name.startswith('CLOCHE_TEST_') and name not in SET_HERE]
     for note in total.notes:
         print(f'left out: {note}')
     if total.failed:

@@ -14,10 +14,14 @@ CORES = os.cpu_count() or 1
 Done = collections.namedtuple('Done', 'code out wall cpu')
 
 
+# What would bend a build or a test: another compiler's words, fewer tests (PYTEST_ADDOPTS), a sanitizer that does not look.
+BENDS = re.compile(r'(CC|CFLAGS|LDFLAGS|CPPFLAGS|DESTDIR|MAKEFLAGS|MFLAGS|MAKELEVEL|CLOCHE(?!_TEST_).*|CLOCHE_TEST_(RUN|ELSEWHERE)'
+                   r'|(PYTEST|PYTHON|CMOCKA|LD|MESON|ASAN|LSAN|UBSAN|TSAN|MSAN|GLIBC)_?.*)$')
+
+
 def clean_environment():
-    """The caller's environment without what would bend a build or a test."""
-    drop = {'CFLAGS', 'LDFLAGS', 'CPPFLAGS', 'PYTHONPATH', 'CLOCHE', 'DESTDIR', 'MAKEFLAGS', 'MFLAGS', 'MAKELEVEL'}
-    env = {name: value for name, value in os.environ.items() if name not in drop}
+    """The caller's environment without BENDS."""
+    env = {name: value for name, value in os.environ.items() if not BENDS.match(name)}
     env['PATH'] = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
     env['LC_ALL'] = 'C.UTF-8'
     return env
