@@ -21,6 +21,7 @@ from helpers.runner import Cloche, Runner, interpreter      # noqa: E402
 
 own_daemon, shared_daemon, shared_or_own = shared.own_daemon, shared.shared_daemon, shared.shared_or_own
 BEGAN = pytest.StashKey()
+CHOSEN, HEARD_OF = set(), set()     # ids of tests, in the process that sums up: what is to be run, and what was
 PROVEN = collections.defaultdict(collections.Counter)
 
 
@@ -42,6 +43,27 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item in chosen]
+
+
+def pytest_collection_finish(session):
+    CHOSEN.update(item.nodeid for item in session.items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids):
+    CHOSEN.update(ids)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """A run that ended early (pytest.exit(), a worker that said goodbye) has not passed."""
+    config = session.config
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    missed = sorted(CHOSEN - HEARD_OF)
+    if missed and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\n{len(missed)} of {len(CHOSEN)} tests were not run: {', '.join(missed[:5])} ...")
 
 
 def spent():
@@ -67,6 +89,8 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_runtest_logreport(report):
+    if report.when == "teardown" or report.outcome == "failed":
+        HEARD_OF.add(report.nodeid)
     if report.when == "call" or report.outcome != "passed":
         for name, row in report.user_properties:
             if name == "proves":

@@ -9,6 +9,8 @@ from check.shell import tail
 # could not be reached, an answer that did not come).
 JUDGED = r'assert|AssertionError|Failed|[\w.]*Hung'
 
+NO_REASON = ('', 'Skipped', 'unconditional skip')      # of pytest.skip() and @pytest.mark.skip
+
 Spent = collections.namedtuple('Spent', 'wall cpu name')
 
 
@@ -54,12 +56,14 @@ class Tally:
 
 def tap(output):
     """Count cmocka's TAP lines. Returns None when there are none."""
-    tally, seen = Tally(), False
+    tally, seen, planned = Tally(), 0, 0
     for line in output.split('\n'):
+        if plan := re.match(r'1\.\.(\d+)$', line):
+            planned += int(plan.group(1))
         match = re.match(r'(not )?ok \d+\s*(?:-\s*)?(.*)', line)
         if not match:
             continue
-        seen = True
+        seen += 1
         if '# SKIP' in line.upper():
             name = match.group(2).replace('# SKIP', '').strip()
             tally.skip(f'unit test {name} skips itself (its source says why)')
@@ -67,7 +71,9 @@ def tap(output):
             tally.fail(match.group(2))
         else:
             tally.passed += 1
-    return tally if seen else None
+    if planned and seen != planned:
+        tally.fail(f'{seen} of {planned} cases were heard of')
+    return tally if planned else None
 
 
 def name_of(case, told):
@@ -87,6 +93,9 @@ def junit(path, out, code):
     except (OSError, ElementTree.ParseError):
         return tally.fail(f'pytest wrote no results (exit {code})\n{tail(out)}')
     for case in cases:
+        if not case.get('name'):        # pytest ended within it
+            tally.fail(f'a test began and did not end (exit {code})\n{tail(out, 4)}')
+            continue
         told = {p.get('name'): p.get('value') for p in case.iter('property')}
         name = name_of(case, told)
         bad = [*case.findall('failure'), *case.findall('error')]
@@ -94,10 +103,13 @@ def junit(path, out, code):
         if bad:
             said = bad[0].get('message') or bad[0].text or ''
             tally.fail(f"{name}\n{tail(said, 12)}")
-            if not name.startswith('tests/escape/') or not re.match(JUDGED, said):
+            crashed = 'crashed while running' in said       # whatever killed the tests' own process has done so once
+            if not crashed and (not name.startswith('tests/escape/') or not re.match(JUDGED, said)):
                 tally.names.append(name)
+        elif skips and (skips[0].get('message') or '') in NO_REASON:
+            tally.fail(f'{name} is skipped without a reason')
         elif skips:
-            tally.skip(skips[0].get('message') or 'no reason')
+            tally.skip(skips[0].get('message'))
         else:
             tally.passed += 1
         tally.times.append(Spent(float(case.get('time') or 0), float(told.get('cpu') or 0), name))
