@@ -334,8 +334,8 @@ path_glob_match(struct str pattern, struct str path)
     return true;
 }
 
-/* Whether the letters before any wildcard already tell the path and the pattern apart. Hundreds of rules are asked about
- * hundreds of places before a sandbox in mode light begins: nearly all of them end here. */
+/* Whether the letters before any wildcard already tell the path and the pattern apart. Hundreds of rules are asked
+ * about hundreds of places before a sandbox in mode light begins: nearly all of them end here. */
 static bool
 parts_early(struct str pattern, bool literal, struct str path)
 {
