@@ -17,11 +17,20 @@ def page(verb):
     return MAN / PAGES.get(verb, f"cloche-{verb}.1")
 
 
+HELP = {}       # what each verb says to --help: the pages and completions of every verb are held to all of them
+
+
+def help_of(cloche, verb):
+    if verb not in HELP:
+        result = cloche(verb, "--help")
+        assert result.ok, result
+        HELP[verb] = result.out
+    return HELP[verb]
+
+
 def flags_in_help(cloche, verb):
-    result = cloche(verb, "--help")
-    assert result.ok, result
     # how the state came to be, or where else one would look: not a flag of this verb
-    text = re.sub(r"\(cloche run [^)]*\)|cloche (?!%s\b)\w+ --\w+" % verb, "", result.out)
+    text = re.sub(r"\(cloche run [^)]*\)|cloche (?!%s\b)\w+ --\w+" % verb, "", help_of(cloche, verb))
     flags = set(re.findall(r"(?<![\w-])(--[a-z][\w-]*)", text))
     flags |= set(re.findall(r"^\s+(-\w)\b", text, flags=re.M))
     assert flags, f"{verb} --help names no flag"

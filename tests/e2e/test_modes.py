@@ -17,14 +17,14 @@ REAL_FOR_ANYBODY = {"read_host_file", "write_host_file", "create_host_file", "se
 
 
 def test_the_attacks_are_real_on_this_host(bait, bare):
-    verdicts, _ = bait.attack(bare)
+    verdicts, _ = bait.attack(bare, bait={"thorough": True})
     assert REAL_FOR_ANYBODY <= set(opened(verdicts)), REAL_FOR_ANYBODY - set(opened(verdicts))
 
 
 @requirement("R40", "R26", "R12", "R14")
 @pytest.mark.parametrize("mode", ["light", "standard", "max"])
 def test_the_wall_stands(bait, sandbox, mode):
-    verdicts, _ = bait.attack(sandbox, flags=["--mode", mode])
+    verdicts, _ = bait.attack(sandbox, flags=["--mode", mode], bait={"thorough": True})
     assert_wall(verdicts, OPEN_IN_LIGHT if mode == "light" else ())
     assert bait.tally() == 0, "a signal from inside reached a process of the host"
 
@@ -33,7 +33,7 @@ def test_the_wall_stands(bait, sandbox, mode):
 @requirement("R40", "R26", "R12", "R14")
 @pytest.mark.parametrize("mode", ["light", "standard", "max"])
 def test_the_wall_stands_for_an_ordinary_user(bait, sandbox, mode):
-    verdicts, _ = bait.attack(sandbox, flags=["--mode", mode])
+    verdicts, _ = bait.attack(sandbox, flags=["--mode", mode], bait={"thorough": True})
     assert_wall(verdicts, OPEN_IN_LIGHT if mode == "light" else ())
     assert bait.tally() == 0
 

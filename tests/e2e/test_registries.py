@@ -298,7 +298,7 @@ class Kept:
 
     def settle(self):
         """Files that have only just changed are not relied upon."""
-        wait_for(lambda: all("(asked " in name for name in self.hosts()[0].values()), 300)
+        wait_for(lambda: all("(asked " in name for name in self.hosts()[0].values()), 300, every=0.15)
 
     def hosts(self, *flags, **kw):
         return allowed(self.npm.cloche, "--allow-registry", "npm", *flags, **kw)

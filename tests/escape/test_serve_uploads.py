@@ -41,7 +41,7 @@ def test_a_folder_that_is_swapped_under_an_upload(anyone, outside, mode):
     assert box.put("racer", script.encode()).ok
     assert box.exec("sh ./racer >/dev/null 2>&1 &")["exit_code"] == 0
     said = set()
-    for i in range(max(300, loops(1500))):
+    for i in range(max(300, loops(places.rounds(500, 1500)))):
         said.add(box.put("at/f" if i % 2 == 0 else "real/f", b"x" * (i % 3) * 70000).status)
     assert box.exec("touch stop")["exit_code"] == 0
     assert 200 in said and said <= {200, 403, 404, 409}, said

@@ -128,7 +128,9 @@ def write_sysrq():
 
 @probe
 def write_sys():
-    for base, _, files in os.walk("/sys/kernel"):
+    for base, folders, files in os.walk("/sys/kernel"):
+        if not BAIT.get("thorough"):        # thousands of files, each asked for of the guard: test_modes.py has all of them
+            folders[:] = [name for name in sorted(folders)[:40] if name not in ("slab", "irq")]
         for name in files:
             try:
                 os.close(os.open(os.path.join(base, name), os.O_WRONLY | os.O_NONBLOCK))

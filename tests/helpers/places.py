@@ -17,6 +17,12 @@ def loops(count):
     return max(3, int(count * LOOPS))
 
 
+def rounds(few, many):
+    """How often something that is drawn or raced is tried: @few times in the runs of `make check`, @many times elsewhere
+    (by hand, in check-all)."""
+    return many if os.environ.get("CLOCHE_TEST_RUN", "everything") == "everything" else few
+
+
 def find_cloche():
     """$CLOCHE, or the newest build*/src/cli/cloche of this tree."""
     named = os.environ.get("CLOCHE")
