@@ -42,6 +42,8 @@ static const struct {
     { SYS_lremovexattr, call_modify, "setxattr" },
     { SYS_fremovexattr, call_modify, "setxattr" },
     { SYS_utimensat, call_modify, "utime" },
+    { SYS_umask, call_umask, "umask" },
+    { SYS_unshare, call_unshare, "unshare" },
 #ifdef SYS_renameat
     { SYS_renameat, call_rename, "rename" },
 #endif
@@ -106,6 +108,17 @@ may_trace_anyone(void)
     return syscall(SYS_capget, &head, data) < 0 || (data[0].effective & (1u << 19)) != 0;
 }
 
+static void
+find_plain_devs(struct guard *g)
+{
+    for (size_t i = 0; i < g->rules.n_roots && g->n_plain_devs < OWN_DEVS_MAX; i++) {
+        struct stat st;
+
+        if (!walk_is_proc(g->rules.roots[i].fd) && fstat(g->rules.roots[i].fd, &st) == 0)
+            g->plain_devs[g->n_plain_devs++] = st.st_dev;
+    }
+}
+
 /* The tmpfs that a private root stands on, unless a guarded tree is on it. */
 static void
 find_own_devs(struct guard *g)
@@ -143,6 +156,7 @@ start(struct guard *g, const struct guard_plan *plan, struct err *err)
     g->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (g->root < 0)
         return err_sys(err, errno, "guard.root", "/");
+    g->home = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (copy_list(&g->sockets, &g->n_sockets, plan->sockets, plan->n_sockets, err) < 0 ||
         copy_list(&g->socket_trees, &g->n_socket_trees, plan->socket_trees, plan->n_socket_trees, err) < 0 ||
         copy_list(&g->trees, &g->n_trees, plan->trees, plan->n_trees, err) < 0)
@@ -152,6 +166,7 @@ start(struct guard *g, const struct guard_plan *plan, struct err *err)
     if (rules_init(&g->rules, plan, err) < 0)
         return -1;
     find_own_devs(g);
+    find_plain_devs(g);
     return 0;
 }
 
@@ -162,7 +177,7 @@ guard_new(const struct guard_plan *plan, struct guard **out, struct err *err)
 
     if (g == NULL)
         return err_sys(err, errno, "memory", "the name guard");
-    g->proc = g->fds = g->root = -1;
+    g->proc = g->fds = g->root = g->home = -1;
     if (start(g, plan, err) < 0) {
         guard_free(g);
         return -1;
@@ -194,7 +209,7 @@ guard_free(struct guard *g)
         return;
     later_settle(g, true);
     rules_free(&g->rules);
-    caller_forget(g);
+    seen_forget_all(g);
     alias_free(g);
     free_list(g->sockets, g->n_sockets);
     free_list(g->socket_trees, g->n_socket_trees);
@@ -207,6 +222,7 @@ guard_free(struct guard *g)
     close_fd(&g->proc);
     close_fd(&g->fds);
     close_fd(&g->root);
+    close_fd(&g->home);
     free(g);
 }
 
@@ -298,6 +314,14 @@ answer(const struct call *c, int result)
     (void)syscall(SYS_ioctl, c->listener, GS_NOTIF_SEND, &resp);
 }
 
+void
+answer_go_on(const struct call *c)
+{
+    const struct gs_resp resp = { .id = c->id, .flags = GS_GO_ON };
+
+    (void)syscall(SYS_ioctl, c->listener, GS_NOTIF_SEND, &resp);
+}
+
 int
 answer_fd(struct call *c, int fd, bool cloexec)
 {
@@ -338,6 +362,9 @@ serve(struct call *c)
         if (calls[i].nr != c->nr)
             continue;
         c->op = calls[i].op;
+        /* nothing is done for him, and they must not fail */
+        if (c->nr == SYS_umask || c->nr == SYS_unshare)
+            return calls[i].serve(c);
         rc = caller_look(c);
         if (rc == 0)
             return calls[i].serve(c);
@@ -373,15 +400,12 @@ serve_one(struct guard *g, int listener)
 }
 
 int
-guard_on_notify(struct guard *g, int listener)
+guard_on_notify(struct guard *g, int listener, int revents)
 {
-    struct pollfd p = { .fd = listener, .events = POLLIN };
-
-    /* RECV would wait when there is nothing to receive. */
-    if (poll(&p, 1, 0) < 0)
-        return errno == EINTR ? 0 : -1;
-    if ((p.revents & POLLIN) == 0) {
-        if ((p.revents & (POLLHUP | POLLERR | POLLNVAL)) == 0)
+    /* RECV would wait when there is nothing to receive. After POLLIN there is: the kernel counts the calls that came,
+     * also those whose callers died since, and only we take them from it. */
+    if ((revents & POLLIN) == 0) {
+        if ((revents & (POLLHUP | POLLERR | POLLNVAL)) == 0)
             return 0;
         later_settle(g, false);
         return 1;

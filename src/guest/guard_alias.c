@@ -136,7 +136,7 @@ struct survey {
     bool stopped;               /* by a ceiling: what was not met counts as outside */
 };
 
-static struct ident
+struct ident
 statx_ident(const struct statx *sx)
 {
     return (struct ident){ makedev(sx->stx_dev_major, sx->stx_dev_minor), (ino_t)sx->stx_ino };

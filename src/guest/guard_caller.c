@@ -16,63 +16,20 @@
 #include "base/str.h"
 #include "guest/guard_priv.h"
 
-static struct seen *
-seen_before(const struct call *c)
-{
-    for (size_t i = 0; i < SEEN_MAX; i++)
-        if (c->g->seen[i].tid == c->tid)
-            return &c->g->seen[i];
-    return NULL;
-}
-
-static void
-forget(struct seen *s)
-{
-    if (s->tid == 0)
-        return;
-    close_fd(&s->dir);
-    close_fd(&s->status);
-    s->tid = 0;
-}
-
-void
-caller_forget(struct guard *g)
-{
-    for (size_t i = 0; i < SEEN_MAX; i++)
-        forget(&g->seen[i]);
-}
-
-/* Keep what is asked for again and again. */
-static void
-remember(struct call *c)
-{
-    struct guard *g = c->g;
-    struct seen *s = &g->seen[g->next_seen];
-    char path[32];
-
-    g->next_seen = (g->next_seen + 1) % SEEN_MAX;
-    forget(s);
-    snprintf(path, sizeof(path), "%d", (int)c->tid);
-    s->dir = openat(g->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    s->status = s->dir < 0 ? -1 : openat(s->dir, "status", O_RDONLY | O_CLOEXEC);
-    s->tid = c->tid;
-    if (s->status < 0)
-        forget(s);
-}
-
 int
-caller_proc_open(const struct call *c, const char *name, int flags)
+caller_proc_open(struct call *c, const char *name, int flags)
 {
-    struct seen *s = seen_before(c);
+    struct seen *s = seen_of(c);
     char path[64];
     int fd;
 
+    c->looked = true;
     if (s != NULL) {
         fd = openat(s->dir, name, flags | O_CLOEXEC | O_NOCTTY);
         if (fd >= 0)
             return fd;
         /* another thread by this number now, perhaps */
-        forget(s);
+        seen_forget(c, s);
     }
     snprintf(path, sizeof(path), "%d/%s", (int)c->tid, name);
     return openat(c->g->proc, path, flags | O_CLOEXEC | O_NOCTTY);
@@ -87,9 +44,7 @@ caller_look(struct call *c)
     /* Looking into a process needs its ids to be ours; unless we are allowed to look into everything. */
     if (c->tid <= 0)
         return -EPERM;
-    if (c->tid == c->g->last_tid && seen_before(c) == NULL)
-        remember(c);
-    c->g->last_tid = c->tid;
+    seen_note(c);
     if (!c->g->privileged)
         return 0;
     snprintf(path, sizeof(path), "%d", (int)c->tid);
@@ -99,9 +54,16 @@ caller_look(struct call *c)
 }
 
 bool
-caller_waits(const struct call *c)
+caller_waits(struct call *c)
 {
-    return syscall(SYS_ioctl, c->listener, GS_NOTIF_ID_VALID, &c->id) == 0;
+    c->looked = syscall(SYS_ioctl, c->listener, GS_NOTIF_ID_VALID, &c->id) < 0;
+    return !c->looked;
+}
+
+bool
+caller_still_waits(struct call *c)
+{
+    return !c->looked || caller_waits(c);
 }
 
 /* One piece of memory, whole or not at all. */
@@ -115,6 +77,7 @@ read_memory(struct call *c, uint64_t addr, void *out, size_t n)
 
     if (n == 0)
         return 0;
+    c->looked = true;
     if (addr != (uintptr_t)addr || addr + n < addr)
         return -EFAULT;
     if (!c->g->no_vm_readv) {
@@ -161,18 +124,29 @@ caller_put(struct call *c, uint64_t addr, const void *p, size_t n)
     return pwrite(mem, p, n, (off_t)addr) == (ssize_t)n ? 0 : -EFAULT;
 }
 
+#define PAGE_BYTES 4096
+#define MOST_PATHS 256          /* bytes that hold most of them, so that no more is copied */
+
+static size_t
+to_page_end(uint64_t addr)
+{
+    return PAGE_BYTES - (size_t)(addr % PAGE_BYTES);
+}
+
 /* Page by page: the next page may not exist, and a byte that was copied is never read again. */
 static int
 read_string(struct call *c, uint64_t addr, char *out, size_t room, int too_long)
 {
-    size_t page = 4096, at = 0;
+    size_t at = 0;
 
     while (at < room) {
-        size_t n = page - (size_t)((addr + at) % page);
+        size_t n = to_page_end(addr + at);
         int rc;
 
         if (n > room - at)
             n = room - at;
+        if (at == 0 && n > MOST_PATHS)
+            n = MOST_PATHS;
         rc = read_memory(c, addr + at, out + at, n);
         if (rc < 0)
             return rc;
@@ -187,6 +161,30 @@ int
 caller_string(struct call *c, uint64_t addr, char out[PATH_MAX])
 {
     return read_string(c, addr, out, PATH_MAX, -ENAMETOOLONG);
+}
+
+bool
+caller_strings(struct call *c, uint64_t a, char out_a[PATH_MAX], uint64_t b, char out_b[PATH_MAX])
+{
+    const uint64_t addr[2] = { a, b };
+    char *const out[2] = { out_a, out_b };
+    struct iovec local[2], remote[2];
+    size_t total = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = to_page_end(addr[i]);
+
+        n = n < MOST_PATHS ? n : MOST_PATHS;
+        if (addr[i] != (uintptr_t)addr[i])
+            return false;
+        local[i] = (struct iovec){ out[i], n };
+        remote[i] = (struct iovec){ (void *)(uintptr_t)addr[i], n };
+        total += n;
+    }
+    c->looked = true;
+    return !c->g->no_vm_readv &&
+           syscall(SYS_process_vm_readv, c->tid, local, 2UL, remote, 2UL, 0UL) == (long)total &&
+           memchr(out_a, '\0', local[0].iov_len) != NULL && memchr(out_b, '\0', local[1].iov_len) != NULL;
 }
 
 int
@@ -216,15 +214,20 @@ int
 caller_status(struct call *c)
 {
     cleanup_close int fd = -1;
-    struct seen *s = seen_before(c);
+    struct seen *s = seen_of(c);
     char text[512];
     uint64_t mask, tgid;
+    bool settled;
     ssize_t n = -1;
 
     if (c->tgid != 0)
         return 0;
+    settled = seen_umask_settled(c);
+    c->looked = true;
+    if (s != NULL && s->status < 0)
+        s->status = openat(s->dir, "status", O_RDONLY | O_CLOEXEC);
     if (s != NULL && (n = pread(s->status, text, sizeof(text) - 1, 0)) <= 0)
-        forget(s);
+        seen_forget(c, s);
     if (n <= 0) {
         fd = caller_proc_open(c, "status", O_RDONLY);
         n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -237,18 +240,31 @@ caller_status(struct call *c)
         return -EPERM;
     c->umask = (mode_t)(mask & 0777);
     c->tgid = (pid_t)tgid;
+    c->umask_read = true;
+    seen_umask_is(c, settled);
     return 0;
+}
+
+int
+caller_umask(struct call *c)
+{
+    struct seen *s = seen_of(c);
+
+    if (!c->umask_read)
+        c->umask_read = s != NULL && seen_umask(c, s);
+    return c->umask_read ? 0 : caller_status(c);
 }
 
 int
 caller_dir(struct call *c, int dirfd, int *owned)
 {
+    struct seen *s;
     char name[32];
     int fd;
 
     *owned = -1;
     if (dirfd == AT_FDCWD) {
-        if (c->cwd < 0)
+        if (c->cwd < 0 && ((s = seen_of(c)) == NULL || !seen_cwd(c, s)))
             c->cwd = caller_proc_open(c, "cwd", O_PATH);
         return c->cwd >= 0 ? c->cwd : -EPERM;
     }
@@ -264,17 +280,22 @@ caller_dir(struct call *c, int dirfd, int *owned)
 void
 caller_done(struct call *c)
 {
-    close_fd(&c->cwd);
+    if (!c->cwd_lent)
+        close_fd(&c->cwd);
 }
 
 int
 caller_fd(struct call *c, int fd)
 {
     cleanup_close int pidfd = -1;
+    struct seen *s = seen_of(c);
     long got;
 
     if (fd < 0)
         return -EBADF;
+    c->looked = true;
+    if (s != NULL && seen_pidfd(s) >= 0 && (got = syscall(GS_NR_pidfd_getfd, s->pidfd, fd, 0U)) >= 0)
+        return (int)got;
     pidfd = (int)syscall(GS_NR_pidfd_open, c->tid, GS_PIDFD_THREAD);
     if (pidfd < 0 && errno == EINVAL) {
         /* Before 6.9 only whole processes; threads share their descriptors but for rare ones that asked not to. */

@@ -77,6 +77,7 @@ static const struct trap traps[] = {
     { SYS_lremovexattr, GUARD_WRITES },
     { SYS_fremovexattr, GUARD_WRITES },
     { SYS_utimensat, GUARD_WRITES },
+    { SYS_umask, GUARD_NAMES },         /* nothing of it is ours, but the guard makes what the caller's umask is for */
 };
 
 struct answer {
@@ -192,6 +193,20 @@ close_ioctls(struct guard_filter *f, uint32_t flags)
     ret(f, ANSWER_ERRNO(ENOTTY));
 }
 
+/* Who does not share a umask any more: said to the guard (guard_seen.c). What makes a namespace of mounts or users does
+ * it too. */
+static void
+tell_unshare(struct guard_filter *f)
+{
+    const uint32_t clone_fs = 0x200u, clone_newns = 0x20000u, clone_newuser = 0x10000000u;
+
+    when_nr(f, SYS_unshare, 4);
+    put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
+    put(f, BPF_JSET, clone_fs | clone_newns | clone_newuser, 0, 1);
+    ret(f, GS_RET_USER_NOTIF);
+    ret(f, GS_RET_ALLOW);
+}
+
 /* A process that cannot be looked into could not be served; the wish is swallowed. */
 static void
 swallow_dumpable(struct guard_filter *f)
@@ -233,6 +248,15 @@ guard_filter_build(uint32_t flags, struct guard_filter *f)
     put(f, BPF_JGE, GS_X32_BIT, 0, 1);
     ret(f, ANSWER_ERRNO(ENOSYS));
 #endif
+    /* the most frequent ones first: what opens for reading should not notice */
+    if ((flags & GUARD_NAMES) != 0) {
+        trap_open(f, SYS_openat, 2, flags);
+#ifdef SYS_open
+        trap_open(f, SYS_open, 1, flags);
+#endif
+        close_ioctls(f, flags);
+        tell_unshare(f);
+    }
     for (size_t i = 0; i < sizeof(traps) / sizeof(traps[0]); i++) {
         if ((traps[i].flags & flags) == 0)
             continue;
@@ -244,13 +268,6 @@ guard_filter_build(uint32_t flags, struct guard_filter *f)
             continue;
         when_nr(f, answers[i].nr, 1);
         ret(f, ANSWER_ERRNO(answers[i].error));
-    }
-    if ((flags & GUARD_NAMES) != 0) {
-#ifdef SYS_open
-        trap_open(f, SYS_open, 1, flags);
-#endif
-        trap_open(f, SYS_openat, 2, flags);
-        close_ioctls(f, flags);
     }
     if ((flags & GUARD_CONNECT) != 0) {
         close_datagrams(f, SYS_socket, ANSWER_ERRNO(EPERM));

@@ -85,10 +85,10 @@ guard_link_report(struct guest *g)
 }
 
 int
-guard_link_serve(struct guest *g, size_t i)
+guard_link_serve(struct guest *g, size_t i, int revents)
 {
     static uint64_t reported_us;
-    int served = guard_on_notify(g->guard, g->listeners[i]);
+    int served = guard_on_notify(g->guard, g->listeners[i], revents);
     int why = errno;
     uint64_t now;
 

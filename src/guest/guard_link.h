@@ -12,7 +12,7 @@ int guard_link_begin(struct guest *g, struct child_plan *plan, int *sock);
 void guard_link_abandon(struct child_plan *plan, int sock);
 int guard_link_finish(struct guest *g, struct child_plan *plan, int sock);
 /* The listener @i has something to say (or is at its end). -1: the guest must end. */
-int guard_link_serve(struct guest *g, size_t i);
+int guard_link_serve(struct guest *g, size_t i, int revents);
 /* Tell the host what was denied since the last time. -1: the transport cannot take it. */
 int guard_link_report(struct guest *g);
 /* The reaped process @pid was a helper of the guard's, no command. */

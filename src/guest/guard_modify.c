@@ -75,6 +75,17 @@ object_parent(const struct guard *g, int object, const struct stat *st, char nam
     return take_fd(&dir);
 }
 
+/* Most have a path that no rule knows a name of. */
+static bool
+lies_free(const struct guard *g, int object)
+{
+    char path[PATH_MAX];
+    ssize_t n = fd_text(g, object, path, sizeof(path));
+    struct str text = { path, n > 0 && n < (ssize_t)sizeof(path) ? (size_t)n : 0 };
+
+    return rules_no_name(g, text) && !str_ends(text, STR_LIT(" (deleted)"));
+}
+
 bool
 object_protected(struct guard *g, int object, const char **rule)
 {
@@ -95,6 +106,8 @@ object_protected(struct guard *g, int object, const char **rule)
     if (st.st_nlink > 1 && rules_same_object(g, &st, rule))
         return true;
     *rule = "file without a path";
+    if (lies_free(g, object))
+        return false;
     dir = object_parent(g, object, &st, name);
     if (name[0] == '\0')
         return true;
@@ -159,6 +172,20 @@ change_length(struct changing *w, int object)
     return fd < 0 || ftruncate(fd, w->length) < 0 ? -errno : 0;
 }
 
+/* Without the way through /proc, where the kernel knows one (Linux 6.6) and nothing refuses it. */
+static int
+chmod_object(struct guard *g, int object, mode_t mode)
+{
+    if (!g->no_fchmodat2) {
+        if (syscall(GS_NR_fchmodat2, object, "", (unsigned)mode, AT_EMPTY_PATH) == 0)
+            return 0;
+        g->no_fchmodat2 = errno == ENOSYS;
+        if (errno != ENOSYS && errno != EPERM)
+            return -1;
+    }
+    return chmod(fd_path(object).text, mode);
+}
+
 /* @object is O_PATH (from a path) or the caller's own open file (@w->fd). */
 static int
 change(struct changing *w, int object)
@@ -176,7 +203,7 @@ change(struct changing *w, int object)
             ((w->mode & MODE_SPECIAL) != 0 && (fstat(object, &st) < 0 || !S_ISDIR(st.st_mode))))
             return -EPERM;
         /* raw: musl's wrapper makes fchmod() work where the kernel refuses it */
-        rc = open_file ? (int)syscall(SYS_fchmod, object, (unsigned)w->mode) : chmod(path.text, w->mode);
+        rc = open_file ? (int)syscall(SYS_fchmod, object, (unsigned)w->mode) : chmod_object(w->c->g, object, w->mode);
         break;
     case CHANGE_OWNER:
         rc = open_file && w->c->nr == SYS_fchown ? (int)syscall(SYS_fchown, object, w->uid, w->gid)
@@ -191,7 +218,7 @@ change(struct changing *w, int object)
         break;
     case CHANGE_TIMES:
         rc = open_file && w->path == 0 ? futimens(object, w->now ? NULL : w->times)
-                                       : utimensat(AT_FDCWD, path.text, w->now ? NULL : w->times, 0);
+                                       : utimensat(object, "", w->now ? NULL : w->times, AT_EMPTY_PATH);
         break;
     case CHANGE_REMOVE:
         return -EINVAL;
@@ -301,18 +328,41 @@ judge_object(struct changing *w, const struct place *at, int object)
     return w->what == CHANGE_LENGTH ? git_call_write(w->c, at) : 0;
 }
 
+/* Take hold of what @path leads to. 1: at the place @at; 0: it has none; negative. */
+static int
+take_object(struct changing *w, const char *path, struct place *at, int *object)
+{
+    struct stat st;
+    int rc = walk_parent(w->c, w->dirfd, path, at);
+
+    /* most are no links, and a '/' behind the name may lead through one */
+    if (rc == 0 && at->name[at->name_n] != '/' && at->name[0] != '/') {
+        *object = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (*object < 0)
+            return -errno;
+        if (!w->follow || (fstat(*object, &st) == 0 && !S_ISLNK(st.st_mode)))
+            return 1;
+        close_fd(object);
+    }
+    rc = rc < 0 ? rc : walk_object(w->c, w->dirfd, path, w->follow, at, object);
+    if (rc < 0 || *object >= 0)
+        return rc;
+    *object = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return *object < 0 ? -errno : 1;
+}
+
 static int
 change_path(struct changing *w, const char *path)
 {
     cleanup_place struct place at = PLACE_INIT;
     cleanup_close int object = -1;
     const char *rule = "";
-    int found = -1, rc = walk_object(w->c, w->dirfd, path, w->follow, &at, &found);
-    bool placed = found < 0;
+    int found = -1, rc = take_object(w, path, &at, &found);
+    bool placed = rc == 1;
 
+    object = found;
     if (rc < 0)
         return rc;
-    object = found;
     if (!placed) {
         if (object_protected(w->c->g, object, &rule) && !held_by_mount(w->c->g, object)) {
             deny_object(w->c, object, rule);
@@ -320,12 +370,8 @@ change_path(struct changing *w, const char *path)
         }
         if (w->what == CHANGE_LENGTH && (rc = git_call_object(w->c, object)) < 0)
             return rc;
-    } else {
-        object = openat(at.dir, at.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (object < 0)
-            return -errno;
-        if ((rc = judge_object(w, &at, object)) < 0)
-            return rc;
+    } else if ((rc = judge_object(w, &at, object)) < 0) {
+        return rc;
     }
     if (!caller_waits(w->c))
         return ANSWERED;

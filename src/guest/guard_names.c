@@ -68,7 +68,7 @@ call_make(struct call *c)
     if ((rc = caller_string(c, a[0], path)) < 0 || (rc = walk_parent(c, dirfd, path, &at)) < 0 ||
         (rc = may_make(c, &at, directory)) < 0 ||
         (rc = git_call_make(c, &at, directory, (a[1] & S_IFMT) == 0 || (a[1] & S_IFMT) == S_IFREG)) < 0 ||
-        (rc = caller_status(c)) < 0)
+        (rc = caller_umask(c)) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
@@ -77,7 +77,8 @@ call_make(struct call *c)
         made_rc = syscall(SYS_mkdirat, at.dir, at.name, (unsigned)a[1]);
     else
         made_rc = syscall(SYS_mknodat, at.dir, at.name, (unsigned)a[1], (unsigned)a[2]);
-    (void)umask(before);
+    if (before != c->umask)
+        (void)umask(before);
     return made(c, &at, made_rc, directory ? AT_REMOVEDIR : 0);
 }
 

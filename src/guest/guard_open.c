@@ -3,7 +3,8 @@
  * The guard opens without following (it follows by itself, in the caller's name), with O_NOCTTY (the terminal would
  * become the guard's) and O_NONBLOCK (it must not wait for a FIFO's other end or a lease), and takes the last one back
  * before the descriptor leaves. An existing file is tried first without O_CREAT: only a creation needs the caller's
- * umask, which is the dearest thing to ask for.
+ * umask, which may be the dearest thing to ask for. What was not there a moment ago is made with O_EXCL: such a file is
+ * new and plain, so there is nothing to wait for and nothing to look at.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -249,18 +250,19 @@ create(struct opening *o, int flags)
     bool look = rules_ambiguous(o->c->g, o->at.name, o->at.name_n);
     struct stat st;
     mode_t before;
-    int fd, rc = caller_status(o->c);
+    int fd, rc = caller_umask(o->c);
 
     if (rc < 0)
         return rc;
-    if (!caller_waits(o->c))
+    if (!caller_still_waits(o->c))
         return ANSWERED;
     (void)place_name(&o->at, name);
     if (look && fstatat(o->at.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         look = false;       /* it was there before */
     before = umask(o->c->umask);
     fd = open_here(o->at.dir, o->at.name, flags, o->mode);
-    (void)umask(before);
+    if (before != o->c->umask)
+        (void)umask(before);
     if (fd < 0 || !look || !rules_aliased(o->c->g, o->at.dir, &o->at.dir_st, name, &rule))
         return fd;
     close(fd);
@@ -293,9 +295,17 @@ open_closed(struct opening *o, const char *rule)
     return held_by_mount(o->c->g, object) ? 0 : deny(o->c, &o->at, rule, EACCES);
 }
 
-/* Another name of a protected file is the protected file; and a file with names outside is copied first. */
+/* Make what is not there. The descriptor is as it will be handed over. -EEXIST: it is there after all. */
 static int
-settle_hard_link(struct opening *o)
+create_new(struct opening *o)
+{
+    return create(o, (o->flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC);
+}
+
+/* Another name of a protected file is the protected file; and a file with names outside is copied first. *@absent: there
+ * is nothing by that name. */
+static int
+settle_hard_link(struct opening *o, bool *absent)
 {
     const char *rule = "";
     struct stat st;
@@ -303,9 +313,10 @@ settle_hard_link(struct opening *o)
 
     /* with a '/' behind the name the kernel has nothing to write to */
     if ((o->c->g->flags & GUARD_WRITES) == 0 || !writes(o->flags) || o->at.name[o->at.name_n] == '/' ||
-        (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ||
-        fstatat(o->at.dir, o->at.name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode) ||
-        S_ISLNK(st.st_mode))
+        (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return 0;
+    *absent = fstatat(o->at.dir, o->at.name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+    if (*absent || st.st_nlink < 2 || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
         return 0;
     if (S_ISREG(st.st_mode) && rules_same_object(o->c->g, &st, &rule))
         return deny(o->c, &o->at, rule, EACCES);
@@ -324,13 +335,31 @@ write_later(struct opening *o)
     return rc < 0 ? rc : hand_over(o, fd);
 }
 
+/* The kernel's way, which may find anything. */
+static int
+open_or_create(struct opening *o, bool plain, bool closed)
+{
+    int flags = o->flags | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, fd;
+
+    if (closed)
+        flags &= ~(O_CREAT | O_EXCL);
+    /* O_EXCL and O_DIRECTORY mean something else together with O_CREAT; in a sticky directory O_CREAT brings the
+     * kernel's protection against planted files (fs.protected_regular) */
+    if ((flags & O_CREAT) != 0 &&
+        ((flags & (O_EXCL | O_DIRECTORY)) != 0 || (o->at.dir_st.st_mode & S_ISVTX) != 0 || !plain))
+        return create(o, flags);
+    fd = open_here(o->at.dir, o->at.name, flags & ~O_CREAT, 0);
+    return fd == -ENOENT && (flags & O_CREAT) != 0 ? create(o, flags) : fd;
+}
+
 static int
 open_place(struct opening *o)
 {
     const char *rule = "";
     bool closed = judge_make(o->c, &o->at, false, &rule);
     bool plain = o->at.name[o->at.name_n] != '/' && o->at.name[0] != '/';
-    int flags, fd, rc;
+    bool exclusive = (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL), absent = false;
+    int fd, rc;
 
     if (closed && (rc = open_closed(o, rule)) < 0)
         return rc;
@@ -338,23 +367,18 @@ open_place(struct opening *o)
         return rc < 0 ? rc : write_later(o);
     if (!caller_waits(o->c))
         return ANSWERED;
-    if (!closed && (rc = settle_hard_link(o)) < 0)
+    if (!closed && (rc = settle_hard_link(o, &absent)) < 0)
         return rc;
+    if (!closed && plain && (o->flags & (O_CREAT | O_DIRECTORY)) == O_CREAT && (exclusive || absent)) {
+        fd = create_new(o);
+        if (fd >= 0)
+            return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+        if (exclusive || fd != -EEXIST)
+            return fd;
+    }
     if ((rc = reader_of_fifo(o)) != 0)
         return rc;
-    flags = o->flags | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
-    if (closed)
-        flags &= ~(O_CREAT | O_EXCL);
-    /* O_EXCL and O_DIRECTORY mean something else together with O_CREAT; in a sticky directory O_CREAT brings the
-     * kernel's protection against planted files (fs.protected_regular) */
-    if ((flags & O_CREAT) != 0 &&
-        ((flags & (O_EXCL | O_DIRECTORY)) != 0 || (o->at.dir_st.st_mode & S_ISVTX) != 0 || !plain)) {
-        fd = create(o, flags);
-    } else {
-        fd = open_here(o->at.dir, o->at.name, flags & ~O_CREAT, 0);
-        if (fd == -ENOENT && (flags & O_CREAT) != 0)
-            fd = create(o, flags);
-    }
+    fd = open_or_create(o, plain, closed);
     if (fd == ANSWERED)
         return fd;
     return fd < 0 ? open_failed(o, fd) : hand_over(o, fd);
@@ -369,7 +393,7 @@ open_unnamed(struct opening *o, int dirfd, const char *path)
     mode_t before;
     int fd, rc = walk_object(o->c, dirfd, path, (o->flags & O_NOFOLLOW) == 0, &o->at, &object);
 
-    if (rc < 0 || (rc = caller_status(o->c)) < 0)
+    if (rc < 0 || (rc = caller_umask(o->c)) < 0)
         return rc;
     if (object < 0) {
         dir = raw_open(o->at.dir, o->at.name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);

@@ -2,6 +2,7 @@
  *
  *   guard.c           one notification: receive, look at the caller, dispatch, answer; denials
  *   guard_caller.c    the caller: memory (each byte copied once), directories, umask
+ *   guard_seen.c      what is kept of callers that come again and again
  *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
  *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables
  *   guard_open.c      open with O_CREAT, or for writing
@@ -38,7 +39,9 @@
 #define DENIALS_MAX      64                     /* different ones between two reports */
 #define WORKERS_MAX      64
 #define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
-#define SEEN_MAX         8
+#define SEEN_MAX         16
+#define RECENT_MAX       16                     /* callers of late, who become seen ones when they come again */
+#define UMASK_CALLS_MAX  8                      /* threads that may not have come out of umask() yet */
 #define LATER_MAX        16                     /* files that are written in place at one time */
 #define OWN_DEVS_MAX     4                      /* file systems that end with the sandbox */
 #define FREE_DIRS_MAX    8                      /* directories known to lie outside everything protected */
@@ -111,11 +114,24 @@ struct rules {
 };
 
 /* A thread that calls again and again: its /proc entries, kept open. They belong to the thread, not to its number:
- * when it is gone they show nothing, whoever has the number then. */
+ * when it is gone they show nothing, whoever has the number then (guard_seen.c). */
 struct seen {
     pid_t tid;                  /* 0: free */
     int dir;                    /* /proc/TID, O_PATH */
     int status;
+    int pidfd;                  /* of the thread; -1 where the kernel has them for processes only */
+    int cwd;                    /* O_PATH of the working directory that it had last; -1: none that can be told again */
+    struct ident cwd_id;
+    uint64_t cwd_mount;
+    bool umask_known;
+    mode_t umask;
+};
+
+/* A thread whose umask() goes on: it may or may not be done. */
+struct umask_call {
+    pid_t tid;
+    int dir;                    /* /proc/TID, O_PATH */
+    mode_t mask;
 };
 
 struct own_socket {
@@ -149,6 +165,7 @@ struct guard {
     int proc;                   /* /proc, O_PATH */
     dev_t proc_dev;
     int fds;                    /* /proc/self/fd, O_PATH */
+    int home;                   /* our own working directory, O_PATH */
     int root;                   /* the root directory, O_PATH; the callers' is the same (the filter refuses chroot) */
     pid_t pid;
     uid_t uid;
@@ -157,9 +174,16 @@ struct guard {
     size_t n_own_devs;
     bool privileged;            /* we may look into anyone: ids must be compared */
     bool no_vm_readv;           /* the sandbox's filter refuses it: use /proc/PID/mem */
-    struct seen seen[SEEN_MAX]; /* callers that came more than once in a row */
+    struct seen seen[SEEN_MAX]; /* callers that came more than once of late */
     size_t next_seen;
-    pid_t last_tid;
+    pid_t recent[RECENT_MAX];
+    size_t next_recent;
+    struct umask_call umask_calls[UMASK_CALLS_MAX];
+    size_t n_umask_calls;
+    bool umask_untold;          /* a umask cannot be remembered any more (guard_seen.c) */
+    dev_t plain_devs[OWN_DEVS_MAX];     /* of guarded trees, which are held: not procfs */
+    size_t n_plain_devs;
+    bool no_fchmodat2;          /* the kernel has none, or something forbids it */
     pid_t workers[WORKERS_MAX];
     size_t n_workers;
     struct own_socket own_sockets[OWN_SOCKETS_MAX];
@@ -183,8 +207,12 @@ struct call {
     uint64_t args[6];
     const char *op;             /* for reports */
     pid_t tgid;                 /* 0: not looked at yet */
+    bool umask_read;
     mode_t umask;
     int cwd;                    /* -1: not opened yet */
+    bool cwd_lent;              /* @cwd is its seen caller's, no procfs, and @cwd_st is what it is */
+    struct stat cwd_st;
+    bool looked;                /* something was read since caller_waits() said yes */
 };
 
 /* Where a path leads: the directory that we hold, and the last name in it (never looked up yet). */
@@ -209,27 +237,56 @@ const char *place_name(const struct place *p, char room[PATH_MAX + 1]);
 /* Who calls? 0, or -EPERM for a caller that is not one of ours to serve. */
 int caller_look(struct call *c);
 /* Is the notification still the same call (the thread alive and waiting)? Ask after looking, before acting. */
-bool caller_waits(const struct call *c);
+bool caller_waits(struct call *c);
+/* The same; not asked again when nothing was read from the caller since the last time. */
+bool caller_still_waits(struct call *c);
 /* Copy a string (at most PATH_MAX with its NUL) or exactly @n bytes. 0, -EFAULT, -ENAMETOOLONG, -EPERM. */
 int caller_string(struct call *c, uint64_t addr, char out[PATH_MAX]);
 int caller_bytes(struct call *c, uint64_t addr, void *out, size_t n);
 /* Write exactly @n bytes into the caller's memory. 0, -EFAULT, -EPERM. */
 int caller_put(struct call *c, uint64_t addr, const void *p, size_t n);
+/* Two strings with one system call, if that finds both. False: ask for each, for the right error in the right order. */
+bool caller_strings(struct call *c, uint64_t a, char out_a[PATH_MAX], uint64_t b, char out_b[PATH_MAX]);
 /* A string of an xattr name's length: -ERANGE when longer than @room - 1. */
 int caller_short_string(struct call *c, uint64_t addr, char *out, size_t room);
 /* umask and thread group: read once. 0 or -EPERM. */
 int caller_status(struct call *c);
+/* The umask alone, which may be known. */
+int caller_umask(struct call *c);
 /* O_PATH of the caller's working directory (AT_FDCWD) or descriptor; in @owned when the caller of this function is
  * to close it, else -1 (it lives as long as @c). Negative: -EBADF, -EPERM. */
 int caller_dir(struct call *c, int dirfd, int *owned);
 void caller_done(struct call *c);
-void caller_forget(struct guard *g);
 /* A duplicate of the caller's descriptor: the same open file. Negative: -EBADF, -EPERM. */
 int caller_fd(struct call *c, int fd);
 /* "TID/" + @name below /proc. */
-int caller_proc_open(const struct call *c, const char *name, int flags);
+int caller_proc_open(struct call *c, const char *name, int flags);
 /* The number of the caller's controlling terminal as /proc has it; 0: none. */
 unsigned caller_tty(struct call *c);
+
+/* --- guard_seen.c */
+
+/* What is kept of this caller; NULL. */
+struct seen *seen_of(const struct call *c);
+/* A call begins: whoever comes again is kept. */
+void seen_note(struct call *c);
+/* What is kept of it does not hold any more; what the call has borrowed becomes its own. */
+void seen_forget(struct call *c, struct seen *s);
+void seen_forget_all(struct guard *g);
+/* In a worker, which has closed everything. */
+void seen_drop(struct guard *g);
+/* The working directory, if it is the one that is held: the call borrows it. */
+bool seen_cwd(struct call *c, struct seen *s);
+/* The thread's own descriptor, which stays its own; -1. */
+int seen_pidfd(struct seen *s);
+/* The umask, if it is known. */
+bool seen_umask(struct call *c, struct seen *s);
+/* It was read: @before is what seen_umask_settled() said before that. */
+bool seen_umask_settled(struct call *c);
+void seen_umask_is(struct call *c, bool before);
+/* umask(2) and unshare(2): go on in the kernel. */
+int call_umask(struct call *c);
+int call_unshare(struct call *c);
 
 /* --- guard_walk.c */
 
@@ -251,6 +308,9 @@ struct fd_path { char text[32]; };
 struct fd_path fd_path(int fd);
 /* Where @fd lies, as text. Its length, cut at @room; -1. */
 ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
+
+/* The same of a directory, for less. */
+ssize_t dir_text(const struct guard *g, int dir, char *out, size_t room);
 
 /* --- guard_rules.c, guard_rules_init.c */
 
@@ -298,6 +358,8 @@ enum place_kind rules_place(struct guard *g, int dir, const struct stat *dir_st,
                             const char **rule);
 /* Is the directory @dir a protected one or below one? */
 enum place_kind rules_below(struct guard *g, int dir, const char **rule);
+/* Has nothing on this absolute path, as the kernel tells it, a name that is in any rule? Then no rule speaks of it. */
+bool rules_no_name(const struct guard *g, struct str path);
 /* Is the object (not a directory entry) a protected one under another name? By identity. */
 bool rules_same_object(struct guard *g, const struct stat *st, const char **rule);
 /* Would the directory @source be or bring something protected if it were put at (@dir_st, @name)? */
@@ -329,6 +391,9 @@ int answer_fd(struct call *c, int fd, bool cloexec);
 int answer_fd_closed(struct call *c, int fd, bool cloexec);
 /* Answer with a value or a negated errno. */
 void answer(const struct call *c, int result);
+/* The kernel does the call itself. Only for calls that have nothing but numbers for arguments: what is in memory could
+ * be another thing by then. */
+void answer_go_on(const struct call *c);
 
 /* --- the calls */
 
@@ -390,6 +455,8 @@ bool alias_outside(struct guard *g, int object);
  * outside; it has one name more inside. */
 bool alias_walked(const struct guard *g);
 bool alias_known(const struct guard *g, int object);
+struct statx;
+struct ident statx_ident(const struct statx *sx);
 void alias_linked(struct guard *g, int object);
 
 /* --- guard_copy.c */

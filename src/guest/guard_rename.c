@@ -158,6 +158,7 @@ call_rename(struct call *c)
     struct renaming r = { .c = c, .from = PLACE_INIT, .to = PLACE_INIT };
     char from[PATH_MAX], to[PATH_MAX];
     int olddir = AT_FDCWD, newdir = AT_FDCWD, rc;
+    bool both;
     uint64_t old = c->args[0], new = c->args[1];
 
     if (c->args[4] != 0 && c->nr == SYS_renameat2)
@@ -177,10 +178,11 @@ call_rename(struct call *c)
         return -EINVAL;
     if ((r.flags & GS_RENAME_WHITEOUT) != 0)
         return -EPERM;      /* makes a device node, for overlay file systems */
-    rc = caller_string(c, old, from);
+    both = caller_strings(c, old, from, new, to);
+    rc = both ? 0 : caller_string(c, old, from);
     if (rc == 0)
         rc = walk_parent(c, olddir, from, &r.from);
-    if (rc == 0)
+    if (rc == 0 && !both)
         rc = caller_string(c, new, to);
     if (rc == 0)
         rc = walk_parent(c, newdir, to, &r.to);

@@ -105,7 +105,7 @@ rules_path(struct guard *g, int dir, const struct stat *dir_st)
     ssize_t n;
 
     if (!r->path.valid || !ident_eq(r->path.id, ident_of(dir_st))) {
-        n = fd_text(g, dir, r->path.text, sizeof(r->path.text));
+        n = dir_text(g, dir, r->path.text, sizeof(r->path.text));
         r->path.n = n > 0 && n < (ssize_t)sizeof(r->path.text) ? (size_t)n : 0;
         r->path.id = ident_of(dir_st);
         r->path.valid = true;
@@ -114,14 +114,11 @@ rules_path(struct guard *g, int dir, const struct stat *dir_st)
 }
 
 static void
-suspect_path(struct guard *g, int dir, struct suspects *out)
+suspect_path(struct guard *g, int dir, const struct stat *dir_st, struct suspects *out)
 {
     const struct rules *r = &g->rules;
-    struct str path = STR_LIT("");
-    struct stat st;
+    struct str path = rules_path(g, dir, dir_st);
 
-    if (fstat(dir, &st) == 0)
-        path = rules_path(g, dir, &st);
     out->n = 0;
     out->all = path.n == 0;
     for (size_t at = 0; !out->all && at < path.n;) {
@@ -240,8 +237,8 @@ climb(const struct rules *r, int dir, const struct leaf_now *leaves, size_t n, c
     return PLACE_PROTECTED;
 }
 
-enum place_kind
-rules_below(struct guard *g, int dir, const char **rule)
+static enum place_kind
+below(struct guard *g, int dir, const struct stat *dir_st, const char **rule)
 {
     struct rules *r = &g->rules;
     enum place_kind kind;
@@ -253,7 +250,7 @@ rules_below(struct guard *g, int dir, const char **rule)
 
     if (r->n_entries == 0)
         return PLACE_FREE;
-    suspect_path(g, dir, &s);
+    suspect_path(g, dir, dir_st, &s);
     if (s.all) {
         leaves = many = calloc(r->n_entries, sizeof(*many));
         if (many == NULL) {
@@ -268,6 +265,32 @@ rules_below(struct guard *g, int dir, const char **rule)
     if (kind == PLACE_FREE)
         remember_free(r, dir);
     return kind;
+}
+
+enum place_kind
+rules_below(struct guard *g, int dir, const char **rule)
+{
+    struct stat st;
+
+    *rule = "unreachable directory";
+    return fstat(dir, &st) < 0 ? PLACE_PROTECTED : below(g, dir, &st, rule);
+}
+
+bool
+rules_no_name(const struct guard *g, struct str path)
+{
+    const struct rules *r = &g->rules;
+
+    for (size_t at = 0; at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t len = slash != NULL ? (size_t)(slash - path.p) - at : path.n - at, step = 0;
+
+        if (ambiguous(path.p + at, len) ||
+            next_entry(r, name_hash(path.p + at, len), path.p + at, len, &step) != NULL)
+            return false;
+        at += len + 1;
+    }
+    return path.n > 0 && path.p[0] == '/';
 }
 
 enum place_kind
@@ -299,7 +322,7 @@ rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *nam
     if (kind != PLACE_FREE || open_again)
         return kind;
     if (!g->rules.below.valid || !ident_eq(g->rules.below.id, ident_of(dir_st))) {
-        g->rules.below.kind = rules_below(g, dir, &g->rules.below.rule);
+        g->rules.below.kind = below(g, dir, dir_st, &g->rules.below.rule);
         g->rules.below.id = ident_of(dir_st);
         g->rules.below.valid = true;
     }

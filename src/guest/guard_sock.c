@@ -279,7 +279,7 @@ bind_path(struct call *c, int sock, const struct address *a)
         if (cwd < 0)
             return cwd;
     }
-    if ((rc = walk_parent(c, AT_FDCWD, a->u.un.sun_path, &at)) < 0 || (rc = caller_status(c)) < 0)
+    if ((rc = walk_parent(c, AT_FDCWD, a->u.un.sun_path, &at)) < 0 || (rc = caller_umask(c)) < 0)
         return rc;
     (void)place_name(&at, name);
     if (judge_make(c, &at, false, &rule))

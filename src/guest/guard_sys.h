@@ -52,6 +52,7 @@ struct gs_addfd {
 
 _Static_assert(sizeof(struct gs_notif) == 80 && sizeof(struct gs_resp) == 24 && sizeof(struct gs_addfd) == 24, "ABI");
 
+#define GS_GO_ON                1u              /* SECCOMP_USER_NOTIF_FLAG_CONTINUE, Linux 5.5 */
 #define GS_ADDFD_SEND           2u              /* Linux 5.14 */
 #define GS_NOTIF_RECV           0xc0502100ul
 #define GS_NOTIF_SEND           0xc0182101ul
@@ -77,6 +78,7 @@ struct gs_open_how {
 #define GS_RENAME_WHITEOUT      4u
 
 /* Numbers of calls that libc headers may not know; from 424 on they are the same on every architecture. */
+#define GS_NR_pidfd_send_signal 424
 #define GS_NR_io_uring_setup    425
 #define GS_NR_io_uring_enter    426
 #define GS_NR_io_uring_register 427

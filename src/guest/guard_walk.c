@@ -53,6 +53,21 @@ fd_text(const struct guard *g, int fd, char *out, size_t room)
     return readlinkat(g->fds, name, out, room);
 }
 
+/* To go there and ask is half the price of the link below /proc. What getcwd() does not say (a directory that was
+ * removed, or is out of reach) the link does. */
+ssize_t
+dir_text(const struct guard *g, int dir, char *out, size_t room)
+{
+    long n = -1;
+
+    if (g->home >= 0 && fchdir(dir) == 0) {
+        n = syscall(SYS_getcwd, out, room);
+        if (fchdir(g->home) < 0)
+            n = -1;
+    }
+    return n > 1 && out[0] == '/' ? (ssize_t)n - 1 : fd_text(g, dir, out, room);
+}
+
 bool
 walk_is_proc(int fd)
 {
@@ -244,16 +259,26 @@ walk_all(struct walk *w, const char *path)
 
 /* --- to a parent */
 
+/* A directory on a file system that is known not to be procfs saves a call. */
+static bool
+is_proc(const struct guard *g, int fd, const struct stat *st)
+{
+    for (size_t i = 0; i < g->n_plain_devs; i++)
+        if (g->plain_devs[i] == st->st_dev)
+            return false;
+    return walk_is_proc(fd);
+}
+
 /* One system call for the parent. False: walk. */
 static bool
-parent_at_once(int base, const char *parent, struct place *out)
+parent_at_once(const struct guard *g, int base, const char *parent, struct place *out)
 {
     const struct gs_open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = GS_RESOLVE_NO_MAGICLINKS };
 
     out->dir = (int)syscall(GS_NR_openat2, base, parent, &how, sizeof(how));
     if (out->dir < 0)
         return false;
-    if (walk_is_proc(out->dir)) {
+    if (fstat(out->dir, &out->dir_st) < 0 || is_proc(g, out->dir, &out->dir_st)) {
         place_close(out);
         return false;
     }
@@ -320,12 +345,12 @@ walk_parent_from(struct call *c, int base, const char *path, int *links, struct 
     parent[n] = '\0';
     if (n == 0)
         memcpy(parent, ".", 2);
-    out->at_once = parent_at_once(base, parent, out);
-    if (!out->at_once) {
-        rc = parent_by_name(c, base, parent, links, out);
-        if (rc < 0)
-            return rc;
-    }
+    out->at_once = parent_at_once(c->g, base, parent, out);
+    if (out->at_once)
+        return 0;           /* a directory */
+    rc = parent_by_name(c, base, parent, links, out);
+    if (rc < 0)
+        return rc;
     if (fstat(out->dir, &out->dir_st) < 0)
         return -errno;
     return S_ISDIR(out->dir_st.st_mode) ? 0 : -ENOTDIR;
@@ -342,12 +367,18 @@ parent_is(struct call *c, int base, const char *name, struct place *out)
         return -ENAMETOOLONG;
     split(name, &n, out);
     out->dir = base;
-    out->on_proc = walk_is_proc(base);
+    if (c->cwd_lent && base == c->cwd) {
+        out->on_proc = false;
+        out->at_once = true;
+        out->dir_st = c->cwd_st;
+        return 0;
+    }
+    if (fstat(base, &out->dir_st) < 0)
+        return -errno;
+    out->on_proc = is_proc(c->g, base, &out->dir_st);
     out->at_once = !out->on_proc;
     if (out->on_proc && (rc = walk_refuse_own_proc(c->g, base)) < 0)
         return rc;
-    if (fstat(base, &out->dir_st) < 0)
-        return -errno;
     return S_ISDIR(out->dir_st.st_mode) ? 0 : -ENOTDIR;
 }
 

@@ -76,7 +76,7 @@ hex_field(const char *text, const char *name)
 
 /* Does a signal wait that the caller would handle now? */
 static bool
-caller_interrupted(const struct call *c)
+caller_interrupted(struct call *c)
 {
     cleanup_close int fd = caller_proc_open(c, "status", O_RDONLY);
     char text[4096];
@@ -103,7 +103,7 @@ worker_settle(void)
 
 /* Interrupt @worker as long as there is a reason to. Ends with it. */
 static void __attribute__((noreturn))
-watch_caller(const struct call *c, pid_t worker)
+watch_caller(struct call *c, pid_t worker)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     while (getppid() == worker) {
@@ -131,8 +131,7 @@ work(struct call *c, int *keep, size_t n_keep, worker_fn *fn, const void *job)
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     keep_only(keep, n_keep);
-    for (size_t i = 0; i < SEEN_MAX; i++)
-        c->g->seen[i].tid = 0;      /* closed just now */
+    seen_drop(c->g);            /* closed just now */
     watcher = fork();
     if (watcher == 0)
         watch_caller(c, self);

@@ -126,7 +126,7 @@ serve(struct guest *g, nfds_t n)
         case WAIT_STDIN:
         case WAIT_OUTPUT: rc = serve_exec(g, w); break;
         case WAIT_ORPHAN: relay_orphan(g, w->index); break;
-        case WAIT_GUARD: rc = guard_link_serve(g, w->index); break;
+        case WAIT_GUARD: rc = guard_link_serve(g, w->index, polls[i].revents); break;
         case WAIT_CHANGES: rc = changes_read(g, g->changes[w->index]); break;
         }
         if (rc < 0)

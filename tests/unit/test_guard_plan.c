@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
@@ -239,6 +240,12 @@ static const struct filter_row {
     { GUARD_CONNECT, 425 /* io_uring_setup */, { 0, 0, 0 }, ERR(ENOSYS) },
     { GUARD_NAMES, 446 /* landlock_restrict_self */, { 0, 0, 0 }, ERR(EOPNOTSUPP) },
     { GUARD_NAMES, SYS_chroot, { 0, 0, 0 }, ERR(EPERM) },
+    { GUARD_NAMES, SYS_umask, { 022, 0, 0 }, TRAP },
+    { GUARD_CONNECT, SYS_umask, { 022, 0, 0 }, PASS },
+    { GUARD_NAMES, SYS_unshare, { CLONE_FS | CLONE_FILES, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_unshare, { CLONE_NEWUSER, 0, 0 }, TRAP },
+    { GUARD_NAMES, SYS_unshare, { CLONE_FILES, 0, 0 }, PASS },
+    { GUARD_CONNECT, SYS_unshare, { CLONE_FS, 0, 0 }, PASS },
     { GUARD_NAMES, SYS_prctl, { PR_SET_DUMPABLE, 0, 0 }, ERR(0) },
     { GUARD_NAMES, SYS_prctl, { PR_GET_DUMPABLE, 0, 0 }, PASS },
     { GUARD_NAMES, SYS_ioctl, { 0, 0x5401, 0 }, PASS },

@@ -50,7 +50,7 @@ run_serve(struct guard *g, int listener, pid_t pid)
         if (poll(p, 2, 1000) < 0 && errno != EINTR)
             abort();
         if (p[0].revents != 0 && listener >= 0) {
-            int rc = guard_on_notify(g, listener);
+            int rc = guard_on_notify(g, listener, p[0].revents);
 
             if (rc < 0)
                 abort();
