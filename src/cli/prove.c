@@ -6,6 +6,7 @@
 #include "cli/prove.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -135,17 +136,33 @@ look_from_outside(struct proof *p, const struct box *box, struct err *err)
     return ready != NULL ? 0 : -1;
 }
 
-/* What a caller may have and a sandbox must not get: groups beside its own, a variable of the environment, limits
- * that are none. This process proves one mode and then ends, so it may be given them. */
+/* A terminal that is ours: its descriptors stay as long as this process. Without one there is none to take. */
+static void
+have_a_terminal(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    char name[64];
+
+    if (master >= 0 && setsid() >= 0 && unlockpt(master) == 0 && ptsname_r(master, name, sizeof(name)) == 0)
+        (void)!open(name, O_RDWR | O_CLOEXEC);
+}
+
+/* What a caller may have and a sandbox must not get: groups beside its own, variables of the environment, a terminal,
+ * limits that are none. This process proves one mode and then ends, so it may be given them. */
 static void
 be_worth_robbing(void)
 {
     static const gid_t groups[] = { 4, 24, 27 };
     static const int limits[] = { RLIMIT_CORE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE };
+    /* the policy has been read: none of them moves a place any more */
+    static const char *const names[] = { "CLOCHE_PROVE_BAIT", "SSH_AUTH_SOCK", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN",
+                                         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "KUBECONFIG" };
 
+    have_a_terminal();
     if (geteuid() == 0)
         (void)setgroups(sizeof(groups) / sizeof(groups[0]), groups);
-    setenv("CLOCHE_PROVE_BAIT", "a variable of the caller's", 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        setenv(names[i], "a variable of the caller's", 0);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct rlimit r;
 

@@ -196,11 +196,34 @@ check_known_mounts(struct proof *p, const json_t *posture, const char *when)
               when, odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", odd != NULL ? odd : "all are known");
 }
 
+/* null: it is not there */
+static bool
+is_set(const json_t *posture, const char *key)
+{
+    const json_t *v = json_object_get(posture, key);
+
+    return json_is_true(v) || json_is_null(v);
+}
+
+static void
+check_flags(struct proof *p, const json_t *posture, const char *when)
+{
+    bool proc = is_set(posture, "proc_noexec"), pts = is_set(posture, "pts_noexec");
+    bool sys = is_set(posture, "proc_sys_read_only"), sysrq = is_set(posture, "sysrq_read_only");
+
+    proof_add(p, "posture.mounts.noexec", "files", "R26", "nothing is executed from /proc and /dev/pts", when,
+              proc && pts ? CHECK_HELD : CHECK_SURPRISE, "%s", !proc ? "/proc" : !pts ? "/dev/pts" : "both noexec");
+    proof_add(p, "posture.mounts.proc-sys", "kernel", "R26",
+              "/proc/sys and sysrq-trigger are read-only whoever may write there", when,
+              sys && sysrq ? CHECK_HELD : CHECK_SURPRISE, "%s",
+              !sys ? "/proc/sys" : !sysrq ? "/proc/sysrq-trigger" : "both are");
+}
+
 static void
 check_mounts(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *mounts = json_object_get(posture, "mounts"), *m;
-    const char *writable = NULL, *suid = NULL, *dev = NULL, *root = NULL;
+    const char *writable = NULL, *suid = NULL, *dev = NULL, *root = NULL, *linked = NULL;
     size_t i;
 
     json_array_foreach(mounts, i, m) {
@@ -214,9 +237,11 @@ check_mounts(struct proof *p, const json_t *posture, const char *when)
             dev = point;
         if (strcmp(point, "/") == 0 && !flag(m, "ro"))
             root = point;
+        if (flag(m, "linked") && !is_device_bind(point))    /* nothing can be mounted below a device */
+            linked = point;
     }
     if (!json_is_true(json_object_get(posture, "mounts_listed")))
-        writable = suid = dev = root = "the list cannot be had";
+        writable = suid = dev = root = linked = "the list cannot be had";
     proof_add(p, "posture.mounts.read-only", "files", "R11",
               "what the host gives is read-only unless the policy opens it", when,
               writable == NULL ? CHECK_HELD : CHECK_SURPRISE, "%zu mounts%s%.200s", json_array_size(mounts),
@@ -225,6 +250,9 @@ check_mounts(struct proof *p, const json_t *posture, const char *when)
               suid == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", suid != NULL ? suid : "all nosuid");
     proof_add(p, "posture.mounts.nodev", "files", "R26", "no mount but /dev honours devices", when,
               dev == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", dev != NULL ? dev : "all nodev");
+    proof_add(p, "posture.mounts.private", "namespaces", "R20", "what the host mounts later does not come in", when,
+              linked == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", linked != NULL ? linked : "none follows the host's");
+    check_flags(p, posture, when);
     if (p->policy->read_only_root.v)
         proof_add(p, "posture.mounts.root", "files", "R40", "the root is read-only", when,
                   root == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s", root == NULL ? "read-only" : "writable");
@@ -249,6 +277,68 @@ allowed_socket(const struct proof *p, const char *path)
         if (path_within(str_of(path), str_of(allowed->v[i].value)))
             return true;
     return p->policy->all_unix_sockets.v || may_write(p->policy, path) || p->policy->n_binds > 0;
+}
+
+/* Does anything of the policy's lie in /etc under @name? */
+static bool
+of_policy_in_etc(const struct policy *p, const char *name)
+{
+    const struct policy_list *lists[] = { &p->allow_read, &p->allow_write, &p->deny_read, &p->deny_write,
+                                          &p->unix_sockets };
+    char path[300];
+
+    snprintf(path, sizeof(path), "/etc/%s", name);
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (path_within(str_of(p->binds[i].dest), str_of(path)))
+            return true;
+    for (size_t i = 0; i < p->n_secret_files; i++)
+        if (path_within(str_of(p->secret_files[i].path), str_of(path)))
+            return true;
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+        for (size_t i = 0; i < lists[l]->n; i++)
+            if (path_within(str_of(lists[l]->v[i].value), str_of(path)))
+                return true;
+    return false;
+}
+
+static bool
+known_etc_name(const struct proof *p, const char *name)
+{
+    static const char *const own[] = { "passwd", "group", "hostname", "hosts", "nsswitch.conf", "resolv.conf" };
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (strcmp(name, own[i]) == 0)
+            return true;
+    return known_in_etc(p->policy, name) || of_policy_in_etc(p->policy, name);
+}
+
+static bool
+own_account(const struct proof *p, const char *name)
+{
+    (void)p;
+    return strcmp(name, "root") == 0 || strcmp(name, "agent") == 0 || strcmp(name, "nobody") == 0;
+}
+
+/* A file that was copied has an inode of its own: mounts and needles do not show it. */
+static void
+check_etc(struct proof *p, const json_t *posture, const char *when)
+{
+    const json_t *names = json_object_get(posture, "etc"), *accounts = json_object_get(posture, "accounts");
+    const char *odd = NULL;
+
+    if (!private_root(p))
+        return;
+    bool ok = posture_all(names, known_etc_name, p, &odd) && json_array_size(names) > 0;
+    proof_add(p, "posture.etc.names", "files", "R03", "/etc has no more of the host than programs need to start", when,
+              ok ? CHECK_HELD : CHECK_SURPRISE, odd == NULL ? "%zu names" : "%zu names, among them %.200s",
+              json_array_size(names), odd != NULL ? odd : "");
+    if (of_policy_in_etc(p->policy, "passwd"))
+        return;
+    odd = NULL;
+    ok = posture_all(accounts, own_account, p, &odd) && json_array_size(accounts) > 0;
+    proof_add(p, "posture.etc.accounts", "files", "R03", "no account of the host is told", when,
+              ok ? CHECK_HELD : CHECK_SURPRISE, odd == NULL ? "%zu accounts" : "%zu accounts, among them %.60s",
+              json_array_size(accounts), odd != NULL ? odd : "");
 }
 
 /* What the walk of the whole tree found; it is done once. */
@@ -325,6 +415,7 @@ check_files(struct proof *p, const json_t *posture, const char *when)
     proof_add(p, "posture.kernel.complete", "kernel", "R30", "the walks of /proc and /sys came to their end", when,
               json_is_true(json_object_get(posture, "kernel_complete")) ? CHECK_HELD : CHECK_SURPRISE, "%s",
               json_is_true(json_object_get(posture, "kernel_complete")) ? "yes" : "cut short");
+    check_etc(p, posture, when);
     check_tree(p, posture, when);
     check_needles(p, posture, when);
 }

@@ -21,10 +21,13 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/prove.h"
+#include "cli/prove_trial.h"
 #include "probe/catalog.h"
+#include "probe/places.h"
 #include "probe/probe_image.h"
 
-#define TRIAL_MS    30000
+#define TRIAL_MS    120000      /* one that hangs; a busy machine is given the time */
+#define LOOK_MS     10          /* until the rights of cloche-egress were seen */
 #define TRIALS_AT_ONCE 8
 #define TRIAL_ARGS  64
 #define NOBODY      65534
@@ -47,6 +50,9 @@ struct trial {
     char dir[128], project[160], home[160], hidden[192];
     char inside[192];           /* the project, inside */
     bool own_root;
+    char left[24];              /* how a process is called that it leaves behind */
+    int door;                   /* listens in the project; -1 */
+    struct egress_rights egress;
     char words[TRIAL_ARGS][224];
     size_t n;
     pid_t pid;
@@ -123,15 +129,10 @@ put_token(const struct plant *p, const char *base, const char *name, char kind, 
 static int
 make_home(const struct plant *p, const char *home)
 {
-    static const char *const closed[] = {
-        ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".git-credentials", ".netrc", ".gnupg/key",
-        ".docker/config.json", ".kube/config", ".bash_history", ".mozilla/firefox/logins.json", ".npmrc",
-        ".config/google-chrome/Cookies", ".local/share/cloche/store", ".claude/.credentials.json", ".azure/token",
-    };
     static const char *const open_[] = { ".config/app/settings", ".cache/app/data", "notes.txt", "Documents/letter" };
 
-    for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
-        if (put_token(p, home, closed[i], 'C', 0644) < 0)
+    for (size_t i = 0; i < sizeof(closed_places) / sizeof(closed_places[0]); i++)
+        if (put_token(p, home, closed_places[i], 'C', 0644) < 0)
             return -1;
     for (size_t i = 0; i < sizeof(open_) / sizeof(open_[0]); i++)
         if (put_token(p, home, open_[i], 'O', 0666) < 0)
@@ -222,10 +223,10 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
     if (t->kind == KIND_MEMORY)
         number(t, "--memory", MEMORY);
     if (t->kind == KIND_TIME) {
-        words(t, "--timeout", "1s");
-        words(t, "--grace", "1s");
+        words(t, "--timeout", "600ms");
+        words(t, "--grace", "600ms");
     } else {
-        words(t, "--timeout", "25s");
+        words(t, "--timeout", "110s");
     }
     if (t->kind == KIND_OUTPUT)
         number(t, "--output", OUTPUT);
@@ -256,6 +257,7 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
         word(t, "--private");
     number(t, "--tcp-port", b->tcp_port);
     if (tried) {
+        words(t, "--leave", t->left);
         word(t, "--hidden");
         word(t, "%s", t->own_root ? "/workspace/hidden" : t->hidden);
     }
@@ -280,7 +282,8 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
     /* Landlock cannot take a part of an opened folder away: mode light hides what lies beside it */
     snprintf(t->hidden, sizeof(t->hidden), "%s/hidden", mode == MODE_LIGHT ? t->dir : t->project);
     snprintf(t->inside, sizeof(t->inside), "%s", t->own_root ? "/workspace" : t->project);
-    t->fd = -1;
+    snprintf(t->left, sizeof(t->left), "%.12s-%zu", b->name, nth);
+    t->fd = t->door = -1;
     t->pid = -1;
     t->out = (struct buf)BUF_INIT(PROVE_OUTPUT_MAX);
     if (mkdir(t->dir, 0755) < 0 || chmod(t->dir, 0755) < 0)
@@ -291,7 +294,8 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
         put(&p, t->project, "probe", probe_image, probe_image_size, 0755) < 0)
         return -1;
     arguments(t, b, mode);
-    return 0;
+    return t->kind == KIND_STAGE && t->stage == STAGE_PROJECT
+               ? trial_outside_prepare(t->dir, t->project, p.owner, &t->door, err) : 0;
 }
 
 /* --- running it --------------------------------------------------------------------------------------------------- */
@@ -331,6 +335,12 @@ start(struct trial *t, struct err *err)
     return t->pid < 0 ? err_sys(err, errno, "prove.trial", "fork") : 0;
 }
 
+static bool
+has_network(const struct trial *t)
+{
+    return t->kind == KIND_STAGE && t->stage == STAGE_NETWORK;
+}
+
 static void
 follow(struct trial *all, size_t n)
 {
@@ -340,14 +350,19 @@ follow(struct trial *all, size_t n)
     for (;;) {
         struct pollfd p[TRIALS_AT_ONCE];
         size_t open_ = 0;
+        bool looking = false;
 
         for (size_t i = 0; i < n; i++) {
             p[i] = (struct pollfd){ .fd = all[i].fd, .events = POLLIN };
             open_ += all[i].fd >= 0;
+            if (all[i].fd < 0 || !has_network(&all[i]) || all[i].egress.confined)
+                continue;
+            trial_outside_egress(all[i].pid, all[i].project, &all[i].egress);
+            looking = true;
         }
         if (open_ == 0 || clock_ms() > deadline)
             return;
-        if (poll(p, n, 1000) < 0 && errno != EINTR)
+        if (poll(p, n, looking ? LOOK_MS : 1000) < 0 && errno != EINTR)
             return;
         for (size_t i = 0; i < n; i++) {
             ssize_t got = p[i].fd >= 0 && p[i].revents != 0 ? read(p[i].fd, chunk, sizeof(chunk)) : 1;
@@ -415,6 +430,7 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
     json_error_t where;
     const char *text = text_of(report, "stdout");
     json_t *result = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    char seen[300];
 
     for (size_t i = 0; i < N_ROWS; i++) {
         const json_t *got = find(result, rows[i].id);
@@ -427,6 +443,17 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
             continue;
         if (state == CHECK_SURPRISE && strcmp(rows[i].id, "limit.pids") == 0 && !kept(report, "pids"))
             state = CHECK_NOT_PROMISED;
+        /* what only outside can tell */
+        if (state == CHECK_HELD && strcmp(rows[i].id, "project.leaves") == 0) {
+            state = trial_outside_left(t->left, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
+            detail = seen;
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "egress.rights") == 0) {
+            state = t->egress.confined ? CHECK_HELD : CHECK_SURPRISE;
+            detail = t->egress.seen ? t->egress.detail : "it was not seen";
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "project.linked") == 0) {
+            state = trial_outside_written(t->dir, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
+            detail = seen;
+        }
         add(p, t, &rows[i], state, got != NULL ? detail : text_of(report, "stderr"));
     }
     json_decref(result);
@@ -444,8 +471,14 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
                                          [KIND_OUTPUT] = "output_bytes" };
     const char *out = text_of(report, "stdout");
     bool lived = strstr(out, "lived") != NULL;
+    /* a machine may be so busy that the time is over before anything is said */
+    bool began = out[0] != '\0' || strcmp(text_of(report, "reason"), "timeout") == 0;
     char detail[200];
 
+    if (!began) {
+        add(p, t, &ends[t->kind], CHECK_SURPRISE, "it did not begin: nothing was tried");
+        return;
+    }
     if (t->kind == KIND_OUTPUT) {
         lived = strlen(out) > OUTPUT;
         snprintf(detail, sizeof(detail), "%zu bytes came, where %lu are the limit", strlen(out), OUTPUT);
@@ -515,13 +548,15 @@ trials_check(struct proof *p, const struct bait *b, struct err *err)
         rc = start(&t[i], err);
     if (rc == 0)
         follow(t, n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         finish(&t[i]);
+    for (size_t i = 0; i < n; i++) {
         if (rc == 0) {
             (void)buf_nul(&t[i].out);
             judge(p, &t[i]);
         }
         buf_free(&t[i].out);
+        close_fd(&t[i].door);
     }
     free(t);
     return rc;

@@ -218,6 +218,31 @@ attack_host_file_attributes(struct attempt *a)
     return judge(a, "utimensat", utimensat(AT_FDCWD, path, NULL, 0));
 }
 
+/* Each name is ours, and goes at once. */
+enum outcome
+attack_host_folder(struct attempt *a)
+{
+    const char *path, *how = NULL;
+    char name[1200];
+
+    if (bait(a, &path) == NOT_APPLICABLE)
+        return NOT_APPLICABLE;
+    snprintf(name, sizeof(name), "%s.made", path);
+    if (mkdir(name, 0755) == 0)
+        how = "mkdir";
+    else if (symlink("/", name) == 0)
+        how = "symlink";
+    else if (mknod(name, S_IFIFO | 0644, 0) == 0 || mknod(name, S_IFREG | 0644, 0) == 0)
+        how = "mknod";
+    else if (rename(path, name) == 0 && rename(name, path) == 0)
+        how = "rename";
+    if (how == NULL)
+        return outcome_of(a, BLOCKED, "%s: %s", name, strerror(errno));
+    if (unlink(name) < 0)
+        rmdir(name);
+    return outcome_of(a, SUCCEEDED, "%s worked beside %s", how, path);
+}
+
 enum outcome
 attack_hard_link(struct attempt *a)
 {

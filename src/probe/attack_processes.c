@@ -179,6 +179,18 @@ attack_write_first(struct attempt *a)
 }
 
 enum outcome
+attack_signal_first(struct attempt *a)
+{
+    pid_t pid = first_process(a);
+
+    if (pid <= 0)
+        return no_target(a);
+    if (pid == 1 && !a->p->bare)
+        return outcome_of(a, BLOCKED, "process 1 of a namespace takes no signal but what it asked for");
+    return judge(a, "kill(guest, 0)", kill(pid, 0));
+}
+
+enum outcome
 attack_steal_transport(struct attempt *a)
 {
     pid_t pid = first_process(a);
@@ -199,6 +211,25 @@ attack_steal_transport(struct attempt *a)
     return outcome_of(a, BLOCKED, "pidfd_getfd and /proc/%d/fd: %s", (int)pid, strerror(errno));
 }
 
+/* All of it to what it is already. */
+static bool
+changes_scheduling(struct attempt *a, pid_t pid)
+{
+    struct { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t times[3]; } attr;
+    struct { int priority; } param = { 0 };
+    long policy = syscall(SYS_sched_getscheduler, pid), io = syscall(SYS_ioprio_get, 1L, pid);
+
+    if (syscall(SYS_sched_getparam, pid, &param) == 0 &&
+        (judge(a, "sched_setparam", syscall(SYS_sched_setparam, pid, &param)) == SUCCEEDED ||
+         judge(a, "sched_setscheduler", syscall(SYS_sched_setscheduler, pid, policy, &param)) == SUCCEEDED))
+        return true;
+    memset(&attr, 0, sizeof(attr));
+    if (syscall(SYS_sched_getattr, pid, &attr, sizeof(attr), 0L) == 0 &&
+        judge(a, "sched_setattr", syscall(SYS_sched_setattr, pid, &attr, 0L)) == SUCCEEDED)
+        return true;
+    return io >= 0 && judge(a, "ioprio_set", syscall(SYS_ioprio_set, 1L, pid, io)) == SUCCEEDED;
+}
+
 enum outcome
 attack_host_priority(struct attempt *a)
 {
@@ -216,6 +247,8 @@ attack_host_priority(struct attempt *a)
     if (syscall(SYS_prlimit64, pid, RLIMIT_CORE, NULL, &limit) == 0 &&
         judge(a, "prlimit", syscall(SYS_prlimit64, pid, RLIMIT_CORE, &limit, NULL)) == SUCCEEDED)
         return SUCCEEDED;
+    if (changes_scheduling(a, pid))
+        return SUCCEEDED;
     n = syscall(SYS_sched_getaffinity, pid, sizeof(mask), mask);
     if (n > 0 && judge(a, "sched_setaffinity", syscall(SYS_sched_setaffinity, pid, n, mask)) == SUCCEEDED)
         return SUCCEEDED;
@@ -223,6 +256,16 @@ attack_host_priority(struct attempt *a)
 }
 
 /* --- terminal -------------------------------------------------------------------------------------------------- */
+
+enum outcome
+attack_caller_terminal(struct attempt *a)
+{
+    cleanup_close int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd >= 0)
+        return outcome_of(a, SUCCEEDED, "/dev/tty opens");
+    return outcome_of(a, a->p->bare ? NOT_APPLICABLE : BLOCKED, "/dev/tty: %s", strerror(errno));
+}
 
 /* A terminal of our own as the controlling one; the descriptors live as long as the child. -1 without one. */
 static int

@@ -43,6 +43,8 @@ enum attack_unless {
       "a file of the host, open to all, is opened for writing") \
     A(host_file_truncate, "host-file-truncate", "files", ALWAYS, 0, "R11", \
       "a file of the host, open to all, is truncated by path") \
+    A(host_folder, "host-folder", "files", ALWAYS, 0, "R11", \
+      "a name is made, moved or removed in a folder of the host that is open to all") \
     A(host_file_attributes, "host-file-attributes", "files", BOXED, 0, "R11", \
       "mode or times of a file of the host are changed") \
     A(hard_link, "hard-link", "files", ALWAYS, 0, "R11", "a hard link takes a file of the host along") \
@@ -79,7 +81,8 @@ enum attack_unless {
     A(setuid_program, "setuid-program", "privilege", ALWAYS, 0, "R26", \
       "a setuid program gives privilege (no_new_privs undone)") \
     A(drop_seccomp, "undo-seccomp", "privilege", ALWAYS, 0, "R26", "the system call filter is taken off") \
-    A(set_user_id, "set-user-id", "privilege", ALWAYS, 0, "R26", "chmod makes a set-user-ID file") \
+    A(set_user_id, "set-user-id", "privilege", ALWAYS, 0, "R26", \
+      "a set-user-ID file is made, by chmod or from the start") \
     A(read_search, "dac-read-search", "privilege", ALWAYS, 0, "R26", \
       "permission bits do not matter (CAP_DAC_READ_SEARCH)") \
     /* processes */ \
@@ -89,11 +92,14 @@ enum attack_unless {
     A(read_first, "read-init", "processes", ALWAYS, 0, "R26", "memory or environment of process 1 is read") \
     A(trace_first, "ptrace-init", "processes", ALWAYS, 0, "R26", "process 1 is traced") \
     A(write_first, "write-init", "processes", ALWAYS, 0, "R26", "memory of process 1 is opened for writing") \
+    A(signal_first, "signal-init", "processes", IN_LIGHT, 0, "R26", "the guest is signalled by what it runs") \
     A(steal_transport, "steal-transport", "processes", ALWAYS, 0, "R26", \
       "the guest's transport is taken over (pidfd_getfd, /proc/1/fd)") \
     A(host_priority, "host-priority", "processes", ALWAYS, 0, "R12", \
       "limits or priority of a process outside are changed") \
     /* terminal */ \
+    A(caller_terminal, "caller-terminal", "terminal", ALWAYS, 0, "R26", \
+      "the terminal of whoever called is the sandbox's too") \
     A(push_input, "tiocsti", "terminal", ALWAYS, 0, "R26", \
       "TIOCSTI types into the terminal, with high bits set too (CVE-2017-5226)") \
     A(console_paste, "tioclinux", "terminal", ALWAYS, 0, "R26", "TIOCLINUX reaches the driver (CVE-2023-28100)") \
@@ -109,6 +115,8 @@ enum attack_unless {
       "a number that no list knows reaches the kernel (CVE-2021-41133 class)") \
     A(call_table, "system-calls", "kernel", ALWAYS, UNLESS_NESTED, "R26", \
       "a system call that the table refuses reaches the kernel") \
+    A(call_arguments, "call-arguments", "kernel", ALWAYS, 0, "R26", \
+      "arguments of socket, setsockopt, personality or ioctl that no rule opens reach the kernel") \
     A(prctl_table, "prctl-options", "kernel", ALWAYS, 0, "R26", "an option of prctl that is on no list takes effect") \
     A(ioctl_table, "ioctl-requests", "kernel", ALWAYS, 0, "R26", \
       "an ioctl of terminals, sockets, files or namespaces that is on no list reaches the kernel") \
@@ -167,6 +175,16 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
     T(project_deny_write, "project.deny-write", STAGE_PROJECT, "files", "R03", \
       "what deny_write names is neither written nor replaced nor removed") \
     T(project_deny_read, "project.deny-read", STAGE_PROJECT, "files", "R03", "what deny_read names is not read") \
+    T(project_git, "project.git-state", STAGE_PROJECT, "files", "R03", \
+      "no repository comes into being that makes git run something") \
+    T(project_marks, "project.overlay-marks", STAGE_PROJECT, "files", "R03", \
+      "no attribute of overlays is set, which would hide files later") \
+    T(project_door, "project.socket", STAGE_PROJECT, "network", "R04", \
+      "a unix socket of the host in the project is not connected to") \
+    T(project_leave, "project.leaves", STAGE_PROJECT, "processes", "R12", \
+      "a process can be left behind, as outside sees") \
+    T(project_linked, "project.linked", STAGE_PROJECT, "files", "R11", \
+      "a file with a name outside is written to, as outside sees") \
     T(project_set_user_id, "project.set-user-id", STAGE_PROJECT, "privilege", "R26", \
       "no set-user-ID file is made in the project") \
     T(project_bait, "project.bait", STAGE_PROJECT, "files", "R03", \
@@ -195,6 +213,8 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
     T(network_loopback, "egress.loopback", STAGE_NETWORK, "network", "R12", \
       "the host's own 127.0.0.1 and metadata address are refused by every way") \
     T(network_direct, "egress.direct", STAGE_NETWORK, "network", "R14", \
-      "an address that no name led to is not connected")
+      "an address that no name led to is not connected") \
+    T(network_rights, "egress.rights", STAGE_NETWORK, "network", "R14", \
+      "cloche-egress has no capability, a filter, and is not root")
 
 #endif

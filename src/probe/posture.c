@@ -169,6 +169,26 @@ put_keyrings(struct jw *j)
         jw_int(j, "session_keyring", id);
 }
 
+/* The names in /etc, and whose accounts are told there. */
+static void
+put_etc(struct jw *j)
+{
+    static char text[65536];
+    cleanup_dir DIR *dir = opendir("/etc");
+    struct dirent *e;
+
+    jw_array(j, "etc");
+    while (dir != NULL && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            jw_text(j, NULL, e->d_name);
+    jw_end_array(j);
+    jw_array(j, "accounts");
+    if (read_small("/etc/passwd", text, sizeof(text)) > 0)
+        for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
+            jw_bytes(j, NULL, line, strcspn(line, ":\n"));
+    jw_end_array(j);
+}
+
 void
 posture_self(const struct probe *p, struct jw *j)
 {
@@ -194,6 +214,7 @@ posture_self(const struct probe *p, struct jw *j)
     put_text_file(j, "cgroup", "/proc/self/cgroup");
     put_text_file(j, "uid_map", "/proc/self/uid_map");
     put_text_file(j, "gid_map", "/proc/self/gid_map");
+    put_etc(j);
     jw_bool(j, "kernel_command_line", opens("/proc/cmdline"));
     put_kernel_windows(j);
     put_keyrings(j);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -221,6 +222,8 @@ put_mount(struct jw *j, char *line)
         return;
     jw_object(j, NULL);
     jw_text(j, "point", words[4]);
+    /* what is left of the line: "shared:N", "master:N" */
+    jw_bool(j, "linked", at != NULL && *at != '\0');
     jw_bytes(j, "type", tail, strcspn(tail, " "));
     for (size_t f = 0; f < sizeof(flags) / sizeof(flags[0]); f++) {
         bool has = false;
@@ -233,6 +236,27 @@ put_mount(struct jw *j, char *line)
     jw_end_object(j);
 }
 
+/* Of what is mounted where, the flags that count there; null when nothing is there. */
+static void
+put_flags(struct jw *j)
+{
+    static const struct { const char *key, *path; unsigned long flag; } rows[] = {
+        { "proc_noexec", "/proc", ST_NOEXEC },
+        { "pts_noexec", "/dev/pts", ST_NOEXEC },
+        { "proc_sys_read_only", "/proc/sys", ST_RDONLY },
+        { "sysrq_read_only", "/proc/sysrq-trigger", ST_RDONLY },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct statvfs fs;
+
+        if (statvfs(rows[i].path, &fs) == 0)
+            jw_bool(j, rows[i].key, (fs.f_flag & rows[i].flag) != 0);
+        else
+            jw_null(j, rows[i].key);
+    }
+}
+
 void
 posture_mounts(struct jw *j)
 {
@@ -240,6 +264,7 @@ posture_mounts(struct jw *j)
     ssize_t n = read_small("/proc/self/mountinfo", text, sizeof(text));
     char *line = text, *end;
 
+    put_flags(j);
     jw_bool(j, "mounts_listed", n > 0);
     jw_array(j, "mounts");
     while (n > 0 && *line != '\0') {

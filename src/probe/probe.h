@@ -31,6 +31,7 @@
  *   --home DIR          the home of prove's own, by its name on the host; places in it hold tokens
  *   --hidden DIR        what deny_read names, inside
  *   --token TEXT        what every token begins with; a closed one goes on with "C", others with "O"
+ *   --leave NAME        how a process is called that is left behind
  *   --limit-NAME N      memory, pids, disk, nofile, output: the limits of this sandbox
  *   --allowed HOST      a rule allows it; DENIED.HOST, where a deny rule stands, and others are not
  *
@@ -74,7 +75,7 @@ struct probe {
     struct needle needles[PROBE_NEEDLES_MAX];   /* sorted */
     size_t n_needles;
     bool own_root;                  /* --private */
-    const char *project, *home, *hidden, *token, *allowed;
+    const char *project, *home, *hidden, *token, *allowed, *leave;
     uint64_t limit_memory, limit_pids, limit_disk, limit_nofile, limit_output;
 };
 

@@ -10,11 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "probe/attack.h"
+#include "probe/places.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define SEARCH_ENTRIES 200000
@@ -27,11 +31,17 @@ static const char *const present[] = {
     "sub/.git/hooks/post-checkout",
 };
 static const char *const absent_names[] = {
-    ".git/hooks/pre-push", ".git/config.worktree", ".git/commondir", ".git/info/attributes", ".gitconfig",
-    ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".envrc", ".vimrc",
-    ".exrc", ".gdbinit", ".mcp.json", ".ripgreprc", ".idea", ".cursor", ".devcontainer", ".claude/settings.json",
-    ".claude/commands", ".config/systemd", ".config/autostart", ".config/fish",
+    ".git/hooks/pre-push", ".envrc", ".idea", ".claude/settings.json",
+    /* in other letters: a file system may not tell them apart */
+    ".git/HOOKS", ".Envrc", ".claude/SETTINGS.json",
+    ".git/config.worktree", ".git/commondir", ".git/info/attributes", ".gitconfig", ".bash_profile", ".bash_login",
+    ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc",
+    ".inputrc", ".vimrc", ".exrc", ".nvimrc", ".gdbinit", ".lldbinit", ".mcp.json", ".ripgreprc", ".cursor",
+    ".windsurf", ".zed", ".devcontainer", ".claude/settings.local.json", ".claude/commands", ".claude/agents",
+    ".claude/hooks", ".codex/config.toml", ".gemini/settings.json", ".gemini/commands", ".srt-settings.json",
+    ".config/git", ".config/systemd", ".config/autostart", ".config/environment.d", ".config/fish",
 };
+#define TRIED_IN_EVERY_WAY 7    /* of these; of the rest by the commonest */
 
 static char *
 join(const char *folder, const char *name, char out[1024])
@@ -86,6 +96,10 @@ can_change(struct attempt *a, const char *path)
         how = "written through a hard link";
     } else if (unlink(path) == 0) {
         how = "removed";
+    } else if (chmod(path, 0600) == 0) {
+        how = "given another mode";
+    } else if (utimensat(AT_FDCWD, path, NULL, 0) == 0) {
+        how = "given other times";
     }
     unlink(own);
     unlink(aside);
@@ -109,9 +123,40 @@ trial_project_present(struct attempt *a)
     return outcome_of(a, BLOCKED, "all %zu stay as they are", COUNT(present));
 }
 
-/* Make @path in every way. */
+/* The same calls in the form that takes a folder's descriptor, and what only that form can. */
+static const char *
+made_at(const char *path, const char *own, const char *folder)
+{
+    const struct { uint64_t flags, mode, resolve; } at = { O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0 };
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    cleanup_close int fd = (int)syscall(437L /* openat2 */, AT_FDCWD, path, &at, sizeof(at));
+
+    if (fd >= 0)
+        return "made by openat2";
+    if (syscall(SYS_mkdirat, AT_FDCWD, path, 0755) == 0)
+        return "made by mkdirat";
+    if (syscall(SYS_symlinkat, "becomes-it", AT_FDCWD, path) == 0)
+        return "made by symlinkat";
+    if (syscall(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, 0) == 0)
+        return "made by linkat";
+    if (syscall(SYS_mknodat, AT_FDCWD, path, S_IFREG | 0644, 0) == 0)
+        return "made by mknodat";
+    if (syscall(SYS_renameat2, AT_FDCWD, own, AT_FDCWD, path, 0) == 0)
+        return "renamed to by renameat2";
+#ifdef SYS_renameat
+    if (syscall(SYS_renameat, AT_FDCWD, folder, AT_FDCWD, path) == 0)
+        return "renamed to by renameat";
+#endif
+    if (strlen(path) >= sizeof(name.sun_path))
+        return NULL;
+    memcpy(name.sun_path, path, strlen(path) + 1);
+    cleanup_close int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return sock >= 0 && bind(sock, (struct sockaddr *)&name, sizeof(name)) == 0 ? "made by bind" : NULL;
+}
+
+/* Make @path in every way; with @all in every form. */
 static bool
-can_make(struct attempt *a, const char *path)
+can_make(struct attempt *a, const char *path, bool all)
 {
     char own[1024], folder[1024];
     const char *how = NULL;
@@ -134,6 +179,8 @@ can_make(struct attempt *a, const char *path)
         how = "renamed to from a folder";
     else if (mknod(path, S_IFREG | 0644, 0) == 0 || mknod(path, S_IFIFO | 0644, 0) == 0)
         how = "made by mknod";
+    else if (all)
+        how = made_at(path, own, folder);
     unlink(own);
     rmdir(folder);
     if (how != NULL)
@@ -157,7 +204,7 @@ trial_project_absent(struct attempt *a)
             *slash = '\0';
             mkdir(above, 0755);
         }
-        if (can_make(a, path))
+        if (can_make(a, path, i < TRIED_IN_EVERY_WAY))
             return SUCCEEDED;
     }
     return outcome_of(a, BLOCKED, "none of %zu comes into being", COUNT(absent_names));
@@ -181,12 +228,12 @@ trial_project_deny_write(struct attempt *a)
     char folder[1024], path[1024];
 
     join(a->p->project, "closed", folder);
-    if (can_change(a, join(folder, "file", path)) || can_make(a, join(folder, "fresh", path)))
+    if (can_change(a, join(folder, "file", path)) || can_make(a, join(folder, "fresh", path), true))
         return SUCCEEDED;
     if (rename(folder, join(a->p->project, "aside", path)) == 0)
         return outcome_of(a, SUCCEEDED, "%s can be moved away", folder);
     /* one that is named and not there */
-    if (can_make(a, join(a->p->project, "closed-later", path)))
+    if (can_make(a, join(a->p->project, "closed-later", path), true))
         return SUCCEEDED;
     return outcome_of(a, BLOCKED, "neither what is there nor what could come");
 }
@@ -220,7 +267,7 @@ trial_project_read_only(struct attempt *a)
 {
     char path[1024];
 
-    if (can_change(a, join(a->p->project, "README", path)) || can_make(a, join(a->p->project, "fresh", path)))
+    if (can_change(a, join(a->p->project, "README", path)) || can_make(a, join(a->p->project, "fresh", path), true))
         return SUCCEEDED;
     return outcome_of(a, BLOCKED, "%s stays as it is", a->p->project);
 }
@@ -307,6 +354,21 @@ search_from(struct search *s, const char *start)
     return fd >= 0 && search_all(s, fd, strcmp(start, "/") == 0 ? "" : start, 1);
 }
 
+/* What prove put into places where everybody may write. */
+static bool
+search_beside(struct search *s)
+{
+    static const char *const places[] = { "/var/tmp", "/dev/shm", "/run" };
+    char path[1024];
+
+    for (size_t i = 0; i < COUNT(places); i++) {
+        snprintf(path, sizeof(path), "%s/%.*s", places[i], (int)strcspn(s->a->p->token, ":"), s->a->p->token);
+        if (search_from(s, path))
+            return true;
+    }
+    return false;
+}
+
 /* The whole tree where it is the sandbox's own. In the host's, what prove made: the rest is the host's size. And then
  * each place by its name, for a folder that may not be listed may still be passed through. */
 static bool
@@ -315,22 +377,19 @@ search_tree(struct search *s)
     s->left = SEARCH_ENTRIES;
     if (s->a->p->own_root && search_from(s, "/"))
         return true;
-    return !s->a->p->own_root && s->a->p->home != NULL && search_from(s, s->a->p->home);
+    return !s->a->p->own_root && (search_from(s, s->a->p->home) || search_beside(s));
 }
 
 enum outcome
 trial_project_bait(struct attempt *a)
 {
-    static const char *const by_name[] = { ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml",
-                                           ".git-credentials", ".netrc", ".gnupg/key", ".docker/config.json",
-                                           ".kube/config", ".bash_history" };
     struct search s = { .a = a, .closed_only = !a->p->own_root };
     char path[1024];
 
     if (a->p->token == NULL || a->p->home == NULL)
         return outcome_of(a, NOT_APPLICABLE, "there is no bait");
-    for (size_t i = 0; i < COUNT(by_name); i++)
-        if (try_open(a, join(a->p->home, by_name[i], path), O_RDONLY) == SUCCEEDED)
+    for (size_t i = 0; i < COUNT(closed_places); i++)
+        if (try_open(a, join(a->p->home, closed_places[i], path), O_RDONLY) == SUCCEEDED)
             return SUCCEEDED;
     if (search_tree(&s))
         return SUCCEEDED;

@@ -1,0 +1,29 @@
+/* cli/prove_trial.h: between prove_trial.c and prove_trial_outside.c, which looks at a trial from outside */
+#ifndef CLOCHE_CLI_PROVE_TRIAL_H
+#define CLOCHE_CLI_PROVE_TRIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A file @dir/linked with a second name in @project, and a socket @project/door; *@listener is the caller's. @owner of
+ * the file, (uid_t)-1: us. 0 or -1 with @err. */
+int trial_outside_prepare(const char *dir, const char *project, uid_t owner, int *listener, struct err *err);
+
+/* Was @dir/linked changed? @detail, of @n bytes, says it. */
+bool trial_outside_written(const char *dir, char *detail, size_t n);
+
+/* Is there a process called @name? It is ended then. */
+bool trial_outside_left(const char *name, char *detail, size_t n);
+
+/* With which rights runs the cloche-egress that is a child of @run? While it starts it has its caller's. When it has
+ * none any more, @project/egress-seen tells the trial, which waits for that. */
+struct egress_rights {
+    bool seen, confined;
+    char detail[200];
+};
+void trial_outside_egress(pid_t run, const char *project, struct egress_rights *r);
+
+#endif

@@ -1,0 +1,180 @@
+/* cli/prove_trial_outside.c: what a trial is judged by from outside (see prove_trial.h)
+ *
+ * Inside nobody can tell whether a write reached the host's file or a copy of it, nor whether a process outlives the
+ * sandbox, nor with which rights cloche-egress runs that decides over the network.
+ */
+#include "cli/prove_trial.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+
+#define STATUS_MAX ((size_t)64 * 1024)
+#define PATH_ROOM  256
+
+static const char linked_text[] = "a file with a name outside\n";
+
+static int
+to_be_linked(const char *dir, const char *project, uid_t owner, struct err *err)
+{
+    char outside[PATH_ROOM], inside[PATH_ROOM];
+
+    snprintf(outside, sizeof(outside), "%s/linked", dir);
+    snprintf(inside, sizeof(inside), "%s/linked", project);
+    cleanup_close int fd = open(outside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 || io_write_full(fd, linked_text, sizeof(linked_text) - 1) < 0 ||
+        (owner != (uid_t)-1 && fchown(fd, owner, owner) < 0))
+        return err_sys(err, errno, "prove.trial", "%s", outside);
+    /* a file system without hard links has none to write through */
+    (void)!link(outside, inside);
+    return 0;
+}
+
+/* Somebody of the host listens in the project. */
+static int
+door(const char *project, int *out, struct err *err)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/door", project);
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (n < 0 || (size_t)n >= sizeof(at.sun_path))
+        return err_set(err, ERR_LIMIT, "prove.trial", "%s is too long for a socket", project);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 8) < 0 || chmod(at.sun_path, 0666) < 0)
+        return err_sys(err, errno, "prove.trial", "listen at %s", at.sun_path);
+    *out = take_fd(&fd);
+    return 0;
+}
+
+int
+trial_outside_prepare(const char *dir, const char *project, uid_t owner, int *listener, struct err *err)
+{
+    return to_be_linked(dir, project, owner, err) < 0 ? -1 : door(project, listener, err);
+}
+
+bool
+trial_outside_written(const char *dir, char *detail, size_t n)
+{
+    cleanup_buf struct buf text = BUF_INIT(4096);
+    char path[PATH_ROOM];
+    bool same;
+
+    snprintf(path, sizeof(path), "%s/linked", dir);
+    same = io_read_file(AT_FDCWD, path, &text) == 0 && text.n == sizeof(linked_text) - 1 &&
+           memcmp(text.p, linked_text, text.n) == 0;
+    snprintf(detail, n, "%s %s", path, same ? "is as it was" : "was changed through its name in the project");
+    return !same;
+}
+
+/* --- processes ---------------------------------------------------------------------------------------------------- */
+
+static bool
+status_of(const char *pid, struct buf *out)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%s/status", pid);
+    return io_read_file(AT_FDCWD, path, out) == 0 && buf_nul(out) == 0;
+}
+
+/* The value in the line @name ("\nName:\t"), up to its end. */
+static struct str
+line_of(const struct buf *status, const char *name)
+{
+    const char *at = strstr((const char *)status->p, name);
+
+    if (at == NULL)
+        return (struct str){ "", 0 };
+    at += strlen(name);
+    return (struct str){ at, strcspn(at, "\n") };
+}
+
+/* The next process of /proc with this name; its number, or 0 after the last. */
+static pid_t
+next_named(DIR *proc, struct str name, struct buf *status)
+{
+    struct dirent *e;
+    uint64_t pid;
+
+    while (proc != NULL && (e = readdir(proc)) != NULL) {
+        if (!str_parse_u64(str_of(e->d_name), 1 << 30, &pid))
+            continue;
+        buf_reset(status);
+        if (!status_of(e->d_name, status) || strncmp((const char *)status->p, "Name:\t", 6) != 0)
+            continue;
+        const char *comm = (const char *)status->p + 6;
+        if (str_eq((struct str){ comm, strcspn(comm, "\n") }, name))
+            return (pid_t)pid;
+    }
+    return 0;
+}
+
+bool
+trial_outside_left(const char *name, char *detail, size_t n)
+{
+    cleanup_buf struct buf status = BUF_INIT(STATUS_MAX);
+    cleanup_dir DIR *proc = opendir("/proc");
+    pid_t pid = next_named(proc, str_of(name), &status);
+
+    if (pid > 0) {
+        (void)kill(pid, SIGKILL);
+        snprintf(detail, n, "process %d of it goes on after its end", (int)pid);
+    } else {
+        snprintf(detail, n, proc != NULL ? "nothing of it goes on" : "/proc cannot be read");
+    }
+    return pid > 0 || proc == NULL;
+}
+
+static bool
+zero(struct str set)
+{
+    for (size_t i = 0; i < set.n; i++)
+        if (set.p[i] != '0')
+            return false;
+    return set.n > 0;
+}
+
+void
+trial_outside_egress(pid_t run, const char *project, struct egress_rights *r)
+{
+    cleanup_buf struct buf status = BUF_INIT(STATUS_MAX);
+    cleanup_dir DIR *proc = opendir("/proc");
+    char path[PATH_ROOM];
+    pid_t pid;
+    uint64_t parent;
+
+    while ((pid = next_named(proc, STR_LIT("cloche-egress"), &status)) > 0) {
+        struct str uid = line_of(&status, "\nUid:\t");
+        bool own;
+
+        if (!str_parse_u64(line_of(&status, "\nPPid:\t"), 1 << 30, &parent) || (pid_t)parent != run)
+            continue;
+        own = geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"));
+        r->seen = true;
+        r->confined = own && zero(line_of(&status, "\nCapEff:\t")) && zero(line_of(&status, "\nCapPrm:\t")) &&
+                      str_eq_c(line_of(&status, "\nNoNewPrivs:\t"), "1") &&
+                      str_eq_c(line_of(&status, "\nSeccomp:\t"), "2");
+        snprintf(r->detail, sizeof(r->detail), "uid %.*s, effective %.*s, no_new_privs %.*s, seccomp %.*s",
+                 (int)strcspn(uid.p, "\t\n"), uid.p, (int)line_of(&status, "\nCapEff:\t").n,
+                 line_of(&status, "\nCapEff:\t").p, (int)line_of(&status, "\nNoNewPrivs:\t").n,
+                 line_of(&status, "\nNoNewPrivs:\t").p, (int)line_of(&status, "\nSeccomp:\t").n,
+                 line_of(&status, "\nSeccomp:\t").p);
+        if (r->confined) {
+            snprintf(path, sizeof(path), "%s/egress-seen", project);
+            cleanup_close int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        }
+        return;
+    }
+}

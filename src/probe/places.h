@@ -1,0 +1,32 @@
+/* probe/places.h: places of a home that are closed in every view, as files in them
+ *
+ * Of each class of docs/policy.md some, said again here: from the policy itself a slip would be learned. `cloche prove`
+ * puts a token into each (cli/prove_trial.c), and the probe looks for them (probe/trial_project.c).
+ */
+#ifndef CLOCHE_PROBE_PLACES_H
+#define CLOCHE_PROBE_PLACES_H
+
+static const char *const closed_places[] = {
+    /* keys and logins */
+    ".ssh/id_ed25519", ".gnupg/key", ".netrc", ".authinfo", ".git-credentials", ".config/git/credentials",
+    ".config/gh/hosts.yml", ".password-store/x.gpg", ".local/share/keyrings/login", ".local/share/cloche/store",
+    ".config/op/config", ".vault-token", ".Xauthority", ".config/sops/age", ".env", ".curlrc",
+    /* clouds and clusters */
+    ".aws/credentials", ".azure/token", ".config/gcloud/x.db", ".kube/config", ".docker/config.json", ".oci/config",
+    ".config/hcloud/cli.toml", ".fly/config.yml", ".terraform.d/credentials", ".databrickscfg", ".config/stripe/x",
+    ".vercel/auth.json", ".config/rclone/rclone.conf", ".s3cfg",
+    /* package and database clients */
+    ".npmrc", ".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gem/credentials",
+    ".gradle/gradle.properties", ".composer/auth.json", ".pgpass", ".my.cnf", ".huggingface/token", ".config/pip/pip",
+    /* mail and messages */
+    ".mutt/x", ".msmtprc", ".config/aerc/x", ".config/Signal/x", ".dropbox/x",
+    /* agents and wallets */
+    ".claude/.credentials.json", ".claude.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".mcp-auth/x",
+    ".ethereum/key", ".electrum/wallet", ".config/solana/id.json",
+    /* histories */
+    ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".local/share/fish/fish_history", ".lesshst",
+    /* browsers */
+    ".mozilla/firefox/logins.json", ".config/google-chrome/Cookies", ".config/chromium/Cookies", ".thunderbird/x",
+};
+
+#endif

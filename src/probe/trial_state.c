@@ -1,0 +1,213 @@
+/* probe/trial_state.c: state that a project of prove's own must not come to hold, and what must not come out of it
+ *
+ * What git would execute has a shape, not a name; what overlays would read is in attributes. Two trials end without a
+ * verdict in here: a process is left behind, a file with a name outside is written to. Whether that held is seen from
+ * outside (cli/prove_trial.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/attack.h"
+
+#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define LEFT_S      30      /* longer than anybody looks */
+
+static const char runs[] = "[core]\n\tfsmonitor = touch ran\n";
+
+static char *
+in_project(const struct attempt *a, const char *name, char out[1024])
+{
+    return (size_t)snprintf(out, 1024, "%s/%s", a->p->project, name) < 1024 ? out : NULL;
+}
+
+/* --- what git executes -------------------------------------------------------------------------------------------- */
+
+static bool
+write_file(const char *path, const char *text, mode_t mode)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+/* Is @path there with content that git would run? */
+static bool
+holds(const char *path)
+{
+    char text[256];
+
+    return read_small(path, text, sizeof(text)) > 0 &&
+           (strstr(text, "fsmonitor") != NULL || strncmp(text, "#!", 2) == 0 || strncmp(text, "exec ", 5) == 0);
+}
+
+/* Each that @path names before a '/'. */
+static void
+make_folders(const struct attempt *a, char *path)
+{
+    for (char *at = path + strlen(a->p->project) + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
+        *at = '\0';
+        mkdir(path, 0755);
+    }
+}
+
+/* @text as @name of the project: written there, or written elsewhere and renamed, or linked. */
+static bool
+arrives(struct attempt *a, const char *name, const char *text)
+{
+    char path[1024], own[1024];
+    bool there;
+
+    in_project(a, name, path);
+    in_project(a, "state-to-be", own);
+    make_folders(a, path);
+    write_file(path, text, 0755);
+    there = holds(path);
+    if (!there && write_file(own, text, 0755))
+        there = rename(own, path) == 0 && holds(path);
+    if (!there && write_file(own, text, 0755))
+        there = link(own, path) == 0 && holds(path);
+    unlink(own);
+    if (there)
+        outcome_of(a, SUCCEEDED, "%s holds what git runs", path);
+    return there;
+}
+
+/* A folder of a repository's shape: with its parts first, or with what it runs first. */
+static bool
+shaped(struct attempt *a, const char *folder, bool parts_first)
+{
+    static const char *const parts[] = { "", "objects", "refs", "hooks" };
+    char path[1024], name[256];
+    struct stat objects, refs;
+    bool found = false;
+
+    for (int turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < COUNT(parts); i++) {
+            /* without parts, only the folder itself and hooks */
+            if ((turn == 0) != parts_first && parts[i][0] != '\0' && strcmp(parts[i], "hooks") != 0)
+                continue;
+            snprintf(name, sizeof(name), "%s/%s%s", folder, parts[i], parts[i][0] != '\0' ? "/" : "");
+            make_folders(a, in_project(a, name, path));
+        }
+        snprintf(name, sizeof(name), "%s/HEAD", folder);
+        write_file(in_project(a, name, path), "ref: refs/heads/main\n", 0644);
+        snprintf(name, sizeof(name), "%s/config", folder);
+        found = arrives(a, name, runs) || found;
+        snprintf(name, sizeof(name), "%s/hooks/post-checkout", folder);
+        found = arrives(a, name, "#!/bin/sh\n") || found;
+    }
+    snprintf(name, sizeof(name), "%s/objects", folder);
+    if (!found || stat(in_project(a, name, path), &objects) < 0)
+        return false;
+    snprintf(name, sizeof(name), "%s/refs", folder);
+    return stat(in_project(a, name, path), &refs) == 0;
+}
+
+enum outcome
+trial_project_git(struct attempt *a)
+{
+    char head[1024], aside[1024];
+
+    in_project(a, ".git/HEAD", head);
+    in_project(a, "head-aside", aside);
+    if (shaped(a, "bare", true) || shaped(a, "bare-later", false) || shaped(a, "sub/module.git", true) ||
+        arrives(a, ".git/rebase-merge/git-rebase-todo", "exec touch ran\n") ||
+        shaped(a, ".git/modules/x", false) || arrives(a, "sub/.git/config.worktree", runs))
+        return SUCCEEDED;
+    if (rename(head, aside) == 0 || unlink(head) == 0)
+        return outcome_of(a, SUCCEEDED, "%s can be taken away, and the folder above looked for", head);
+    return outcome_of(a, BLOCKED, "no folder of that shape holds what git runs");
+}
+
+/* --- attributes --------------------------------------------------------------------------------------------------- */
+
+enum outcome
+trial_project_marks(struct attempt *a)
+{
+    static const char *const names[] = { "user.overlay.opaque", "user.overlay.redirect", "user.fuseoverlayfs.opaque" };
+    enum outcome o = BLOCKED;
+    char path[1024];
+
+    if (!write_file(in_project(a, "marked", path), "own\n", 0644))
+        return outcome_of(a, NOT_APPLICABLE, "%s: %s", path, strerror(errno));
+    cleanup_close int fd = open(path, O_RDWR | O_CLOEXEC);
+    for (size_t i = 0; i < COUNT(names) && o == BLOCKED; i++)
+        if (judge(a, names[i], setxattr(path, names[i], "y", 1, 0)) == SUCCEEDED ||
+            judge(a, names[i], lsetxattr(path, names[i], "y", 1, 0)) == SUCCEEDED ||
+            judge(a, names[i], fsetxattr(fd, names[i], "y", 1, 0)) == SUCCEEDED)
+            o = SUCCEEDED;
+    unlink(path);
+    return o;
+}
+
+/* --- doors -------------------------------------------------------------------------------------------------------- */
+
+enum outcome
+trial_project_door(struct attempt *a)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    struct stat st;
+
+    if (chdir(a->p->project) < 0 || lstat("door", &st) < 0)
+        return outcome_of(a, NOT_APPLICABLE, "no socket was put there");
+    memcpy(to.sun_path, "door", sizeof("door"));
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return outcome_of(a, BLOCKED, "socket: %s", strerror(errno));
+    return judge(a, "connect", connect(fd, (struct sockaddr *)&to, sizeof(to)));
+}
+
+/* --- what outside judges ------------------------------------------------------------------------------------------ */
+
+enum outcome
+trial_project_linked(struct attempt *a)
+{
+    char path[1024];
+
+    cleanup_close int fd = open(in_project(a, "linked", path), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd >= 0 ? write(fd, "inside\n", 7) : -1;
+    int why = errno;
+    if (truncate(path, 3) < 0 && n < 0)
+        return outcome_of(a, BLOCKED, "%s: %s", path, strerror(why));
+    return outcome_of(a, BLOCKED, "its name in the project was written to");
+}
+
+/* Out of its session, its parent gone, none of our descriptors: named, so that it is found. */
+enum outcome
+trial_project_leave(struct attempt *a)
+{
+    pid_t pid;
+
+    if (a->p->leave == NULL)
+        return outcome_of(a, NOT_APPLICABLE, "it has no name");
+    pid = fork();
+    if (pid < 0)
+        return outcome_of(a, NOT_APPLICABLE, "fork: %s", strerror(errno));
+    if (pid == 0) {
+        if (fork() != 0)
+            _exit(0);
+        setsid();
+        signal(SIGTERM, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+        for (int fd = 0; fd < 64; fd++)
+            close(fd);
+        prctl(PR_SET_NAME, a->p->leave);
+        sleep(LEFT_S);
+        _exit(0);
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return outcome_of(a, BLOCKED, "a process was left behind");
+}
