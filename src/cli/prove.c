@@ -293,8 +293,16 @@ prove_all(struct proofs *all, struct policy policies[4], int argc, char **argv, 
                      feature_info[missing].title, features.f[missing].why_not);
             continue;
         }
-        if (read_policy(&policies[i], name, argc, argv, host, o, err) < 0 ||
-            add_proof(all, &policies[i], o, bait, err) < 0)
+        /* the arguments are right, they were read before: it is this mode that cannot have them */
+        if (read_policy(&policies[i], name, argc, argv, host, o, err) < 0) {
+            if (err->kind != ERR_POLICY)
+                return -1;
+            all->skipped[all->n_skipped] = name;
+            snprintf(all->skipped_why[all->n_skipped++], sizeof(all->skipped_why[0]), "%.240s", err->msg);
+            *err = (struct err)ERR_INIT;
+            continue;
+        }
+        if (add_proof(all, &policies[i], o, bait, err) < 0)
             return -1;
     }
     if (all->n > 0)
