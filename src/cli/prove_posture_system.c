@@ -251,7 +251,8 @@ check_mounts(struct proof *p, const json_t *posture, const char *when)
     proof_add(p, "posture.mounts.nodev", "files", "R26", "no mount but /dev honours devices", when,
               dev == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", dev != NULL ? dev : "all nodev");
     proof_add(p, "posture.mounts.private", "namespaces", "R20", "what the host mounts later does not come in", when,
-              linked == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", linked != NULL ? linked : "none follows the host's");
+              linked == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s",
+              linked != NULL ? linked : "none follows the host's");
     check_flags(p, posture, when);
     if (p->policy->read_only_root.v)
         proof_add(p, "posture.mounts.root", "files", "R40", "the root is read-only", when,

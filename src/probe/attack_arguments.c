@@ -110,7 +110,7 @@ attack_call_arguments(struct attempt *a)
         return outcome_of(a, NOT_APPLICABLE, "the rules say what a wall refuses");
     if (odd_protocols(a) || option_reaches(a, "TCP_ULP", SOL_TCP_LEVEL, TCP_ULP, ENOPROTOOPT))
         return SUCCEEDED;
-    if (socketpair(AF_INET, SOCK_STREAM, 0, pair) == 0 || errno == EOPNOTSUPP)
+    if (socketpair(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 || errno == EOPNOTSUPP)
         return outcome_of(a, SUCCEEDED, "socketpair of another family reaches the kernel");
     if (in_max(a) && more_than_max(a))
         return SUCCEEDED;

@@ -107,6 +107,8 @@ ssize_t read_small(const char *path, char *out, size_t n);
 /* The value of "Name:" in the text of a status file, copied up to the end of its line. */
 bool field_of(const char *text, const char *name, char *out, size_t n);
 bool all_digits(const char *s);
+/* Whoever asks politely that this process ends is not heard. */
+void ignore_ends(void);
 /* A fresh directory that this process may write to, made in @first, or else in one of the usual places; "" when there
  * is none. */
 void scratch_dir(const char *first, char *out, size_t n);

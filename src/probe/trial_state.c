@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,8 +198,7 @@ trial_project_leave(struct attempt *a)
         if (fork() != 0)
             _exit(0);
         setsid();
-        signal(SIGTERM, SIG_IGN);
-        signal(SIGHUP, SIG_IGN);
+        ignore_ends();
         for (int fd = 0; fd < 64; fd++)
             close(fd);
         prctl(PR_SET_NAME, a->p->leave);

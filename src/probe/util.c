@@ -1,6 +1,7 @@
 /* probe/util.c: see probe.h */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,15 @@ bool
 all_digits(const char *s)
 {
     return *s != '\0' && s[strspn(s, "0123456789")] == '\0';
+}
+
+void
+ignore_ends(void)
+{
+    const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+    sigaction(SIGTERM, &ignore, NULL);
+    sigaction(SIGHUP, &ignore, NULL);
 }
 
 void
