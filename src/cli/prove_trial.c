@@ -145,7 +145,7 @@ static int
 make_project(const struct plant *p, const char *project)
 {
     static const struct { const char *name, *text; } files[] = {
-        { "README", "a project of cloche prove\n" },
+        { "README", TRIAL_README },
         { ".git/HEAD", "ref: refs/heads/main\n" },
         { ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n" },
         { ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n" },
@@ -212,7 +212,7 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
     if (strcmp(t->suffix, ".host-view") == 0)
         words(t, "--view", "host");
     word(t, "--workspace");
-    word(t, "%s:%s", t->project, tried ? "rw" : "ro");
+    word(t, "%s:%s", t->project, tried ? "rw" : t->kind == KIND_STAGE && t->stage == STAGE_COPY ? "cow" : "ro");
     if (tried) {
         word(t, "--deny-write");
         word(t, "%s/closed", t->project);
@@ -447,6 +447,9 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
         if (state == CHECK_HELD && strcmp(rows[i].id, "project.leaves") == 0) {
             state = trial_outside_left(t->left, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
             detail = seen;
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "copy.apart") == 0) {
+            state = trial_outside_changed(t->project, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
+            detail = seen;
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "egress.rights") == 0) {
             state = t->egress.confined ? CHECK_HELD : CHECK_SURPRISE;
             detail = t->egress.seen ? t->egress.detail : "it was not seen";
@@ -527,6 +530,7 @@ choose(enum policy_mode mode, struct trial *t)
         return n;
     t[n++] = (struct trial){ .word = "project", .suffix = ".host-view", .stage = STAGE_PROJECT };
     t[n++] = (struct trial){ .word = "network", .suffix = "", .stage = STAGE_NETWORK, .own_root = true };
+    t[n++] = (struct trial){ .word = "copy", .suffix = "", .stage = STAGE_COPY, .own_root = true };
     t[n++] = (struct trial){ .kind = KIND_TIME, .word = "time", .suffix = "", .own_root = true };
     t[n++] = (struct trial){ .kind = KIND_OUTPUT, .word = "output", .suffix = "", .own_root = true };
     return n;

@@ -8,12 +8,18 @@
 
 #include "base/err.h"
 
+#define TRIAL_README   "a project of cloche prove\n"
+#define TRIAL_README_N ((off_t)sizeof(TRIAL_README) - 1)
+
 /* A file @dir/linked with a second name in @project, and a socket @project/door; *@listener is the caller's. @owner of
  * the file, (uid_t)-1: us. 0 or -1 with @err. */
 int trial_outside_prepare(const char *dir, const char *project, uid_t owner, int *listener, struct err *err);
 
 /* Was @dir/linked changed? @detail, of @n bytes, says it. */
 bool trial_outside_written(const char *dir, char *detail, size_t n);
+
+/* Is @project, as prove_trial.c made it, another now: by what the trial of a copy does? */
+bool trial_outside_changed(const char *project, char *detail, size_t n);
 
 /* Is there a process called @name? It is ended then. */
 bool trial_outside_left(const char *name, char *detail, size_t n);

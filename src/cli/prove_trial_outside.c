@@ -78,6 +78,25 @@ trial_outside_written(const char *dir, char *detail, size_t n)
     return !same;
 }
 
+bool
+trial_outside_changed(const char *project, char *detail, size_t n)
+{
+    struct stat read_me, made, moded, gone;
+    cleanup_close int at = open(project, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *what = NULL;
+
+    if (fstatat(at, "README", &read_me, AT_SYMLINK_NOFOLLOW) < 0 || read_me.st_size != TRIAL_README_N)
+        what = "README was written to";
+    else if (fstatat(at, "fresh", &made, AT_SYMLINK_NOFOLLOW) == 0)
+        what = "a folder was made";
+    else if (fstatat(at, "closed/file", &moded, AT_SYMLINK_NOFOLLOW) < 0 || (moded.st_mode & 07777) != 0644)
+        what = "a mode was changed";
+    else if (fstatat(at, ".gitmodules", &gone, AT_SYMLINK_NOFOLLOW) < 0)
+        what = "a file was removed";
+    snprintf(detail, n, "%s", what != NULL ? what : "the project is as it was");
+    return what != NULL;
+}
+
 /* --- processes ---------------------------------------------------------------------------------------------------- */
 
 static bool

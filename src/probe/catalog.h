@@ -162,7 +162,7 @@ enum attack_unless {
  *   T(function, id, stage, wall, requirement, title)
  *
  * The first of each stage shows that there is something to try: the rest would hold in a place where nothing works. */
-enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
+enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, STAGE_COPY };
 
 #define TRIALS(T) \
     T(project_control, "project.writable", STAGE_PROJECT, "files", "R03", "the project can be written to, and run in") \
@@ -200,6 +200,9 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK };
     T(limit_inodes, "limit.inodes", STAGE_LIMITS, "limits", "R65", "the number of files in memory has a bound") \
     T(limit_nofile, "limit.nofile", STAGE_LIMITS, "limits", "R65", "no more open files than the limit") \
     T(limit_raise, "limit.raise", STAGE_LIMITS, "limits", "R65", "hard limits are not raised") \
+    T(copy_control, "copy.real", STAGE_COPY, "files", "R82", "a copy-on-write project can be written to") \
+    T(copy_apart, "copy.apart", STAGE_COPY, "files", "R82", \
+      "what is done to the copy does not reach the project, as outside sees") \
     T(network_control, "egress.real", STAGE_NETWORK, "network", "R14", "a host that a rule names is let through") \
     T(network_names, "egress.names", STAGE_NETWORK, "network", "R14", "a name that no rule has gets no address") \
     T(network_connect, "egress.connect", STAGE_NETWORK, "network", "R14", \

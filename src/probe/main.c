@@ -160,7 +160,7 @@ act(const struct probe *p, const char *word)
 {
     static const struct { const char *word; enum trial_stage stage; } stages[] = {
         { "attacks", STAGE_ATTACKS }, { "project", STAGE_PROJECT }, { "limits", STAGE_LIMITS },
-        { "network", STAGE_NETWORK },
+        { "network", STAGE_NETWORK }, { "copy", STAGE_COPY },
     };
     static const struct { const char *word; int (*fn)(const struct probe *p); } ends[] = {
         { "memory", trial_memory }, { "time", trial_time }, { "output", trial_output },

@@ -3,7 +3,7 @@
  *   cloche-probe posture   [options]     one JSON object: what this place looks like from inside
  *   cloche-probe activity  [options]     children, threads, execs, a terminal; then the posture as a grandchild sees it
  *   cloche-probe attacks   [options]     every attack of catalog.h in a fresh child; one JSON object
- *   cloche-probe project, limits, network [options]      the trials of that stage, likewise
+ *   cloche-probe project, limits, network, copy [options]     the trials of that stage, likewise
  *   cloche-probe here                    {}: the place is ready
  *   cloche-probe memory    [options]     takes more memory than --limit-memory, and says so if it lives
  *   cloche-probe time      [options]     sleeps for 10 s, and says so if it lives

@@ -209,3 +209,27 @@ trial_project_leave(struct attempt *a)
         continue;
     return outcome_of(a, BLOCKED, "a process was left behind");
 }
+
+/* --- a copy ------------------------------------------------------------------------------------------------------- */
+
+enum outcome
+trial_copy_control(struct attempt *a)
+{
+    char path[1024];
+
+    cleanup_close int fd = open(in_project(a, "README", path), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || write(fd, "inside\n", 7) != 7)
+        return outcome_of(a, SUCCEEDED, "%s: %s", path, strerror(errno));
+    return outcome_of(a, BLOCKED, "%s was written to", path);
+}
+
+enum outcome
+trial_copy_apart(struct attempt *a)
+{
+    char path[1024];
+    bool made = mkdir(in_project(a, "fresh", path), 0755) == 0, moded, gone;
+
+    moded = chmod(in_project(a, "closed/file", path), 0600) == 0;
+    gone = unlink(in_project(a, ".gitmodules", path)) == 0;
+    return outcome_of(a, BLOCKED, "made %d, changed %d, removed %d", made, moded, gone);
+}

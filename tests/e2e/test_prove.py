@@ -267,7 +267,17 @@ def test_hosts_by_name_are_tried(cloche):
     assert not checks(report, "surprise")
     held = checks(report, "held")
     assert {"trial.egress.real", "trial.egress.names", "trial.egress.connect", "trial.egress.request", "trial.egress.socks",
-            "trial.egress.denied", "trial.egress.port", "trial.egress.loopback", "trial.egress.direct"} <= set(held)
+            "trial.egress.denied", "trial.egress.port", "trial.egress.loopback", "trial.egress.direct",
+            "trial.egress.rights"} <= set(held)
+    assert "seccomp 2" in held["trial.egress.rights"]["detail"]
+
+
+@requirement("R14", "R80")
+def test_a_mode_that_cannot_have_the_policy_is_named(anyone):
+    """Mode light has no network by name: that it cannot be proven is no reason to prove none."""
+    report = prove(anyone, "--quick", "--allow-domain", "example.com")
+    assert {m["mode"] for m in report["modes"]} == {"standard", "max"} and not checks(report, "surprise")
+    assert [s["why"] for s in report["skipped"] if s["mode"] == "light" and "by name" in s["why"]]
 
 
 @requirement("R03", "R65")
@@ -278,6 +288,12 @@ def test_what_is_tried_is_really_there(anyone):
         assert name in held, name
     for name in ("present", "absent", "moved"):
         assert f"trial.project.protected-{name}" in held and f"trial.project.protected-{name}.host-view" in held
+    # what outside sees of it
+    assert "the project is as it was" in held["trial.copy.apart"]["detail"] or "trial.copy.real" not in held
+    assert "nothing of it goes on" in held["trial.project.leaves"]["detail"]
+    assert "is as it was" in held["trial.project.linked.host-view"]["detail"]
+    assert {"trial.project.git-state", "trial.project.overlay-marks", "trial.project.socket"} <= set(held)
+    assert "door" not in held["trial.project.socket"]["detail"] and "connect" in held["trial.project.socket"]["detail"]
     children = int(held["trial.limit.pids"]["detail"].split()[0])
     assert 10 <= children <= 24, held["trial.limit.pids"]
     assert held["trial.limit.memory"]["detail"].startswith("ended: ")
