@@ -21,7 +21,7 @@
 
 #define PROVE_OUTPUT_MAX (16UL * 1024 * 1024)   /* of one run of the probe */
 #define PROVE_CHECKS_MAX 512
-#define PROVE_ARGS_MAX   600
+#define PROVE_ARGS_MAX   800
 
 enum check_state {
     CHECK_HELD,

@@ -14,15 +14,15 @@
 
 #define LINES_MAX 500
 
-/* Calls @fn for each line of @path after @skip lines. */
-static void
+/* Calls @fn for each line of @path after @skip lines. False when it cannot be read. */
+static bool
 each_line(const char *path, unsigned skip, void (*fn)(struct jw *, const char *), struct jw *j)
 {
     static char text[1 << 18];
     char *line = text;
 
     if (read_small(path, text, sizeof(text)) <= 0)
-        return;
+        return false;
     for (unsigned n = 0; *line != '\0' && n < LINES_MAX + skip; n++) {
         char *end = strchr(line, '\n');
 
@@ -31,9 +31,18 @@ each_line(const char *path, unsigned skip, void (*fn)(struct jw *, const char *)
         if (n >= skip)
             fn(j, line);
         if (end == NULL)
-            return;
+            break;
         line = end + 1;
     }
+    return true;
+}
+
+/* As each_line, of a file that is always there: a list that cannot be had is not an empty one. */
+static void
+each_line_of(const char *path, unsigned skip, void (*fn)(struct jw *, const char *), struct jw *j)
+{
+    if (!each_line(path, skip, fn, j))
+        jw_text(j, NULL, path);
 }
 
 static void
@@ -125,23 +134,23 @@ posture_network(struct jw *j)
             jw_text(j, NULL, i->if_name);
         if_freenameindex(names);
     } else {
-        each_line("/proc/self/net/dev", 2, put_interface, j);
+        each_line_of("/proc/self/net/dev", 2, put_interface, j);
     }
     jw_end_array(j);
     jw_array(j, "routes");
-    each_line("/proc/self/net/route", 1, put_route, j);
-    each_line("/proc/self/net/ipv6_route", 0, put_route6, j);
+    each_line_of("/proc/self/net/route", 1, put_route, j);
+    (void)each_line("/proc/self/net/ipv6_route", 0, put_route6, j);
     jw_end_array(j);
     jw_array(j, "tcp_listeners");
-    each_line("/proc/self/net/tcp", 1, put_tcp, j);
-    each_line("/proc/self/net/tcp6", 1, put_tcp, j);
+    each_line_of("/proc/self/net/tcp", 1, put_tcp, j);
+    (void)each_line("/proc/self/net/tcp6", 1, put_tcp, j);
     jw_end_array(j);
     jw_array(j, "udp_sockets");
-    each_line("/proc/self/net/udp", 1, put_udp, j);
-    each_line("/proc/self/net/udp6", 1, put_udp, j);
+    each_line_of("/proc/self/net/udp", 1, put_udp, j);
+    (void)each_line("/proc/self/net/udp6", 1, put_udp, j);
     jw_end_array(j);
     jw_array(j, "abstract_sockets");
-    each_line("/proc/self/net/unix", 1, put_abstract, j);
+    each_line_of("/proc/self/net/unix", 1, put_abstract, j);
     jw_end_array(j);
     jw_bool(j, "route_out", has_route_out());
 }
