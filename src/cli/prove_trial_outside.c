@@ -120,6 +120,14 @@ line_of(const struct buf *status, const char *name)
     return (struct str){ at, strcspn(at, "\n") };
 }
 
+static bool
+is_named(const struct buf *status, struct str name)
+{
+    const char *text = (const char *)status->p;
+
+    return strncmp(text, "Name:\t", 6) == 0 && str_eq((struct str){ text + 6, strcspn(text + 6, "\n") }, name);
+}
+
 /* The next process of /proc with this name; its number, or 0 after the last. */
 static pid_t
 next_named(DIR *proc, struct str name, struct buf *status)
@@ -131,10 +139,7 @@ next_named(DIR *proc, struct str name, struct buf *status)
         if (!str_parse_u64(str_of(e->d_name), 1 << 30, &pid))
             continue;
         buf_reset(status);
-        if (!status_of(e->d_name, status) || strncmp((const char *)status->p, "Name:\t", 6) != 0)
-            continue;
-        const char *comm = (const char *)status->p + 6;
-        if (str_eq((struct str){ comm, strcspn(comm, "\n") }, name))
+        if (status_of(e->d_name, status) && is_named(status, name))
             return (pid_t)pid;
     }
     return 0;
@@ -165,31 +170,36 @@ zero(struct str set)
     return set.n > 0;
 }
 
+static void
+note_rights(const struct buf *status, struct egress_rights *r)
+{
+    struct str uid = line_of(status, "\nUid:\t"), caps = line_of(status, "\nCapEff:\t");
+    struct str no_new = line_of(status, "\nNoNewPrivs:\t"), filter = line_of(status, "\nSeccomp:\t");
+
+    r->seen = true;
+    r->confined = (geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"))) && zero(caps) &&
+                  zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") && str_eq_c(filter, "2");
+    snprintf(r->detail, sizeof(r->detail), "uid %.*s, effective %.*s, no_new_privs %.*s, seccomp %.*s",
+             (int)strcspn(uid.p, "\t\n"), uid.p, (int)caps.n, caps.p, (int)no_new.n, no_new.p, (int)filter.n, filter.p);
+}
+
 void
 trial_outside_egress(pid_t run, const char *project, struct egress_rights *r)
 {
     cleanup_buf struct buf status = BUF_INIT(STATUS_MAX);
-    cleanup_dir DIR *proc = opendir("/proc");
-    char path[PATH_ROOM];
-    pid_t pid;
-    uint64_t parent;
+    cleanup_buf struct buf children = BUF_INIT(STATUS_MAX);
+    char path[PATH_ROOM], pid[16];
+    const char *at;
 
-    while ((pid = next_named(proc, STR_LIT("cloche-egress"), &status)) > 0) {
-        struct str uid = line_of(&status, "\nUid:\t");
-        bool own;
-
-        if (!str_parse_u64(line_of(&status, "\nPPid:\t"), 1 << 30, &parent) || (pid_t)parent != run)
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)run, (int)run);
+    if (io_read_file(AT_FDCWD, path, &children) < 0 || buf_nul(&children) < 0)
+        return;
+    for (at = (const char *)children.p; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
+        snprintf(pid, sizeof(pid), "%.*s", (int)strcspn(at, " "), at);
+        buf_reset(&status);
+        if (!status_of(pid, &status) || !is_named(&status, STR_LIT("cloche-egress")))
             continue;
-        own = geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"));
-        r->seen = true;
-        r->confined = own && zero(line_of(&status, "\nCapEff:\t")) && zero(line_of(&status, "\nCapPrm:\t")) &&
-                      str_eq_c(line_of(&status, "\nNoNewPrivs:\t"), "1") &&
-                      str_eq_c(line_of(&status, "\nSeccomp:\t"), "2");
-        snprintf(r->detail, sizeof(r->detail), "uid %.*s, effective %.*s, no_new_privs %.*s, seccomp %.*s",
-                 (int)strcspn(uid.p, "\t\n"), uid.p, (int)line_of(&status, "\nCapEff:\t").n,
-                 line_of(&status, "\nCapEff:\t").p, (int)line_of(&status, "\nNoNewPrivs:\t").n,
-                 line_of(&status, "\nNoNewPrivs:\t").p, (int)line_of(&status, "\nSeccomp:\t").n,
-                 line_of(&status, "\nSeccomp:\t").p);
+        note_rights(&status, r);
         if (r->confined) {
             snprintf(path, sizeof(path), "%s/egress-seen", project);
             cleanup_close int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
