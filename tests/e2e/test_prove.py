@@ -2,6 +2,7 @@
 import json
 import os
 import platform
+import shutil
 import signal
 import sys
 import time
@@ -300,6 +301,18 @@ def test_what_is_tried_is_really_there(anyone):
     assert "timeout" in held["trial.limit.time"]["detail"]
     tokens = int(held["trial.project.bait.host-view"]["detail"].split(",")[1].split()[0])
     assert tokens >= 1, "in the host's view what is not closed is found: the search works"
+
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.skipif(not (REPO / ".git").exists() or not shutil.which("git"), reason="needs the repository, and git")
+def test_every_weakened_build_still_applies(command):
+    """Patches rot with the code that they weaken: whoever changes that mends them, and not who takes the score."""
+    patches = sorted((REPO / "tests/mutants/prove").glob("*.patch"))
+    assert len(patches) >= 80
+    stale = [p.name for p in patches if not command(["git", "-C", REPO, "apply", "--check", p], check=False).ok]
+    assert not stale, stale
 
 
 @requirement("R26")
