@@ -87,9 +87,12 @@ tree_of(const struct guard *g, int dir)
     struct stat st;
 
     for (size_t i = 0; i < g->n_socket_trees; i++) {
-        /* a tree that is not there holds nothing */
-        if (stat(g->socket_trees[i], &st) < 0)
-            continue;
+        /* a tree that is not there holds nothing; one that cannot be looked at may */
+        if (stat(g->socket_trees[i], &st) < 0) {
+            if (errno == ENOENT || errno == ENOTDIR)
+                continue;
+            return g->socket_trees[i];
+        }
         if (dir < 0 || rules_on_the_way(dir, ident_of(&st)) != 0)
             return g->socket_trees[i];
     }

@@ -87,7 +87,35 @@ parse_stat(const char *text, struct tree_proc *out)
         p += n + (p[n] == ' ');
     }
     out->threads = (uint32_t)v;
+    /* the state is its first thread's, which may end alone */
+    out->headless = out->zombie && out->threads > 1;
+    out->zombie = out->zombie && !out->headless;
     return true;
+}
+
+pid_t
+tree_thread(pid_t pid)
+{
+    char path[PID_TEXT_MAX], name[PID_TEXT_MAX], text[512];
+    cleanup_close int list = proc_path(pid, "task", path) < 0
+                                 ? -1 : openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirents d = { .fd = list };
+    const char *tid;
+
+    while (list >= 0 && (tid = dirents_next(&d)) != NULL) {
+        struct tree_proc thread;
+        uint64_t v;
+
+        if (!str_parse_u64(str_of(tid), INT32_MAX, &v) || strlen(tid) > 16)
+            continue;
+        memcpy(name, "task/", 5);
+        memcpy(name + 5, tid, strlen(tid));
+        memcpy(name + 5 + strlen(tid), "/stat", 6);
+        if (tree_read_file(pid, name, text, sizeof(text)) > 0 && parse_stat(text, &thread) && !thread.zombie &&
+            !thread.headless)
+            return (pid_t)v;
+    }
+    return 0;
 }
 
 static ssize_t

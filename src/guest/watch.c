@@ -7,9 +7,13 @@
  */
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -19,91 +23,156 @@
 #include "guest/guest.h"
 #include "guest/tree.h"
 
+/* What the kernel keeps for each, about: a file of a tmpfs (plan.c gives as many), a semaphore (a cache line), a
+ * message beside its bytes, a queue or a set of semaphores. */
+#define INODE_BYTES     1024
+#define SEMAPHORE_BYTES 64
+#define MESSAGE_BYTES   64
+#define IPC_BYTES       512
+
 struct held {
     uint64_t memory, shmem;
     uint64_t pids;
 };
 
-/* "SIZE RESIDENT SHARED ..." in pages. */
-static uint64_t
-resident_of(pid_t pid, uint64_t page)
+/* From here on, page tables of a process can matter: one page of them for each 2 MiB that it has addressed. */
+#define TABLES_FROM (512UL * 1024 * 1024)
+
+/* /proc/PID/NAME of @p: of a thread that lives, where the first one does not. */
+static ssize_t
+read_of(const struct tree_proc *p, const char *name, char *text, size_t room)
 {
-    char text[256];
-    uint64_t field[3] = { 0, 0, 0 };
-    const char *p = text;
+    char path[48];
+    pid_t thread;
 
-    if (tree_read_file(pid, "statm", text, sizeof(text)) <= 0)
-        return 0;
-    for (size_t i = 0; i < 3; i++) {
-        size_t n = strcspn(p, " \n");
-
-        if (!str_parse_u64((struct str){ p, n }, UINT64_MAX / page, &field[i]))
-            return 0;
-        p += n + (p[n] == ' ');
-    }
-    return field[1] * page;
+    if (!p->headless)
+        return tree_read_file(p->pid, name, text, room);
+    thread = tree_thread(p->pid);
+    if (thread == 0 || (size_t)snprintf(path, sizeof(path), "task/%d/%s", (int)thread, name) >= sizeof(path))
+        return -1;
+    return tree_read_file(p->pid, path, text, room);
 }
 
-/* A "Name:   123 kB" line of smaps_rollup, in bytes. */
+/* A "Name:   123 kB" line of smaps_rollup or status, in bytes. */
 static bool
-rollup_line(const char *text, const char *name, uint64_t *bytes)
+kilobytes(const char *text, const char *name, uint64_t *bytes)
 {
     const char *p = strstr(text, name);
-    size_t n;
 
     if (p == NULL)
         return false;
     p += strlen(name);
-    p += strspn(p, " ");
-    n = strcspn(p, " ");
-    if (!str_parse_u64((struct str){ p, n }, UINT64_MAX / 1024, bytes))
+    p += strspn(p, " \t");
+    if (!str_parse_u64((struct str){ p, strcspn(p, " ") }, UINT64_MAX / 1024, bytes))
         return false;
     *bytes *= 1024;
     return true;
 }
 
+/* What the kernel keeps to say where its pages are: those that were only read are no memory of its own, their tables
+ * are. */
+static uint64_t
+tables_of(const struct tree_proc *p)
+{
+    char text[4096];
+    uint64_t bytes;
+
+    return read_of(p, "status", text, sizeof(text)) > 0 && kilobytes(text, "\nVmPTE:", &bytes) ? bytes : 0;
+}
+
+/* "SIZE RESIDENT SHARED ..." in pages; what is resident, and page tables where they can be much. */
+static uint64_t
+resident_of(const struct tree_proc *p, uint64_t page, uint64_t *tables)
+{
+    char text[256];
+    uint64_t field[2] = { 0, 0 };
+    const char *at = text;
+
+    *tables = 0;
+    if (read_of(p, "statm", text, sizeof(text)) <= 0)
+        return 0;
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strcspn(at, " \n");
+
+        if (!str_parse_u64((struct str){ at, n }, UINT64_MAX / page, &field[i]))
+            return 0;
+        at += n + (at[n] == ' ');
+    }
+    if (field[0] * page >= TABLES_FROM)
+        *tables = tables_of(p);
+    return field[1] * page;
+}
+
 /* What one process holds, shared pages divided among those who share them. */
 static void
-add_shares(pid_t pid, uint64_t page, struct held *sum)
+add_shares(const struct tree_proc *p, uint64_t page, struct held *sum)
 {
     char text[2048];
-    uint64_t anon, shmem, pss;
+    uint64_t anon, shmem, pss, tables, resident = resident_of(p, page, &tables);
 
-    if (tree_read_file(pid, "smaps_rollup", text, sizeof(text)) > 0) {
-        if (rollup_line(text, "\nPss_Anon:", &anon) && rollup_line(text, "\nPss_Shmem:", &shmem)) {
+    sum->memory += tables;
+    if (read_of(p, "smaps_rollup", text, sizeof(text)) > 0) {
+        if (kilobytes(text, "\nPss_Anon:", &anon) && kilobytes(text, "\nPss_Shmem:", &shmem)) {
             sum->memory += anon;
             sum->shmem += shmem;
             return;
         }
-        if (rollup_line(text, "\nPss:", &pss)) {
+        if (kilobytes(text, "\nPss:", &pss)) {
             sum->memory += pss;
             return;
         }
     }
-    sum->memory += resident_of(pid, page);
+    sum->memory += resident;
 }
 
-/* Files in the sandbox's own memory-backed root are memory too. In light mode there is no such root. */
+/* Files in a memory-backed file system of the sandbox's own are memory too, and so is what describes them. */
+static uint64_t
+files_of(const char *path, uint64_t *id)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (statfs(path, &fs) < 0 || fs.f_type != TMPFS_MAGIC || stat(path, &st) < 0 || st.st_dev == *id)
+        return 0;
+    *id = st.st_dev;
+    return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize +
+           (uint64_t)(fs.f_files - fs.f_ffree) * INODE_BYTES;
+}
+
+/* Its root; with the host's tree as the root, what lies over /dev of it. In light mode there is neither. */
 static uint64_t
 own_disk(const struct guest *g)
 {
-    struct statfs fs;
+    uint64_t id = 0, sum;
 
-    if (!g->pid1 || statfs("/", &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+    if (!g->pid1)
         return 0;
-    return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+    sum = files_of("/", &id);
+    return sum + files_of("/dev/shm", &id);
 }
 
-/* Segments that nobody has attached are held all the same. Of an IPC namespace of the sandbox's own; in light mode
- * there is none, and no segment can be made. */
+/* Segments that nobody has attached are held all the same, and so are messages and semaphores. Of an IPC namespace of
+ * the sandbox's own; in light mode there is none, and none of these can be made. */
 static uint64_t
-sysv_segments(const struct guest *g, uint64_t page)
+sysv(const struct guest *g, uint64_t page, uint64_t *other)
 {
-    struct shm_info info = { .shm_rss = 0 };
+    struct shm_info segments = { .shm_rss = 0 };
+    struct msginfo messages = { .msgpool = 0 };
+    struct seminfo semaphores = { .semusz = 0 };
 
-    if (!g->pid1 || shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info) < 0)
+    *other = 0;
+    if (!g->pid1)
         return 0;
-    return ((uint64_t)info.shm_rss + (uint64_t)info.shm_swp) * page;
+    /* in use: queues, messages, and all their bytes; sets, and all their semaphores */
+    if (msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&messages) >= 0)
+        *other += (uint64_t)(unsigned)messages.msgtql + (uint64_t)(unsigned)messages.msgmap * MESSAGE_BYTES +
+                  (uint64_t)(unsigned)messages.msgpool * IPC_BYTES;
+    if (semctl(0, 0, SEM_INFO, &semaphores) >= 0)
+        *other += (uint64_t)(unsigned)semaphores.semaem * SEMAPHORE_BYTES +
+                  (uint64_t)(unsigned)semaphores.semusz * IPC_BYTES;
+    if (shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&segments) < 0)
+        return 0;
+    return ((uint64_t)segments.shm_rss + (uint64_t)segments.shm_swp) * page;
 }
 
 /* What everything but the guest holds; -1 when /proc cannot be read. */
@@ -114,7 +183,7 @@ look(const struct guest *g, bool precise, struct held *sum)
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const pid_t self = getpid();
     ssize_t n = tree_read(self, &v);
-    uint64_t disk;
+    uint64_t disk, other = 0, tables;
 
     *sum = (struct held){ .memory = 0 };
     for (ssize_t i = 0; i < n; i++) {
@@ -122,11 +191,12 @@ look(const struct guest *g, bool precise, struct held *sum)
             continue;
         sum->pids += v[i].threads;
         if (g->memory_limit != 0 && precise)
-            add_shares(v[i].pid, page, sum);
+            add_shares(&v[i], page, sum);
         else if (g->memory_limit != 0)
-            sum->memory += resident_of(v[i].pid, page);
+            sum->memory += resident_of(&v[i], page, &tables) + tables;
     }
-    disk = g->memory_limit != 0 ? own_disk(g) + sysv_segments(g, page) : 0;
+    disk = g->memory_limit != 0 ? own_disk(g) + sysv(g, page, &other) : 0;
+    sum->memory += other;
     /* A mapped file of that disk, or segment, is in both: the larger of the two is what is surely held. */
     sum->memory += disk > sum->shmem ? disk : sum->shmem;
     return n < 0 ? -1 : 0;

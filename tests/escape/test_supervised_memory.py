@@ -78,6 +78,53 @@ while total < FULL:
         except OSError: pass
 print('has it', flush=True); select.select([], [], [], 5)
 """
+# A process whose first thread has ended looks like a zombie.
+HEADLESS = """
+import ctypes, os, threading, time
+def work():
+    time.sleep(0.3); kept = []
+    for i in range(FULL >> 20): kept.append(b'x' * (1 << 20)); time.sleep(0.002)
+    print('has it', flush=True); time.sleep(5); os._exit(0)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall(ctypes.c_long(60 if os.uname().machine == 'x86_64' else 93), 0)
+"""
+# One byte in each 2 MiB is read: no page of its own, but a page of tables each.
+TABLES = """
+import mmap, select, time
+piece = 1 << 33
+kept = []
+for i in range(FULL // 4096 * 2 // 8192 + 1):
+    m = mmap.mmap(-1, piece, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)
+    m.madvise(15)
+    for at in range(0, piece, 1 << 21): m[at]
+    kept.append(m); time.sleep(0.02)
+print('has it', flush=True); select.select([], [], [], 5)
+"""
+SEMAPHORES = """
+import ctypes, select, time
+libc = ctypes.CDLL(None)
+for i in range(FULL >> 21):
+    if libc.semget(0, 32000, 0o1600) < 0: print('refused'); raise SystemExit(3)
+    time.sleep(0.005)
+print('has it', flush=True); select.select([], [], [], 5)
+"""
+MESSAGES = """
+import ctypes, select, time
+libc, total = ctypes.CDLL(None), 0
+text = ctypes.create_string_buffer(b'\\1' * 9000)
+while total < 300 << 20:
+    queue = libc.msgget(0, 0o1600)
+    if queue < 0: print('refused'); raise SystemExit(3)
+    while libc.msgsnd(queue, text, 8192, 0o4000) == 0: total += 8192
+    if queue % 128 == 0: time.sleep(0.005)
+print('has it', flush=True); select.select([], [], [], 5)
+"""
+EMPTY_FILES = """
+import os, select
+os.mkdir('/tmp/many')
+for i in range(240000): os.close(os.open(f'/tmp/many/{i}', os.O_CREAT))
+print('has it', flush=True); select.select([], [], [], 5)
+"""
 
 
 def sockets(pair, close=False, piece="b'x' * 65536", weight=1):
@@ -86,7 +133,8 @@ def sockets(pair, close=False, piece="b'x' * 65536", weight=1):
 
 
 ATTACKS = {
-    "memfd": MEMFD, "memfd in flight": MEMFD_IN_FLIGHT, "sysv": SYSV, "tcp": TCP,
+    "memfd": MEMFD, "memfd in flight": MEMFD_IN_FLIGHT, "sysv": SYSV, "tcp": TCP, "first thread gone": HEADLESS,
+    "page tables": TABLES, "semaphores": SEMAPHORES, "messages": MESSAGES, "empty files": EMPTY_FILES,
     "stream": sockets(""), "datagrams": sockets("socket.AF_UNIX, socket.SOCK_DGRAM"),
     "packets": sockets("socket.AF_UNIX, socket.SOCK_SEQPACKET"),
     "whose sender is gone": sockets("", close=True), "of one byte each, whose sender is gone": sockets("", True, "b'x'", 768),
@@ -110,6 +158,22 @@ def test_what_the_kernel_holds_counts(cloche, supervised, what):
     refused = result.json["exit_code"] == 3 and "refused" in result.json["stdout"]
     assert refused or result.json["reason"] == "memory", result
     assert "has it" not in result.json["stdout"], result
+
+
+def test_files_in_memory_count_in_the_host_view(cloche, supervised):
+    """There the root is the host's disk, and /dev/shm is memory all the same."""
+    del supervised
+    code = ("import os, select\nf = open('/dev/shm/x', 'wb')\n"
+            f"for i in range({FULL} >> 20): f.write(b'x' * (1 << 20)); f.flush()\n"
+            "print('has it', flush=True); select.select([], [], [], 5)\n")
+    result = cloche.sandbox(code, flags=[*LIMIT, "--view", "host", "--json"])
+    assert result.json["reason"] == "memory" and "has it" not in result.json["stdout"], result
+
+
+def test_light_mode_sees_a_process_without_its_first_thread(cloche, supervised):
+    del supervised
+    result = cloche.sandbox(HEADLESS.replace("FULL", str(FULL)), flags=[*LIMIT, "--mode", "light", "--json"])
+    assert result.json["reason"] == "memory" and "has it" not in result.json["stdout"], result
 
 
 def test_it_is_said_that_it_is_watched_and_not_enforced(cloche, supervised):

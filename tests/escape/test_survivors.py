@@ -30,6 +30,9 @@ WAYS = {
     "subreaper of its own": "python3 -c \"import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif "
                             "os.fork()==0:\n "
                             "os.setsid()\n if os.fork()==0: time.sleep(77777)\n os._exit(0)\ntime.sleep(77777)\" &",
+    "first thread gone": "python3 -c \"import ctypes,os,threading,time\nif os.fork()==0:\n "
+                         "threading.Thread(target=time.sleep,args=(77777,)).start()\n "
+                         "ctypes.CDLL(None).syscall(ctypes.c_long(60 if os.uname().machine=='x86_64' else 93),0)\" &",
     "respawner": "(while :; do (trap '' TERM; sleep 0.05); done) & (while :; do setsid sleep 0.05; done) &",
 }
 

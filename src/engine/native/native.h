@@ -35,6 +35,7 @@ struct sandbox {
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
     int sockmem;                /* to ask what the buffers of its sockets hold (wall/sockmem.h), where that is ours to
                                  * count; or -1 */
+    unsigned sockmem_blind;     /* how often in a row that had no answer */
 };
 
 int native_probe(struct engine_report *out, struct err *err);
