@@ -69,6 +69,20 @@ blank_comments(struct loader *l, struct arena *scratch, struct str *text)
     return entry.value != NULL ? list_push(l->p, &l->p->notes, entry, l->err) : policy_no_memory(l->err);
 }
 
+/* What srt reads when it is told nothing: what is inside must not make it for the next run, either. Where it is the file
+ * that was read, it is closed twice. */
+static int
+protect_usual_srt(struct policy *p, struct err *err)
+{
+    struct policy_entry entry = { .literal = true, .from = { .kind = ORIGIN_BUILTIN, .name = "the settings file" } };
+
+    if (p->home == NULL)
+        return 0;
+    entry.value = entry.written = arena_join(p->arena, str_of(strcmp(p->home, "/") == 0 ? "" : p->home),
+                                             STR_LIT("/.srt-settings.json"));
+    return entry.value != NULL ? list_push(p, &p->deny_write, entry, err) : policy_no_memory(err);
+}
+
 static int
 load(struct policy *p, const char *name, struct str text, enum policy_format format, struct err *err)
 {
@@ -97,7 +111,9 @@ load(struct policy *p, const char *name, struct str text, enum policy_format for
         return -1;
     if (format == POLICY_SRT || (format == POLICY_AUTO && language == POLICY_JSON && is_srt(root))) {
         l.exact = true;
-        return srt_apply(&l, root);
+        if (srt_apply(&l, root) < 0)
+            return -1;
+        return l.lenient ? protect_usual_srt(p, err) : 0;
     }
     return settings_apply(&l, root);
 }

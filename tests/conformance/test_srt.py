@@ -291,6 +291,14 @@ def test_deny_write_beats_allow_write(srt, project):
     assert not (project / "new-name").exists() and (project / "fixed").is_dir()
 
 
+def test_the_usual_settings_are_not_made_inside(srt, cloche):
+    """Those of another file let the home be written; the next plain `srt` would take what is made there for its owner's."""
+    usual = cloche.home / ".srt-settings.json"
+    other = srt.settings(cloche.project / "other.json", filesystem={"allowWrite": [str(cloche.home)]})
+    result = srt("-s", other, "sh", "-c", f"echo x > {cloche.home}/other && echo '{{}}' > {usual}; mv {cloche.home}/other {usual}", cwd=cloche.home)
+    assert result.code != 0 and (cloche.home / "other").exists() and not usual.exists(), result
+
+
 def test_literal_entries(srt, project):
     (project / "[a]").write_text("bracket", encoding="ascii")
     (project / "a").write_text("plain", encoding="ascii")
