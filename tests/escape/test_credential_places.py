@@ -143,6 +143,27 @@ def test_the_home_of_the_account_counts_beside_home(cloche, mode):
     assert not readable(behind, [own], MODES[mode])
 
 
+# where a second mount shows what: {home}, all of the file system that it lies on, and a piece of what is closed
+MOUNTS = {"the home": ("{home}", "{at}/.ssh/id_rsa"), "what is above": ("{base}", "{at}/{name}/.ssh/id_rsa"),
+          "the place alone": ("{home}/.ssh", "{at}/id_rsa")}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", MOUNTS)
+def test_a_place_that_a_mount_shows_again(cloche, mode, what):
+    """By no name: in light mode what one mount opens is open by every other."""
+    key, notes = plant(cloche, cloche.home / ".ssh" / "id_rsa"), plant(cloche, cloche.home / "notes.txt")
+    at = cloche.home.parent / "again"
+    at.mkdir()
+    names = {"home": cloche.home, "base": cloche.home.parent, "at": at, "name": cloche.home.name}
+    source, other = (text.format(**names) for text in MOUNTS[what])
+    behind = cloche.behind("unshare", "-m", "--", "/bin/sh", "-c", f'mount --bind {source} {at} && exec "$@"', "sh")
+    assert readable(behind, [key, other, notes], MODES[mode]) == [str(notes)]
+    again = other.replace(".ssh/id_rsa", "notes.txt")
+    assert what == "the place alone" or not readable(behind, [notes, again], [*MODES[mode], "--deny-read", notes])
+
+
 def test_an_allow_read_opens_one(anyone, home):
     del home
     opened = anyone.home / ".claude.json"

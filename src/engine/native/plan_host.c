@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "engine/native/mountinfo.h"
 #include "engine/native/plan.h"
 #include "engine/native/plan_real.h"
 #include "match/path.h"
@@ -27,7 +27,8 @@ static const char root_secrets[][48] = {
     "/etc/ssl/private", "/etc/ssh",         "/etc/NetworkManager/system-connections",
     "/etc/wireguard",   "/etc/krb5.keytab", "/var/lib/cloche",
     "/etc/letsencrypt", "/var/lib/docker",  "/var/lib/cloche-serve",
-    "/etc/kubernetes",  "/var/lib/kubelet",
+    "/etc/kubernetes",  "/var/lib/kubelet", "/sys/kernel/debug",
+    "/sys/kernel/tracing", "/sys/kernel/security", "/sys/firmware/efi",
 };
 
 static bool
@@ -45,31 +46,13 @@ kernel_fs(struct str type)
     return false;
 }
 
-/* mountinfo writes blank, tab, newline and backslash as \ooo. */
-static void
-unescape(char *s)
-{
-    char *out = s;
-
-    for (; *s != '\0'; s++) {
-        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
-            *out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
-            s += 3;
-        } else {
-            *out++ = *s;
-        }
-    }
-    *out = '\0';
-}
-
 static int
-add_mount(struct native_plan *plan, char *point, int userns, struct err *err)
+add_mount(struct native_plan *plan, const char *point, int userns, struct err *err)
 {
     cleanup_close int fd = -1;
     struct root_item *item;
     struct err ignored = ERR_INIT;
 
-    unescape(point);
     if (strcmp(point, "/") == 0 || path_within(str_of(point), STR_LIT("/dev")) ||
         path_within(str_of(point), STR_LIT("/proc")) || path_within(str_of(point), STR_LIT("/sys")))
         return 0;
@@ -94,25 +77,15 @@ static int
 each_mount(struct native_plan *plan, int userns, struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(MOUNTINFO_MAX);
-    char *line, *next;
+    struct mount_line line;
+    char *at;
 
-    if (io_read_file(AT_FDCWD, "/proc/self/mountinfo", &text) < 0 || buf_nul(&text) < 0)
-        return err_sys(err, errno, "wall.root", "/proc/self/mountinfo");
-    for (line = (char *)text.p; *line != '\0'; line = next) {
-        char *point = line, *end, *type;
-        next = strchrnul(line, '\n');
-        if (*next == '\n')
-            *next++ = '\0';
-        for (int field = 0; point != NULL && field < 4; field++)
-            point = (point = strchr(point, ' ')) != NULL ? point + 1 : NULL;
-        type = strstr(line, " - ");
-        if (point == NULL || type == NULL || (end = strchr(point, ' ')) == NULL)
-            continue;
-        type += 3;
-        *end = '\0';
-        if (!kernel_fs((struct str){ type, strcspn(type, " ") }) && add_mount(plan, point, userns, err) < 0)
+    if (mountinfo_read(&text, err) < 0)
+        return -1;
+    at = (char *)text.p;
+    while (mountinfo_next(&at, &line))
+        if (!kernel_fs(str_of(line.type)) && add_mount(plan, line.point, userns, err) < 0)
             return -1;
-    }
     return 0;
 }
 

@@ -70,6 +70,17 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
     return 0;
 }
 
+/* What cannot be looked at by us may be there, and for its reader: the sandbox's user need not be ours (root on a file
+ * system that refuses root). */
+static bool
+is_there(const char *path, struct stat *st)
+{
+    if (lstat(path, st) == 0)
+        return true;
+    st->st_mode = 0;
+    return errno != ENOENT && errno != ENOTDIR;
+}
+
 static int
 add_mark(struct carve *c, const char *path, struct err *err)
 {
@@ -97,7 +108,7 @@ mark(struct carve *c, const struct policy_list *list, bool closed_only, struct e
         for (size_t k = 0; k < closed && !within; k++)
             within = path_within(str_of(list->v[i].value), str_of(c->marks[k]));
         /* a link is never granted: what it leads to has a rule of its own */
-        if (!within || lstat(list->v[i].value, &st) < 0 || S_ISLNK(st.st_mode))
+        if (!within || !is_there(list->v[i].value, &st) || S_ISLNK(st.st_mode))
             continue;
         if (add_mark(c, list->v[i].value, err) < 0)
             return -1;
@@ -123,7 +134,7 @@ deny_inside(const struct native_plan *plan, const struct policy_list *list, stru
             struct judged judged;
             struct place place;
             struct stat st;
-            if (strcmp(denied, plan->trees[t].host) == 0 || lstat(denied, &st) < 0 ||
+            if (strcmp(denied, plan->trees[t].host) == 0 || !is_there(denied, &st) ||
                 !path_within(str_of(denied), str_of(plan->trees[t].host)))
                 continue;
             plan_judge(plan, denied, &place, &judged);

@@ -452,10 +452,20 @@ note_shown(struct native_plan *plan, const struct policy *real, struct err *err)
     return 0;
 }
 
+static int
+put_alias(struct native_plan *plan, struct policy_list *list, const struct policy_entry *entry, const char *path,
+          struct err *err)
+{
+    struct gather g = { .plan = plan, .rule = entry, .out = list, .cap = list->n };
+
+    return put(&g, path, err);
+}
+
 int
 plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     struct policy *real = &plan->real;
+    struct policy_list *const closed[] = { &real->deny_read, &real->credentials };
 
     *real = *p;
     plan->light = p->mode.v == MODE_LIGHT;
@@ -467,14 +477,17 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
         return -1;
     if (plan->n_shown == 0 && !plan->light && real->view.v == VIEW_PRIVATE)
         return 0;       /* nothing of the host is there to be closed */
-    return close_list(plan, p, real, &p->deny_read, &real->deny_read, err) < 0 ||
-                   close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
-                   close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0
+    if (close_list(plan, p, real, &p->deny_read, &real->deny_read, err) < 0 ||
+        close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
+        close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0)
+        return -1;
+    return plan_aliases(plan, closed, sizeof(closed) / sizeof(closed[0]), put_alias, err) < 0
                ? -1 : close_read_only(plan, real, err);
 }
 
 int
 plan_rules_more(struct native_plan *plan, const struct policy_list *in, struct policy_list *out, struct err *err)
 {
-    return close_list(plan, &plan->real, &plan->real, in, out, err);
+    return close_list(plan, &plan->real, &plan->real, in, out, err) < 0
+               ? -1 : plan_aliases(plan, &out, 1, put_alias, err);
 }
