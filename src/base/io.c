@@ -1,8 +1,10 @@
 /* base/io.c: see io.h */
 #include "base/io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -10,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/kernel.h"
+#include "base/str.h"
 
 #define CLOSE_FALLBACK_MAX 65536
 
@@ -118,6 +121,27 @@ io_exact_names(int dir)
     return syscall(SYS_ioctl, dir, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL) == 0;
 }
 
+/* Those that /proc names: a limit that was lower later says nothing about those that were there. */
+static int
+close_listed(int first)
+{
+    cleanup_dir DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int why = 0;
+
+    while (dir != NULL) {
+        uint64_t fd;
+        errno = 0;
+        if ((entry = readdir(dir)) == NULL) {
+            why = errno;
+            break;
+        }
+        if (str_parse_u64(str_of(entry->d_name), INT_MAX, &fd) && (int)fd >= first && (int)fd != dirfd(dir))
+            close((int)fd);
+    }
+    return dir == NULL || why != 0 ? -1 : 0;
+}
+
 int
 io_close_from(int first)
 {
@@ -126,10 +150,13 @@ io_close_from(int first)
     if (kernel_close_range((unsigned)first, ~0U, 0) == 0)
         return 0;
     why = errno;
+    if (why != ENOSYS && why != EPERM)
+        return -1;
+    if (close_listed(first) == 0)
+        return 0;
     for (int fd = first; fd < CLOSE_FALLBACK_MAX; fd++)
         close(fd);
-    errno = why;
-    return why == ENOSYS || why == EPERM ? 0 : -1;
+    return 0;
 }
 
 ssize_t

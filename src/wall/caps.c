@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,12 +23,21 @@ holds(const struct __user_cap_data_struct data[2], int cap)
     return (data[cap / 32].effective >> (cap % 32)) & 1;
 }
 
-bool
-caps_has(int cap)
+/* Whether we hold @cap; -1 with @err when that cannot be told: it is no "no". */
+static int
+held(int cap, struct err *err)
 {
     struct __user_cap_data_struct data[2];
 
-    return capget_now(data) == 0 && holds(data, cap);
+    if (capget_now(data) < 0)
+        return err_sys(err, errno, "wall.caps", "capget");
+    return holds(data, cap);
+}
+
+int
+caps_can_tell(struct err *err)
+{
+    return held(CAP_SETPCAP, err) < 0 ? -1 : 0;
 }
 
 bool
@@ -66,6 +76,23 @@ caps_raise(struct err *err)
     return syscall(SYS_capset, &header, data) < 0 ? err_sys(err, errno, "wall.caps", "capset") : 0;
 }
 
+/* Some environments answer these calls with a success that is none (Charliecloud's, fakeroot's filters). */
+static int
+nothing_left(struct err *err)
+{
+    struct __user_cap_data_struct data[2] = { { 0 } };
+    uint32_t left = 0;
+
+    if (capget_now(data) < 0)
+        return err_sys(err, errno, "wall.caps", "capget");
+    for (size_t i = 0; i < 2; i++)
+        left |= (uint32_t)(data[i].effective | data[i].permitted | data[i].inheritable);
+    if (left == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+        return 0;
+    err_set(err, ERR_UNSUPPORTED, "wall.caps", "capabilities are still there after they were given up");
+    return err_hint(err, "something around this process answers system calls in the kernel's place");
+}
+
 int
 caps_drop_all(struct err *err)
 {
@@ -74,10 +101,14 @@ caps_drop_all(struct err *err)
     const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
                                SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    int setpcap;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.caps", "no_new_privs");
-    if (caps_has(CAP_SETPCAP)) {
+    setpcap = held(CAP_SETPCAP, err);
+    if (setpcap < 0)
+        return -1;
+    if (setpcap > 0) {
         /* until the kernel says that there is no such capability: it may know more than our headers */
         for (unsigned long cap = 0; cap <= 63; cap++) {
             if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
@@ -94,5 +125,5 @@ caps_drop_all(struct err *err)
         return err_sys(err, errno, "wall.caps", "ambient set");
     if (syscall(SYS_capset, &header, zero) < 0)
         return err_sys(err, errno, "wall.caps", "capset");
-    return 0;
+    return nothing_left(err);
 }

@@ -6,8 +6,9 @@
 
 #include "base/err.h"
 
-/* Whether the calling process holds @cap (CAP_*) in its effective set. */
-bool caps_has(int cap);
+/* Whether the kernel says what the caller holds: 0, or -1 with @err. A filter around us may keep it from us; then
+ * nothing that depends on it is known, and the two below say no. */
+int caps_can_tell(struct err *err);
 
 /* Whether the caller is a root that can run a sandbox as another user of the host: uid 0 with CAP_SYS_ADMIN, CAP_SETUID
  * and CAP_SETGID. An outer sandbox may have left it uid 0 alone. */

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,8 +54,8 @@ ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err)
         args.cgroup = (unsigned)cgroup_fd;
     }
     pid = syscall(SYS_clone3, &args, sizeof(args));
-    if (pid < 0 && (errno == ENOSYS || errno == EPERM) && cgroup_fd < 0) {
-        /* outer sandboxes hide clone3, because filters cannot see its flags (older ones by EPERM); clone takes the
+    if (pid < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL) && cgroup_fd < 0) {
+        /* outer sandboxes hide clone3, because filters cannot see its flags (some by another error); clone takes the
          * same */
         pid = syscall(SYS_clone, (unsigned long)(flags | CLONE_PIDFD | SIGCHLD), NULL, &fd, NULL, 0UL);
     }
@@ -95,6 +96,26 @@ ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err)
     return write_proc(pid, "uid_map", map, err);
 }
 
+/* Whether we are who we were to become: there are environments that answer the calls with a success that is none. */
+static int
+check_became(const struct ns_ids *ids, struct err *err)
+{
+    uid_t u[3] = { 0 };
+    gid_t g[3] = { 0 };
+
+    if (getresuid(&u[0], &u[1], &u[2]) < 0 || getresgid(&g[0], &g[1], &g[2]) < 0)
+        return err_sys(err, errno, "wall.userns", "getresuid");
+    for (size_t i = 0; i < 3; i++)
+        if (u[i] != ids->inside_uid || g[i] != ids->inside_gid) {
+            err_set(err, ERR_UNSUPPORTED, "wall.userns", "still uid %u, gid %u after becoming uid %u, gid %u",
+                    u[i], g[i], ids->inside_uid, ids->inside_gid);
+            return err_hint(err, "something around this process answers system calls in the kernel's place");
+        }
+    if (!ids->deny_setgroups && getgroups(0, NULL) != 0)
+        return err_set(err, ERR_UNSUPPORTED, "wall.userns", "groups are still there after they were given up");
+    return 0;
+}
+
 int
 ns_become(const struct ns_ids *ids, struct err *err)
 {
@@ -104,7 +125,7 @@ ns_become(const struct ns_ids *ids, struct err *err)
         return err_sys(err, errno, "wall.userns", "become gid %u", ids->inside_gid);
     if (setresuid(ids->inside_uid, ids->inside_uid, ids->inside_uid) < 0)
         return err_sys(err, errno, "wall.userns", "become uid %u", ids->inside_uid);
-    return 0;
+    return check_became(ids, err);
 }
 
 int
@@ -131,7 +152,18 @@ ns_network(struct err *err)
 int
 ns_enter_network(int ns, struct err *err)
 {
-    return setns(ns, CLONE_NEWNET) < 0 ? err_sys(err, errno, "wall.netns", "setns") : 0;
+    cleanup_close int now = -1, fd = -1;
+    struct stat want, is;
+
+    if (setns(ns, CLONE_NEWNET) < 0)
+        return err_sys(err, errno, "wall.netns", "setns");
+    /* a new socket is of the network that we are in */
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    now = fd < 0 ? -1 : ioctl(fd, SIOCGSKNS);
+    if (now < 0 || fstat(now, &is) < 0 || fstat(ns, &want) < 0)
+        return err_sys(err, errno, "wall.netns", "SIOCGSKNS");
+    return is.st_ino == want.st_ino ? 0 : err_set(err, ERR_UNSUPPORTED, "wall.netns",
+                                                  "still in the other network after entering the sandbox's own");
 }
 
 /* It only holds a namespace open. It shares our memory, errno too: nothing but raw calls that do not fail. */

@@ -21,7 +21,8 @@ CONTAINERS = {
 }
 STANDARD = {("admin", 0), ("unmasked", 0), ("unmasked", 1000), ("all", 0), ("all", 1000)}
 # what a run says that it is, on overlay and on a volume
-FORMS = {("admin", "overlay"): {"chroot", "owner"}, ("admin", "volume"): {"chroot"}, ("all", "overlay"): {"owner"}}
+FORMS = {("admin", "overlay"): {"chroot", "owner"}, ("admin", "volume"): {"chroot"}, ("all", "overlay"): {"owner"},
+         ("unmasked", "overlay"): {"root"}, ("unmasked", "volume"): {"root"}}
 INSIDE = """cat /etc/shadow; echo processes $(ls -d /proc/[0-9]* | grep -c .); read x < f; echo got $x; echo w > made; echo uid $(id -u);
 grep -E '^(Uid|CapEff|NoNewPrivs)' /proc/self/status"""
 

@@ -51,6 +51,9 @@ LOSSES = {
     "signalfd and eventfd": (["signalfd4:ENOSYS", "eventfd2:ENOSYS"], ["signalfd", "eventfd"]),
     "name_to_handle_at": (["name_to_handle_at:ENOSYS"], []),
     "socketpair": (["socketpair:EPERM"], ["socket"]),
+    "what it holds (capget)": (["capget:EPERM"], ["cap"]),
+    "a session of its own": (["setsid:EPERM"], ["setsid"]),
+    "lstat": (["lstat:EACCES"], None),
 }
 
 
@@ -88,6 +91,14 @@ def test_light(bait, cloche, deny, what):
     assert_same_wall_or_refusal(verdicts, result, words, OPEN_IN_LIGHT)
 
 
+@pytest.mark.parametrize("flags", [["--mode", "light"], ["--view", "host"]], ids=["light", "host view"])
+def test_a_tree_that_cannot_be_looked_at_has_no_open_sockets(bait, cloche, deny, flags):
+    code = ("import socket\ns = socket.socket(socket.AF_UNIX)\n"
+            f"try: s.connect({bait.path!r}); print('open', s.recv(20))\nexcept OSError as why: print('refused', why.errno)\n")
+    result = cloche.behind(*deny("stat:EPERM"))("run", *flags, "--", "/usr/bin/python3", "-c", code)
+    assert "open" not in result.out and (result.out.startswith("refused") or result.code != 0), result
+
+
 def test_light_refuses_without_landlock(cloche, deny):
     """In light mode Landlock is the wall for files: there is no other way."""
     words = deny("landlock_create_ruleset:ENOSYS")
@@ -102,6 +113,35 @@ def test_no_mode_starts_without_a_syscall_filter(cloche, deny):
             inside = cloche.behind(*deny("seccomp:ENOSYS"))("run", "--mode", mode, "--", "grep", "Seccomp:",
                                                             "/proc/self/status")
             assert inside.out.split() == ["Seccomp:", "2"], inside
+
+
+@pytest.mark.parametrize("mode", ["light", "standard", "max"])
+@pytest.mark.parametrize("answer", ["EPERM", "ENOSYS"])
+def test_who_cannot_tell_its_capabilities_gives_none_away(cloche, deny, mode, answer):
+    result = cloche.behind(*deny(f"capget:{answer}"))("run", "--mode", mode, "--", "grep", "CapBnd", "/proc/self/status")
+    assert result.code == 125 and "wall.caps" in result.err, result
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", ["light", "standard"])
+@pytest.mark.parametrize("call", ["setresuid", "setresgid", "setns"])
+def test_a_success_that_is_none_is_seen(cloche, deny, mode, call):
+    """Emulations of root (Charliecloud's, fakeroot's filters) say yes and do nothing."""
+    result = cloche.behind(*deny(f"{call}:SUCCESS"))("run", "--mode", mode, "--", "cat", "/etc/shadow")
+    if mode == "light" and call == "setns":     # which it does not need
+        assert result.code == 1 and result.out == "", result
+    else:
+        assert result.code == 125 and result.out == "" and "[wall." in result.err, result
+
+
+@pytest.mark.root
+def test_root_without_a_way_to_another_user_says_so(cloche):
+    """Its sandbox's user is uid 0 outside: named, and what kernel file systems keep for root is closed."""
+    words = ["setpriv", "--bounding-set", "-setuid", "--inh-caps", "-setuid", "--"]
+    result = cloche.behind(*words)("run", "--", "cat", "/proc/self/uid_map")
+    assert result.out.split()[1] != "0" or 'weaker form "root"' in result.err, result
+    seen = cloche.behind(*words)("run", "--view", "host", "--", "ls", "/sys", "/etc/ssh")
+    assert seen.out == "" and 'weaker form "root"' in seen.err, seen
 
 
 # user namespaces by the administrator's switch ------------------------------------------------------------------

@@ -289,7 +289,10 @@ launch_child(const struct launch *l)
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();
+    if (setsid() < 0) {
+        err_sys(&err, errno, "wall.session", "setsid");
+        give_up(status, &err);
+    }
     if (rlimit_apply(&l->rlimits, &err) < 0 || caps_drop_all(&err) < 0 || landlock(l->plan, &err) < 0 ||
         seccomp_install(&l->plan->seccomp, &err) < 0)
         give_up(status, &err);

@@ -34,6 +34,7 @@
 #include "wall/sockmem.h"
 
 #define NET_MEMORY       (512UL * 1024 * 1024)
+#define SOCKMEM_BLIND_MAX 3
 #define NET_MEMORY_LEAST (64UL * 1024 * 1024)
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
@@ -117,6 +118,16 @@ is_hosts_root(void)
     return p[0] == '0' && p[1] == ' ';
 }
 
+/* Root that cannot give the sandbox a user of its own: what modes keep from others is open to it. Where our root is an
+ * ordinary user's (a rootless container) it is what that user's sandbox is. */
+static void
+say_who(struct native_plan *plan)
+{
+    if (!plan->light && !plan->as_owner && plan->ids.outside_uid == 0 && is_hosts_root())
+        plan_warn(plan, "weaker form \"root\": the sandbox's user is uid 0 outside: this root lacks a capability "
+                  "(CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID) to give it another; root's secrets are closed");
+}
+
 /* What a policy asks for and this host cannot enforce: refused, unless the policy says to go on. */
 static int
 check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
@@ -167,7 +178,10 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
     for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
         if (sb->cgroup.tasks[i] >= 0)
             fds[n++] = sb->cgroup.tasks[i];
-    return launch_say(sb->go, GO_ENTER, fds, n, err);
+    if (launch_say(sb->go, GO_ENTER, fds, n, err) == 0)
+        return 0;
+    (void)native_setup_failed(sb, err);     /* the child has given up: its own story is the better one */
+    return -1;
 }
 
 /* What the child opened inside for egress to accept on. When it failed, its own story is the better one. */
@@ -331,6 +345,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
+    say_who(&sb->plan);
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
@@ -411,8 +426,15 @@ native_over_memory(struct sandbox *sb)
 {
     uint64_t held;
 
+    if (sb->supervise_memory && sb->sockmem < 0)
+        return false;
+    if (sb->supervise_memory && sockmem_total(sb->sockmem, &held, NULL) == 0) {
+        sb->sockmem_blind = 0;
+        return held > sb->memory_limit;
+    }
+    /* it could be asked when the sandbox was made: who goes blind afterwards does not pretend to see */
     if (sb->supervise_memory)
-        return sb->sockmem >= 0 && sockmem_total(sb->sockmem, &held, NULL) == 0 && held > sb->memory_limit;
+        return ++sb->sockmem_blind >= SOCKMEM_BLIND_MAX;
     if (!sb->cgroup.memory || sb->memory_limit == 0 || sb->plan.light)
         return false;
     return cgroup_anon(&sb->cgroup) > sb->memory_limit;

@@ -195,6 +195,9 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     bool gives = plan->light ? caps_give_user() : caps_give_identity();
 
+    /* a root that cannot tell is not one without privilege */
+    if (caps_can_tell(err) < 0)
+        return -1;
     plan->ids.inside_uid = p->user.uid;
     plan->ids.inside_gid = p->user.gid;
     if (gives && own_host_id(&plan->ids.outside_uid, err) < 0)

@@ -204,8 +204,10 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
         plan_rule(plan, "/proc", LANDLOCK_WRITE, false, err) < 0 ||
         plan_rule(plan, "/", LANDLOCK_READ_EXEC, false, err) < 0)
         return -1;
-    if (p->view.v == VIEW_HOST)
-        return plan->privileged ? plan_host(plan, err) : 0;
+    if (p->view.v == VIEW_HOST && plan->privileged)
+        return plan_host(plan, err);
+    if (p->view.v == VIEW_HOST)     /* kernel file systems are left out where files are root's, as plan_host does */
+        return plan->ids.outside_uid != 0 || plan_item(plan, ROOT_MASK, NULL, "/sys", err) != NULL ? 0 : -1;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         if (system_folder(plan, folders[i], err) < 0)
             return -1;
