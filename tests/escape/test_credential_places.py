@@ -60,13 +60,32 @@ FILES = """
 .local/share/fish/fish_history .config/nushell/history.txt .local/share/atuin/history.db .local/share/nvim/shada/main.shada .irb_history
 .mozilla/firefox/x/logins.json .config/google-chrome/Default/Cookies .config/chromium/Default/Cookies .config/BraveSoftware/x
 .config/qutebrowser/x .thunderbird/x/logins.json .librewolf/x .var/app/org.mozilla.firefox/x snap/firefox/x .cache/mozilla/x
+.dockercfg .postgresql/postgresql.key .config/lxc/client.key .config/incus/client.key .purple/accounts.xml .hgrc .passwd-s3fs
+.google_authenticator .vagrant.d/data/vagrant_login_token .ansible/galaxy_token .vault_pass .chef/user.pem .talos/config
+.awsvault/keys/x .azd/auth/msal/cache.bin .local/share/.IdentityService/msal.cache .wakatime.cfg .ngc/config .semgrep/settings.yml
+.config/cursor/auth.json .config/code-server/config.yaml .vscode-server-insiders/data/x .local/share/python_keyring/keyring_pass.cfg
+.credentials/token.json .globus/userkey.pem .irods/.irodsA .crc/machines/crc/kubeadmin-password .config/infracost/credentials.yml
+.config/yandex-cloud/config.yaml .serverlessrc .terminus/cache/tokens/x .ask/cli_config .balena/token .clasprc.json
+.config/earthengine/credentials .b2_account_info .config/kopia/repository.config .megaCmd/session .flyrc .cfconfig
+.config/turborepo/config.json .fastlane/spaceship/x/cookie .config/unityhub/x .splunk/authToken .axiom.toml .config/asciinema/install-id
+.confluent/config.json .prefect/profiles.toml clearml.conf .metaflowconfig/config.json .trussrc .streamlit/secrets.toml
+.config/ggshield/auth_config.yaml .config/phylum/settings.yaml .cdsapirc .planet.json .synapseConfig .dnanexus_config/x
+.nextflow/secrets/store.json .basespace/default.cfg .config/pdm/config.toml .rye/credentials .rattler/credentials.json
+.julia/servers/x/auth.toml .platformio/appstate.json .particle/particle.config.json .sqlcmd/sqlconfig .cockroach-certs/client.root.key
+.config/hexchat/servlist.conf .config/Mailspring/x .davmail.properties Maildir/cur/x .mail/x .claude/file-history/x .config/manicode/credentials.json
+.kimi/config.toml .config/opencode/opencode.json .opencommit .ipfs/keystore/x .local/share/io.parity.ethereum/keys/x .config/dfx/identity/x
+.history .config/zsh/.zsh_history .local/state/lesshst .mycli-history .clickhouse-client-history .config/elvish/db .cache/cliphist/db
+.tmux/resurrect/x .config/fish/fish_variables .config/kdeconnect/privateKey.pem .anydesk/user.conf .config/rustdesk/x .radicle/keys/x
+.p4tickets .python-gitlab.cfg .gitlab-runner/config.toml .oidc-agent/x .singularity/docker-config.json .passage/identities .regctl/config.json
 """.split()
 # What a variable moves elsewhere: variable, where to, a file there (relative to it; "" is itself).
 MOVED = [("AWS_SHARED_CREDENTIALS_FILE", "aws-keys", ""), ("KUBECONFIG", "k/one:{}/k/two", None), ("DOCKER_CONFIG", "dock", "config.json"),
          ("GNUPGHOME", "gpg", "secring.gpg"), ("CARGO_HOME", "cargo", "credentials.toml"), ("XDG_CONFIG_HOME", "conf", "gh/hosts.yml"),
          ("XDG_DATA_HOME", "data", "keyrings/login.keyring"), ("NPM_CONFIG_USERCONFIG", "npmrc", ""), ("XAUTHORITY", "xauth", ""),
          ("GOOGLE_APPLICATION_CREDENTIALS", "gcp.json", ""), ("KRB5CCNAME", "krb/cc", ""), ("CLAUDE_CONFIG_DIR", "cl", ".credentials.json"),
-         ("PGPASSFILE", "pg", ""), ("HISTFILE", "hist", ""), ("AZURE_CONFIG_DIR", "az", "msal_token_cache.json")]
+         ("PGPASSFILE", "pg", ""), ("HISTFILE", "hist", ""), ("AZURE_CONFIG_DIR", "az", "msal_token_cache.json"),
+         ("ZDOTDIR", "zsh", ".zsh_history"), ("X509_USER_PROXY", "proxy.pem", ""), ("CREDENTIALS_DIRECTORY", "creds", "db"),
+         ("HELM_REGISTRY_CONFIG", "helm.json", ""), ("TALOSCONFIG", "talos", ""), ("CURL_HOME", "curl", ".curlrc")]
 
 READ = """
 import sys

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLAN_KNOWN_MAX 128      /* folders; of a place in a further one nothing is known */
+#define PLAN_KNOWN_MAX 256      /* folders; of a place in a further one nothing is known */
 
 struct plan_folder {
     const char *path;           /* its first @n bytes, of the path that was asked for: the caller's */
