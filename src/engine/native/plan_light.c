@@ -102,13 +102,16 @@ mark(struct carve *c, const struct policy_list *list, bool closed_only, struct e
         struct judged judged;
         struct place place;
         struct stat st;
-        plan_judge(c->plan, list->v[i].value, &place, &judged);
-        if (!closed_only)
+        /* a link is never granted: what it leads to has a rule of its own */
+        if (list->v[i].absent || !is_there(list->v[i].value, &st) || S_ISLNK(st.st_mode))
+            continue;
+        if (!closed_only) {
+            plan_judge(c->plan, list->v[i].value, &place, &judged);
             within = !judged.read;      /* a tree that was named is open, whatever closes its surroundings */
+        }
         for (size_t k = 0; k < closed && !within; k++)
             within = path_within(str_of(list->v[i].value), str_of(c->marks[k]));
-        /* a link is never granted: what it leads to has a rule of its own */
-        if (!within || !is_there(list->v[i].value, &st) || S_ISLNK(st.st_mode))
+        if (!within)
             continue;
         if (add_mark(c, list->v[i].value, err) < 0)
             return -1;
@@ -134,8 +137,8 @@ deny_inside(const struct native_plan *plan, const struct policy_list *list, stru
             struct judged judged;
             struct place place;
             struct stat st;
-            if (strcmp(denied, plan->trees[t].host) == 0 || !is_there(denied, &st) ||
-                !path_within(str_of(denied), str_of(plan->trees[t].host)))
+            if (list->v[i].absent || strcmp(denied, plan->trees[t].host) == 0 ||
+                !path_within(str_of(denied), str_of(plan->trees[t].host)) || !is_there(denied, &st))
                 continue;
             plan_judge(plan, denied, &place, &judged);
             if (judged.read)
