@@ -90,6 +90,7 @@ struct native_plan {
     struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];
     size_t n_idmaps;
     struct policy real;     /* the policy, its paths as they really are (plan_rules.c): what plans are judged by */
+    struct policy_list credentials;     /* those of @real that are there */
     const char **shown;     /* the folders that a private root shows, real paths */
     size_t n_shown;
     struct plan_named *named;           /* plan_links.h */
@@ -159,6 +160,8 @@ int plan_places(struct native_plan *plan, struct err *err);
 const struct plan_tree *plan_shown_by(const struct native_plan *plan, const char *inside);
 /* What the rules say about the path @inside, as the sandbox names it. */
 void plan_judge(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
+/* The same of what the caller has seen there: most built-in rules are about what is absent, and are passed over. */
+void plan_judge_there(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
 /* plan_files.c: files with placeholders; after plan_trees(), so that they lie in what is then there. */
 int plan_files(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_protect.c, plan_light.c: after plan_places() */

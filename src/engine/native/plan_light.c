@@ -49,7 +49,7 @@ grant(struct carve *c, int parent, const char *name, const char *path, struct er
         return 0;
     for (size_t i = 0; i < c->n; i++)
         around |= path_within(str_of(c->marks[i]), str_of(path)) && strcmp(c->marks[i], path) != 0;
-    plan_judge(c->plan, path, &place, &judged);
+    plan_judge_there(c->plan, path, &place, &judged);
     if (!around)
         return judged.read ? plan_rule(c->plan, path, LANDLOCK_READ_EXEC, true, err) : 0;
     cleanup_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -81,6 +81,17 @@ is_there(const char *path, struct stat *st)
     return errno != ENOENT && errno != ENOTDIR;
 }
 
+/* Apart from its callers' loops: what it needs to judge is zeroed each time. */
+static bool
+may_read(const struct native_plan *plan, const char *path)
+{
+    struct judged judged;
+    struct place place;
+
+    plan_judge(plan, path, &place, &judged);
+    return judged.read;
+}
+
 static int
 add_mark(struct carve *c, const char *path, struct err *err)
 {
@@ -99,16 +110,12 @@ mark(struct carve *c, const struct policy_list *list, bool closed_only, struct e
 
     for (size_t i = 0; i < list->n; i++) {
         bool within = false;
-        struct judged judged;
-        struct place place;
         struct stat st;
         /* a link is never granted: what it leads to has a rule of its own */
         if (list->v[i].absent || !is_there(list->v[i].value, &st) || S_ISLNK(st.st_mode))
             continue;
-        if (!closed_only) {
-            plan_judge(c->plan, list->v[i].value, &place, &judged);
-            within = !judged.read;      /* a tree that was named is open, whatever closes its surroundings */
-        }
+        if (!closed_only)   /* a tree that was named is open, whatever closes its surroundings */
+            within = !may_read(c->plan, list->v[i].value);
         for (size_t k = 0; k < closed && !within; k++)
             within = path_within(str_of(list->v[i].value), str_of(c->marks[k]));
         if (!within)
@@ -134,14 +141,11 @@ deny_inside(const struct native_plan *plan, const struct policy_list *list, stru
     for (size_t t = 0; t < plan->n_trees; t++) {
         for (size_t i = 0; i < list->n; i++) {
             const char *denied = list->v[i].value;
-            struct judged judged;
-            struct place place;
             struct stat st;
             if (list->v[i].absent || strcmp(denied, plan->trees[t].host) == 0 ||
                 !path_within(str_of(denied), str_of(plan->trees[t].host)) || !is_there(denied, &st))
                 continue;
-            plan_judge(plan, denied, &place, &judged);
-            if (judged.read)
+            if (may_read(plan, denied))
                 continue;
             /* what is there decides it, so no weaker wall may follow from it */
             err_set(err, ERR_POLICY, "wall.light.deny-inside",

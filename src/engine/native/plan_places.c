@@ -42,6 +42,16 @@ plan_judge(const struct native_plan *plan, const char *inside, struct place *pla
     policy_judge(&plan->real, place, NULL, out);
 }
 
+void
+plan_judge_there(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out)
+{
+    struct policy p = plan->real;
+
+    p.credentials = plan->credentials;
+    policy_place_inside(&plan->real, inside, place);
+    policy_judge(&p, place, NULL, out);
+}
+
 static enum state
 state_of(const struct judged *j)
 {
@@ -109,7 +119,7 @@ mark_name(struct collector *c, const struct plan_tree *tree, const char *relativ
     /* what another tree covers is that one's */
     if (strcmp(tree->host, "/") != 0 && plan_shown_by(c->plan, inside) != tree)
         return 0;
-    plan_judge(c->plan, inside, &place, &judged);
+    plan_judge_there(c->plan, inside, &place, &judged);
     /* deny-write and protected names are pinned afterwards */
     return add_mark(c, tree, relative, inside,
                     judged.write_why == WRITE_DENIED || judged.write_why == WRITE_PROTECTED ? WRITABLE

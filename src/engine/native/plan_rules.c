@@ -461,6 +461,21 @@ put_alias(struct native_plan *plan, struct policy_list *list, const struct polic
     return put(&g, path, err);
 }
 
+static int
+note_credentials(struct native_plan *plan, const struct policy *real, struct err *err)
+{
+    struct policy_list *there = &plan->credentials;
+
+    *there = (struct policy_list){ .from = real->credentials.from, .set = real->credentials.set };
+    there->v = (struct policy_entry *)(void *)plan_room(plan, (real->credentials.n + 1) * sizeof(*there->v));
+    if (there->v == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < real->credentials.n; i++)
+        if (!real->credentials.v[i].absent)
+            there->v[there->n++] = real->credentials.v[i];
+    return 0;
+}
+
 int
 plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
 {
@@ -481,7 +496,8 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
         close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
         close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0)
         return -1;
-    return plan_aliases(plan, closed, sizeof(closed) / sizeof(closed[0]), put_alias, err) < 0
+    return plan_aliases(plan, closed, sizeof(closed) / sizeof(closed[0]), put_alias, err) < 0 ||
+                   note_credentials(plan, real, err) < 0
                ? -1 : close_read_only(plan, real, err);
 }
 

@@ -93,7 +93,7 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
     tree->owner_gid = st.st_gid;
     tree->dev = st.st_dev;
     tree->ino = st.st_ino;
-    plan_judge(plan, tree->inside, &place, &judged);
+    plan_judge_there(plan, tree->inside, &place, &judged);
     tree->writable = writable && judged.write;
     return tree;
 }
@@ -194,7 +194,7 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (!tree->is_dir)
         return err_set(err, ERR_POLICY, "policy.workspace.not-a-folder", "workspace %s is not a folder", tree->host);
     plan->workspace_inside = tree->inside;
-    plan_judge(plan, tree->inside, &place, &judged);
+    plan_judge_there(plan, tree->inside, &place, &judged);
     tree->cow = p->workspace.kind == WORKSPACE_COW && judged.write;
     if (p->workspace.kind == WORKSPACE_COW && !tree->cow)
         plan_warn(plan, "deny-write closes the whole workspace: there is nothing to copy, it is read-only");
