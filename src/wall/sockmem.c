@@ -163,11 +163,9 @@ ask(int fd, const void *request, size_t size, uint64_t *bytes)
     return more;
 }
 
-int
-sockmem_total(int fd, uint64_t *bytes, struct err *err)
+static int
+ask_unix(int fd, uint64_t *bytes, struct err *err)
 {
-    static const struct { uint8_t family, protocol; } kinds[] = {
-        { AF_INET, IPPROTO_TCP }, { AF_INET6, IPPROTO_TCP }, { AF_INET, IPPROTO_UDP }, { AF_INET6, IPPROTO_UDP } };
     struct {
         struct nlmsghdr h;
         struct unix_diag_req r;
@@ -176,9 +174,26 @@ sockmem_total(int fd, uint64_t *bytes, struct err *err)
                 .r = { .sdiag_family = AF_UNIX, .udiag_states = ~0U,
                        .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN | UDIAG_SHOW_MEMINFO } };
 
+    return ask(fd, &local, sizeof(local), bytes) < 0 ? err_sys(err, errno, "wall.sockmem", "sock_diag") : 0;
+}
+
+int
+sockmem_probe(int fd, struct err *err)
+{
+    uint64_t bytes = 0;
+
+    return ask_unix(fd, &bytes, err);
+}
+
+int
+sockmem_total(int fd, uint64_t *bytes, struct err *err)
+{
+    static const struct { uint8_t family, protocol; } kinds[] = {
+        { AF_INET, IPPROTO_TCP }, { AF_INET6, IPPROTO_TCP }, { AF_INET, IPPROTO_UDP }, { AF_INET6, IPPROTO_UDP } };
+
     *bytes = 0;
-    if (ask(fd, &local, sizeof(local), bytes) < 0)
-        return err_sys(err, errno, "wall.sockmem", "sock_diag");
+    if (ask_unix(fd, bytes, err) < 0)
+        return -1;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct {
             struct nlmsghdr h;

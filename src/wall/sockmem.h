@@ -15,6 +15,9 @@
  * @err. */
 int sockmem_open(struct err *err);
 
+/* Whether the kernel answers there at all: asked of unix sockets, for to look through the whole host's table of
+ * connections takes a millisecond. 0, or -1 with @err. */
+int sockmem_probe(int fd, struct err *err);
 /* Bytes in buffers now, as far as the kernel tells. 0, or -1 with @err: it does not tell (a kernel without sock_diag).
  * Never waits for anybody but the kernel. */
 int sockmem_total(int fd, uint64_t *bytes, struct err *err);

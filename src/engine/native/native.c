@@ -214,7 +214,6 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
 {
     struct err why = ERR_INIT;
     int fds[GO_FDS_MAX], n;
-    uint64_t bytes;
 
     if (sb->plan.tell_sockets) {
         n = launch_hear(sb->go, GO_SOCKMEM, fds, err);
@@ -223,7 +222,7 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
         sb->sockmem = n > 0 ? fds[0] : -1;
         if (n == 0)
             err_set(&why, ERR_UNSUPPORTED, "wall.sockmem", "no socket of that kind can be made");
-        else if (sockmem_total(sb->sockmem, &bytes, &why) < 0)
+        else if (sockmem_probe(sb->sockmem, &why) < 0)
             close_fd(&sb->sockmem);
     }
     if (!sb->supervise_memory || !memory_is_promised(p))

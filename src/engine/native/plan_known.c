@@ -47,13 +47,25 @@ folder_length(const char *path)
     return slash == path ? 1 : (size_t)(slash - path);
 }
 
+static bool
+is_folder(const struct plan_folder *f, const char *path, size_t n)
+{
+    return f->n == n && memcmp(f->path, path, n) == 0;
+}
+
 static struct plan_folder *
 find(struct plan_known *known, const char *path, size_t n)
 {
-    /* neighbours in a table are neighbours on the disk */
-    for (size_t i = known->n; i-- > 0;)
-        if (known->v[i].n == n && memcmp(known->v[i].path, path, n) == 0)
-            return &known->v[i];
+    /* neighbours in a table are neighbours on the disk; and most lie in the home itself */
+    for (size_t i = 0; i < PLAN_KNOWN_RECENT; i++)
+        if (known->recent[i] < known->n && is_folder(&known->v[known->recent[i]], path, n))
+            return &known->v[known->recent[i]];
+    for (size_t i = known->n; i-- > 0;) {
+        if (!is_folder(&known->v[i], path, n))
+            continue;
+        known->recent[known->next_recent++ % PLAN_KNOWN_RECENT] = i;
+        return &known->v[i];
+    }
     return NULL;
 }
 

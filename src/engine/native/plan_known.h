@@ -12,6 +12,8 @@
 
 #define PLAN_KNOWN_MAX 256      /* folders; of a place in a further one nothing is known */
 
+#define PLAN_KNOWN_RECENT 4
+
 struct plan_folder {
     const char *path;           /* its first @n bytes, of the path that was asked for: the caller's */
     size_t n;
@@ -24,6 +26,7 @@ struct plan_folder {
 struct plan_known {
     struct plan_folder v[PLAN_KNOWN_MAX];
     size_t n;
+    size_t recent[PLAN_KNOWN_RECENT], next_recent;      /* folders found of late */
 };
 
 /* Whether nothing is at @path, absolute, not even a link; false where that cannot be said. */

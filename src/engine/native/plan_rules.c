@@ -51,7 +51,7 @@ put(struct gather *g, const char *path, struct err *err)
     struct policy_list *out = g->out;
     struct policy_entry entry = *g->rule;
 
-    for (size_t i = out->n; i > 0 && i + 4 > out->n; i--)
+    for (size_t i = out->n; i > 0 && i + 4 > out->n && !g->absent; i--)
         if (strcmp(out->v[i - 1].value, path) == 0)
             return 0;
     if (out->n == RULES_MAX) {
