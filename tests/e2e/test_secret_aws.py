@@ -2,13 +2,12 @@
 import hashlib
 import hmac
 import re
-import subprocess
 import sys
 from urllib.parse import quote, unquote
 
 import pytest
 
-from helpers import requirement
+from helpers import pypi, requirement
 from helpers.vaulted import Vaulted, fields, only_request
 
 pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
@@ -49,16 +48,9 @@ def aws(online, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def boto(tmp_path_factory):
-    """The library from where this host's pip gets its packages."""
-    where = tmp_path_factory.mktemp("boto")
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", where, "boto3"],
-                          capture_output=True, text=True, check=False, timeout=600)
-    if done.returncode != 0:
-        pytest.skip("boto3 is not to be had here: " + done.stderr.strip().rsplit("\n", 1)[-1])
-    for at in (where, *where.parents[:2]):
-        at.chmod(0o755)
-    return where
+def boto():
+    """The library from where this host's pip gets its packages, once for all workers."""
+    return pypi.modules("boto3")
 
 
 def library(aws, boto, code, **kw):

@@ -11,19 +11,31 @@ from helpers import places
 
 def python_with(*names):
     """A Python that has @names (with their versions)."""
-    root = Path(os.environ.get("CLOCHE_TEST_CACHE") or Path.home() / ".cache" / "cloche-tests")
-    folder = root / ("python-" + "-".join(n.replace("==", "_") for n in names))
+    folder = cached("python", names)
     python = folder / "bin" / "python"
-    root.mkdir(parents=True, exist_ok=True)
-    with open(f"{folder}.lock", "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)        # another run may be making it
-        install(folder, python, names)
+    install(folder, names, [places.PYTHON, "-m", "venv", folder], [python, "-m", "pip", "install", "--quiet", *names])
     return python
 
 
-def install(folder, python, names):
-    if not (folder / "whole").exists():
-        for words in ([places.PYTHON, "-m", "venv", folder], [python, "-m", "pip", "install", "--quiet", *names]):
+def modules(*names):
+    """A folder for the path of any Python, with @names."""
+    folder = cached("modules", names)
+    install(folder, names, [places.PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder, *names])
+    return folder
+
+
+def cached(kind, names):
+    root = Path(os.environ.get("CLOCHE_TEST_CACHE") or Path.home() / ".cache" / "cloche-tests")
+    root.mkdir(parents=True, exist_ok=True)
+    return root / (f"{kind}-" + "-".join(n.replace("==", "_") for n in names))
+
+
+def install(folder, names, *commands):
+    with open(f"{folder}.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)        # another run may be making it
+        if (folder / "whole").exists():
+            return
+        for words in commands:
             try:
                 done = subprocess.run(words, capture_output=True, timeout=600, check=False)
             except (OSError, subprocess.TimeoutExpired) as e:
