@@ -198,9 +198,9 @@ def test_slow_requests_in_opened_tls_hold_little(online, one, project):
 
 
 # Up to a gigabyte (CLOCHE_TEST_LOOPS=4) no counter wraps that does not by then; what each record leaves behind shows as growth.
-LARGE = max(256, loops(256))     # mebibytes, up and down
+LARGE = max(96, loops(places.rounds(96, 256)))   # mebibytes, up and down
 WARM = 8                    # so many first: all buffers have their size
-GROWTH = 8 << 20            # bytes that memory may grow by after that: a thirtieth of what passes
+GROWTH = 8 << 20            # bytes that memory may grow by after that: a twelfth of what passes, or less
 
 STREAMS = """
 import hashlib, http.client

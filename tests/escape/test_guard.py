@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from helpers import leaks, requirement
-from helpers.places import PYTHON, loops
+from helpers.places import PYTHON, loops, rounds
 from helpers.runner import wait_for
 
 pytestmark = requirement("R91", "R11")
@@ -165,7 +165,7 @@ def test_git_clone_of_a_thousand_files(cloche, command, project, has, mode):
 PACKAGES = """
 const fs = require('fs'), path = require('path');
 const top = process.argv[1];
-for (let i = 0; i < 300; i++) {
+for (let i = 0; i < COUNT; i++) {
   const staging = path.join(top, 'node_modules', `.p${i}-${Math.random().toString(36).slice(2, 8)}`);
   fs.mkdirSync(path.join(staging, 'lib', 'deep'), { recursive: true });
   for (const f of ['package.json', 'index.js', 'lib/a.js', 'lib/deep/b.js'])
@@ -179,7 +179,7 @@ for (let i = 0; i < 300; i++) {
   if (i % 3 == 0) fs.linkSync(path.join(home, 'lib/a.js'), path.join(home, 'lib/c.js'));
   if (i % 5 == 0) fs.rmSync(path.join(home, 'lib/deep'), { recursive: true });
 }
-"""
+""".replace("COUNT", str(rounds(150, 300)))
 
 
 @pytest.mark.ordinary
