@@ -69,6 +69,19 @@ def test_the_manual_invents_no_flag(cloche, verb):
     assert not [flag for flag in invented if flag != "--"], invented
 
 
+def test_every_key_of_settings_is_described():
+    """Its own keys, SECTION.KEY in messages: in the manual, the page and the schema that editors read."""
+    rows = re.findall(r'^\s*\{ "([a-z-]+)", "([a-z.-]+)", (\w+)', (REPO / "src/policy/settings.c").read_text(), flags=re.M)
+    own = {key for key, name, how in rows if name.endswith(f".{key}") and how != "apply_not_yet"}
+    assert len(own) > 25 and "extra-ca" in own, own
+    manual, policy = (MAN / "cloche-policy.5").read_text(), (REPO / "docs/policy.md").read_text()
+    schema = (REPO / "docs/schema/policy.schema.json").read_text()
+    missing = [(key, where) for key in sorted(own) for where, there in
+               (("cloche-policy.5", re.search(rf"^\.(It )?Va (.*[ .])?{key}( |$)", manual, flags=re.M)),
+                ("policy.md", key in policy), ("policy.schema.json", f'"{key}":' in schema)) if not there]
+    assert not missing, missing
+
+
 def test_the_first_page_names_every_verb(cloche):
     text = (MAN / "cloche.1").read_text()
     listed = re.findall(r"^  ([a-z]+)   +\S", cloche("--help").out, flags=re.M)
