@@ -352,13 +352,34 @@ open_or_create(struct opening *o, bool plain, bool closed)
     return fd == -ENOENT && (flags & O_CREAT) != 0 ? create(o, flags) : fd;
 }
 
+/* Make a file that nothing is known of, but that it may be absent (as the one before it was), or must be. FOLLOW: that
+ * is for the kernel's way. */
+static int
+open_new(struct opening *o, bool plain, bool absent)
+{
+    bool exclusive = (o->flags & O_EXCL) != 0;
+    struct seen *s = seen_of(o->c);
+    int fd;
+
+    if (!plain || (o->flags & (O_CREAT | O_DIRECTORY)) != O_CREAT ||
+        !(exclusive || absent || (s != NULL && s->makes_new)))
+        return FOLLOW;
+    fd = create_new(o);
+    s = seen_of(o->c);
+    if (s != NULL && !exclusive)
+        s->makes_new = fd >= 0;
+    if (fd >= 0)
+        return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+    return exclusive || fd != -EEXIST ? fd : FOLLOW;
+}
+
 static int
 open_place(struct opening *o)
 {
     const char *rule = "";
     bool closed = judge_make(o->c, &o->at, false, &rule);
     bool plain = o->at.name[o->at.name_n] != '/' && o->at.name[0] != '/';
-    bool exclusive = (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL), absent = false;
+    bool absent = false;
     int fd, rc;
 
     if (closed && (rc = open_closed(o, rule)) < 0)
@@ -367,15 +388,12 @@ open_place(struct opening *o)
         return rc < 0 ? rc : write_later(o);
     if (!caller_waits(o->c))
         return ANSWERED;
+    if (!closed && (rc = open_new(o, plain, false)) != FOLLOW)
+        return rc;
     if (!closed && (rc = settle_hard_link(o, &absent)) < 0)
         return rc;
-    if (!closed && plain && (o->flags & (O_CREAT | O_DIRECTORY)) == O_CREAT && (exclusive || absent)) {
-        fd = create_new(o);
-        if (fd >= 0)
-            return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
-        if (exclusive || fd != -EEXIST)
-            return fd;
-    }
+    if (absent && (rc = open_new(o, plain, true)) != FOLLOW)
+        return rc;
     if ((rc = reader_of_fifo(o)) != 0)
         return rc;
     fd = open_or_create(o, plain, closed);

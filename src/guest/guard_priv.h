@@ -125,6 +125,7 @@ struct seen {
     uint64_t cwd_mount;
     bool umask_known;
     mode_t umask;
+    bool makes_new;             /* the last file that it opened to be made if need be was not there */
 };
 
 /* A thread whose umask() goes on: it may or may not be done. */
@@ -292,6 +293,9 @@ int call_unshare(struct call *c);
 
 /* Walk to the parent of @path. 0 or a negated errno. */
 int walk_parent(struct call *c, int dirfd, const char *path, struct place *out);
+/* Walk to the parent of @path, which is the parent of @as when both are said alike: then @out borrows that. */
+int walk_parent_as(struct call *c, int dirfd, const char *path, int as_dirfd, const char *as_path,
+                   const struct place *as, struct place *out);
 /* The same below a directory that is held already; @links counts symlinks over several walks. */
 int walk_parent_from(struct call *c, int base, const char *path, int *links, struct place *out);
 /* What @p names is a symbolic link that is to be followed: replace @p by where it leads. When it is one of /proc's
@@ -353,6 +357,10 @@ rules_next_call(struct rules *r)
 }
 /* Where the directory @dir lies, as the kernel tells it; "" when it cannot. Valid until the next call of it. */
 struct str rules_path(struct guard *g, int dir, const struct stat *dir_st);
+/* Is this absolute path, with a '/' behind it, the one that the kernel would tell, if no link is on it? */
+bool rules_path_is_plain(const char *path, size_t n);
+/* Then it is where the directory lies. */
+void rules_path_is(struct rules *r, const struct stat *dir_st, const char *path, size_t n);
 /* What is @name in the directory @dir? *@rule says by which rule. Trailing '/' does not count. */
 enum place_kind rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n,
                             const char **rule);

@@ -185,12 +185,12 @@ call_rename(struct call *c)
     if (rc == 0 && !both)
         rc = caller_string(c, new, to);
     if (rc == 0)
-        rc = walk_parent(c, newdir, to, &r.to);
+        rc = walk_parent_as(c, newdir, to, olddir, from, &r.from, &r.to);
     if (rc == 0)
         rc = judge(&r);
     if (rc == 0)
         rc = perform(&r);
-    place_close(&r.from);
     place_close(&r.to);
+    place_close(&r.from);
     return rc;
 }

@@ -113,6 +113,33 @@ rules_path(struct guard *g, int dir, const struct stat *dir_st)
     return (struct str){ r->path.text, r->path.n };
 }
 
+bool
+rules_path_is_plain(const char *p, size_t n)
+{
+    size_t at = 1;
+
+    if (n < 2 || p[0] != '/' || p[n - 1] != '/')
+        return false;
+    while (at < n) {
+        size_t len = (size_t)((const char *)memchr(p + at, '/', n - at) - (p + at));
+
+        /* "." and ".." end with a dot */
+        if (len == 0 || ambiguous(p + at, len))
+            return false;
+        at += len + 1;
+    }
+    return true;
+}
+
+void
+rules_path_is(struct rules *r, const struct stat *dir_st, const char *p, size_t n)
+{
+    r->path.n = n - 1;
+    memcpy(r->path.text, p, n - 1);
+    r->path.id = ident_of(dir_st);
+    r->path.valid = true;
+}
+
 static void
 suspect_path(struct guard *g, int dir, const struct stat *dir_st, struct suspects *out)
 {

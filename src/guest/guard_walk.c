@@ -269,19 +269,34 @@ is_proc(const struct guard *g, int fd, const struct stat *st)
     return walk_is_proc(fd);
 }
 
-/* One system call for the parent. False: walk. */
-static bool
-parent_at_once(const struct guard *g, int base, const char *parent, struct place *out)
+static int
+open_parent(int base, const char *parent, uint64_t resolve)
 {
-    const struct gs_open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = GS_RESOLVE_NO_MAGICLINKS };
+    const struct gs_open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = resolve };
 
-    out->dir = (int)syscall(GS_NR_openat2, base, parent, &how, sizeof(how));
+    return (int)syscall(GS_NR_openat2, base, parent, &how, sizeof(how));
+}
+
+/* One system call for the parent, mostly. False: walk. A path from the top on which there is no link says by itself
+ * where the directory lies. */
+static bool
+parent_at_once(struct guard *g, int base, const char *parent, size_t n, struct place *out)
+{
+    bool plain = rules_path_is_plain(parent, n);
+
+    out->dir = open_parent(base, parent, plain ? GS_RESOLVE_NO_SYMLINKS : GS_RESOLVE_NO_MAGICLINKS);
+    if (out->dir < 0 && plain) {
+        plain = false;
+        out->dir = open_parent(base, parent, GS_RESOLVE_NO_MAGICLINKS);
+    }
     if (out->dir < 0)
         return false;
     if (fstat(out->dir, &out->dir_st) < 0 || is_proc(g, out->dir, &out->dir_st)) {
         place_close(out);
         return false;
     }
+    if (plain)
+        rules_path_is(&g->rules, &out->dir_st, parent, n);
     return true;
 }
 
@@ -345,7 +360,7 @@ walk_parent_from(struct call *c, int base, const char *path, int *links, struct 
     parent[n] = '\0';
     if (n == 0)
         memcpy(parent, ".", 2);
-    out->at_once = parent_at_once(c->g, base, parent, out);
+    out->at_once = parent_at_once(c->g, base, parent, n, out);
     if (out->at_once)
         return 0;           /* a directory */
     rc = parent_by_name(c, base, parent, links, out);
@@ -402,6 +417,30 @@ walk_parent(struct call *c, int dirfd, const char *path, struct place *out)
         }
     }
     return walk_parent_from(c, base, path, &links, out);
+}
+
+int
+walk_parent_as(struct call *c, int dirfd, const char *path, int as_dirfd, const char *as_path,
+               const struct place *as, struct place *out)
+{
+    size_t n = strlen(path), up, as_up = strlen(as_path);
+
+    while (as_up > 0 && as_path[as_up - 1] != '/')
+        as_up--;
+    for (up = n; up > 0 && path[up - 1] != '/'; up--)
+        ;
+    /* a '/' behind a name belongs to the name */
+    if (!as->at_once || as->name[as->name_n] == '/' || up == n || up != as_up || memcmp(path, as_path, up) != 0 ||
+        (path[0] != '/' && dirfd != as_dirfd))
+        return walk_parent(c, dirfd, path, out);
+    place_close(out);
+    out->dir = as->dir;
+    out->borrowed = true;
+    out->dir_st = as->dir_st;
+    out->at_once = true;
+    out->on_proc = false;
+    split(path, &up, out);
+    return 0;
 }
 
 /* --- through the last name */

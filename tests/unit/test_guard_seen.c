@@ -418,6 +418,45 @@ new_files(void **state)
     assert_true(run_one(&(struct run_case){ GUARD_WRITES | GUARD_GIT, usual, NULL, flags_of_new_files, NULL, NULL }));
 }
 
+/* --- where a directory lies, by its path alone */
+
+static int
+ways_to_hooks(void *dir)
+{
+    static const char *const ways[] = { "repo/hooks/pre-commit", "l/pre-commit", "r/hooks/pre-commit", "repo//hooks/pre-commit",
+        "repo/./hooks/pre-commit", "plain/../repo/hooks/pre-commit", "repo/HOOKS/../hooks/pre-commit", "l/../hooks/pre-commit",
+        "repo/hooks/deep/pre-commit", "l/deep/x" };
+
+    CHECK(mkdir("plain", 0755) == 0 && mkdir("repo", 0755) == 0 && mkdir("repo/HOOKS", 0755) == 0);
+    CHECK(mkdir("repo/objects", 0755) == 0 && mkdir("repo/refs", 0755) == 0 && mkdir("repo/hooks", 0755) == 0);
+    CHECK(symlink("repo/hooks", "l") == 0 && symlink(below(dir, "repo"), "r") == 0);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (strstr(ways[i], "deep") != NULL)
+            (void)mkdir("repo/hooks/deep", 0755);
+        CHECK(make_file(below(dir, ways[i])) < 0 && (errno == EACCES || errno == ENOENT));
+        CHECK(rename(below(dir, "plain"), below(dir, ways[i])) < 0);
+    }
+    CHECK(chdir("repo/hooks") == 0);
+    for (int i = 0; i < TIMES; i++)
+        WANT(EACCES, make_file("pre-commit"));
+    WANT(EACCES, rename(below(dir, "plain"), "pre-commit"));
+    WANT(0, make_file("x.sample"));
+    WANT(EACCES, rename("x.sample", "pre-commit"));
+    WANT(EACCES, rename(below(dir, "repo/hooks/x.sample"), below(dir, "repo/hooks/pre-commit")));
+    WANT(0, rename(below(dir, "repo/hooks/x.sample"), below(dir, "repo/hooks/y.sample")));
+    WANT(EACCES, rename("y.sample", below(dir, "l/pre-commit")));
+    WANT(ENOENT, rename("y.sample", ""));
+    WANT(EBUSY, rename("y.sample", "."));
+    return run_failures;
+}
+
+static void
+paths(void **state)
+{
+    (void)state;
+    assert_true(run_one(&(struct run_case){ GUARD_WRITES | GUARD_GIT, usual, NULL, ways_to_hooks, NULL, NULL }));
+}
+
 int
 main(void)
 {
@@ -426,6 +465,7 @@ main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(directories),
         cmocka_unit_test(new_files),
+        cmocka_unit_test(paths),
         cmocka_unit_test(mounts),
     };
 
