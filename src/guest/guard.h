@@ -138,9 +138,9 @@ struct guard;
 int guard_new(const struct guard_plan *plan, struct guard **out, struct err *err);
 void guard_free(struct guard *g);
 
-/* Serve one call that waits on @listener, as poll(2) has just said by @revents, without blocking: what may block is done by a forked child, which answers
- * and ends by itself; tell guard_worker_ended() whom you reaped. May change and restore the umask and the working
- * directory.
+/* Serve one call that waits on @listener, as poll(2) has just said by @revents, without blocking: what may block is
+ * done by a forked child, which answers and ends by itself; tell guard_worker_ended() whom you reaped. May change and
+ * restore the umask and the working directory.
  * 0: done for now; 1: no process uses the filter any more, close @listener; -1 with errno: it cannot be served. */
 int guard_on_notify(struct guard *g, int listener, int revents);
 /* A worker was reaped. True when @pid was one. */

@@ -302,8 +302,8 @@ create_new(struct opening *o)
     return create(o, (o->flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC);
 }
 
-/* Another name of a protected file is the protected file; and a file with names outside is copied first. *@absent: there
- * is nothing by that name. */
+/* Another name of a protected file is the protected file; and a file with names outside is copied first. *@absent:
+ * there is nothing by that name. */
 static int
 settle_hard_link(struct opening *o, bool *absent)
 {

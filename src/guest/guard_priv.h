@@ -12,6 +12,7 @@
  *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
+ *   guard_object.c    an object that was reached without its directory
  *   guard_sock.c      connect, bind, socketpair
  *   guard_alias.c     has a file names (hard links) outside of the writable trees?
  *   guard_copy.c      such a file is copied before it is changed
@@ -415,7 +416,7 @@ int call_bind(struct call *c);
 int call_connect(struct call *c);
 int call_socketpair(struct call *c);
 
-/* guard_modify.c: an object that was reached without its directory. Protected when its place can be found and is, or
+/* guard_object.c: an object that was reached without its directory. Protected when its place can be found and is, or
  * cannot be found though it has one. */
 bool object_protected(struct guard *g, int object, const char **rule);
 void deny_object(struct call *c, int object, const char *rule);

@@ -9,12 +9,12 @@
  * call is done there. Inode numbers of some file systems name more than one directory: only those are held that do not.
  *
  * The umask changes by umask(2) alone, which traps for this. It is the one call, with unshare(2), that goes on in the
- * kernel: its argument is a number in a register, which nobody can change any more, and it decides nothing. When it will
- * have gone on is not known. Whoever shares the umask (threads do) may create a file meanwhile, and what is read for
- * him then may be the former one: so nothing that differs from the mask that was asked for is kept until the thread
+ * kernel: its argument is a number in a register, which nobody can change any more, and it decides nothing. When it
+ * will have gone on is not known. Whoever shares the umask (threads do) may create a file meanwhile, and what is read
+ * for him then may be the former one: so nothing that differs from the mask that was asked for is kept until the thread
  * calls again, or is gone. A thread that no longer shares its umask could become the process by execve, with all that
- * is kept of that; so nothing is kept after the first unshare(CLONE_FS). (A thread that was made without CLONE_FS, calls
- * umask() and then execve() is not caught: no library makes such.)
+ * is kept of that; so nothing is kept after the first unshare(CLONE_FS). (A thread that was made without CLONE_FS,
+ * calls umask() and then execve() is not caught: no library makes such.)
  */
 #include <errno.h>
 #include <fcntl.h>
