@@ -145,6 +145,7 @@ static int
 start(struct guard *g, const struct guard_plan *plan, struct err *err)
 {
     g->flags = guard_flags_whole(plan->flags);
+    g->umask_untold = (g->flags & GUARD_NAMES) == 0;    /* umask() does not trap then */
     g->pid = getpid();
     g->uid = geteuid();
     g->gid = getegid();

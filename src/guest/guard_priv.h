@@ -182,7 +182,7 @@ struct guard {
     size_t next_recent;
     struct umask_call umask_calls[UMASK_CALLS_MAX];
     size_t n_umask_calls;
-    bool umask_untold;          /* a umask cannot be remembered any more (guard_seen.c) */
+    bool umask_untold;          /* no umask can be remembered (guard_seen.c) */
     dev_t plain_devs[OWN_DEVS_MAX];     /* of guarded trees, which are held: not procfs */
     size_t n_plain_devs;
     bool no_fchmodat2;          /* the kernel has none, or something forbids it */

@@ -72,6 +72,25 @@ umask_of_oneself(void *dir)
     return run_failures;
 }
 
+static int
+umask_of_sockets(void *arg)
+{
+    static const mode_t masks[] = { 022, 077, 0, 022 };
+
+    (void)arg;
+    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+        umask(masks[i]);
+        for (int k = 0; k < TIMES; k++) {
+            struct stat st;
+
+            WANT(0, bind_here("s"));
+            CHECK(stat("s", &st) == 0 && (st.st_mode & 0777) == (0777 & ~masks[i]));
+            CHECK(unlink("s") == 0);
+        }
+    }
+    return run_failures;
+}
+
 static atomic_uint turn;
 static atomic_bool over;
 
@@ -218,6 +237,8 @@ umasks(void **state)
 {
     (void)state;
     assert_true(run_one(&(struct run_case){ GUARD_NAMES, usual, NULL, umask_of_oneself, NULL, NULL }));
+    assert_true(run_one(&(struct run_case){ GUARD_CONNECT, NULL, NULL, umask_of_sockets, NULL, NULL }));
+    assert_true(run_one(&(struct run_case){ GUARD_NAMES | GUARD_CONNECT, usual, NULL, umask_of_sockets, NULL, NULL }));
     assert_true(run_one(&(struct run_case){ GUARD_WRITES, usual, NULL, umask_of_a_thread, NULL, NULL }));
     assert_true(run_one(&(struct run_case){ GUARD_WRITES, usual, NULL, umask_of_a_child, NULL, NULL }));
     assert_true(run_one(&(struct run_case){ GUARD_NAMES, usual, NULL, umask_of_a_thread_that_execs, NULL, NULL }));
