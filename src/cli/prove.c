@@ -187,6 +187,8 @@ prove_mode(struct proof *p, const struct options *o, const struct bait *bait, st
         be_worth_robbing();
     if (box_open(p->policy, p->bare, &box, err) < 0)
         return -1;
+    if (!p->bare)
+        defaults_check(p);
     rc = o->bare ? 0 : look(p, box, bait, "posture", "before", err);
     if (rc == 0 && !o->bare && !o->quick)
         rc = look(p, box, bait, "activity", "after", err);

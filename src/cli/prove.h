@@ -97,9 +97,10 @@ json_t *box_probe(struct box *b, const char *const *args, struct err *err);
 
 /* --- what to look for ----------------------------------------------------------------------------------------- */
 
-/* prove_posture.c, prove_posture_system.c */
+/* prove_posture.c, prove_posture_system.c, prove_posture_etc.c */
 void posture_check(struct proof *p, const json_t *posture, const char *when);
 void posture_check_system(struct proof *p, const json_t *posture, const char *when);
+void posture_check_etc(struct proof *p, const json_t *posture, const char *when);
 /* Do all strings of the array @list satisfy @ok? The first that does not goes to @odd. */
 bool posture_all(const json_t *list, bool (*ok)(const struct proof *, const char *), const struct proof *p,
                  const char **odd);
@@ -107,9 +108,15 @@ bool posture_all(const json_t *list, bool (*ok)(const struct proof *, const char
 bool prove_etc_is_given(const struct policy *p, const char *path);
 /* BOXED: namespaces are promised (standard, max; and mode off is measured against them). */
 bool proof_boxed(const struct proof *p);
+/* Has it a root of its own, a network of its own? */
+bool proof_private_root(const struct proof *p);
+bool proof_own_network(const struct proof *p);
 /* Does every address lead to listeners of cloche's (a network by name)? What is then said is cloche-egress's, which the
  * trials ask (prove_trial.c). */
 bool proof_captured(const struct proof *p);
+
+/* prove_defaults.c: the policy itself, where nobody set it */
+void defaults_check(struct proof *p);
 
 /* prove_attacks.c */
 void attacks_check(struct proof *p, const json_t *result);

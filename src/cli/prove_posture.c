@@ -22,6 +22,18 @@ proof_captured(const struct proof *p)
 }
 
 bool
+proof_private_root(const struct proof *p)
+{
+    return proof_boxed(p) && (p->policy->view.v == VIEW_PRIVATE || p->bare);
+}
+
+bool
+proof_own_network(const struct proof *p)
+{
+    return proof_boxed(p) && (p->policy->network.v != NETWORK_HOST || p->bare);
+}
+
+bool
 posture_all(const json_t *list, bool (*ok)(const struct proof *, const char *), const struct proof *p, const char **odd)
 {
     const json_t *item;

@@ -19,18 +19,6 @@ text_of(const json_t *object, const char *key)
     return s != NULL ? s : "";
 }
 
-static bool
-private_root(const struct proof *p)
-{
-    return proof_boxed(p) && (p->policy->view.v == VIEW_PRIVATE || p->bare);
-}
-
-static bool
-own_network(const struct proof *p)
-{
-    return proof_boxed(p) && (p->policy->network.v != NETWORK_HOST || p->bare);
-}
-
 /* An array that must be empty. */
 static void
 check_empty(struct proof *p, const json_t *posture, const char *key, const char *id, const char *wall,
@@ -59,7 +47,7 @@ check_place(struct proof *p, const json_t *posture, const char *when)
         other = json_is_object(root) && ((uint64_t)json_integer_value(json_object_get(root, "dev")) != st.st_dev ||
                                          (uint64_t)json_integer_value(json_object_get(root, "ino")) != st.st_ino);
         proof_add(p, "posture.root", "files", "R11", "the root is not the host's", when,
-                  check_state_of(other, private_root(p)), "%s",
+                  check_state_of(other, proof_private_root(p)), "%s",
                   other ? "another tree" : "the host's own root directory");
         const char *name = p->policy->hostname.p != NULL ? p->policy->hostname.p : "cloche";
         proof_add(p, "posture.hostname", "namespaces", "R20", "the host name is the policy's", when,
@@ -119,33 +107,6 @@ flag(const json_t *mount, const char *name)
     return json_is_true(json_object_get(mount, name));
 }
 
-/* The host's names in /etc that a private root has. Said here again: the engine's own table would hide what a slip
- * had put into it. */
-static bool
-known_in_etc(const struct policy *p, const char *name)
-{
-    static const char *const names[] = {
-        "ld.so.cache", "ld.so.conf", "ld-musl-x86_64.path", "alternatives", "ssl", "pki", "crypto-policies",
-        "localtime", "timezone", "services", "protocols", "bash.bashrc", "inputrc", "fonts", "java-17-openjdk",
-        "java-21-openjdk", "java", "os-release", "debian_version", "lsb-release", "redhat-release",
-    };
-    static const char *const with_network[] = { "resolv.conf", "hosts", "nsswitch.conf", "gai.conf" };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (path_within(str_of(name), str_of(names[i])))
-            return true;
-    for (size_t i = 0; p->network.v == NETWORK_HOST && i < sizeof(with_network) / sizeof(with_network[0]); i++)
-        if (strcmp(name, with_network[i]) == 0)
-            return true;
-    return false;
-}
-
-bool
-prove_etc_is_given(const struct policy *p, const char *path)
-{
-    return strncmp(path, "/etc/", 5) == 0 && known_in_etc(p, path + 5);
-}
-
 static bool
 is_listed(const struct policy_list *list, struct str at)
 {
@@ -187,7 +148,7 @@ check_known_mounts(struct proof *p, const json_t *posture, const char *when)
     const char *odd = json_array_size(mounts) == 0 ? "the list cannot be had" : NULL;
     size_t i;
 
-    if (!private_root(p))
+    if (!proof_private_root(p))
         return;
     json_array_foreach(mounts, i, m)
         if (!known_mount(p->policy, text_of(m, "point"), text_of(m, "type")))
@@ -280,66 +241,24 @@ allowed_socket(const struct proof *p, const char *path)
     return p->policy->all_unix_sockets.v || may_write(p->policy, path) || p->policy->n_binds > 0;
 }
 
-/* Does anything of the policy's lie in /etc under @name? */
 static bool
-of_policy_in_etc(const struct policy *p, const char *name)
+sets(const struct policy *p, const char *name)
 {
-    const struct policy_list *lists[] = { &p->allow_read, &p->allow_write, &p->deny_read, &p->deny_write,
-                                          &p->unix_sockets };
-    char path[300];
-
-    snprintf(path, sizeof(path), "/etc/%s", name);
-    for (size_t i = 0; i < p->n_binds; i++)
-        if (path_within(str_of(p->binds[i].dest), str_of(path)))
+    for (size_t i = 0; i < p->n_env; i++)
+        if (strcmp(p->env[i].name, name) == 0)
             return true;
-    for (size_t i = 0; i < p->n_secret_files; i++)
-        if (path_within(str_of(p->secret_files[i].path), str_of(path)))
-            return true;
-    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
-        for (size_t i = 0; i < lists[l]->n; i++)
-            if (path_within(str_of(lists[l]->v[i].value), str_of(path)))
-                return true;
     return false;
 }
 
-static bool
-known_etc_name(const struct proof *p, const char *name)
-{
-    static const char *const own[] = { "passwd", "group", "hostname", "hosts", "nsswitch.conf", "resolv.conf" };
-
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-        if (strcmp(name, own[i]) == 0)
-            return true;
-    return known_in_etc(p->policy, name) || of_policy_in_etc(p->policy, name);
-}
-
-static bool
-own_account(const struct proof *p, const char *name)
-{
-    (void)p;
-    return strcmp(name, "root") == 0 || strcmp(name, "agent") == 0 || strcmp(name, "nobody") == 0;
-}
-
-/* A file that was copied has an inode of its own: mounts and needles do not show it. */
+/* In mode light it lies in the host's /tmp. */
 static void
-check_etc(struct proof *p, const json_t *posture, const char *when)
+check_own_folder(struct proof *p, const json_t *posture, const char *when)
 {
-    const json_t *names = json_object_get(posture, "etc"), *accounts = json_object_get(posture, "accounts");
-    const char *odd = NULL;
+    json_int_t mode = json_integer_value(json_object_get(posture, "own_folder_mode"));
 
-    if (!private_root(p))
-        return;
-    bool ok = posture_all(names, known_etc_name, p, &odd) && json_array_size(names) > 0;
-    proof_add(p, "posture.etc.names", "files", "R03", "/etc has no more of the host than programs need to start", when,
-              ok ? CHECK_HELD : CHECK_SURPRISE, odd == NULL ? "%zu names" : "%zu names, among them %.200s",
-              json_array_size(names), odd != NULL ? odd : "");
-    if (of_policy_in_etc(p->policy, "passwd"))
-        return;
-    odd = NULL;
-    ok = posture_all(accounts, own_account, p, &odd) && json_array_size(accounts) > 0;
-    proof_add(p, "posture.etc.accounts", "files", "R03", "no account of the host is told", when,
-              ok ? CHECK_HELD : CHECK_SURPRISE, odd == NULL ? "%zu accounts" : "%zu accounts, among them %.60s",
-              json_array_size(accounts), odd != NULL ? odd : "");
+    if (!proof_boxed(p) && !p->policy->env_inherit.v && !sets(p->policy, "TMPDIR"))
+        proof_add(p, "posture.own-folder", "files", "R12", "its folder for temporary files is nobody else's", when,
+                  mode != 0 && (mode & 077) == 0 ? CHECK_HELD : CHECK_SURPRISE, "mode %llo", (unsigned long long)mode);
 }
 
 /* What the walk of the whole tree found; it is done once. */
@@ -355,12 +274,12 @@ check_tree(struct proof *p, const json_t *posture, const char *when)
         return;
     proof_add(p, "posture.devices", "files", "R26",
               "no device node but null, zero, full, random, urandom, tty, terminals", when,
-              check_state_of(ok, private_root(p)),
+              check_state_of(ok, proof_private_root(p)),
               odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(devices), odd != NULL ? odd : "");
     odd = NULL;
     ok = posture_all(sockets, allowed_socket, p, &odd);
     proof_add(p, "posture.unix-sockets.paths", "network", "R04", "no unix socket of the host is in the tree", when,
-              check_state_of(ok, private_root(p)),
+              check_state_of(ok, proof_private_root(p)),
               odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(sockets), odd != NULL ? odd : "");
     proof_add(p, "posture.walks.complete", "files", "R30", "the walk of the tree came to its end", when,
               json_is_true(complete) ? CHECK_HELD : CHECK_NOT_PROMISED, "%s",
@@ -373,7 +292,7 @@ check_needles(struct proof *p, const json_t *posture, const char *when)
 {
     if (json_object_get(posture, "needles") != NULL)
         check_empty(p, posture, "needles", "posture.paths.inodes", "files", "R03",
-                    private_root(p) ? "no place of the host beside the policy's is in the tree, under any name"
+                    proof_private_root(p) ? "no place of the host beside the policy's is in the tree, under any name"
                                     : "no closed place of the host can be read under any name", true, when);
 }
 
@@ -390,7 +309,7 @@ check_windows(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *open = json_object_get(posture, "kernel_windows");
     const char *odd = json_string_value(json_array_get(open, 0));
-    bool promised = proof_boxed(p) && (private_root(p) || !posture_all(open, below_sys, p, &odd));
+    bool promised = proof_boxed(p) && (proof_private_root(p) || !posture_all(open, below_sys, p, &odd));
 
     proof_add(p, "posture.kernel.windows", "kernel", "R26",
               "kcore, kallsyms, keys, kernel logs and hardware do not open", when,
@@ -416,7 +335,8 @@ check_files(struct proof *p, const json_t *posture, const char *when)
     proof_add(p, "posture.kernel.complete", "kernel", "R30", "the walks of /proc and /sys came to their end", when,
               json_is_true(json_object_get(posture, "kernel_complete")) ? CHECK_HELD : CHECK_SURPRISE, "%s",
               json_is_true(json_object_get(posture, "kernel_complete")) ? "yes" : "cut short");
-    check_etc(p, posture, when);
+    posture_check_etc(p, posture, when);
+    check_own_folder(p, posture, when);
     check_tree(p, posture, when);
     check_needles(p, posture, when);
 }
@@ -460,7 +380,7 @@ check_listeners(struct proof *p, const json_t *posture, const char *key, const c
     const char *odd = NULL;
     bool ok = posture_all(list, own_listener, p, &odd);
 
-    proof_add(p, id, "network", requirement, title, when, check_state_of(ok, own_network(p)), "%zu%s%.200s",
+    proof_add(p, id, "network", requirement, title, when, check_state_of(ok, proof_own_network(p)), "%zu%s%.200s",
               json_array_size(list), odd != NULL ? ", among them " : "", odd != NULL ? odd : "");
 }
 
@@ -478,7 +398,7 @@ check_network(struct proof *p, const json_t *posture, const char *when)
         bool ok = posture_all(list, is_loopback, p, &odd);
 
         proof_add(p, lists[i].id, "network", "R12", lists[i].title, when,
-                  check_state_of(ok, own_network(p)),
+                  check_state_of(ok, proof_own_network(p)),
                   odd == NULL ? "%zu" : "%zu, among them %.60s", json_array_size(list), odd != NULL ? odd : "");
     }
     bool closed = json_is_false(json_object_get(posture, "route_out"));
@@ -492,7 +412,7 @@ check_network(struct proof *p, const json_t *posture, const char *when)
                     when);
     check_listeners(p, posture, "udp_sockets", "posture.network.udp", "R14", "no UDP socket of the host is here", when);
     check_empty(p, posture, "abstract_sockets", "posture.unix-sockets.abstract", "network", "R04",
-                "no abstract socket of the host is here", own_network(p), when);
+                "no abstract socket of the host is here", proof_own_network(p), when);
 }
 
 void

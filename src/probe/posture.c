@@ -169,7 +169,38 @@ put_keyrings(struct jw *j)
         jw_int(j, "session_keyring", id);
 }
 
-/* The names in /etc, and whose accounts are told there. */
+/* Every word of @path but those of comments. */
+static void
+put_words(struct jw *j, const char *path)
+{
+    static char text[65536];
+    const char *at = text;
+
+    if (read_small(path, text, sizeof(text)) <= 0)
+        return;
+    while (*(at += strspn(at, " \t\n")) != '\0') {
+        size_t n = strcspn(at, *at == '#' ? "\n" : " \t\n");
+
+        if (*at != '#')
+            jw_bytes(j, NULL, at, n);
+        at += n;
+    }
+}
+
+/* Who else may enter the folder for temporary files. */
+static void
+put_own_folder(struct jw *j)
+{
+    const char *path = getenv("TMPDIR");
+    struct stat st;
+
+    if (path != NULL && stat(path, &st) == 0)
+        jw_uint(j, "own_folder_mode", st.st_mode & 07777);
+    else
+        jw_null(j, "own_folder_mode");
+}
+
+/* The names in /etc, and whose accounts, which hosts are told there. */
 static void
 put_etc(struct jw *j)
 {
@@ -181,6 +212,10 @@ put_etc(struct jw *j)
     while (dir != NULL && (e = readdir(dir)) != NULL)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             jw_text(j, NULL, e->d_name);
+    jw_end_array(j);
+    jw_array(j, "names");
+    put_words(j, "/etc/hosts");
+    put_words(j, "/etc/resolv.conf");
     jw_end_array(j);
     jw_array(j, "accounts");
     if (read_small("/etc/passwd", text, sizeof(text)) > 0)
@@ -215,6 +250,7 @@ posture_self(const struct probe *p, struct jw *j)
     put_text_file(j, "uid_map", "/proc/self/uid_map");
     put_text_file(j, "gid_map", "/proc/self/gid_map");
     put_etc(j);
+    put_own_folder(j);
     jw_bool(j, "kernel_command_line", opens("/proc/cmdline"));
     put_kernel_windows(j);
     put_keyrings(j);

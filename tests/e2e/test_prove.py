@@ -289,6 +289,7 @@ def test_what_is_tried_is_really_there(anyone):
         assert name in held, name
     for name in ("present", "absent", "moved"):
         assert f"trial.project.protected-{name}" in held and f"trial.project.protected-{name}.host-view" in held
+    assert {"policy.defaults", "policy.limits", "posture.etc.names", "posture.etc.hosts"} <= set(held)
     # what outside sees of it
     assert "the project is as it was" in held["trial.copy.apart"]["detail"] or "trial.copy.real" not in held
     assert "nothing of it goes on" in held["trial.project.leaves"]["detail"]
