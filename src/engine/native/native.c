@@ -234,7 +234,7 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
         return err_hint(err, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), "
                         "drop --memory, or accept --fallback warn");
     }
-    plan_warn(&sb->plan, "the memory limit is watched, not enforced by a cgroup (%.120s): bursts can pass it%s",
+    plan_warn(&sb->plan, "the memory limit is watched, not enforced by a cgroup (%.120s): bursts, and programs that hide what they hold, can pass it%s",
               sb->cgroup.why_not, sb->sockmem < 0 ? ", and buffers of sockets do not count" : "");
     return 0;
 }

@@ -101,6 +101,24 @@ add_mark(struct carve *c, const char *path, struct err *err)
     return 0;
 }
 
+/* Whether @path, which we cannot look at, lies behind a folder that is opened up for a mark already: that folder is not
+ * to be searched by us, so one place in it is as good as all. */
+static bool
+is_behind_mark(const struct carve *c, const char *path)
+{
+    char above[PATH_MAX];
+    struct stat st;
+
+    snprintf(above, sizeof(above), "%s", path);
+    do
+        *strrchr(above, '/') = '\0';
+    while (above[0] != '\0' && lstat(above, &st) < 0);
+    for (size_t k = 0; above[0] != '\0' && k < c->n; k++)
+        if (path_within(str_of(c->marks[k]), str_of(above)) && strcmp(c->marks[k], above) != 0)
+            return true;
+    return false;
+}
+
 /* Places that the host has: what is not there needs no care, for nothing is granted by a name that is made later. What
  * opens again counts in what is closed (@closed_only). */
 static int
@@ -118,7 +136,7 @@ mark(struct carve *c, const struct policy_list *list, bool closed_only, struct e
             within = !may_read(c->plan, list->v[i].value);
         for (size_t k = 0; k < closed && !within; k++)
             within = path_within(str_of(list->v[i].value), str_of(c->marks[k]));
-        if (!within)
+        if (!within || (st.st_mode == 0 && is_behind_mark(c, list->v[i].value)))
             continue;
         if (add_mark(c, list->v[i].value, err) < 0)
             return -1;

@@ -134,8 +134,13 @@ judge_yama(struct feature_state *s, const struct host_facts *facts)
 static void
 judge_container(struct feature_state *f, const struct host_facts *facts)
 {
-    struct feature_state *idmap = &f[FEATURE_IDMAP], *pivot = &f[FEATURE_PIVOT_ROOT];
+    struct feature_state *idmap = &f[FEATURE_IDMAP], *pivot = &f[FEATURE_PIVOT_ROOT], *own = &f[FEATURE_OWN_UID];
 
+    if (facts->uid == 0 && facts->init_userns && own->status == FEATURE_NO && own->sys_errno == EPERM &&
+        f[FEATURE_USERNS_MAP].status == FEATURE_YES) {
+        own->status = FEATURE_PARTIAL;
+        snprintf(own->detail, sizeof(own->detail), "weaker form \"root\"");
+    }
     if (facts->uid != 0 || !facts->cap_sys_admin)
         return;
     if (idmap->status == FEATURE_NO && idmap->sys_errno == EINVAL) {
