@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "base/dirents.h"
 #include "base/kernel.h"
-#include "guest/guard_priv.h"
+#include "guest/guard_git.h"
 
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
@@ -62,6 +62,7 @@ struct aliases {
     dev_t devices[DEVICES_MAX]; /* that the trees lie on */
     size_t n_devices;
     bool all_devices;           /* there are more */
+    struct ident lost;          /* a file with one name, which is looked for (alias_outside) */
     uint64_t ended_us, took_us; /* the last walk; 0: none yet */
 };
 
@@ -202,6 +203,7 @@ static void
 survey_entry(struct survey *s, int dir, const struct statx *dir_sx, const struct stat *dir_st, const char *path,
              const char *name)
 {
+    char git_rule[GIT_RULE_MAX];
     const char *rule = "";
     struct statx sx;
 
@@ -211,9 +213,11 @@ survey_entry(struct survey *s, int dir, const struct statx *dir_sx, const struct
         todo_add(s, path, name);
         return;
     }
-    /* a mount on a file is not the name below it */
-    if (sx.stx_nlink < 2 || sx.stx_mnt_id != dir_sx->stx_mnt_id ||
-        rules_place(s->g, dir, dir_st, name, strlen(name), &rule) == PLACE_PROTECTED)
+    /* a mount on a file is not the name below it; and what git executes is not written to by another name either */
+    if ((sx.stx_nlink < 2 && !ident_eq(statx_ident(&sx), s->g->aliases->lost)) ||
+        sx.stx_mnt_id != dir_sx->stx_mnt_id ||
+        rules_place(s->g, dir, dir_st, name, strlen(name), &rule) == PLACE_PROTECTED ||
+        git_may_write(s->g, dir, dir_st, str_of(name), git_rule) != 0)
         return;
     count_name(s, &sx);
 }
@@ -342,6 +346,30 @@ may_walk_again(const struct aliases *a)
     return since > AGAIN_US && since > AGAIN_COSTS * a->took_us;
 }
 
+/* On a file system of the sandbox's own. */
+static bool
+is_own(const struct guard *g, dev_t dev)
+{
+    for (size_t i = 0; i < g->n_own_devs; i++)
+        if (g->own_devs[i] == dev)
+            return true;
+    return false;
+}
+
+/* Is the one name that @object has the one by which it was opened? (Pipes and the like have none.) */
+static bool
+is_where_it_was(const struct guard *g, int object)
+{
+    cleanup_close int dir = -1;
+    char name[OBJECT_NAME_ROOM];
+    struct stat st;
+
+    if (fstat(object, &st) < 0 || st.st_nlink != 1)
+        return false;
+    dir = object_parent(g, object, &st, name);
+    return dir >= 0 || (name[0] == '\0' && !S_ISREG(st.st_mode));
+}
+
 bool
 alias_outside(struct guard *g, int object)
 {
@@ -352,8 +380,11 @@ alias_outside(struct guard *g, int object)
         return false;
     if (kernel_statx(object, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, WANTED, &sx) < 0)
         return true;
-    if (sx.stx_nlink < 2 || S_ISDIR(sx.stx_mode))
+    if (sx.stx_nlink == 0 || S_ISDIR(sx.stx_mode) || is_own(g, statx_ident(&sx).dev) ||
+        (sx.stx_nlink == 1 && is_where_it_was(g, object)))
         return false;
+    /* one name, and not the one that it had: removed inside, and the other is elsewhere, if it is not found */
+    a->lost = sx.stx_nlink == 1 ? statx_ident(&sx) : (struct ident){ 0, 0 };
     if (a->ended_us == 0)
         survey(g);
     if (!on_a_tree(a, statx_ident(&sx).dev) || is_inside(a, &sx))
@@ -371,12 +402,12 @@ alias_walked(const struct guard *g)
 }
 
 bool
-alias_known(const struct guard *g, int object)
+alias_known(struct guard *g, int object)
 {
     struct statx sx;
 
     return kernel_statx(object, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, WANTED, &sx) == 0 &&
-           (sx.stx_nlink < 2 || is_inside(g->aliases, &sx));
+           (sx.stx_nlink < 2 ? !alias_outside(g, object) : is_inside(g->aliases, &sx));
 }
 
 void

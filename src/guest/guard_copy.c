@@ -236,7 +236,8 @@ unshare_object(struct call *c, int object, uint64_t keep, int *copy)
     struct stat st;
     int rc;
 
-    if (c->g->aliases == NULL || fstat(object, &st) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode) ||
+    /* also with one name: the one that it was opened by may be gone, and the other one outside */
+    if (c->g->aliases == NULL || fstat(object, &st) < 0 || st.st_nlink == 0 || S_ISDIR(st.st_mode) ||
         !alias_outside(c->g, object) || read_only_mount(object))
         return 0;
     dir = object_parent(c->g, object, &st, name);

@@ -151,11 +151,17 @@ changes_nothing(const struct changing *w, const struct stat *st)
 static int
 unshare(struct changing *w, const struct place *at, int *object)
 {
-    struct stat st;
+    struct stat st, now;
     int copy = -1, rc;
 
-    if (w->c->g->aliases == NULL || fstat(*object, &st) < 0 || st.st_nlink < 2 || S_ISDIR(st.st_mode))
+    if (w->c->g->aliases == NULL || fstat(*object, &st) < 0 || st.st_nlink == 0 || S_ISDIR(st.st_mode))
         return 0;
+    /* one name is no other's, if it is still the one that it was reached by */
+    if (st.st_nlink == 1 && at != NULL && fstatat(at->dir, at->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ident_eq(ident_of(&now), ident_of(&st)))
+        return 0;
+    if (st.st_nlink == 1)
+        at = NULL;
     if (st.st_uid == w->c->g->uid && (w->what != CHANGE_MODE || (w->mode & MODE_SPECIAL) == 0) &&
         changes_nothing(w, &st) && !read_only_mount(*object))
         return 1;

@@ -457,13 +457,13 @@ int git_call_copy(struct call *c, const struct place *from, const struct place *
 
 int alias_init(struct guard *g);
 void alias_free(struct guard *g);
-/* Has @object (st_nlink > 1; O_PATH will do) names that are not in the writable trees? The first question walks through
- * them. What cannot be told has. */
+/* Has @object (O_PATH will do) names that are not in the writable trees? The first question about a file of several
+ * names, or of one that is not where it was opened, walks through them. What cannot be told has. */
 bool alias_outside(struct guard *g, int object);
 /* Around a link that is made: there was a walk, so that the new name must be noted; @object is known to have no names
  * outside; it has one name more inside. */
 bool alias_walked(const struct guard *g);
-bool alias_known(const struct guard *g, int object);
+bool alias_known(struct guard *g, int object);
 struct statx;
 struct ident statx_ident(const struct statx *sx);
 void alias_linked(struct guard *g, int object);

@@ -268,6 +268,23 @@ for i in range(25):
     os.rename('n', '../n')
     os.chdir('..')
 " """, STATUS, "sub/deep/n", "sub"),
+    "a work tree that leads out when its repository is moved": (
+        REPO + "realpath -m --relative-to=$PWD/demo/.git $HOME > rel; ", "top=$PWD; mkdir -p q/b/c/d/e/f; cd q/b/c/d/e/f; "
+        "git init -q -b main demo; cd demo; echo x > ran; git add ran; git commit -qm x; rm ran; "
+        "printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' \"$(cat $top/rel)\" > c; "
+        "mv c .git/config; cd ..; mv demo $top/demo", "git checkout -f", "demo", ""),
+    "a submodule's repository that is moved out": (
+        REPO + "realpath -m --relative-to=$PWD/m $HOME > rel; ", "top=$PWD; git init -q -b main n; cd n; echo x > ran; git add ran; "
+        "git commit -qm x; mkdir -p .git/modules/1/2/3/4/m; cd .git/modules/1/2/3/4/m; cp -r $top/n/.git/objects $top/n/.git/refs "
+        "$top/n/.git/index .; cp $top/n/.git/HEAD HEAD; "
+        "printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' \"$(cat $top/rel)\" > c; mv c config; "
+        "cd $top; mv n/.git/modules n/mods; mv n/.git g; mv g/modules mods; mv n/.git/modules/1/2/3/4 4; "
+        "for m in n/.git/modules/1/2/3/4/m n/mods/1/2/3/4/m mods/1/2/3/4/m g/modules/1/2/3/4/m 4/m; do mv $m m; done; rm -f m/index", "git checkout -f", "m", ""),
+    "a hard link of a link as .git": (
+        "true; ", "mkdir d x; " + config() + " > x/config; ln -s ../x l; ln -P l d/.git", "git init -q; git status", "d", ""),
+    "a repository with hard links to another": (
+        "mkdir -p a/b/c/d; git init -q -b main a/b/c/d/r1; cp -al a/b/c/d/r1 a/b/c/d/r2; ",
+        "cd a/b/c/d/r2; mv .git/config y; printf '\tfsmonitor = %s\n' \"$EVIL\" >> y", STATUS, "a/b/c/d/r1", ""),
     "hooks for a repository that the owner will make": (
         "true; ", "mkdir -p .git/hooks; cp $P .git/hooks/post-index-change; chmod 755 .git/hooks/post-index-change; "
         "mkdir -p s/hooks; cp $P s/hooks/post-index-change; mv s .git", "git init -q; echo a > a; git add a; git status",

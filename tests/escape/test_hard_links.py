@@ -71,6 +71,20 @@ def inode_flags(n):
     fd = os.open(n, os.O_RDONLY)
     fcntl.ioctl(fd, 0x40086602, (0x80).to_bytes(8, "little"))    # FS_IOC_SETFLAGS, no atime
 
+def gone(n, then):
+    # with the name in the folder removed, the one outside is the only one
+    fd = os.open(n, os.O_RDONLY)
+    os.unlink(n)
+    try:
+        then(fd)
+    finally:
+        open(n, "x").close()
+
+def linked_back(n, fd):
+    if libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, n.encode() + b".back", 0x400) < 0:
+        raise OSError(ctypes.get_errno(), "")
+    opened(n + ".back", os.O_WRONLY)
+
 ATTACKS = {
     "write": lambda n: opened(n, os.O_WRONLY),
     "read-write": lambda n: opened(n, os.O_RDWR),
@@ -100,6 +114,12 @@ ATTACKS = {
     "fsetxattr": lambda n: os.setxattr(os.open(n, os.O_RDONLY), "user.evil", b"x"),
     "removexattr": lambda n: os.removexattr(n, "user.mine"),
     "inode-flags": inode_flags,
+    "gone-reopen": lambda n: gone(n, lambda fd: opened(f"/proc/self/fd/{fd}", os.O_WRONLY)),
+    "gone-truncate": lambda n: gone(n, lambda fd: os.truncate(f"/proc/self/fd/{fd}", 1)),
+    "gone-fchmod": lambda n: gone(n, lambda fd: os.fchmod(fd, 0o600)),
+    "gone-futimens": lambda n: gone(n, lambda fd: os.utime(fd, (1, 1))),
+    "gone-fsetxattr": lambda n: gone(n, lambda fd: os.setxattr(fd, "user.evil", b"x")),
+    "gone-link": lambda n: gone(n, lambda fd: linked_back(n, fd)),
 }
 if __name__ == "__main__":
     os.chdir(sys.argv[1])
@@ -114,8 +134,8 @@ if __name__ == "__main__":
 """
 NAMES = [line.split('"')[1] for line in ATTACKS.splitlines() if line.startswith('    "') and "lambda" in line
          or line.startswith('    "') and line.rstrip().endswith(",") and ":" in line]
-# Only the system's own: the flags of an inode do not change where writes are watched.
-REFUSED = {"inode-flags"}
+# The flags of an inode do not change where writes are watched; and where the name is gone there is none to copy to.
+REFUSED = {"inode-flags", "gone-reopen", "gone-truncate", "gone-fchmod", "gone-futimens", "gone-fsetxattr"}
 
 
 def look(path):
@@ -203,6 +223,8 @@ def test_links_with_all_names_inside_are_left_alone(anyone, way):
               "ln m k; rm n; mv k sub/k; echo z >> m; cmp m sub/k || exit 3; "
               "ln c sub/c; chmod 600 c; touch -d @5 c; [ c -ef sub/c ] || exit 4; "
               "mv sub bus; echo more >> a; cmp a bus/b || exit 5; "
+              "echo 1 > q; exec 7<q; ln q r; rm q; echo 2 >> /proc/self/fd/7; [ $(wc -l < r) = 2 ] || exit 7; "
+              "rm r; echo 3 >> /proc/self/fd/7 || exit 8; "             # it has no name at all
               "echo evil >> foreign; ln foreign f2; echo evil >> f2; [ foreign -ef f2 ] || exit 6")
     result = anyone("run", *flags, "--", "sh", "-c", f"cd {here} && {script}")
     assert result.ok, result
