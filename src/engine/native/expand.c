@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/dirents.h"
@@ -22,7 +23,7 @@ struct walk {
     const struct policy_entry *rule;    /* glob walk */
     const struct policy_list *names;    /* name search */
     bool begins[256];                   /* ... bytes that one of them begins with, in either case */
-    expand_fn *found;
+    expand_fn *found, *shut;            /* @shut: NULL, nobody asks */
     void *ctx;
     unsigned max_depth;
     size_t folders;
@@ -36,6 +37,16 @@ static bool
 is_dot(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* @name in @parent could not be opened (errno): is it the caller's own folder, which can be opened again? */
+static bool
+is_shut(int parent, const char *name)
+{
+    struct stat st;
+
+    return errno == EACCES && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+           st.st_uid == geteuid();
 }
 
 static size_t
@@ -68,7 +79,33 @@ visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned de
     if (!is_dir || !may_match_below(w, path))
         return 0;
     cleanup_close int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return child < 0 ? 0 : walk_folder(w, child, len, depth + 1);
+    if (child >= 0)
+        return walk_folder(w, child, len, depth + 1);
+    return w->shut != NULL && is_shut(parent, name) ? w->shut(w->ctx, w->relative, w->err) : 0;
+}
+
+/* @name, of several components, cannot be looked for in the folder @fd: report what keeps it from being seen. */
+static int
+report_shut(struct walk *w, int fd, size_t len, const char *name)
+{
+    char path[2 * PATH_MAX];
+    size_t n = 0, end;
+    struct stat st;
+
+    /* the longest beginning of the name that can be seen; none: the folder itself */
+    for (end = strcspn(name, "/"); name[end] != '\0'; end += 1 + strcspn(name + end + 1, "/")) {
+        snprintf(path, sizeof(path), "%.*s", (int)end, name);
+        if (fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            break;
+        n = end;
+    }
+    w->relative[len] = '\0';
+    snprintf(path, sizeof(path), "%.*s", (int)n, name);
+    if ((n > 0 ? fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0 || !S_ISDIR(st.st_mode) ||
+        st.st_uid != geteuid())
+        return 0;
+    snprintf(path, sizeof(path), "%s%s%.*s", w->relative, len > 0 && n > 0 ? "/" : "", (int)n, name);
+    return w->found(w->ctx, path, w->err);
 }
 
 /* Report @name if it exists in the folder @fd. */
@@ -79,7 +116,7 @@ search_name(struct walk *w, int fd, size_t len, const char *name)
     char path[2 * PATH_MAX];
 
     if (hit < 0)
-        return 0;
+        return errno == EACCES && report_shut(w, fd, len, name) != 0 ? -1 : 0;
     w->relative[len] = '\0';
     snprintf(path, sizeof(path), "%s%s%s", w->relative, len > 0 ? "/" : "", name);
     return w->found(w->ctx, path, w->err) != 0 ? -1 : 0;
@@ -135,11 +172,10 @@ search_folder(struct walk *w, int fd, size_t len, unsigned level)
         /* what package managers unpack is not read by anything of the host, and it is where the many folders are */
         if (level >= w->max_depth || !dirents_maybe_directory(&entries) || strcmp(name, "node_modules") == 0)
             continue;
-        child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (child < 0)
-            continue;
         snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", name);
-        if (search_folder(w, child, len + (len > 0 ? 1 : 0) + n, level + 1) < 0)
+        child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (child >= 0 ? search_folder(w, child, len + (len > 0 ? 1 : 0) + n, level + 1) < 0
+                       : is_shut(fd, name) && w->found(w->ctx, w->relative, w->err) != 0)
             return -1;
         w->relative[len] = '\0';
     }
@@ -189,8 +225,7 @@ expand_below(const char *path, const char *host)
 }
 
 static int
-expand_plain(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *absent, void *ctx,
-             struct err *err)
+expand_plain(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, void *ctx, struct err *err)
 {
     const char *relative = expand_below(rule->value, host);
     cleanup_close int hit = -1;
@@ -198,16 +233,15 @@ expand_plain(int fd, const char *host, const struct policy_entry *rule, expand_f
     if (relative == NULL)
         return 0;
     hit = mnt_open_beneath(fd, relative, O_PATH | O_NOFOLLOW, false);
-    if (hit >= 0)
-        return found(ctx, relative, err);
-    return absent != NULL ? absent(ctx, relative, err) : 0;
+    return hit >= 0 ? found(ctx, relative, err) : 0;
 }
 
 int
-expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *absent, void *ctx,
+expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *shut, void *ctx,
             struct err *err)
 {
-    struct walk w = { .host = host, .rule = rule, .found = found, .ctx = ctx, .err = err };
+    struct walk w = { .host = host, .rule = rule, .found = found, .shut = shut, .ctx = ctx,
+                      .err = err };
     struct str pattern = str_of(rule->value);
     char prefix[PATH_MAX];
     cleanup_close int start = -1;
@@ -215,7 +249,7 @@ expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn
     size_t n;
 
     if (rule->literal || !path_has_glob(pattern))
-        return expand_plain(fd, host, rule, found, absent, ctx, err);
+        return expand_plain(fd, host, rule, found, ctx, err);
     if (path_glob_match(pattern, str_of(host)))
         return found(ctx, "", err);
     n = path_glob_prefix(pattern);
@@ -230,6 +264,8 @@ expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn
     if (relative == NULL)
         relative = "";
     start = mnt_open_beneath(fd, relative, O_RDONLY | O_DIRECTORY, false);
+    if (start < 0 && errno == EACCES && shut != NULL)
+        return shut(ctx, relative, err);
     if (start < 0)
         return 0;
     snprintf(w.relative, sizeof(w.relative), "%s", relative);

@@ -17,13 +17,15 @@
 /* Called with a path relative to the tree ("" is the tree itself). Non-zero ends the walk with -1. */
 typedef int expand_fn(void *ctx, const char *relative, struct err *err);
 
-/* Each object below the folder @fd, which is @host on the host, that @rule names and that exists. A plain rule that
- * names something absent below the tree calls @absent (may be NULL). 0 or -1 with @err. */
-int expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *absent,
+/* Each object below the folder @fd, which is @host on the host, that @rule names and that exists. For a folder that
+ * cannot be looked into and is the caller's own, whose owner inside could open it again, @shut is called (may be NULL).
+ * 0 or -1 with @err. */
+int expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn *found, expand_fn *shut,
                 void *ctx, struct err *err);
 
 /* Each place below the folder @fd, at most @depth folders down, where one of @names (relative paths of one or more
- * names) exists. The folder itself is not searched: depth 1 is its direct children's contents. */
+ * names) exists, or cannot be looked for as above. The folder itself is not searched: depth 1 is its direct children's
+ * contents. */
 int expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn *found, void *ctx,
                  struct err *err);
 

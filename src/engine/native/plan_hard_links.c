@@ -54,17 +54,31 @@ add(struct finding *f, const struct stat *dir, const struct stat *st, const char
     return 0;
 }
 
+/* A folder that cannot be listed: another's is unreadable for the sandbox too; the caller's own can be opened again by
+ * whoever runs inside as its owner, so it is closed whole. */
+static int
+add_shut(struct finding *f, int fd, const char *path, int why, struct err *err)
+{
+    struct stat st;
+
+    if (why != EACCES || fstat(fd, &st) < 0 || st.st_uid != geteuid() || strrchr(path, '/') == NULL)
+        return 0;
+    st.st_nlink = (nlink_t)-1;          /* more names than can be met */
+    return add(f, &st, &st, path, err);
+}
+
 static int
 look_through(struct finding *f, int fd, const char *path, unsigned depth, struct err *err)
 {
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* with the slash it must be one that can be searched as well */
+    int copy = openat(fd, "./.", O_RDONLY | O_DIRECTORY | O_CLOEXEC), why = errno;
     cleanup_dir DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
     struct dirent *entry;
     struct stat here, st;
 
     if (list == NULL) {
         close_fd(&copy);
-        return 0;               /* unreadable for us is unreadable for it */
+        return add_shut(f, fd, path, why, err);
     }
     if (depth > DEPTH_MAX)
         return err_set(err, ERR_LIMIT, "wall.hard-links.too-deep", "deny-hard-links: %s lies more than %d folders deep",

@@ -145,3 +145,44 @@ plan_real_way(struct native_plan *plan, const char *path, struct plan_way *way)
     way->real = plan_printf(plan, "%s", real);
     return way->real != NULL;
 }
+
+bool
+plan_real_shut(const char *path, char out[PATH_MAX])
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    struct stat st;
+
+    if (path[0] != '/' || n >= sizeof(part) || lstat(path, &st) == 0 || errno != EACCES)
+        return false;
+    memcpy(part, path, n + 1);
+    /* the nearest folder above it that can be seen: what is behind it cannot */
+    do {
+        while (n > 1 && part[n - 1] != '/')
+            n--;
+        n -= n > 1;
+        part[n] = '\0';
+    } while (n > 1 && lstat(part, &st) < 0);
+    memcpy(out, part, n + 1);
+    return stat(part, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+const char *
+plan_real_pattern(struct native_plan *plan, const char *pattern)
+{
+    size_t n = path_glob_prefix(str_of(pattern)), used = 0;
+    char prefix[PATH_MAX], real[PATH_MAX], escaped[2 * PATH_MAX];
+
+    if (n == 0 || n >= sizeof(prefix))
+        return pattern;
+    memcpy(prefix, pattern, n);
+    prefix[n] = '\0';
+    if (!plan_real_future(prefix, real) || strcmp(real, prefix) == 0)
+        return pattern;
+    for (size_t i = 0; real[i] != '\0'; i++) {
+        if (strchr("*?[\\", real[i]) != NULL)
+            escaped[used++] = '\\';
+        escaped[used++] = real[i];
+    }
+    return plan_printf(plan, "%.*s%s", (int)used, escaped, pattern + n);
+}

@@ -23,6 +23,14 @@ int plan_real_below(int fd, const char *host, const char *relative, char *out, s
  * links. */
 bool plan_real_future(const char *path, char out[PATH_MAX]);
 
+/* The pattern with the part before its first special character as it really lies. NULL: out of memory. */
+const char *plan_real_pattern(struct native_plan *plan, const char *pattern);
+
+/* The folder on the way to the absolute @path that nobody may search (chmod 0) and that is the caller's own: what runs
+ * inside as its owner can open it again, and finds there what nobody could look at before the start. False: the way
+ * can be seen to its end, or it is another's to open. */
+bool plan_real_shut(const char *path, char out[PATH_MAX]);
+
 /* A link that was met on the way to something. */
 struct plan_link {
     const char *at;         /* where it lies, absolute, without links */

@@ -79,6 +79,36 @@ put(struct gather *g, const char *path, struct err *err)
     return 0;
 }
 
+/* What nobody may search now, its owner inside may open again (chmod): where the way to @path ends before such a
+ * folder, or @path is one, what lies behind it cannot be told apart, and the folder is closed. */
+static int
+close_shut(struct gather *g, const char *path, struct err *err)
+{
+    char shut[PATH_MAX];
+
+    if (!plan_real_shut(path, shut))
+        return 0;
+    for (size_t i = 0; i < g->out->n; i++)
+        if (strcmp(g->out->v[i].value, shut) == 0)
+            return 0;
+    plan_warn(g->plan, "%s cannot be searched, and the rule \"%s\" leads into it: it is closed whole", shut,
+              g->rule->written);
+    return put(g, shut, err);
+}
+
+static int
+on_shut(void *ctx, const char *relative, struct err *err)
+{
+    struct gather *g = ctx;
+    char path[2 * PATH_MAX], inside[2 * PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s%s%s", strcmp(g->host, "/") == 0 ? "" : g->host, *relative != '\0' ? "/" : "",
+             relative);
+    snprintf(inside, sizeof(inside), "%s/.", path);
+    /* as a folder that can be searched, but not listed */
+    return close_shut(g, inside, err) < 0 ? -1 : put(g, path, err);
+}
+
 /* A closed name: it, the same behind the links on its way, and what it leads to. */
 static int
 close_name(struct gather *g, const char *path, struct err *err)
@@ -86,7 +116,7 @@ close_name(struct gather *g, const char *path, struct err *err)
     const char *slash = strrchr(path, '/');
     char parent[PATH_MAX], real[PATH_MAX], name[2 * PATH_MAX];
 
-    if (put(g, path, err) < 0)
+    if (put(g, path, err) < 0 || close_shut(g, path, err) < 0)
         return -1;
     if (slash == NULL || strlen(path) >= sizeof(parent) || !plan_real_future(path, real))
         return 0;
@@ -114,7 +144,7 @@ close_builtin(struct gather *g, struct plan_known *known, bool plain_home, struc
     if (plain_home)
         fd = open(g->rule->value, O_PATH | O_CLOEXEC);
     if (plain_home && fd < 0)
-        return put(g, g->rule->value, err);
+        return put(g, g->rule->value, err) < 0 ? -1 : close_shut(g, g->rule->value, err);
     if (fd >= 0 && plan_real_path(fd, real, sizeof(real)) && strcmp(real, g->rule->value) == 0)
         return put(g, real, err);
     return close_name(g, g->rule->value, err);
@@ -148,27 +178,6 @@ on_hit(void *ctx, const char *relative, struct err *err)
     return g->open ? open_hit(g, path, err) : close_name(g, path, err);
 }
 
-/* The pattern with the part before its first special character as it really lies. NULL: out of memory. */
-static const char *
-real_pattern(struct native_plan *plan, const char *pattern)
-{
-    size_t n = path_glob_prefix(str_of(pattern)), used = 0;
-    char prefix[PATH_MAX], real[PATH_MAX], escaped[2 * PATH_MAX];
-
-    if (n == 0 || n >= sizeof(prefix))
-        return pattern;
-    memcpy(prefix, pattern, n);
-    prefix[n] = '\0';
-    if (!plan_real_future(prefix, real) || strcmp(real, prefix) == 0)
-        return pattern;
-    for (size_t i = 0; real[i] != '\0'; i++) {
-        if (strchr("*?[\\", real[i]) != NULL)
-            escaped[used++] = '\\';
-        escaped[used++] = real[i];
-    }
-    return plan_printf(plan, "%.*s%s", (int)used, escaped, pattern + n);
-}
-
 /* What fits the pattern: in the host's tree, or in the folders that a private root shows. */
 static int
 fit(struct gather *g, const struct policy *real, struct err *err)
@@ -176,14 +185,14 @@ fit(struct gather *g, const struct policy *real, struct err *err)
     bool whole = g->plan->light || real->view.v == VIEW_HOST;
     struct policy_entry rule = *g->rule;
 
-    rule.value = (char *)(uintptr_t)real_pattern(g->plan, rule.value);
+    rule.value = (char *)(uintptr_t)plan_real_pattern(g->plan, rule.value);
     if (rule.value == NULL)
         return no_memory(err);
     for (size_t i = 0; i < (whole ? 1 : g->plan->n_shown); i++) {
         const char *root = whole ? "/" : g->plan->shown[i];
         cleanup_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         g->host = root;
-        if (fd >= 0 && expand_rule(fd, root, &rule, on_hit, NULL, g, err) < 0)
+        if (fd >= 0 && expand_rule(fd, root, &rule, on_hit, g->open ? NULL : on_shut, g, err) < 0)
             return err_wrap(err, "%s", rule.written);
     }
     return 0;
