@@ -251,3 +251,12 @@ def test_a_link_at_the_name_of_a_socket(anyone, view):
         assert (anyone.project / "app.sock").is_symlink()
         result = anyone("run", *flags, "--", "/usr/bin/python3", "-c", code, str(anyone.project / "app.sock"), cwd=anyone.project)
         assert "REACHED" not in result.out, result
+
+
+def test_copy_on_write(anyone, victim):
+    """What is applied later would be written where the link leads."""
+    before = snapshot(victim)
+    (anyone.project / "build").symlink_to("../victim")
+    result = anyone("run", "--workspace", "./build:cow", "--", "sh", "-c", "echo x > pwned", cwd=anyone.project)
+    assert result.code == 125 and "[policy.link]" in result.err, result
+    assert snapshot(victim) == before

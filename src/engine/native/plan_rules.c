@@ -373,7 +373,7 @@ shown(struct native_plan *plan, const struct policy *p, struct policy *real, str
     real->binds = (struct policy_bind *)(void *)plan_room(plan, (p->n_binds + 1) * sizeof(*real->binds));
     if (real->binds == NULL)
         return no_memory(err);
-    if (real->workspace.dir != NULL && shown_one(plan, &real->workspace.dir, real->workspace.kind == WORKSPACE_RW,
+    if (real->workspace.dir != NULL && shown_one(plan, &real->workspace.dir, real->workspace.kind != WORKSPACE_RO,
                                                  "workspace", &p->workspace.from, err) < 0)
         return -1;
     for (size_t i = 0; i < p->n_binds; i++) {
