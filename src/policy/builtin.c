@@ -48,6 +48,11 @@ static const char *const protect_more[] = {
     ".gemini/settings.json",
     ".gemini/commands",
     ".srt-settings.json",
+    ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
+    ".jj/repo/config.toml",
+    ".sl/config",
 };
 
 /* Variables that make a program load or run something else, and the password manager's own sessions. */
