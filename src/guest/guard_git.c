@@ -61,24 +61,13 @@ is_place(int dir, struct str path)
     return is_dot_git(path.p + start, path.n - start) || git_parts_place(parts_there(dir));
 }
 
-/* How many directories lie between the top of the tree and this one, which counts. The shorter, the less may be said
- * in a configuration: 0 when the tree cannot be told. */
+/* How far core.worktree of a git place at @path may lead up. */
 static size_t
 depth_of(const struct guard *g, struct str path)
 {
-    size_t longest = 0, depth = 0;
+    struct str below;
 
-    for (size_t i = 0; i < g->rules.n_roots; i++) {
-        char root[PATH_MAX];
-        ssize_t n = fd_text(g, g->rules.roots[i].fd, root, sizeof(root));
-
-        if (n > (ssize_t)longest && n > 1 && (size_t)n < path.n && memcmp(root, path.p, (size_t)n) == 0 &&
-            path.p[n] == '/')
-            longest = (size_t)n;
-    }
-    for (size_t i = longest; longest > 0 && i < path.n; i++)
-        depth += path.p[i] == '/';
-    return depth;
+    return git_below_top(g, path, &below) ? git_worktree_ups(below) : 0;
 }
 
 /* Trees of the sandbox's own, which end with it, are not looked at. */
@@ -472,6 +461,8 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
         return 0;
     if (git_is_top_head(g, to, to_st, to_name))
         return GIT_BY_COPY;
+    if (S_ISDIR(st->st_mode) && !git_keeps_worktrees(g, from, str_of(from_name), to, to_st, to_name, &said))
+        return refuse(rule, said, "");
     spot = look_at(g, to, to_st, to_name, &path);
     said = git_state_name(spot.state);
     switch (spot.state) {

@@ -42,6 +42,12 @@ int git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct st
 /* Refused by these two, may it be written in place all the same, if it is judged when it is complete? Only what nobody
  * reads at once: options of an interrupted command, and files that are not there yet. */
 bool git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool there);
+/* guard_git_move.c. @path below the top of the tree that it is in; false when that cannot be told. */
+bool git_below_top(const struct guard *g, struct str path, struct str *below);
+/* Do the repositories in the directory @from_name keep their work trees in the project when it comes to @to_name? Else
+ * @why. */
+bool git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, const struct stat *to_st,
+                         struct str to_name, const char **why);
 /* May the file at @name get another name? */
 int git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* The same for an object that was reached without its directory. */

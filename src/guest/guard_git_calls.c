@@ -95,9 +95,9 @@ git_call_link_from(struct call *c, const struct place *p)
 }
 
 int
-git_call_link_to(struct call *c, const struct place *p)
+git_call_link_to(struct call *c, const struct place *p, bool regular)
 {
-    return !is_watched(c) ? 0 : make(c, p, GIT_ARRIVES_LINK);
+    return !is_watched(c) ? 0 : make(c, p, regular ? GIT_ARRIVES_LINK : GIT_ARRIVES_OTHER);
 }
 
 int

@@ -147,11 +147,16 @@ link_it(struct call *c, const struct linking *l)
     cleanup_close int object = -1, held = -1;
     int source = -1, rc = link_source(c, l, &from, &source);
     bool known = false;
+    struct stat st;
     long linked;
 
     object = source >= 0 ? source : -1;
     if (rc < 0 || (rc = l->new_error) < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 ||
-        (rc = may_make(c, &to, false)) < 0 || (rc = git_call_link_to(c, &to)) < 0)
+        (rc = may_make(c, &to, false)) < 0)
+        return rc;
+    if ((object >= 0 ? fstat(object, &st) : fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW)) < 0)
+        return -errno;
+    if ((rc = git_call_link_to(c, &to, S_ISREG(st.st_mode))) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;

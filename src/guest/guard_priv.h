@@ -10,6 +10,7 @@
  *   guard_rename.c    rename
  *   guard_git.c       what may come to a name where git might look; guard_git_copy.c: a judged copy takes a name
  *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
+ *   guard_git_move.c  work trees stay in the project when repositories are moved
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_object.c    an object that was reached without its directory
@@ -441,7 +442,7 @@ int git_call_open(struct call *c, const struct place *p, int flags);
 int git_call_write(struct call *c, const struct place *p);
 /* Linking: where the file is, and where it gets a name. */
 int git_call_link_from(struct call *c, const struct place *p);
-int git_call_link_to(struct call *c, const struct place *p);
+int git_call_link_to(struct call *c, const struct place *p, bool regular);
 /* An object that was reached without its directory is written to, or gets another name. */
 int git_call_object(struct call *c, int object);
 /* Removing or renaming away what is at @p. */

@@ -48,8 +48,7 @@ struct git_config_fault {
 };
 
 /* Whether git can use the configuration @text without running anything that it names. @depth is how many directories
- * lie between the top of the tree and the directory that holds the file, both counted as `..` counts them (".git" of
- * the top: 1; ".git/modules/lib": 3); core.worktree may lead up so many and not further. 0: harmless; -1 with the first
+ * core.worktree may lead up (git_worktree_ups). 0: harmless; -1 with the first
  * offence in @fault (may be NULL). */
 int git_config_judge(struct str text, size_t depth, struct git_config_fault *fault);
 

@@ -126,6 +126,35 @@ git_state_name(enum git_state state)
     return NULL;
 }
 
+size_t
+git_modules_depth(struct str path)
+{
+    size_t depth = 0, at = 0;
+    bool dot_git = false;
+
+    while (at <= path.n && path.n > 0) {
+        const char *slash = at < path.n ? memchr(path.p + at, '/', path.n - at) : NULL;
+        size_t end = slash != NULL ? (size_t)(slash - path.p) : path.n;
+        struct str name = { path.p + at, end - at };
+
+        if (dot_git && named(name, "modules"))
+            depth = 2;
+        else if (depth > 0)
+            depth++;
+        dot_git = named(name, ".git");
+        at = end + 1;
+    }
+    return depth;
+}
+
+size_t
+git_worktree_ups(struct str path)
+{
+    size_t depth = git_modules_depth(path);
+
+    return depth > 2 ? depth : path.n > 0 ? 1 : 0;
+}
+
 /* Cut the first line off @text, without its line end. */
 static struct str
 cut_line(struct str *text)

@@ -52,6 +52,14 @@ enum git_state git_state_in(struct str dir, struct str name);
 /* "git configuration", "git hook" ...: for messages. NULL for GIT_STATE_NONE. */
 const char *git_state_name(enum git_state state);
 
+/* Of @path, relative to the tree's top, the last part that begins with ".git/modules": how many names it has (".git" is
+ * one, ".git/modules/lib" three). 0: it is in no such place, where git keeps the repositories of submodules. */
+size_t git_modules_depth(struct str path);
+/* How many directories core.worktree may lead up from the git place at @path: from a submodule's to the repository that
+ * holds it, from any other to what lies around it; from the tree's top itself nowhere. So it stays in the tree also
+ * when the place is moved with what holds it (the guard sees to the rest). For git_config_judge(). */
+size_t git_worktree_ups(struct str path);
+
 /* Whether a regular file that is @state may hold @text: a hook and an old remote never, a sample always; configuration,
  * lists, options and redirections are judged. @name is the entry's own name (an option file's rule depends on it),
  * @depth as for git_config_judge. Where a redirection leads must be looked at by the caller (git_redirect_target); here

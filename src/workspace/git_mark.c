@@ -221,10 +221,11 @@ mark_directory(struct mark *m, size_t i)
     if (!git_parts_place(before | parts))
         return;
     m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
-    mark_entries(m, i, STR_LIT(""), e->depth);
+    size_t ups = git_worktree_ups((struct str){ (const char *)path.p, path.n });
+    mark_entries(m, i, STR_LIT(""), ups);
     if (m->around[i] == AROUND_OLD)
         mark_parts(m, i, true);
-    else if (lower >= 0 && !git_place_harmless(lower, e->depth, NULL))
+    else if (lower >= 0 && !git_place_harmless(lower, ups, NULL))
         mark_parts(m, i, false);
 }
 

@@ -3,9 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -24,6 +28,30 @@ git_place_parts(int dir)
     return parts;
 }
 
+/* Whether core.worktree, where the configuration @text of the repository @dir has it, is reached without a symbolic
+ * link: through one git would write wherever it leads. */
+static bool
+worktree_direct(int dir, struct str text, struct git_config_fault *fault)
+{
+    const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+    cleanup_free struct git_config_reader *reader = malloc(sizeof(*reader));
+    struct git_config_entry e;
+
+    if (reader == NULL)
+        return false;
+    git_config_open(reader, text);
+    while (git_config_next(reader, &e) > 0) {
+        if (!str_eq_c(e.key, "core.worktree") || !e.has_value)
+            continue;
+        cleanup_close int fd = (int)syscall(SYS_openat2, dir, e.value.p, &how, sizeof(how));
+        if (fd >= 0 || errno != ELOOP)
+            continue;
+        snprintf(fault->key, sizeof(fault->key), "core.worktree, through a symbolic link");
+        return false;
+    }
+    return true;
+}
+
 /* Whether the file @name in @dir, which is @state, is harmless. */
 static bool
 file_harmless(int dir, const char *name, enum git_state state, size_t depth, struct git_config_fault *fault)
@@ -31,8 +59,13 @@ file_harmless(int dir, const char *name, enum git_state state, size_t depth, str
     cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT_MAX);
     cleanup_close int fd = tree_open_file(dir, name, false);
 
-    return fd >= 0 && io_read_all(fd, &text) == 0 &&
-           git_state_harmless(state, str_of(name), (struct str){ (const char *)text.p, text.n }, depth, fault);
+    struct str whole;
+
+    if (fd < 0 || io_read_all(fd, &text) < 0)
+        return false;
+    whole = (struct str){ (const char *)text.p, text.n };
+    return git_state_harmless(state, str_of(name), whole, depth, fault) &&
+           (state != GIT_STATE_CONFIG || worktree_direct(dir, whole, fault));
 }
 
 /* Fill @o when the entry @name of @dir, whose own name is @above ("" for the repository), is an offence. */

@@ -63,9 +63,14 @@ def test_state_of_git(cloche, project):
     put(project / "only/config", HARM)
     bare(project / "l", "")
     (project / "l/hooks").symlink_to("../src")
+    bare(project / "wt", "[core]\n\tbare = false\n\tworktree = out\n")
+    (project / "wt/out").symlink_to("/tmp")
+    bare(project / "wl", "[core]\n\tbare = false\n\tworktree = ../src\n")
+    (project / "src").mkdir()
     found = planted(cloche, project)
     assert set(found) == {"a/b/config", "c/.git/hooks/pre-commit", "c/.git/rebase-merge/git-rebase-todo", "v/commondir",
-                          "t/.git", "u/.git", "l/hooks"}, found
+                          "t/.git", "u/.git", "l/hooks", "wt/config"}, found
+    assert "symbolic link" in found["wt/config"]["detail"]
     assert found["a/b/config"]["detail"] == "core.fsmonitor" and "git" in found["a/b/config"]["runs"]
     put(project / "HEAD")
     (project / "objects").mkdir()

@@ -308,6 +308,21 @@ states(void **state)
 }
 
 static void
+work_trees(void **state)
+{
+    static const struct { const char *path; size_t modules, ups; } rows[] = {
+        { "", 0, 0 }, { ".git", 0, 1 }, { "a", 0, 1 }, { "a/b/c/.git", 0, 1 }, { "a/modules/x", 0, 1 }, { ".git/modules", 2, 1 },
+        { ".git/modules/a", 3, 3 }, { "x/y/.GIT/Modules/a/b", 4, 4 }, { ".git/modules/a/modules/b", 5, 5 },
+        { ".git/modules/a/.git/modules/b", 3, 3 }, { ".git/x/modules/a", 0, 1 }, { "x.git/modules/a", 0, 1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++)
+        if (git_modules_depth(str_of(rows[i].path)) != rows[i].modules || git_worktree_ups(str_of(rows[i].path)) != rows[i].ups)
+            fail_msg("%s", rows[i].path);
+}
+
+static void
 todos(void **state)
 {
     static const struct { struct str text; bool want; } rows[] = {
@@ -376,7 +391,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(harmless_keys), cmocka_unit_test(harmful_keys), cmocka_unit_test(limits),
         cmocka_unit_test(as_git_reads), cmocka_unit_test(places), cmocka_unit_test(states), cmocka_unit_test(todos),
-        cmocka_unit_test(options), cmocka_unit_test(redirects),
+        cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(work_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,81 @@
+/* guest/guard_git_move.c: a work tree stays in the project when repositories are moved (see guard_git.h)
+ *
+ * A submodule's repository has its work tree further up (core.worktree), so how far up one may be depends on where the
+ * repository lies. It is judged when it gets its configuration; after that it must not come to where the same steps
+ * lead out of the repository that holds it, or out of the tree.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "guest/guard_git.h"
+
+bool
+git_below_top(const struct guard *g, struct str path, struct str *below)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < g->rules.n_roots; i++) {
+        char root[PATH_MAX];
+        ssize_t n = fd_text(g, g->rules.roots[i].fd, root, sizeof(root));
+
+        if (n > (ssize_t)longest && n > 1 && (size_t)n <= path.n && memcmp(root, path.p, (size_t)n) == 0 &&
+            ((size_t)n == path.n || path.p[n] == '/'))
+            longest = (size_t)n;
+    }
+    *below = STR_LIT("");
+    if (longest > 0 && longest < path.n)
+        *below = (struct str){ path.p + longest + 1, path.n - longest - 1 };
+    return longest > 0;
+}
+
+/* Where @name in @dir lies below the top of its tree, in @room. False: it cannot be told. */
+static bool
+name_below_top(struct guard *g, int dir, const struct stat *dir_st, struct str name, char room[2 * PATH_MAX],
+               struct str *out)
+{
+    struct str below;
+    int n;
+
+    if (!git_below_top(g, rules_path(g, dir, dir_st), &below))
+        return false;
+    n = snprintf(room, 2 * PATH_MAX, "%.*s%s%.*s", (int)below.n, below.p, below.n > 0 ? "/" : "", (int)name.n, name.p);
+    *out = (struct str){ room, n > 0 && n < 2 * PATH_MAX ? (size_t)n : 0 };
+    return out->n > 0;
+}
+
+/* Whether the directory @name in @dir has submodules' repositories. What cannot be told has. */
+static bool
+has_modules(int dir, struct str name)
+{
+    char path[NAME_MAX + 16];
+    struct stat st;
+    int n = snprintf(path, sizeof(path), "%.*s/modules", (int)name.n, name.p);
+
+    return n < 0 || (size_t)n >= sizeof(path) || fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+bool
+git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, const struct stat *to_st,
+                    struct str to_name, const char **why)
+{
+    char source[2 * PATH_MAX], target[2 * PATH_MAX];
+    struct str was, is;
+    struct stat from_st;
+    size_t depth;
+
+    *why = "a directory whose path cannot be told";
+    if (fstat(from, &from_st) < 0)
+        return false;
+    if (!name_below_top(g, from, &from_st, from_name, source, &was) ||
+        !name_below_top(g, to, to_st, to_name, target, &is))
+        return ident_eq(ident_of(&from_st), ident_of(to_st));
+    *why = "repositories of submodules moved";
+    depth = git_modules_depth(was);
+    if (depth > 0 || git_modules_depth(is) > 0)
+        return git_modules_depth(is) >= depth;
+    return !name_same(".git", from_name.p, from_name.n) || name_same(".git", to_name.p, to_name.n) ||
+           !has_modules(from, from_name);
+}
