@@ -69,8 +69,8 @@ blank_comments(struct loader *l, struct arena *scratch, struct str *text)
     return entry.value != NULL ? list_push(l->p, &l->p->notes, entry, l->err) : policy_no_memory(l->err);
 }
 
-/* What srt reads when it is told nothing: what is inside must not make it for the next run, either. Where it is the file
- * that was read, it is closed twice. */
+/* What srt reads when it is told nothing: what is inside must not make it for the next run, either. Where it is the
+ * file that was read, it is closed twice. */
 static int
 protect_usual_srt(struct policy *p, struct err *err)
 {

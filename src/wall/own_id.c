@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -53,4 +54,21 @@ own_id(enum own_range range, uint32_t seed, uint32_t *out, struct err *err)
     else
         *out = 0;
     return 0;
+}
+
+/* In the first line of uid_map, "0 OUTSIDE COUNT". */
+bool
+own_id_is_hosts_root(void)
+{
+    uint8_t room[512];
+    cleanup_buf struct buf text = BUF_INIT_IN(room, 4096);
+    const char *p;
+
+    if (io_read_file(AT_FDCWD, "/proc/self/uid_map", &text) < 0 || buf_nul(&text) < 0)
+        return true;
+    p = (const char *)text.p;
+    p += strspn(p, " ");
+    p += strspn(p, "0123456789");
+    p += strspn(p, " ");
+    return p[0] == '0' && p[1] == ' ';
 }

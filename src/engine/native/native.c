@@ -30,6 +30,7 @@
 #include "wall/caps.h"
 #include "wall/cgroup.h"
 #include "wall/cgroup_live.h"
+#include "wall/own_id.h"
 #include "wall/proc_outer.h"
 #include "wall/sockmem.h"
 
@@ -101,33 +102,6 @@ random_id(char out[33], struct err *err)
     return 0;
 }
 
-/* Whether uid 0 here is, as far as can be seen, uid 0 of the host: in the first line of uid_map, "0 OUTSIDE COUNT". */
-static bool
-is_hosts_root(void)
-{
-    uint8_t room[512];
-    cleanup_buf struct buf text = BUF_INIT_IN(room, 4096);
-    const char *p;
-
-    if (io_read_file(AT_FDCWD, "/proc/self/uid_map", &text) < 0 || buf_nul(&text) < 0)
-        return true;
-    p = (const char *)text.p;
-    p += strspn(p, " ");
-    p += strspn(p, "0123456789");
-    p += strspn(p, " ");
-    return p[0] == '0' && p[1] == ' ';
-}
-
-/* Root that cannot give the sandbox a user of its own: what modes keep from others is open to it. Where our root is an
- * ordinary user's (a rootless container) it is what that user's sandbox is. */
-static void
-say_who(struct native_plan *plan)
-{
-    if (!plan->light && !plan->as_owner && plan->ids.outside_uid == 0 && is_hosts_root())
-        plan_warn(plan, "weaker form \"root\": the sandbox's user is uid 0 outside: this root lacks a capability "
-                  "(CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID) to give it another; root's secrets are closed");
-}
-
 /* What a policy asks for and this host cannot enforce: refused, unless the policy says to go on. */
 static int
 check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
@@ -138,7 +112,7 @@ check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
     /* without a cgroup: pids by RLIMIT_NPROC (exact), memory by the guest's watchdog (sampled), CPU not at all */
     sb->supervise_memory = no_memory;
     if (p->limits.pids.v > 0 && !sb->cgroup.pids && !sb->plan.light && sb->plan.ids.outside_uid == 0 &&
-        is_hosts_root())
+        own_id_is_hosts_root())
         plan_warn(&sb->plan, "the limit of processes may not hold: the sandbox's user is uid 0 outside, which the "
                   "kernel does not count");
     if (!no_cpu)
@@ -234,8 +208,9 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
         return err_hint(err, "run inside a delegated cgroup (systemd-run --user --scope -p Delegate=yes cloche ...), "
                         "drop --memory, or accept --fallback warn");
     }
-    plan_warn(&sb->plan, "the memory limit is watched, not enforced by a cgroup (%.120s): bursts, and programs that hide what they hold, can pass it%s",
-              sb->cgroup.why_not, sb->sockmem < 0 ? ", and buffers of sockets do not count" : "");
+    plan_warn(&sb->plan, "the memory limit is watched, not enforced by a cgroup (%.120s): bursts, and programs that "
+              "hide what they hold, can pass it%s", sb->cgroup.why_not,
+              sb->sockmem < 0 ? ", and buffers of sockets do not count" : "");
     return 0;
 }
 
@@ -344,7 +319,6 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
-    say_who(&sb->plan);
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)

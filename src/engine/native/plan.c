@@ -214,6 +214,9 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
             plan_warn(plan, "the sandbox's user is uid 0 outside: this root lacks a capability (CAP_SETUID, "
                       "CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE) to give it another; root's "
                       "secrets are closed");
+        if (!plan->light && plan->ids.outside_uid == 0 && own_id_is_hosts_root())
+            plan_warn(plan, "weaker form \"root\": the sandbox's user is uid 0 outside: this root lacks a capability "
+                      "(CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID) to give it another; root's secrets are closed");
         return 0;
     }
     plan->ids.outside_gid = plan->ids.outside_uid;

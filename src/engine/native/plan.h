@@ -141,8 +141,8 @@ int plan_trust(struct native_plan *plan, const struct policy *p, struct err *err
 /* plan_rules.c: fill plan->real from @p. First of all. The rules of @in, which are the engine's own, the same way. */
 int plan_rules(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_rules_more(struct native_plan *plan, const struct policy_list *in, struct policy_list *out, struct err *err);
-/* plan_alias.c: for each place of @lists, which are closed to reading, the names that other mounts of its file system give
- * it; each goes to @put with its list and the place's entry. */
+/* plan_alias.c: for each place of @lists, which are closed to reading, the names that other mounts of its file system
+ * give it; each goes to @put with its list and the place's entry. */
 typedef int plan_alias_put(struct native_plan *plan, struct policy_list *list, const struct policy_entry *entry,
                            const char *path, struct err *err);
 int plan_aliases(struct native_plan *plan, struct policy_list *const *lists, size_t n_lists, plan_alias_put *put,

@@ -1,9 +1,9 @@
 /* engine/native/plan_alias.c: closed places by the other names that mounts give them
  *
- * A file system may be mounted more than once: bind mounts, the top of a btrfs beside its parts, /sysroot of systems that
- * are images. What is closed is then closed under one name and open under another; and Landlock, whose rights are a
- * folder's and not a name's, opens both by the one that was forgotten. So each place that is closed to reading is looked
- * for in every other mount of its file system.
+ * A file system may be mounted more than once: bind mounts, the top of a btrfs beside its parts, /sysroot of systems
+ * that are images. What is closed is then closed under one name and open under another; and Landlock, whose rights are
+ * a folder's and not a name's, opens both by the one that was forgotten. So each place that is closed to reading is
+ * looked for in every other mount of its file system.
  */
 #include <errno.h>
 #include <fcntl.h>
