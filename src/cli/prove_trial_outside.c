@@ -202,7 +202,7 @@ trial_outside_egress(pid_t run, const char *project, struct egress_rights *r)
         note_rights(&status, r);
         if (r->confined) {
             snprintf(path, sizeof(path), "%s/egress-seen", project);
-            cleanup_close int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+            close_fd(&(int){ open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644) });
         }
         return;
     }
