@@ -195,7 +195,9 @@ count_name(struct survey *s, const struct statx *sx)
         return;
     }
     a->names++;
-    a->links = sx->stx_nlink;
+    /* names can go during the walk, and none comes: the most that there were is what the names met are held against */
+    if (sx->stx_nlink > a->links)
+        a->links = sx->stx_nlink;
     a->born_ns = statx_born(sx);
 }
 

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/dirents.h"
 #include "guest/guard_git.h"
 
 bool
@@ -50,11 +52,20 @@ name_below_top(struct guard *g, int dir, const struct stat *dir_st, struct str n
 static bool
 has_modules(int dir, struct str name)
 {
-    char path[NAME_MAX + 16];
-    struct stat st;
-    int n = snprintf(path, sizeof(path), "%.*s/modules", (int)name.n, name.p);
+    char text[NAME_MAX + 1];
+    const char *entry;
 
-    return n < 0 || (size_t)n >= sizeof(path) || fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+    if (name.n >= sizeof(text))
+        return true;
+    memcpy(text, name.p, name.n);
+    text[name.n] = '\0';
+    cleanup_close int fd = openat(dir, text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct dirents names = { .fd = fd };
+    /* in either case, as git_modules_depth() takes it */
+    while (fd >= 0 && (entry = dirents_next(&names)) != NULL)
+        if (name_same("modules", entry, strlen(entry)))
+            return true;
+    return fd < 0 ? errno != ENOTDIR && errno != ENOENT : names.failed != 0;
 }
 
 bool

@@ -169,6 +169,9 @@ unshare(struct changing *w, const struct place *at, int *object)
         rc = unshare_object(w->c, *object, kept(w), &copy);
     } else {
         rc = unshare_place(w->c, at, kept(w));
+        /* the name may be gone meanwhile, for not every unlink() passes here: what is held is not */
+        if (rc == 0 && !read_only_mount(*object) && alias_outside(w->c->g, *object))
+            return deny(w->c, at, "hard link outside", EACCES);
         if (rc == 1 && (copy = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)) < 0)
             return -errno;
     }

@@ -346,6 +346,8 @@ call_socketpair(struct call *c)
     if ((int)c->args[2] != 0 && (int)c->args[2] != AF_UNIX)
         return -EPROTONOSUPPORT;
     /* as the kernel: nothing is made for who cannot be told of it */
+    if (!caller_waits(c))
+        return ANSWERED;
     if ((rc = caller_put(c, c->args[3], theirs, sizeof(theirs))) < 0)
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (type & SOCK_NONBLOCK), 0, ends) < 0)
@@ -357,5 +359,5 @@ call_socketpair(struct call *c)
         if (theirs[i] < 0)
             return theirs[i] == -ENOENT ? ANSWERED : theirs[i];
     }
-    return caller_put(c, c->args[3], theirs, sizeof(theirs));
+    return caller_waits(c) ? caller_put(c, c->args[3], theirs, sizeof(theirs)) : ANSWERED;
 }

@@ -62,3 +62,62 @@ def test_what_was_closed_stays_closed(cloche, name, mode):
     if what.startswith("read"):
         assert "SECRET" not in done.out, done
     assert not evil(project), done
+
+
+# --- what hides more than the folder itself
+
+def second(cloche, script, *flags):
+    return cloche("run", "--workspace", f"{cloche.project}:rw", "--workdir", "/workspace", *flags, "--", "sh", "-c", script, cwd=cloche.project)
+
+
+def own(cloche, *paths):
+    for path in paths:
+        if cloche.person is not None:
+            os.chown(path, cloche.person.pw_uid, cloche.person.pw_gid)
+
+
+@pytest.mark.parametrize("mode", ["400", "600"])
+def test_a_folder_that_can_only_be_listed_hides_nothing_deeper(cloche, mode):
+    deep = cloche.project / "sub" / "deep"
+    (deep / ".vscode").mkdir(parents=True)
+    (deep / "x.key").write_text("SECRET")
+    own(cloche, cloche.project / "sub", deep, deep / ".vscode", deep / "x.key")
+    assert cloche("run", "--workspace", f"{cloche.project}:rw", "--", "chmod", mode, "sub", cwd=cloche.project).ok
+    done = second(cloche, "chmod 755 sub; cat sub/deep/x.key; echo EVIL > sub/deep/.vscode/tasks.json; true", "--deny-read", "**/*.key")
+    os.chmod(cloche.project / "sub", 0o755)
+    assert "SECRET" not in done.out and not evil(cloche.project), done
+
+
+def test_a_root_that_cannot_be_listed_is_refused(cloche):
+    (cloche.project / "sub" / ".vscode").mkdir(parents=True)
+    own(cloche, cloche.project / "sub", cloche.project / "sub" / ".vscode")
+    assert cloche("run", "--workspace", f"{cloche.project}:rw", "--", "chmod", "311", "/workspace").ok
+    done = cloche("run", "--workspace", f"{cloche.project}:rw", "--", "sh", "-c",
+                  "cd /workspace; chmod 755 .; echo EVIL > sub/.vscode/tasks.json; true")
+    os.chmod(cloche.project, 0o755)
+    assert not evil(cloche.project), done
+    assert done.ok if os.geteuid() == 0 and cloche.person is None else "[wall.protect.shut]" in done.err, done
+
+
+def test_a_repository_that_cannot_be_searched_is_refused(cloche, command):
+    command(["git", "init", "-q", cloche.project])
+    command(["git", "-C", cloche.project, "config", "core.hooksPath", ".husky"])
+    (cloche.project / ".husky").mkdir()
+    for at, dirs, files in os.walk(cloche.project):
+        own(cloche, at, *(os.path.join(at, f) for f in files))
+    cloche("run", "--workspace", f"{cloche.project}:rw", "--", "chmod", "000", ".git", cwd=cloche.project)
+    done = second(cloche, "chmod 755 .git; echo EVIL > .husky/pre-commit; true")
+    os.chmod(cloche.project / ".git", 0o755)
+    assert not evil(cloche.project / ".husky"), done
+
+
+def test_a_shut_folder_behind_a_link(cloche):
+    store = cloche.project / "store"
+    store.mkdir()
+    (store / "secret").write_text("SECRET")
+    (cloche.project / "data").symlink_to("store")
+    own(cloche, store, store / "secret")
+    assert cloche("run", "--workspace", f"{cloche.project}:rw", "--", "chmod", "000", "store", cwd=cloche.project).ok
+    done = second(cloche, "chmod 755 store; cat store/secret data/secret; true", "--deny-read", f"{cloche.project}/data/secret")
+    os.chmod(store, 0o755)
+    assert "SECRET" not in done.out, done

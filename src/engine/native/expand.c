@@ -39,14 +39,38 @@ is_dot(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Root, on a file system that refuses root, stands for the owner, as whom the sandbox then runs. */
+static bool
+can_be_opened_again(const struct stat *st)
+{
+    return S_ISDIR(st->st_mode) && (st->st_uid == geteuid() || geteuid() == 0);
+}
+
 /* @name in @parent could not be opened (errno): is it the caller's own folder, which can be opened again? */
 static bool
 is_shut(int parent, const char *name)
 {
     struct stat st;
 
-    return errno == EACCES && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-           st.st_uid == geteuid();
+    return errno == EACCES && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && can_be_opened_again(&st);
+}
+
+/* What lies in the folder @fd can be looked at: to list its names is another right. errno. */
+static bool
+is_searchable(int fd)
+{
+    struct stat st;
+
+    return fstatat(fd, "./.", &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The folder @name in @parent, to be listed and searched. */
+static int
+open_folder(int parent, const char *name)
+{
+    cleanup_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 || !is_searchable(fd) ? -1 : take_fd(&fd);
 }
 
 static size_t
@@ -78,7 +102,7 @@ visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned de
         return w->found(w->ctx, w->relative, w->err);
     if (!is_dir || !may_match_below(w, path))
         return 0;
-    cleanup_close int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int child = open_folder(parent, name);
     if (child >= 0)
         return walk_folder(w, child, len, depth + 1);
     return w->shut != NULL && is_shut(parent, name) ? w->shut(w->ctx, w->relative, w->err) : 0;
@@ -101,8 +125,7 @@ report_shut(struct walk *w, int fd, size_t len, const char *name)
     }
     w->relative[len] = '\0';
     snprintf(path, sizeof(path), "%.*s", (int)n, name);
-    if ((n > 0 ? fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0 || !S_ISDIR(st.st_mode) ||
-        st.st_uid != geteuid())
+    if ((n > 0 ? fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0 || !can_be_opened_again(&st))
         return 0;
     snprintf(path, sizeof(path), "%s%s%.*s", w->relative, len > 0 && n > 0 ? "/" : "", (int)n, name);
     return w->found(w->ctx, path, w->err);
@@ -173,7 +196,7 @@ search_folder(struct walk *w, int fd, size_t len, unsigned level)
         if (level >= w->max_depth || !dirents_maybe_directory(&entries) || strcmp(name, "node_modules") == 0)
             continue;
         snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", name);
-        child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        child = open_folder(fd, name);
         if (child >= 0 ? search_folder(w, child, len + (len > 0 ? 1 : 0) + n, level + 1) < 0
                        : is_shut(fd, name) && w->found(w->ctx, w->relative, w->err) != 0)
             return -1;
@@ -264,7 +287,7 @@ expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn
     if (relative == NULL)
         relative = "";
     start = mnt_open_beneath(fd, relative, O_RDONLY | O_DIRECTORY, false);
-    if (start < 0 && errno == EACCES && shut != NULL)
+    if ((start < 0 || !is_searchable(start)) && errno == EACCES && shut != NULL)
         return shut(ctx, relative, err);
     if (start < 0)
         return 0;
@@ -279,8 +302,16 @@ expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn 
         .host = "the workspace", .names = names, .found = found, .ctx = ctx, .max_depth = depth, .err = err
     };
     cleanup_close int start = mnt_open_beneath(fd, ".", O_RDONLY | O_DIRECTORY, false);
+    struct stat st;
 
-    if (start < 0 || depth == 0)
+    if (depth == 0)
+        return 0;
+    if ((start < 0 || !is_searchable(start)) && errno == EACCES && fstat(fd, &st) == 0 && can_be_opened_again(&st)) {
+        err_set(err, ERR_POLICY, "wall.protect.shut",
+                "the folder that is to be written cannot be searched for protected names");
+        return err_hint(err, "chmod u+rx it: what runs inside could");
+    }
+    if (start < 0)
         return 0;
     for (size_t i = 0; i < names->n; i++) {
         unsigned char c = (unsigned char)names->v[i].value[0];

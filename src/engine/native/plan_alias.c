@@ -80,7 +80,8 @@ other_name(const char *path, const struct mount_line *own, const struct mount_li
     char in_file_system[PATH_MAX];
     struct stat here, there;
 
-    if (other == own || strcmp(other->device, own->device) != 0 ||
+    /* behind a link it lies on another mount than its name says: where it really is has an entry of its own */
+    if (other == own || strcmp(other->device, own->device) != 0 || !path_within(str_of(path), str_of(own->point)) ||
         !join(own->root, rest_of(path, own->point), in_file_system))
         return false;
     /* a piece of what is closed, mounted elsewhere */

@@ -185,8 +185,13 @@ read_config(struct configured *c, int dirfd, const char *path, unsigned depth, s
     cleanup_buf struct buf text = BUF_INIT(GIT_CONFIG_MAX);
     cleanup_free struct git_config_reader *reader = NULL;
     struct git_config_entry e;
+    char shut[PATH_MAX];
     struct stat st;
 
+    if (fd < 0 && errno == EACCES && plan_real_shut(path, shut) && expand_below(shut, c->tree->host) != NULL) {
+        err_set(err, ERR_POLICY, "wall.git.shut", "%s cannot be searched: what git would run cannot be told", shut);
+        return err_hint(err, "chmod u+rx it: what runs inside could");
+    }
     if (fd < 0 || depth > INCLUDE_DEPTH || c->n_files++ == INCLUDES_MAX || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
         io_read_all(fd, &text) < 0)
         return 0;

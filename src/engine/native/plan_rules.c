@@ -122,7 +122,7 @@ close_name(struct gather *g, const char *path, struct err *err)
         return 0;
     if (strcmp(real, path) == 0)
         return 0;
-    if (put(g, real, err) < 0)
+    if (put(g, real, err) < 0 || close_shut(g, real, err) < 0)
         return -1;
     snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
     if (!plan_real_future(parent, real))
@@ -143,8 +143,6 @@ close_builtin(struct gather *g, struct plan_known *known, bool plain_home, struc
         return put(g, g->rule->value, err);
     if (plain_home)
         fd = open(g->rule->value, O_PATH | O_CLOEXEC);
-    if (plain_home && fd < 0)
-        return put(g, g->rule->value, err) < 0 ? -1 : close_shut(g, g->rule->value, err);
     if (fd >= 0 && plan_real_path(fd, real, sizeof(real)) && strcmp(real, g->rule->value) == 0)
         return put(g, real, err);
     return close_name(g, g->rule->value, err);
