@@ -82,7 +82,9 @@ def looked_up(attempts):
 def unexpected(net, attempts):
     """What came to a web server and is of no attempt that may arrive there; of TLS, one ClientHello for each that may."""
     may = [case.tokens(way)[0] for case, way in attempts if case.expected != "no"]
-    strange = [bytes(kept[:200]) for _, kept in net.connections if kept and not any(t in kept.lower() for t in may)]
+    # what another category may say can come late, when that one was told that its connection is over
+    late = [case.tokens(way)[0] for cases in BY_CATEGORY.values() for case in cases if case.expected != "no" for way in case.ways]
+    strange = [bytes(kept[:200]) for _, kept in net.connections if kept and not any(t in kept.lower() for t in may + late)]
     return strange + (net.hellos if len(net.hellos) > len(may) else [])
 
 
