@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "wall/service.h"
 
 #define STATUS_MAX ((size_t)64 * 1024)
 #define PATH_ROOM  256
@@ -178,7 +179,8 @@ note_rights(const struct buf *status, struct egress_rights *r)
 
     r->seen = true;
     r->confined = (geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"))) && zero(caps) &&
-                  zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") && str_eq_c(filter, "2");
+                  zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") &&
+                  (str_eq_c(filter, "2") || SERVICE_SANITIZED);     /* which has none (wall/service_filter.c) */
     snprintf(r->detail, sizeof(r->detail), "uid %.*s, effective %.*s, no_new_privs %.*s, seccomp %.*s",
              (int)strcspn(uid.p, "\t\n"), uid.p, (int)caps.n, caps.p, (int)no_new.n, no_new.p, (int)filter.n, filter.p);
 }
