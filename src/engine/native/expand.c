@@ -2,7 +2,6 @@
 #include "engine/native/expand.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,11 +9,11 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/dirents.h"
 #include "base/io.h"
+#include "engine/native/plan_real.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
@@ -33,26 +32,13 @@ struct walk {
 
 static int walk_folder(struct walk *w, int fd, size_t len, unsigned depth);
 
-static bool
-is_dot(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-/* Root, on a file system that refuses root, stands for the owner, as whom the sandbox then runs. */
-static bool
-can_be_opened_again(const struct stat *st)
-{
-    return S_ISDIR(st->st_mode) && (st->st_uid == geteuid() || geteuid() == 0);
-}
-
 /* @name in @parent could not be opened (errno): is it the caller's own folder, which can be opened again? */
 static bool
 is_shut(int parent, const char *name)
 {
     struct stat st;
 
-    return errno == EACCES && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && can_be_opened_again(&st);
+    return errno == EACCES && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && plan_real_opens_again(&st);
 }
 
 /* What lies in the folder @fd can be looked at: to list its names is another right. errno. */
@@ -125,7 +111,7 @@ report_shut(struct walk *w, int fd, size_t len, const char *name)
     }
     w->relative[len] = '\0';
     snprintf(path, sizeof(path), "%.*s", (int)n, name);
-    if ((n > 0 ? fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0 || !can_be_opened_again(&st))
+    if ((n > 0 ? fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0 || !plan_real_opens_again(&st))
         return 0;
     snprintf(path, sizeof(path), "%s%s%.*s", w->relative, len > 0 && n > 0 ? "/" : "", (int)n, name);
     return w->found(w->ctx, path, w->err);
@@ -209,25 +195,20 @@ search_folder(struct walk *w, int fd, size_t len, unsigned level)
 static int
 walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
 {
-    cleanup_close int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    cleanup_dir DIR *dir = own >= 0 ? fdopendir(own) : NULL;
-    struct dirent *entry;
+    struct dirents entries = { .fd = fd };
+    const char *name;
 
-    if (dir == NULL)
-        return 0;
-    own = -1;   /* dir owns it */
     if (depth > EXPAND_DEPTH_MAX || ++w->folders > EXPAND_FOLDERS_MAX)
         return too_large(w);
-    while ((entry = readdir(dir)) != NULL) {
-        size_t n = strlen(entry->d_name);
-        bool is_dir = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+    while ((name = dirents_next(&entries)) != NULL) {
+        size_t n = strlen(name);
         int r;
 
-        if (is_dot(entry->d_name) || len + n + 2 > sizeof(w->relative))
+        if (len + n + 2 > sizeof(w->relative))
             continue;
-        snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", entry->d_name);
+        snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", name);
         n += len > 0 ? 1 : 0;
-        r = visit_glob(w, dirfd(dir), entry->d_name, len + n, depth, is_dir);
+        r = visit_glob(w, fd, name, len + n, depth, dirents_maybe_directory(&entries));
         w->relative[len] = '\0';
         if (r != 0)
             return -1;
@@ -306,7 +287,7 @@ expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn 
 
     if (depth == 0)
         return 0;
-    if ((start < 0 || !is_searchable(start)) && errno == EACCES && fstat(fd, &st) == 0 && can_be_opened_again(&st)) {
+    if ((start < 0 || !is_searchable(start)) && errno == EACCES && fstat(fd, &st) == 0 && plan_real_opens_again(&st)) {
         err_set(err, ERR_POLICY, "wall.protect.shut",
                 "the folder that is to be written cannot be searched for protected names");
         return err_hint(err, "chmod u+rx it: what runs inside could");

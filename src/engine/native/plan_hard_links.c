@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "engine/native/plan.h"
+#include "engine/native/plan_real.h"
 
 #define FOUND_MAX 1000000       /* names of files that have several */
 #define DEPTH_MAX 256
@@ -61,7 +62,7 @@ add_shut(struct finding *f, int fd, const char *path, int why, struct err *err)
 {
     struct stat st;
 
-    if (why != EACCES || fstat(fd, &st) < 0 || st.st_uid != geteuid() || strrchr(path, '/') == NULL)
+    if (why != EACCES || fstat(fd, &st) < 0 || !plan_real_opens_again(&st) || strrchr(path, '/') == NULL)
         return 0;
     st.st_nlink = (nlink_t)-1;          /* more names than can be met */
     return add(f, &st, &st, path, err);

@@ -147,6 +147,12 @@ plan_real_way(struct native_plan *plan, const char *path, struct plan_way *way)
 }
 
 bool
+plan_real_opens_again(const struct stat *st)
+{
+    return S_ISDIR(st->st_mode) && (st->st_uid == geteuid() || geteuid() == 0);
+}
+
+bool
 plan_real_shut(const char *path, char out[PATH_MAX])
 {
     char part[PATH_MAX];
@@ -164,7 +170,7 @@ plan_real_shut(const char *path, char out[PATH_MAX])
         part[n] = '\0';
     } while (n > 1 && lstat(part, &st) < 0);
     memcpy(out, part, n + 1);
-    return stat(part, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_uid == geteuid() || geteuid() == 0);
+    return stat(part, &st) == 0 && plan_real_opens_again(&st);
 }
 
 const char *

@@ -7,6 +7,7 @@
 #define CLOCHE_ENGINE_NATIVE_PLAN_REAL_H
 
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "engine/native/plan.h"
 
@@ -30,6 +31,9 @@ const char *plan_real_pattern(struct native_plan *plan, const char *pattern);
  * inside as its owner can open it again, and finds there what nobody could look at before the start. False: the way
  * can be seen to its end, or it is another's to open. */
 bool plan_real_shut(const char *path, char out[PATH_MAX]);
+/* Whether the folder that @st is of, which we may not look into now, can be opened again (chmod) from inside: it is the
+ * caller's own. Root, on a file system that refuses root, stands for the owner, as whom the sandbox then runs. */
+bool plan_real_opens_again(const struct stat *st);
 
 /* A link that was met on the way to something. */
 struct plan_link {
