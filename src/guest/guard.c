@@ -339,16 +339,25 @@ answer_fd(struct call *c, int fd, bool cloexec)
 }
 
 int
-answer_fd_closed(struct call *c, int fd, bool cloexec)
+add_fd(const struct call *c, int fd, bool cloexec)
 {
     struct gs_addfd add = { .id = c->id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0 };
     long rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
-    int saved = errno;
+
+    if (rc >= 0)
+        return (int)rc;
+    return errno == ENOENT ? ANSWERED : -errno;
+}
+
+int
+answer_fd_closed(struct call *c, int fd, bool cloexec)
+{
+    int number = add_fd(c, fd, cloexec);
 
     close(fd);
-    if (rc < 0)
-        return saved == ENOENT ? ANSWERED : -saved;
-    answer(c, (int)rc);
+    if (number < 0)
+        return number;
+    answer(c, number);
     return ANSWERED;
 }
 

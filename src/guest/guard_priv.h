@@ -394,6 +394,9 @@ int deny_text(struct guard *g, const char *op, const char *target, const char *r
 /* Judge @p for making something there that is not a plain directory (or is one, @directory).
  * 0: free; 1: refused if it would be made, and *@rule says why. */
 bool judge_make(struct call *c, const struct place *p, bool directory, const char **rule);
+/* @fd as one of the caller's descriptors: its number there, which is no answer yet. A negated errno; ANSWERED: nobody
+ * waits any more. */
+int add_fd(const struct call *c, int fd, bool cloexec);
 /* Hand @fd (closed here) to the caller as its answer. ANSWERED or a negated errno. */
 int answer_fd(struct call *c, int fd, bool cloexec);
 /* The same in two steps, for a worker: the caller goes on when @fd is closed here. A FIFO's end that lived on in a

@@ -325,16 +325,6 @@ call_bind(struct call *c)
 
 /* --- socketpair */
 
-/* @fd as one of the caller's: its number there, or a negated errno. */
-static int
-add_fd(const struct call *c, int fd, bool cloexec)
-{
-    struct gs_addfd add = { .id = c->id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0 };
-    long rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
-
-    return rc < 0 ? -errno : (int)rc;
-}
-
 int
 call_socketpair(struct call *c)
 {
@@ -357,7 +347,7 @@ call_socketpair(struct call *c)
     for (size_t i = 0; i < 2; i++) {
         theirs[i] = add_fd(c, ends[i], (type & SOCK_CLOEXEC) != 0);
         if (theirs[i] < 0)
-            return theirs[i] == -ENOENT ? ANSWERED : theirs[i];
+            return theirs[i];
     }
     return caller_waits(c) ? caller_put(c, c->args[3], theirs, sizeof(theirs)) : ANSWERED;
 }

@@ -12,6 +12,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#define MOUNTINFO_MAX (4UL * 1024 * 1024)       /* bytes of the whole table */
+
 struct mount_line {
     uint64_t id;
     const char *device;         /* "MAJOR:MINOR" of the file system, which all of its mounts have in common */

@@ -20,8 +20,7 @@
 #include "engine/native/plan.h"
 #include "match/path.h"
 
-#define MOUNTS_TEXT_MAX (4UL * 1024 * 1024)
-#define MOUNTS_MAX      8192
+#define MOUNTS_MAX 8192
 
 struct mounts {
     struct mount_line *v;
@@ -120,7 +119,7 @@ int
 plan_aliases(struct native_plan *plan, struct policy_list *const *lists, size_t n_lists, plan_alias_put *put,
              struct err *err)
 {
-    cleanup_buf struct buf text = BUF_INIT(MOUNTS_TEXT_MAX);
+    cleanup_buf struct buf text = BUF_INIT(MOUNTINFO_MAX);
     struct mounts m = { .n = 0 };
 
     for (size_t l = 0; l < n_lists; l++) {

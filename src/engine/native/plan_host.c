@@ -17,7 +17,6 @@
 #include "match/path.h"
 #include "wall/mnt.h"
 
-#define MOUNTINFO_MAX (4UL * 1024 * 1024)
 
 /* What only root may read, and a sandboxed command has no business with. Closed in whatever tree of the host root
  * shows, because there root's files are the sandbox's own. */
