@@ -28,8 +28,9 @@ bool io_present(int dirfd, const char *name);
  * cannot be opened in it: not where the folder takes other letters for the same (FS_CASEFOLD_FL), nor where nobody can
  * say. */
 bool io_exact_names(int dir);
-/* Close every descriptor from @first on; where the kernel has no close_range(2) or refuses it, those below 65536 one by
- * one. 0, or -1 with errno when it failed for another reason than being absent (ENOSYS) or filtered (EPERM). */
+/* Close every descriptor from @first on; where the kernel has no close_range(2) or refuses it, one by one those that
+ * /proc lists, or without it all below 65536. 0, or -1 with errno when it failed for another reason than being absent
+ * (ENOSYS) or filtered (EPERM). */
 int io_close_from(int first);
 /* recvmsg(2) of one message from a connected SOCK_SEQPACKET socket, EINTR retried. What a peer says before it closes is
  * never passed over, which the system call alone does not promise: a peer that closed with something unread resets us
