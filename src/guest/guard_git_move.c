@@ -33,16 +33,19 @@ git_below_top(const struct guard *g, struct str path, struct str *below)
     return longest > 0;
 }
 
-/* Where @name in @dir lies below the top of its tree, in @room. False: it cannot be told. */
+/* Where @name in @dir lies below the top of its tree, in @room; from the root on where it is in no tree, as in the
+ * TMPDIR of mode light. False: it cannot be told. */
 static bool
 name_below_top(struct guard *g, int dir, const struct stat *dir_st, struct str name, char room[2 * PATH_MAX],
                struct str *out)
 {
-    struct str below;
+    struct str below, path = rules_path(g, dir, dir_st);
     int n;
 
-    if (!git_below_top(g, rules_path(g, dir, dir_st), &below))
+    if (path.n == 0 || path.p[0] != '/')
         return false;
+    if (!git_below_top(g, path, &below))
+        below = (struct str){ path.p + 1, path.n - 1 };
     n = snprintf(room, 2 * PATH_MAX, "%.*s%s%.*s", (int)below.n, below.p, below.n > 0 ? "/" : "", (int)name.n, name.p);
     *out = (struct str){ room, n > 0 && n < 2 * PATH_MAX ? (size_t)n : 0 };
     return out->n > 0;
@@ -68,6 +71,13 @@ has_modules(int dir, struct str name)
     return fd < 0 ? errno != ENOTDIR && errno != ENOENT : names.failed != 0;
 }
 
+/* By such a name git_modules_depth() goes. */
+static bool
+is_step(struct str name)
+{
+    return name_same(".git", name.p, name.n) || name_same("modules", name.p, name.n);
+}
+
 bool
 git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, const struct stat *to_st,
                     struct str to_name, const char **why)
@@ -82,7 +92,7 @@ git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, con
         return false;
     if (!name_below_top(g, from, &from_st, from_name, source, &was) ||
         !name_below_top(g, to, to_st, to_name, target, &is))
-        return ident_eq(ident_of(&from_st), ident_of(to_st));
+        return ident_eq(ident_of(&from_st), ident_of(to_st)) && !is_step(from_name) && !is_step(to_name);
     *why = "repositories of submodules moved";
     depth = git_modules_depth(was);
     if (depth > 0 || git_modules_depth(is) > 0)

@@ -100,6 +100,12 @@ REPO = "git init -q -b main .; echo a > a; git add a; git commit -qm one; "
 HEAD = "printf 'ref: refs/heads/main\\n' > HEAD; "
 STATUS = "git status; git status"
 
+# A submodule's repository far below in $top/n, with a work tree as far up as $top/rel says.
+MODULE = (
+    "top=$PWD; git init -q -b main n; cd n; echo x > ran; git add ran; git commit -qm x; mkdir -p .git/modules/1/2/3/4/m; "
+    "cd .git/modules/1/2/3/4/m; cp -r $top/n/.git/objects $top/n/.git/refs $top/n/.git/index .; cp $top/n/.git/HEAD HEAD; "
+    "printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' \"$(cat $top/rel)\" > c; mv c config; ")
+
 # name: (made on the host before, done inside, what the owner runs next, where, the workspace)
 ATTACKS = {
     "a bare repository at the top": (
@@ -274,12 +280,24 @@ for i in range(25):
         "printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' \"$(cat $top/rel)\" > c; "
         "mv c .git/config; cd ..; mv demo $top/demo", "git checkout -f", "demo", ""),
     "a submodule's repository that is moved out": (
-        REPO + "realpath -m --relative-to=$PWD/m $HOME > rel; ", "top=$PWD; git init -q -b main n; cd n; echo x > ran; git add ran; "
-        "git commit -qm x; mkdir -p .git/modules/1/2/3/4/m; cd .git/modules/1/2/3/4/m; cp -r $top/n/.git/objects $top/n/.git/refs "
-        "$top/n/.git/index .; cp $top/n/.git/HEAD HEAD; "
-        "printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' \"$(cat $top/rel)\" > c; mv c config; "
-        "cd $top; mv n/.git/modules n/mods; mv n/.git g; mv g/modules mods; mv n/.git/modules/1/2/3/4 4; "
+        REPO + "realpath -m --relative-to=$PWD/m $HOME > rel; ", MODULE + "cd $top; mv n/.git/modules n/mods; mv n/.git g; mv g/modules mods; mv n/.git/modules/1/2/3/4 4; "
         "for m in n/.git/modules/1/2/3/4/m n/mods/1/2/3/4/m mods/1/2/3/4/m g/modules/1/2/3/4/m 4/m; do mv $m m; done; rm -f m/index", "git checkout -f", "m", ""),
+    "a submodule's repository that is renamed where no path can be told": (
+        REPO + "realpath -m --relative-to=$PWD/m $HOME > rel; ", MODULE + """
+cd $top; mkdir -p $(printf w/%.0s $(seq 25)); mv n $(printf w/%.0s $(seq 25)); python3 -c "
+import os
+def every(step):
+    for i in range(25):
+        step()
+every(lambda: os.chdir('w'))
+every(lambda: (os.chdir('..'), os.rename('w', 'd' * 200)))
+every(lambda: os.chdir('d' * 200))
+for name in ('.git', '.git/modules'):
+    try: os.rename('n/' + name, 'n/g')
+    except OSError as e: print(e)
+every(lambda: (os.chdir('..'), os.rename('d' * 200, 'w')))
+os.renames('w/' * 25 + 'n', 'n')
+"; mv n/g/modules modules; mv n/g modules; mv modules/1/2/3/4/m m; rm -f m/index""", "git checkout -f", "m", ""),
     "a hard link of a link as .git": (
         "true; ", "mkdir d x; " + config() + " > x/config; ln -s ../x l; ln -P l d/.git", "git init -q; git status", "d", ""),
     "a repository with hard links to another": (
@@ -409,6 +427,14 @@ def test_denials_say_what_it_was(bench):
     assert denied[("rename", "config")] == "git state: git configuration: core.fsmonitor", done.json
     assert denied[("create", "pre-commit")] == "git state: git hook", done.json
     assert "name = me" in done.json["stdout"] and "fsmonitor" not in done.json["stdout"]
+
+
+@pytest.mark.parametrize("way", ["standard", "light"])
+def test_directories_move_outside_the_workspace(bench, way):
+    """In mode light TMPDIR is on the host's file system, and in no tree of the rules."""
+    done = bench(way).inside("set -e; cd $TMPDIR; mkdir -p a/x b r/.git/modules/m; mv a b/; mv b/a $OLDPWD/a; mv $OLDPWD/a b/; ls b; "
+                             "mv r/.git r/g || echo kept")
+    assert done.out == ("a\nkept\n" if way == "light" else "a\n"), done
 
 
 def test_nothing_else_is_refused(bench):
