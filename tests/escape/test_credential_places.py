@@ -183,6 +183,18 @@ def test_a_place_that_a_mount_shows_again(cloche, mode, what):
     assert what == "the place alone" or not readable(behind, [notes, again], [*MODES[mode], "--deny-read", notes])
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mount_in_a_place_that_is_shown_again(cloche, mode):
+    """What is mounted within ~/.ssh is another file system's, and has another name there."""
+    inner, at = cloche.home / ".ssh" / "keys", cloche.home.parent / "again"
+    for folder in (inner, at):
+        folder.mkdir(parents=True)
+    behind = cloche.behind("unshare", "-m", "--", "/bin/sh", "-c", f'mount -t tmpfs none {inner} && printf {TOKEN} > {inner}/id_rsa && '
+                           f'chmod -R a+rX {inner} && mount --bind {inner} {at} && exec "$@"', "sh")
+    assert not readable(behind, [inner / "id_rsa", at / "id_rsa"], MODES[mode])
+
+
 def test_an_allow_read_opens_one(anyone, home):
     del home
     opened = anyone.home / ".claude.json"

@@ -3,7 +3,7 @@
  * A file system may be mounted more than once: bind mounts, the top of a btrfs beside its parts, /sysroot of systems
  * that are images. What is closed is then closed under one name and open under another; and Landlock, whose rights are
  * a folder's and not a name's, opens both by the one that was forgotten. So each place that is closed to reading is
- * looked for in every other mount of its file system.
+ * looked for in every other mount of its file system; and so is each mount below it, a piece of another file system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -115,6 +115,20 @@ read_mounts(struct native_plan *plan, struct buf *text, struct mounts *m, struct
     return 0;
 }
 
+/* What @entry closes at @path, which lies on @own, by the names that it has elsewhere. */
+static int
+close_elsewhere(struct native_plan *plan, const struct mounts *m, const char *path, const struct mount_line *own,
+                struct policy_list *list, const struct policy_entry *entry, plan_alias_put *put, struct err *err)
+{
+    char name[PATH_MAX];
+
+    for (size_t k = 0; k < m->n; k++)
+        if (other_name(path, own, &m->v[k], name) && !path_within(str_of(name), str_of(entry->value)) &&
+            put(plan, list, entry, name, err) < 0)
+            return -1;
+    return 0;
+}
+
 int
 plan_aliases(struct native_plan *plan, struct policy_list *const *lists, size_t n_lists, plan_alias_put *put,
              struct err *err)
@@ -127,14 +141,16 @@ plan_aliases(struct native_plan *plan, struct policy_list *const *lists, size_t 
         for (size_t i = 0; i < n; i++) {
             const struct policy_entry entry = lists[l]->v[i];
             const struct mount_line *own;
-            char name[PATH_MAX];
             if (entry.absent)
                 continue;
             if (m.n == 0 && read_mounts(plan, &text, &m, err) < 0)
                 return -1;
             own = mount_of(&m, entry.value);
-            for (size_t k = 0; own != NULL && k < m.n; k++)
-                if (other_name(entry.value, own, &m.v[k], name) && put(plan, lists[l], &entry, name, err) < 0)
+            if (own != NULL && close_elsewhere(plan, &m, entry.value, own, lists[l], &entry, put, err) < 0)
+                return -1;
+            for (size_t k = 0; k < m.n; k++)
+                if (&m.v[k] != own && path_within(str_of(m.v[k].point), str_of(entry.value)) &&
+                    close_elsewhere(plan, &m, m.v[k].point, &m.v[k], lists[l], &entry, put, err) < 0)
                     return -1;
         }
     }
