@@ -308,6 +308,10 @@ env_inherit(struct env_builder *b, struct err *err)
     return 0;
 }
 
+/* What the sandbox's own servers are called. Not "[::1]": for that, Python's httpx, and with it the clients of most
+ * models, raises InvalidURL whatever it is asked. urllib alone would want it, for http://[::1]/. */
+#define NO_PROXY "localhost,127.0.0.1,::1"
+
 /* Nothing depends on these; some programs are quicker, or say more when a host is refused, with a proxy to talk to. */
 static int
 env_proxies(struct env_builder *b, struct err *err)
@@ -318,9 +322,7 @@ env_proxies(struct env_builder *b, struct err *err)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (url == NULL || env_put(b, names[i], url, err) < 0)
             return -1;
-    return env_put(b, "no_proxy", "localhost,127.0.0.1,::1,[::1]", err) < 0 ||
-                   env_put(b, "NO_PROXY", "localhost,127.0.0.1,::1,[::1]", err) < 0
-               ? -1 : 0;
+    return env_put(b, "no_proxy", NO_PROXY, err) < 0 || env_put(b, "NO_PROXY", NO_PROXY, err) < 0 ? -1 : 0;
 }
 
 /* Programs that do not read the system's bundle, or not only that. */
