@@ -1,7 +1,8 @@
 /* egress/swap: whatever the patterns and the cuts, the stream is what a naive search makes of the whole, its length
- * does not change, and less than the longest pattern is ever held back
+ * does not change, and less than the longest pattern is ever held back; a hidden search holds back as much as one for
+ * other values of the same classes, as long as nothing was found
  *
- * Input: number of patterns, for each a length and that many bytes, then cuts and text by turns.
+ * Input: number of patterns (from 128 on hidden), for each a length and that many bytes, then cuts and text by turns.
  */
 #include "fuzz.h"
 
@@ -13,8 +14,27 @@
 
 struct piece { const uint8_t *p; size_t n; };
 
+/* Another byte of the same class. */
+static uint8_t
+turned(uint8_t c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c == 'Z' ? 'A' : (uint8_t)(c + 1);
+    if (c >= 'a' && c <= 'z')
+        return c == 'z' ? 'a' : (uint8_t)(c + 1);
+    if (c >= '0' && c <= '9')
+        return c == '9' ? '0' : (uint8_t)(c + 1);
+    return c;
+}
+
+static uint8_t
+put(uint8_t c, bool hides)
+{
+    return hides ? turned(c) : c ^ 0x80;
+}
+
 static size_t
-naive(const struct piece *v, size_t n_v, const uint8_t *in, size_t n, uint8_t *out)
+naive(const struct piece *v, size_t n_v, const uint8_t *in, size_t n, bool hides, uint8_t *out)
 {
     for (size_t i = 0; i < n;) {
         const struct piece *best = NULL;
@@ -22,7 +42,7 @@ naive(const struct piece *v, size_t n_v, const uint8_t *in, size_t n, uint8_t *o
             if (v[k].n <= n - i && memcmp(in + i, v[k].p, v[k].n) == 0 && (best == NULL || v[k].n > best->n))
                 best = &v[k];
         for (size_t k = 0; best != NULL && k < best->n; k++)
-            out[i + k] = best->p[k] ^ 0x80;
+            out[i + k] = put(best->p[k], hides);
         if (best == NULL)
             out[i] = in[i];
         i += best != NULL ? best->n : 1;
@@ -31,42 +51,55 @@ naive(const struct piece *v, size_t n_v, const uint8_t *in, size_t n, uint8_t *o
 }
 
 static void
-check_cuts(struct swap *s, const struct piece *text, const uint8_t *want, size_t longest, uint8_t step)
+check_cuts(struct swap *s, struct swap *other, const struct piece *text, const uint8_t *want, size_t longest,
+           uint8_t step)
 {
-    struct buf out = BUF_INIT(1 << 20);
+    struct buf out = BUF_INIT(1 << 20), others = BUF_INIT(1 << 20);
+    bool found = false;
 
     for (size_t i = 0; i < text->n;) {
         size_t n = 1 + (step * (i + 1)) % 13;
         n = n > text->n - i ? text->n - i : n;
         FUZZ_ASSERT(swap_feed(s, text->p + i, n, false, &out) == 0);
         i += n;
+        FUZZ_ASSERT(swap_feed(other, text->p + i - n, n, false, &others) == 0);
+        found = found || swap_seen(s) != 0 || swap_seen(other) != 0;
+        FUZZ_ASSERT(found || swap_held(s) == swap_held(other));
         FUZZ_ASSERT(swap_held(s) < (longest > 0 ? longest : 1) && out.n + swap_held(s) == i);
     }
     FUZZ_ASSERT(swap_feed(s, text->p, 0, true, &out) == 0 && swap_held(s) == 0);
     FUZZ_ASSERT(out.n == text->n && (out.n == 0 || memcmp(out.p, want, out.n) == 0));
     buf_free(&out);
+    buf_free(&others);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct swap *s = swap_new();
+    struct swap *s = swap_new(), *other = swap_new();
     struct piece v[PATTERNS], text;
-    size_t n_v = 0, at = 1, longest = 0, patterns = n > 0 ? data[0] % (PATTERNS + 1) : 0;
+    size_t n_v = 0, at = 1, longest = 0, patterns = n > 0 ? data[0] % 128 % (PATTERNS + 1) : 0;
+    bool hides = n > 0 && data[0] >= 128;
     uint8_t *want;
 
-    FUZZ_ASSERT(s != NULL);
+    FUZZ_ASSERT(s != NULL && other != NULL);
+    if (hides) {
+        swap_hide(s);
+        swap_hide(other);
+    }
     for (size_t i = 0; i < patterns && at < n; i++) {
         size_t length = data[at++] % 12;
         uint8_t to[12];
+        const uint8_t *from = hides ? to : data + at;       /* of the other search */
         bool again = false;
         if (length > n - at)
             break;
         for (size_t k = 0; k < length; k++)
-            to[k] = data[at + k] ^ 0x80;
+            to[k] = put(data[at + k], hides);
         for (size_t k = 0; k < n_v; k++)
             again = again || (v[k].n == length && memcmp(v[k].p, data + at, length) == 0);
         FUZZ_ASSERT((swap_add(s, (unsigned)i, data + at, to, length, SWAP_RAW) == 0) == (length >= SWAP_PATTERN_MIN));
+        FUZZ_ASSERT((swap_add(other, (unsigned)i, from, to, length, SWAP_RAW) == 0) == (length >= SWAP_PATTERN_MIN));
         if (length >= SWAP_PATTERN_MIN && !again)
             v[n_v++] = (struct piece){ data + at, length };
         longest = length >= SWAP_PATTERN_MIN && length > longest ? length : longest;
@@ -75,9 +108,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     text = (struct piece){ data + (at < n ? at : n), at < n ? n - at : 0 };
     want = malloc(text.n + 1);
     FUZZ_ASSERT(want != NULL);
-    naive(v, n_v, text.p, text.n, want);
-    check_cuts(s, &text, want, longest, n > 0 ? data[n - 1] : 0);
+    naive(v, n_v, text.p, text.n, hides, want);
+    check_cuts(s, other, &text, want, longest, n > 0 ? data[n - 1] : 0);
     free(want);
     swap_free(s);
+    swap_free(other);
     return 0;
 }

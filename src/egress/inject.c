@@ -388,6 +388,8 @@ inject_make_down(struct inject *j, struct swap **out)
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
     struct swap *down = *out = swap_new();
 
+    if (down != NULL)
+        swap_hide(down);
     for (size_t i = 0; down != NULL && i < n; i++)
         if (j->lease->value[i] != NULL &&
             swap_add(down, secrets[i].id, j->lease->value[i], secrets[i].placeholder, secrets[i].n, SWAP_ALL) < 0)

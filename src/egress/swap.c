@@ -1,10 +1,16 @@
-/* egress/swap.c: see swap.h */
+/* egress/swap.c: see swap.h
+ *
+ * What a hidden search holds back: the longest end of the stream that has the shape of a pattern's beginning: the
+ * pattern with a class in place of each letter and digit. How far the stream's end agrees with it is kept from piece
+ * to piece, as Knuth, Morris and Pratt do. The shape of a base64 is any of its characters: of which class they are
+ * follows from the value.
+ */
 #include "egress/swap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BASE64_MIN 12
+#define BASE64_MIN 8
 
 struct pattern {
     uint8_t *from, *to;
@@ -12,9 +18,18 @@ struct pattern {
     unsigned id;
 };
 
+struct shape {
+    uint8_t *v;                 /* classes */
+    uint16_t *less;             /* [i]: the longest beginning of it that v[0..i] ends with, itself not counted */
+    size_t n, at;               /* @at: the stream ends with so much of its beginning, less than @n */
+};
+
 struct swap {
     struct pattern v[SWAP_PATTERNS_MAX];
     size_t n, shortest, longest;
+    bool hides;
+    struct shape shapes[SWAP_PATTERNS_MAX];
+    size_t n_shapes, run_max, run;      /* @run: characters of base64 at the stream's end, at most @run_max */
     uint16_t skip[256];         /* by the last byte of a window of @shortest bytes: how far no pattern begins */
     uint8_t *held;              /* longest - 1 bytes of room, made with the first use */
     size_t held_n;
@@ -45,8 +60,122 @@ swap_free(struct swap *s)
         wipe(s->v[i].from, s->v[i].n);
         wipe(s->v[i].to, s->v[i].n);
     }
+    for (size_t i = 0; i < s->n_shapes; i++) {
+        free(s->shapes[i].v);
+        free(s->shapes[i].less);
+    }
     wipe(s->held, s->longest);
     free(s);
+}
+
+/* --- shapes: what may be known of a pattern ----------------------------------------------------------------------- */
+
+void
+swap_hide(struct swap *s)
+{
+    s->hides = true;
+}
+
+static uint8_t
+class_of(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? 'A' : c >= 'a' && c <= 'z' ? 'a' : c >= '0' && c <= '9' ? '0' : c;
+}
+
+static bool
+is_base64(uint8_t c)
+{
+    uint8_t class = class_of(c);
+
+    return class == 'A' || class == 'a' || class == '0' || c == '+' || c == '/' || c == '-' || c == '_';
+}
+
+static bool
+of_one_class(const uint8_t *a, const uint8_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (class_of(a[i]) != class_of(b[i]))
+            return false;
+    return true;
+}
+
+/* How much of the beginning there is when @c comes behind the first @at of it. */
+static size_t
+step(const struct shape *shape, size_t at, uint8_t c)
+{
+    while (at > 0 && shape->v[at] != c)
+        at = shape->less[at - 1];
+    return shape->v[at] == c ? at + 1 : 0;
+}
+
+/* Of what is put in, so that it is of nothing else. */
+static int
+add_shape(struct swap *s, const uint8_t *to, size_t n)
+{
+    struct shape *shape = &s->shapes[s->n_shapes];
+    size_t at = 0;
+
+    *shape = (struct shape){ .v = malloc(n), .less = calloc(n, sizeof(uint16_t)), .n = n };
+    s->n_shapes++;
+    if (shape->v == NULL || shape->less == NULL)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        shape->v[i] = class_of(to[i]);
+    for (size_t i = 0; i + 1 < s->n_shapes; i++)
+        if (s->shapes[i].n == n && memcmp(s->shapes[i].v, shape->v, n) == 0) {
+            free(shape->v);
+            free(shape->less);
+            s->n_shapes--;
+            return 0;
+        }
+    for (size_t i = 1; i < n; i++) {
+        at = step(shape, at, shape->v[i]);
+        shape->less[i] = (uint16_t)at;
+    }
+    return 0;
+}
+
+/* @p comes behind the stream: the characters of base64 at its end. */
+static size_t
+run_behind(const struct swap *s, const uint8_t *p, size_t n)
+{
+    size_t run = 0;
+
+    while (run < n && run < s->run_max && is_base64(p[n - 1 - run]))
+        run++;
+    if (run < n)
+        return run;
+    return s->run_max - run < s->run ? s->run_max : s->run + run;
+}
+
+/* @p comes behind the stream. Returns how much of its end is to be held back. */
+static size_t
+hold(struct swap *s, const uint8_t *p, size_t n)
+{
+    size_t from = n >= s->longest ? n - s->longest + 1 : 0;     /* no beginning is longer */
+    size_t most = s->run = run_behind(s, p, n);
+
+    for (size_t k = 0; k < s->n_shapes; k++) {
+        struct shape *shape = &s->shapes[k];
+        if (from > 0)
+            shape->at = 0;
+        for (size_t i = from; i < n; i++) {
+            shape->at = step(shape, shape->at, class_of(p[i]));
+            if (shape->at == shape->n)
+                shape->at = shape->less[shape->n - 1];
+        }
+        most = shape->at > most ? shape->at : most;
+    }
+    return most;
+}
+
+/* The stream begins anew. */
+static void
+forget(struct swap *s)
+{
+    s->run = 0;
+    for (size_t k = 0; k < s->n_shapes; k++)
+        s->shapes[k].at = 0;
 }
 
 /* --- forms -------------------------------------------------------------------------------------------------------- */
@@ -106,8 +235,9 @@ base64(const uint8_t *p, size_t n, size_t offset, bool url, uint8_t *out)
     return o;
 }
 
+/* @form: one of swap_form. */
 static int
-add_pattern(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, size_t n, size_t n_to)
+add_pattern(struct swap *s, unsigned id, unsigned form, const uint8_t *from, const uint8_t *to, size_t n, size_t n_to)
 {
     struct pattern *p = &s->v[s->n];
 
@@ -117,6 +247,10 @@ add_pattern(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to,
         if (s->v[i].n == n && memcmp(s->v[i].from, from, n) == 0)
             return 0;       /* the same in two forms */
     if (s->n == SWAP_PATTERNS_MAX)
+        return -1;
+    if (s->hides && form == SWAP_BASE64)
+        s->run_max = n - 1 > s->run_max ? n - 1 : s->run_max;
+    else if (s->hides && (!of_one_class(from, to, n) || add_shape(s, to, n) < 0))
         return -1;
     *p = (struct pattern){ .from = malloc(n), .to = malloc(n), .n = n, .id = id };
     if (p->from == NULL || p->to == NULL) {
@@ -146,18 +280,18 @@ add_forms(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, s
     int bad = 0;
 
     if (forms & SWAP_RAW)
-        bad |= add_pattern(s, id, from, to, n, n);
+        bad |= add_pattern(s, id, SWAP_RAW, from, to, n, n);
     for (size_t i = 0; (forms & SWAP_PERCENT) && i < 4; i++) {
         size_t a = percent(from, n, digits[i % 2], i >= 2, r->from);
-        bad |= add_pattern(s, id, r->from, r->to, a, percent(to, n, digits[i % 2], i >= 2, r->to));
+        bad |= add_pattern(s, id, SWAP_PERCENT, r->from, r->to, a, percent(to, n, digits[i % 2], i >= 2, r->to));
     }
     for (size_t i = 0; (forms & SWAP_JSON) && i < 2; i++) {
         size_t a = json(from, n, i == 1, r->from);
-        bad |= add_pattern(s, id, r->from, r->to, a, json(to, n, i == 1, r->to));
+        bad |= add_pattern(s, id, SWAP_JSON, r->from, r->to, a, json(to, n, i == 1, r->to));
     }
     for (size_t i = 0; (forms & SWAP_BASE64) && n >= BASE64_MIN && i < 6; i++) {
         size_t a = base64(from, n, i % 3, i >= 3, r->from);
-        bad |= add_pattern(s, id, r->from, r->to, a, base64(to, n, i % 3, i >= 3, r->to));
+        bad |= add_pattern(s, id, SWAP_BASE64, r->from, r->to, a, base64(to, n, i % 3, i >= 3, r->to));
     }
     return bad;
 }
@@ -255,12 +389,13 @@ look(const struct swap *s, const struct view *v, size_t i, bool *more)
     return best;
 }
 
+/* From @until on all is held back, whatever it is. */
 static int
-run(struct swap *s, const struct view *v, bool end, struct buf *out, size_t *kept)
+run(struct swap *s, const struct view *v, size_t until, bool end, struct buf *out, size_t *kept)
 {
     size_t i = 0, clean = 0;    /* [clean, i): nothing begins there */
 
-    while (i < v->n) {
+    while (i < until) {
         const struct pattern *p;
         bool more;
         if (v->n - i >= s->shortest) {
@@ -271,8 +406,10 @@ run(struct swap *s, const struct view *v, bool end, struct buf *out, size_t *kep
             }
         }
         p = look(s, v, i, &more);
-        if (more && !end)
+        if (more && !end) {
+            until = i;
             break;
+        }
         if (p == NULL) {
             i++;
             continue;
@@ -283,7 +420,7 @@ run(struct swap *s, const struct view *v, bool end, struct buf *out, size_t *kep
         i += p->n;
         clean = i;
     }
-    *kept = i < v->n ? i : v->n;
+    *kept = until > clean ? until : clean;
     return emit(v, clean, *kept, out);
 }
 
@@ -291,16 +428,22 @@ int
 swap_feed(struct swap *s, const void *p, size_t n, bool end, struct buf *out)
 {
     struct view v = { .a = s->held, .b = p, .a_n = s->held_n, .n = s->held_n + n };
-    size_t kept, from_a;
+    size_t kept, from_a, until = v.n;
 
     if (s->n == 0)
         return n > 0 ? buf_append(out, p, n) : 0;
     if (s->held == NULL && begin(s) < 0)
         return -1;
     v.a = s->held;
-    if (run(s, &v, end, out, &kept) < 0)
+    if (s->hides && !end) {
+        size_t some = hold(s, p, n);
+        until = some < v.n ? v.n - some : 0;    /* what it begins with may have been replaced, and be gone */
+    }
+    if (run(s, &v, until, end, out, &kept) < 0)
         return -1;
-    /* what is kept is the beginning of a pattern: less than the longest */
+    if (end)
+        forget(s);
+    /* what is kept is the beginning of a pattern, or like one: less than the longest */
     from_a = kept < v.a_n ? v.a_n - kept : 0;
     memmove(s->held, s->held + v.a_n - from_a, from_a);
     s->held_n = v.n - kept;

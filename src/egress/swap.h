@@ -4,6 +4,9 @@
  * finds placeholders that have no business there. Lengths are equal, so Content-Length and chunk sizes stay right. A
  * pattern is found however the stream is cut into reads; at most longest pattern - 1 bytes are held back for it.
  *
+ * Who reads an answer can have a server say what it likes and see how much of it comes at once. So of answers not the
+ * bytes that begin a value are held back, but those that begin like one: swap_hide().
+ *
  * Leftmost match first, the longest of those, never overlapping; what was put in is not looked at again. One pass:
  * a Horspool skip over the shortest pattern. Pure; the memory it allocates holds the patterns and is wiped when freed.
  */
@@ -28,7 +31,7 @@ enum swap_form {
     SWAP_JSON    = 1 << 2,  /* with the backslashes of a JSON string, "/" escaped and not; line ends and tabs as \n,
                              * \r, \t */
     SWAP_BASE64  = 1 << 3,  /* within base64 of something longer, at any offset, both alphabets: the characters that it
-                             * alone decides (all but two at either end); needs 12 bytes to be told from chance */
+                             * alone decides (all but two at either end); needs 8 bytes, which are 10 such characters */
 };
 #define SWAP_ALL (SWAP_RAW | SWAP_PERCENT | SWAP_JSON | SWAP_BASE64)
 
@@ -36,6 +39,11 @@ struct swap;
 
 struct swap *swap_new(void);                /* NULL: no memory */
 void swap_free(struct swap *s);             /* NULL is fine */
+
+/* What is held back shall tell nothing of what is looked for: it follows from lengths and classes of characters alone
+ * (upper case, lower case, digit; any other byte is a class of its own), which @from and @to then have to share, byte
+ * by byte; of SWAP_BASE64 from lengths alone. Before the first swap_add(). */
+void swap_hide(struct swap *s);
 
 /* Replace @from by @to, both of @n bytes (copied), in every form of @forms; to only find it, give @from twice. Two
  * strings whose bytes are of the same classes (letters and digits for each other, anything else unchanged) have forms

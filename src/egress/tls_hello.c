@@ -15,7 +15,8 @@ enum {
     EXT_EARLY_DATA = 42,
     EXT_SUPPORTED_VERSIONS = 43,
     EXT_ECH = 0xfe0d,
-    EXT_ESNI = 0xffce,          /* the drafts before ECH */
+    EXT_ECH_FIRST = 0xfe02,     /* ECH's drafts, the seventh to the twelfth of draft-ietf-tls-esni */
+    EXT_ESNI = 0xffce,          /* the drafts before */
 };
 
 #define VERSION_SSL3  0x0300
@@ -351,6 +352,7 @@ on_extension(struct reader *r, size_t type, struct tls_hello *out)
         out->has_ech = true;
         break;
     default:
+        out->has_ech |= type >= EXT_ECH_FIRST && type < EXT_ECH;
         break;
     }
     return take(r, NULL, r->left) ? TLS_HELLO_OK : TLS_HELLO_LENGTH;

@@ -156,7 +156,15 @@ class Site(http.server.BaseHTTPRequestHandler):
             status = 206
         elif how == "early":
             self.wfile.write(f"HTTP/1.1 103 Early Hints\r\nLink: <{token}>\r\n\r\n".encode())
-        if how in ("chunks", "bytes", "trailer"):
+        if how == "waits":              # the body, but not its end
+            self.send_response(status)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"%x\r\n" % len(body) + body + b"\r\n")
+            self.wfile.flush()
+            self.rfile.read(1)
+            self.close_connection = True
+        elif how in ("chunks", "bytes", "trailer"):
             self.send_response(status)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()

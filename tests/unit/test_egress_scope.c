@@ -89,6 +89,12 @@ scopes(void **state)
         /* one method, any path */
         { "read.example", "GET", "/a/../b", true, "allow-domain" },
         { "read.example", "DELETE", "/a", false, "scope-no-rule" },
+        /* all but one method, in whatever case servers take for it */
+        { "keep.example", "GET", "/a", true, "allow-domain" },
+        { "keep.example", "DELETE", "/a", false, "deny-domain" },
+        { "keep.example", "delete", "/a", false, "deny-domain" },
+        { "keep.example", "DeLeTe", "/a", false, "deny-domain" },
+        { "keep.example", "DELETED", "/a", true, "allow-domain" },
     };
     struct decide_rules rules = DECIDE_RULES_INIT;
     struct decide_verdict verdict;
@@ -101,6 +107,8 @@ scopes(void **state)
     add(&rules, true, "part.example", NULL, "/a:b/%C3%A4");
     add(&rules, false, "free.example", NULL, "");
     add(&rules, false, "read.example", "GET", "");
+    add(&rules, false, "keep.example", NULL, "");
+    add(&rules, true, "keep.example", "DELETE", "");
     for (size_t i = 0; i < N(rows); i++) {
         struct decide_request request = { .via = DECIDE_HTTP, .host = str_of(rows[i].host), .port = 443,
                                           .method = str_of(rows[i].method), .path = str_of(rows[i].path) };

@@ -148,6 +148,104 @@ test_base64_edges(void **state)
     swap_free(s);
 }
 
+/* --- a hidden search */
+
+#define VALUE "sk-Ab1/x9Qw+rTy7uIoP"
+#define PLACE "sk-Zy2/a8Mn+bVc3xZaS"        /* character by character of the same class */
+#define OTHER "sk-Qq7/m1Ee+hHh5jJkL"        /* another value that it could stand for */
+
+static struct swap *
+hidden(const char *value)
+{
+    struct swap *s = swap_new();
+
+    assert_non_null(s);
+    swap_hide(s);
+    assert_int_equal(swap_add(s, 0, value, PLACE, strlen(value), SWAP_ALL), 0);
+    return s;
+}
+
+static void
+test_hidden_finds_the_same(void **state)
+{
+    struct swap *s = hidden(VALUE);
+
+    (void)state;
+    check_cuts(s, "", "");
+    check_cuts(s, "nothing sk-Ab1/x9Q", "nothing sk-Ab1/x9Q");
+    check_cuts(s, "sk-Ab1/x9Qw+" VALUE, "sk-Ab1/x9Qw+" PLACE);
+    check_cuts(s, VALUE VALUE " sk-Xx9/", PLACE PLACE " sk-Xx9/");
+    check_cuts(s, "v=sk-Ab1%2Fx9Qw%2brTy7uIoP v=sk-Ab1%2fx9Qw%2brTy7uIoP",
+               "v=sk-Ab1%2Fx9Qw%2brTy7uIoP v=sk-Zy2%2fa8Mn%2bbVc3xZaS");
+    check_cuts(s, "c2stQWIxL3g5UXcrclR5N3VJb1A=", "c2stWnkyL2E4TW4rYlZjM3haYVA=");
+    swap_free(s);
+}
+
+/* @text comes in pieces of @step bytes: both hold back the same of each, whichever of two values they look for. */
+static void
+check_held(const char *text, size_t step)
+{
+    struct swap *one = hidden(VALUE), *two = hidden(OTHER);
+    struct buf out = BUF_INIT(4096);
+
+    for (size_t at = 0; at < strlen(text); at += step) {
+        size_t n = strlen(text) - at < step ? strlen(text) - at : step;
+        assert_int_equal(swap_feed(one, text + at, n, false, &out), 0);
+        assert_int_equal(swap_feed(two, text + at, n, false, &out), 0);
+        assert_int_equal(swap_seen(one) | swap_seen(two), 0);
+        assert_int_equal(swap_held(one), swap_held(two));
+    }
+    buf_free(&out);
+    swap_free(one);
+    swap_free(two);
+}
+
+static void
+test_hidden_tells_nothing(void **state)
+{
+    /* a guess at a value's beginning, in each form, right for one of them */
+    static const char *const guesses[] = {
+        "sk-Ab1/x9Qw+rTy7uIo", "sk-Qq7/m1Ee+hHh5jJk", "sk-Ab1%2Fx9Qw%2BrTy7uIo", "sk-Qq7%2fm1Ee%2bhHh5jJk", "sk-Ab1\\/x9Qw+rTy",
+        "c2stQWIxL3g5UXcrclR5N3V", "c2stUXE3L20xRWUraEhoNWp", "x=\"sk-Ab1/x9Qw+rTy7uI\", sk-Ab1/x9Q", "sk-sk-Ab1sk-Ab1/xsk-",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++)
+        for (size_t step = 1; step <= strlen(guesses[i]); step++)
+            check_held(guesses[i], step);
+}
+
+/* What no value begins like passes at once: events, lines, objects. */
+static void
+test_hidden_holds_little(void **state)
+{
+    static const char *const texts[] = { "data: {\"x\": 1}\n\n", "a line\n", "{\"text\": \"hello\"}", "login: " };
+    struct swap *s = hidden(VALUE);
+    struct buf out = BUF_INIT(4096);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(swap_feed(s, texts[i], strlen(texts[i]), false, &out), 0);
+        assert_int_equal(swap_held(s), 0);
+    }
+    assert_int_equal(swap_feed(s, "a word", 6, false, &out), 0);
+    assert_int_equal(swap_held(s), 4);
+    buf_free(&out);
+    swap_free(s);
+}
+
+static void
+test_hidden_refuses_other_classes(void **state)
+{
+    struct swap *s = swap_new();
+
+    (void)state;
+    assert_non_null(s);
+    swap_hide(s);
+    assert_int_equal(swap_add(s, 0, "abcd", "abC1", 4, SWAP_RAW), -1);
+    swap_free(s);
+}
+
 static void
 test_refusals(void **state)
 {
@@ -183,6 +281,8 @@ main(void)
         cmocka_unit_test(test_cuts), cmocka_unit_test(test_overlaps), cmocka_unit_test(test_not_twice),
         cmocka_unit_test(test_byte_by_byte_and_seen), cmocka_unit_test(test_forms), cmocka_unit_test(test_forms_of_lines),
         cmocka_unit_test(test_base64_edges), cmocka_unit_test(test_refusals), cmocka_unit_test(test_ceiling),
+        cmocka_unit_test(test_hidden_finds_the_same), cmocka_unit_test(test_hidden_tells_nothing),
+        cmocka_unit_test(test_hidden_holds_little), cmocka_unit_test(test_hidden_refuses_other_classes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
