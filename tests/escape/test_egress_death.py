@@ -105,7 +105,8 @@ def test_a_transfer_is_cut_and_nothing_opens(online, transfer):
     process = online.popen(["/usr/bin/python3", "-I", "-c", code], allow=[OK, *server.allow], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"passing\n", process.stderr.read()
     kill_egress([])
-    assert process.stdout.readline() == b"cut\n", "a part looked like the whole"
+    end = process.stdout.readline()
+    assert end == b"cut\n", "a part looked like the whole" if end else process.stderr.read()
     process.stdin.write(b"\n")
     process.stdin.flush()
     answers = [process.stdout.readline().decode().strip() for _ in range(6)]
