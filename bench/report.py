@@ -183,9 +183,10 @@ def page(facts):
             ('load when it began', f"{facts['load']:.1f} (on a busy machine only the ratios mean something)")]
     lines = [f'| {name} | {value} |' for name, value in rows]
     parts.append('\n'.join(['| machine | |', '|---|---|', *lines]) + '\n')
+    made = f"`{facts['command']}`, {date}, load when it began {facts['load']:.1f}"
     if 'start' in facts:
         who = 'root' if facts['root'] else 'an ordinary user'
-        parts.append(f'## B1: start, run `/bin/true`, tear down\n\nMilliseconds. As {who}:\n')
+        parts.append(f'## B1: start, run `/bin/true`, tear down\n\n{made}.\n\nMilliseconds. As {who}:\n')
         parts.append(start_table(facts['start'], facts.get('missing', [])) + '\n')
         if 'ordinary' in facts:
             parts.append('As an ordinary user:\n\n' + start_table(facts['ordinary'], []) + '\n')
@@ -195,11 +196,10 @@ def page(facts):
         versions = dict.fromkeys(row['peer'].version for row in facts['start'].values())
         parts.append('Versions: ' + '; '.join(v for v in versions if v != 'no isolation') + '.\n')
     if 'steady' in facts:
-        parts.append('## B8: what work inside costs\n\nMedian of ' + str(facts['rounds'])
+        parts.append(f'## B8: what work inside costs\n\n{made}. Median of ' + str(facts['rounds'])
                      + ' interleaved rounds; in brackets, against the same work bare.\n')
         parts.append(steady_table(facts['steady']) + '\n')
     if 'egress' in facts:
-        made = f"`{facts['command']}`, {date}, load when it began {facts['load']:.1f}"
         parts.append(report_egress.section(facts['egress'], made))
     if 'audit' in facts:
         parts.append(record.section(facts['audit']))

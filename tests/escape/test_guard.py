@@ -179,7 +179,7 @@ for (let i = 0; i < COUNT; i++) {
   if (i % 3 == 0) fs.linkSync(path.join(home, 'lib/a.js'), path.join(home, 'lib/c.js'));
   if (i % 5 == 0) fs.rmSync(path.join(home, 'lib/deep'), { recursive: true });
 }
-""".replace("COUNT", str(rounds(150, 300)))
+""".replace("COUNT", str(rounds(100, 300)))
 
 
 @pytest.mark.ordinary

@@ -16,7 +16,7 @@ from helpers.rule_sets import PROBE, VIEWS, RuleSet
 
 pytestmark = requirement("R03", "R11", "R26")
 
-SETS = int(os.environ.get("CLOCHE_TEST_RULE_SETS", rounds(30, 51)))     # of each view, for each user; make check-all: 1450
+SETS = int(os.environ.get("CLOCHE_TEST_RULE_SETS", rounds(20, 51)))     # of each view, for each user; make check-all: 1450
 CHUNKS = 3
 # said when a rule set cannot be kept; the same word for both, or one that `why` does not ask the machine about
 ONLY_A_RUN_KNOWS = ("wall.light.deny-inside", "wall.light.root-folder", "wall.bind.destination", "wall.root.too-many",
