@@ -1,6 +1,7 @@
 /* guest/dispatch.c: what the host may say, and when */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -19,8 +20,9 @@ on_setup(void *ctx, const struct frame *f)
         return -1;
     g->light = (m.flags & MSG_SETUP_LIGHT) != 0;
     /* Without a pid namespace, orphans would go to the host's init and out of our sight; and the guest must outlive its
-     * host by a moment, since nobody else ends what runs here (it sees the end of its transport). */
-    if (g->light && (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0))
+     * host by a moment, since nobody else ends what runs here (it sees the end of its transport, also when it was
+     * stopped). */
+    if (g->light && (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0) < 0))
         return -1;
     /* The commands' own Landlock domain needs it (child.c), and the launcher did it already. */
     if (g->light && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

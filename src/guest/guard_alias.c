@@ -61,7 +61,7 @@ struct aliases {
     struct alias_set inside;
     dev_t devices[DEVICES_MAX]; /* that the trees lie on */
     size_t n_devices;
-    bool all_devices;           /* there are more */
+    bool all_devices;           /* there are more, or it cannot be told */
     struct ident lost;          /* a file with one name, which is looked for (alias_outside) */
     uint64_t ended_us, took_us; /* the last walk; 0: none yet */
 };
@@ -240,7 +240,12 @@ survey_dir(struct survey *s, const char *path)
     plain.flags &= ~(uint64_t)O_NOATIME;        /* for the owner only */
     if (dir < 0 && errno == EPERM)
         dir = (int)syscall(GS_NR_openat2, s->g->root, path, &plain, sizeof(plain));
-    if (dir < 0 || kernel_statx(dir, "", AT_EMPTY_PATH, WANTED, &sx) < 0 || fstat(dir, &st) < 0 || read_only_mount(dir))
+    /* which file system it lies on cannot be told then: every one counts */
+    if (dir < 0 || kernel_statx(dir, "", AT_EMPTY_PATH, WANTED, &sx) < 0 || fstat(dir, &st) < 0) {
+        s->g->aliases->all_devices = true;
+        return;
+    }
+    if (read_only_mount(dir))
         return;
     /* two mounts of one directory show the same names */
     seen = set_add(&s->dirs, statx_ident(&sx), DIRS_MAX);
@@ -265,13 +270,17 @@ survey_tree(struct survey *s, const char *path)
     struct statx sx;
     ssize_t n;
 
-    if (fd < 0 || kernel_statx(fd, "", AT_EMPTY_PATH, WANTED, &sx) < 0)
+    if (fd < 0 || kernel_statx(fd, "", AT_EMPTY_PATH, WANTED, &sx) < 0) {
+        s->g->aliases->all_devices = true;
         return;
+    }
     if (S_ISDIR(sx.stx_mode)) {
         n = fd_text(s->g, fd, real, sizeof(real));
         if (n > 0 && n < (ssize_t)sizeof(real)) {
             real[n] = '\0';
             todo_add(s, real, "");
+        } else {
+            s->stopped = true;
         }
         return;
     }
@@ -314,6 +323,8 @@ survey(struct guard *g)
         free(path);
     }
     free(s.todo);
+    /* what was not come to may lie on any */
+    g->aliases->all_devices |= s.stopped;
     keep_inside(&s, g->aliases);
     set_free(&s.files);
     set_free(&s.dirs);

@@ -51,8 +51,8 @@ parts_there(int dir)
 }
 
 /* @path: where @dir lies; its last name may make it one too. */
-static bool
-is_place(int dir, struct str path)
+bool
+git_is_place(int dir, struct str path)
 {
     size_t start = path.n;
 
@@ -83,8 +83,8 @@ is_watched(const struct guard *g, const struct stat *dir_st)
 }
 
 /* The directory @levels above @dir. */
-static int
-open_above(int dir, unsigned levels)
+int
+git_open_above(int dir, unsigned levels)
 {
     char up[3 * UP_MAX + 1];
 
@@ -113,7 +113,7 @@ state_far_below(int dir, struct str name)
     struct stat st, there;
 
     for (unsigned up = 1; up <= FAR_MAX && fstat(dir, &st) == 0; up++) {
-        cleanup_close int above = open_above(dir, up), child = up > 1 ? open_above(dir, up - 1) : -1;
+        cleanup_close int above = git_open_above(dir, up), child = up > 1 ? git_open_above(dir, up - 1) : -1;
 
         if (above < 0 || (up > 1 && (child < 0 || fstat(child, &st) < 0)))
             break;
@@ -154,8 +154,8 @@ state_below(int dir, struct str path, struct str name)
             if (n > 0 && (size_t)n < sizeof(below))
                 state = git_state_of((struct str){ below, (size_t)n });
             if (state != GIT_STATE_NONE) {
-                place = open_above(dir, levels);
-                if (place < 0 || is_place(place, (struct str){ path.p, start - 1 }))
+                place = git_open_above(dir, levels);
+                if (place < 0 || git_is_place(place, (struct str){ path.p, start - 1 }))
                     return state;
             }
         }
@@ -275,8 +275,9 @@ static int
 may_become(struct guard *g, int dir, struct str sub, struct str path, char rule[GIT_RULE_MAX])
 {
     struct looking l = { .g = g, .depth = depth_of(g, path), .left = LOOK_MAX, .rule = rule };
+    int rc = sub.n == 0 ? git_place_leads(dir, rule) : 0;
 
-    return look_through(&l, dir, sub);
+    return rc == 0 ? look_through(&l, dir, sub) : rc;
 }
 
 /* --- names that the file system takes for others */
@@ -351,6 +352,8 @@ git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str nam
         return 0;
     spot = look_at(g, dir, dir_st, name, &path);
     rc = spot.own && what == GIT_ARRIVES_OTHER ? refuse(rule, DOT_GIT_LINK, "") : may_be_made(spot, what, rule);
+    if (rc == 0 && what == GIT_ARRIVES_OTHER)
+        rc = git_may_lead(dir, path, name, rule);
     return rc == 0 && spot.completes ? may_become(g, dir, STR_LIT(""), path, rule) : rc;
 }
 
@@ -483,6 +486,9 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     }
     if (rc == 0 && spot.own && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
         rc = refuse(rule, DOT_GIT_LINK, "");
+    if (rc == 0 && !S_ISREG(st->st_mode))
+        rc = S_ISDIR(st->st_mode) ? git_may_bring_leads(from, from_name, to, path, to_name, rule)
+                                  : git_may_lead(to, path, to_name, rule);
     if (rc == 0 && spot.own && S_ISDIR(st->st_mode))
         rc = may_bring(g, from, from_name, STR_LIT(""), path, true, rule);
     if (rc == 0 && spot.completes)

@@ -48,6 +48,17 @@ bool git_below_top(const struct guard *g, struct str path, struct str *below);
  * @why. */
 bool git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, const struct stat *to_st,
                          struct str to_name, const char **why);
+/* guard_git_own.c. May something that is neither directory nor plain file come to @name in @dir, which lies at @path?
+ * Not where git writes by itself: it would follow the link. 0 or EACCES with @rule said. */
+int git_may_lead(int dir, struct str path, struct str name, char rule[GIT_RULE_MAX]);
+/* The same of what the directory @from_name brings with it to @name in @dir; it is looked through. */
+int git_may_bring_leads(int from, const char *from_name, int dir, struct str path, struct str name,
+                        char rule[GIT_RULE_MAX]);
+/* The same of what is in @dir, which is or becomes a git place. */
+int git_place_leads(int dir, char rule[GIT_RULE_MAX]);
+/* guard_git.c: whether @dir, which lies at @path, is a git place; and the directory @levels above @dir, -1: none. */
+bool git_is_place(int dir, struct str path);
+int git_open_above(int dir, unsigned levels);
 /* May the file at @name get another name? */
 int git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* The same for an object that was reached without its directory. */

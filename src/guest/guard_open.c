@@ -315,8 +315,11 @@ settle_hard_link(struct opening *o, bool *absent)
     if ((o->c->g->flags & GUARD_WRITES) == 0 || !writes(o->flags) || o->at.name[o->at.name_n] == '/' ||
         (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return 0;
-    *absent = fstatat(o->at.dir, o->at.name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-    if (*absent || st.st_nlink < 2 || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
+    if (fstatat(o->at.dir, o->at.name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        *absent = errno == ENOENT;
+        return *absent ? 0 : -errno;
+    }
+    if (st.st_nlink < 2 || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
         return 0;
     if (S_ISREG(st.st_mode) && rules_same_object(o->c->g, &st, &rule))
         return deny(o->c, &o->at, rule, EACCES);

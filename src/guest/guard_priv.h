@@ -10,6 +10,7 @@
  *   guard_rename.c    rename
  *   guard_git.c       what may come to a name where git might look; guard_git_copy.c: a judged copy takes a name
  *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
+ *   guard_git_own.c   no link where git itself writes
  *   guard_git_move.c  work trees stay in the project when repositories are moved
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink

@@ -22,28 +22,70 @@
 #define UP_MAX PATH_MAX         /* levels up from a directory; deeper is refused */
 #define SUSPECTS_MAX 32         /* more: all are looked at */
 
-/* The directory that @index stands for now. Links on the way are followed: only the host can have made them. */
-static bool
+/* What a path of the rules leads to at this moment. Links on the way are followed: only the host can have made them. */
+enum now {
+    NOW_ABSENT,
+    NOW_THERE,
+    NOW_SHUT,                   /* cannot be told: behind a directory that may not be searched, which is told instead */
+};
+
+/* Who owns a directory can shut it, act in it through descriptors that it holds, and open it again: until then what is
+ * behind it counts as everywhere that it could be. A directory of another owner was not shut from in here. */
+static enum now
+behind_shut(int root, const char *path, struct stat *st)
+{
+    char above[2 * PATH_MAX];
+
+    snprintf(above, sizeof(above), "%s", path);
+    do {
+        char *slash = strrchr(above, '/');
+
+        *(slash != NULL ? slash : above) = '\0';
+        if (fstatat(root, above, st, above[0] == '\0' ? AT_EMPTY_PATH : 0) == 0)
+            return st->st_uid == geteuid() ? NOW_SHUT : NOW_ABSENT;
+    } while (above[0] != '\0');
+    return NOW_SHUT;
+}
+
+static enum now
+look_now(int root, const char *path, struct stat *st)
+{
+    if (fstatat(root, path, st, path[0] == '\0' ? AT_EMPTY_PATH : 0) == 0)
+        return NOW_THERE;
+    return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? NOW_ABSENT : behind_shut(root, path, st);
+}
+
+/* The directory that @index stands for. */
+static enum now
 dir_now(const struct rules *r, uint32_t index, struct ident *out)
 {
     const struct name_dir *d = &r->dirs[index];
     struct stat st;
-    int fd = r->roots[d->root].fd;
+    enum now now = look_now(r->roots[d->root].fd, d->path, &st);
 
-    if (fstatat(fd, d->path, &st, d->path[0] == '\0' ? AT_EMPTY_PATH : 0) < 0)
-        return false;
-    *out = ident_of(&st);
-    return true;
+    if (now != NOW_ABSENT)
+        *out = ident_of(&st);
+    return now;
 }
 
+/* Whether @dir_st is that directory, or could be. */
 static bool
+is_dir_now(const struct rules *r, uint32_t index, const struct stat *dir_st)
+{
+    struct ident id;
+    enum now now = dir_now(r, index, &id);
+
+    return now == NOW_SHUT || (now == NOW_THERE && ident_eq(id, ident_of(dir_st)));
+}
+
+static enum now
 entry_now(const struct rules *r, const struct name_entry *e, struct stat *st)
 {
     const struct name_dir *d = &r->dirs[e->dir];
     char path[2 * PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s%s%s", d->path, d->path[0] != '\0' ? "/" : "", e->name);
 
-    return n > 0 && (size_t)n < sizeof(path) && fstatat(r->roots[d->root].fd, path, st, 0) == 0;
+    return n > 0 && (size_t)n < sizeof(path) ? look_now(r->roots[d->root].fd, path, st) : NOW_ABSENT;
 }
 
 /* Walk the entries of one hash. */
@@ -162,6 +204,7 @@ suspect_path(struct guard *g, int dir, const struct stat *dir_st, struct suspect
 struct leaf_now {
     const struct name_entry *entry;
     struct ident id;
+    bool shut;                  /* somewhere below @id, which is closed for that as long as it is shut */
 };
 
 static size_t
@@ -172,20 +215,22 @@ leaves_now(const struct rules *r, const struct suspects *s, struct leaf_now *out
     for (size_t i = 0; i < total; i++) {
         const struct name_entry *e = &r->entries[s->all ? i : s->entry[i]];
         struct stat st;
+        enum now now = e->protect || e->allow ? entry_now(r, e, &st) : NOW_ABSENT;
 
-        if ((e->protect || e->allow) && entry_now(r, e, &st))
-            out[n++] = (struct leaf_now){ e, ident_of(&st) };
+        if (now == NOW_THERE || (now == NOW_SHUT && e->protect))
+            out[n++] = (struct leaf_now){ e, ident_of(&st), now == NOW_SHUT };
     }
     return n;
 }
 
+/* @self: @id is the directory that is asked about. One that is shut can be opened again. */
 static const struct name_entry *
-leaf_of(const struct leaf_now *leaves, size_t n, struct ident id)
+leaf_of(const struct leaf_now *leaves, size_t n, struct ident id, bool self)
 {
     const struct name_entry *found = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        if (!ident_eq(leaves[i].id, id))
+        if (!ident_eq(leaves[i].id, id) || (self && leaves[i].shut))
             continue;
         found = leaves[i].entry;
         if (found->protect)
@@ -231,11 +276,31 @@ rules_moved(struct rules *r)
     r->n_free_dirs = r->next_free_dir = 0;
 }
 
-/* Up from @dir to the top, or to a directory that was climbed from before: the first leaf met decides. */
+/* The directory above @cur; by its path where @cur itself is shut. */
+static int
+open_up(const struct guard *g, int cur, const struct stat *st)
+{
+    char name[OBJECT_NAME_ROOM];
+    int up = openat(cur, "..", O_PATH | O_CLOEXEC);
+
+    return up >= 0 || errno != EACCES ? up : object_parent(g, cur, st, name);
+}
+
+static bool
+any_shut(const struct leaf_now *leaves, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (leaves[i].shut)
+            return true;
+    return false;
+}
+
+/* Up from @dir to the top, or to a directory that was climbed from before (@known): the first leaf met decides. */
 static enum place_kind
-climb(const struct rules *r, int dir, const struct leaf_now *leaves, size_t n, const char **rule)
+climb(const struct guard *g, int dir, const struct leaf_now *leaves, size_t n, bool known, const char **rule)
 {
     cleanup_close int cur = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    const struct rules *r = &g->rules;
     struct ident before = { 0, 0 };
 
     for (int level = 0; cur >= 0 && level < UP_MAX; level++) {
@@ -248,14 +313,14 @@ climb(const struct rules *r, int dir, const struct leaf_now *leaves, size_t n, c
         if (level > 0 && ident_eq(ident_of(&st), before))
             return PLACE_FREE;      /* the top */
         before = ident_of(&st);
-        e = leaf_of(leaves, n, before);
+        e = leaf_of(leaves, n, before, level == 0);
         if (e != NULL) {
             *rule = e->rule;
             return e->protect ? PLACE_PROTECTED : PLACE_FREE;
         }
-        if (known_free(r, before))
+        if (known && known_free(r, before))
             return PLACE_FREE;
-        up = openat(cur, "..", O_PATH | O_CLOEXEC);
+        up = open_up(g, cur, &st);
         close_fd(&cur);
         cur = up;
     }
@@ -273,6 +338,7 @@ below(struct guard *g, int dir, const struct stat *dir_st, const char **rule)
     cleanup_free struct leaf_now *many = NULL;
     struct leaf_now *leaves = few;
     struct suspects s;
+    bool known;
     size_t n;
 
     if (r->n_entries == 0)
@@ -288,8 +354,10 @@ below(struct guard *g, int dir, const struct stat *dir_st, const char **rule)
     n = leaves_now(r, &s, leaves);
     if (n == 0)
         return PLACE_FREE;
-    kind = climb(r, dir, leaves, n, rule);
-    if (kind == PLACE_FREE)
+    /* what is free is so for the leaves that could be told */
+    known = !any_shut(leaves, n);
+    kind = climb(g, dir, leaves, n, known, rule);
+    if (kind == PLACE_FREE && known)
         remember_free(r, dir);
     return kind;
 }
@@ -332,9 +400,7 @@ rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *nam
     if (r->n_entries == 0)
         return PLACE_FREE;
     while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
-        struct ident id;
-
-        if (!dir_now(r, e->dir, &id) || !ident_eq(id, ident_of(dir_st)))
+        if (!is_dir_now(r, e->dir, dir_st))
             continue;
         if (e->protect) {
             *rule = e->rule;
@@ -365,8 +431,9 @@ rules_same_object(struct guard *g, const struct stat *st, const char **rule)
 
     for (size_t i = 0; i < r->n_entries; i++) {
         struct stat now;
+        enum now is = r->entries[i].protect ? entry_now(r, &r->entries[i], &now) : NOW_ABSENT;
 
-        if (r->entries[i].protect && entry_now(r, &r->entries[i], &now) && ident_eq(ident_of(&now), ident_of(st))) {
+        if (is == NOW_SHUT || (is == NOW_THERE && ident_eq(ident_of(&now), ident_of(st)))) {
             *rule = r->entries[i].rule;
             return true;
         }
@@ -410,10 +477,7 @@ rules_brings(struct guard *g, int source, const struct stat *dir_st, const char 
     size_t step = 0;
 
     while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
-        struct ident id;
-
-        if (e->interior && dir_now(r, e->dir, &id) && ident_eq(id, ident_of(dir_st)) &&
-            holds_below(r, source, e->child, rule))
+        if (e->interior && is_dir_now(r, e->dir, dir_st) && holds_below(r, source, e->child, rule))
             return true;
     }
     return false;
@@ -452,9 +516,10 @@ rules_holds(struct guard *g, struct ident id, const char **rule)
     const struct rules *r = &g->rules;
 
     for (size_t i = 0; i < r->n_dirs; i++) {
-        struct ident now;
+        struct ident is;
+        enum now now = r->dirs[i].path[0] != '\0' ? dir_now(r, (uint32_t)i, &is) : NOW_ABSENT;
 
-        if (r->dirs[i].path[0] != '\0' && dir_now(r, (uint32_t)i, &now) && ident_eq(now, id)) {
+        if (now == NOW_SHUT || (now == NOW_THERE && ident_eq(is, id))) {
             *rule = r->roots[r->dirs[i].root].path;
             return true;
         }
@@ -490,10 +555,9 @@ rules_aliased(struct guard *g, int dir, const struct stat *dir_st, const char *n
         return true;
     for (size_t i = 0; i < r->n_entries; i++) {
         const struct name_entry *e = &r->entries[i];
-        struct ident id;
         struct stat st;
 
-        if ((e->protect || e->interior) && dir_now(r, e->dir, &id) && ident_eq(id, ident_of(dir_st)) &&
+        if ((e->protect || e->interior) && is_dir_now(r, e->dir, dir_st) &&
             fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&made))) {
             *rule = e->rule;
             return true;

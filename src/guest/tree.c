@@ -44,6 +44,7 @@ tree_read_file(pid_t pid, const char *name, char *p, size_t room)
     cleanup_close int fd = -1;
     size_t n = 0;
 
+    errno = 0;
     if (proc_path(pid, name, path) < 0) {
         errno = ENAMETOOLONG;
         return -1;
@@ -64,6 +65,12 @@ tree_read_file(pid_t pid, const char *name, char *p, size_t room)
     }
     p[n] = '\0';
     return (ssize_t)n;
+}
+
+bool
+tree_cannot_look(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 }
 
 /* "PID (name) STATE PARENT ... THREADS ...": the name may hold anything, so the last ')' ends it. */
@@ -135,6 +142,8 @@ read_all(int proc, struct tree_proc *v)
         /* Gone since the directory was read: not there. */
         if (tree_read_file((pid_t)pid, "stat", text, sizeof(text)) > 0 && parse_stat(text, &v[n]))
             n++;
+        else if (tree_cannot_look())
+            return -1;
     }
     return d.failed != 0 ? -1 : (ssize_t)n;
 }

@@ -27,5 +27,7 @@ ssize_t tree_read(pid_t self, struct tree_proc **out);
 pid_t tree_thread(pid_t pid);
 /* The whole of /proc/PID/NAME into @p, NUL-terminated. -1 with errno. */
 ssize_t tree_read_file(pid_t pid, const char *name, char *p, size_t room);
+/* Whether that failed for want of something of ours, and says nothing about the process. */
+bool tree_cannot_look(void);
 
 #endif

@@ -38,6 +38,9 @@ struct held {
 /* From here on, page tables of a process can matter: one page of them for each 2 MiB that it has addressed. */
 #define TABLES_FROM (512UL * 1024 * 1024)
 
+/* Of what we had no descriptor or no memory to look at: above every limit, and a few do not overflow. */
+#define UNSEEN (UINT64_MAX >> 20)
+
 /* /proc/PID/NAME of @p: of a thread that lives, where the first one does not. */
 static ssize_t
 read_of(const struct tree_proc *p, const char *name, char *text, size_t room)
@@ -90,7 +93,7 @@ resident_of(const struct tree_proc *p, uint64_t page, uint64_t *tables)
 
     *tables = 0;
     if (read_of(p, "statm", text, sizeof(text)) <= 0)
-        return 0;
+        return tree_cannot_look() ? UNSEEN : 0;
     for (size_t i = 0; i < 2; i++) {
         size_t n = strcspn(at, " \n");
 

@@ -122,8 +122,64 @@ git_state_name(enum git_state state)
     case GIT_STATE_TODO: return "git todo list";
     case GIT_STATE_OPTION: return "options of an interrupted git command";
     case GIT_STATE_REMOTE: return "git remote in the old form";
+    case GIT_STATE_LEAD: return "link where git writes";
     }
     return NULL;
+}
+
+/* Directories in which git makes, changes and removes files of its own. */
+static bool
+is_own_directory(struct str name)
+{
+    static const char *const names[] = { "logs", "refs", "objects", "info", "worktrees", "modules", "hooks",
+        "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches", "rr-cache", "reftable", "lost-found",
+        "notes_merge_worktree", "lfs", "svn" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (named(name, names[i]))
+            return true;
+    return false;
+}
+
+/* Files at the top of a git place. Most are called like FETCH_HEAD or COMMIT_EDITMSG, and new ones will be. */
+static bool
+is_own_file(struct str name)
+{
+    static const char *const names[] = { "head", "index", "packed-refs", "shallow", "config", "config.worktree",
+        "commondir", "gitdir", "description", "gc.log", "gc.pid", "add_edit.patch", "addp-hunk-edit.diff",
+        "merge_msg", "squash_msg", "commit_editmsg", "tag_editmsg", "fetch_head", "orig_head" };
+    size_t i = 0;
+
+    while (i < name.n && ((name.p[i] >= 'A' && name.p[i] <= 'Z') || name.p[i] == '_'))
+        i++;
+    if (name.n > 0 && i == name.n)
+        return true;
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (named(name, names[i]))
+            return true;
+    return str_starts(name, STR_LIT("sharedindex."));
+}
+
+static struct str
+first_name(struct str path)
+{
+    const char *slash = path.n > 0 ? memchr(path.p, '/', path.n) : NULL;
+
+    return (struct str){ path.p, slash != NULL ? (size_t)(slash - path.p) : path.n };
+}
+
+bool
+git_writes_below(struct str path)
+{
+    return is_own_directory(first_name(path));
+}
+
+bool
+git_writes(struct str path)
+{
+    struct str first = first_name(path);
+
+    return is_own_directory(first) || (first.n == path.n && is_own_file(path));
 }
 
 size_t
@@ -329,7 +385,8 @@ git_state_harmless(enum git_state state, struct str name, struct str text, size_
     case GIT_STATE_TODO: return git_todo_harmless(text);
     case GIT_STATE_OPTION: return option_harmless(name, text);
     case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
-    case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: return false;
+    case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: case GIT_STATE_LEAD:
+        return false;
     case GIT_STATE_NONE: case GIT_STATE_SAMPLE: break;
     }
     return true;

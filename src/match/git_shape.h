@@ -42,6 +42,7 @@ enum git_state {
     GIT_STATE_TODO,         /* what an interrupted rebase or pick does next: a plain file; git_todo_harmless */
     GIT_STATE_OPTION,       /* with which options it goes on: a plain file; git_option_harmless */
     GIT_STATE_REMOTE,       /* remotes/NAME, branches/NAME: a remote in the old form; must not be */
+    GIT_STATE_LEAD,         /* a symbolic link where git writes (git_writes); must not be */
 };
 
 /* What the entry at @path below a git place is ("config", "hooks/pre-commit", "rebase-merge/git-rebase-todo"); @path is
@@ -51,6 +52,13 @@ enum git_state git_state_of(struct str path);
 enum git_state git_state_in(struct str dir, struct str name);
 /* "git configuration", "git hook" ...: for messages. NULL for GIT_STATE_NONE. */
 const char *git_state_name(enum git_state state);
+
+/* Whether git by itself writes, renames over or removes what is at @path below a git place (the index, messages, logs,
+ * refs, worktrees ...), following a symbolic link that it finds there: so there must be none. @path is relative and
+ * normal. */
+bool git_writes(struct str path);
+/* Whether that is so of everything below the directory @path of a git place. */
+bool git_writes_below(struct str path);
 
 /* Of @path, relative to the tree's top, the last part that begins with ".git/modules": how many names it has (".git" is
  * one, ".git/modules/lib" three). 0: it is in no such place, where git keeps the repositories of submodules. */

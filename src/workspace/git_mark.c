@@ -163,6 +163,20 @@ mark_entries(struct mark *m, size_t i, struct str dir, size_t depth)
     }
 }
 
+/* Links that the run made where git itself writes: below directory @i, which is @dir of the repository ("" for it). */
+static void
+mark_leads(struct mark *m, size_t i, struct str dir)
+{
+    for (size_t k = m->c->v[i].first, end = k + m->c->v[i].n; k < end; k++) {
+        struct change *e = &m->c->v[k];
+        struct str top = dir.n > 0 ? dir : name_of(e);
+        if (S_ISLNK(e->upper.mode) && e->kind != CHANGE_NONE && (dir.n > 0 || git_writes(top)))
+            e->flags |= CHANGE_GIT;
+        else if (S_ISDIR(e->upper.mode) && git_writes_below(top))
+            mark_leads(m, k, top);
+    }
+}
+
 /* --- repositories --- */
 
 /* Whether the changes of directory @e have a name that means something to git in a repository. */
@@ -171,6 +185,16 @@ has_state(const struct changes *c, const struct change *e)
 {
     for (size_t k = e->first; k < e->first + e->n; k++)
         if (git_state_in(STR_LIT(""), name_of(&c->v[k])) != GIT_STATE_NONE)
+            return true;
+    return false;
+}
+
+/* Whether they have a name by which git writes. */
+static bool
+has_own(const struct changes *c, const struct change *e)
+{
+    for (size_t k = e->first; k < e->first + e->n; k++)
+        if (c->v[k].upper.mode != 0 && git_writes(name_of(&c->v[k])))
             return true;
     return false;
 }
@@ -213,7 +237,7 @@ mark_directory(struct mark *m, size_t i)
     /* a new directory belongs to the new one around it, unless it may become a repository by itself */
     if (i > 0 && m->around[e->parent] == AROUND_NEW && !S_ISDIR(e->lower.mode) && !state && !dot_git(e))
         m->around[i] = AROUND_NEW;
-    if ((!state && parts == 0) || change_path(m->c, i, &path) < 0)
+    if ((!state && parts == 0 && !has_own(m->c, e)) || change_path(m->c, i, &path) < 0)
         return;
     if (S_ISDIR(e->lower.mode))
         lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
@@ -223,6 +247,7 @@ mark_directory(struct mark *m, size_t i)
     m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
     size_t ups = git_worktree_ups((struct str){ (const char *)path.p, path.n });
     mark_entries(m, i, STR_LIT(""), ups);
+    mark_leads(m, i, STR_LIT(""));
     if (m->around[i] == AROUND_OLD)
         mark_parts(m, i, true);
     else if (lower >= 0 && !git_place_harmless(lower, ups, NULL))

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "base/io.h"
 #include "workspace/tree.h"
 
@@ -109,6 +110,59 @@ search_below(int place, const char *name, size_t depth, bool (*told)(void *, con
     return r;
 }
 
+/* --- links where git writes --- */
+
+#define LEADS_DEPTH 64
+
+struct leads {
+    bool (*told)(void *ctx, const struct git_offence *o);
+    void *ctx;
+    struct git_offence o;       /* its path is of the entry that is looked at */
+};
+
+/* Loose objects: git makes them under other names, and only reads these. */
+static bool
+is_fan(struct str path)
+{
+    return path.n == strlen("objects/00") && str_starts(path, STR_LIT("objects/")) && str_hex_digit(path.p[8]) >= 0 &&
+           str_hex_digit(path.p[9]) >= 0;
+}
+
+static bool
+is_link(int dir, const char *name, uint8_t type)
+{
+    struct stat st;
+
+    if (type != DT_UNKNOWN)
+        return type == DT_LNK;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* What is below @fd, @at bytes of the path. A repository in there is searched for itself. */
+static int
+search_leads(struct leads *l, int fd, size_t at, unsigned level)
+{
+    struct dirents names = { .fd = fd };
+    const char *name;
+
+    while ((name = dirents_next(&names)) != NULL) {
+        int n = snprintf(l->o.path + at, sizeof(l->o.path) - at, "%s%s", at > 0 ? "/" : "", name);
+        size_t end = n > 0 ? at + (size_t)n : at;
+        if (end >= sizeof(l->o.path) || !git_writes(str_of(l->o.path)))
+            continue;
+        if (is_link(fd, name, names.type)) {
+            if (!l->told(l->ctx, &l->o))
+                return -1;
+        } else if (dirents_maybe_directory(&names) && level < LEADS_DEPTH && git_writes_below(str_of(l->o.path)) &&
+                   !is_fan(str_of(l->o.path))) {
+            cleanup_close int below = tree_open(fd, name, O_RDONLY | O_DIRECTORY);
+            if (below >= 0 && !git_parts_place(git_place_parts(below)) && search_leads(l, below, end, level + 1) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
 int
 git_place_search(int dir, size_t depth, bool (*told)(void *ctx, const struct git_offence *o), void *ctx)
 {
@@ -123,7 +177,9 @@ git_place_search(int dir, size_t depth, bool (*told)(void *ctx, const struct git
         if ((state == GIT_STATE_HOOKS || state == GIT_STATE_DIR) && search_below(dir, own[i], depth, told, ctx) < 0)
             return -1;
     }
-    return 0;
+    cleanup_close int fd = tree_open(dir, "", O_RDONLY | O_DIRECTORY);
+    struct leads leads = { .told = told, .ctx = ctx, .o = { .state = GIT_STATE_LEAD } };
+    return fd >= 0 ? search_leads(&leads, fd, 0, 0) : 0;
 }
 
 static bool

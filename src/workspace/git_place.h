@@ -15,7 +15,7 @@
 /* The parts of a repository (ORed) that directory @dir has. */
 unsigned git_place_parts(int dir);
 
-/* What in a repository runs programs. */
+/* What in a repository runs programs, or leads what git writes elsewhere. */
 struct git_offence {
     enum git_state state;
     char path[512];                 /* below the repository: "config", "hooks/pre-commit" */

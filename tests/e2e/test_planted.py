@@ -72,6 +72,24 @@ def test_state_of_git(cloche, project):
                           "t/.git", "u/.git", "l/hooks", "wt/config"}, found
     assert "symbolic link" in found["wt/config"]["detail"]
     assert found["a/b/config"]["detail"] == "core.fsmonitor" and "git" in found["a/b/config"]["runs"]
+
+
+def test_links_where_git_writes(cloche, project):
+    """It would write, or remove, what they lead to."""
+    bare(project / "a/.git", "")
+    bare(project / "a/.git/modules/m", "")
+    put(project / "a/.git/logs/refs/heads/side")
+    for name in ("index", "logs/HEAD", "logs/refs/heads/main", "worktrees", "modules/m/FETCH_HEAD", "objects/info"):
+        (project / "a/.git" / name).symlink_to("../../x")
+    (project / "a/.git/mine").symlink_to("x")
+    (project / "index").symlink_to("x")
+    found = planted(cloche, project)
+    assert set(found) == {f"a/.git/{n}" for n in ("index", "logs/HEAD", "logs/refs/heads/main", "worktrees", "modules/m/FETCH_HEAD",
+                                                  "objects/info")}, found
+    assert {f["what"] for f in found.values()} == {"link where git writes"}
+
+
+def test_a_bare_repository_at_the_top(cloche, project):
     put(project / "HEAD")
     (project / "objects").mkdir()
     (project / "refs").mkdir()

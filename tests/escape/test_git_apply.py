@@ -62,7 +62,8 @@ def cow(cloche, world, code, at=None):
 
 def works_on(command, project, *more):
     """What a person does next, in every directory there is; only `status` outside of the project's top."""
-    words = [["status"], ["diff"], ["checkout", "-q", "-b", "next"], ["commit", "-q", "--allow-empty", "-m", "x"], ["fetch"], *more]
+    words = [["status"], ["diff"], ["checkout", "-q", "-b", "next"], ["commit", "-q", "--allow-empty"],
+             ["commit", "-q", "--allow-empty", "-m", "x"], ["fetch"], *more]
     for one in words:
         command([*GIT, *one], cwd=project, check=False, env={"GIT_EDITOR": "true"})
     for at, directories, _ in os.walk(project):
@@ -102,6 +103,7 @@ ATTACKS = {
                 "head = Path('.git/refs/heads/main').read_text()\n"
                 "[put('.git/rebase-merge/' + k, v) for k, v in {'head-name': 'refs/heads/main\\n', 'onto': head, 'orig-head': head,\n"
                 "  'interactive': '', 'done': '', 'msgnum': '0\\n', 'end': '1\\n', 'strategy': '../x\\n'}.items()]",
+    "a message that becomes the configuration": "put('.git/MERGE_MSG', HARM); os.remove('.git/COMMIT_EDITMSG'); os.symlink('config', '.git/COMMIT_EDITMSG')",
     "old remote": "put('.git/remotes/origin', 'URL: ext::sh -c ' + RUN.replace(' ', '% ') + '\\n')",
 }
 

@@ -16,7 +16,7 @@ pytestmark = [requirement("R91", "R11"), pytest.mark.usefixtures("needs_git")]
 WAYS = ("standard", "light")            # each attack
 OTHER_WAYS = ("host view", "code", "shell", "ordinary")     # these
 TYPICAL = ("a bare repository at the top", "its configuration through a descriptor from before", "a nested repository as a gitlink",
-           "core.hooksPath leads into the project", "a rebase's todo", "a hook in a nested repository")
+           "core.hooksPath leads into the project", "a rebase's todo", "a hook in a nested repository", "a link in place of a message")
 
 
 @pytest.fixture
@@ -99,6 +99,9 @@ def bare_config():
 REPO = "git init -q -b main .; echo a > a; git add a; git commit -qm one; "
 HEAD = "printf 'ref: refs/heads/main\\n' > HEAD; "
 STATUS = "git status; git status"
+
+OUT = "OUT=${EVIL%evil}ran; "
+EXCHANGE = "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"{}\", -100, b\"{}\", 2)'"
 
 # A submodule's repository far below in $top/n, with a work tree as far up as $top/rel says.
 MODULE = (
@@ -310,6 +313,36 @@ os.renames('w/' * 25 + 'n', 'n')
     "a configuration for a repository that the owner will make": (
         "true; ", "mkdir .git; " + config() + " > .git/config; mkdir s; " + config() + " > s/config; mv s .git; rmdir .git; "
         "mv s .git", "git init -q; git status", "", ""),
+    # git follows a link where it writes by itself: $OUT is what it would write to on the host
+    "a link in place of the index": (
+        REPO, OUT + "rm -f .git/index; ln -s $OUT .git/index; ln -s $OUT l; mv l .git/index; ln -s $OUT l; ln -P l .git/index; "
+        "touch .git/index; ln -s $OUT l; " + EXCHANGE.format("l", ".git/index"), "git add a", "", ""),
+    "a link in place of a message": (
+        REPO, OUT + "ln -sf $OUT .git/COMMIT_EDITMSG; echo 'touch ran' > .git/MERGE_MSG", "git commit --allow-empty", "", ""),
+    "a link in place of what was fetched": (
+        REPO, OUT + "ln -sf $OUT .git/FETCH_HEAD", "git fetch . main", "", ""),
+    "a link in place of a log": (
+        REPO, OUT + "rm -f .git/logs/HEAD; ln -s $OUT .git/logs/HEAD", "git commit --allow-empty -m x", "", ""),
+    "a link in place of a branch's log": (
+        REPO, OUT + "rm -f .git/logs/refs/heads/main; cd .git/logs/refs; ln -s $OUT heads/main", "git commit --allow-empty -m x",
+        "", ""),
+    "logs moved into place": (
+        REPO, OUT + "mkdir l; ln -s $OUT l/HEAD; mv .git/logs k; rm -rf .git/logs; mv l .git/logs", "git commit --allow-empty -m x", "", ""),
+    "a log from before the repository": (
+        REPO, OUT + "git init -q -b main n; cd n; git commit -q --allow-empty -m n; mv .git g; mv g/refs r; rm -f g/logs/HEAD; "
+        "ln -s $OUT g/logs/HEAD; mv r g/refs; mv g .git; mv g/refs r; mv g .git; mv r .git/refs", "git commit --allow-empty -m x", "n", ""),
+    "a log in a repository of another name": (
+        REPO, OUT + "git clone -q --bare . b; mkdir b/logs; ln -s $OUT b/logs/HEAD; git -C b config core.logAllRefUpdates always",
+        "git -C b branch x; git -C b symbolic-ref -m x HEAD refs/heads/x", "", ""),
+    "a link in place of worktrees": (
+        REPO + "mkdir -p ../kept/dir; touch ../kept/dir/file; ",
+        "mkdir .git/worktrees; ln -s ../../../kept/dir .git/worktrees/x; rmdir .git/worktrees; ln -s ../../kept .git/worktrees; "
+        "mkdir w; ln -s ../../../kept/dir w/x; mv w .git/worktrees",
+        "git worktree prune; test -e ../kept/dir/file || touch $HOME/ran", "", ""),
+    "a link in place of a submodule's index": (
+        "git init -q -b main ../lib; (cd ../lib; echo l > l; git add l; git commit -qm l); " + REPO +
+        "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub; ",
+        OUT + "rm .git/modules/lib/index; ln -s $OUT .git/modules/lib/index", "git add l", "lib", ""),
 }
 
 

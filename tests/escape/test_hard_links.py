@@ -2,6 +2,7 @@
 
 The name in the folder becomes a copy first, as an overlay does it; docs/name-guard.md, "Hard links".
 """
+import inspect
 import json
 import os
 import stat
@@ -9,7 +10,8 @@ import stat
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Daemon, OthersDaemon
+from helpers.daemon import UPLOAD_SEEN, Daemon, OthersDaemon
+from helpers.mcp import Client
 
 pytestmark = requirement("R11")
 
@@ -296,6 +298,58 @@ def test_the_files_api(anyone, way, query):
     assert answer.ok, answer
     assert look(folder / "f") == before
     assert (anyone.project / "f").read_bytes().endswith(b"evil")
+    assert daemon.stop() == 0, daemon.log
+
+
+def through_the_api(box, project):
+    """Each way in which what the daemon's routes and tools do would change a file's mode, by the name of the file: what it answered."""
+    tools = Client(box.daemon)
+    (project / "symlink").symlink_to("linked")
+    return {
+        "put": lambda n: box.put(n, b"evil", "?mode=777").status,
+        "empty": lambda n: box.put(n, b"", "?mode=777").status,
+        "large": lambda n: box.put(n, b"x" * (2 * UPLOAD_SEEN), "?mode=777").status,
+        "twice": lambda n: [box.put(n, b"evil", f"?mode={mode}").status for mode in ("600", "777")][1],
+        "linked": lambda n: box.put("symlink", b"evil", "?mode=777").status,
+        "exclusive": lambda n: box.put(n, b"evil", "?mode=777&exclusive=true").status,
+        "folder": lambda n: box.put(f"{n}/below", b"evil", "?mode=777&parents=true").status,
+        "mkdir": lambda n: box.daemon.post(f"{box.at}/dirs/{n}").status,
+        "anew": lambda n: [box.daemon("DELETE", box.file(n)).status, box.put(n, b"evil", "?mode=777").status][1],
+        "tool": lambda n: 200 if tools.call("code_write_file", sandbox_id=box.id, file_path=n, content="evil")["success"] else 409,
+        "chmod": lambda n: 200 if box.exec(f"chmod 777 {n}")["exit_code"] == 0 else 409,
+        "moved": lambda n: [box.exec(f"mv {n} moved-{n}"), box.put(f"moved-{n}", b"evil", "?mode=777").status][1],
+        "over": lambda n: [box.put(f"new-{n}", b"evil", "?mode=777"), 200 if box.exec(f"mv new-{n} {n}")["exit_code"] == 0 else 409][1],
+        "again": lambda n: [box.exec(f"ln {n} another-{n}"), box.put(f"another-{n}", b"evil", "?mode=777").status][1],
+    }
+
+
+REFUSED_BY_API = {"exclusive", "folder", "mkdir"}
+
+
+@requirement("R61")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_the_files_api_changes_no_mode_outside(anyone, way, mode):
+    """A mode that is asked for with an upload is the new file's (0600 became 0777 outside)."""
+    skip_root_light(way, anyone)
+    names = [line.split('"')[1] for line in inspect.getsource(through_the_api).splitlines() if '": lambda n' in line]
+    folder = store(anyone, names)
+    for name in names:
+        (folder / name).chmod(mode)
+    before = {n: look(folder / n) for n in names}
+    daemon = (OthersDaemon if anyone.person else Daemon)(anyone)
+    where = {"view": "host"} if way == "host" else {"mode": way}
+    box = daemon.create(policy={**where, "workspace": str(anyone.project)})
+    said = {name: do(name) for name, do in through_the_api(box, anyone.project).items()}
+    assert {n: look(folder / n) for n in names} == before, said
+    refused = {n for n in names if said[n] not in (200, 201)}
+    assert REFUSED_BY_API <= refused and (mode != 0o600 or refused == REFUSED_BY_API), said
+    for name in {"put", "empty", "large", "twice", "linked", "anew", "chmod"} - refused:
+        found = (anyone.project / name).stat()
+        assert stat.S_IMODE(found.st_mode) == 0o777 and found.st_ino != (folder / name).stat().st_ino, (name, said)
+    # the control: by its name in the folder it is the file outside that changes
+    os.chmod(anyone.project / "exclusive", 0o777)
+    assert stat.S_IMODE((folder / "exclusive").stat().st_mode) == 0o777
     assert daemon.stop() == 0, daemon.log
 
 

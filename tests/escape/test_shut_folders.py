@@ -121,3 +121,71 @@ def test_a_shut_folder_behind_a_link(cloche):
     done = second(cloche, "chmod 755 store; cat store/secret data/secret; true", "--deny-read", f"{cloche.project}/data/secret")
     os.chmod(store, 0o755)
     assert "SECRET" not in done.out, done
+
+
+# Who owns a folder can shut it, act behind it through descriptors that it holds, and open it again: nobody can look by
+# name meanwhile, and must not take that for "not there".
+BEHIND = """
+import os, sys
+shut, top = sys.argv[1], os.open('.', os.O_RDONLY)
+made = []
+for name in ('.claude', '.idea'):
+    try: os.mkdir(name)
+    except OSError: pass
+held = {}
+for name in ('.', '.vscode', '.git', '.git/hooks', '.claude', 'sub', 'sub/keep', 'sub/keep/deep'):
+    try: held[name] = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError: pass
+was = os.stat(shut).st_mode
+def tried(what, *args, **kw):
+    try: return what(*args, **kw)
+    except OSError: return None
+tried(os.chmod, shut, 0)
+def write(name, at, flags):
+    fd = tried(os.open, name, os.O_WRONLY | flags, 0o755, dir_fd=at)
+    if fd is not None: os.write(fd, b'EVIL')
+for at in held.values():
+    for name in ('settings.json', 'config', 'applypatch-msg.sample', 'file', 'absent'): write(name, at, 0)
+    for name in ('tasks.json', 'post-checkout', 'file2', 'absent', 'settings.json'): write(name, at, os.O_CREAT)
+    for name in ('commands', 'hooks'):
+        if tried(os.mkdir, name, dir_fd=at) is None: tried(os.mkdir, name, dir_fd=at)
+    tried(os.rename, 'keep', 'moved', src_dir_fd=at, dst_dir_fd=at)
+    tried(os.link, 'file', 'linked', src_dir_fd=at, dst_dir_fd=top)
+    write('linked', top, 0)
+tried(os.fchmod, held['sub'] if shut == 'sub' else top, was & 0o7777)
+for name in ('.claude/commands/x', 'sub/moved/file', 'linked', 'moved/file'):
+    write(name, top, os.O_CREAT)
+print(oct(os.stat(shut).st_mode & 0o777))
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["--view", "host"], ["--mode", "light"]], ids=["standard", "host", "light"])
+@pytest.mark.parametrize("shut", [".", "sub"])
+def test_what_is_shut_while_it_runs_is_not_taken_for_absent(cloche, shut, flags):
+    project = cloche.project
+    for name in (".vscode", ".git/hooks", ".git/objects", ".git/refs", "sub/keep/deep"):
+        (project / name).mkdir(parents=True)
+    for name in (".vscode/settings.json", ".git/config", ".git/HEAD", ".git/hooks/applypatch-msg.sample", "sub/keep/file",
+                 "sub/keep/deep/file", "free"):
+        (project / name).write_text("", encoding="ascii")
+    if cloche.person is not None:
+        for at, _, files in os.walk(project):
+            for path in [at] + [os.path.join(at, f) for f in files]:
+                os.chown(path, cloche.person.pw_uid, cloche.person.pw_gid)
+    tree = ["--allow-write", project] if flags else ["--workspace", f"{project}:rw", "--workdir", "/workspace"]
+    done = cloche("run", *flags, *tree, "--deny-write", project / "sub" / "keep", "--", "/usr/bin/python3", "-c", BEHIND, shut,
+                  cwd=project)
+    assert done.ok and done.out == "0o755\n", done
+    names = [str(path.relative_to(project)) for path in evil(project)]
+    closed = [name for name in names if name.startswith((".vscode/", ".git/hooks/", ".claude/commands", "moved", "sub/keep", "sub/moved"))
+              or name == ".git/config"]
+    assert not closed and not (project / ".claude" / "commands").exists(), closed
+    assert (project / "sub" / "keep" / "file").exists(), "moved away"
+
+
+@pytest.mark.parametrize("flags", [[], ["--mode", "light"]], ids=["standard", "light"])
+def test_a_folder_of_ones_own_can_be_shut_and_opened_again(cloche, flags):
+    tree = ["--allow-write", cloche.project] if flags else ["--workspace", f"{cloche.project}:rw", "--workdir", "/workspace"]
+    done = cloche("run", *flags, *tree, "--", "sh", "-c", "mkdir -p a/b; chmod 0 a; echo x > free; chmod 755 a; echo x > a/b/f; "
+                  "chmod 0 .; chmod 755 \"$PWD\"; mv a c; cat c/b/f free", cwd=cloche.project)
+    assert done.out == "x\nx\n", done

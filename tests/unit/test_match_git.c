@@ -364,6 +364,27 @@ options(void **state)
 }
 
 static void
+own_files(void **state)
+{
+    static const char *const ours[] = { "index", "Index", "COMMIT_EDITMSG", "commit_editmsg", "FETCH_HEAD", "AUTO_MERGE",
+        "HEAD", "packed-refs", "logs", "LOGS", "logs/HEAD", "logs/refs/heads/a/b", "refs/heads/a", "objects/info",
+        "objects/ab/cd", "info/exclude", "worktrees", "worktrees/x", "modules/x/index", "rebase-merge/message",
+        "sharedindex.abc", "rr-cache/x" };
+    static const char *const others[] = { "", "a", "src/index", "src/logs/HEAD", "CLAUDE.md", "README.md", "node_modules",
+        "index.html", "index/a", "COMMIT_EDITMSG/a", "logs2/a", "fsmonitor--daemon.ipc" };
+
+    (void)state;
+    for (size_t i = 0; i < N(ours); i++)
+        if (!git_writes(str_of(ours[i])))
+            fail_msg("%s", ours[i]);
+    for (size_t i = 0; i < N(others); i++)
+        if (git_writes(str_of(others[i])))
+            fail_msg("%s", others[i]);
+    assert_true(git_writes_below(STR_LIT("logs/refs")) && git_writes_below(STR_LIT("modules")));
+    assert_false(git_writes_below(STR_LIT("index")) || git_writes_below(STR_LIT("a/logs")));
+}
+
+static void
 redirects(void **state)
 {
     struct str to;
@@ -391,7 +412,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(harmless_keys), cmocka_unit_test(harmful_keys), cmocka_unit_test(limits),
         cmocka_unit_test(as_git_reads), cmocka_unit_test(places), cmocka_unit_test(states), cmocka_unit_test(todos),
-        cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(work_trees),
+        cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(own_files), cmocka_unit_test(work_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -442,6 +442,15 @@ static const struct {
     { { LITE }, SYS_prlimit64, 4711, 7, 0x7fff0000, EPERM },
     { { LITE }, SYS_prlimit64, 4711, 7, HIGH, EPERM },         /* a pointer whose low half is zero */
     { { STD }, SYS_prlimit64, 4711, 7, 0x7fff0000, SC_ALLOW },
+    /* process 1 is the guest */
+    { { STD }, SYS_prlimit64, 1, 7, 0x7fff0000, EPERM },
+    { { MAXI }, SYS_prlimit64, HIGH | 1, 7, 0x7fff0000, EPERM },
+    { { STD }, SYS_prlimit64, 1, 7, 0, SC_ALLOW },
+    { { STD }, SYS_sched_setscheduler, 1, 5, 0x7fff0000, EPERM },
+    { { STD }, SYS_sched_setscheduler, 2, 5, 0x7fff0000, SC_ALLOW },
+    { { STD }, SYS_setpriority, 0, 1, 19, EPERM },
+    { { STD }, SYS_setpriority, 0, 0, 19, SC_ALLOW },
+    { { STD }, SYS_ioprio_set, 1, 1, 0, EPERM },
     { { LITE }, SYS_shmget, 0, 0, 0, ENOSYS },
     /* files */
     { { STD }, SYS_fchmodat, 0, 0, 0100755, SC_ALLOW },
