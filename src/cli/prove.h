@@ -75,6 +75,7 @@ struct bait {
     bool file_visible;              /* set by the caller: the policy opens the place where the files lie */
     int unix_fd, abstract_fd, tcp_fd;
     uint16_t tcp_port;
+    char own_address[16];           /* of the host, IPv4, not 127.0.0.1; "": it has none */
     pid_t process;
     struct janitor janitor;
 };

@@ -145,19 +145,27 @@ add_closed_places(struct arguments *a, const struct policy *p)
         }
 }
 
+static bool
+bound_at(const struct policy *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable && path_within(str_of(path), str_of(p->binds[i].dest)))
+            return true;
+    return false;
+}
+
 /* Trees of the host that nobody opened for writing, and what the policy closes for writing. */
 static void
 add_readonly_places(struct arguments *a, const struct policy *p)
 {
     static const char *const system[] = { "/usr", "/usr/bin", "/usr/lib", "/bin", "/lib", "/sbin", "/opt" };
     static const char *const host[] = { "/etc", "/etc/passwd", "/var", "/home", "/root", "/boot", "/" };
-    bool sees_host = p->view.v == VIEW_HOST || p->mode.v == MODE_LIGHT;
-
     for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
         if (!prove_opens(p, system[i]))
             add(a, "--write", system[i]);
-    for (size_t i = 0; sees_host && i < sizeof(host) / sizeof(host[0]); i++)
-        if (!prove_opens(p, host[i]))
+    /* of a private root too: it is the sandbox's own, and stays as it was made */
+    for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
+        if (!prove_opens(p, host[i]) && !bound_at(p, host[i]))
             add(a, "--write", host[i]);
     for (size_t i = 0, given = 0; i < p->deny_write.n && given < 100; i++)
         if (p->deny_write.v[i].value[0] == '/' && strpbrk(p->deny_write.v[i].value, "*?[{") == NULL) {

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
@@ -145,6 +146,26 @@ listen_tcp(struct bait *b, struct err *err)
     return 0;
 }
 
+/* The first of an interface that is up: cloche-egress knows what the host's own addresses are. */
+static void
+find_own_address(struct bait *b)
+{
+    struct ifaddrs *all = NULL;
+
+    if (getifaddrs(&all) < 0)
+        return;
+    for (const struct ifaddrs *i = all; i != NULL && b->own_address[0] == '\0'; i = i->ifa_next) {
+        struct sockaddr_in at;
+
+        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET)
+            continue;
+        memcpy(&at, i->ifa_addr, sizeof(at));
+        if (ntohl(at.sin_addr.s_addr) >> 24 != 127 && ntohl(at.sin_addr.s_addr) >> 16 != 0xa9fe)
+            (void)inet_ntop(AF_INET, &at.sin_addr, b->own_address, sizeof(b->own_address));
+    }
+    freeifaddrs(all);
+}
+
 /* A process of this user, with a name of its own. It dies with us. */
 static int
 start_process(struct bait *b, struct err *err)
@@ -170,6 +191,7 @@ bait_make(struct bait *b, struct err *err)
     *b = (struct bait){ .unix_fd = -1, .abstract_fd = -1, .tcp_fd = -1, .process = -1, .janitor = JANITOR_INIT };
     if (make_names(b, err) < 0)
         return -1;
+    find_own_address(b);
     if (janitor_start(&b->janitor, remove_files, b, err) < 0 || start_process(b, err) < 0 || make_files(b, err) < 0 ||
         listen_unix(b->socket, false, &b->unix_fd, err) < 0 ||
         listen_unix(b->abstract, true, &b->abstract_fd, err) < 0 || listen_tcp(b, err) < 0) {

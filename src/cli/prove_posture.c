@@ -384,6 +384,33 @@ check_environment(struct proof *p, const json_t *posture, const char *when)
               json_array_size(names), odd != NULL ? odd : "");
 }
 
+/* Who calls is not told: docs/policy.md, "Environment". */
+static void
+check_telling(struct proof *p, const json_t *posture, const char *when)
+{
+    static const struct { const char *name, *value; bool own_root; } rows[] = {
+        { "USER", "agent", false }, { "LOGNAME", "agent", false }, { "SHELL", "/bin/bash", false },
+        { "HOME", "/home/agent", true },
+        { "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", true },
+    };
+    const json_t *told = json_object_get(posture, "telling");
+    const char *odd = NULL;
+
+    if (p->bare || p->policy->env_inherit.v)
+        return;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool set = rows[i].own_root && !proof_private_root(p);
+
+        for (size_t k = 0; k < p->policy->n_env; k++)
+            set |= strcmp(p->policy->env[k].name, rows[i].name) == 0;
+        if (!set && strcmp(text_of(told, rows[i].name), rows[i].value) != 0)
+            odd = rows[i].name;
+    }
+    proof_add(p, "posture.environment.values", "files", "R16", "no variable tells who calls", when,
+              odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s%s%.100s", odd != NULL ? odd : "all are cloche's own",
+              odd != NULL ? ": " : "", odd != NULL ? text_of(told, odd) : "");
+}
+
 /* --- other processes --------------------------------------------------------------------------------------------- */
 
 static void
@@ -419,6 +446,7 @@ posture_check(struct proof *p, const json_t *posture, const char *when)
     check_descriptors(p, posture, when);
     check_limits(p, posture, when);
     check_environment(p, posture, when);
+    check_telling(p, posture, when);
     check_processes(p, posture, p->bait_name, when);
     posture_check_system(p, posture, when);
 }

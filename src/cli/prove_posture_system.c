@@ -317,6 +317,17 @@ check_windows(struct proof *p, const json_t *posture, const char *when)
               odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(open), odd != NULL ? odd : "");
 }
 
+/* Mode max has nothing of /proc but processes. */
+static void
+check_subset(struct proof *p, const json_t *posture, const char *when)
+{
+    if (p->policy->mode.v == MODE_MAX)
+        proof_add(p, "posture.proc.subset", "kernel", "R26", "/proc has processes and nothing else", when,
+                  json_is_false(json_object_get(posture, "kernel_command_line")) ? CHECK_HELD : CHECK_SURPRISE,
+                  "/proc/cmdline %s",
+                  json_is_false(json_object_get(posture, "kernel_command_line")) ? "is not there" : "opens");
+}
+
 static void
 check_files(struct proof *p, const json_t *posture, const char *when)
 {
@@ -329,6 +340,7 @@ check_files(struct proof *p, const json_t *posture, const char *when)
     check_empty(p, posture, "writable_sys", "posture.sys.writable", "kernel", "R26",
                 "no file below /sys opens for writing", true, when);
     check_windows(p, posture, when);
+    check_subset(p, posture, when);
     proof_add(p, "posture.kernel.keyring", "kernel", "R26", "kernel key rings are out of reach", when,
               json_is_null(json_object_get(posture, "session_keyring")) ? CHECK_HELD : CHECK_SURPRISE, "%s",
               json_is_null(json_object_get(posture, "session_keyring")) ? "keyctl is refused" : "keyctl answers");

@@ -29,7 +29,7 @@
 #define TRIAL_MS    120000      /* one that hangs; a busy machine is given the time */
 #define LOOK_MS     10          /* until the rights of cloche-egress were seen */
 #define TRIALS_AT_ONCE 8
-#define TRIAL_ARGS  64
+#define TRIAL_ARGS  96
 #define NOBODY      65534
 #define MIB         (1024UL * 1024)
 
@@ -51,7 +51,7 @@ struct trial {
     char inside[192];           /* the project, inside */
     bool own_root;
     char left[24];              /* how a process is called that it leaves behind */
-    int door;                   /* listens in the project; -1 */
+    int doors[2];               /* listen in the project; -1 */
     struct egress_rights egress;
     char words[TRIAL_ARGS][224];
     size_t n;
@@ -202,7 +202,10 @@ number(struct trial *t, const char *name, unsigned long value)
 static void
 arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
 {
-    static const char *const never[] = { "127.0.0.1", "localhost", "169.254.169.254" };
+    static const char *const never[] = {
+        "127.0.0.1", "localhost", "169.254.169.254", "[::1]", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+        "[fd00:ec2::254]", "metadata.google.internal", "metadata.goog", "224.0.0.1", "255.255.255.255",
+    };
     bool tried = t->kind == KIND_STAGE && t->stage == STAGE_PROJECT;
 
     word(t, "run");
@@ -244,6 +247,10 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
             word(t, "--allow-domain");
             word(t, "%s:%u", never[i], b->tcp_port);
         }
+        if (b->own_address[0] != '\0') {
+            word(t, "--allow-domain");
+            word(t, "%s:%u", b->own_address, b->tcp_port);
+        }
     }
     word(t, "--");
     word(t, "%s/probe", t->inside);
@@ -267,6 +274,8 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
     number(t, "--limit-nofile", NOFILE);
     number(t, "--limit-output", OUTPUT);
     words(t, "--allowed", "cloche-prove.invalid");
+    if (b->own_address[0] != '\0')
+        words(t, "--own-address", b->own_address);
 }
 
 static int
@@ -283,7 +292,7 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
     snprintf(t->hidden, sizeof(t->hidden), "%s/hidden", mode == MODE_LIGHT ? t->dir : t->project);
     snprintf(t->inside, sizeof(t->inside), "%s", t->own_root ? "/workspace" : t->project);
     snprintf(t->left, sizeof(t->left), "%.12s-%zu", b->name, nth);
-    t->fd = t->door = -1;
+    t->fd = t->doors[0] = t->doors[1] = -1;
     t->pid = -1;
     t->out = (struct buf)BUF_INIT(PROVE_OUTPUT_MAX);
     if (mkdir(t->dir, 0755) < 0 || chmod(t->dir, 0755) < 0)
@@ -295,7 +304,7 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
         return -1;
     arguments(t, b, mode);
     return t->kind == KIND_STAGE && t->stage == STAGE_PROJECT
-               ? trial_outside_prepare(t->dir, t->project, p.owner, &t->door, err) : 0;
+               ? trial_outside_prepare(t->dir, t->project, p.owner, t->doors, err) : 0;
 }
 
 /* --- running it --------------------------------------------------------------------------------------------------- */
@@ -483,8 +492,10 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
         return;
     }
     if (t->kind == KIND_OUTPUT) {
-        lived = strlen(out) > OUTPUT;
-        snprintf(detail, sizeof(detail), "%zu bytes came, where %lu are the limit", strlen(out), OUTPUT);
+        const char *errors = text_of(report, "stderr");
+        lived = strlen(out) > OUTPUT || strlen(errors) > OUTPUT;
+        snprintf(detail, sizeof(detail), "%zu and %zu bytes came, where %lu are the limit of each", strlen(out),
+                 strlen(errors), OUTPUT);
     } else {
         snprintf(detail, sizeof(detail), "%s: %s", lived ? "it lived on" : "ended", text_of(report, "reason"));
     }
@@ -560,7 +571,8 @@ trials_check(struct proof *p, const struct bait *b, struct err *err)
             judge(p, &t[i]);
         }
         buf_free(&t[i].out);
-        close_fd(&t[i].door);
+        close_fd(&t[i].doors[0]);
+        close_fd(&t[i].doors[1]);
     }
     free(t);
     return rc;

@@ -11,9 +11,9 @@
 #define TRIAL_README   "a project of cloche prove\n"
 #define TRIAL_README_N ((off_t)sizeof(TRIAL_README) - 1)
 
-/* A file @dir/linked with a second name in @project, and a socket @project/door; *@listener is the caller's. @owner of
- * the file, (uid_t)-1: us. 0 or -1 with @err. */
-int trial_outside_prepare(const char *dir, const char *project, uid_t owner, int *listener, struct err *err);
+/* Files @dir/linked and @dir/linked-too with a second name in @project, and sockets @project/door (a stream) and
+ * @project/post (datagrams); @doors are the caller's. @owner of the files, (uid_t)-1: us. 0 or -1 with @err. */
+int trial_outside_prepare(const char *dir, const char *project, uid_t owner, int doors[2], struct err *err);
 
 /* Was @dir/linked changed? @detail, of @n bytes, says it. */
 bool trial_outside_written(const char *dir, char *detail, size_t n);

@@ -15,10 +15,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kernel.h"
 #include "base/str.h"
 #include "wall/service.h"
 
@@ -26,43 +28,70 @@
 #define PATH_ROOM  256
 
 static const char linked_text[] = "a file with a name outside\n";
+/* the first is written to, of the second all else is changed (probe/trial_state.c) */
+static const char *const linked[] = { "linked", "linked-too" };
+#define LINKED_TIME 1000000000
 
 static int
-to_be_linked(const char *dir, const char *project, uid_t owner, struct err *err)
+link_one(const char *dir, const char *project, const char *name, uid_t owner, struct err *err)
 {
+    const struct timespec times[2] = { { .tv_sec = LINKED_TIME }, { .tv_sec = LINKED_TIME } };
     char outside[PATH_ROOM], inside[PATH_ROOM];
 
-    snprintf(outside, sizeof(outside), "%s/linked", dir);
-    snprintf(inside, sizeof(inside), "%s/linked", project);
+    snprintf(outside, sizeof(outside), "%s/%s", dir, name);
+    snprintf(inside, sizeof(inside), "%s/%s", project, name);
     cleanup_close int fd = open(outside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0 || io_write_full(fd, linked_text, sizeof(linked_text) - 1) < 0 ||
-        (owner != (uid_t)-1 && fchown(fd, owner, owner) < 0))
+        (owner != (uid_t)-1 && fchown(fd, owner, owner) < 0) || fchmod(fd, 0644) < 0 || futimens(fd, times) < 0)
         return err_sys(err, errno, "prove.trial", "%s", outside);
     /* a file system without hard links has none to write through */
     (void)!link(outside, inside);
     return 0;
 }
 
-/* Somebody of the host listens in the project. */
 static int
-door(const char *project, int *out, struct err *err)
+to_be_linked(const char *dir, const char *project, uid_t owner, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(linked) / sizeof(linked[0]); i++)
+        if (link_one(dir, project, linked[i], owner, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Somebody of the host listens in the project, or has a box for letters there. */
+static int
+door(const char *project, const char *name, int type, int *out, struct err *err)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
-    int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/door", project);
-    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/%s", project, name);
+    cleanup_close int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
     if (n < 0 || (size_t)n >= sizeof(at.sun_path))
         return err_set(err, ERR_LIMIT, "prove.trial", "%s is too long for a socket", project);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 8) < 0 || chmod(at.sun_path, 0666) < 0)
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || (type == SOCK_STREAM && listen(fd, 8) < 0) ||
+        chmod(at.sun_path, 0666) < 0)
         return err_sys(err, errno, "prove.trial", "listen at %s", at.sun_path);
     *out = take_fd(&fd);
     return 0;
 }
 
 int
-trial_outside_prepare(const char *dir, const char *project, uid_t owner, int *listener, struct err *err)
+trial_outside_prepare(const char *dir, const char *project, uid_t owner, int doors[2], struct err *err)
 {
-    return to_be_linked(dir, project, owner, err) < 0 ? -1 : door(project, listener, err);
+    return to_be_linked(dir, project, owner, err) < 0 || door(project, "door", SOCK_STREAM, &doors[0], err) < 0
+               ? -1 : door(project, "post", SOCK_DGRAM, &doors[1], err);
+}
+
+/* Is all but the content of the second as it was made? */
+static bool
+kept_as_it_was(const char *path)
+{
+    struct statx sx;
+    char value[8];
+
+    return kernel_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &sx) == 0 &&
+           (sx.stx_mode & 07777) == 0644 && sx.stx_mtime.tv_sec == LINKED_TIME &&
+           (sx.stx_attributes & STATX_ATTR_NODUMP) == 0 && lgetxattr(path, "user.prove", value, sizeof(value)) < 0;
 }
 
 bool
@@ -75,6 +104,10 @@ trial_outside_written(const char *dir, char *detail, size_t n)
     snprintf(path, sizeof(path), "%s/linked", dir);
     same = io_read_file(AT_FDCWD, path, &text) == 0 && text.n == sizeof(linked_text) - 1 &&
            memcmp(text.p, linked_text, text.n) == 0;
+    if (same) {
+        snprintf(path, sizeof(path), "%s/linked-too", dir);
+        same = kept_as_it_was(path);
+    }
     snprintf(detail, n, "%s %s", path, same ? "is as it was" : "was changed through its name in the project");
     return !same;
 }
@@ -171,18 +204,60 @@ zero(struct str set)
     return set.n > 0;
 }
 
-static void
-note_rights(const struct buf *status, struct egress_rights *r)
+/* Of whom cannot be looked into the files in /proc are root's, but for the folder itself (proc(5)). */
+static bool
+is_closed(const char *pid, struct str uid)
 {
+    struct stat st;
+    char path[64];
+    uint64_t own;
+
+    snprintf(path, sizeof(path), "/proc/%s/status", pid);
+    return str_parse_u64((struct str){ uid.p, strcspn(uid.p, "\t\n") }, UINT32_MAX, &own) && stat(path, &st) == 0 &&
+           (own == 0 || st.st_uid != own);
+}
+
+/* "Max data size  SOFT  HARD  bytes": is the hard one a number, and at most @most? */
+static bool
+is_bounded(const char *pid, const char *name, uint64_t most)
+{
+    cleanup_buf struct buf text = BUF_INIT(STATUS_MAX);
+    char path[64];
+    const char *at;
+    uint64_t v;
+
+    snprintf(path, sizeof(path), "/proc/%s/limits", pid);
+    if (io_read_file(AT_FDCWD, path, &text) < 0 || buf_nul(&text) < 0 ||
+        (at = strstr((const char *)text.p, name)) == NULL)
+        return false;
+    at += strlen(name);
+    at += strspn(at, " ");
+    at += strcspn(at, " ");
+    at += strspn(at, " ");
+    return str_parse_u64((struct str){ at, strcspn(at, " ") }, UINT64_MAX, &v) && v <= most;
+}
+
+static void
+note_rights(const char *pid, const struct buf *status, struct egress_rights *r)
+{
+    struct str groups = line_of(status, "\nGroups:\t");
+    bool bounded = SERVICE_SANITIZED || is_bounded(pid, "Max data size", UINT64_MAX);
+    bool closed, no_groups;
     struct str uid = line_of(status, "\nUid:\t"), caps = line_of(status, "\nCapEff:\t");
     struct str no_new = line_of(status, "\nNoNewPrivs:\t"), filter = line_of(status, "\nSeccomp:\t");
 
+    /* only root gives them up */
+    no_groups = geteuid() != 0 || strspn(groups.p, " ") == groups.n;
+    closed = is_closed(pid, uid) && is_bounded(pid, "Max core file size", 0);
     r->seen = true;
-    r->confined = (geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"))) && zero(caps) &&
+    r->confined = closed && bounded && no_groups &&
+                  (geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"))) && zero(caps) &&
                   zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") &&
                   (str_eq_c(filter, "2") || SERVICE_SANITIZED);     /* which has none (wall/service_filter.c) */
-    snprintf(r->detail, sizeof(r->detail), "uid %.*s, effective %.*s, no_new_privs %.*s, seccomp %.*s",
-             (int)strcspn(uid.p, "\t\n"), uid.p, (int)caps.n, caps.p, (int)no_new.n, no_new.p, (int)filter.n, filter.p);
+    snprintf(r->detail, sizeof(r->detail), "uid %.*s, groups %.*s, %s, memory %s, effective %.*s, no_new_privs %.*s, "
+             "seccomp %.*s", (int)strcspn(uid.p, "\t\n"), uid.p, (int)groups.n, groups.p,
+             closed ? "closed" : "can be looked into", bounded ? "bounded" : "without bound", (int)caps.n, caps.p,
+             (int)no_new.n, no_new.p, (int)filter.n, filter.p);
 }
 
 void
@@ -201,7 +276,7 @@ trial_outside_egress(pid_t run, const char *project, struct egress_rights *r)
         buf_reset(&status);
         if (!status_of(pid, &status) || !is_named(&status, STR_LIT("cloche-egress")))
             continue;
-        note_rights(&status, r);
+        note_rights(pid, &status, r);
         if (r->confined) {
             snprintf(path, sizeof(path), "%s/egress-seen", project);
             close_fd(&(int){ open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644) });

@@ -1,4 +1,5 @@
 /* probe/attack_processes.c: privilege, other processes, the terminal */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -265,6 +266,24 @@ attack_caller_terminal(struct attempt *a)
     if (fd >= 0)
         return outcome_of(a, SUCCEEDED, "/dev/tty opens");
     return outcome_of(a, a->p->bare ? NOT_APPLICABLE : BLOCKED, "/dev/tty: %s", strerror(errno));
+}
+
+/* Those that this process has not made: no other child of the probe's is alive, and none has one. */
+enum outcome
+attack_host_terminals(struct attempt *a)
+{
+    cleanup_dir DIR *dir = opendir("/dev/pts");
+    struct dirent *e;
+    char path[300];
+
+    while (dir != NULL && (e = readdir(dir)) != NULL) {
+        if (!all_digits(e->d_name))
+            continue;
+        snprintf(path, sizeof(path), "/dev/pts/%s", e->d_name);
+        return outcome_of(a, SUCCEEDED, "%s is there, and %s", path,
+                          access(path, W_OK) == 0 ? "opens" : "does not open for this user");
+    }
+    return outcome_of(a, BLOCKED, "%s", dir != NULL ? "/dev/pts has none" : strerror(errno));
 }
 
 /* A terminal of our own as the controlling one; the descriptors live as long as the child. -1 without one. */

@@ -100,6 +100,8 @@ enum attack_unless {
     /* terminal */ \
     A(caller_terminal, "caller-terminal", "terminal", ALWAYS, 0, "R26", \
       "the terminal of whoever called is the sandbox's too") \
+    A(host_terminals, "host-terminals", "terminal", BOXED, 0, "R26", \
+      "a terminal of the host is among those of the sandbox") \
     A(push_input, "tiocsti", "terminal", ALWAYS, 0, "R26", \
       "TIOCSTI types into the terminal, with high bits set too (CVE-2017-5226)") \
     A(console_paste, "tioclinux", "terminal", ALWAYS, 0, "R26", "TIOCLINUX reaches the driver (CVE-2023-28100)") \
@@ -177,8 +179,19 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, ST
     T(project_deny_read, "project.deny-read", STAGE_PROJECT, "files", "R03", "what deny_read names is not read") \
     T(project_git, "project.git-state", STAGE_PROJECT, "files", "R03", \
       "no repository comes into being that makes git run something") \
+    T(project_git_keys, "project.git-keys", STAGE_PROJECT, "files", "R03", \
+      "no configuration of git's comes into being that names a program or another file") \
+    T(project_git_steps, "project.git-steps", STAGE_PROJECT, "files", "R03", \
+      "nothing of an interrupted git command, of hooks, remotes and work trees comes into being that git runs") \
+    T(project_git_later, "project.git-later", STAGE_PROJECT, "files", "R03", \
+      "no folder becomes a repository with what git runs in it already") \
     T(project_marks, "project.overlay-marks", STAGE_PROJECT, "files", "R03", \
       "no attribute of overlays is set, which would hide files later") \
+    T(project_relative, "project.protected-relative", STAGE_PROJECT, "files", "R03", \
+      "nor by a name that is relative to a folder, or leads through /proc, a link or ..") \
+    T(project_mode, "project.modes", STAGE_PROJECT, "files", "R26", \
+      "what is made is not open for writing to everybody, and an own mask counts") \
+    T(project_tree, "project.tree", STAGE_PROJECT, "files", "R11", "the host's tree is mounted read-only") \
     T(project_door, "project.socket", STAGE_PROJECT, "network", "R04", \
       "a unix socket of the host in the project is not connected to") \
     T(project_leave, "project.leaves", STAGE_PROJECT, "processes", "R12", \

@@ -106,6 +106,18 @@ put_environment(struct jw *j)
     jw_end_array(j);
 }
 
+/* Those that tell who the caller is, or where; of the others the names are enough. */
+static void
+put_telling(struct jw *j)
+{
+    static const char *const names[] = { "USER", "LOGNAME", "HOME", "PATH", "SHELL" };
+
+    jw_object(j, "telling");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        jw_text(j, names[i], getenv(names[i]));
+    jw_end_object(j);
+}
+
 static void
 put_text_file(struct jw *j, const char *key, const char *path)
 {
@@ -147,7 +159,8 @@ put_kernel_windows(struct jw *j)
         "/proc/kcore", "/proc/kmsg", "/proc/kallsyms", "/proc/keys", "/proc/key-users", "/proc/timer_list",
         "/proc/sched_debug", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/kpagecount",
         "/proc/kpageflags", "/proc/kpagecgroup", "/proc/interrupts", "/proc/scsi",
-        "/proc/latency_stats", "/sys/kernel/debug", "/sys/kernel/security", "/sys/firmware", "/sys/fs/bpf",
+        "/proc/latency_stats", "/proc/pressure", "/sys/kernel/debug", "/sys/kernel/security", "/sys/firmware",
+        "/sys/fs/bpf",
         "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/vhost-vsock",
     };
 
@@ -238,6 +251,7 @@ posture_self(const struct probe *p, struct jw *j)
     put_namespaces(j);
     put_limits(j);
     put_environment(j);
+    put_telling(j);
     jw_text(j, "cwd", getcwd(cwd, sizeof(cwd)));
     jw_object(j, "root");
     if (stat("/", &st) == 0) {

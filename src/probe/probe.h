@@ -33,6 +33,7 @@
  *   --token TEXT        what every token begins with; a closed one goes on with "C", others with "O"
  *   --leave NAME        how a process is called that is left behind
  *   --limit-NAME N      memory, pids, disk, nofile, output: the limits of this sandbox
+ *   --own-address A     an address of the host's own, which a rule names
  *   --allowed HOST      a rule allows it; DENIED.HOST, where a deny rule stands, and others are not
  *
  * One static program without libraries: it must run where nothing is. What is given on its command line is known to
@@ -75,7 +76,7 @@ struct probe {
     struct needle needles[PROBE_NEEDLES_MAX];   /* sorted */
     size_t n_needles;
     bool own_root;                  /* --private */
-    const char *project, *home, *hidden, *token, *allowed, *leave;
+    const char *project, *home, *hidden, *token, *allowed, *leave, *own_address;
     uint64_t limit_memory, limit_pids, limit_disk, limit_nofile, limit_output;
 };
 

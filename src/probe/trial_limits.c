@@ -219,7 +219,7 @@ trial_output(const struct probe *p)
 
     memset(chunk, 'o', sizeof(chunk));
     for (uint64_t at = 0; at < p->limit_output * 2; at += sizeof(chunk))
-        if (write(STDOUT_FILENO, chunk, sizeof(chunk)) <= 0)
+        if (write(STDOUT_FILENO, chunk, sizeof(chunk)) <= 0 || write(STDERR_FILENO, chunk, sizeof(chunk)) <= 0)
             return 0;
     return 0;
 }

@@ -206,7 +206,17 @@ trial_network_denied(struct attempt *a)
         if (!below(a, labels[i], name, sizeof(name)) ||
             let_through(a, "CONNECT", name, 443, connect_status(name, 443)))
             return SUCCEEDED;
-    return outcome_of(a, BLOCKED, "refused, in capitals too");
+    /* at another port that the rule around it opens, and by the other way */
+    if (below(a, "denied.", name, sizeof(name))) {
+        char request[600];
+
+        snprintf(request, sizeof(request), "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", name,
+                 name);
+        if (let_through(a, "GET", name, 80, status_of(request)) ||
+            let_through(a, "CONNECT", name, 80, connect_status(name, 80)))
+            return SUCCEEDED;
+    }
+    return outcome_of(a, BLOCKED, "refused, in capitals too, and at each port");
 }
 
 enum outcome
@@ -223,7 +233,17 @@ trial_network_port(struct attempt *a)
 enum outcome
 trial_network_loopback(struct attempt *a)
 {
-    static const char *const hosts[] = { "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.1", "169.254.169.254" };
+    static const char *const hosts[] = {
+        "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.1", "169.254.169.254",
+        /* the same in other clothes: one address that carries another, and names for it */
+        "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::ffff:169.254.169.254]",
+        "2130706433", "0x7f.1", "localhost.", "a.localhost", "LOCALHOST",
+        /* where other clouds have theirs */
+        "168.63.129.16", "100.100.100.200", "192.0.0.192", "[fd00:ec2::254]", "metadata.google.internal",
+        "metadata.goog", "METADATA.google.internal.",
+        /* to everybody */
+        "224.0.0.1", "255.255.255.255",
+    };
     unsigned port = a->p->tcp_port != 0 ? a->p->tcp_port : 80;
 
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
@@ -232,6 +252,9 @@ trial_network_loopback(struct attempt *a)
         if (status != 400 && let_through(a, "CONNECT", hosts[i], port, status))
             return SUCCEEDED;
     }
+    if (a->p->own_address != NULL &&
+        let_through(a, "CONNECT", a->p->own_address, port, connect_status(a->p->own_address, port)))
+        return SUCCEEDED;
     return outcome_of(a, BLOCKED, "none of its spellings is let through, though rules name some");
 }
 

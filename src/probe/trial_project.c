@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define SEARCH_ENTRIES 200000
 #define SEARCH_DEPTH   12
+#define EXCHANGE       2U      /* RENAME_EXCHANGE */
 
 /* What docs/policy.md says is protected, said again here: from the policy itself the probe would learn what a slip had
  * made of it. cli/prove_trial.c makes the first in the project; the second are absent. */
@@ -40,6 +42,7 @@ static const char *const absent_names[] = {
     ".windsurf", ".zed", ".devcontainer", ".claude/settings.local.json", ".claude/commands", ".claude/agents",
     ".claude/hooks", ".codex/config.toml", ".gemini/settings.json", ".gemini/commands", ".srt-settings.json",
     ".config/git", ".config/systemd", ".config/autostart", ".config/environment.d", ".config/fish",
+    ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml", ".sl/config",
 };
 #define TRIED_IN_EVERY_WAY 7    /* of these; of the rest by the commonest */
 
@@ -194,20 +197,104 @@ trial_project_absent(struct attempt *a)
     char path[1024], above[1024];
 
     for (size_t i = 0; i < COUNT(absent_names); i++) {
-        char *slash;
-
         join(a->p->project, absent_names[i], path);
-        /* the folder around it is free to make (.config), or is protected itself */
+        /* the folders around it are free to make (.config), or are protected themselves */
         snprintf(above, sizeof(above), "%s", path);
-        slash = strrchr(above, '/');
-        if (slash != NULL && slash > above + strlen(a->p->project)) {
-            *slash = '\0';
+        for (char *at = above + strlen(a->p->project) + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
+            *at = '\0';
             mkdir(above, 0755);
         }
         if (can_make(a, path, i < TRIED_IN_EVERY_WAY))
             return SUCCEEDED;
     }
     return outcome_of(a, BLOCKED, "none of %zu comes into being", COUNT(absent_names));
+}
+
+static bool
+makes_at(struct attempt *a, int dir, const char *name, const char *how)
+{
+    cleanup_close int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    if (fd < 0 && mkdirat(dir, name, 0755) < 0 && symlinkat("/", dir, name) < 0)
+        return false;
+    outcome_of(a, SUCCEEDED, "%s can be made %s", name, how);
+    return true;
+}
+
+/* The same place, by names that do not begin at the top. */
+enum outcome
+trial_project_relative(struct attempt *a)
+{
+    static const struct { const char *folder, *name; } rows[] = {
+        { "", ".envrc" }, { ".git/hooks", "pre-push" }, { ".config", "git" },
+    };
+    char path[1024], text[1200], link_path[1024];
+
+    join(a->p->project, "leads-up", link_path);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        join(a->p->project, rows[i].folder, path);
+        mkdir(path, 0755);
+        cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+            continue;
+        if (makes_at(a, dir, rows[i].name, "by its folder's descriptor"))
+            return SUCCEEDED;
+        snprintf(text, sizeof(text), "/proc/self/fd/%d/%s", dir, rows[i].name);
+        if (makes_at(a, AT_FDCWD, text, "through /proc"))
+            return SUCCEEDED;
+        snprintf(text, sizeof(text), "%s/./../%s/%s//%s", a->p->project, strrchr(a->p->project, '/') + 1,
+                 rows[i].folder, rows[i].name);
+        if (makes_at(a, AT_FDCWD, text, "by .."))
+            return SUCCEEDED;
+        if (symlink(path, link_path) == 0) {
+            snprintf(text, sizeof(text), "%s/%s", link_path, rows[i].name);
+            bool made = makes_at(a, AT_FDCWD, text, "through a link");
+            unlink(link_path);
+            if (made)
+                return SUCCEEDED;
+        }
+        if (chdir(path) == 0 && makes_at(a, AT_FDCWD, rows[i].name, "from its own folder"))
+            return SUCCEEDED;
+    }
+    return outcome_of(a, BLOCKED, "none of %zu, in five ways", COUNT(rows));
+}
+
+/* The mask of a command is the one that docs/policy.md promises; what the guard makes obeys the mask of who asked. */
+enum outcome
+trial_project_mode(struct attempt *a)
+{
+    char path[1024];
+    mode_t given = umask(0077);
+    struct stat file = { .st_mode = 0777 }, folder = { .st_mode = 0777 };
+
+    if (!make_file(join(a->p->project, "masked", path)) || stat(path, &file) < 0)
+        return outcome_of(a, NOT_APPLICABLE, "%s: %s", path, strerror(errno));
+    unlink(path);
+    if (mkdir(path, 0777) == 0)
+        (void)stat(path, &folder);
+    rmdir(path);
+    if ((given & 022) != 022)
+        return outcome_of(a, SUCCEEDED, "the umask is %03o", (unsigned)given);
+    if ((file.st_mode & 077) != 0 || (folder.st_mode & 077) != 0)
+        return outcome_of(a, SUCCEEDED, "with umask 077 a file has mode %04o, a folder %04o",
+                          (unsigned)file.st_mode & 07777, (unsigned)folder.st_mode & 07777);
+    return outcome_of(a, BLOCKED, "the umask is %03o, and its own is obeyed", (unsigned)given);
+}
+
+/* Landlock stands behind that, and would hide that it is lost. */
+enum outcome
+trial_project_tree(struct attempt *a)
+{
+    static const char *const places[] = { "/usr", "/opt", "/", "/etc", "/var", "/home" };
+    size_t n = a->p->own_root ? 2 : COUNT(places);
+    struct statvfs fs;
+
+    if (a->p->mode != NULL && strcmp(a->p->mode, "light") == 0)
+        return outcome_of(a, NOT_APPLICABLE, "nothing is mounted");
+    for (size_t i = 0; i < n; i++)
+        if (statvfs(places[i], &fs) == 0 && (fs.f_flag & ST_RDONLY) == 0)
+            return outcome_of(a, SUCCEEDED, "%s is mounted writable", places[i]);
+    return outcome_of(a, BLOCKED, "all of %zu are read-only", n);
 }
 
 enum outcome
@@ -219,6 +306,13 @@ trial_project_moved(struct attempt *a)
     for (size_t i = 0; i < COUNT(folders); i++)
         if (rename(join(a->p->project, folders[i], path), join(a->p->project, "aside", aside)) == 0)
             return outcome_of(a, SUCCEEDED, "%s can be moved away", path);
+    /* in exchange for an empty one, which is asked for from both sides */
+    mkdir(aside, 0755);
+    for (size_t i = 0; i < COUNT(folders); i++)
+        if (syscall(SYS_renameat2, AT_FDCWD, aside, AT_FDCWD, join(a->p->project, folders[i], path), EXCHANGE) == 0 ||
+            syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, aside, EXCHANGE) == 0)
+            return outcome_of(a, SUCCEEDED, "%s can be exchanged", path);
+    rmdir(aside);
     return outcome_of(a, BLOCKED, "none of %zu moves", COUNT(folders));
 }
 

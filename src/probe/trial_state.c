@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -22,6 +23,10 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define LEFT_S      30      /* longer than anybody looks */
+#define NR_SETXATTRAT 463L  /* Linux 6.13 */
+#define GET_FLAGS   0x80086601UL    /* FS_IOC_GETFLAGS */
+#define SET_FLAGS   0x40086602UL    /* FS_IOC_SETFLAGS */
+#define NO_DUMP     0x40            /* FS_NODUMP_FL: anybody's to set who owns the file */
 
 static const char runs[] = "[core]\n\tfsmonitor = touch ran\n";
 
@@ -142,10 +147,13 @@ trial_project_marks(struct attempt *a)
     if (!write_file(in_project(a, "marked", path), "own\n", 0644))
         return outcome_of(a, NOT_APPLICABLE, "%s: %s", path, strerror(errno));
     cleanup_close int fd = open(path, O_RDWR | O_CLOEXEC);
+    const struct { uint64_t value; uint32_t size, flags; } value = { (uint64_t)(uintptr_t)"y", 1, 0 };
     for (size_t i = 0; i < COUNT(names) && o == BLOCKED; i++)
         if (judge(a, names[i], setxattr(path, names[i], "y", 1, 0)) == SUCCEEDED ||
             judge(a, names[i], lsetxattr(path, names[i], "y", 1, 0)) == SUCCEEDED ||
-            judge(a, names[i], fsetxattr(fd, names[i], "y", 1, 0)) == SUCCEEDED)
+            judge(a, names[i], fsetxattr(fd, names[i], "y", 1, 0)) == SUCCEEDED ||
+            judge(a, names[i],
+                  syscall(NR_SETXATTRAT, AT_FDCWD, path, 0L, names[i], &value, sizeof(value))) == SUCCEEDED)
             o = SUCCEEDED;
     unlink(path);
     return o;
@@ -158,6 +166,8 @@ trial_project_door(struct attempt *a)
 {
     struct sockaddr_un to = { .sun_family = AF_UNIX };
     struct stat st;
+    int pair[2];
+    char name[1];
 
     if (chdir(a->p->project) < 0 || lstat("door", &st) < 0)
         return outcome_of(a, NOT_APPLICABLE, "no socket was put there");
@@ -165,7 +175,22 @@ trial_project_door(struct attempt *a)
     cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return outcome_of(a, BLOCKED, "socket: %s", strerror(errno));
-    return judge(a, "connect", connect(fd, (struct sockaddr *)&to, sizeof(to)));
+    if (judge(a, "connect", connect(fd, (struct sockaddr *)&to, sizeof(to))) == SUCCEEDED)
+        return SUCCEEDED;
+    /* what needs no connect(): by itself, and as one of a pair */
+    memcpy(to.sun_path, "post", sizeof("post"));
+    cleanup_close int post = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (post >= 0 && judge(a, "sendto", sendto(post, "x", 1, 0, (struct sockaddr *)&to, sizeof(to))) == SUCCEEDED)
+        return SUCCEEDED;
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return outcome_of(a, BLOCKED, "socketpair: %s", strerror(errno));
+    cleanup_close int one = pair[0], other = pair[1];
+    if (judge(a, "sendto of a pair", sendto(one, "x", 1, 0, (struct sockaddr *)&to, sizeof(to))) == BLOCKED)
+        return BLOCKED;
+    /* the guard makes another kind, which has no letters to others: then its own end has it */
+    if (recv(other, name, 1, MSG_DONTWAIT) != 1)
+        return SUCCEEDED;
+    return outcome_of(a, BLOCKED, "connect and sendto are refused, a pair's letters go to the pair");
 }
 
 /* --- what outside judges ------------------------------------------------------------------------------------------ */
@@ -178,7 +203,20 @@ trial_project_linked(struct attempt *a)
     cleanup_close int fd = open(in_project(a, "linked", path), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     ssize_t n = fd >= 0 ? write(fd, "inside\n", 7) : -1;
     int why = errno;
-    if (truncate(path, 3) < 0 && n < 0)
+    bool cut = truncate(path, 3) == 0;
+    /* what is no content: of a name that nobody has written to */
+    in_project(a, "linked-too", path);
+    const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+    long flags = 0;
+    cleanup_close int reader = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (reader >= 0 && syscall(SYS_ioctl, reader, GET_FLAGS, &flags) == 0) {
+        flags |= NO_DUMP;
+        (void)syscall(SYS_ioctl, reader, SET_FLAGS, &flags);
+    }
+    (void)!utimensat(AT_FDCWD, path, times, 0);
+    (void)setxattr(path, "user.prove", "y", 1, 0);
+    (void)!chmod(path, 0600);
+    if (!cut && n < 0)
         return outcome_of(a, BLOCKED, "%s: %s", path, strerror(why));
     return outcome_of(a, BLOCKED, "its name in the project was written to");
 }

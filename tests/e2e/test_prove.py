@@ -295,6 +295,10 @@ def test_what_is_tried_is_really_there(anyone):
     assert "nothing of it goes on" in held["trial.project.leaves"]["detail"]
     assert "is as it was" in held["trial.project.linked.host-view"]["detail"]
     assert {"trial.project.git-state", "trial.project.overlay-marks", "trial.project.socket"} <= set(held)
+    for name in ("git-keys", "git-steps", "git-later", "protected-relative", "modes", "tree"):
+        assert f"trial.project.{name}" in held and f"trial.project.{name}.host-view" in held, name
+    assert {"attack.host-terminals", "posture.environment.values"} <= set(held)
+    assert "letters go to the pair" in held["trial.project.socket.host-view"]["detail"]
     assert "door" not in held["trial.project.socket"]["detail"] and "connect" in held["trial.project.socket"]["detail"]
     children = int(held["trial.limit.pids"]["detail"].split()[0])
     assert 10 <= children <= 24, held["trial.limit.pids"]
