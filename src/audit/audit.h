@@ -126,6 +126,20 @@ void audit_set_durable(struct audit *a, bool durable);
 /* The lines that the last audit_commit() or audit_prune() wrote, whole, each with its newline; until the next call. */
 struct str audit_written(const struct audit *a);
 
+/* What is known to be in it, by who wrote it before this process: @head is looked for by the next audit_commit() or
+ * audit_prune(), as what this process wrote itself always is, and where it is not, an entry says so (audit_cut).
+ * @rebooted: the machine was started anew since, which costs entries that nobody waited for. */
+struct audit_head;
+void audit_expect(struct audit *a, const struct audit_head *head, bool rebooted);
+/* The last entry that is known to be written. */
+void audit_last(const struct audit *a, struct audit_head *out);
+/* What the last of those calls has not found; NULL: nothing was missing. */
+struct audit_missing {
+    uint64_t seq, left;         /* the entry that was written last; with which one the record ended instead */
+    bool older;                 /* newer files only are left: it is not known whether it was there */
+};
+const struct audit_missing *audit_missed(const struct audit *a);
+
 /* Free it; what is queued is lost. NULL is harmless. */
 void audit_close(struct audit *a);
 

@@ -125,6 +125,28 @@ audit_set_durable(struct audit *a, bool durable)
     a->options.durable = durable;
 }
 
+void
+audit_expect(struct audit *a, const struct audit_head *head, bool rebooted)
+{
+    if (head->seq <= a->last.seq)
+        return;
+    a->last = *head;
+    a->rebooted = rebooted;
+    a->size = 0;
+}
+
+void
+audit_last(const struct audit *a, struct audit_head *out)
+{
+    *out = a->last;
+}
+
+const struct audit_missing *
+audit_missed(const struct audit *a)
+{
+    return a->missed ? &a->missing : NULL;
+}
+
 struct str
 audit_written(const struct audit *a)
 {
@@ -270,25 +292,6 @@ change_files(struct audit *a, uint64_t *size, struct err *err)
     return lock_current(a, size, err);
 }
 
-/* No chain shows that its end was cut off, but who wrote there before knows how far it was. */
-static int
-look_back(struct audit *a, struct err *err)
-{
-    char hex[AUDIT_HASH_TEXT + 1];
-    struct audit_entry e;
-
-    if (a->head.seq > a->last.seq ||
-        (a->head.seq == a->last.seq && memcmp(a->head.hash, a->last.hash, sizeof(a->head.hash)) == 0))
-        return 0;
-    sha256_text(a->last.hash, hex);
-    audit_capability(&e, NULL, "audit_cut", "the end of the record, or all of it, was removed while it was in use");
-    e.severity = AUDIT_CRITICAL;
-    audit_put_number(&e, "written", (int64_t)a->last.seq);
-    audit_put_cstr(&e, "hash", hex);
-    audit_put_number(&e, "left", (int64_t)a->head.seq);
-    return store_note(a, &e, err);
-}
-
 /* a->head becomes what the file, locked, ends with. */
 static int
 find_head(struct audit *a, uint64_t *size, struct err *err)
@@ -298,11 +301,11 @@ find_head(struct audit *a, uint64_t *size, struct err *err)
     if (*size > 0 && *size == a->size)
         return 0;               /* nobody else has written since */
     if (*size == 0)
-        return begin_file(a, err) < 0 ? -1 : look_back(a, err);
+        return begin_file(a, err) < 0 ? -1 : store_look_back(a, 0, err);
     r = store_tail(a->fd, *size, &a->head, err);
     if (r < 0 || (r == 0 && store_repair(a, size, err) < 0))
         return -1;
-    return look_back(a, err);
+    return store_look_back(a, *size, err);
 }
 
 /* --- a batch ------------------------------------------------------------------------------------------------------ */
@@ -342,6 +345,7 @@ write_batch(struct audit *a, struct err *err)
 
     buf_reset(&a->lines);
     a->n_old = 0;
+    a->missed = false;
     if (lock_current(a, &size, err) < 0 || find_head(a, &size, err) < 0)
         return -1;
     /* not while something is to be said about the file itself */
@@ -352,6 +356,7 @@ write_batch(struct audit *a, struct err *err)
         return -1;
     a->size = size + a->lines.n;
     a->last = a->head;
+    a->rebooted = false;
     return 0;
 }
 
@@ -393,6 +398,7 @@ write_notes(struct audit *a, struct err *err)
 
     buf_reset(&a->lines);
     a->n_old = 0;
+    a->missed = false;
     if (lock_current(a, &size, err) < 0 || find_head(a, &size, err) < 0 || (dir = store_dir(a, err)) < 0)
         return -1;
     if (size > 0 && ((n = store_list(dir, firsts, STORE_FILES_MAX, err)) < 0 ||
@@ -402,6 +408,7 @@ write_notes(struct audit *a, struct err *err)
         return -1;
     a->size = size + a->lines.n;
     a->last = a->head;
+    a->rebooted = false;
     return 0;
 }
 

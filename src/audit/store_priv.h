@@ -35,7 +35,10 @@ struct audit {
     size_t n_queued;
     struct audit_head head;     /* behind the first @size bytes of the file @fd */
     uint64_t size;              /* 0: @head is not known */
-    struct audit_head last;     /* what we wrote last; seq 0: nothing yet */
+    struct audit_head last;     /* what we wrote last, or were told of; seq 0: nothing yet */
+    bool rebooted;              /* the machine was started anew since */
+    bool missed;                /* it was not there: */
+    struct audit_missing missing;
     struct buf lines;           /* what is being written */
     char old[STORE_OLD_MAX][STORE_NAME_MAX];    /* full files to be removed when the batch is written */
     size_t n_old;
@@ -60,6 +63,10 @@ int store_tail(int fd, uint64_t size, struct audit_head *out, struct err *err);
 bool store_first(int fd, uint64_t *seq);
 /* An entry of the record's own about itself, sealed into @a->lines. */
 int store_note(struct audit *a, const struct audit_entry *e, struct err *err);
+
+/* look_back.c: a->head is what the record ends with, its newest file, locked, has @size bytes: where a->last is not in
+ * it, that is said in @a->lines. */
+int store_look_back(struct audit *a, uint64_t size, struct err *err);
 
 /* repair.c: the file's end is no sound entry: set what is behind the last sound one aside, shorten the file to @*size,
  * find @a->head and say so in @a->lines. Locked. */

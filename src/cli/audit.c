@@ -288,7 +288,7 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
         printf("damaged ends that were set aside: %u files, said in %llu entries\n", s->aside,
                (unsigned long long)r->recoveries);
     if (r->cuts > 0)
-        printf("ENTRIES ARE MISSING: %llu entries (audit_cut) say that the end was removed while it was in use\n",
+        printf("ENTRIES ARE MISSING: %llu entries (audit_cut) say that the end was removed, or all written anew\n",
                (unsigned long long)r->cuts);
     if (r->expected)
         printf("the expected entry is number %llu\n", (unsigned long long)r->expected_seq);
