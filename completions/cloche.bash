@@ -108,10 +108,10 @@ _cloche() {
         doctor)
             flags="--json --help" ;;
         secret)
-            flags="--binding --host --place --port --scheme --method --path --region --service --env --expires
-                --from-env --from-file --from-command --keep --json --help"
-            valued="--binding --host --place --port --scheme --method --path --region --service --env --expires
-                --from-env --from-file"
+            flags="--binding --host --place --add --port --scheme --method --path --region --service --env
+                --expires --from-env --from-file --from-command --keep --json --help"
+            valued="--binding --host --place --add --port --scheme --method --path --region --service --env
+                --expires --from-env --from-file"
             words="set ls rm import rotate revoke ca"
             rest="files" ;;
         serve)
@@ -249,13 +249,13 @@ _cloche() {
             *" --timeout" | *" --grace" | *" --output" | *" --nofile" | "secret --path" | *" --host" | \
             *" --url-path" | *" --tool" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | \
             *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | *" --params" | \
-            *" --port" | *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
-            *" --max-sandboxes-per-agent" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
-            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
-            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
-            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
-            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
-            *" --control-fd")
+            *" --add" | *" --port" | *" --region" | *" --service" | *" --from-env" | *" --listen" | \
+            *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --idle-timeout" | *" --max-lifetime" | \
+            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
+            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
+            *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | \
+            *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | \
+            *" -c" | *" --control-fd")
             return ;;
         *" --allow-registry")
             mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")

@@ -205,10 +205,8 @@ show(int argc, char **argv)
     if (end < 0)
         return cli_fail(&err, o.json);
     if (o.json) {
-        uint8_t digest[SHA256_SIZE];
         char hex[SHA256_TEXT + 1];
-        policy_digest(&p, digest);
-        sha256_text(digest, hex);
+        cli_policy_digest(&p, hex);
         json_t *root = json_pack("{s:i, s:s}", "version", 1, "digest", hex);
         policy_json(&p, true, root);
         (void)cli_json(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);

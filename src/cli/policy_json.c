@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/state.h"
 #include "policy/describe.h"
 
 /* jansson refuses bytes that are not UTF-8, which paths may hold: those become "?". */
@@ -114,4 +115,25 @@ policy_json(const struct policy *p, bool builtin, json_t *object)
     struct into into = { object, builtin };
 
     (void)policy_describe(p, add_row, &into);
+}
+
+void
+cli_policy_hash(const struct policy *p, uint8_t digest[SHA256_SIZE])
+{
+    uint8_t key[STATE_KEY] = { 0 };
+
+    _Static_assert(STATE_KEY == POLICY_DIGEST_KEY, "one is the other");
+    if (policy_hides(p))
+        state_key("digest.key", key);
+    policy_digest(p, key, digest);
+    explicit_bzero(key, sizeof(key));
+}
+
+void
+cli_policy_digest(const struct policy *p, char hex[SHA256_TEXT + 1])
+{
+    uint8_t digest[SHA256_SIZE];
+
+    cli_policy_hash(p, digest);
+    sha256_text(digest, hex);
 }

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "cli/cli.h"
+#include "cli/policy_json.h"
 #include "cli/session_priv.h"
 #include "cli/state.h"
-#include "policy/describe.h"
 
 #define WRITE_US  1000000UL     /* between the first of what is new and its writing */
 
@@ -257,10 +257,8 @@ put_policy(struct audit_entry *e, const struct policy *p, char hex[SHA256_TEXT +
         [WORKSPACE_TMPFS] = "tmpfs", [WORKSPACE_RW] = "rw", [WORKSPACE_RO] = "ro", [WORKSPACE_COW] = "cow" };
     static const char *const networks[] = {
         [NETWORK_NONE] = "none", [NETWORK_ALLOWLIST] = "allowlist", [NETWORK_HOST] = "host" };
-    uint8_t hash[SHA256_SIZE];
 
-    policy_digest(p, hash);
-    sha256_text(hash, hex);
+    cli_policy_digest(p, hex);
     audit_put_cstr(e, "policy", hex);
     audit_put_cstr(e, "view", p->view.v == VIEW_HOST ? "host" : "private");
     audit_put_cstr(e, "network", networks[p->network.v]);

@@ -204,6 +204,7 @@ bind_one(struct vault_link *v, const struct policy *p, const struct policy_secre
 
     wire_put_cstr(&b, s->name, VAULT_NAME_MAX);
     wire_put_cstr(&b, s->binding != NULL ? s->binding : "", BINDING_WORD_MAX);
+    wire_put_cstr(&b, s->add != NULL ? s->add : "", VAULT_ADD_MAX);
     wire_put_cstr(&b, s->env != NULL ? s->env : "", BINDING_WORD_MAX);
     if (send_frame(v, &b, at, -1, err) < 0 || expect(v, VAULT_BOUND, &in, err) < 0)
         return -1;

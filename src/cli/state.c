@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,4 +111,49 @@ state_own_open(const char *name, const char *code, struct err *err)
     if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
         return err_set(err, ERR_DENIED, code, "\"%s\" in the state folder is not this user's own (0700)", name);
     return take_fd(&dir);
+}
+
+static bool
+read_key(int state, const char *name, uint8_t key[STATE_KEY])
+{
+    cleanup_close int fd = openat(state, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & 077) == 0 && read(fd, key, STATE_KEY) == STATE_KEY;
+}
+
+/* It is there as a whole or not at all; of several who make it at once one has. */
+static void
+make_key(int state, const char *name)
+{
+    cleanup_close int fd = -1;
+    uint8_t key[STATE_KEY];
+    char mine[64];
+
+    snprintf(mine, sizeof(mine), ".%s.%d", name, (int)getpid());
+    (void)unlinkat(state, mine, 0);     /* of one of our number that was ended within */
+    fd = openat(state, mine, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (getrandom(key, sizeof(key), 0) == (ssize_t)sizeof(key) && write(fd, key, sizeof(key)) == (ssize_t)sizeof(key) &&
+        fsync(fd) == 0)
+        (void)linkat(state, mine, state, name, 0);
+    explicit_bzero(key, sizeof(key));
+    (void)unlinkat(state, mine, 0);
+}
+
+void
+state_key(const char *name, uint8_t key[STATE_KEY])
+{
+    cleanup_close int state = state_dir_open(NULL);
+
+    if (state >= 0 && read_key(state, name, key))
+        return;
+    if (state >= 0)
+        make_key(state, name);
+    if (state >= 0 && read_key(state, name, key))
+        return;
+    if (getrandom(key, STATE_KEY, 0) != STATE_KEY)
+        abort();    /* never a digest without a key */
 }

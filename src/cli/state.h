@@ -3,6 +3,7 @@
 #define CLOCHE_CLI_STATE_H
 
 #include <limits.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -17,6 +18,11 @@ int state_dir_open(struct err *err);
 /* The folder @name in it (made, 0700), for what nobody else may write or read. The same; it is refused with @code when
  * it is somebody else's, or others may enter it. */
 int state_own_open(const char *name, const char *code, struct err *err);
+
+/* 32 random bytes in @name there, for nobody else to read; made with the first use. Where they cannot be kept they are
+ * others each time: what is made with them is equal to nothing, and never wrongly equal. */
+#define STATE_KEY 32
+void state_key(const char *name, uint8_t key[STATE_KEY]);
 
 /* Make every missing folder of the absolute @path, 0700. A descriptor of the last one, or -1 with errno. */
 int state_make_path(const char *path);

@@ -232,21 +232,36 @@ conn_up_broken(struct conn *c)
     buf_reset(&c->in);
 }
 
-/* What was read before the relay. 1: all of it is out; 0: the server takes no more now. */
+/* What was read here, as far as it may pass. 1: all of that is out; 0: the server takes no more now. */
 static int
 flush_in(struct conn *c)
 {
-    while (c->in.n > 0) {
-        ssize_t n = send(c->server.fd, c->in.p, c->in.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (c->in.n > 0 && (c->look == LOOK_NONE || c->may > 0)) {
+        size_t some = c->look == LOOK_NONE ? c->in.n : c->may;
+        ssize_t n = send(c->server.fd, c->in.p, some, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
-        if (n < 0)
+        if (n < 0) {
             conn_up_broken(c);
-        else
+        } else {
             buf_consume(&c->in, (size_t)n);
+            c->may -= c->may > 0 ? (size_t)n : 0;
+        }
     }
-    buf_free(&c->in);
+    if (c->look == LOOK_NONE)
+        buf_free(&c->in);
     return 1;
+}
+
+/* What is still looked at. False: the connection is relayed no more. */
+static bool
+look(struct conn *c, bool up, bool down)
+{
+    if (up && c->look != LOOK_NONE)
+        conn_look_up(c);
+    if (down && c->state == CONN_RELAY && c->look == LOOK_ANSWER && conn_look_down(c) < 0)
+        conn_end(c);
+    return c->state == CONN_RELAY;
 }
 
 /* @up, @down: that direction may have something to do. */
@@ -254,13 +269,16 @@ static void
 relay_step(struct conn *c, bool up, bool down)
 {
     uint64_t moved = c->up.moved + c->down.moved;
-    bool flushed = flush_in(c) == 1;
     uint32_t client = 0, server = 0;
+    bool flushed;
 
+    if (!look(c, up, down))
+        return;
+    flushed = flush_in(c) == 1;
     /* an early answer reaches the client although the server takes no more of what it said */
-    if (up && flushed && !c->up_broken && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
+    if (up && flushed && !c->up_broken && c->look == LOOK_NONE && relay_pump(&c->up, c->client.fd, c->server.fd) < 0)
         conn_up_broken(c);
-    if (down && relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
+    if (down && c->look != LOOK_ANSWER && relay_pump(&c->down, c->server.fd, c->client.fd) < 0) {
         conn_end(c);
         return;
     }
@@ -271,7 +289,7 @@ relay_step(struct conn *c, bool up, bool down)
     }
     if (c->up.moved + c->down.moved != moved || c->in.n > 0)
         conn_patience(c, IDLE_MS);
-    if (flushed && !c->up_broken && relay_wants_input(&c->up))
+    if (flushed && !c->up_broken && (c->look == LOOK_NONE ? relay_wants_input(&c->up) : conn_look_wants(c)))
         client |= EPOLLIN;
     if (relay_wants_output(&c->down))
         client |= EPOLLOUT;
@@ -291,6 +309,8 @@ conn_relay(struct conn *c)
     conn_part(c->client.fd, true);
     conn_part(c->server.fd, true);
     conn_patience(c, IDLE_MS);
+    if (c->look == LOOK_NONE)
+        conn_look_answer(c);
     relay_step(c, true, true);
 }
 

@@ -27,9 +27,14 @@
 
 #define CONN_FIRST_MS  15000                        /* to say where it wants to go */
 #define CONN_FIRST_MAX (HTTP1_HEAD_MAX + 4096)      /* bytes that are kept while nothing is decided */
+#define CONN_LOOK_MAX  (CONN_FIRST_MAX - 16384)     /* ... from which on no more is read while bytes are looked at */
+#define CONN_ANSWER    43                           /* bytes up to the random number in a ServerHello's record */
 
 enum conn_state { CONN_FIRST, CONN_ASKING, CONN_RESOLVING, CONN_DIALLING, CONN_PARENT, CONN_INNER, CONN_LEAF,
                   CONN_TLS_UP, CONN_TLS_DOWN, CONN_RELAY, CONN_EXCHANGE, CONN_H2, CONN_LINGER, CONN_ENDED };
+
+/* What is still looked at of bytes that pass (conn_look.c). */
+enum conn_look { LOOK_NONE, LOOK_LINE, LOOK_ANSWER, LOOK_HELLO };
 
 struct h2;
 
@@ -49,6 +54,10 @@ struct conn {
     struct watch client, server;
     struct buf in;              /* from the client, not passed on yet */
     size_t seen;                /* of it: looked at already */
+    enum conn_look look;        /* RELAY: */
+    size_t may;                 /* ... so much of @in may pass */
+    uint8_t answer[CONN_ANSWER];        /* ... the server's first bytes */
+    size_t answer_n;
     bool client_eof;
     struct ip meant;            /* transparent: where the connection was made to */
     bool held;                  /* ... and it is a fake address whose name is counted as live */
@@ -61,6 +70,7 @@ struct conn {
     bool approved;              /* that host and port, by somebody who was asked */
     struct host approved_host;
     uint16_t approved_port;
+    const char *approved_all;   /* ... also for each request on it that is asked about for this reason; NULL: none */
     bool socks_greeted;
     bool up_broken;             /* the server takes nothing more; what it still says counts */
     bool inspect;               /* a rule has to see every request */
@@ -139,6 +149,21 @@ void conn_inner(struct conn *c);
 /* A protocol that cannot be read: passed on, unless a rule wants to see requests. */
 void conn_opaque(struct conn *c);
 
+/* In bytes that pass there was a request after all. */
+void conn_hidden_request(struct conn *c);
+/* A ClientHello that follows the first one is at @p, or its beginning. True: it may pass. Else it is incomplete, or
+ * refused. */
+bool conn_hello_again(struct conn *c, const uint8_t *p, size_t n);
+
+/* conn_look.c. line: c->in begins an unknown protocol; false: it is a request. answer: c->in may begin with
+ * a ClientHello. up, down: bytes of the client's or, of LOOK_ANSWER, of the server's may be there; -1: broken. wants:
+ * more of the client's. */
+bool conn_look_line(struct conn *c);
+void conn_look_answer(struct conn *c);
+void conn_look_up(struct conn *c);
+int conn_look_down(struct conn *c);
+bool conn_look_wants(const struct conn *c);
+
 /* Whether what has passed on @fd is a part yet. While it is, closing the socket resets the connection, also when the
  * kernel closes it because this process died: where the end of a connection is the end of the data, nothing else
  * tells a part from the whole. */
@@ -155,7 +180,8 @@ void conn_port_first(struct conn *c);
 /* conn_ask.c: decide() and its entry in the log. False: the connection waits now, and @again is called when there is an
  * answer, with everything as it is now. */
 bool conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again);
-/* Somebody who was asked said yes to that host and port for this connection. */
+/* Somebody who was asked said yes to that host and port for this connection: it may be dialled. What may be requested
+ * there conn_decide() says. */
 bool conn_approved(const struct conn *c, const struct host *host, uint16_t port);
 
 /* conn_http.c: the client speaks HTTP from c->in on; in a tunnel c->server is there already. */
@@ -192,7 +218,12 @@ void conn_h2_event(struct conn *c, bool client, bool server);
 void conn_h2_timeout(struct conn *c);
 /* What waited for somebody's decision is decided on again; or refused. */
 void conn_h2_again(struct conn *c);
-void conn_h2_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict);
+/* Of its streams those that wait for the answer to @question: whether there are any, and others; those that it is yes
+ * for are decided on again; those that it is no for. */
+bool conn_h2_waits_for(const struct conn *c, uint32_t question, bool *others);
+void conn_h2_granted(struct conn *c);
+void conn_h2_refused(struct conn *c, uint32_t question, const struct decide_request *request,
+                     const struct decide_verdict *verdict);
 void conn_h2_free(struct conn *c);
 
 /* conn_tls.c */

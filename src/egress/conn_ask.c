@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/cleanup.h"
 #include "egress/conn.h"
 
 static bool
@@ -25,6 +26,40 @@ refuse(struct decide_verdict *v, const char *reason, const char *detail)
     v->detail = detail;
 }
 
+/* Method, path and query, each behind its length. */
+static void
+print_of(const struct decide_request *request, uint8_t out[SHA256_SIZE])
+{
+    const struct str parts[] = { request->method, request->path, request->query };
+    struct sha256 h;
+
+    sha256_init(&h);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        uint64_t n = parts[i].n;
+        sha256_add(&h, &n, sizeof(n));
+        sha256_add(&h, parts[i].p, parts[i].n);
+    }
+    sha256_end(&h, out);
+}
+
+/* What people are shown of it; bytes that nobody sees in percent. */
+static json_t *
+shown_path(const struct decide_request *request)
+{
+    cleanup_buf struct buf b = BUF_INIT(3 * ASK_SHOWN_MAX + 1);
+    const struct str parts[] = { request->path, request->query };
+
+    for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+        for (size_t i = 0; i < parts[k].n; i++) {
+            uint8_t byte = (uint8_t)parts[k].p[i];
+            if (byte > ' ' && byte < 0x7f)
+                buf_put_u8(&b, byte);
+            else
+                buf_printf(&b, "%%%02X", byte);
+        }
+    return buf_nul(&b) == 0 ? json_string((const char *)b.p) : NULL;
+}
+
 static void
 say_question(struct egress *e, const struct question *q, const struct decide_request *request, const char *reason)
 {
@@ -32,8 +67,10 @@ say_question(struct egress *e, const struct question *q, const struct decide_req
                           q->host.name, (int)q->host.n, "port", q->port, "via", decide_via_name(request->via), "reason",
                           reason, "ms", (json_int_t)(q->deadline_ms - e->loop.now_ms));
 
-    if (request->method.n > 0)
+    if (q->request) {
         json_object_set_new(o, "method", json_stringn(request->method.p, request->method.n));
+        json_object_set_new(o, "path", shown_path(request));
+    }
     log_say(e, o);
 }
 
@@ -43,7 +80,21 @@ say_over(struct egress *e, const struct question *q)
     log_say(e, json_pack("{s:s, s:I}", "event", "asked", "id", (json_int_t)q->id));
 }
 
-/* The question about that host and port: the one that is open, or a new one. NULL: too many. */
+/* @q is what @request asks at that host. */
+static bool
+same_question(const struct question *q, const struct host *host, const struct decide_request *request)
+{
+    uint8_t print[SHA256_SIZE];
+
+    if (q->id == 0 || q->port != request->port || !same_host(&q->host, host) || q->request != (request->method.n > 0))
+        return false;
+    if (!q->request)
+        return true;
+    print_of(request, print);
+    return memcmp(print, q->print, sizeof(print)) == 0;
+}
+
+/* The question about that: the one that is open, or a new one. NULL: too many. */
 static struct question *
 question_for(struct egress *e, const struct decide_request *request, const struct decide_verdict *v)
 {
@@ -51,7 +102,7 @@ question_for(struct egress *e, const struct decide_request *request, const struc
 
     for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++) {
         struct question *q = &e->questions[i];
-        bool same = q->id != 0 && q->port == request->port && same_host(&q->host, &v->host);
+        bool same = same_question(q, &v->host, request);
         if (same && e->judging && strcmp(q->reason, v->reason) != 0) {
             say_over(e, q);     /* the answer may be another one then; who waits for this asks again too */
             q->id = 0;
@@ -64,7 +115,9 @@ question_for(struct egress *e, const struct decide_request *request, const struc
     if (unused == NULL || e->n_asked - e->n_back >= ASK_ALL_MAX)
         return NULL;
     *unused = (struct question){ .id = ++e->n_asked, .host = v->host, .port = request->port, .reason = v->reason,
-                                 .deadline_ms = e->loop.now_ms + e->ask_ms };
+                                 .request = request->method.n > 0, .deadline_ms = e->loop.now_ms + e->ask_ms };
+    if (unused->request)
+        print_of(request, unused->print);
     say_question(e, unused, request, v->reason);
     return unused;
 }
@@ -78,6 +131,10 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
 
     if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE && c->state != CONN_H2)) {
         refuse(v, v->reason, v->detail);
+        return 0;
+    }
+    if (request->method.n > ASK_METHOD_MAX || request->path.n + request->query.n > ASK_SHOWN_MAX) {
+        refuse(v, "ask-too-long", "a request of which nobody would be shown the whole is not asked about");
         return 0;
     }
     q = e->n_waiting < ASK_WAITING_MAX ? question_for(e, request, v) : NULL;
@@ -106,6 +163,18 @@ conn_approved(const struct conn *c, const struct host *host, uint16_t port)
     return c->approved && c->approved_port == port && same_host(&c->approved_host, host);
 }
 
+/* What was approved is what is asked for now: the request that a yes is being carried out for, or one on a connection
+ * that was approved as such. What rules about requests leave out is never approved with the connection. */
+static bool
+is_approved(const struct conn *c, const struct decide_request *request, const struct decide_verdict *v)
+{
+    if (!conn_approved(c, &v->host, request->port))
+        return false;
+    if (c->e->granted != NULL && same_question(c->e->granted, &v->host, request))
+        return true;
+    return request->method.n == 0 || (c->approved_all != NULL && strcmp(c->approved_all, v->reason) == 0);
+}
+
 bool
 conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again)
 {
@@ -114,7 +183,7 @@ conn_decide(struct conn *c, const struct decide_request *request, struct decide_
     decide(c->e->rules, request, out);
     if (out->unread)
         return true;
-    if (out->kind == DECIDE_ASK && conn_approved(c, &out->host, request->port)) {
+    if (out->kind == DECIDE_ASK && is_approved(c, request, out)) {
         out->kind = DECIDE_ALLOW;
         out->reason = "asked";
         out->detail = "";
@@ -124,13 +193,6 @@ conn_decide(struct conn *c, const struct decide_request *request, struct decide_
         return false;
     log_decided(c->e, request, out, by);
     return true;
-}
-
-/* @c, or a stream of it, waits. */
-static bool
-is_waiting(const struct conn *c)
-{
-    return c->state == CONN_ASKING || c->h2_waits;
 }
 
 /* It goes on from where it waited. */
@@ -149,19 +211,29 @@ wake(struct conn *c)
     c->again(c);
 }
 
+/* Streams of @c that wait for something else go on waiting. */
+static void
+count_h2(struct conn *c, bool others)
+{
+    c->h2_waits = others;
+    c->e->n_waiting -= others ? 0 : 1;
+}
+
 static void
 deny(struct conn *c, const struct question *q, const char *reason, const char *detail)
 {
     const struct decide_request request = { .via = c->asked_via, .port = q->port };
     const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail, .host = q->host };
 
-    c->e->n_waiting--;
     log_decided(c->e, &request, &verdict, c->e->by);
     if (c->h2_waits) {
-        c->h2_waits = false;
-        conn_h2_refused(c, &request, &verdict);
+        bool others;
+        (void)conn_h2_waits_for(c, q->id, &others);
+        count_h2(c, others);
+        conn_h2_refused(c, q->id, &request, &verdict);
         return;
     }
+    c->e->n_waiting--;
     if (c->http) {
         c->state = CONN_EXCHANGE;
         http_refused(c, &request, &verdict);
@@ -173,25 +245,49 @@ deny(struct conn *c, const struct question *q, const char *reason, const char *d
     conn_refuse(c, reason, detail, (struct str){ "", 0 });
 }
 
+static bool
+waits_for(const struct conn *c, uint32_t question)
+{
+    bool others;
+
+    return c->h2_waits ? conn_h2_waits_for(c, question, &others) : c->state == CONN_ASKING && c->question == question;
+}
+
 static void
-settle(struct egress *e, struct question *q, bool allow, const char *reason, const char *detail)
+grant(struct conn *c, const struct question *q, bool all)
+{
+    bool others;
+
+    c->approved = true;
+    c->approved_host = q->host;
+    c->approved_port = q->port;
+    c->approved_all = all || !q->request ? q->reason : NULL;
+    if (c->h2_waits) {
+        (void)conn_h2_waits_for(c, q->id, &others);
+        count_h2(c, others);
+        conn_h2_granted(c);
+    } else {
+        wake(c);
+    }
+}
+
+static void
+settle(struct egress *e, struct question *q, enum ask_says says, const char *reason, const char *detail)
 {
     const struct question was = *q;
 
     q->id = 0;
+    e->granted = says != ASK_NO ? &was : NULL;
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
-        if (!is_waiting(c) || c->question != was.id)
+        if (!waits_for(c, was.id))
             continue;
-        if (!allow) {
+        if (says == ASK_NO)
             deny(c, &was, reason, detail);
-            continue;
-        }
-        c->approved = true;
-        c->approved_host = was.host;
-        c->approved_port = was.port;
-        wake(c);
+        else
+            grant(c, &was, says == ASK_HOST);
     }
+    e->granted = NULL;
 }
 
 /* Where a standing grant answers, each connection is a question: those do not use up what may be asked. A flood of them
@@ -206,15 +302,15 @@ give_back(struct egress *e)
 }
 
 void
-ask_answer(struct egress *e, uint32_t id, bool allow, const char *by)
+ask_answer(struct egress *e, uint32_t id, enum ask_says says, const char *by)
 {
     e->by = by;
     for (size_t i = 0; id != 0 && i < ASK_QUESTIONS_MAX; i++) {
         if (e->questions[i].id != id)
             continue;
-        if (allow)
+        if (says != ASK_NO)
             give_back(e);
-        settle(e, &e->questions[i], allow, "ask-denied", "it was asked about, and refused");
+        settle(e, &e->questions[i], says, "ask-denied", "it was asked about, and refused");
     }
     e->by = NULL;
 }
@@ -227,7 +323,7 @@ ask_tick(struct egress *e)
         if (q->id == 0 || e->loop.now_ms < q->deadline_ms)
             continue;
         say_over(e, q);
-        settle(e, q, false, "ask-timeout", "it was asked about, and nobody answered in time");
+        settle(e, q, ASK_NO, "ask-timeout", "it was asked about, and nobody answered in time");
     }
 }
 
@@ -273,7 +369,7 @@ static bool
 is_waited_for(const struct egress *e, uint32_t question)
 {
     for (const struct conn *c = e->conns; c != NULL; c = c->next)
-        if (is_waiting(c) && c->question == question)
+        if (waits_for(c, question))
             return true;
     return false;
 }

@@ -329,6 +329,29 @@ inner_http(struct conn *c)
 }
 
 void
+conn_hidden_request(struct conn *c)
+{
+    deny(c, "tunnel-protocol", "a request that hides its host");
+}
+
+bool
+conn_hello_again(struct conn *c, const uint8_t *p, size_t n)
+{
+    struct tls_hello hello;
+    enum tls_hello_status status = tls_hello_parse(p, n, &hello);
+    const char *fault, *detail = "";
+
+    if (status == TLS_HELLO_MORE || status == TLS_HELLO_TYPE)
+        return status == TLS_HELLO_TYPE;        /* of an older version another message follows */
+    fault = status != TLS_HELLO_OK ? tls_hello_word(status) : hello_fault(c, &hello, &detail);
+    if (fault == NULL)
+        return true;
+    c->speech = SPEECH_TLS;
+    deny(c, fault, detail);
+    return false;
+}
+
+void
 conn_opaque(struct conn *c)
 {
     if (c->inspect)
@@ -349,7 +372,7 @@ conn_inner(struct conn *c)
     if (c->in.n > 0 && c->in.p[0] == TLS_HANDSHAKE)
         what = SNIFF_TLS;
     if (c->in.n > 0 && (c->in.p[0] == '\r' || c->in.p[0] == '\n' || what == SNIFF_HTTP2)) {
-        deny(c, "tunnel-protocol", "a request that hides its host");
+        conn_hidden_request(c);
         return;
     }
     if (what == SNIFF_MORE && may_wait(c)) {
@@ -365,8 +388,10 @@ conn_inner(struct conn *c)
         inner_http(c);
     else if (known)
         deny(c, "tunnel-protocol", "neither TLS nor HTTP in a tunnel to 80 or 443");
-    else
+    else if (conn_look_line(c))
         conn_opaque(c);
+    else
+        inner_http(c);
     if (c->state == CONN_INNER && loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
         conn_end(c);
 }

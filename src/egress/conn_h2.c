@@ -14,6 +14,7 @@ struct h2_request {
     struct conn *c;
     struct h2_stream *s;
     bool waits;                 /* for somebody's decision */
+    uint32_t question;          /* ... about this */
     struct inject inject;
 };
 
@@ -123,7 +124,7 @@ on_request(struct h2_stream *s, const struct http1_head *head)
     struct conn *c = h2_ctx(h2_of(s));
     struct h2_request *r = request_of(c, s);
     struct decide_request request = { .via = DECIDE_HTTP, .host = head->authority.host, .port = head->authority.port,
-                                      .method = head->method, .path = head->path };
+                                      .method = head->method, .path = head->path, .query = head->query };
     struct decide_verdict verdict;
     struct mcp_message message;
     struct str body;
@@ -149,9 +150,10 @@ on_request(struct h2_stream *s, const struct http1_head *head)
     }
     request.mcp = conn_read_mcp(c, head, how, body, &message);
     r->inject.judged = how != EXCHANGE_NOT_GATHERED;
-    if (!conn_decide(c, &request, &verdict, NULL))
+    if (!conn_decide(c, &request, &verdict, NULL)) {
         r->waits = true;
-    else if (verdict.unread && how == EXCHANGE_NOT_GATHERED)
+        r->question = c->question;
+    } else if (verdict.unread && how == EXCHANGE_NOT_GATHERED)
         h2_collect(s, MCP_BODY_MAX);
     else if (verdict.kind != DECIDE_ALLOW)
         refuse(s, c, &request, &verdict);
@@ -275,7 +277,51 @@ conn_h2_again(struct conn *c)
     conn_h2_event(c, false, false);
 }
 
+struct tally {
+    uint32_t question;
+    bool any, others;
+};
+
+static void
+count(struct h2_stream *s, void *arg)
+{
+    const struct h2_request *r = h2_stream_ctx(s);
+    struct tally *t = arg;
+
+    if (!is_waiting(s))
+        return;
+    t->any |= r->question == t->question;
+    t->others |= r->question != t->question;
+}
+
+bool
+conn_h2_waits_for(const struct conn *c, uint32_t question, bool *others)
+{
+    struct tally t = { .question = question };
+
+    h2_each_waiting(c->h2, count, &t);
+    *others = t.others;
+    return t.any;
+}
+
+/* By the yes that is being carried out. */
+static bool
+is_granted(const struct h2_stream *s)
+{
+    const struct h2_request *r = h2_stream_ctx(s);
+
+    return is_waiting(s) && r->c->e->granted != NULL && r->question == r->c->e->granted->id;
+}
+
+void
+conn_h2_granted(struct conn *c)
+{
+    h2_ask_again(c->h2, is_granted);
+    conn_h2_event(c, false, false);
+}
+
 struct denial {
+    uint32_t question;
     const struct decide_request *request;
     const struct decide_verdict *verdict;
 };
@@ -286,14 +332,15 @@ refuse_waiting(struct h2_stream *s, void *arg)
     const struct denial *d = arg;
     const struct h2_request *r = h2_stream_ctx(s);
 
-    if (is_waiting(s))
+    if (is_waiting(s) && r->question == d->question)
         refuse(s, r->c, d->request, d->verdict);
 }
 
 void
-conn_h2_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
+conn_h2_refused(struct conn *c, uint32_t question, const struct decide_request *request,
+                const struct decide_verdict *verdict)
 {
-    struct denial d = { request, verdict };
+    struct denial d = { question, request, verdict };
 
     h2_each_waiting(c->h2, refuse_waiting, &d);
     conn_h2_event(c, false, false);

@@ -92,6 +92,7 @@ struct decide_request {
     const struct ip *ip;        /* instead of @host (then empty): an address that came as bytes (SOCKS, TCP) */
     uint16_t port;              /* 0 for DNS, and only there */
     struct str method, path;    /* HTTP only: of the request line, the path in origin form */
+    struct str query;           /* ... and what is behind it, which no rule is about: who is asked sees it */
     const struct mcp_message *mcp;      /* HTTP only: what it asks of an MCP server; NULL is MCP_UNREAD */
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/sha256.h"
 #include "egress/decide.h"
 #include "egress/fake.h"
 #include "egress/loop.h"
@@ -27,6 +28,8 @@
 #define ASK_QUESTIONS_MAX 32        /* open at a time */
 #define ASK_WAITING_MAX   256       /* connections that wait for an answer */
 #define ASK_ALL_MAX       1000      /* questions of one life of the process; then nothing is asked any more */
+#define ASK_METHOD_MAX    32        /* bytes of a request that is asked about: more would not be shown as a whole */
+#define ASK_SHOWN_MAX     1024      /* ... of its path and query */
 #define ASK_BACK_MS       1000      /* one that was allowed does not count, at most one in this time */
 
 struct conn;
@@ -45,14 +48,19 @@ struct log_seen {
     uint64_t more;              /* times since then */
 };
 
-/* What somebody is asked: may this sandbox reach that host at that port? */
+/* What somebody is asked: may this sandbox connect to that host at that port, or make that request there? */
 struct question {
     uint32_t id;                /* 0: none */
     struct host host;
     uint16_t port;
+    bool request;               /* it is about one HTTP request, of which @print is the hash; else about a connection */
+    uint8_t print[SHA256_SIZE];
     const char *reason;         /* of the verdict, static */
     uint64_t deadline_ms;
 };
+
+/* YES is to what was asked about: that request, or that connection; HOST to all that comes on connections that wait. */
+enum ask_says { ASK_NO, ASK_YES, ASK_HOST };
 
 struct egress {
     struct loop loop;
@@ -81,6 +89,7 @@ struct egress {
     uint32_t n_asked, n_back;   /* questions; those of them that do not count (ASK_BACK_MS) */
     uint64_t back_ms;           /* when the last of these was allowed */
     size_t n_waiting;           /* connections that wait for an answer */
+    const struct question *granted;     /* whose yes is being carried out; NULL: none */
     bool judging;               /* all that wait ask again, for the rules have changed */
     uint64_t ask_ms;            /* how long */
     const char *by;             /* who gave the answer that is being carried out; NULL: nobody */
@@ -107,7 +116,7 @@ void conn_revoked(struct egress *e, uint32_t mask);
 
 /* conn_ask.c: the answer to question @id, given @by somebody; those that nobody answered in time; all connections anew
  * under rules that have changed: how many had to be closed. */
-void ask_answer(struct egress *e, uint32_t id, bool allow, const char *by);
+void ask_answer(struct egress *e, uint32_t id, enum ask_says says, const char *by);
 void ask_tick(struct egress *e);
 size_t conn_judge_again(struct egress *e);
 

@@ -59,7 +59,7 @@ forget(struct inject *j)
     j->up_cut = j->down_cut = (struct grpc_cut){ .on = false };
     j->lease = NULL;
     j->unpack = NULL;
-    j->ticket = j->seen = j->forbidden = j->concerned = 0;
+    j->ticket = j->seen = j->added = j->forbidden = j->concerned = 0;
     j->refuse = NULL;
     j->detail = "";
 }
@@ -333,10 +333,14 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     if (j->seen & ~j->concerned)
         return refuse(j, "secret-wrong-host", "it carries the placeholder of a secret that is not for this host",
                       name_of(j, j->seen & ~j->concerned), true);
+    j->added = inject_added(j, r);
+    j->seen |= j->added;
     if (revoked(j, j->seen) != 0)
         return refuse_revoked(j, revoked(j, j->seen));
     if (find_signature(j, head, r) < 0)
         return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
+    if (inject_add_clash(j))
+        return refuse(j, "secret-place", "two secrets are for the same header of it", name_of(j, j->added), false);
     if (!j->sign && (j->seen & ~can_be_leased(j, j->seen)))
         return refuse(j, "secret-sigv4", "an AWS credential is for the Authorization field alone",
                       name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
@@ -427,7 +431,13 @@ place_values(struct inject *j, const struct http1_head *head, struct exchange_ed
             pairs[n_pairs++] = (struct inject_pair){ .binding = &secrets[i].binding, .role = secrets[i].role,
                                                      .placeholder = secrets[i].placeholder,
                                                      .value = j->lease->value[i], .n = secrets[i].n };
-    return inject_place(head, pairs, n_pairs, &j->text, edit);
+    if (inject_place(head, pairs, n_pairs, &j->text, edit) < 0)
+        return -1;
+    for (size_t i = 0; i < n_pairs; i++)
+        if (pairs[i].role == VAULT_ROLE_VALUE && (pairs[i].binding->places & BINDING_ADD) &&
+            inject_add(head, &pairs[i], &j->text, edit) < 0)
+            return -1;
+    return 0;
 }
 
 /* The answer has to come whole and readable. */
@@ -548,7 +558,7 @@ request_trailer(void *ctx, const struct http1_head *trailer, struct exchange_edi
     lines.length = (size_t)(end->p - lines.method.p) + end->n;
     if (find_in_head(j, &lines, &found) < 0)
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
-    if (found == 0)
+    if (found == 0 && inject_add_trailer(j, trailer, edit) == 0)
         return 0;
     say_misplaced(j, found);
     return inject_refuse_edit(edit, "secret-not-bound", "a placeholder behind the body");

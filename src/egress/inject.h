@@ -51,7 +51,8 @@ struct inject {
     void *ctx;
     const uint64_t *now_ms;
     uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
-    uint32_t seen;                          /* ... whose placeholder is in its head */
+    uint32_t seen;                          /* ... whose placeholder is in its head, or whose header is added */
+    uint32_t added;                         /* ... the latter */
     uint32_t used;                          /* ids of values that any request of the connection has had */
     struct inject_told *told;               /* the connection's */
     uint32_t ticket;                        /* a question to the vault is open */

@@ -25,5 +25,8 @@ struct inject_pair {
  * change. */
 int inject_place(const struct http1_head *head, const struct inject_pair *pairs, size_t n, struct buf *text,
                  struct exchange_edit *edit);
+/* inject_add.c, likewise, after it: the header that @pair's binding adds, in place of all of that name. */
+int inject_add(const struct http1_head *head, const struct inject_pair *pair, struct buf *text,
+               struct exchange_edit *edit);
 
 #endif

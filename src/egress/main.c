@@ -98,7 +98,7 @@ commit_and_say(struct egress *e)
                                  (json_int_t)conn_judge_again(e)));
 }
 
-/* "Y" or "N", the question's number, a NUL, who answered. */
+/* "Y", "H" (enum ask_says) or "N", the question's number, a NUL, who answered. */
 static int
 take_answer(struct egress *e, const char *message, size_t n, struct err *err)
 {
@@ -109,7 +109,7 @@ take_answer(struct egress *e, const char *message, size_t n, struct err *err)
     if (end == NULL || !str_parse_u64((struct str){ message + 1, (size_t)(end - message) - 1 }, UINT32_MAX, &id))
         return err_set(err, ERR_PROTOCOL, "egress.answer", "an answer to no question");
     snprintf(by, sizeof(by), "%.*s", (int)(n - (size_t)(end + 1 - message)), end + 1);
-    ask_answer(e, (uint32_t)id, message[0] == 'Y', by);
+    ask_answer(e, (uint32_t)id, message[0] == 'N' ? ASK_NO : message[0] == 'H' ? ASK_HOST : ASK_YES, by);
     return 0;
 }
 
@@ -152,6 +152,7 @@ take(struct egress *e, const char *message, size_t n, struct err *err)
         return 0;
     case 'G': return 1;
     case 'Y':
+    case 'H':
     case 'N': return take_answer(e, message, n, err);
     default: return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule");
     }

@@ -1,7 +1,10 @@
 /* egress/sniff.c: see sniff.h */
 #include "egress/sniff.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+#define SNIFF_VERSION_MAX 64    /* bytes of one, with blanks around it */
 
 const char *
 sniff_name(enum sniff what)
@@ -51,4 +54,54 @@ sniff(const uint8_t *p, size_t n)
     default:
         return sniff_http(p, n);
     }
+}
+
+/* What some reader splits a line at: ASCII's blanks, Latin-1's, and what Python takes for one. */
+static bool
+is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' || (c >= 0x1c && c <= 0x1f) || c == 0x85 ||
+           c == 0xa0;
+}
+
+/* A version at the end of its line, behind the blank at @p. */
+static enum sniff_line
+sniff_version(const uint8_t *p, size_t n)
+{
+    static const char name[] = "http/";
+    size_t at = 1;
+
+    for (; at <= sizeof(name) - 1; at++) {
+        if (at == n)
+            return SNIFF_LINE_MORE;
+        if ((p[at] >= 'A' && p[at] <= 'Z' ? p[at] | 0x20 : p[at]) != name[at - 1])
+            return SNIFF_LINE_NONE;
+    }
+    while (at < n && at < SNIFF_VERSION_MAX && ((p[at] >= '0' && p[at] <= '9') || p[at] == '.'))
+        at++;
+    while (at < n && at < SNIFF_VERSION_MAX && is_blank(p[at]) && p[at] != '\r')
+        at++;
+    if (at == SNIFF_VERSION_MAX)
+        return SNIFF_LINE_NONE;
+    if (at == n)
+        return SNIFF_LINE_MORE;
+    return p[at] == '\n' || p[at] == '\r' ? SNIFF_LINE_REQUEST : SNIFF_LINE_NONE;
+}
+
+enum sniff_line
+sniff_line(const uint8_t *p, size_t n, size_t *safe)
+{
+    bool word = false;
+
+    for (size_t i = 0; i < n; i++) {
+        enum sniff_line version = is_blank(p[i]) ? sniff_version(p + i, n - i) : SNIFF_LINE_NONE;
+        *safe = i;
+        if (version != SNIFF_LINE_NONE)
+            return version;
+        if (p[i] == '\n' && word)
+            return SNIFF_LINE_NONE;
+        word |= p[i] != '\n' && !is_blank(p[i]);
+    }
+    *safe = n;
+    return SNIFF_LINE_MORE;
 }

@@ -24,6 +24,13 @@ enum sniff {
 };
 
 enum sniff sniff(const uint8_t *p, size_t n);
+
+/* Whether what no sniff() knows is a request all the same, to a server that is generous: any method, any blanks. Judged
+ * on the first line that is not empty, which then ends with its version. MORE: the first *@safe bytes are no part of
+ * the version, and may be passed on; the next call is about the rest. */
+enum sniff_line { SNIFF_LINE_MORE, SNIFF_LINE_NONE, SNIFF_LINE_REQUEST };
+enum sniff_line sniff_line(const uint8_t *p, size_t n, size_t *safe);
+
 const char *sniff_name(enum sniff what);    /* "socks5" */
 
 #endif

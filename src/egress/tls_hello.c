@@ -7,6 +7,7 @@
 #define RECORD_HANDSHAKE 22
 #define HANDSHAKE_HEADER 4
 #define HANDSHAKE_CLIENT_HELLO 1
+#define HANDSHAKE_SERVER_HELLO 2
 
 enum {
     EXT_SERVER_NAME = 0,
@@ -431,4 +432,26 @@ tls_hello_parse(const uint8_t *p, size_t n, struct tls_hello *out)
     }
     out->consumed = framing.consumed;
     return TLS_HELLO_OK;
+}
+
+enum tls_retry
+tls_retry(const uint8_t *p, size_t n)
+{
+    /* SHA-256 of "HelloRetryRequest", in the place of a ServerHello's random number */
+    static const uint8_t mark[] = {
+        0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+        0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+    };
+    const size_t random = RECORD_HEADER + HANDSHAKE_HEADER + 2;
+
+    if (n > 0 && p[0] != RECORD_HANDSHAKE)
+        return TLS_RETRY_NO;
+    if (n < RECORD_HEADER)
+        return TLS_RETRY_MORE;
+    if (((size_t)p[3] << 8 | p[4]) < random + sizeof(mark) - RECORD_HEADER)
+        return TLS_RETRY_YES;           /* in pieces */
+    if (n < random + sizeof(mark))
+        return TLS_RETRY_MORE;
+    return p[RECORD_HEADER] == HANDSHAKE_SERVER_HELLO && memcmp(p + random, mark, sizeof(mark)) == 0 ? TLS_RETRY_YES
+                                                                                                      : TLS_RETRY_NO;
 }

@@ -62,6 +62,11 @@ struct tls_hello {
 /* @out is filled on TLS_HELLO_OK and zero otherwise. */
 enum tls_hello_status tls_hello_parse(const uint8_t *p, size_t n, struct tls_hello *out);
 
+/* Whether a server's first bytes are a HelloRetryRequest, which asks for a second ClientHello (RFC 8446 4.1.4). YES of
+ * one that cannot be told apart. With 43 bytes it is known. */
+enum tls_retry { TLS_RETRY_MORE, TLS_RETRY_NO, TLS_RETRY_YES };
+enum tls_retry tls_retry(const uint8_t *p, size_t n);
+
 /* The stable word for the audit: "tls-sni-name". */
 const char *tls_hello_word(enum tls_hello_status status);
 

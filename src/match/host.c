@@ -279,3 +279,18 @@ host_match(const struct host_pattern *pattern, const struct host *host, uint16_t
         return false;
     return pattern->kind == HOST_ANY_DEPTH || memchr(name.p, '.', lead) == NULL;
 }
+
+bool
+host_pattern_within(const struct host_pattern *inner, const struct host_pattern *outer)
+{
+    struct host_pattern any_port = *outer;
+    bool same = inner->host.n == outer->host.n && memcmp(inner->host.name, outer->host.name, outer->host.n) == 0;
+
+    any_port.port = 0;
+    if (inner->kind == HOST_EXACT || outer->kind == HOST_ANY)
+        return host_match(&any_port, &inner->host, 0);
+    if (inner->kind == HOST_ONE_LABEL && outer->kind == HOST_ONE_LABEL)
+        return same;
+    return inner->kind != HOST_ANY && outer->kind == HOST_ANY_DEPTH &&
+           (same || host_match(&any_port, &inner->host, 0));
+}

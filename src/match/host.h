@@ -74,5 +74,7 @@ enum host_fault host_pattern_srt(struct str text, bool deny_list, struct host_pa
 
 /* Whether @pattern matches @host at @port (0: port unknown, which only a pattern without port matches). */
 bool host_match(const struct host_pattern *pattern, const struct host *host, uint16_t port);
+/* Whether each host that @inner matches is one that @outer matches; ports are not compared. */
+bool host_pattern_within(const struct host_pattern *inner, const struct host_pattern *outer);
 
 #endif

@@ -430,16 +430,28 @@ add_callers(struct policy *p, const struct policy_host *host, struct err *err)
     return 0;
 }
 
+/* Whoever reaches the sockets, records and keys there answers for the owner; what runs left there is the owner's. */
+int
+policy_own_folder(struct policy *p, const char *path, struct err *err)
+{
+    size_t n = p->credentials.n;
+
+    if (add_normal(p, str_of(path), err) < 0)
+        return -1;
+    for (; n < p->credentials.n; n++)
+        p->credentials.v[n].own = true;
+    return 0;
+}
+
 int
 builtin_credentials(struct policy *p, const struct policy_host *host, struct err *err)
 {
     bool other = host->account_home != NULL && (p->home == NULL || strcmp(host->account_home, p->home) != 0);
 
     p->credentials.from = from;
-    /* whoever reaches the sockets there answers for the owner; and what runs left there is the owner's */
-    if (host->state != NULL && add_normal(p, str_of(host->state), err) < 0)
+    if (host->state != NULL && policy_own_folder(p, host->state, err) < 0)
         return -1;
-    if (p->store != NULL && add(p, p->store, err) < 0)      /* the vault's, when it is not the folder above */
+    if (p->store != NULL && policy_own_folder(p, p->store, err) < 0)
         return -1;
     if (p->home != NULL && add_home(p, str_of(p->home), err) < 0)
         return -1;

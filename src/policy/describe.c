@@ -1,13 +1,18 @@
 /* policy/describe.c: see describe.h */
 #include "policy/describe.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/io.h"
 #include "base/sha256.h"
 #include "match/proxy.h"
 #include "policy/internal.h"
+#include "policy/secret_text.h"
 
 struct describer {
     policy_row_fn *fn;
@@ -133,27 +138,50 @@ env(struct describer *d, const struct policy *p)
 static void
 secrets(struct describer *d, const struct policy *p)
 {
-    char line[256];
+    char line[1024];
 
     if (p->n_secrets == 0)
         emit(d, &(struct policy_row){ .key = "secrets", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
     for (size_t i = 0; i < p->n_secrets; i++) {
         const struct policy_secret *s = &p->secrets[i];
-        snprintf(line, sizeof(line), "%s%s%s%s%s", s->name, s->binding != NULL ? "=" : "",
-                 s->binding != NULL ? s->binding : "", s->env != NULL ? " in " : "", s->env != NULL ? s->env : "");
+        snprintf(line, sizeof(line), "%s%s%s%s%s%s%s", s->name, s->binding != NULL ? "=" : "",
+                 s->binding != NULL ? s->binding : "", s->env != NULL ? " in " : "", s->env != NULL ? s->env : "",
+                 s->add != NULL ? ",add=" : "", s->add != NULL ? s->add : "");
         emit(d, &(struct policy_row){ .key = "secrets", .type = ROW_ENTRY, .text = line, .written = line,
                                       .literal = true, .from = &s->from });
     }
 }
 
+/* The name in a text that is "${NAME}" and nothing else, which everybody may see. False: there is more in it. */
+static bool
+one_name(const char *text, struct str *name)
+{
+    size_t n = text != NULL ? strlen(text) : 0;
+
+    if (n < 4 || strncmp(text, "${", 2) != 0 || strchr(text, '}') != text + n - 1)
+        return false;
+    *name = (struct str){ text + 2, n - 3 };
+    return true;
+}
+
+/* What is in them may be more than placeholders: names and paths only. */
 static void
 secret_files(struct describer *d, const struct policy *p)
 {
+    char line[2 * POLICY_PATH_MAX + 8];
+
     if (p->n_secret_files == 0)
         emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
     for (size_t i = 0; i < p->n_secret_files; i++) {
         const struct policy_secret_file *f = &p->secret_files[i];
-        emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_ENTRY, .text = f->path, .written = f->path,
+        struct str name;
+        if (f->template != NULL)
+            snprintf(line, sizeof(line), "%s=@%s", f->path, f->template);
+        else if (one_name(f->text, &name))
+            snprintf(line, sizeof(line), "%s=%.*s", f->path, (int)name.n, name.p);
+        else
+            snprintf(line, sizeof(line), "%s (text)", f->path);
+        emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_ENTRY, .text = line, .written = line,
                                       .literal = true, .from = &f->from });
     }
 }
@@ -179,6 +207,17 @@ scalars(struct describer *d, const struct policy *p)
     snprintf(user, sizeof(user), "%u:%u", p->user.uid, p->user.gid);
     text(d, "user", user, &p->user.from);
     text(d, "hostname", p->hostname.p, &p->hostname.from);
+}
+
+/* As it is written. */
+static void
+ask_timeout(struct describer *d, const struct policy *p)
+{
+    bool seconds = p->ask_ms.v % 1000 == 0;
+    char value[32];
+
+    snprintf(value, sizeof(value), "%" PRIu64 "%s", seconds ? p->ask_ms.v / 1000 : p->ask_ms.v, seconds ? "s" : "ms");
+    text(d, "network.ask-timeout", value, &p->ask_ms.from);
 }
 
 /* Without what is to be kept secret in it. */
@@ -210,6 +249,7 @@ describe(const struct policy *p, bool machine, policy_row_fn *fn, void *ctx)
     list(&d, "network.deny", &p->deny_domains);
     list(&d, "network.registries", &p->registries);
     truth(&d, "network.ask", &p->ask);
+    ask_timeout(&d, p);
     list(&d, "network.extra-ca", &p->extra_ca);
     truth(&d, "network.allow-local-binding", &p->allow_local_binding);
     parent(&d, "network.parent-proxy.http", &p->parent_proxy.http);
@@ -278,13 +318,91 @@ digest_row(void *ctx, const struct policy_row *row)
     return 0;
 }
 
+/* --- what no row says --------------------------------------------------------------------------------------------- */
+
+/* @url has a name or password in it. */
+static bool
+has_user(const struct policy_string *url)
+{
+    struct proxy_url parsed;
+
+    return url->p != NULL && proxy_parse(str_of(url->p), &parsed) == PROXY_OK && parsed.user_n > 0;
+}
+
+bool
+policy_hides(const struct policy *p)
+{
+    bool found = has_user(&p->parent_proxy.http) || has_user(&p->parent_proxy.https);
+    struct str name;
+
+    for (size_t i = 0; i < p->n_env; i++)
+        found = found || (p->env[i].value != NULL && p->env[i].from.kind != ORIGIN_BUILTIN);
+    for (size_t i = 0; i < p->n_secret_files; i++)
+        found = found || p->secret_files[i].template != NULL || !one_name(p->secret_files[i].text, &name);
+    return found;
+}
+
+/* What the file says now. One that a run would refuse counts as that. */
+static void
+add_template(struct sha256 *h, const char *path)
+{
+    cleanup_buf struct buf text = BUF_INIT(SECRET_TEXT_MAX);
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+    bool read = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, &text) == 0;
+    uint8_t digest[SHA256_SIZE];
+
+    sha256_of(read ? text.p : (const uint8_t *)"", read ? text.n : 0, digest);
+    sha256_add(h, read ? "\1" : "\0", 1);
+    sha256_add(h, digest, sizeof(digest));
+}
+
 void
-policy_digest(const struct policy *p, uint8_t out[SHA256_SIZE])
+policy_add_hidden(const struct policy *p, struct sha256 *h)
+{
+    for (size_t i = 0; i < p->n_env; i++) {
+        if (p->env[i].value == NULL || p->env[i].from.kind == ORIGIN_BUILTIN)
+            continue;
+        add_part(h, p->env[i].name);
+        add_part(h, p->env[i].value);
+    }
+    for (size_t i = 0; i < p->n_secret_files; i++) {
+        add_part(h, p->secret_files[i].path);
+        if (p->secret_files[i].template != NULL)
+            add_template(h, p->secret_files[i].template);
+        else
+            add_part(h, p->secret_files[i].text);
+    }
+    add_part(h, p->parent_proxy.http.p);
+    add_part(h, p->parent_proxy.https.p);
+}
+
+/* The hash of a hash: who sees the digest of the whole cannot try values without the key, nor go on from it. */
+static void
+add_keyed(struct sha256 *h, const struct policy *p, const uint8_t key[POLICY_DIGEST_KEY])
+{
+    uint8_t block[64] = { 0 }, digest[SHA256_SIZE];
+    struct sha256 hidden;
+
+    memcpy(block, key, POLICY_DIGEST_KEY);
+    sha256_init(&hidden);
+    sha256_add(&hidden, block, sizeof(block));
+    policy_add_hidden(p, &hidden);
+    sha256_end(&hidden, digest);
+    explicit_bzero(block, sizeof(block));
+    add_part(h, "hidden");
+    sha256_add(h, digest, sizeof(digest));
+}
+
+void
+policy_digest(const struct policy *p, const uint8_t key[POLICY_DIGEST_KEY], uint8_t out[SHA256_SIZE])
 {
     struct sha256 h;
 
     sha256_init(&h);
     add_part(&h, CLOCHE_VERSION);       /* stands for what is built in */
     (void)describe(p, true, digest_row, &h);
+    if (policy_hides(p))
+        add_keyed(&h, p, key);
     sha256_end(&h, out);
 }

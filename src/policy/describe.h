@@ -25,8 +25,18 @@ typedef int policy_row_fn(void *ctx, const struct policy_row *row);
  * Stops at, and returns, the first result that is not 0. */
 int policy_describe(const struct policy *p, policy_row_fn *fn, void *ctx);
 
-/* The SHA-256 of all of that but the origins, and of the version in place of the built-in entries: what was said in the
- * same words has the same digest, whatever files and flags it came from. */
-void policy_digest(const struct policy *p, uint8_t out[SHA256_SIZE]);
+#define POLICY_DIGEST_KEY 32
+
+/* Whether there are values in @p that its rows leave out: of variables, in files with placeholders (unless they hold
+ * one and nothing else), names and passwords for a parent proxy. */
+bool policy_hides(const struct policy *p);
+/* Add those values to @h, each behind its length. A hash of them alone could be tried out: it is for nobody to see. */
+void policy_add_hidden(const struct policy *p, struct sha256 *h);
+
+/* The SHA-256 of all of that but the origins, and of the version in place of the built-in entries: what was said in
+ * the same words has the same digest, whatever files and flags it came from. Values that no row says are counted under
+ * @key, which nobody has who sees the digest: without it they could be guessed until it fits. It is not read of a
+ * policy that hides nothing. */
+void policy_digest(const struct policy *p, const uint8_t key[POLICY_DIGEST_KEY], uint8_t out[SHA256_SIZE]);
 
 #endif

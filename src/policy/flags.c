@@ -32,7 +32,7 @@ const struct policy_flag policy_flags[] = {
     { "--allow-registry", "npm|pypi|go|debian|cargo|maven", "hosts that the installed client is set up for" },
     { "--preset", "ci", "open the hosts that a CI server's own variables name" },
     { "--extra-ca", "FILE", "certificates to trust beside the host's" },
-    { "--secret", "NAME[=BINDING]", "let it use a secret without seeing it (man cloche-secret)" },
+    { "--secret", "NAME[=BINDING][,add=HEADER: TEXT]", "let it use a secret without seeing it (man cloche-secret)" },
     { "--secret-file", "PATH=NAME|PATH=@FILE", "a secret's placeholder in a file, or FILE with ${NAME} in it" },
     { "--ask", NULL, "ask about hosts that no rule names (cloche approvals) instead of refusing them" },
     { "--ask-timeout", "TIME", "how long to wait for the answer; 60s by default, then it is no" },

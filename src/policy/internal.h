@@ -59,6 +59,8 @@ int set_audit(struct policy *p, struct str text, const struct where *w, struct e
 int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_ask(struct policy *p, bool v, const struct where *w);
 int set_ask_timeout(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* close.c: @now, where `network: none` stands: what earlier layers opened is closed. */
+void close_network(struct policy *p, const struct origin *now);
 int set_network(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_parent_http(struct policy *p, struct str text, const struct where *w, struct err *err);
 int set_parent_https(struct policy *p, struct str text, const struct where *w, struct err *err);
@@ -80,11 +82,11 @@ int set_bind_parts(struct policy *p, struct str source, struct str dest, bool wr
 /* @value NULL: pass the host's. */
 int set_env(struct policy *p, struct str name, const struct str *value, const struct where *w, struct err *err);
 
-/* "NAME" or "NAME=BINDING". */
+/* "NAME" or "NAME=BINDING", and ",add=HEADER: TEXT" behind it. */
 int set_secret(struct policy *p, struct str text, const struct where *w, struct err *err);
-/* @binding and @env may be empty: as they are stored. */
-int set_secret_parts(struct policy *p, struct str name, struct str binding, struct str env, const struct where *w,
-                     struct err *err);
+/* All but the name may be empty: as they are stored. */
+struct secret_parts { struct str name, binding, add, env; };
+int set_secret_parts(struct policy *p, const struct secret_parts *s, const struct where *w, struct err *err);
 
 /* "PATH=NAME" or "PATH=@FILE". */
 int set_secret_file(struct policy *p, struct str text, const struct where *w, struct err *err);

@@ -77,11 +77,20 @@ tree_root(const struct policy *p, const struct place *place, why_exists *exists)
     return root;
 }
 
+/* cloche's own folders stay closed whatever opens them, but for a volume, which is given out of one. */
+static bool
+stays_closed(const struct policy *p, const struct policy_entry *secret, const char *host)
+{
+    return secret != NULL && secret->own &&
+           !(p->workspace.own && path_within(str_of(host), str_of(p->workspace.dir)));
+}
+
 static void
 judge_read(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out)
 {
     const struct policy_entry *deny, *secret, *open;
     size_t deny_depth, secret_depth, open_depth, root;
+    bool own;
 
     out->read_why = place->kind == PLACE_ABSENT ? READ_ABSENT : READ_SHOWN;
     out->read = place->kind != PLACE_ABSENT;
@@ -91,9 +100,11 @@ judge_read(const struct policy *p, const struct place *place, why_exists *exists
     deny = deepest(&p->deny_read, place->host, exists, &deny_depth);
     secret = deepest(&p->credentials, place->host, exists, &secret_depth);
     open = deepest(&p->allow_read, place->host, exists, &open_depth);
-    secret = secret_depth <= root ? NULL : secret;
+    own = stays_closed(p, secret, place->host);
+    secret = secret_depth <= root && !own ? NULL : secret;
     deny = deny_depth <= root ? NULL : deny;
-    if (secret != NULL && (open == NULL || secret_depth > open_depth) && (deny == NULL || secret_depth >= deny_depth)) {
+    if (secret != NULL && (open == NULL || secret_depth > open_depth || own) &&
+        (deny == NULL || secret_depth >= deny_depth)) {
         out->read_why = READ_CREDENTIAL;
         out->read_rule = secret;
     } else if (deny != NULL && (open == NULL || deny_depth > open_depth)) {

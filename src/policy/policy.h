@@ -86,6 +86,7 @@ struct policy_entry {
     char *written;      /* as the user wrote it, for messages */
     bool literal;       /* no glob characters are special */
     bool absent;        /* in a plan: a built-in place that was looked for and is not there */
+    bool own;           /* of @credentials: cloche's own folder, which no rule opens */
     const struct policy_scope *scope;   /* of a host; NULL: every request */
     struct origin from;
 };
@@ -114,7 +115,8 @@ struct policy_env {
 struct policy_secret {
     char *name;
     char *binding;      /* built-in binding; NULL: as it is stored */
-    char *env;          /* variable for the placeholder; NULL: as it is stored */
+    char *add;          /* header that is added to its requests, "NAME: TEXT {}"; NULL: as it is stored */
+    char *env;          /* variable for the placeholder; NULL: as it is stored, none where a header is added */
     struct origin from;
 };
 
@@ -160,6 +162,7 @@ struct policy {
         enum workspace_kind kind;
         char *dir;                          /* absolute host directory; NULL for WORKSPACE_TMPFS */
         bool kind_given;                    /* the kind was written, not taken by default (rw) */
+        bool own;                           /* a volume: in cloche's own folder, and made for it */
         struct origin from;
     } workspace;
     struct policy_string settings;          /* the settings file as it was named, absolute; NULL: none */
@@ -284,6 +287,7 @@ int policy_apply_flag(struct policy *p, const char *name, const char *value, con
                       struct err *err);
 
 /* Add @host (HOST or HOST:PORT, no pattern) to the allowed ones. @from and its name are copied. */
+int policy_own_folder(struct policy *p, const char *path, struct err *err);     /* of cloche's, which no rule opens */
 int policy_allow_host(struct policy *p, const char *host, const struct origin *from, struct err *err);
 
 /* Set the variable @name inside, unless a file or flag has said something about it. @from as above. */

@@ -284,6 +284,8 @@ set_network(struct policy *p, struct str text, const struct where *w, struct err
         return -1;
     p->network.v = (enum network_kind)network;
     p->network.from = w->from;
+    if (network == NETWORK_NONE)
+        close_network(p, &w->from);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #define ENV_MAX 1024
 #define SECRETS_MAX 16     /* as the vault has of one run (vault/client.h) */
 #define SECRET_NAME_MAX 64
+#define SECRET_ADD_MAX 322     /* likewise */
 
 /* Entries that a list of @n has room for: a power of two, so that no capacity needs to be stored. */
 static size_t
@@ -433,33 +434,53 @@ secret_name_is_valid(struct str name)
     return true;
 }
 
+/* Its form; the vault knows which headers may be. The text may be a value by mistake: it is not shown. */
+static int
+check_added(struct str add, const struct where *w, struct err *err)
+{
+    bool well = add.n == 0 || (add.n <= SECRET_ADD_MAX && memchr(add.p, ':', add.n) != NULL &&
+                               memmem(add.p, add.n, "{}", 2) != NULL);
+
+    for (size_t i = 0; i < add.n; i++)
+        well = well && add.p[i] >= ' ' && add.p[i] <= '~';
+    if (well)
+        return 0;
+    where_fail(w, err, "policy.secret.add", "not a header to be added to requests");
+    return err_hint(err, "such as \"Authorization: Bearer {}\": {} is where the value goes");
+}
+
+static int
+copy_part(struct policy *p, struct str text, char **out)
+{
+    *out = text.n > 0 ? arena_copy(p->arena, text) : NULL;
+    return text.n > 0 && *out == NULL ? -1 : 0;
+}
+
 int
-set_secret_parts(struct policy *p, struct str name, struct str binding, struct str env, const struct where *w,
-                 struct err *err)
+set_secret_parts(struct policy *p, const struct secret_parts *s, const struct where *w, struct err *err)
 {
     struct policy_secret secret = { .from = w->from }, *v;
 
     /* the text may be a value by mistake: it is not shown */
-    if (!secret_name_is_valid(name) || (binding.n > 0 && !secret_name_is_valid(binding))) {
+    if (!secret_name_is_valid(s->name) || (s->binding.n > 0 && !secret_name_is_valid(s->binding))) {
         where_fail(w, err, "policy.secret.name", "not the name of a secret, or of a binding");
         return err_hint(err, "up to %d letters, digits, \"-\", \"_\" and \".\": NAME or NAME=BINDING; `cloche secret "
                         "ls` lists them", SECRET_NAME_MAX);
     }
-    if (env.n > 0 && (!env_name_is_valid(env) || env.n > SECRET_NAME_MAX))
-        return bad_env_name(env, w, err);
+    if (check_added(s->add, w, err) < 0)
+        return -1;
+    if (s->env.n > 0 && (!env_name_is_valid(s->env) || s->env.n > SECRET_NAME_MAX))
+        return bad_env_name(s->env, w, err);
     for (size_t i = 0; i < p->n_secrets; i++)
-        if (str_eq_c(name, p->secrets[i].name)) {
+        if (str_eq_c(s->name, p->secrets[i].name)) {
             where_fail(w, err, "policy.secret.twice", "the secret %s is named twice", p->secrets[i].name);
             return err_hint(err, "name it once");
         }
     if (p->n_secrets >= SECRETS_MAX)
         return where_fail(w, err, "policy.secret.too-many", "more than %d secrets", SECRETS_MAX);
-    secret.name = arena_copy(p->arena, name);
-    secret.binding = binding.n > 0 ? arena_copy(p->arena, binding) : NULL;
-    secret.env = env.n > 0 ? arena_copy(p->arena, env) : NULL;
     v = grow(p, p->secrets, p->n_secrets, sizeof(*v));
-    if (v == NULL || secret.name == NULL || (binding.n > 0 && secret.binding == NULL) ||
-        (env.n > 0 && secret.env == NULL))
+    if (v == NULL || copy_part(p, s->name, &secret.name) < 0 || copy_part(p, s->binding, &secret.binding) < 0 ||
+        copy_part(p, s->add, &secret.add) < 0 || copy_part(p, s->env, &secret.env) < 0)
         return policy_no_memory(err);
     p->secrets = v;
     p->secrets[p->n_secrets++] = secret;
@@ -469,14 +490,22 @@ set_secret_parts(struct policy *p, struct str name, struct str binding, struct s
 int
 set_secret(struct policy *p, struct str text, const struct where *w, struct err *err)
 {
-    const char *equals = text.n > 0 ? memchr(text.p, '=', text.n) : NULL;
-    struct str name = text, binding = { NULL, 0 };
+    static const struct str adds = { ",add=", 5 };
+    const char *add = text.n > 0 ? memmem(text.p, text.n, adds.p, adds.n) : NULL, *equals;
+    struct secret_parts s = { .name = text };
 
-    if (equals != NULL) {
-        name.n = (size_t)(equals - text.p);
-        binding = (struct str){ equals + 1, text.n - name.n - 1 };
-        if (binding.n == 0)
-            binding = STR_LIT("-");     /* refused: an empty one is not "as stored" */
+    if (add != NULL) {
+        s.add = (struct str){ add + adds.n, text.n - (size_t)(add - text.p) - adds.n };
+        s.name.n = (size_t)(add - text.p);
+        if (s.add.n == 0)
+            s.add = STR_LIT("-");       /* refused: an empty one is not "as stored" */
     }
-    return set_secret_parts(p, name, binding, (struct str){ NULL, 0 }, w, err);
+    equals = s.name.n > 0 ? memchr(s.name.p, '=', s.name.n) : NULL;
+    if (equals != NULL) {
+        s.binding = (struct str){ equals + 1, s.name.n - (size_t)(equals - text.p) - 1 };
+        s.name.n = (size_t)(equals - text.p);
+        if (s.binding.n == 0)
+            s.binding = STR_LIT("-");   /* likewise */
+    }
+    return set_secret_parts(p, &s, w, err);
 }

@@ -143,12 +143,13 @@ apply_binds(struct loader *l, const struct node *v, const struct key_rule *rule)
     return schema_items(l, v, apply_bind, rule);
 }
 
-/* The strings that the map @v has under @keys; *@known: how many. */
+/* The strings that the map @v has under @n @keys; *@known: how many. */
 static int
-string_parts(struct loader *l, const struct node *v, const char *const keys[3], struct str parts[3], size_t *known)
+string_parts(struct loader *l, const struct node *v, const char *const *keys, size_t n, struct str *parts,
+             size_t *known)
 {
     *known = 0;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct node *part = node_member(v, keys[i]);
         if (part == NULL)
             continue;
@@ -163,16 +164,17 @@ string_parts(struct loader *l, const struct node *v, const char *const keys[3], 
 static int
 apply_secret_map(struct loader *l, const struct node *v)
 {
-    static const char *const keys[] = { "name", "binding", "env" };
-    struct str parts[3] = { { NULL, 0 } };
+    static const char *const keys[] = { "name", "binding", "add", "env" };
+    struct str parts[4] = { { NULL, 0 } };
     struct where w = schema_where(l, v);
     size_t known;
 
-    if (string_parts(l, v, keys, parts, &known) < 0)
+    if (string_parts(l, v, keys, 4, parts, &known) < 0)
         return -1;
     if (parts[0].n == 0 || known != v->n)
-        return schema_fail(l, v, "policy.secret.syntax", "a secret has the keys name and, optionally, binding and env");
-    return set_secret_parts(l->p, parts[0], parts[1], parts[2], &w, l->err);
+        return schema_fail(l, v, "policy.secret.syntax",
+                           "a secret has the keys name and, optionally, binding, add and env");
+    return set_secret_parts(l->p, &(struct secret_parts){ parts[0], parts[1], parts[2], parts[3] }, &w, l->err);
 }
 
 static int
@@ -200,7 +202,7 @@ apply_secret_file_map(struct loader *l, const struct node *v)
     struct where w = schema_where(l, v);
     size_t known;
 
-    if (string_parts(l, v, keys, parts, &known) < 0)
+    if (string_parts(l, v, keys, 3, parts, &known) < 0)
         return -1;
     if (parts[0].n == 0 || known != v->n || known != 2 || parts[1].n + parts[2].n == 0)
         return schema_fail(l, v, "policy.secret-file.syntax",

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "match/host.h"
 #include "policy/internal.h"
 
 static int
@@ -166,21 +167,100 @@ files(const struct policy *c, const struct policy *a, struct err *err)
     return among("unix-sockets", &a->unix_sockets, &c->unix_sockets, err);
 }
 
+/* --- rules about hosts -------------------------------------------------------------------------------------------- */
+
+static bool
+said(char *const *list, size_t n, const char *word)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* Every path of the glob @inner is one of @outer's: it is the same, or @outer is "/FOLDER/" and all below. */
+static bool
+path_within(const char *inner, const char *outer)
+{
+    size_t n = outer != NULL ? strlen(outer) : 0;
+
+    if (outer == NULL || (inner != NULL && strcmp(inner, outer) == 0))
+        return true;
+    return inner != NULL && n > 3 && strcmp(outer + n - 3, "/**") == 0 && strcspn(outer, "*[\\") == n - 2 &&
+           strlen(inner) > n - 2 && strncmp(inner, outer, n - 2) == 0;
+}
+
+static bool
+scope_within(const struct policy_scope *inner, const struct policy_scope *outer)
+{
+    if (outer == NULL)
+        return true;
+    if (inner == NULL)
+        return false;
+    if (!path_within(inner->path, outer->path) || (outer->n_methods > 0 && inner->n_methods == 0) ||
+        (outer->n_tools > 0 && inner->n_tools == 0))
+        return false;
+    for (size_t i = 0; outer->n_methods > 0 && i < inner->n_methods; i++)
+        if (!said(outer->methods, outer->n_methods, inner->methods[i]))
+            return false;
+    for (size_t i = 0; outer->n_tools > 0 && i < inner->n_tools; i++)
+        if (!said(outer->tools, outer->n_tools, inner->tools[i]) && !said(outer->tools, outer->n_tools, "*"))
+            return false;
+    return true;
+}
+
+static bool
+read_pattern(const struct policy *p, const struct policy_entry *e, struct host_pattern *out)
+{
+    return (p->srt ? host_pattern_srt(str_of(e->value), false, out)
+                   : host_pattern_cloche(str_of(e->value), out)) == HOST_OK;
+}
+
+/* Each connection and request that the rule @e of @a lets through is one that a single rule of @c lets through. A rule
+ * without a port is for 80 and 443, and one of SRT for any. */
+static bool
+host_within(const struct policy *c, const struct policy *a, const struct policy_entry *e)
+{
+    struct host_pattern inner, outer;
+
+    if (!read_pattern(a, e, &inner))
+        return false;
+    for (size_t i = 0; i < c->allow_domains.n; i++) {
+        const struct policy_entry *of = &c->allow_domains.v[i];
+        if (!read_pattern(c, of, &outer) || !host_pattern_within(&inner, &outer) || !scope_within(e->scope, of->scope))
+            continue;
+        if (outer.port != 0 ? inner.port == outer.port
+                            : c->srt || inner.port == 80 || inner.port == 443 || (inner.port == 0 && !a->srt))
+            return true;
+    }
+    return false;
+}
+
+static int
+hosts(const struct policy *c, const struct policy *a, struct err *err)
+{
+    for (size_t i = 0; i < a->allow_domains.n; i++)
+        if (!host_within(c, a, &a->allow_domains.v[i]))
+            return more(err, "network.allow", a->allow_domains.v[i].value);
+    return 0;
+}
+
 /* --- network and secrets ------------------------------------------------------------------------------------------ */
 
 static int
 network(const struct policy *c, const struct policy *a, unsigned free, struct err *err)
 {
-    bool named = (free & WITHIN_NETWORK) != 0;
+    bool named = (free & WITHIN_NETWORK) != 0, closed = a->network.v == NETWORK_NONE && !a->srt;
 
     if (a->network.v > c->network.v && (a->network.v == NETWORK_HOST || !named))
         return more(err, "network", a->network.v == NETWORK_HOST ? "the host's network" : "a network");
-    if (!named && (among("network.allow", &a->allow_domains, &c->allow_domains, err) < 0 ||
-                   among("registries", &a->registries, &c->registries, err) < 0))
+    if (!named && !closed && (hosts(c, a, err) < 0 || ((free & WITHIN_REGISTRIES) == 0 &&
+                                                       among("registries", &a->registries, &c->registries, err) < 0)))
         return -1;
     if (a->preset.p != NULL && !same(a->preset.p, c->preset.p))
         return more(err, "preset", a->preset.p);
-    return kept("network.deny", &c->deny_domains, &a->deny_domains, err) < 0 ? -1
+    /* where there is no network rules about names are rules about nothing */
+    return !closed && kept("network.deny", &c->deny_domains, &a->deny_domains, err) < 0 ? -1
            : among("extra-ca", &a->extra_ca, &c->extra_ca, err);
 }
 
@@ -192,7 +272,7 @@ secrets(const struct policy *c, const struct policy *a, struct err *err)
         bool found = false;
         for (size_t j = 0; j < c->n_secrets && !found; j++)
             found = strcmp(c->secrets[j].name, s->name) == 0 && same(c->secrets[j].binding, s->binding) &&
-                    same(c->secrets[j].env, s->env);
+                    same(c->secrets[j].add, s->add) && same(c->secrets[j].env, s->env);
         if (!found)
             return more(err, "secrets", s->name);
     }

@@ -155,6 +155,8 @@ add_line(struct binding *b, struct str key, struct str value, struct err *err)
         return add_path(b, value, err);
     if (str_eq_c(key, "place"))
         return add_place(b, value, err);
+    if (str_eq_c(key, "add"))
+        return binding_add(b, value, err);
     return bad(err, "vault.binding.key", "key", key, "is unknown");
 }
 
@@ -169,7 +171,8 @@ settle(struct binding *b, struct err *err)
     }
     if (b->places == 0) {
         err_set(err, ERR_POLICY, "vault.binding.no-place", "a binding without a place would never be used");
-        return err_hint(err, "--place bearer|basic|body|sigv4|\"header NAME\"|\"query NAME\"|\"cookie NAME\"");
+        return err_hint(err, "--place bearer|basic|body|sigv4|\"header NAME\"|\"query NAME\"|\"cookie NAME\", or "
+                        "--add");
     }
     if ((b->places & BINDING_SIGV4) && b->places != BINDING_SIGV4)
         return err_set(err, ERR_POLICY, "vault.binding.place", "sigv4 stands alone: what is signed is sent nowhere");
@@ -186,7 +189,7 @@ settle(struct binding *b, struct err *err)
             memcpy(b->methods.v[i], methods[i], strlen(methods[i]) + 1);
         b->methods.n = N(methods);
     }
-    return 0;
+    return binding_add_check(b, err);
 }
 
 int
@@ -242,6 +245,8 @@ binding_text(const struct binding *b, struct buf *out)
         if (b->places & places[i].place)
             buf_printf(out, "place %s%s%s\n", places[i].word, name != NULL ? " " : "", name != NULL ? name : "");
     }
+    if (b->places & BINDING_ADD)
+        buf_printf(out, "add %s: %s\n", b->added, b->added_text);
     put_words(out, "region", &b->regions);
     put_words(out, "service", &b->services);
     return buf_ok(out) ? 0 : -1;

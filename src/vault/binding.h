@@ -11,6 +11,7 @@
  *     method NAME                  default GET HEAD POST PUT PATCH DELETE
  *     path GLOB                    match/path.h over the path without query; default every path
  *     place bearer|basic|body|sigv4|header NAME|query NAME|cookie NAME      at least one
+ *     add HEADER: TEXT             into every request that may have it; {} in TEXT is the value (once)
  *     region NAME, service NAME    of sigv4; default any
  */
 #ifndef CLOCHE_VAULT_BINDING_H
@@ -32,6 +33,7 @@
 #define BINDING_SCOPES_MAX  8           /* regions, services */
 #define BINDING_WORD_MAX    64          /* bytes of a method, a header's name and the like */
 #define BINDING_PATH_MAX    512
+#define BINDING_ADD_MAX     256         /* bytes of the text of a header that is added */
 #define BINDING_TEXT_MAX    (16 * 1024)
 
 enum binding_scheme { BINDING_HTTPS = 1 << 0, BINDING_HTTP = 1 << 1 };
@@ -46,6 +48,8 @@ enum binding_place {
     BINDING_COOKIE = 1 << 4,    /* the value of the cookie @cookie */
     BINDING_BODY   = 1 << 5,    /* in the body of the request */
     BINDING_SIGV4  = 1 << 6,    /* the request is signed anew (AWS Signature Version 4) */
+    BINDING_ADD    = 1 << 7,    /* the header @added is put into every request that is permitted, in place of what the
+                                 * client sent under that name: nothing inside has to know of it */
 };
 
 struct binding_words {
@@ -59,6 +63,8 @@ struct binding {
     char header[BINDING_WORD_MAX + 1];      /* as written; compared without case */
     char query[BINDING_WORD_MAX + 1];
     char cookie[BINDING_WORD_MAX + 1];
+    char added[BINDING_WORD_MAX + 1];
+    char added_text[BINDING_ADD_MAX + 1];   /* with "{}" in it, once */
     struct host_pattern hosts[BINDING_HOSTS_MAX];
     char host_text[BINDING_HOSTS_MAX][HOST_TEXT_MAX + 1];
     size_t n_hosts;
@@ -88,6 +94,16 @@ bool binding_concerns(const struct binding *b, bool tls, const struct host *host
 /* Whether the secret may go into @request. A path with `.` or `..` names, empty names or an encoded slash, dot or
  * backslash matches only "every path": servers differ in what they take it for. */
 bool binding_permits(const struct binding *b, const struct binding_request *request);
+
+/* binding_add.c. @line is "HEADER: TEXT". 0, or -1 with @err (vault.binding.add, .trace), which does not show it. */
+int binding_add(struct binding *b, struct str line, struct err *err);
+int binding_add_check(const struct binding *b, struct err *err);
+/* Likewise for one run, in place of its own: only a header that @b names already, in one of its places. */
+int binding_add_for_run(struct binding *b, struct str line, struct err *err);
+/* What the header @b->added says with @value. @out holds the value then. 0, or -1 when it cannot take it. */
+int binding_added_value(const struct binding *b, const uint8_t *value, size_t n, struct buf *out);
+/* Whether a server may take one for the other: case, and "_" for "-" (CGI, WSGI). */
+bool binding_same_header(struct str a, struct str b);
 
 /* What is known of the common services. */
 struct binding_builtin {

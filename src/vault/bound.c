@@ -95,6 +95,16 @@ choose_binding(struct store_meta *meta, const char *builtin, struct err *err)
     return binding_parse(str_of(known->text), &meta->binding, err);
 }
 
+/* What the run has added; then nothing has to be inside. */
+static int
+choose_header(struct store_meta *meta, const char *add, struct err *err)
+{
+    if (add[0] == '\0')
+        return 0;
+    meta->env[0] = '\0';
+    return binding_add_for_run(&meta->binding, str_of(add), err) < 0 ? err_wrap(err, "%s", meta->name) : 0;
+}
+
 static int
 check_state(const struct bound_set *set, const struct store_meta *meta, struct err *err)
 {
@@ -158,8 +168,8 @@ add_all(struct bound_set *set, const struct store *store, size_t index, const st
 }
 
 int
-bound_add(struct bound_set *set, const struct store *store, const char *name, const char *builtin, const char *env,
-          size_t *first, size_t *count, struct err *err)
+bound_add(struct bound_set *set, const struct store *store, const char *name, const char *builtin, const char *add,
+          const char *env, size_t *first, size_t *count, struct err *err)
 {
     struct store_meta *meta = malloc(sizeof(*meta));
     size_t index;
@@ -169,7 +179,7 @@ bound_add(struct bound_set *set, const struct store *store, const char *name, co
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     *first = set->n;
     r = store_find(store, name, meta, &index, err) < 0 || choose_binding(meta, builtin, err) < 0 ||
-        check_state(set, meta, err) < 0 ||
+        choose_header(meta, add, err) < 0 || check_state(set, meta, err) < 0 ||
         add_all(set, store, index, meta, env[0] != '\0' ? env : meta->env, err) < 0 ? -1 : 0;
     *count = set->n - *first;
     free(meta);

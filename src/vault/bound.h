@@ -34,10 +34,10 @@ struct bound_set {
 };
 
 /* Bind the stored secret @name for this run: its stored binding, or the built-in one called @builtin ("" as stored),
- * with the variable @env ("" as stored). 0 with @first and @count, the entries it became, or -1 with @err and @set as
- * it was. */
-int bound_add(struct bound_set *set, const struct store *store, const char *name, const char *builtin, const char *env,
-              size_t *first, size_t *count, struct err *err);
+ * with the header @add ("" as stored) and the variable @env ("" as stored; none where a header is added). 0 with @first
+ * and @count, the entries it became, or -1 with @err and @set as it was. */
+int bound_add(struct bound_set *set, const struct store *store, const char *name, const char *builtin, const char *add,
+              const char *env, size_t *first, size_t *count, struct err *err);
 
 /* Which of @want go into @request, at @now (seconds since 1970). 0 with @err when none does, saying why. */
 uint32_t bound_permitted(const struct bound_set *set, const struct binding_request *request, uint32_t want,

@@ -35,6 +35,7 @@ static const struct flag {
     { "--host", "HOST", 'B', "where it may go; may be repeated, as those below", "host" },
     { "--place", "PLACE", 'B', "bearer, basic, body, sigv4, \"header NAME\", \"query NAME\", \"cookie NAME\"",
       "place" },
+    { "--add", "HEADER: TEXT", 'B', "put into every such request; {} in TEXT is the value", "add" },
     { "--port", "PORT", 'B', "443 by default", "port" },
     { "--scheme", "SCHEME", 'B', "https by default", "scheme" },
     { "--method", "METHOD", 'B', "GET, HEAD, POST, PUT, PATCH and DELETE by default", "method" },

@@ -36,6 +36,7 @@ static json_t *
 json_meta(const struct store_meta *m)
 {
     json_t *hosts = json_array();
+    bool add = m->bound && (m->binding.places & BINDING_ADD);
     char expires[32], created[32], updated[32];
 
     for (size_t i = 0; m->bound && i < m->binding.n_hosts; i++)
@@ -43,10 +44,11 @@ json_meta(const struct store_meta *m)
     time_text(m->expires, expires);
     time_text(m->created, created);
     time_text(m->updated, updated);
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:o}", "name", m->name, "state", state_of(m), "binding",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o}", "name", m->name, "state", state_of(m), "binding",
                      m->builtin[0] != '\0' ? json_string(m->builtin) : json_null(), "env",
-                     m->env[0] != '\0' ? json_string(m->env) : json_null(), "hosts", hosts, "created", created,
-                     "updated", updated, "expires", m->expires != 0 ? json_string(expires) : json_null());
+                     m->env[0] != '\0' ? json_string(m->env) : json_null(), "hosts", hosts, "add",
+                     add ? json_sprintf("%s: %s", m->binding.added, m->binding.added_text) : json_null(), "created",
+                     created, "updated", updated, "expires", m->expires != 0 ? json_string(expires) : json_null());
 }
 
 static void

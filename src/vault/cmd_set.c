@@ -56,6 +56,13 @@ add_builtin(const struct cmd_options *o, struct buf *text, struct err *err)
     return 0;
 }
 
+/* Then nothing has to be inside, and no variable is there unless it is asked for. */
+static bool
+added(const struct store_meta *meta)
+{
+    return (meta->binding.places & BINDING_ADD) != 0;
+}
+
 /* --binding, --host and the like into @meta; as it was when there are none. */
 static int
 bind_by_flags(const struct cmd_options *o, struct store_meta *meta, struct err *err)
@@ -71,17 +78,18 @@ bind_by_flags(const struct cmd_options *o, struct store_meta *meta, struct err *
             return -1;
         meta->bound = true;
         memset(meta->builtin, 0, sizeof(meta->builtin));
-        if (b != NULL) {
+        if (b != NULL)
             memcpy(meta->builtin, b->name, strlen(b->name));
+        if (b != NULL || added(meta))
             memset(meta->env, 0, sizeof(meta->env));
+        if (b != NULL && !added(meta))
             memcpy(meta->env, b->env, strlen(b->env));
-        }
     }
     if (o->env != NULL) {
         if (o->env[0] != '\0' && !store_env_valid(str_of(o->env)))
             return err_set(err, ERR_USAGE, "vault.env", "--env \"%.60s\" is not a variable's name", o->env);
         memcpy(meta->env, o->env, strlen(o->env) + 1);
-    } else if (meta->env[0] == '\0' && meta->bound && store_env_valid(str_of(meta->name))) {
+    } else if (meta->env[0] == '\0' && meta->bound && !added(meta) && store_env_valid(str_of(meta->name))) {
         memcpy(meta->env, meta->name, strlen(meta->name) + 1);
     }
     return 0;

@@ -66,7 +66,8 @@ placeholder_fit(const uint8_t *value, size_t n, struct err *err)
 int
 placeholder_fit_places(const uint8_t *value, size_t n, const struct binding *b, struct err *err)
 {
-    const unsigned heads = BINDING_BEARER | BINDING_BASIC | BINDING_HEADER | BINDING_COOKIE | BINDING_SIGV4;
+    const unsigned heads = BINDING_BEARER | BINDING_BASIC | BINDING_HEADER | BINDING_COOKIE | BINDING_SIGV4 |
+                           BINDING_ADD;
     bool lines = false;
 
     for (size_t i = 0; i < n; i++)

@@ -266,7 +266,7 @@ on_bind(void *ctx, const struct frame *f)
     struct vault *v = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     const char *name = wire_cstr(&in, VAULT_NAME_MAX, NULL), *builtin = wire_cstr(&in, BINDING_WORD_MAX, NULL);
-    const char *env = wire_cstr(&in, BINDING_WORD_MAX, NULL);
+    const char *add = wire_cstr(&in, VAULT_ADD_MAX, NULL), *env = wire_cstr(&in, BINDING_WORD_MAX, NULL);
     cleanup_buf struct buf text = BUF_INIT(BINDING_TEXT_MAX);
     struct err err = ERR_INIT;
     size_t at, first, count;
@@ -274,7 +274,7 @@ on_bind(void *ctx, const struct frame *f)
 
     if (!wire_done(&in))
         return -1;
-    if (bound_add(&v->set, &v->store, name, builtin, env, &first, &count, &err) < 0)
+    if (bound_add(&v->set, &v->store, name, builtin, add, env, &first, &count, &err) < 0)
         return say_no(v, &err);
     b = begin(v, VAULT_BOUND, &at);
     wire_put_cstr(b, v->set.v[first].id, VAULT_ID_TEXT);
@@ -375,9 +375,11 @@ on_print(void *ctx, const struct frame *f)
 
 _Static_assert(VAULT_SECRETS_MAX * MASK_FORMS < 256, "their number is a byte");
 
+#define BIND_MAX (VAULT_NAME_MAX + 2 * BINDING_WORD_MAX + VAULT_ADD_MAX + 20)
+
 static const struct msg_rule supervisor_rules[] = {
     /* type          once   flags states                 min max length                        handler */
-    { VAULT_BIND,    false, 0, ST_FRESH,                 15, VAULT_NAME_MAX + 2 * BINDING_WORD_MAX + 15, on_bind },
+    { VAULT_BIND,    false, 0, ST_FRESH,                 20, BIND_MAX,                         on_bind },
     { VAULT_START,   true,  0, ST_FRESH,                 0,  0,                                on_start },
     { VAULT_PRINT,   false, 0, ST_RUNNING,               MASK_KEY, MASK_KEY,                   on_print },
     { VAULT_EGRESS,  false, 0, ST_RUNNING,               0,  0,                                on_egress },

@@ -80,10 +80,10 @@ vault_code(const char *text)
         "vault.ended", "vault.revoked", "vault.expired", "vault.not-bound", "vault.date", "vault.name",
         "vault.unknown", "vault.unbound", "vault.bound-already", "vault.too-many", "vault.memory", "vault.crypto",
         "vault.store.corrupt", "vault.binding.unknown", "vault.binding.other", "vault.binding.no-host", "vault.env",
-        "vault.value", "vault.value.lines", "vault.store.version", "vault.store.where", "vault.store.owner",
-        "vault.store.mode", "vault.store.file", "vault.store.lock", "vault.store.write", "vault.store.full",
-        "vault.key.missing", "vault.key.damaged", "vault.ca.damaged", "vault.ca.expired", "vault.random",
-        "service.rights", "service.filter", "memory",
+        "vault.value", "vault.value.lines", "vault.binding.add", "vault.binding.add-other", "vault.binding.trace",
+        "vault.store.version", "vault.store.where", "vault.store.owner", "vault.store.mode", "vault.store.file",
+        "vault.store.lock", "vault.store.write", "vault.store.full", "vault.key.missing", "vault.key.damaged",
+        "vault.ca.damaged", "vault.ca.expired", "vault.random", "service.rights", "service.filter", "memory",
     };
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)

@@ -13,11 +13,12 @@
 
 #define VAULT_MESSAGE_MAX (VAULT_SECRETS_MAX * (VAULT_VALUE_MAX + 16) + BINDING_TEXT_MAX + 1024)
 #define VAULT_CA_PEM_MAX  8192
+#define VAULT_ADD_MAX     (BINDING_WORD_MAX + 2 + BINDING_ADD_MAX)
 #define VAULT_ID_TEXT     32        /* hexadecimal digits */
 
 enum vault_message {
     /* supervisor to vault */
-    VAULT_BIND = 1,         /* name, binding ("" as stored), variable ("" as stored) */
+    VAULT_BIND = 1,         /* name, binding, header to be added, variable (each "" as stored) */
     VAULT_START,            /* no more binds: the store's key is wiped */
     VAULT_EGRESS,           /* with one descriptor: the vault's end of a new egress edge; the one before is closed */
     VAULT_REVOKE,           /* id text */

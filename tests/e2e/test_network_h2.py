@@ -281,16 +281,21 @@ def test_a_stream_that_is_asked_about_waits_and_the_others_go_on(ruled):
 c = Client()
 waits = [c.ask('/v2/a'), c.ask('/v2/b')]
 print([c.get('/v1/%d' % i)['status'] for i in range(3)], flush=True)
-print([g['status'] for g in c.wait(*waits)], flush=True)
+print(c.wait(waits[1])[0]['status'], flush=True)
+print([g['status'] for g in c.wait(*waits)], c.get('/v1/3')['status'], flush=True)
 """], allow=(), flags=[*ruled.flags, "--ask"], env=ruled.env)
     assert process.stdout.readline() == b"[200, 200, 200]\n", process.communicate()
-    found = wait_for(lambda: ruled.online.bare("approvals", "--json").json["questions"])
-    assert [(q["host"], q["port"]) for q in found] == [(HOST, 443)], found
+    found = {q["path"]: q for q in ruled.online.bare("approvals", "--json").json["questions"]}
+    assert sorted((q["host"], q["port"], q["path"]) for q in found.values()) == [(HOST, 443, "/v2/a"), (HOST, 443, "/v2/b")], found
     assert ruled.far.paths() == ["/v1/0", "/v1/1", "/v1/2"]
-    assert ruled.online.bare("approvals", "approve", found[0]["id"]).ok
-    assert process.stdout.readline() == b"[200, 200]\n", process.communicate()
+    # each by itself: a yes to one is none to the other
+    assert ruled.online.bare("approvals", "approve", found["/v2/b"]["id"]).ok
+    assert process.stdout.readline() == b"200\n", process.communicate()
+    assert [q["path"] for q in ruled.online.bare("approvals", "--json").json["questions"]] == ["/v2/a"]
+    assert ruled.online.bare("approvals", "deny", found["/v2/a"]["id"]).ok
+    assert process.stdout.readline() == b"[403, 200] 200\n", process.communicate()
     process.communicate()
-    assert sorted(ruled.far.paths()[3:]) == ["/v2/a", "/v2/b"]
+    assert ruled.far.paths()[3:] == ["/v2/b", "/v1/3"]
 
 
 def test_a_stream_that_is_asked_about_and_denied(ruled):
@@ -301,8 +306,8 @@ print(c.get('/v1/x')['status'], flush=True)
 print([(g['status'], g['head']['x-cloche-denied']) for g in c.wait(*waits)], c.get('/v1/y')['status'], flush=True)
 """], allow=(), flags=[*ruled.flags, "--ask"], env=ruled.env)
     assert process.stdout.readline() == b"200\n", process.communicate()
-    found = wait_for(lambda: ruled.online.bare("approvals", "--json").json["questions"])
-    assert ruled.online.bare("approvals", "deny", found[0]["id"]).ok
+    found = ruled.online.bare("approvals", "--json").json["questions"]
+    assert len(found) == 2 and all(ruled.online.bare("approvals", "deny", q["id"]).ok for q in found), found
     assert process.stdout.readline() == b"[(403, 'ask-denied'), (403, 'ask-denied')] 200\n", process.communicate()
     process.communicate()
     assert ruled.far.paths() == ["/v1/x", "/v1/y"]

@@ -168,3 +168,62 @@ def test_what_is_no_name_is_not_repeated(vault):
         result = run(vault, words, "true")
         assert result.code == 125 and "[policy.secret-file." in result.err, result
     assert VALUE * 3 not in result.err
+
+
+# --- the digest of the policy -------------------------------------------------------------------------------------------
+
+def digest(vault, *flags, home=None):
+    env = {"XDG_STATE_HOME": str(home)} if home else None
+    result = vault("policy", "show", "--json", "--secret", "token", *HOST, *flags, env=env)
+    assert result.ok, result
+    return result.json["digest"]
+
+
+@requirement("R45")
+def test_the_digest_counts_what_the_files_hold(vault):
+    """A name, a text, and what a template holds now, each in its own way; equal ones are equal."""
+    def settings(text):
+        return "--settings", shared(vault, "d.yaml", "version: 1\nsecret-files:\n  - {path: /run/a, text: \"%s\"}\n" % text)
+    first, second = shared(vault, "first.in", "a ${token}"), shared(vault, "second.in", "a ${token}")
+    seen = [digest(vault), digest(vault, "--secret-file", "/run/a=token"), digest(vault, "--secret-file", "/run/a=GITHUB_TOKEN"),
+            digest(vault, *settings("x ${token}")), digest(vault, *settings("y ${token}")),
+            digest(vault, "--secret-file", f"/run/a=@{first}"), digest(vault, "--secret-file", f"/run/a=@{second}")]
+    assert digest(vault, "--secret-file", f"/run/a=@{first}") == seen[5]
+    first.write_text("b ${token}")
+    seen += [digest(vault, "--secret-file", f"/run/a=@{first}")]
+    assert len(set(seen)) == len(seen), seen
+    assert digest(vault, *settings("x ${token}")) == seen[3] and digest(vault, "--secret-file", "/run/a=token") == seen[1]
+
+
+@requirement("R45")
+@pytest.mark.parametrize("text", ["env: {A: \"%s\"}", "network: {parent-proxy: {http: \"http://u:%s@proxy.example:3128\"}}"])
+def test_the_digest_counts_other_values(vault, text):
+    def of(value):
+        return digest(vault, "--settings", shared(vault, "v.yaml", f"version: 1\n{text % value}\n"))
+    assert of("1234") == of("1234") != of("1235")
+
+
+@requirement("R12", "R45")
+def test_a_value_cannot_be_tried_against_the_digest(vault):
+    """Whoever knows everything but the value has no key: the same policy has another digest elsewhere. What hides nothing has the
+    same one everywhere, and needs no key."""
+    elsewhere = vault.home / "elsewhere"
+    flags = ["--env", "PIN=1234"]
+    assert digest(vault, "--secret-file", "/run/a=token") == digest(vault, "--secret-file", "/run/a=token", home=elsewhere)
+    assert not (elsewhere / "cloche").exists()
+    assert digest(vault, *flags) != digest(vault, *flags, home=elsewhere)
+    key = elsewhere / "cloche" / "digest.key"
+    assert key.stat().st_mode & 0o777 == 0o600 and key.stat().st_size == 32 and os.listdir(key.parent) == ["digest.key"]
+    assert digest(vault, *flags, home=elsewhere) == digest(vault, *flags, home=elsewhere)
+
+
+@requirement("R45")
+def test_without_a_place_for_the_key_no_two_are_equal(vault):
+    nowhere = vault.home / "file"
+    nowhere.write_text("")
+    assert digest(vault, "--env", "A=b", home=nowhere) != digest(vault, "--env", "A=b", home=nowhere)
+    (vault.home / "open" / "cloche").mkdir(parents=True, mode=0o755)
+    planted = vault.home / "open" / "cloche" / "digest.key"
+    planted.write_bytes(b"k" * 32)      # 0644: others know it
+    planted.chmod(0o644)
+    assert digest(vault, "--env", "A=b", home=vault.home / "open") != digest(vault, "--env", "A=b", home=vault.home / "open")

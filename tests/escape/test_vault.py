@@ -190,7 +190,7 @@ def test_the_store_is_closed_wherever_it_lies(vault, view):
     result = vault("run", *flags, "--", places.PYTHON, "-I", "-c", code)
     assert result.ok and result.out.split() in (["closed", "closed"], ["0", "0"]), result
     opened = vault("run", *flags, "--allow-read", f"{where}/cloche/secrets", "--", places.PYTHON, "-I", "-c", code)
-    assert opened.ok and opened.out.split()[0] not in ("closed", "0"), opened
+    assert opened.code == 125 and "[policy.own-folder]" in opened.err, opened
 
 
 def test_the_store_is_neither_moved_nor_made_where_home_is_the_workspace(vault):

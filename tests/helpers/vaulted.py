@@ -19,10 +19,16 @@ class Vaulted:
         self.flags = ["--extra-ca", str(self.net.ca)]
 
     def secret(self, name="TOK", *words, value=VALUE, host=OK, place="bearer", env=None):
-        variable, env = env or name, {**self.env, "CT_VALUE": value}
         places = [w for p in ([place] if isinstance(place, str) else place) for w in ("--place", p)]
-        done = self.online.bare("secret", "set", name, "--host", host, *places, "--env", variable, "--from-env", "CT_VALUE",
-                                *words, env=env)
+        return self.keep(name, *places, "--env", env or name, *words, value=value, host=host)
+
+    def adds(self, name="TOK", *words, add="Authorization: Bearer {}", value=VALUE, host=OK):
+        """A secret that nothing inside has to know of."""
+        return self.keep(name, "--add", add, *words, value=value, host=host)
+
+    def keep(self, name, *words, value, host):
+        done = self.online.bare("secret", "set", name, "--host", host, "--from-env", "CT_VALUE", *words,
+                                env={**self.env, "CT_VALUE": value})
         assert done.ok, done
         self.flags += ["--secret", name]
         return self

@@ -19,7 +19,8 @@ bound(const char *place)
     struct binding b;
     char text[256];
 
-    snprintf(text, sizeof(text), "host api.example.org\nplace %s\n", place);
+    snprintf(text, sizeof(text), "host api.example.org\n%s%s\n", strncmp(place, "add ", 4) == 0 ? "" : "place ",
+             place);
     assert_int_equal(binding_parse(str_of(text), &b, &err), 0);
     return b;
 }
@@ -39,6 +40,8 @@ placed(const char *place, const char *request, char *out, size_t size)
     assert_int_equal(sizeof(P), sizeof(V));
     assert_int_equal(http1_parse_request((const uint8_t *)request, strlen(request), &head), HTTP1_OK);
     assert_int_equal(inject_place(&head, &pair, 1, &text, &edit), 0);
+    if (b.places & BINDING_ADD)
+        assert_int_equal(inject_add(&head, &pair, &text, &edit), 0);
     r = (struct http1_request_out){
         .method = head.method, .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTPS, .host = STR_LIT("api.example.org"),
         .port = 443, .path = edit.new_target ? edit.path : head.path, .query = edit.new_target ? edit.query : head.query,
@@ -95,6 +98,35 @@ test_elsewhere(void **state)
     check("body", REQUEST("/" P, "X-Api-Key: " P "\r\n"), "GET /" P " HTTP");
 }
 
+/* A header that is added is the only one of its name, whatever the client wrote. */
+static void
+test_added(void **state)
+{
+    static const char add[] = "add X-Api-Key: id={}", want[] = "\r\nX-Api-Key: id=" V "\r\n";
+    static const char *const sent[] = {
+        REQUEST("/", ""), REQUEST("/", "X-Api-Key: mine\r\n"), REQUEST("/", "x-api-key: mine\r\nX-API-KEY: mine\r\n"),
+        REQUEST("/", "X_Api_Key: mine\r\n"), REQUEST("/", "X-Api_Key: mine\r\nx_api-key: mine\r\n"),
+        REQUEST("/", "Connection: x-api-key\r\nX-Api-Key: mine\r\n"), REQUEST("/", "X-Api-Key:\r\n"),
+        REQUEST("/", "Connection: close, x-api-key\r\n"),
+        REQUEST("/", "X-Api-Key: mine\r\nTransfer-Encoding: chunked\r\nTrailer: X-Api-Key\r\n"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+        char out[4096];
+        size_t n = 0;
+        placed(add, sent[i], out, sizeof(out));
+        for (const char *at = out; (at = strcasestr(at, "api")) != NULL; at++)
+            n += strncasecmp(at, "api-key", 7) == 0 || strncasecmp(at, "api_key", 7) == 0;
+        if (strstr(out, want) == NULL || strstr(out, "mine") != NULL || n != 1)
+            fail_msg("%s\nbecame\n%s", sent[i], out);
+    }
+    /* a placeholder that was exchanged there comes second */
+    check("add Authorization: Basic me:{}", REQUEST("/", "Authorization: Bearer " P "\r\n"),
+          "\r\nAuthorization: Basic bWU6c2UtLysmPSVzZWNyZXQtOTk5OQ==\r\n");
+    check(add, REQUEST("/", "X-Api-Keys: mine\r\n"), "\r\nX-Api-Keys: mine\r\n");
+}
+
 /* One of two fields of a name changes: both come back, in their order. */
 static void
 test_twice(void **state)
@@ -129,7 +161,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_places), cmocka_unit_test(test_elsewhere),
-                                        cmocka_unit_test(test_twice), cmocka_unit_test(test_too_many) };
+                                        cmocka_unit_test(test_added), cmocka_unit_test(test_twice),
+                                        cmocka_unit_test(test_too_many) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "match/host.h"
@@ -224,12 +225,66 @@ stars_of_each_dialect(void **state)
     assert_false(host_match(&deep, &ip, 443));
 }
 
+/* Every name of up to five labels over two letters, and an address: what one pattern matches of them another matches
+ * too, exactly where it says so. */
+#define NAMES 64
+static size_t
+names_into(char names[NAMES][16], size_t labels)
+{
+    size_t n = 0;
+
+    for (size_t depth = 1; depth <= labels; depth++) {
+        for (unsigned bits = 0; bits < 1U << depth; bits++, n++) {
+            char *at = names[n];
+            for (size_t i = 0; i < depth; i++) {
+                *at++ = (bits >> i & 1U) != 0 ? 'a' : 'b';
+                *at++ = i + 1 < depth ? '.' : '\0';
+            }
+        }
+    }
+    return n;
+}
+
+static void
+within_is_what_is_matched(void **state)
+{
+    static const char *const stars[] = { "", "*.", "**." };
+    static char texts[NAMES][16];
+    static struct host hosts[NAMES + 1];
+    static struct host_pattern patterns[3 * NAMES + 1];
+    size_t n_hosts = names_into(texts, 5), n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < n_hosts; i++)
+        assert_int_equal(host_canonical(str_of(texts[i]), &hosts[i]), HOST_OK);
+    assert_int_equal(host_canonical(STR_LIT("10.0.0.1"), &hosts[n_hosts++]), HOST_OK);
+    /* a star below three labels: so that two more are left for what it stands for */
+    for (size_t i = 0; i < 2 + 4 + 8; i++) {
+        for (size_t s = 0; s < N(stars); s++) {
+            char text[32];
+            snprintf(text, sizeof(text), "%s%s", stars[s], texts[i]);
+            n += host_pattern_cloche(str_of(text), &patterns[n]) == HOST_OK;
+        }
+    }
+    assert_int_equal(host_pattern_cloche(STR_LIT("10.0.0.1"), &patterns[n++]), HOST_OK);
+    assert_true(n > 30);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++) {
+            bool within = true;
+            for (size_t h = 0; h < n_hosts; h++)
+                within = within && (!host_match(&patterns[i], &hosts[h], 1) || host_match(&patterns[j], &hosts[h], 1));
+            assert_int_equal(host_pattern_within(&patterns[i], &patterns[j]), within);
+        }
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(canonical_rows),   cmocka_unit_test(length_limits), cmocka_unit_test(port_rows),
         cmocka_unit_test(pattern_validity), cmocka_unit_test(match_rows),    cmocka_unit_test(stars_of_each_dialect),
+        cmocka_unit_test(within_is_what_is_matched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,10 @@ static const char wide[] =
     "\"deny\": [\"bad.example.org\"], \"parent-proxy\": {\"http\": \"http://proxy.example.org:3128\"}}, "
     "\"limits\": {\"memory\": \"1g\", \"pids\": 0, \"grace\": \"5s\"}, \"env\": {\"TOKEN\": null}}";
 
+#define STAR \
+    "{\"network\": {\"mode\": \"allowlist\", \"allow\": [\"*.s.org\", \"**.any.org\", \"p.org:22\", {\"host\": \"q.org\", \"path\": \"/a/**\"}], " \
+    "\"deny\": [\"no.s.org\"], \"registries\": [\"npm\"], \"ask\": true}, \"secrets\": [\"K=github\"]}"
+
 static const struct { const char *ceiling, *asked; unsigned free; bool within; } rows[] = {
     { NULL, NULL, 0, true }, { wide, NULL, 0, true },
     { NULL, "{\"mode\": \"max\"}", 0, true }, { NULL, "{\"mode\": \"light\"}", 0, false },
@@ -74,6 +78,27 @@ static const struct { const char *ceiling, *asked; unsigned free; bool within; }
     { wide, "{\"network\": {\"allow\": [\"b.example.org\"]}}", 0, false },
     { wide, "{\"network\": {\"allow\": [{\"host\": \"b.example.org\", \"methods\": [\"GET\"]}]}}", 0, true },
     { wide, "{\"network\": \"none\"}", 0, true },
+    { wide, "{\"network\": {\"allow\": [\"a.example.org:443\"]}}", 0, true },
+    { wide, "{\"network\": {\"allow\": [\"a.example.org:80\"]}}", 0, true },
+    { wide, "{\"network\": {\"allow\": [\"a.example.org:22\"]}}", 0, false },
+    { wide, "{\"network\": {\"allow\": [\"x.a.example.org\"]}}", 0, false },
+    { wide, "{\"network\": {\"allow\": [{\"host\": \"a.example.org\", \"methods\": [\"GET\"]}]}}", 0, true },
+    { wide, "{\"network\": {\"allow\": [{\"host\": \"b.example.org\", \"methods\": [\"GET\", \"PUT\"]}]}}", 0, false },
+    { wide, "{\"network\": {\"allow\": [{\"host\": \"b.example.org\", \"methods\": [\"GET\"], \"path\": \"/a/**\"}]}}", 0, true },
+    { wide, "{\"network\": {\"allow\": [{\"host\": \"b.example.org\", \"path\": \"/a/**\"}]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [\"a.s.org\", \"*.s.org:443\", \"b.any.org\", \"*.b.any.org\", \"**.c.any.org\"]}}", 0, true },
+    { STAR, "{\"network\": {\"allow\": [\"s.org\"]}}", 0, false }, { STAR, "{\"network\": {\"allow\": [\"a.b.s.org\"]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [\"**.s.org\"]}}", 0, false }, { STAR, "{\"network\": {\"allow\": [\"any.org\"]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [\"xany.org\"]}}", 0, false }, { STAR, "{\"network\": {\"allow\": [\"10.0.0.1\"]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [\"p.org\"]}}", 0, false }, { STAR, "{\"network\": {\"allow\": [\"p.org:22\"]}}", 0, true },
+    { STAR, "{\"network\": {\"allow\": [\"p.org:443\"]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [{\"host\": \"q.org\", \"path\": \"/a/b\"}]}}", 0, true },
+    { STAR, "{\"network\": {\"allow\": [{\"host\": \"q.org\", \"path\": \"/a/b/**\"}]}}", 0, true },
+    { STAR, "{\"network\": {\"allow\": [{\"host\": \"q.org\", \"path\": \"/a\"}]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [{\"host\": \"q.org\", \"path\": \"/ab/c\"}]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [{\"host\": \"q.org\", \"path\": \"/**\"}]}}", 0, false },
+    { STAR, "{\"network\": {\"allow\": [{\"host\": \"q.org\", \"path\": \"/*/b\"}]}}", 0, false },
+    { STAR, "{\"network\": {\"mode\": \"none\"}}", 0, true },
     /* secrets */
     { NULL, "{\"secrets\": [\"K\"]}", ~0U, false },
     { "{\"secrets\": [\"K=github\"]}", NULL, 0, true },

