@@ -56,6 +56,7 @@ print_question(const char *run, const json_t *q, bool json)
     const char *host = json_string_value(json_object_get(q, "host")), *method;
     const char *via = json_string_value(json_object_get(q, "via"));
     const char *reason = json_string_value(json_object_get(q, "reason"));
+    const char *path = json_string_value(json_object_get(q, "path"));
     char id[64];
 
     snprintf(id, sizeof(id), "%.*s.%lld", SHORT_ID, run, (long long)json_integer_value(json_object_get(q, "id")));
@@ -67,11 +68,13 @@ print_question(const char *run, const json_t *q, bool json)
         return;
     }
     method = json_string_value(json_object_get(q, "method"));
-    /* a host is canonical, and a method a token: no byte of them moves a cursor */
-    printf("%-12s  %s%s%s:%lld  %s%s%s  %s  %lld s left\n", id, host != NULL && strchr(host, ':') != NULL ? "[" : "",
+    /* a host is canonical, a method a token, a path printable: no byte of them moves a cursor */
+    printf("%-12s  %s%s%s:%lld  %s%s%s%s%s  %s  %lld s left\n", id,
+           host != NULL && strchr(host, ':') != NULL ? "[" : "",
            host != NULL ? host : "?", host != NULL && strchr(host, ':') != NULL ? "]" : "",
            (long long)json_integer_value(json_object_get(q, "port")), via != NULL ? via : "?",
-           method != NULL ? " " : "", method != NULL ? method : "", reason != NULL ? reason : "",
+           method != NULL ? " " : "", method != NULL ? method : "", path != NULL ? " " : "",
+           path != NULL ? path : "", reason != NULL ? reason : "",
            (long long)json_integer_value(json_object_get(q, "ms")) / 1000);
 }
 

@@ -127,6 +127,7 @@ on_tell_print(void *ctx, const struct frame *f)
     policy_free(&k->policy);
     memset(&k->policy, 0, sizeof(k->policy));
     if (r < 0) {
+        keeper_hide_files(k, bounds, &err);
         say_err(k, EDGE_NOT_MADE, &err);
         k->ending = k->told_gone = true;
         return 0;
@@ -155,6 +156,7 @@ on_make(void *ctx, const struct frame *f)
         (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
         return -1;
     if (keeper_make(k, id, bounds, policy, volume, &err) < 0 || keeper_confine(&err) < 0) {
+        keeper_hide_files(k, bounds, &err);
         say_err(k, EDGE_NOT_MADE, &err);
         k->ending = k->told_gone = true;
         return 0;

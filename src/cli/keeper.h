@@ -271,9 +271,13 @@ bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[
 /* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. 0 or -1 with
  * @err. */
 int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err);
-/* Whether @p is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...). 0 or -1 with @err. */
-int keeper_policy_within(const struct keeper_live *k, const struct policy *p, uint8_t bounds, unsigned free,
-                         struct err *err);
+/* Whether @p, which is of @text, is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...). 0 or
+ * -1 with @err. */
+int keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+                         unsigned free, struct err *err);
+/* Where an agent's policy and the operator's contradict each other, the agent is told of it, but not where the
+ * operator keeps files. */
+void keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err);
 /* The policy from its text, no wider than @bounds lets it be, into k->policy, before registries and presets are
  * asked. 0 or -1 with @err. */
 int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err);

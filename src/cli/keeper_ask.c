@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "warden/edge_gate.h"
 
 static void
 ask(void *ctx, const struct net_question *q)
@@ -17,7 +18,9 @@ ask(void *ctx, const struct net_question *q)
     json_int_t port = json_integer_value(json_object_get(q->event, "port"));
     json_int_t id = json_integer_value(json_object_get(q->event, "id"));
     uint64_t now = clock_us(), ms = q->until_us > now ? (q->until_us - now + 999) / 1000 : 1;
-    uint8_t room[EDGE_HOST_MAX + 64];
+    const char *method = json_string_value(json_object_get(q->event, "method"));
+    const char *path = json_string_value(json_object_get(q->event, "path"));
+    uint8_t room[EDGE_HOST_MAX + EDGE_METHOD_MAX + EDGE_ASKED_MAX + 64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_NET_ASK, 0, 0);
 
@@ -28,6 +31,8 @@ ask(void *ctx, const struct net_question *q)
     buf_put_be32(&frame, ms < EDGE_NET_MS_MAX ? (uint32_t)ms : EDGE_NET_MS_MAX);
     buf_put_u8(&frame, net_ask_is_narrow(q));
     wire_put_cstr(&frame, host, EDGE_HOST_MAX);
+    wire_put_cstr(&frame, method != NULL ? method : "", EDGE_METHOD_MAX);
+    wire_put_cstr(&frame, path != NULL ? path : "", EDGE_ASKED_MAX);
     keeper_say(k, &frame, at);
 }
 
@@ -66,11 +71,12 @@ keeper_on_net_answer(void *ctx, const struct frame *f)
     struct keeper_live *k = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint32_t number = wire_be32(&in);
-    uint8_t allow = wire_u8(&in), sandbox = wire_u8(&in);
+    uint8_t allow = wire_u8(&in), scope = wire_u8(&in);
 
-    if (!wire_done(&in) || allow > 1 || sandbox > 1)
+    if (!wire_done(&in) || allow > 1 || scope < SCOPE_ONCE || scope > SCOPE_CALLER)
         return -1;
     if (k->l.net != NULL)
-        net_ask_answer(k->l.net, number, allow != 0, sandbox != 0);
+        net_ask_answer(k->l.net, number, allow == 0 ? NET_NO : scope == SCOPE_ONCE ? NET_YES : NET_HOST,
+                       scope == SCOPE_SANDBOX);
     return 0;
 }

@@ -19,6 +19,19 @@
 
 #define PATIENCE_US 30000000UL
 
+/* The daemon's state folder, which need not be the usual one: that of its volumes is in it. */
+static int
+own_folders(const struct keeper_live *k, struct policy *p, struct err *err)
+{
+    const char *end = k->daemon.volumes != NULL ? strrchr(k->daemon.volumes, '/') : NULL;
+    char path[PATH_MAX];
+
+    if (end == NULL || end == k->daemon.volumes)
+        return 0;
+    snprintf(path, sizeof(path), "%.*s", (int)(end - k->daemon.volumes), k->daemon.volumes);
+    return policy_own_folder(p, path, err);
+}
+
 int
 keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err)
 {
@@ -28,6 +41,8 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
         serve_policy(p, k->daemon.config, k->daemon.security, k->daemon.settings, &host, err) < 0)
         return -1;
     if (text[0] != '\0' && policy_load_bytes(p, "policy", text, strlen(text), POLICY_JSON, &host, err) < 0)
+        return -1;
+    if (own_folders(k, p, err) < 0)
         return -1;
     if (p->mode.v == MODE_OFF) {
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
@@ -41,10 +56,26 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
     return 0;
 }
 
+/* Once more, with the hosts of registries instead of their names: those of one may be open by name, or the other way
+ * round. @err stays as it is where that is no help. */
+static int
+with_hosts(const struct keeper_live *k, const char *text, unsigned free, struct policy *ceiling, struct err *err)
+{
+    cleanup_policy struct policy asked = { .srt = false };
+    struct err why = ERR_INIT;
+
+    if ((free & WITHIN_NETWORK) != 0 || keeper_policy_read(k, &asked, text, &why) < 0 ||
+        asked.registries.n + ceiling->registries.n == 0 || registry_open(ceiling, &why) < 0 ||
+        registry_open(&asked, &why) < 0 || policy_within(ceiling, &asked, free | WITHIN_REGISTRIES, &why) < 0)
+        return -1;
+    *err = (struct err)ERR_INIT;
+    return 0;
+}
+
 /* An agent's sandbox has no more than the daemon's settings give: whoever may show it a folder may read the folder. */
 int
-keeper_policy_within(const struct keeper_live *k, const struct policy *p, uint8_t bounds, unsigned free,
-                     struct err *err)
+keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+                     unsigned free, struct err *err)
 {
     cleanup_policy struct policy ceiling = { .srt = false };
 
@@ -54,7 +85,23 @@ keeper_policy_within(const struct keeper_live *k, const struct policy *p, uint8_
         free |= WITHIN_NETWORK | WITHIN_LIMITS;
     if (keeper_policy_read(k, &ceiling, "", err) < 0)
         return -1;
-    return policy_within(&ceiling, p, free, err);
+    return policy_within(&ceiling, p, free, err) == 0 ? 0 : with_hosts(k, text, free, &ceiling, err);
+}
+
+void
+keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err)
+{
+    const char *const files[] = { k->daemon.settings, k->daemon.config, k->daemon.security };
+    char text[ERR_MSG_MAX];
+
+    for (size_t i = 0; (bounds & EDGE_BOUNDED) != 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+        char *at = files[i] != NULL && files[i][0] == '/' ? strstr(err->msg, files[i]) : NULL;
+        if (at == NULL)
+            continue;
+        snprintf(text, sizeof(text), "%.*sthe settings of cloche serve%s", (int)(at - err->msg), err->msg,
+                 at + strlen(files[i]));
+        memcpy(err->msg, text, sizeof(err->msg));
+    }
 }
 
 int
@@ -62,7 +109,7 @@ keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct
 {
     if (keeper_policy_read(k, &k->policy, text, err) < 0)
         return -1;
-    return keeper_policy_within(k, &k->policy, bounds, 0, err);
+    return keeper_policy_within(k, &k->policy, text, bounds, 0, err);
 }
 
 /* What was said that it would be is what was judged, and settings are files. */
@@ -170,7 +217,7 @@ keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *p
     if (poll(&launcher, 1, 0) > 0)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
     r = make(k, id, bounds, policy, volume, err);
-    (void)prctl(PR_SET_PDEATHSIG, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGCONT);     /* as before: stopped, we would not hear of it */
     return r;
 }
 

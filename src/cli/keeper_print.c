@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/sha256.h"
 #include "cli/keeper.h"
+#include "policy/describe.h"
 #include "policy/policy.h"
 
 /* With its length, so that no two lists of parts are the same. */
@@ -74,6 +75,7 @@ put_profile(struct buf *out, const char *name, const struct policy *p, struct er
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     sha256_init(&h);
     add(&h, text, strlen(text));
+    policy_add_hidden(p, &h);           /* what the files that it names hold now, too */
     put(out, name, &h);
     return 0;
 }

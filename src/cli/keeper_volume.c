@@ -272,6 +272,7 @@ take_as_workspace(struct policy *p, const char *volumes, const char *id, struct 
     if (p->workspace.dir == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     p->workspace.kind = WORKSPACE_RW;
+    p->workspace.own = true;
     return 0;
 }
 

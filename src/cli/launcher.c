@@ -36,6 +36,7 @@
 #define TICK_MS     1000
 #define KILL_MS     2000    /* for sandboxes to end in order after the kill switch */
 #define SPARE_FILES 128
+#define WARDEN_MS   5000    /* for the warden to write what it knows */
 
 /* --- what the warden says ----------------------------------------------------------------------------------------- */
 
@@ -185,6 +186,16 @@ on_killed(void *ctx, const struct frame *f)
     return 0;
 }
 
+static int
+on_pong(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    pulse_heard(&l->pulse);
+    return 0;
+}
+
 #define ERROR_MAX (17 + PACKET_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX + 3)
 
 static const struct msg_rule warden_rules[] = {
@@ -197,6 +208,8 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
     { EDGE_UNSETTLED, false, 0,   1,     20,  ERROR_MAX,   limits_answer },
     { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
+    { EDGE_PONG,     false, 0,    1,     0,   0,           on_pong },
+    { EDGE_SCRIBE_LATE, false, 0, 1,     0,   0,           pulse_scribe_late },
 };
 
 /* 1; 0 at the end, -1 when it broke the dialogue. */
@@ -236,17 +249,6 @@ launcher_count_death(struct launcher *l, const char *who, struct err *err)
 }
 
 static void
-end_process(pid_t *pid)
-{
-    if (*pid <= 0)
-        return;
-    kill(*pid, SIGKILL);
-    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    *pid = 0;
-}
-
-static void
 lose_front(struct launcher *l, enum which_front which)
 {
     struct front_end *front = &l->fronts[which];
@@ -254,7 +256,7 @@ lose_front(struct launcher *l, enum which_front which)
     close_fd(&front->door);
     packet_queue_clear(&front->out);
     front->said = (struct settings_said){ .waits = 0 };
-    end_process(&front->pid);
+    end_process(&front->pid, 0);
 }
 
 static void
@@ -272,7 +274,7 @@ warden_ended(struct launcher *l, struct err *err)
 
     close_fd(&l->warden);
     packet_queue_clear(&l->to_warden);
-    end_process(&l->warden_pid);
+    end_process(&l->warden_pid, 0);
     lose_fronts(l);
     l->ready = false;
     if (expected || l->was_refused)
@@ -308,6 +310,10 @@ hear_front(struct launcher *l, enum which_front which, struct err *err)
 
     if (r < 0 && errno == EAGAIN)
         return 0;
+    if (r > 0 && f.type == EDGE_PONG && f.length == 0) {
+        pulse_heard(&l->fronts[which].pulse);
+        return 0;
+    }
     return r <= 0 || settings_answer(l, which, &f) < 0 ? front_ended(l, which, err) : 0;
 }
 
@@ -335,6 +341,7 @@ begin_end(struct launcher *l)
     l->ending = true;
     l->end_ms = clock_ms() + PATIENCE_MS;
     launcher_notify(l, "STOPPING=1");
+    pulse_wake_all(l);
     if (l->ready && launcher_say(l, EDGE_CLOSE, NULL, -1) < 0)
         l->quiet = true;
 }
@@ -369,9 +376,9 @@ shoot_doomed(struct launcher *l)
 static int
 maker_reap(struct launcher *l, struct err *err)
 {
-    if (l->maker_pid <= 0 || waitpid(l->maker_pid, NULL, WNOHANG) != l->maker_pid)
+    if (l->maker.pid <= 0 || waitpid(l->maker.pid, NULL, WNOHANG) != l->maker.pid)
         return 0;
-    l->maker_pid = 0;
+    l->maker.pid = 0;
     return l->ending ? 0 : err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended: all sandboxes end");
 }
 
@@ -386,6 +393,7 @@ on_signal(struct launcher *l, struct err *err)
             webhook_reap(l);
             if (scribe_reap(l, err) < 0 || maker_reap(l, err) < 0)
                 return -1;
+            reap_orphans(l);
         } else if (info.ssi_signo == SIGHUP) {
             settings_reload(l);
         } else if (info.ssi_signo == SIGUSR1) {
@@ -426,13 +434,14 @@ loop(struct launcher *l, struct err *err)
 {
     while (!l->was_refused && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
         struct epoll_event events[AT_ONCE];
-        int n = epoll_wait(l->epoll, events, AT_ONCE, something_waits(l) ? 20 : doors_rest(l) ? 100 :
-                           l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1);
+        int ms = something_waits(l) ? 20 : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
+        int n = epoll_wait(l->epoll, events, AT_ONCE, pulse_timeout(l, ms));
         shoot_doomed(l);
         doors_wake(l);
         for (int i = 0; i < n; i++)
             if (turn(l, events[i].data.fd, err) < 0)
                 return -1;
+        pulse_time(l);
         /* their end is noticed where they are read */
         for (enum which_front which = 0; which < FRONTS; which++)
             if (l->fronts[which].door >= 0)
@@ -450,6 +459,7 @@ end_all(struct launcher *l)
     uint64_t end = clock_ms() + PATIENCE_MS;
 
     doors_close(l);
+    pulse_wake_all(l);
     lose_fronts(l);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         close_fd(&k->control);
@@ -462,18 +472,17 @@ end_all(struct launcher *l)
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         kill(k->pid, SIGKILL);
     while (l->keepers != NULL) {
-        (void)waitpid(l->keepers->pid, NULL, 0);
         struct keeper *next = l->keepers->next;
+        end_process(&l->keepers->pid, 0);
         free(l->keepers);
         l->keepers = next;
     }
     close_fd(&l->warden);       /* which ends it, when it has written what it knows */
-    if (l->warden_pid > 0)
-        (void)waitpid(l->warden_pid, NULL, 0);
+    end_process(&l->warden_pid, WARDEN_MS);
     scribe_end(l);
     webhook_end(l);
-    close_fd(&l->maker);
-    end_process(&l->maker_pid);     /* it may be stopped */
+    close_fd(&l->maker.fd);
+    end_process(&l->maker.pid, 0);
     packet_queue_clear(&l->to_warden);
     close_fd(&l->signals);
     close_fd(&l->epoll);
@@ -519,6 +528,7 @@ prepare(struct launcher *l, struct err *err)
         return err_hint(err, "name another folder with --state-dir; it is made where it is missing");
     }
     take_notify_socket(l);
+    pulse_open(l);
     if (getenv("INVOCATION_ID") != NULL)    /* systemd.exec(5): a unit, and its cgroup is for nothing else */
         cgroup_divide();
     if (raise_files(l, err) < 0)
@@ -534,6 +544,9 @@ prepare(struct launcher *l, struct err *err)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || chdir("/") < 0)
         return err_sys(err, errno, "serve.start", "signals");
+    /* what loses its parent below comes to us, and not to the first process of a container, which may reap nobody */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(err, errno, "serve.start", "subreaper");
     if (start_maker(l, err) < 0)
         return -1;
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -552,7 +565,7 @@ prepare(struct launcher *l, struct err *err)
 int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
-    static struct launcher l = { .epoll = -1, .signals = -1, .maker = -1, .warden = -1,
+    static struct launcher l = { .epoll = -1, .signals = -1, .maker = { .fd = -1 }, .warden = -1,
                                  .fronts = { { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) },
                                              { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) } },
                                  .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),

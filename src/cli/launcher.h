@@ -33,11 +33,18 @@ struct settings_said {
     unsigned over;              /* and of that so much, the first, is of a configuration that somebody refused */
 };
 
+/* Whether a process answers. */
+struct pulse {
+    bool owed;                  /* an answer to EDGE_PING, */
+    unsigned beats;             /* for so many beats */
+};
+
 struct front_end {
     pid_t pid;
     int door;                   /* what was accepted goes over it; -1: there is no such front */
     struct packet_queue out;
     struct settings_said said;  /* EDGE_SETTINGS */
+    struct pulse pulse;
     bool resting;               /* nobody is let in for a moment: there is no room for another connection */
 };
 
@@ -61,10 +68,13 @@ struct launcher {
     size_t n_listeners;
     struct front_end fronts[FRONTS];
     int epoll, signals;
-    int maker;                  /* starts all others (maker.h); -1 */
-    pid_t maker_pid;            /* 0: it has ended */
+    struct maker_link maker;    /* starts all others */
     int warden;                 /* the warden's edge; -1 */
     pid_t warden_pid;
+    struct pulse pulse;         /* the warden's */
+    uint64_t beat_ms;           /* the next beat of all */
+    bool watchdog;              /* systemd wants to hear us */
+    unsigned scribe_late;       /* how often in turn the warden said so */
     pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
     char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
     pid_t webhook;              /* 0: none */
@@ -108,6 +118,23 @@ int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err)
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 int launcher_watch(struct launcher *l, int fd);
+
+/* Look at a maker that owes an answer. */
+void maker_time(struct launcher *l);
+
+/* launcher_pulse.c: who of them answers. */
+void pulse_open(struct launcher *l);
+void pulse_time(struct launcher *l);            /* after all that was said has been heard */
+int pulse_timeout(const struct launcher *l, int ms);    /* no later than the next beat */
+void pulse_heard(struct pulse *p);
+void pulse_wake_all(struct launcher *l);        /* the daemon ends: one that is stopped is to hear it */
+int pulse_scribe_late(void *ctx, const struct frame *f);
+/* The end of a child, 0 none: it may end by itself within @ms; then it is killed. What the kernel holds even then (a
+ * disk that answers nothing) is not waited for: it ends when it comes back. */
+void end_process(pid_t *pid, uint64_t ms);
+/* What ended and was left to us, who are the reaper of all that is below: the janitor of a keeper that has ended, the
+ * guest of one that was killed. Where we are a container's first process nobody else would (PR_SET_CHILD_SUBREAPER). */
+void reap_orphans(struct launcher *l);
 
 /* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
 int launcher_confine(struct err *err);

@@ -97,11 +97,11 @@ start_scribe(struct launcher *l, struct err *err)
         return -1;
     }
     if (l->scribes[SCRIBES_MAX - 1] > 0) {      /* a disk that answers nothing: it has had its time */
-        kill(l->scribes[SCRIBES_MAX - 1], SIGKILL);
-        (void)waitpid(l->scribes[SCRIBES_MAX - 1], NULL, 0);
+        end_process(&l->scribes[SCRIBES_MAX - 1], 0);
     }
     memmove(l->scribes + 1, l->scribes, (SCRIBES_MAX - 1) * sizeof(l->scribes[0]));
     l->scribes[0] = pid;
+    l->scribe_late = 0;
     (void)launcher_say(l, EDGE_SCRIBE, NULL, pair[0]);
     return 0;
 }

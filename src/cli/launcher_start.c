@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/memfile.h"
 #include "cli/keeper_settings.h"
 #include "cli/launcher.h"
 #include "cli/session_priv.h"
+
+#define MAKER_LATE_MS 60000
 
 static int
 edge(int pair[2], struct err *err)
@@ -63,21 +66,32 @@ start_maker(struct launcher *l, struct err *err)
         helper_complete("scribe", "cloche-scribe", err) < 0 ||
         (l->plan->webhook_url[0] != '\0' && helper_complete("webhook", "cloche-webhook", err) < 0))
         return -1;
-    l->maker = maker_open(paths, &l->maker_pid, err);
-    return l->maker < 0 ? -1 : 0;
+    return maker_open(paths, &l->maker, err);
 }
 
 pid_t
 launcher_make(struct launcher *l, const struct maker_order *order, struct err *err)
 {
     struct err why = ERR_INIT;
-    pid_t pid = maker_start(l->maker, order, &why);
+    pid_t pid = maker_start(&l->maker, order, &why);
 
-    if (pid < 0 && strcmp(why.code, MAKER_FAILED) == 0 && l->maker_pid > 0)
-        kill(l->maker_pid, SIGKILL);
+    if (pid < 0 && strcmp(why.code, MAKER_FAILED) == 0 && l->maker.pid > 0)
+        kill(l->maker.pid, SIGKILL);
     if (pid < 0 && err != NULL)
         *err = why;
     return pid;
+}
+
+void
+maker_time(struct launcher *l)
+{
+    struct maker_link *m = &l->maker;
+
+    if (m->late == 0 || m->pid <= 0)
+        return;
+    kill(m->pid, SIGCONT);
+    if (maker_collect(m) < 0 || (m->late > 0 && clock_since(clock_ms(), m->late_ms) >= MAKER_LATE_MS))
+        kill(m->pid, SIGKILL);      /* its end is ours: nothing could be started any more */
 }
 
 /* A file without a name: arguments are everybody's to read. -1 with @err. */
@@ -158,6 +172,7 @@ say_rules(struct launcher *l)
 
     wire_put_cstr(&frame, l->plan->gate, EDGE_PATH_MAX);
     packet_put_bytes(&frame, l->plan->rules.p, l->plan->rules.n);
+    buf_append(&frame, l->plan->defaults, sizeof(l->plan->defaults));
     return frame_end(&frame, at) < 0 || l->warden < 0 ? -1 : packet_queue_send(&l->to_warden, l->warden, &frame, -1);
 }
 
@@ -187,6 +202,7 @@ start_warden(struct launcher *l, struct err *err)
     if (l->warden_pid < 0)
         return -1;
     l->ready = false;
+    pulse_heard(&l->pulse);
     l->limits = (struct settings_said){ .waits = 0 };   /* it has them as its arguments */
     l->gate.state = 1;
     l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
@@ -246,6 +262,7 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
     front->pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_FRONT, .words = argv, .log = l->log, .fds = { theirs, connections }, .n_fds = 2 }, err);
     front->door = door[0];
+    pulse_heard(&front->pulse);
     if (front->pid < 0)
         return -1;
     if (io_set_nonblock(front->door, true) < 0 || launcher_watch(l, front->door) < 0)

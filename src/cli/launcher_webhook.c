@@ -90,8 +90,5 @@ webhook_end(struct launcher *l)
 {
     if (l->webhook <= 0)
         return;
-    kill(l->webhook, SIGKILL);
-    while (waitpid(l->webhook, NULL, 0) < 0 && errno == EINTR)
-        ;
-    l->webhook = 0;
+    end_process(&l->webhook, 0);
 }

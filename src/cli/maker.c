@@ -12,9 +12,11 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "warden/edge.h"
@@ -23,10 +25,16 @@
 #ifndef CLONE_PARENT
 #define CLONE_PARENT 0x00008000     /* sched.h */
 #endif
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x00001000
+#endif
 
 #define FD_LAUNCHER 3
 #define FD_HIGH     64
-#define PATIENCE_MS 5000
+#define MADE_FIRST  64
+#define WAKE_MS     2500    /* for an answer; then it is told to go on, ... */
+#define KEEPER_MS   2500    /* ... and has so much more: for a keeper, */
+#define SERVICE_MS  27500   /* for what the daemon cannot be without */
 
 /* The words between the two, in that order: as many GIVEs as there are descriptors, a MAKE, an answer. */
 enum maker_message {
@@ -59,6 +67,7 @@ become(const char *program, char *const argv[], char *const env[], const int *fd
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();           /* a terminal's signals are the launcher's to judge */
+    prctl(PR_SET_PDEATHSIG, SIGCONT);   /* one that is stopped hears of its launcher's end too */
     execve(program, argv, env);
     _exit(1);
 }
@@ -66,7 +75,7 @@ become(const char *program, char *const argv[], char *const env[], const int *fd
 /* --- the launcher's side ------------------------------------------------------------------------------------------ */
 
 int
-maker_open(const char *const paths[MAKE_PROGRAMS], pid_t *pid, struct err *err)
+maker_open(const char *const paths[MAKE_PROGRAMS], struct maker_link *m, struct err *err)
 {
     char name[] = "cloche-maker", *argv[MAKE_PROGRAMS + 2] = { name };
     cleanup_close int ours = -1, theirs = -1;
@@ -78,10 +87,13 @@ maker_open(const char *const paths[MAKE_PROGRAMS], pid_t *pid, struct err *err)
         return err_sys(err, errno, "serve.start", "socketpair");
     ours = pair[0];
     theirs = pair[1];
-    *pid = fork();
-    if (*pid == 0)
+    m->pid = fork();
+    if (m->pid == 0)
         become("/proc/self/exe", argv, environ, &theirs, 1, NULL);
-    return *pid < 0 ? err_sys(err, errno, "serve.start", "fork") : take_fd(&ours);
+    if (m->pid < 0)
+        return err_sys(err, errno, "serve.start", "fork");
+    m->fd = take_fd(&ours);
+    return 0;
 }
 
 static int
@@ -105,42 +117,97 @@ say_order(int maker, const struct maker_order *order)
     return -1;
 }
 
-/* It forks, and has nothing else to do: one that does not answer was stopped. 0, or -1 with errno. */
+/* 1; 0: nothing came, -1 with errno. */
 static int
-answer_comes(int maker)
+answer_comes(const struct maker_link *m, int ms)
 {
-    struct pollfd p = { .fd = maker, .events = POLLIN };
+    struct pollfd p = { .fd = m->fd, .events = POLLIN };
     int r;
 
     do
-        r = poll(&p, 1, PATIENCE_MS);
+        r = poll(&p, 1, ms);
     while (r < 0 && errno == EINTR);
-    if (r == 0)
-        errno = ETIMEDOUT;
-    return r > 0 ? 0 : -1;
+    return r;
 }
 
-pid_t
-maker_start(int maker, const struct maker_order *order, struct err *err)
+/* It forks, and has nothing else to do: one that does not answer was stopped, or the machine is very busy. */
+static int
+wait_for(const struct maker_link *m, const struct maker_order *order)
+{
+    int r = answer_comes(m, WAKE_MS);
+
+    if (r != 0)
+        return r;
+    kill(m->pid, SIGCONT);
+    return answer_comes(m, order->program == MAKE_KEEPER ? KEEPER_MS : SERVICE_MS);
+}
+
+/* An answer that is there. The process; 0 with @number, an errno: none was; -1 with @err: the maker has failed. */
+static pid_t
+take_answer(const struct maker_link *m, int *number, struct err *err)
 {
     uint8_t room[FRAME_HEADER + 5];
     struct wire_in in;
     struct frame f;
-    uint32_t number;
-    int r;
+    uint32_t said;
 
-    if (say_order(maker, order) < 0 || answer_comes(maker) < 0) {
-        r = errno;      /* what was given already, and what is answered late, would be another one's */
-        (void)shutdown(maker, SHUT_RDWR);
-        return err_sys(err, r, MAKER_FAILED, "cloche-maker takes no order");
-    }
-    if (packet_receive(maker, room, sizeof(room), &f, NULL, 0) <= 0)
+    if (packet_receive(m->fd, room, sizeof(room), &f, NULL, 0) <= 0)
         return err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended");
     in = wire_in_of(f.payload, f.length);
-    number = wire_be32(&in);
-    if (!wire_done(&in) || number == 0 || number > INT32_MAX || (f.type != MAKER_MADE && f.type != MAKER_NOT_MADE))
+    said = wire_be32(&in);
+    if (!wire_done(&in) || said == 0 || said > INT32_MAX || (f.type != MAKER_MADE && f.type != MAKER_NOT_MADE))
         return err_set(err, ERR_PROTOCOL, MAKER_FAILED, "cloche-maker said what it must not");
-    return f.type == MAKER_MADE ? (pid_t)number : err_sys(err, (int)number, "serve.start", "fork");
+    *number = (int)said;
+    return f.type == MAKER_MADE ? (pid_t)said : 0;
+}
+
+int
+maker_collect(struct maker_link *m)
+{
+    while (m->late > 0 && answer_comes(m, 0) != 0) {
+        int number;
+        pid_t pid = take_answer(m, &number, NULL);
+        if (pid < 0)
+            return -1;
+        m->late--;
+        if (pid == 0)
+            continue;
+        kill(pid, SIGKILL);     /* it does nothing yet, for its sockets are closed here */
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return 0;
+}
+
+static int
+late(struct err *err)
+{
+    err_set(err, ERR_SYSTEM, MAKER_LATE, "cloche-maker, which starts processes, does not answer");
+    return err_hint(err, "try again; sandboxes that are there go on");
+}
+
+pid_t
+maker_start(struct maker_link *m, const struct maker_order *order, struct err *err)
+{
+    int number, r;
+    pid_t pid;
+
+    if (maker_collect(m) < 0)
+        return err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended, or said what it must not");
+    if (m->late > 0)
+        return late(err);
+    if (say_order(m->fd, order) < 0 || (r = wait_for(m, order)) < 0) {
+        r = errno;      /* what was given already would be another one's */
+        (void)shutdown(m->fd, SHUT_RDWR);
+        return err_sys(err, r, MAKER_FAILED, "cloche-maker takes no order");
+    }
+    if (r == 0) {
+        m->late++;
+        m->late_ms = clock_ms();
+        return late(err);
+    }
+    pid = take_answer(m, &number, err);
+    return pid == 0 ? err_sys(err, number, "serve.start", "fork") : pid;
 }
 
 /* --- the maker's -------------------------------------------------------------------------------------------------- */
@@ -150,6 +217,8 @@ struct maker {
     int given[MAKER_FDS];
     size_t n_given;
     int passed;                 /* the descriptor that came with the message at hand; -1 */
+    int *made;                  /* of each process that was started, and may live, a descriptor (pidfd_open(2)) */
+    size_t n_made, room;
     struct msg_gate gate;
     uint8_t in[EDGE_ROOM];
 };
@@ -185,6 +254,77 @@ on_give(void *ctx, const struct frame *f)
     return 0;
 }
 
+static bool
+has_ended(int process)
+{
+    struct pollfd p = { .fd = process, .events = POLLIN };
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static void
+forget_ended(struct maker *m)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_made; i++) {
+        if (has_ended(m->made[i]))
+            close_fd(&m->made[i]);
+        else
+            m->made[n++] = m->made[i];
+    }
+    m->n_made = n;
+}
+
+/* A place for another one: those that have ended are looked for when there is none. */
+static bool
+has_place(struct maker *m)
+{
+    size_t more = m->room > 0 ? 2 * m->room : MADE_FIRST;
+    int *made;
+
+    if (m->n_made == m->room)
+        forget_ended(m);
+    if (m->n_made < m->room && m->n_made * 2 <= m->room)
+        return true;
+    made = reallocarray(m->made, more, sizeof(*made));
+    if (made == NULL)
+        return m->n_made < m->room;
+    m->made = made;
+    m->room = more;
+    return true;
+}
+
+/* As fork(2), but a child of our parent's. */
+static pid_t
+sibling(struct maker *m)
+{
+    int process = -1;
+    long pid;
+
+    if (!has_place(m)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    pid = syscall(SYS_clone, (unsigned long)(CLONE_PARENT | CLONE_PIDFD | SIGCHLD), NULL, &process, NULL, 0UL);
+    if (pid > 0)
+        m->made[m->n_made++] = process;
+    return (pid_t)pid;
+}
+
+/* Its launcher is gone. */
+static void
+see_them_end(struct maker *m)
+{
+    const struct timespec pause = { 0, 20000000 };
+    uint64_t begun = clock_ms();
+
+    for (forget_ended(m); m->n_made > 0 && clock_since(clock_ms(), begun) < MAKER_LEFT_MS; forget_ended(m))
+        nanosleep(&pause, NULL);
+    for (size_t i = 0; i < m->n_made; i++)
+        (void)syscall(SYS_pidfd_send_signal, m->made[i], SIGKILL, NULL, 0);
+}
+
 static int
 on_make(void *ctx, const struct frame *f)
 {
@@ -193,13 +333,12 @@ on_make(void *ctx, const struct frame *f)
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     struct maker *m = ctx;
     struct maker_wanted w;
-    long pid;
+    pid_t pid;
     size_t at;
 
     if (m->passed >= 0 || !maker_get(&in, &w) || (w.program != MAKE_KEEPER && m->paths[w.program][0] == '\0'))
         return -1;
-    /* as fork(2), but a child of our parent's */
-    pid = syscall(SYS_clone, (unsigned long)(CLONE_PARENT | SIGCHLD), NULL, NULL, NULL, 0UL);
+    pid = sibling(m);
     if (pid == 0)
         begin(m, &w);
     at = frame_begin(&frame, pid > 0 ? MAKER_MADE : MAKER_NOT_MADE, 0, 0);
@@ -250,5 +389,7 @@ maker_main(int argc, char **argv)
     do
         r = step(&m);
     while (r > 0);
+    if (r == 0)
+        see_them_end(&m);
     return r < 0 ? EXIT_REFUSED : 0;
 }

@@ -112,8 +112,10 @@ void net_ask_over(struct net *n, const json_t *event);
 void net_ask_lost(struct net *n);
 /* Rules name requests to that host, and the one that is asked about is none of them: a yes to the host is more. */
 bool net_ask_is_narrow(const struct net_question *q);
-/* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. */
-void net_ask_answer(struct net *n, json_int_t id, bool allow, bool sandbox);
+/* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. NET_HOST is yes to
+ * all that comes on the connections that wait, NET_YES to what they ask for now. */
+enum net_says { NET_NO = 'N', NET_YES = 'Y', NET_HOST = 'H' };
+void net_ask_answer(struct net *n, json_int_t id, enum net_says says, bool sandbox);
 
 /* One message of cloche-egress's, of @size bytes. */
 void net_heard(struct net *n, const char *message, size_t size);

@@ -225,10 +225,10 @@ failed(const struct err *err)
 }
 
 static int
-pass_answer(struct net *n, json_int_t number, bool allow, const char *by, struct err *err)
+pass_answer(struct net *n, json_int_t number, enum net_says says, const char *by, struct err *err)
 {
     char message[64];
-    int size = snprintf(message, sizeof(message), "%c%lld%c%s", allow ? 'Y' : 'N', (long long)number, '\0', by);
+    int size = snprintf(message, sizeof(message), "%c%lld%c%s", (int)says, (long long)number, '\0', by);
 
     return n->control < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
                           : net_say(n, message, (size_t)size, err);
@@ -252,7 +252,7 @@ rule_of(const struct net_question *q, char out[RULE_MAX])
 }
 
 void
-net_ask_answer(struct net *n, json_int_t id, bool allow, bool sandbox)
+net_ask_answer(struct net *n, json_int_t id, enum net_says says, bool sandbox)
 {
     struct net_question *q = question(n, id);
     struct err err = ERR_INIT;
@@ -262,10 +262,10 @@ net_ask_answer(struct net *n, json_int_t id, bool allow, bool sandbox)
         return;
     rule_of(q, rule);
     /* who it was is in the daemon's record */
-    if (pass_answer(n, q->number, allow, "cloche serve", &err) < 0)
+    if (pass_answer(n, q->number, says, "cloche serve", &err) < 0)
         return;
     forget(q);
-    if (sandbox && allow && net_rules_add(n, false, rule, 0, &err) < 0)
+    if (sandbox && says != NET_NO && net_rules_add(n, false, rule, 0, &err) < 0)
         cli_warn("%s was approved for this sandbox, and is asked about again: %s", rule, err.msg);
 }
 
@@ -277,6 +277,7 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
     const char *scope = json_string_value(json_object_get(request, "scope"));
     struct net_question *q = question(n, id);
     struct err err = ERR_INIT;
+    enum net_says says;
     char rule[RULE_MAX], by[32];
 
     if (n->ask != NULL)
@@ -295,7 +296,8 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
         err_hint(&err, "approve it --once, or write a rule about what is meant: docs/policy.md");
         return failed(&err);
     }
-    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, allow, by, &err) < 0)
+    says = !allow ? NET_NO : strcmp(scope, "once") == 0 ? NET_YES : NET_HOST;
+    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, says, by, &err) < 0)
         return failed(&err);
     run_audit_answer(n->live->audit, q->event, allow, scope, uid);
     forget(q);

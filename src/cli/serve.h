@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "match/door.h"
 #include "match/hook_url.h"
 #include "match/host.h"
@@ -53,6 +54,7 @@ struct serve_plan {
     char state[PATH_MAX];       /* the folder of state.db */
     char settings[PATH_MAX];    /* a settings file below every sandbox's own policy; "" none */
     char security[SERVE_SECURITY_MAX];  /* YAML: the configuration's security section, below that; "" none */
+    uint8_t defaults[SHA256_SIZE];      /* of both, as they were read: what a sandbox gets without asking */
     char gate[PATH_MAX];        /* a file with the gate's rules, or "off"; "" the built-in ones */
     uint64_t max_sandboxes;
     uint64_t max_per_agent;     /* of these, made with one agent's token */

@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/policy_json.h"
 #include "cli/serve.h"
 #include "cli/state.h"
 
@@ -235,8 +236,9 @@ serve_policy(struct policy *p, const char *config, const char *security, const c
     return settings[0] != '\0' ? policy_load_file(p, settings, POLICY_AUTO, host, err) : 0;
 }
 
+/* And what it is, to be compared with a later one. */
 static int
-check_policy(const struct serve_plan *plan, struct err *err)
+check_policy(struct serve_plan *plan, struct err *err)
 {
     cleanup_policy struct policy p = { 0 };
     struct policy_host host;
@@ -249,6 +251,7 @@ check_policy(const struct serve_plan *plan, struct err *err)
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off (enabled: false) is no sandbox");
         return err_hint(err, "use light, standard or max");
     }
+    cli_policy_hash(&p, plan->defaults);
     return policy_validate(&p, err);
 }
 

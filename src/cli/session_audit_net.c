@@ -75,6 +75,7 @@ run_audit_asked(struct run_audit *a, const json_t *question)
     audit_policy_decision(&e, a->r->id, "ask", NULL, "a connection waits for a decision");
     put_json(&e, "host", json_object_get(question, "host"));
     put_json(&e, "port", json_object_get(question, "port"));
+    put_json(&e, "method", json_object_get(question, "method"));
     put_json(&e, "id", json_object_get(question, "id"));
     run_audit_queue(a, &e);
 }

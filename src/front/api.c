@@ -323,7 +323,9 @@ exec(struct request *r)
                (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
                                json_integer_value(ms) > 86400000))) {
         api_refuse(r, MHD_HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
-    } else if (strlen(text) >= sizeof(room) || !words(text, room, &op) || op.argv[0][0] == '\0') {
+    } else if (strlen(text) >= sizeof(room)) {
+        refused_result(r, "the command is too long: at most 124 KiB are taken");
+    } else if (!words(text, room, &op) || op.argv[0][0] == '\0') {
         refused_result(r, "unsupported shell syntax: the command is split into words, no shell reads it");
     } else {
         op.timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;

@@ -47,24 +47,30 @@ ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *
     return at;
 }
 
+int
+ask_post(struct front *f, struct buf *b)
+{
+    if (packet_queue_send(&f->to_warden, f->warden, b, -1) < 0)
+        return -1;
+    if (packet_queue_waits(&f->to_warden))
+        (void)front_watch(f, f->warden, &f->watch_warden, EPOLLIN | EPOLLOUT, false);
+    return 0;
+}
+
 void
 ask_send(struct request *r, struct buf *b, size_t at)
 {
-    struct front *f = r->f;
 
     if (frame_end(b, at) < 0) {
         r->ticket = 0;
         reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.request-too-large", "docs/daemon.md has the limits",
-                    "the request is larger than one can be");
+                    "what is asked takes more than the %zu bytes that one question can have", b->max);
         return;
     }
-    if (packet_queue_send(&f->to_warden, f->warden, b, -1) < 0) {
+    if (ask_post(r->f, b) < 0) {
         r->ticket = 0;
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.busy", "try again", "the daemon is busy");
-        return;
     }
-    if (packet_queue_waits(&f->to_warden))
-        (void)front_watch(f, f->warden, &f->watch_warden, EPOLLIN | EPOLLOUT, false);
 }
 
 void
@@ -75,16 +81,6 @@ ask_simple(struct request *r, uint8_t type, const char *id, const struct answers
 
     if (id != NULL)
         wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    ask_send(r, &b, at);
-}
-
-void
-ask_create(struct request *r, const struct edge_create *create, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = ask_begin(r, &b, EDGE_ASK_CREATE, answers);
-
-    edge_put_create(&b, create);
     ask_send(r, &b, at);
 }
 
@@ -115,18 +111,6 @@ ask_events(struct request *r, uint16_t limit, const char *id, const struct answe
     ask_send(r, &b, at);
 }
 
-void
-ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = ask_begin(r, &b, EDGE_ASK_CHANGE, answers);
-
-    wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    buf_append(&b, was, EDGE_HASH);
-    wire_put_cstr(&b, policy, EDGE_POLICY_MAX);
-    ask_send(r, &b, at);
-}
-
 /* A command is told the trace that its client spoke of, unless it is told one. */
 static const struct edge_op *
 traced(const struct request *r, const struct edge_op *op)
@@ -145,13 +129,33 @@ traced(const struct request *r, const struct edge_op *op)
     return &with;
 }
 
+/* As they are sent, each behind its length. */
+static size_t
+words_bytes(const struct edge_op *op)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < op->n_argv; i++)
+        n += strlen(op->argv[i]) + 4;
+    for (size_t i = 0; i < op->n_env; i++)
+        n += strlen(op->env[i]) + 4;
+    return n;
+}
+
 void
 ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
        const struct op_answers *said)
 {
     cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
-    size_t at = ask_begin(r, &b, EDGE_ASK_OP, answers);
+    size_t words = words_bytes(op), at;
 
+    if (words > EDGE_WORDS_BYTES) {
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "give what is longer over stdin, or write it to a "
+                    "file (PUT .../files/...) and run that", "the words and variables of the command have %zu bytes; "
+                    "at most %d are taken", words, EDGE_WORDS_BYTES);
+        return;
+    }
+    at = ask_begin(r, &b, EDGE_ASK_OP, answers);
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
     edge_put_op(&b, traced(r, op));
@@ -530,6 +534,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_VOLUME,   false, 0,    1,     44, 400,               ask_on_volume },
     { EDGE_PORT,     false, 0,    1,     114, 256,              ask_on_port },
     { EDGE_EPOCHS,   false, 0,    1,     0,  0,                 on_epochs },
+    { EDGE_PONG,     false, 0,    1,     0,  0,                 late_on_pong },
 };
 
 int
@@ -547,6 +552,7 @@ ask_hear(struct front *f)
             return 0;
         if (r <= 0)
             return -1;
+        late_heard(f);
         verdict = msg_dispatch(&gate, &frame, &h);
         close_fd(&h.fd);
         if (verdict != MSG_OK)

@@ -54,3 +54,47 @@ ask_on_volume(void *ctx, const struct frame *f)
         http_wake(r);
     return 0;
 }
+
+/* --- policies ----------------------------------------------------------------------------------------------------- */
+
+/* False: it is answered. */
+static bool
+policy_fits(struct request *r, const char *policy)
+{
+    size_t n = strlen(policy);
+
+    if (n <= EDGE_POLICY_MAX)
+        return true;
+    reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "policy.too-long", "long lists, and what all sandboxes share, belong "
+                "into the daemon's --settings", "the policy has %zu bytes as JSON; at most %d are taken", n,
+                EDGE_POLICY_MAX);
+    return false;
+}
+
+void
+ask_create(struct request *r, const struct edge_create *create, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(ASK_FRAME_MAX);
+    size_t at;
+
+    if (!policy_fits(r, create->policy))
+        return;
+    at = ask_begin(r, &b, EDGE_ASK_CREATE, answers);
+    edge_put_create(&b, create);
+    ask_send(r, &b, at);
+}
+
+void
+ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy, const struct answers *answers)
+{
+    cleanup_buf struct buf b = BUF_INIT(ASK_FRAME_MAX);
+    size_t at;
+
+    if (!policy_fits(r, policy))
+        return;
+    at = ask_begin(r, &b, EDGE_ASK_CHANGE, answers);
+    wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    buf_append(&b, was, EDGE_HASH);
+    wire_put_cstr(&b, policy, EDGE_POLICY_MAX);
+    ask_send(r, &b, at);
+}

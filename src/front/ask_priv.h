@@ -18,6 +18,8 @@ size_t ask_begin(struct request *r, struct buf *b, uint8_t type, const struct an
 void ask_send(struct request *r, struct buf *b, size_t at);
 /* Whose question has that ticket: NULL when nobody waits for it any more. */
 struct request *ask_whose(struct front *f, uint32_t ticket);
+int ask_post(struct front *f, struct buf *b);   /* a whole frame, to the warden; -1: too much waits, or it is gone */
+int late_on_pong(void *ctx, const struct frame *f);     /* late.c */
 void ask_over(struct request *r);       /* that was the last word on it */
 
 int ask_on_port(void *ctx, const struct frame *f);      /* ask_port.c */

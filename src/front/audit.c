@@ -247,16 +247,6 @@ on_followed(struct request *r, const uint8_t *p, size_t n)
     }
 }
 
-/* Also when it has begun: who it was for may not ask any more. */
-static void
-on_refused(struct request *r, const struct packet_err *err)
-{
-    if (r->stream)
-        stream_break(r);
-    else
-        reply_err(r, err);
-}
-
 static void
 on_missed(struct request *r, const uint8_t *p, size_t n)
 {
@@ -281,8 +271,8 @@ on_page_of_missed(struct request *r, uint32_t count, bool more)
     audit_flow(r);
 }
 
-static const struct answers follow_answers = { .line = on_followed, .following = on_following, .no = on_refused };
-static const struct answers missed_answers = { .line = on_missed, .end = on_page_of_missed, .no = on_refused };
+static const struct answers follow_answers = { .line = on_followed, .following = on_following, .no = stream_refuse };
+static const struct answers missed_answers = { .line = on_missed, .end = on_page_of_missed, .no = stream_refuse };
 
 void
 audit_flow(struct request *r)

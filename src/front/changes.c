@@ -59,20 +59,8 @@ on_change(struct request *r, const struct edge_change *c)
     return true;
 }
 
-static void
-on_failed(struct request *r, const struct packet_err *err)
-{
-    if (r->response == NULL) {
-        reply_err(r, err);
-        return;
-    }
-    stream_event(r, NULL, "error", json_pack("{s:o, s:s, s:o}", "error", text(err->msg), "code", err->code, "detail",
-                                             text(err->hint)));
-    stream_close(r);
-}
-
 static const struct answers plain;
-static const struct op_answers watch_answers = { .change = on_change, .failed = on_failed };
+static const struct op_answers watch_answers = { .change = on_change, .failed = stream_refuse };
 
 static void
 watch(struct request *r)

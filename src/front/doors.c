@@ -44,8 +44,8 @@ read_names(struct wire_in *in, struct front_doors *d)
     return true;
 }
 
-static int
-say(struct front *f, uint8_t type, const struct err *err)
+int
+doors_say(struct front *f, uint8_t type, const struct err *err)
 {
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, type, 0, 0);
@@ -74,9 +74,9 @@ doors_settings(struct front *f, const struct frame *message, int pem)
         new.client_ms == 0)
         return -1;
     if (f->tls && tls_take(pem, cert, key, &err) < 0)
-        return say(f, EDGE_UNSETTLED, &err);
+        return doors_say(f, EDGE_UNSETTLED, &err);
     f->doors = new;
-    return say(f, EDGE_SETTLED, NULL);
+    return doors_say(f, EDGE_SETTLED, NULL);
 }
 
 /* --- where a request came to, and from ---------------------------------------------------------------------------- */

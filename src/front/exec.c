@@ -174,6 +174,11 @@ exec_request(struct request *r, struct edge_op *op)
         return refuse(r, "background is true or false");
     if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
         return refuse(r, "cwd is a path");
+    if (cwd != NULL && strlen(op->path) > EDGE_PATH_MAX) {
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "a command can go on from a folder to another one",
+                    "cwd has %zu bytes; at most %d are taken", strlen(op->path), EDGE_PATH_MAX);
+        return false;
+    }
     if (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
                        json_integer_value(ms) > (json_int_t)TIMEOUT_MAX_MS))
         return refuse(r, "timeout_ms is a whole number from 1 to 86400000");
@@ -290,16 +295,14 @@ static void
 on_failed_event(struct request *r, const struct packet_err *err)
 {
     uint32_t code = exec_shells_code(err);
-    json_t *said = json_of_text((const uint8_t *)err->msg, strlen(err->msg));
 
-    if (code != 0) {
-        stream_event(r, NULL, "stderr", json_pack("{s:o}", "data", said));
-        on_exit_event(r, 0, code, 0);
+    if (code == 0) {
+        stream_refuse(r, err);
         return;
     }
-    stream_event(r, NULL, "error", json_pack("{s:o, s:s, s:s}", "error", said, "code", err->code, "detail",
-                                             err->hint));
-    stream_close(r);
+    stream_event(r, NULL, "stderr", json_pack("{s:o}", "data", json_of_text((const uint8_t *)err->msg,
+                                                                            strlen(err->msg))));
+    on_exit_event(r, 0, code, 0);
 }
 
 static const struct op_answers events_of = { .out = on_output_event, .exit = on_exit_event, .failed = on_failed_event };

@@ -238,10 +238,8 @@ static const struct op_answers write_answers = { .done = on_written, .failed = o
 static void
 on_write_granted(struct request *r)
 {
-    if (r->in_end) {            /* the body had ended before */
-        r->in_end = false;
-        op_upload_end(r);
-    }
+    op_send(r);         /* what was seen of it, and its end when that has come */
+    op_flow(r);
 }
 
 static const struct answers write_granted = { .granted = on_write_granted };
@@ -268,8 +266,10 @@ write_file(struct request *r)
     if (MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_RANGE) != NULL)
         refuse(r, "a file is written whole: there is no Content-Range");
     else if (flag_of(r, "parents", OP_PARENTS, op) && flag_of(r, "exclusive", OP_EXCLUSIVE, op) && path_well(r) &&
-        mode_of(r, &op->mode))
+             mode_of(r, &op->mode)) {
+        op_content(op, &r->in, r->whole);
         ask_op(r, r->id, op, &write_granted, &write_answers);
+    }
 }
 
 /* --- listing ------------------------------------------------------------------------------------------------------ */
@@ -365,7 +365,7 @@ make_dir(struct request *r)
 
 const struct route files_routes[] = {
     { "GET",    "/v1/sandboxes/{}/files/~", read_file,   false, false },
-    { "PUT",    "/v1/sandboxes/{}/files/~", write_file,  false, true },
+    { "PUT",    "/v1/sandboxes/{}/files/~", write_file,  false, true, .seen = true },
     { "DELETE", "/v1/sandboxes/{}/files/~", remove_file, false, false },
     { "GET",    "/v1/sandboxes/{}/dirs/~",  list_dir,    false, false },
     { "POST",   "/v1/sandboxes/{}/dirs/~",  make_dir,    true,  false },

@@ -91,6 +91,7 @@ struct known {
     enum edge_role role;
     char box[EDGE_ID + 1];
     uint64_t until_ms, epoch, used;     /* 0 for ever; ...; in the order of uses */
+    uint64_t end_ms;                    /* @until_ms on the monotonic clock, should the other be set back */
     struct told_status status;
 };
 struct known_all {
@@ -153,6 +154,7 @@ struct route {
     void (*begin)(struct request *r);
     bool json;              /* a body that is JSON, or none */
     bool upload;            /* the body is streamed to the operation that begin() asks for */
+    bool seen;              /* ... when so much of it is there (request.in) as is judged with it (EDGE_SEEN_MAX) */
     bool open;              /* for whoever comes: no credential is wanted or looked at */
     bool foreign;           /* what is there is a sandbox's: a page of any site may ask */
     bool ours;              /* a page of ours: what another site's may not read, whichever */
@@ -262,6 +264,11 @@ struct front {
     struct mcp_session *mcp_sessions;
     uint64_t mcp_turns;
     uint8_t mcp_key[32];                /* of what clients bring along: MCP_KEY */
+    struct late {
+        bool owed;                      /* an answer to EDGE_PING, */
+        unsigned looks;                 /* for so many looks */
+        uint64_t heard_ms, looked_ms;
+    } late;                             /* the warden: late.c */
     const struct epochs *epochs;        /* NULL: the warden has not said anything yet */
     struct known_all known;
     struct told_status owner_status;
@@ -331,6 +338,12 @@ void ask_unexpose(struct request *r, const char *id, const char *which, const st
 void ask_preview(struct request *r, const char *capability, const struct answers *answers,
                  const struct op_answers *said);
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
+/* late.c: a warden that does not answer */
+void late_time(struct front *f);
+int late_timeout(const struct front *f);        /* milliseconds, -1 none */
+void late_heard(struct front *f);               /* it said something */
+bool late_is(const struct front *f);
+void late_ready(struct request *r);             /* is it there? */
 void ask_drop(struct request *r);               /* its answer is not waited for any more */
 
 /* waits.c: what waits for clients. Whether there is room for @n bytes more for that one; count anew what it has; and
@@ -350,6 +363,8 @@ void op_flow(struct request *r);                /* listen or not, by how much wa
 /* Of an upload: as much of p[0..n) as is taken now. */
 size_t op_upload(struct request *r, const uint8_t *p, size_t n);
 void op_upload_end(struct request *r);
+/* What @op, a WRITE, says of its content: @seen is its beginning, or @whole. It borrows @seen. */
+void op_content(struct edge_op *op, const struct buf *seen, bool whole);
 void op_send(struct request *r);                /* what is in r->in, as far as it is taken */
 
 /* reply.c */
@@ -363,6 +378,8 @@ void reply_events(struct request *r, uint32_t count, bool more);
 void reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 void reply_err(struct request *r, const struct packet_err *err);
+/* @err; or that its credential, which was good when it came, is none any more. */
+const struct packet_err *ended_of(const struct request *r, const struct packet_err *err);
 unsigned status_of(const struct packet_err *err);
 void reply_empty(struct request *r, unsigned status);
 void reply_stream(struct request *r, const char *type);
@@ -374,7 +391,8 @@ void stream_break(struct request *r);           /* it ends, as something that fa
 /* One event (text/event-stream): "id: ID" (NULL none), its name, @data as JSON (taken). One that cannot be said breaks
  * the stream: who reads it is told nothing instead of half of it. */
 void stream_event(struct request *r, const char *id, const char *name, json_t *data);
-/* The answer `no` about what is followed. When the stream has begun already the caller may not look on any more. */
+/* The answer `no` about what is followed, as its only word or its last event: `error`, with auth.ended when the
+ * caller's credential opens nothing any more. */
 void stream_refuse(struct request *r, const struct packet_err *err);
 json_t *json_of_box(const struct edge_box *box);
 /* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
@@ -400,6 +418,7 @@ bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
 /* doors.c: settings, connections, where requests come from. The two take a message of the launcher's: 0, -1 when it is
  * malformed or cannot be answered. */
 int doors_settings(struct front *f, const struct frame *message, int pem);
+int doors_say(struct front *f, uint8_t type, const struct err *err);     /* to the launcher; @err NULL: none */
 int doors_connection(struct front *f, const struct frame *message, int fd);     /* @fd is taken */
 /* A header of the request's, whose name is in any case: how many there are, and the value of the last one. */
 struct header {

@@ -390,15 +390,46 @@ respond(struct request *r)
     return MHD_queue_response(r->c, r->status, r->response);
 }
 
+/* Whether it waits for more. What there is no room for is judged unseen. */
+static bool
+sees_more(struct request *r, const char *p, size_t *n)
+{
+    size_t take = *n < EDGE_SEEN_MAX - r->in.n ? *n : EDGE_SEEN_MAX - r->in.n;
+
+    if (*n == 0) {
+        r->whole = true;
+        return false;
+    }
+    if (take == 0 || !hold_bytes(r, take) || buf_append(&r->in, p, take) < 0)
+        return false;
+    *n -= take;
+    return *n == 0;     /* with the first byte that is not seen it begins */
+}
+
+/* As much as goes on its way now. */
+static size_t
+passed_on(struct request *r, const uint8_t *p, size_t n)
+{
+    if (preview_is(r))
+        return preview_upload(r, p, n);
+    return r->in.n > 0 ? 0 : op_upload(r, p, n);    /* what was seen goes before it */
+}
+
 static enum MHD_Result
 upload(struct request *r, const char *p, size_t *n)
 {
+    const bool ended = *n == 0;
+
+    if (!r->begun && r->route->seen && sees_more(r, p, n))
+        return MHD_YES;
     if (!r->begun) {
         r->begun = true;
         r->route->begin(r);
+        if (r->route->seen && ended && r->response == NULL)
+            op_upload_end(r);
     }
     if (*n > 0 && (r->response == NULL || preview_is(r))) {
-        *n -= preview_is(r) ? preview_upload(r, (const uint8_t *)p, *n) : op_upload(r, (const uint8_t *)p, *n);
+        *n -= passed_on(r, (const uint8_t *)p, *n);
         if (*n > 0) {
             r->full = r->op_fd >= 0;
             op_flow(r);

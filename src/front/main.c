@@ -50,7 +50,7 @@ hear_door(struct front *f)
         } else if (r > 0 && message.type == EDGE_SETTINGS) {
             r = doors_settings(f, &message, fd) < 0 ? -1 : 1;
         } else if (r > 0) {
-            r = -1;
+            r = message.type == EDGE_PING && message.length == 0 ? doors_say(f, EDGE_PONG, NULL) + 1 : -1;
         }
         close_fd(&fd);
         if (r <= 0) {
@@ -107,12 +107,13 @@ serve(struct front *f)
 
     while (!f->ended) {
         int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), earlier(upgrade_timeout(f), doors_expire(f)));
-        int n = epoll_wait(f->epoll, events, AT_ONCE, earlier(ms, preview_timeout(f)));
+        int n = epoll_wait(f->epoll, events, AT_ONCE, earlier(ms, earlier(preview_timeout(f), late_timeout(f))));
         for (int i = 0; i < n && !f->ended; i++)
             turn(f, events[i].data.ptr, events[i].events);
         mcp_tick(f);
         upgrade_time(f);
         preview_time(f);
+        late_time(f);
         http_run(f);
         http_bury(f);
         waits_turn(f);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -294,13 +295,26 @@ op_upload(struct request *r, const uint8_t *p, size_t n)
 }
 
 void
+op_content(struct edge_op *op, const struct buf *seen, bool whole)
+{
+    struct edge_content *c = &op->content;
+
+    *c = (struct edge_content){ .whole = whole, .size = seen->n, .head = seen->p,
+                                .n_head = seen->n < EDGE_HEAD_MAX ? seen->n : EDGE_HEAD_MAX };
+    if (!whole && getrandom(c->sha256, sizeof(c->sha256), 0) == (ssize_t)sizeof(c->sha256))
+        return;
+    sha256_of(seen->p, seen->n, c->sha256);
+}
+
+void
 op_upload_end(struct request *r)
 {
     uint8_t room[FRAME_HEADER];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
 
-    if (r->op_fd < 0) {
-        r->in_end = r->in_end || r->response == NULL;       /* when it is granted */
+    if (r->op_fd < 0 || r->in.n > 0) {
+        r->in_end = r->in_end || r->response == NULL;       /* when it is granted, and behind what came before */
+        op_flow(r);
         return;
     }
     if (frame_append(&b, EDGE_IN_END, 0, 0, NULL, 0) < 0 || (packet_send(r->op_fd, &b, -1) < 0 && errno == EAGAIN)) {

@@ -219,7 +219,6 @@ add_fields(struct request *r, const struct http1_head *head)
     if (!p->host_form) {
         /* what is shown at our own address is of no origin, so that it is nobody to us; nor does it stay there */
         (void)MHD_add_response_header(r->response, "Content-Security-Policy", sandboxed);
-        (void)MHD_add_response_header(r->response, "Access-Control-Allow-Origin", "*");
         if (http1_find(head, STR_LIT("cache-control"), NULL) == NULL)
             (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     }

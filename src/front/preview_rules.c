@@ -92,8 +92,8 @@ preview_goes_out(struct str name, bool host_form)
         "nel", "report-to", "reporting-endpoints", "origin-agent-cluster", "x-request-id", "traceparent",
         "content-length", "transfer-encoding", "referrer-policy", "x-content-type-options", "date",
     };
-    static const char *const not_at_ours[] = { "service-worker-allowed", "access-control-allow-origin",
-                                               "access-control-allow-credentials", "x-dns-prefetch-control" };
+    static const char *const not_at_ours[] = { "service-worker-allowed", "access-control-allow-credentials",
+                                               "x-dns-prefetch-control" };
 
     return !named(name, not, sizeof(not) / sizeof(not[0])) &&
            (host_form || !named(name, not_at_ours, sizeof(not_at_ours) / sizeof(not_at_ours[0])));

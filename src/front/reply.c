@@ -84,6 +84,8 @@ reply_json(struct request *r, unsigned status, json_t *body)
         return;
     }
     headers(r, "application/json");
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)     /* RFC 9110 10.2.3: it is over soon, or somebody has to see to it */
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "2");
     if (status == MHD_HTTP_UNAUTHORIZED)        /* RFC 9110 11.6.1, RFC 6750 3 */
         (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cloche\"");
 }
@@ -155,9 +157,10 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
+    { "serve.warden.late", 503 }, { "serve.maker.late", 503 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
-    { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 },
+    { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 }, { "gate.changed", 409 },
     { "gate.too-large", 413 }, { "serve.state.full", 507 },
     { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
     { "files.not-empty", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
@@ -184,9 +187,20 @@ status_of(const struct packet_err *err)
     }
 }
 
+const struct packet_err *
+ended_of(const struct request *r, const struct packet_err *err)
+{
+    static const struct packet_err ended = { .kind = ERR_DENIED, .code = "auth.ended", .hint = "",
+                                             .msg = "the credential of who began this opens nothing any more" };
+
+    return r->who != 0 && (strcmp(err->code, "auth.unknown") == 0 || strcmp(err->code, "auth.expired") == 0) ? &ended
+                                                                                                             : err;
+}
+
 void
 reply_err(struct request *r, const struct packet_err *err)
 {
+    err = ended_of(r, err);
     reply_error(r, status_of(err), err->code, err->hint, "%s", err->msg);
 }
 
@@ -287,10 +301,18 @@ stream_event(struct request *r, const char *id, const char *name, json_t *data)
 void
 stream_refuse(struct request *r, const struct packet_err *err)
 {
-    if (r->stream)
-        stream_close(r);
-    else
+    if (!r->stream || r->response == NULL) {
         reply_err(r, err);
+        return;
+    }
+    if (r->stream_end)
+        return;
+    err = ended_of(r, err);
+    stream_event(r, NULL, "error", json_pack("{s:o, s:s, s:o}", "error",
+                                             json_of_text((const uint8_t *)err->msg, strlen(err->msg)), "code",
+                                             err->code, "detail",
+                                             json_of_text((const uint8_t *)err->hint, strlen(err->hint))));
+    stream_close(r);
 }
 
 /* --- text --------------------------------------------------------------------------------------------------------- */

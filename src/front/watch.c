@@ -49,7 +49,7 @@ static void
 ready(struct request *r)
 {
     if (r->f->epochs != NULL)
-        reply_json(r, MHD_HTTP_OK, json_pack("{s:s}", "status", "ready"));
+        late_ready(r);
     else
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.not-ready", "try again", "the daemon is starting");
 }

@@ -60,7 +60,7 @@ static bool
 is_good(const struct front *f, const struct known *k)
 {
     return k->who != 0 && f->epochs != NULL && k->epoch == atomic_load(&f->epochs->credentials) &&
-           (k->until_ms == 0 || clock_wall_ms() < k->until_ms);
+           (k->until_ms == 0 || (clock_wall_ms() < k->until_ms && clock_ms() < k->end_ms));
 }
 
 /* NULL: the warden is to be asked. */
@@ -114,7 +114,8 @@ on_who(struct request *r)
         return;
     free(k->status.text);
     *k = (struct known){ .who = r->who, .role = r->role, .until_ms = r->until_ms, .epoch = r->epoch,
-                         .used = ++r->f->known.uses };
+                         .used = ++r->f->known.uses,
+                         .end_ms = clock_ms() + clock_since(r->until_ms, clock_wall_ms()) };
     memcpy(k->print, r->print, sizeof(k->print));
     memcpy(k->box, r->role_box, sizeof(k->box));
 }
@@ -130,6 +131,7 @@ remembered(struct request *r)
     }
     r->who = k->who;
     r->role = k->role;
+    r->until_ms = k->until_ms;
     memcpy(r->role_box, k->box, sizeof(r->role_box));
     count_for(r);
     return true;

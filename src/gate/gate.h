@@ -54,7 +54,8 @@ bool gate_for_all(const struct gate *g);                /* what owner and operat
 const char *gate_levels(const struct gate *g);
 size_t gate_n_rules(const struct gate *g);
 /* The SHA-256 of all that is written about the rule of that name, and of those before it that can be about the same
- * tools, in hexadecimal; "" where there is none. The texts are the rules' own. */
+ * tools, in hexadecimal; "" where there is none. With @rule "", where none is about a tool: of all rules. The texts
+ * are the rules' own. */
 const char *gate_rule_digest(const struct gate *g, const char *rule);
 
 /* @params is an object, or NULL for none. @fuel: at most GATE_FUEL; with 0 no text is searched, and each condition that

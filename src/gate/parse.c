@@ -259,6 +259,21 @@ name_levels(struct gate *g)
                                      gate_risk_name(i));
 }
 
+/* That nothing is asked at all is another set of rules too. */
+static void
+digest_all(struct gate *g)
+{
+    uint8_t hash[SHA256_SIZE];
+    struct sha256 h;
+
+    sha256_init(&h);
+    sha256_add(&h, g->off ? "off" : "on", g->off ? 4 : 3);
+    for (size_t i = 0; i < g->n_rules; i++)
+        sha256_add(&h, g->rules[i]->digest, SHA256_TEXT);
+    sha256_end(&h, hash);
+    sha256_text(hash, g->digest);
+}
+
 struct gate *
 gate_new(const char *name, const void *data, size_t n, struct err *err)
 {
@@ -284,6 +299,7 @@ gate_new(const char *name, const void *data, size_t n, struct err *err)
         return NULL;
     }
     name_levels(g);
+    digest_all(g);
     return g;
 }
 
@@ -332,6 +348,8 @@ gate_n_rules(const struct gate *g)
 const char *
 gate_rule_digest(const struct gate *g, const char *rule)
 {
+    if (rule[0] == '\0')
+        return g->digest;
     for (size_t i = 0; i < g->n_rules; i++)
         if (strcmp(g->rules[i]->name, rule) == 0)
             return g->rules[i]->digest;

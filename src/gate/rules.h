@@ -41,6 +41,7 @@ struct gate {
     bool off, for_all, defaults;
     bool level[GATE_RISKS];     /* approved without asking */
     char levels[64];
+    char digest[SHA256_TEXT + 1];   /* of all rules, in their order */
     pcre2_match_context *match;
     pcre2_match_data *found;
 };

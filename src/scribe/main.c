@@ -28,6 +28,9 @@ struct scribe {
     const char *dir, *transcripts;
     struct audit_options options;
     struct audit *log;                  /* NULL: not open (yet, or after a failure) */
+    struct audit_head known;            /* what is known to be written; seq 0: nothing */
+    bool rebooted;                      /* since then */
+    bool look;                          /* and has to be looked for */
     bool durable;                       /* somebody waits for the batch at hand to be on the disk */
     bool refusing;                      /* a batch has failed: nothing is taken before AGAIN */
     uint64_t number;                    /* of the last entry of the batch at hand; 0: it is empty */
@@ -74,14 +77,39 @@ on_past(void *ctx, struct str line)
 }
 
 static void
-say_number(struct scribe *s, uint8_t type, uint64_t number)
+say_ready(struct scribe *s)
 {
     uint8_t room[32];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, type, 0, 0);
 
-    if (type == SCRIBE_WRITTEN)
-        buf_put_be64(&frame, number);
+    say(s, &frame, frame_begin(&frame, SCRIBE_READY, 0, 0));
+}
+
+static void
+say_written_to(struct scribe *s, uint64_t number)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, SCRIBE_WRITTEN, 0, 0);
+
+    buf_put_be64(&frame, number);
+    buf_put_be64(&frame, s->known.seq);
+    buf_append(&frame, s->known.hash, AUDIT_HASH);
+    say(s, &frame, at);
+}
+
+static void
+say_missed(struct scribe *s, const struct audit_missing *m)
+{
+    uint8_t room[96];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, SCRIBE_MISSED, 0, 0);
+
+    buf_put_be64(&frame, m->seq);
+    buf_put_be64(&frame, m->left);
+    buf_put_u8(&frame, m->older);
+    buf_put_be64(&frame, s->known.seq);
+    buf_append(&frame, s->known.hash, AUDIT_HASH);
     say(s, &frame, at);
 }
 
@@ -110,6 +138,17 @@ fail(struct scribe *s, const struct err *err)
 }
 
 static int
+open_log(struct scribe *s, struct err *err)
+{
+    if (s->log != NULL)
+        return 0;
+    if (audit_open(&s->options, &s->log, err) < 0)
+        return -1;
+    audit_expect(s->log, &s->known, s->rebooted);
+    return 0;
+}
+
+static int
 on_write(void *ctx, const struct frame *f)
 {
     struct scribe *s = ctx;
@@ -122,7 +161,7 @@ on_write(void *ctx, const struct frame *f)
         return -1;
     if (s->refusing)
         return 0;
-    if ((s->log == NULL && audit_open(&s->options, &s->log, &err) < 0) ||
+    if (open_log(s, &err) < 0 ||
         audit_append_body(s->log, (struct str){ (const char *)in.p, in.n }, &err) < 0) {
         fail(s, &err);
         return 0;
@@ -144,6 +183,51 @@ say_written(struct scribe *s)
     }
 }
 
+/* What came of a commit, or a look at the files. */
+static void
+say_result(struct scribe *s)
+{
+    const struct audit_missing *missed = audit_missed(s->log);
+
+    audit_last(s->log, &s->known);
+    s->rebooted = s->look = false;
+    say_written(s);
+    if (missed != NULL)
+        say_missed(s, missed);
+}
+
+/* What was known before this process is looked for without waiting for something to be written. */
+static void
+look_for_known(struct scribe *s)
+{
+    struct err err = ERR_INIT;
+
+    if (!s->look || s->refusing)
+        return;
+    if (open_log(s, &err) < 0 || audit_prune(s->log, &err) < 0)
+        fail(s, &err);
+    else
+        say_result(s);
+}
+
+static int
+on_head(void *ctx, const struct frame *f)
+{
+    struct scribe *s = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint64_t seq = wire_be64(&in);
+    const uint8_t *hash = wire_bytes(&in, AUDIT_HASH);
+    uint8_t rebooted = wire_u8(&in);
+
+    if (!wire_done(&in) || rebooted > 1 || seq == 0 || s->log != NULL)
+        return -1;
+    s->known.seq = seq;
+    memcpy(s->known.hash, hash, AUDIT_HASH);
+    s->rebooted = rebooted != 0;
+    s->look = true;
+    return 0;
+}
+
 static void
 commit(struct scribe *s)
 {
@@ -156,8 +240,8 @@ commit(struct scribe *s)
         fail(s, &err);
         return;
     }
-    say_written(s);
-    say_number(s, SCRIBE_WRITTEN, s->number);
+    say_result(s);
+    say_written_to(s, s->number);
     s->number = 0;
     s->durable = false;
 }
@@ -215,6 +299,7 @@ static const struct msg_rule rules[] = {
     { SCRIBE_WRITE,  false, 0,    1,     20,  AUDIT_LINE_MAX,   on_write },
     { SCRIBE_AGAIN,  false, 0,    1,     0,   0,                on_again },
     { SCRIBE_READ,   false, 0,    1,     45,  45,               on_read },
+    { SCRIBE_HEAD,   true,  0,    1,     41,  41,               on_head },
 };
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
@@ -255,7 +340,7 @@ look_at_files(struct scribe *s)
         return;
     s->looked = now;
     if (audit_prune(s->log, NULL) == 0) {
-        say_written(s);
+        say_result(s);
         return;
     }
     audit_close(s->log);
@@ -276,6 +361,7 @@ turn(struct scribe *s)
     if (fds[0].revents != 0)
         hear(s);
     commit(s);
+    look_for_known(s);
     look_at_files(s);
     pages_turn(s);
     prune(s);
@@ -310,7 +396,7 @@ main(int argc, char **argv)
         return 1;
     }
     past_tell(s.dir, on_past, &s);
-    say_number(&s, SCRIBE_READY, 0);
+    say_ready(&s);
     prune(&s);
     while (!s.ended)
         turn(&s);

@@ -10,7 +10,7 @@
 #ifndef CLOCHE_SCRIBE_SCRIBE_H
 #define CLOCHE_SCRIBE_SCRIBE_H
 
-#include "audit/audit.h"
+#include "audit/chain.h"
 #include "base/err.h"
 #include "warden/edge.h"
 

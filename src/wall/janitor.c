@@ -22,6 +22,7 @@ janitor_main(janitor_job *job, void *ctx, int pipe_fd)
 
     setsid();
     prctl(PR_SET_NAME, "cloche-janitor");
+    prctl(PR_SET_PDEATHSIG, SIGCONT);       /* stopped, it would not see that its time has come */
     while (read(pipe_fd, &byte, 1) < 0 && errno == EINTR)
         ;
     for (int i = 0; i < ATTEMPTS && !job(ctx); i++)

@@ -260,9 +260,9 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
     if (a->to.ticket != 0)
         answer_refused(w, a);
     if (a->net != 0)
-        net_answer(w, a, false, false);
+        net_answer(w, a, false, SCOPE_ONCE);
     take_out(w, a);
-    (void)state_gate_prune(w->approvals->store, clock_wall_ms(), NULL);
+    (void)state_gate_prune(w->approvals->store, time_now(w), NULL);
 }
 
 /* What was put aside is heard as it came. */
@@ -297,7 +297,7 @@ grant_of(const struct warden *w, const struct approval *a, const struct edge_dec
 {
     bool critical = a->r.risk == GATE_CRITICAL;
 
-    *g = (struct edge_grant){ .created_ms = clock_wall_ms(), .caller = a->r.caller, .tool = a->r.tool,
+    *g = (struct edge_grant){ .created_ms = time_now(w), .caller = a->r.caller, .tool = a->r.tool,
                               .rule = a->r.rule, .by_text = a->r.by_text, .rule_digest = a->rule_digest };
     if (d->scope == SCOPE_ONCE)
         return 0;
@@ -315,9 +315,6 @@ grant_of(const struct warden *w, const struct approval *a, const struct edge_dec
         return err_set(err, ERR_USAGE, "gate.scope", a->r.rule[0] == '\0'
                        ? "no rule is about this tool, so it can be approved once only"
                        : "there is no sandbox yet, so it can be approved once, or for its caller");
-    if (strcmp(a->rule_digest, gate_rule(w, a->r.tool, a->r.rule)) != 0)
-        return err_set(err, ERR_DENIED, "gate.scope", "rule %s is not what it was when this was asked, so it can be "
-                       "approved once only", a->r.rule);
     if ((critical || d->scope == SCOPE_CALLER) && d->seconds == 0)
         return err_set(err, ERR_USAGE, "gate.scope", "what is CRITICAL, or for every sandbox, needs an end: expires");
     if (critical && d->seconds > GRANT_CRITICAL_S)
@@ -342,7 +339,7 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
     a->r.state = APPROVAL_APPROVED;
     a->r.decided_ms = clock_wall_ms();
     a->r.used = a->to.ticket != 0 || a->net != 0;
-    a->sandbox = d->scope == SCOPE_SANDBOX;
+    a->scope = d->scope;
     a->until_ms = clock_ms() + APPROVAL_USE_S * 1000UL;
     a->r.until_ms = a->r.decided_ms + APPROVAL_USE_S * 1000UL;
     if (store_with(w, a, wider > 0 ? &g : NULL, err) < 0) {
@@ -378,6 +375,11 @@ approval_may(struct warden *w, const struct approval *a, struct err *err)
     }
     if (clock_ms() >= a->until_ms)
         return err_set(err, ERR_DENIED, "gate.decided", "it was not decided in time, and is denied");
+    if (!gate_stands(w, a)) {
+        err_set(err, ERR_DENIED, "gate.changed", "the rules or the sandbox's policy are being changed, after "
+                "it was asked");
+        return err_hint(err, "who asks has to ask again when that is done");
+    }
     return 0;
 }
 
@@ -404,7 +406,7 @@ approval_release(struct warden *w, struct approval *a)
     if (a->r.state != APPROVAL_APPROVED || (a->to.ticket == 0 && a->net == 0))
         return;
     if (a->net != 0)
-        net_answer(w, a, true, a->sandbox);
+        net_answer(w, a, true, a->scope);
     else
         hear_again(w, a);
     take_out(w, a);
@@ -452,13 +454,20 @@ approvals_cancel(struct warden *w, struct asker to)
 void
 approvals_caller_ended(struct warden *w, const struct who *who)
 {
+    static const char why[] = "the credential of who asked opens nothing any more";
     char caller[EDGE_CALLER_MAX + 1];
+    struct err ended = ERR_INIT;
 
+    err_set(&ended, ERR_DENIED, "auth.ended", "%s", why);
     caller_of(who, caller);
     for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
         next = a->next;
-        if (a->net == 0 && a->r.state == APPROVAL_PENDING && strcmp(a->r.caller, caller) == 0)
-            approval_refuse(w, a, APPROVAL_DENIED, "", "", "the credential of who asked opens nothing any more");
+        if (a->net != 0 || a->r.state != APPROVAL_PENDING || strcmp(a->r.caller, caller) != 0)
+            continue;
+        if (a->to.ticket != 0)
+            answer_no(w, a->to, &ended);
+        a->to.ticket = 0;
+        approval_refuse(w, a, APPROVAL_DENIED, "", "", why);
     }
 }
 
@@ -504,7 +513,7 @@ static void
 load_one(void *ctx, const struct edge_approval *r)
 {
     struct load *l = ctx;
-    uint64_t now = clock_wall_ms();
+    uint64_t now = time_now(l->w);
     struct approval *a;
 
     if (r->used || (r->state == APPROVAL_APPROVED && now >= r->until_ms))

@@ -38,7 +38,7 @@ struct approval {
     uint8_t type;                   /* of the question that is put aside, and what came with it */
     uint8_t *question;
     size_t n_question;
-    bool sandbox;                   /* of @net: it was approved for the sandbox */
+    enum approval_scope scope;      /* of @net: for which it was approved */
     bool narrow;                    /* of @net: rules name other requests to that host, so it is approved once only */
     char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
 };
@@ -89,6 +89,7 @@ struct approvals {
     struct denial denials[DENIALS_MAX];
     size_t n_denials;
     struct caller_tank tanks[TANKS_MAX];
+    char defaults[SHA256_TEXT + 1]; /* of what sandboxes get without asking, as the launcher said it last */
 };
 
 /* What one question would do. */
@@ -98,6 +99,7 @@ struct deed {
     json_t *params;                 /* an object */
     char *text;                     /* the same, canonical */
     char digest[SHA256_TEXT + 1];
+    bool once;                      /* it cannot be asked for again: no other question is the same */
 };
 
 /* deed.c: what the question @f of warden.who would do. 1; 0: nothing that is judged (its handler sees to it); -1 with
@@ -128,9 +130,15 @@ bool gate_judges(const struct warden *w);
 uint8_t gate_bounds(const struct warden *w);
 /* The rules, as YAML. 0 or -1 with @err: the old ones stay. Grants of rules that are not the same do not count. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
-/* Such grants are over: there is no going back to the former rules. One that cannot be taken off the disk still does
- * not count (gate_rule). */
-void gate_end_changed(struct warden *w);
+/* gate_end.c: there is no going back to the former rules and settings: what was asked or approved under others is over.
+ * A grant that cannot be taken off the disk still does not count (gate_rule). */
+void gate_counts(struct warden *w);
+/* The sandbox @id, which may have stopped, has another policy: what was asked or approved about it before is over. */
+void gate_policy_changed(struct warden *w, const char *id);
+/* Whether that is under way ("": no). */
+bool gate_policy_changes(const struct warden *w, const char *id);
+/* Whether @a was asked under what is so now. */
+bool gate_stands(const struct warden *w, const struct approval *a);
 /* Before a question's handler. True: it waits, or was answered. */
 bool gate_holds(struct warden *w, const struct frame *f);
 /* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. DENIED
@@ -148,7 +156,7 @@ int gate_settled(struct warden *w, const struct deed *d, const char *rule);
 #define APPROVAL_NETWORK "network"      /* the tool that they are */
 int net_on_ask(void *ctx, const struct frame *f);       /* the keepers' words */
 int net_on_over(void *ctx, const struct frame *f);
-void net_answer(struct warden *w, const struct approval *a, bool allow, bool sandbox);
+void net_answer(struct warden *w, const struct approval *a, bool allow, enum approval_scope scope);
 void net_box_gone(struct warden *w, const char *id);    /* nobody waits for its questions any more */
 
 /* hook.c: to the server that is told of approvals, if there is one. Never waits. */
@@ -165,6 +173,8 @@ uint32_t pass_new(struct warden *w, const struct deed *d);
 struct pass pass_of(const struct deed *d);
 /* Whether @d is one of those questions; it is asked by this. */
 bool pass_covers(struct pass *p, const struct deed *d);
+/* Calls that were let through in that sandbox, and have not been asked for. */
+void passes_end(struct warden *w, const char *box);
 
 /* approvals.c: the queue. */
 int approvals_load(struct warden *w, struct err *err);

@@ -1,7 +1,6 @@
 /* warden/approvals_ask.c: questions about approvals and grants (approvals.h) */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/cleanup.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
@@ -273,7 +272,7 @@ on_grants(void *ctx, const struct frame *f)
 
     if (!wire_done(&in) || (id[0] != '\0' && !edge_is_id(id)))
         return -1;
-    (void)state_gate_prune(w->approvals->store, clock_wall_ms(), NULL);
+    (void)state_gate_prune(w->approvals->store, time_now(w), NULL);
     if (id[0] != '\0') {
         if (state_grant_forget(w->approvals->store, id, &err) < 0)
             return refuse(w, &err);

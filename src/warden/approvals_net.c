@@ -16,7 +16,7 @@
 #define LATE_MS     1500    /* a question that ends so near its time was not answered in time */
 
 static void
-say_answer(struct box *b, uint32_t number, bool allow, bool sandbox)
+say_answer(struct box *b, uint32_t number, bool allow, enum approval_scope scope)
 {
     uint8_t room[64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
@@ -24,18 +24,18 @@ say_answer(struct box *b, uint32_t number, bool allow, bool sandbox)
 
     buf_put_be32(&frame, number);
     buf_put_u8(&frame, allow);
-    buf_put_u8(&frame, sandbox);
+    buf_put_u8(&frame, (uint8_t)scope);
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
 }
 
 void
-net_answer(struct warden *w, const struct approval *a, bool allow, bool sandbox)
+net_answer(struct warden *w, const struct approval *a, bool allow, enum approval_scope scope)
 {
     struct box *b = box_of_id(w, a->r.box);
 
     if (b != NULL)
-        say_answer(b, a->net, allow, sandbox);
+        say_answer(b, a->net, allow, scope);
 }
 
 /* Whose sandbox it is, who is asked for: the owner, or a token. False: that is none any more. */
@@ -75,34 +75,50 @@ too_many(const struct warden *w, struct box *b)
     return n >= NET_WAITING || b->net_asked++ >= NET_MINUTE;
 }
 
+/* What a sandbox asks for. */
+struct wish {
+    uint32_t number, ms;
+    uint16_t port;
+    bool narrow;
+    const char *host, *method, *path;   /* "" each of the last two: a connection as such */
+};
+
+static json_t *
+params_of(const struct wish *q)
+{
+    return q->method[0] == '\0' ? json_pack("{s:s, s:i}", "host", q->host, "port", q->port)
+                                : json_pack("{s:s, s:i, s:s, s:s}", "host", q->host, "port", q->port,
+                                            "method", q->method, "path", q->path);
+}
+
 /* Of warden.who, who is the sandbox's owner. */
 static void
-ask(struct warden *w, struct box *b, uint32_t number, const char *host, uint16_t port, uint32_t ms, bool narrow)
+ask(struct warden *w, struct box *b, const struct wish *q)
 {
     static const char unnamed[] = "A connection to a host that no rule of the sandbox is about";
     static const char leftover[] = "A request to a host of which the sandbox's rules name other requests";
     char rule[GATE_NAME_MAX + 1];
-    struct gate_verdict v = { .ask = true, .risk = GATE_HIGH, .timeout_s = (ms + 999) / 1000, .rule = rule,
-                              .description = narrow ? leftover : unnamed };
+    struct gate_verdict v = { .ask = true, .risk = GATE_HIGH, .timeout_s = (q->ms + 999) / 1000, .rule = rule,
+                              .description = q->narrow ? leftover : unnamed };
     struct err err = ERR_INIT;
     struct approval *a;
     struct deed d;
     int settled;
 
     /* a name that is longer is approved once, each time, and so is what the sandbox's rules have left out */
-    if (snprintf(rule, sizeof(rule), strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port) >= (int)sizeof(rule)
-        || narrow)
+    if (snprintf(rule, sizeof(rule), strchr(q->host, ':') != NULL ? "[%s]:%u" : "%s:%u", q->host, q->port) >=
+        (int)sizeof(rule) || q->narrow)
         rule[0] = '\0';
-    if (deed_make(APPROVAL_NETWORK, b->r.id, json_pack("{s:s, s:i}", "host", host, "port", port), "", 0, &d, &err) < 0)
-        return say_answer(b, number, false, false);
+    if (deed_make(APPROVAL_NETWORK, b->r.id, params_of(q), "", 0, &d, &err) < 0)
+        return say_answer(b, q->number, false, SCOPE_ONCE);
     settled = gate_settled(w, &d, rule);
-    a = settled == 0 && !too_many(w, b) ? approval_new(w, &d, &v, number, &err) : NULL;
+    a = settled == 0 && !too_many(w, b) ? approval_new(w, &d, &v, q->number, &err) : NULL;
     if (settled > 0)
         warden_note_id(w, b->r.id, "gate_allowed", "a connection to %s, by a standing grant", rule);
     if (a == NULL)
-        say_answer(b, number, settled > 0, false);
+        say_answer(b, q->number, settled > 0, SCOPE_CALLER);     /* a grant is for the host */
     else
-        a->narrow = narrow;
+        a->narrow = q->narrow;
     deed_free(&d);
 }
 
@@ -112,28 +128,41 @@ host_well(const char *host)
     return host[0] != '\0' && host[strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789.-_:")] == '\0';
 }
 
+/* As cloche-egress shows them: printable ASCII. */
+static bool
+request_well(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text <= ' ' || *text >= 0x7f)
+            return false;
+    return true;
+}
+
 int
 net_on_ask(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
     struct box *b = w->heard;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t number = wire_be32(&in), ms;
-    uint16_t port = wire_be16(&in);
-    uint8_t narrow;
-    const char *host;
+    struct wish q = { .number = wire_be32(&in) };
     struct who before = w->who;
+    uint8_t narrow;
 
-    ms = wire_be32(&in);
+    q.port = wire_be16(&in);
+    q.ms = wire_be32(&in);
     narrow = wire_u8(&in);
-    host = wire_cstr(&in, EDGE_HOST_MAX, NULL);
-    if (!wire_done(&in) || narrow > 1 || number == 0 || port == 0 || ms == 0 || ms > EDGE_NET_MS_MAX ||
-        !host_well(host) || asked(w, b->r.id, number) != NULL)
+    q.narrow = narrow != 0;
+    q.host = wire_cstr(&in, EDGE_HOST_MAX, NULL);
+    q.method = wire_cstr(&in, EDGE_METHOD_MAX, NULL);
+    q.path = wire_cstr(&in, EDGE_ASKED_MAX, NULL);
+    if (!wire_done(&in) || narrow > 1 || q.number == 0 || q.port == 0 || q.ms == 0 || q.ms > EDGE_NET_MS_MAX ||
+        !host_well(q.host) || !request_well(q.method) || !request_well(q.path) ||
+        (q.method[0] == '\0' && q.path[0] != '\0') || asked(w, b->r.id, q.number) != NULL)
         return -1;
     if (b->r.state == BOX_STOPPING || !owner_is(w, b, &w->who))
-        say_answer(b, number, false, false);
+        say_answer(b, q.number, false, SCOPE_ONCE);
     else
-        ask(w, b, number, host, port, ms, narrow != 0);
+        ask(w, b, &q);
     w->who = before;
     return 0;
 }

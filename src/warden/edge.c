@@ -384,6 +384,31 @@ get_words(struct wire_in *in, const char *words[EDGE_WORDS_MAX + 1])
     return in->bad ? 0 : n;
 }
 
+static void
+put_content(struct buf *b, const struct edge_content *c)
+{
+    buf_put_u8(b, c->whole);
+    buf_put_be64(b, c->size);
+    buf_append(b, c->sha256, sizeof(c->sha256));
+    packet_put_bytes(b, c->head, c->n_head);
+}
+
+static bool
+get_content(struct wire_in *in, struct edge_content *c)
+{
+    uint8_t whole = wire_u8(in);
+    const uint8_t *hash;
+
+    c->whole = whole == 1;
+    c->size = wire_be64(in);
+    hash = wire_bytes(in, sizeof(c->sha256));
+    c->head = packet_get_bytes(in, EDGE_HEAD_MAX, &c->n_head);
+    if (in->bad || whole > 1 || c->n_head > c->size)
+        return false;
+    memcpy(c->sha256, hash, sizeof(c->sha256));
+    return true;
+}
+
 int
 edge_put_op(struct buf *b, const struct edge_op *op)
 {
@@ -398,6 +423,8 @@ edge_put_op(struct buf *b, const struct edge_op *op)
     wire_put_cstr(b, op->path, EDGE_PATH_MAX);
     put_words(b, op->argv, op->n_argv);
     put_words(b, op->env, op->n_env);
+    if (op->kind == OP_WRITE)
+        put_content(b, &op->content);
     return buf_ok(b) ? 0 : -1;
 }
 
@@ -430,6 +457,9 @@ edge_get_op(struct wire_in *in, struct edge_op *op)
     op->path = wire_cstr(in, EDGE_PATH_MAX, NULL);
     op->n_argv = get_words(in, op->argv);
     op->n_env = get_words(in, op->env);
+    op->content = (struct edge_content){ .whole = false };
+    if (kind == OP_WRITE && !get_content(in, &op->content))
+        return false;
     if (!wire_done(in) || kind == 0 || kind >= OP_KINDS || op->mode > 07777)
         return false;
     op->kind = (enum op_kind)kind;

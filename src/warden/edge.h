@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/sha256.h"
 #include "wire/packet.h"
 
 #define EDGE_ID          32                 /* hexadecimal digits: 128 random bits */
@@ -36,6 +37,7 @@
 #define EDGE_DETAIL_MAX  1024
 #define EDGE_PATH_MAX    4096
 #define EDGE_WORDS_MAX   1024               /* arguments of a command; and variables */
+#define EDGE_WORDS_BYTES (124 * 1024)       /* together, each with the four bytes of its length */
 #define EDGE_OP_MAX      (128 * 1024)       /* one operation, all words together */
 #define EDGE_OP_BYTES    (EDGE_OP_MAX + 2048)   /* one operation as it is sent, to the warden and on to the keeper */
 #define EDGE_WHO_MAX     159                /* bytes of a caller, in words */
@@ -56,6 +58,8 @@
 #define EDGE_WORKSPACE_MAX 255         /* bytes of a workspace's key */
 #define EDGE_PRINT_MAX   1024               /* of a fingerprint */
 #define EDGE_HOW_MAX     512
+#define EDGE_METHOD_MAX  32                 /* of a request that it asks for */
+#define EDGE_ASKED_MAX   3072               /* ... its path and query, as it is shown */
 #define EDGE_HOST_MAX    253                /* of a name, or an address, that a sandbox asks for */
 #define EDGE_NET_MS_MAX  86400000
 #define EDGE_WHY_KILLED  "the daemon was killed, or gave up: it was destroyed"
@@ -159,8 +163,13 @@ enum edge_message {
     /* launcher to warden */
     EDGE_LIMITS,            /* sandboxes at once be32, of one agent be32; idle be32, life be32 (seconds), recovery
                              * (after, tries, window: be32 each) of those that name none */
-    EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML */
+    EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML; digest of what sandboxes get without asking */
     EDGE_COUNTS = 228,      /* all have taken the configuration: there is no going back to the former one */
+    /* launcher to warden and to fronts, front to warden: are you there? No question of anybody's, so without a trace */
+    EDGE_PING = 229,
+    EDGE_PONG,              /* the answer */
+    /* warden to launcher */
+    EDGE_SCRIBE_LATE = 231, /* the scribe has entries, and does not say that they are written */
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */
@@ -210,11 +219,13 @@ enum edge_message {
     EDGE_OP_SAID = 122,     /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
 
     /* keeper to warden: a connection of its sandbox waits for a decision */
-    EDGE_NET_ASK = 204,     /* number be32, port be16, milliseconds be32 until it is denied, narrow u8, host. Narrow:
-                             * rules name requests to that host, and not this one */
+    EDGE_NET_ASK = 204,     /* number be32, port be16, milliseconds be32 until it is denied, narrow u8, host, method,
+                             * path (with the query). Narrow: rules name requests to that host, and not this one.
+                             * Method and path are "" of a connection in which nothing can be read */
     EDGE_NET_OVER,          /* number be32: nobody waits for that any more */
     /* warden to keeper */
-    EDGE_NET_ANSWER,        /* number be32, allow u8, sandbox u8: and all further ones to that host and port */
+    EDGE_NET_ANSWER,        /* number be32, allow u8, scope u8: SCOPE_ONCE, SCOPE_SANDBOX (all further ones to that host
+                             * and port), SCOPE_CALLER (all that comes on the connections that wait) */
 
     /* front to keeper, on an operation's socket; its end cancels */
     EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */
@@ -249,12 +260,14 @@ enum edge_scribe {
     SCRIBE_WRITE = 160,     /* durable u8, number be64, body: an entry as audit_body() makes it */
     SCRIBE_AGAIN,           /* after FAILED: what is written from here on is to be tried again */
     SCRIBE_READ,            /* id, offset be64; with a socket, on which a page of that transcript goes */
+    SCRIBE_HEAD,            /* head (seq be64, its hash), rebooted u8: is that entry there? Before all else */
     /* scribe to warden */
     SCRIBE_PAST,            /* one line that is there already, oldest first; only at the beginning */
     SCRIBE_READY,           /* that was all of them */
     SCRIBE_LINE,            /* one line that was written */
-    SCRIBE_WRITTEN,         /* number be64: up to there, on the disk where that was asked */
+    SCRIBE_WRITTEN,         /* number be64: up to there, on the disk where that was asked; head: the last one's */
     SCRIBE_FAILED,          /* error: what was not said to be written is not, and all until AGAIN is dropped */
+    SCRIBE_MISSED,          /* seq be64, left be64, older u8 (audit_missing); head: of the entry that says so */
 };
 
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */
@@ -425,6 +438,18 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
 #define OP_BACKGROUND 0x40      /* EXEC: goes on without its client, which is told RUN and DONE when it has begun. With
                                  * STDIN its stdin stays open, for RUN_INPUT */
 
+/* What a file is to hold, for who judges that. The front collects so much of a body before it asks. Of a longer one
+ * nobody has seen the end, and @sha256 is random: no other question is the same. */
+#define EDGE_SEEN_MAX (1024 * 1024)
+#define EDGE_HEAD_MAX 256
+struct edge_content {
+    bool whole;                 /* all of it was seen */
+    uint64_t size;              /* of what was seen */
+    uint8_t sha256[SHA256_SIZE];
+    const uint8_t *head;        /* its first bytes */
+    size_t n_head;
+};
+
 struct edge_op {
     enum op_kind kind;
     uint8_t flags;
@@ -437,6 +462,7 @@ struct edge_op {
     size_t n_argv, n_env;
     const char *argv[EDGE_WORDS_MAX + 1];       /* EXEC; NULL at the end */
     const char *env[EDGE_WORDS_MAX + 1];        /* NAME=VALUE */
+    struct edge_content content;                /* WRITE */
 };
 
 const char *op_name(enum op_kind kind);

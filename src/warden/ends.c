@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
 #include "warden/approvals.h"
 
 #define LATE_MS 60000       /* the host's clock may be set */
@@ -54,22 +53,30 @@ ends_token(struct warden *w, const struct edge_token *gone)
 void
 ends_time(struct warden *w)
 {
-    uint64_t now = clock_wall_ms();
+    uint64_t now = time_now(w);
+    bool some = false;
 
     for (size_t i = 0; i < w->n_tokens; i++) {
         struct token *t = &w->tokens[i];
         bool over = t->r.expires_ms > 0 && now >= t->r.expires_ms;
-        if (over && !t->over)
+        if (over && !t->over) {
             ends_token(w, &t->r);
+            some = true;
+        }
         t->over = over;
     }
+    if (!some)
+        return;
+    epoch_next(&w->epochs->credentials);    /* a front goes by clocks of its own */
+    time_seen(w, true);
 }
 
 int
 ends_timeout(const struct warden *w, int ms)
 {
-    uint64_t now = clock_wall_ms();
+    uint64_t now = time_now(w);
 
+    ms = ms < 0 || ms > LATE_MS ? LATE_MS : ms;     /* the time is put on record now and then */
     for (size_t i = 0; i < w->n_tokens; i++) {
         const struct token *t = &w->tokens[i];
         uint64_t left = t->r.expires_ms > now ? t->r.expires_ms - now : 0;

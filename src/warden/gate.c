@@ -34,39 +34,6 @@ gate_rule(const struct warden *w, const char *tool, const char *rule)
     return strcmp(tool, APPROVAL_NETWORK) == 0 ? "" : gate_rule_digest(w->approvals->gate, rule);
 }
 
-struct changed {
-    const struct warden *w;
-    size_t n;
-    struct { char id[EDGE_ID + 1], box[EDGE_ID + 1]; } g[STATE_GRANTS_MAX];
-};
-
-static void
-note_changed(void *ctx, const struct edge_grant *g)
-{
-    struct changed *c = ctx;
-
-    if (c->n == STATE_GRANTS_MAX || strcmp(g->rule_digest, gate_rule(c->w, g->tool, g->rule)) == 0)
-        return;
-    memcpy(c->g[c->n].id, g->id, sizeof(g->id));
-    memcpy(c->g[c->n].box, g->box, sizeof(g->box));
-    c->n++;
-}
-
-void
-gate_end_changed(struct warden *w)
-{
-    cleanup_free struct changed *c = calloc(1, sizeof(*c));
-
-    if (c == NULL)
-        return;
-    c->w = w;
-    (void)state_grants(w->approvals->store, note_changed, c, NULL);
-    for (size_t i = 0; i < c->n; i++) {
-        if (state_grant_forget(w->approvals->store, c->g[i].id, NULL) == 0)
-            warden_note_id(w, c->g[i].box, "gate_revoked", "grant %s: its rule is not what it was", c->g[i].id);
-    }
-}
-
 int
 gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err)
 {
@@ -107,8 +74,10 @@ gate_bounds(const struct warden *w)
 static bool
 is_granted(struct warden *w, const char *caller, const struct deed *d, const char *rule)
 {
-    return rule[0] != '\0' && state_granted(w->approvals->store, caller, d->tool, rule, gate_rule(w, d->tool, rule),
-                                            d->box, clock_wall_ms(), NULL) > 0;
+    const char *digest = gate_rule(w, d->tool, rule);
+
+    return rule[0] != '\0' && !gate_policy_changes(w, d->box) &&
+           state_granted(w->approvals->store, caller, d->tool, rule, digest, d->box, time_now(w), NULL) > 0;
 }
 
 /* Somebody said no to exactly this a moment ago. */
@@ -154,7 +123,7 @@ is_known(struct warden *w, const char *caller, const struct deed *d, const struc
 {
     struct approval *a = approval_find(w, caller, d, APPROVAL_APPROVED);
 
-    if (a != NULL) {            /* while nobody waited for it */
+    if (a != NULL && gate_stands(w, a)) {       /* while nobody waited for it */
         out->says = approval_use(w, a, err) == 0 ? GATE_ALLOWED : GATE_DENIED;
         return true;
     }
@@ -238,6 +207,12 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
         warden_note_id(w, d->box, "gate_allowed", "%s by %s: %s, rule %s, by a standing grant, sha256 %s",
                     d->tool, who, gate_risk_name(v.risk), v.rule, d->digest);
         return GATE_ALLOWED;
+    }
+    if (async && d->once) {
+        err_set(err, ERR_LIMIT, "gate.too-large", "a file of more than %d bytes can be approved only while its request "
+                "waits", EDGE_SEEN_MAX);
+        err_hint(err, "ask without Prefer: respond-async, or write it in parts");
+        return out->says = GATE_DENIED;
     }
     a = approval_new(w, d, &v, 0, err);
     return a != NULL ? wait_for(w, a, f, async, out, err) : (out->says = GATE_DENIED);

@@ -337,7 +337,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
     { EDGE_USED,       false, 0,    1,     41,  EDGE_USAGE_MAX,      watch_on_used },
     { EDGE_OP_RESULT,  false, 0,    1,     26,  26,                  watch_on_op_result },
-    { EDGE_NET_ASK,    false, 0,    1,     17,  16 + EDGE_HOST_MAX,  net_on_ask },
+    { EDGE_NET_ASK,    false, 0,    1,     27,  26 + EDGE_HOST_MAX + EDGE_METHOD_MAX + EDGE_ASKED_MAX, net_on_ask },
     { EDGE_NET_OVER,   false, 0,    1,     4,   4,                   net_on_over },
 };
 const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);
@@ -544,6 +544,13 @@ on_kill(void *ctx, const struct frame *f)
     return launcher_say(ctx, EDGE_KILLED, NULL);
 }
 
+static int
+on_ping(void *ctx, const struct frame *f)
+{
+    (void)f;
+    return launcher_say(ctx, EDGE_PONG, NULL);
+}
+
 const struct msg_rule launch_rules[] = {
     /* type              once   flags states min  max length               handler */
     { EDGE_SPAWNED,      false, 0,    1,     37,  37,                      on_spawned },
@@ -553,11 +560,12 @@ const struct msg_rule launch_rules[] = {
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
     { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
     { EDGE_WEBHOOK,      false, 0,    1,     0,   0,                       hook_on_edge },
-    { EDGE_RULES,        false, 0,    1,     9,   9 + EDGE_PATH_MAX + GATE_FILE_MAX, settings_on_rules },
+    { EDGE_RULES,        false, 0,    1,     41,  41 + EDGE_PATH_MAX + GATE_FILE_MAX, settings_on_rules },
     { EDGE_COUNTS,       false, 0,    1,     0,   0,                       settings_on_counts },
     { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
     { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
     { EDGE_LIMITS,       false, 0,    1,     28,  28,                      settings_on_limits },
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
+    { EDGE_PING,         false, 0,    1,     0,   0,                       on_ping },
 };
 const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/sha256.h"
-#include "warden/edge_gate.h"
+#include "warden/approvals.h"
 #include "warden/record.h"
 
 static void
@@ -133,6 +133,7 @@ change_record(void *ctx, const struct edge_box *r)
     new.policy = c->policy;
     if (state_put(c->w->state, &new, c->err) == 0) {
         warden_note_id(c->w, r->id, "state_change", "the policy for its next life was changed");
+        gate_policy_changed(c->w, r->id);
         answer_box(c->w, c->w->asker, &new, NULL);
     }
 }
@@ -206,10 +207,13 @@ life_on_changed(void *ctx, const struct frame *f)
     if (b->change.policy == NULL || b->change.number != number)
         return 0;
     if (done != 0) {
+        bool other = strcmp(b->r.policy, b->change.policy) != 0;
         box_text(&b->r.policy, b->change.policy);
         reattach_changed(b);
         box_used(b);
         warden_note(w, b, "state_change", "its policy was changed");
+        if (other)
+            gate_policy_changed(w, b->r.id);
         answer_box(w, b->change.to, &b->r, NULL);
     } else {
         warden_note(w, b, "state_change", "its policy was not changed: %s", why.msg);

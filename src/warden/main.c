@@ -213,6 +213,7 @@ serve(struct warden *w)
         watch_time(w);
         ports_time(w);
         approvals_time(w);
+        time_seen(w, false);
         ends_time(w);
         follow_time(w);
     }
@@ -272,7 +273,8 @@ main(int argc, char **argv)
         return 1;
     w.epoll = epoll_create1(EPOLL_CLOEXEC);
     w.state = state_open(argv[1], &err);
-    if (w.state == NULL || (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL ||
+    if (w.state == NULL || record_load(&w, &err) < 0 || time_load(&w, &err) < 0 ||
+        (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL ||
         tokens_load(&w, &err) < 0 || volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 ||
         gate_open(&w, &err) < 0 ||
         io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0) {
@@ -282,6 +284,7 @@ main(int argc, char **argv)
     if (warden_watch(&w, w.launcher, &w.launcher, false, true) < 0)
         return 1;
     serve(&w);
+    time_seen(&w, true);
     record_end(&w);
     return 0;
 }

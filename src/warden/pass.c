@@ -91,7 +91,17 @@ is_plain(const struct pass *p, const json_t *params)
         return false;
     if (policy == NULL)
         return true;
+    if (json_object_size(policy) == 1 && json_is_string(network) && strcmp(json_string_value(network), "none") == 0)
+        return true;    /* less than that */
     return p->network && json_object_size(policy) == 1 && mode != NULL && strcmp(mode, "allowlist") == 0;
+}
+
+void
+passes_end(struct warden *w, const char *box)
+{
+    for (size_t i = 0; i < PASSES_MAX; i++)
+        if (strcmp(w->approvals->passes[i].box, box) == 0)
+            w->approvals->passes[i].number = 0;
 }
 
 bool

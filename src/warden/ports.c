@@ -117,9 +117,9 @@ is_orphaned(const struct warden *w, const struct port *p)
 }
 
 static bool
-is_over(const struct port *p)
+is_over(const struct warden *w, const struct port *p)
 {
-    return p->r.expires_ms > 0 && clock_wall_ms() >= p->r.expires_ms;
+    return p->r.expires_ms > 0 && time_now(w) >= p->r.expires_ms;
 }
 
 void
@@ -132,7 +132,7 @@ ports_time(struct warden *w)
     w->ports_ms = now;
     for (struct port **at = &w->ports; *at != NULL;) {
         struct port *p = *at;
-        if (is_over(p)) {
+        if (is_over(w, p)) {
             end_at(w, at, "its time is over");
         } else if (is_orphaned(w, p)) {
             end_at(w, at, "its sandbox or that one's token is gone");
@@ -216,7 +216,7 @@ on_expose(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct wire_in in = ask_in(f);
     const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name;
-    struct edge_port r = { .port = wire_be16(&in), .created_ms = clock_wall_ms() };
+    struct edge_port r = { .port = wire_be16(&in), .created_ms = time_now(w) };
     char capability[EDGE_CAPABILITY + 1], text[SHA256_TEXT + 1];
     uint32_t seconds = wire_be32(&in);
     uint8_t hash[SHA256_SIZE];
@@ -275,7 +275,7 @@ on_ports(void *ctx, const struct frame *f)
         return 0;
     }
     for (const struct port *p = w->ports; p != NULL; p = p->next) {
-        if (b == NULL || strcmp(p->r.box, b->r.id) != 0 || is_over(p))
+        if (b == NULL || strcmp(p->r.box, b->r.id) != 0 || is_over(w, p))
             continue;
         answer_port(w, &p->r, "");
         n++;
@@ -328,7 +328,7 @@ of_capability(const struct warden *w, const char *capability)
     for (struct port *p = w->ports; p != NULL; p = p->next)
         if (mem_same(p->hash, hash, SHA256_SIZE))
             found = p;
-    return found != NULL && !is_over(found) && !is_orphaned(w, found) ? found : NULL;
+    return found != NULL && !is_over(w, found) && !is_orphaned(w, found) ? found : NULL;
 }
 
 static int

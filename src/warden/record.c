@@ -14,8 +14,6 @@
 #include "base/io.h"
 #include "base/log.h"
 
-#define END_PATIENCE_MS 2000
-
 int
 record_open(struct warden *w, const char *mode)
 {
@@ -469,6 +467,8 @@ on_written(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint64_t number = wire_be64(&in);
 
+    if (record_got_head(w, &in) < 0)
+        return -1;
     drop_items(r, number);
     r->why[0] = '\0';
     release(w, number, true);
@@ -504,8 +504,9 @@ static const struct msg_rule scribe_rules[] = {
     { SCRIBE_PAST,     false, 0,    1,     1,   AUDIT_LINE_MAX,  on_past },
     { SCRIBE_READY,    true,  0,    1,     0,   0,               on_ready },
     { SCRIBE_LINE,     false, 0,    1,     1,   AUDIT_LINE_MAX,  on_line },
-    { SCRIBE_WRITTEN,  false, 0,    1,     8,   8,               on_written },
+    { SCRIBE_WRITTEN,  false, 0,    1,     48,  48,              on_written },
     { SCRIBE_FAILED,   false, 0,    1,     20,  4096,            on_failed },
+    { SCRIBE_MISSED,   false, 0,    1,     57,  57,              record_on_missed },
 };
 
 static void
@@ -524,14 +525,19 @@ void
 record_scribe(struct warden *w, int fd)
 {
     struct record *r = w->record;
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
 
     if (r->scribe >= 0)
         lose(w);
     r->scribe = fd;
+    r->heard_ms = clock_ms();
     r->gate = (struct msg_gate){ .rules = scribe_rules, .state = 1,
                                  .n_rules = sizeof(scribe_rules) / sizeof(scribe_rules[0]) };
     if (io_set_nonblock(fd, true) < 0 || warden_watch(w, fd, r, false, true) < 0)
         close_fd(&r->scribe);
+    else if (r->head.seq > 0)
+        (void)say(r, w, &frame, record_put_head(r, &frame), -1);
 }
 
 int
@@ -542,6 +548,7 @@ record_hear(struct warden *w, uint32_t events)
 
     if (r->scribe < 0)
         return -1;      /* an earlier event of this round took it */
+    r->heard_ms = clock_ms();
     if ((events & EPOLLOUT) != 0 && packet_queue_flush(&r->out, r->scribe) == 0 && !packet_queue_waits(&r->out))
         (void)warden_watch(w, r->scribe, r, false, false);
     for (int i = 0; i < 64 && (events & ~(uint32_t)EPOLLOUT) != 0; i++) {
@@ -566,6 +573,7 @@ record_time(struct warden *w)
     uint8_t room[32];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
 
+    record_look(w);
     if (!r->down || !r->ready || clock_ms() < r->retry_ms)
         return;
     r->retry_ms = clock_ms() + RECORD_RETRY_MS;
@@ -575,24 +583,4 @@ record_time(struct warden *w)
         return;
     r->down = false;            /* until it is said again */
     pump(w);
-}
-
-int
-record_timeout(const struct warden *w, int ms)
-{
-    return w->record->down && (ms < 0 || ms > RECORD_RETRY_MS) ? RECORD_RETRY_MS : ms;
-}
-
-void
-record_end(struct warden *w)
-{
-    struct record *r = w->record;
-    uint64_t end = clock_ms() + END_PATIENCE_MS;
-
-    while (r->scribe >= 0 && !r->down && (r->first != NULL || !r->ready) && clock_ms() < end) {
-        struct pollfd p = { .fd = r->scribe, .events = packet_queue_waits(&r->out) ? POLLIN | POLLOUT : POLLIN };
-        if (poll(&p, 1, 100) > 0)
-            (void)record_hear(w, ((p.revents & POLLOUT) != 0 ? EPOLLOUT : 0) |
-                              ((p.revents & ~POLLOUT) != 0 ? EPOLLIN : 0));
-    }
 }

@@ -17,11 +17,14 @@
 #define RECORD_WINDOW     (256 * 1024)      /* bytes with the scribe at a time */
 #define RECORD_HELD_MAX   (8 * 1024 * 1024) /* bytes of questions that wait; more are refused */
 #define RECORD_RETRY_MS   500
+#define RECORD_LATE_MS    4000      /* without a word of the scribe about what it was sent */
 
 enum record_mode { RECORD_IS_OFF, RECORD_IS_TRIED, RECORD_IS_REQUIRED };
 
 /* record.c. "off", "try" or "required". -1: no memory, or another word. */
 int record_open(struct warden *w, const char *mode);
+/* How far it was written, as the state file says; it is open. 0 or -1 with @err. */
+int record_load(struct warden *w, struct err *err);
 void record_scribe(struct warden *w, int fd);           /* the edge to a new scribe; taken */
 int record_hear(struct warden *w, uint32_t events);     /* the scribe's edge. -1: it is gone, and closed */
 void record_time(struct warden *w);

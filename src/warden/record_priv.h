@@ -19,6 +19,7 @@ struct item {
 };
 
 #define RECORD_TRACED 256
+#define RECORD_BOOT 40
 
 /* What waits for its entry. */
 struct held {
@@ -54,6 +55,7 @@ struct record {
     size_t bytes, in_flight;
     uint64_t number;                /* of the last entry that was queued */
     uint64_t last_us;               /* its time: no two have the same */
+    uint64_t heard_ms;              /* the scribe said something, or was not owed anything until then */
     bool down;                      /* the last try failed */
     uint64_t retry_ms;              /* the next one, on the monotonic clock */
     uint64_t refused, lost;         /* questions, entries; since it is down */
@@ -68,6 +70,9 @@ struct record {
     uint64_t operation;             /* the one at hand */
     bool again;                     /* the question at hand has been in the record already */
     bool had_past;                  /* the feed has what was written before this process */
+    struct audit_head head;         /* the last one that is known to be written; seq 0: none is */
+    bool rebooted;                  /* the machine was started anew since it was */
+    char boot[RECORD_BOOT + 1];     /* by which that is known */
     struct audit_feed *feed;
     struct follower followers[RECORD_FOLLOWERS];
 };
@@ -75,6 +80,14 @@ struct record {
 /* record.c: ask the scribe for a page onto @fd, which is taken. -1: there is no scribe. */
 int record_read(struct warden *w, const char *id, uint64_t offset, int fd);
 
+/* record_head.c: what a new scribe is told first: where the frame begins. The head that its message says, written down.
+ * What it did not find. -1: it broke the dialogue. */
+size_t record_put_head(const struct record *r, struct buf *frame);
+int record_got_head(struct warden *w, struct wire_in *in);
+int record_on_missed(void *ctx, const struct frame *f);
+
+/* record_time.c: whether the scribe answers. */
+void record_look(struct warden *w);
 /* record_keep.c: the trace that an operation was part of, "" when that is not known any more. */
 void record_remember_trace(const struct warden *w);     /* of the operation at hand */
 const char *record_trace(const struct warden *w, uint64_t operation);

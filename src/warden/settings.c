@@ -15,17 +15,19 @@ settings_on_rules(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     const char *name = wire_cstr(&in, EDGE_PATH_MAX, NULL);
-    const uint8_t *text;
+    const uint8_t *text, *defaults;
     struct err err = ERR_INIT;
     size_t n;
 
     text = packet_get_bytes(&in, GATE_FILE_MAX, &n);
+    defaults = wire_bytes(&in, SHA256_SIZE);
     if (!wire_done(&in))
         return -1;
+    sha256_text(defaults, w->approvals->defaults);
     w->bad_rules = err;
     if (gate_set(w, name, n > 0 ? text : NULL, n, &err) == 0) {
         if (!w->settled)
-            gate_end_changed(w);        /* by these it starts */
+            gate_counts(w);        /* by these it starts */
         return 0;
     }
     if (w->settled)
@@ -70,6 +72,6 @@ int
 settings_on_counts(void *ctx, const struct frame *f)
 {
     (void)f;
-    gate_end_changed(ctx);
+    gate_counts(ctx);
     return 0;
 }

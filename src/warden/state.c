@@ -155,8 +155,8 @@ prepare(struct state *s, struct err *err)
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(s, err);
     return state_prepare(s, NULL, texts, s->q, Q_N, err) < 0 || state_once_prepare(s, err) < 0 ||
-           state_token_prepare(s, err) < 0 || state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0
-               ? -1 : 0;
+           state_token_prepare(s, err) < 0 || state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0 ||
+           state_head_prepare(s, err) < 0 || state_latest_prepare(s, err) < 0 ? -1 : 0;
 }
 
 struct state *

@@ -8,6 +8,7 @@
 #ifndef CLOCHE_WARDEN_STATE_H
 #define CLOCHE_WARDEN_STATE_H
 
+#include "audit/chain.h"
 #include "base/err.h"
 #include "warden/edge.h"
 
@@ -89,6 +90,13 @@ int state_forget_port(struct state *s, const char *id, struct err *err);
 typedef void state_port_fn(void *ctx, const struct edge_port *port, const char *hash);
 /* All, oldest first. How many or -1. */
 int state_ports(struct state *s, state_port_fn *fn, void *ctx, struct err *err);
+/* The last entry of the audit record that is known to be written, and the machine's boot id then. 0 or -1 with @err. */
+int state_head_put(struct state *s, const struct audit_head *head, const char *boot, struct err *err);
+/* ... seq 0: none is; *rebooted: the id was another than @boot. */
+int state_head(struct state *s, const char *boot, struct audit_head *out, bool *rebooted, struct err *err);
+/* The latest time that was seen, in milliseconds since 1970; 0 none is on record. 0 or -1 with @err. */
+int state_latest_put(struct state *s, uint64_t at_ms, struct err *err);
+int state_latest(struct state *s, uint64_t *at_ms, struct err *err);
 /* Forget what is above the ceilings. */
 int state_prune(struct state *s, struct err *err);
 

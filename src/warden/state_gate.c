@@ -1,13 +1,15 @@
 /* warden/state_gate.c: see state_gate.h */
 #include "warden/state_gate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "warden/state_priv.h"
 
 enum gate_query { GATE_Q_PUT, GATE_Q_LIST, GATE_Q_PUT_GRANT, GATE_Q_FORGET_GRANT, GATE_Q_GRANTS, GATE_Q_GRANTED,
-                  GATE_Q_PRUNE, GATE_Q_PRUNE_GRANTS, GATE_Q_N };
+                  GATE_Q_PRUNE, GATE_Q_PRUNE_GRANTS, GATE_Q_VOID, GATE_Q_PRUNE_VOID,
+                  GATE_Q_PUT_JUDGED, GATE_Q_JUDGED, GATE_Q_N };
 
 #define COLUMNS "id, state, risk, used, created, until, decided, box, digest, caller, caller_text, tool, params, " \
                 "rule, description, by, by_text, reason"
@@ -23,13 +25,19 @@ static const char *const texts[GATE_Q_N] = {
     [GATE_Q_FORGET_GRANT] = "DELETE FROM standing WHERE id = ?1",
     [GATE_Q_GRANTS] = "SELECT " GRANT_COLUMNS " FROM standing ORDER BY created, id",
     [GATE_Q_GRANTED] = "SELECT count(*) FROM standing WHERE caller = ?1 AND tool = ?2 AND rule = ?3 AND rule_digest = "
-                       "?6 AND (box = '' OR box = ?4) AND (until = 0 OR until > ?5)",
+                       "?6 AND (box = '' OR box = ?4) AND (until = 0 OR until > ?5) AND NOT EXISTS (SELECT 1 FROM "
+                       "standing_void AS v WHERE v.id = standing.id AND v.box = ?4)",
     [GATE_Q_PRUNE] = "DELETE FROM approval WHERE id IN (SELECT id FROM (SELECT id, decided, row_number() OVER "
                      "(PARTITION BY caller ORDER BY decided DESC) AS n FROM approval WHERE state <> 'pending') ORDER "
                      "BY n, decided DESC LIMIT -1 OFFSET ?1)",
     [GATE_Q_PRUNE_GRANTS] = "DELETE FROM standing WHERE (until > 0 AND until <= ?1) OR (box <> '' AND box NOT IN "
                             "(SELECT id FROM sandbox)) OR id NOT IN (SELECT id FROM standing ORDER BY created DESC "
                             "LIMIT ?2)",
+    [GATE_Q_VOID] = "INSERT OR IGNORE INTO standing_void (id, box) SELECT id, ?1 FROM standing WHERE box = ''",
+    [GATE_Q_PRUNE_VOID] = ("DELETE FROM standing_void WHERE id NOT IN (SELECT id FROM standing) OR box NOT IN "
+                           "(SELECT id FROM sandbox)"),
+    [GATE_Q_PUT_JUDGED] = "INSERT OR REPLACE INTO judged (one, rules, defaults) VALUES (1, ?1, ?2)",
+    [GATE_Q_JUDGED] = "SELECT rules, defaults FROM judged",
 };
 
 static const char schema[] =
@@ -42,7 +50,12 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS standing (id TEXT PRIMARY KEY, box TEXT NOT NULL, created INTEGER NOT NULL, until "
     "INTEGER NOT NULL, caller TEXT NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL, by_text TEXT NOT NULL, "
     "rule_digest TEXT NOT NULL) "
-    "WITHOUT ROWID;";
+    "WITHOUT ROWID;"
+    /* a grant for all sandboxes of a caller, and one of which the policy was changed since */
+    "CREATE TABLE IF NOT EXISTS standing_void (id TEXT NOT NULL, box TEXT NOT NULL, PRIMARY KEY (id, box)) WITHOUT "
+    "ROWID;"
+    "CREATE TABLE IF NOT EXISTS judged (one INTEGER PRIMARY KEY CHECK (one = 1), rules TEXT NOT NULL, defaults TEXT "
+    "NOT NULL);";
 
 struct state_gate {
     struct state *s;
@@ -256,5 +269,32 @@ state_gate_prune(struct state_gate *g, uint64_t now_ms, struct err *err)
     sqlite3_bind_int(g->q[GATE_Q_PRUNE], 1, STATE_APPROVALS_MAX);
     bind_u64(g->q[GATE_Q_PRUNE_GRANTS], 1, now_ms);
     sqlite3_bind_int(g->q[GATE_Q_PRUNE_GRANTS], 2, STATE_GRANTS_MAX);
-    return change(g, GATE_Q_PRUNE, err) < 0 || change(g, GATE_Q_PRUNE_GRANTS, err) < 0 ? -1 : 0;
+    return change(g, GATE_Q_PRUNE, err) < 0 || change(g, GATE_Q_PRUNE_GRANTS, err) < 0 ||
+           change(g, GATE_Q_PRUNE_VOID, err) < 0 ? -1 : 0;
+}
+
+int
+state_grants_void(struct state_gate *g, const char *box, struct err *err)
+{
+    bind_text(g->q[GATE_Q_VOID], 1, box);
+    return change(g, GATE_Q_VOID, err);
+}
+
+int
+state_judged_put(struct state_gate *g, const struct state_judged *by, struct err *err)
+{
+    bind_text(g->q[GATE_Q_PUT_JUDGED], 1, by->rules);
+    bind_text(g->q[GATE_Q_PUT_JUDGED], 2, by->defaults);
+    return change(g, GATE_Q_PUT_JUDGED, err);
+}
+
+int
+state_judged(struct state_gate *g, struct state_judged *out, struct err *err)
+{
+    sqlite3_stmt *q = g->q[GATE_Q_JUDGED];
+    int r = sqlite3_step(q);
+
+    snprintf(out->rules, sizeof(out->rules), "%s", r == SQLITE_ROW ? col_text(q, 0) : "");
+    snprintf(out->defaults, sizeof(out->defaults), "%s", r == SQLITE_ROW ? col_text(q, 1) : "");
+    return state_done(g->s, q, r, 0, err);
 }

@@ -5,6 +5,7 @@
 #ifndef CLOCHE_WARDEN_STATE_GATE_H
 #define CLOCHE_WARDEN_STATE_GATE_H
 
+#include "base/sha256.h"
 #include "warden/edge_gate.h"
 #include "warden/state.h"
 
@@ -43,6 +44,15 @@ struct state_approvals_query {
 };
 int state_approvals_from(struct state_gate *g, const struct state_approvals_query *asked, state_approval_fn *fn,
                          void *ctx, bool *more, struct err *err);
+/* Those for all sandboxes of a caller do not count for @box any more. 0 or -1 with @err. */
+int state_grants_void(struct state_gate *g, const char *box, struct err *err);
+/* By what all that is there was judged, as digests; "" where that is not known. 0 or -1 with @err. */
+struct state_judged {
+    char rules[SHA256_TEXT + 1];        /* the gate's */
+    char defaults[SHA256_TEXT + 1];     /* what sandboxes get without asking */
+};
+int state_judged_put(struct state_gate *g, const struct state_judged *by, struct err *err);
+int state_judged(struct state_gate *g, struct state_judged *out, struct err *err);
 /* All of them, oldest first. How many or -1 with @err. */
 int state_grants(struct state_gate *g, state_grant_fn *fn, void *ctx, struct err *err);
 /* Those for this operation by this caller that stand at @now_ms, of that rule as it is now (@digest): how many, or -1

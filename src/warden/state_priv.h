@@ -11,6 +11,8 @@ enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
 enum port_query { PORT_Q_PUT, PORT_Q_FORGET, PORT_Q_ALL, PORT_Q_N };
+enum latest_query { LATEST_PUT, LATEST_GET, LATEST_N };
+enum head_query { HEAD_PUT, HEAD_GET, HEAD_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 struct state {
@@ -20,6 +22,8 @@ struct state {
     sqlite3_stmt *token[TOKEN_Q_N];
     sqlite3_stmt *volume[VOLUME_N];
     sqlite3_stmt *port[PORT_Q_N];
+    sqlite3_stmt *head[HEAD_N];
+    sqlite3_stmt *latest[LATEST_N];
 };
 
 /* What SQLite said last, as an error: -1. */
@@ -46,6 +50,12 @@ int state_once_prune(struct state *s, struct err *err);
 
 /* state_volume.c: its statements. */
 int state_volume_prepare(struct state *s, struct err *err);
+
+/* state_head.c: its table and statements. */
+int state_head_prepare(struct state *s, struct err *err);
+
+/* state_latest.c: its table and statements. */
+int state_latest_prepare(struct state *s, struct err *err);
 
 /* state_token.c: its table and statements. */
 int state_token_prepare(struct state *s, struct err *err);

@@ -11,7 +11,6 @@
 #include <sys/random.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/str.h"
 #include "warden/edge_gate.h"
 #include "warden/record.h"
@@ -50,9 +49,9 @@ credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t h
 struct keyed { const struct warden *w; struct who *who; uint64_t *until; };
 
 static bool
-is_over(const struct token *t)
+is_over(const struct warden *w, const struct token *t)
 {
-    return t->r.expires_ms > 0 && clock_wall_ms() >= t->r.expires_ms;
+    return t->r.expires_ms > 0 && time_now(w) >= t->r.expires_ms;
 }
 
 const struct token *
@@ -73,7 +72,7 @@ owner_lives(const struct warden *w, const char *owner, uint64_t *until)
     if (t == NULL)
         return owner[0] == '\0';
     *until = t->r.expires_ms;
-    return !is_over(t);
+    return !is_over(w, t);
 }
 
 /* A key opens no more than the token that its sandbox was made by: it ends with that. */
@@ -102,7 +101,7 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     for (size_t i = 0; i < w->n_tokens; i++)
         if (mem_same(w->tokens[i].hash, hash, SHA256_SIZE))
             found = &w->tokens[i];
-    if (found != NULL && is_over(found)) {
+    if (found != NULL && is_over(w, found)) {
         err_set(err, ERR_DENIED, "auth.expired", "this token is over");
         return err_hint(err, "`cloche token create` makes another one");
     }
@@ -185,7 +184,7 @@ static void
 forget_expired(struct warden *w)
 {
     for (size_t i = w->n_tokens; i-- > 0;)
-        if (is_over(&w->tokens[i]))
+        if (is_over(w, &w->tokens[i]))
             (void)forget(w, i, NULL);
 }
 
@@ -243,7 +242,7 @@ on_make(struct warden *w, const struct frame *f, struct wire_in *in)
     uint8_t role = wire_u8(in);
     uint64_t lives = wire_be64(in);
     const char *name = wire_cstr(in, EDGE_NAME_MAX, NULL);
-    struct token t = { .r = { .created_ms = clock_wall_ms() } };
+    struct token t = { .r = { .created_ms = time_now(w) } };
     struct err err = ERR_INIT;
 
     if (!wire_done(in) || role == EDGE_NOBODY || role >= EDGE_KEY || lives > TOKEN_LIVES_MAX ||

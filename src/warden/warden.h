@@ -18,6 +18,7 @@
 #include "warden/edge.h"
 #include "warden/epoch.h"
 #include "warden/handles.h"
+#include "warden/latest.h"
 #include "warden/state.h"
 #include "wire/packet.h"
 #include "wire/table.h"
@@ -172,6 +173,7 @@ struct warden {
     struct record *record;              /* record.h */
     struct volumes *volumes;            /* volumes.c */
     struct counts counts;
+    struct latest latest;
     struct process_stats self, above;   /* this process, and the launcher */
     int hook;                           /* the edge to cloche-webhook; -1: there is none (hook.c) */
     struct packet_queue to_hook;
@@ -189,6 +191,14 @@ void warden_note_id(struct warden *w, const char *id, const char *type, const ch
     __attribute__((format(printf, 4, 5)));      /* of one that does not live */
 void warden_refuse(struct warden *w, const struct err *err);      /* to the launcher: why it does not start */
 int warden_watch(struct warden *w, int fd, void *who, bool writing, bool add);
+
+/* time.c: what ends at a time is over by this clock, which is never set back (latest.h). In milliseconds since 1970. */
+uint64_t time_now(const struct warden *w);
+/* When that is on the wall clock, as far as it is known; 0 stays 0. */
+uint64_t time_on_wall(const struct warden *w, uint64_t until_ms);
+int time_load(struct warden *w, struct err *err);
+/* It is as late as that; now and then, or @at_once, put on record. */
+void time_seen(struct warden *w, bool at_once);
 
 /* health.c: limits, health */
 void box_time(struct warden *w);

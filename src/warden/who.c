@@ -243,12 +243,28 @@ front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const 
     return verdict;
 }
 
+/* Of nobody: the front wants to know whether we hear it. */
+static enum msg_verdict
+on_ping(struct warden *w, struct front_edge *e, const struct frame *f)
+{
+    uint8_t room[FRAME_HEADER];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    if (f->length != 0 || f->flags != 0)
+        return MSG_TOO_LONG;
+    answer_send(w, (struct asker){ .front = (uint32_t)(e - w->fronts) }, &frame,
+                frame_begin(&frame, EDGE_PONG, 0, 0), -1);
+    return MSG_OK;
+}
+
 enum msg_verdict
 front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
 {
     struct frame rest = *f;
     enum msg_verdict verdict;
 
+    if (f->type == EDGE_PING)
+        return on_ping(w, e, f);
     if (f->length < EDGE_TRACE)
         return MSG_TOO_SHORT;
     trace_digits(f->payload, EDGE_TRACE, w->trace);
@@ -303,7 +319,7 @@ on_who(void *ctx, const struct frame *f)
     at = answer_begin(&b, EDGE_WHO, w->asker);
     buf_put_be32(&b, number);
     buf_put_u8(&b, (uint8_t)w->who.role);
-    buf_put_be64(&b, until);
+    buf_put_be64(&b, time_on_wall(w, until));
     wire_put_cstr(&b, w->who.box, EDGE_ID);
     answer_send(w, w->asker, &b, at, -1);
     return 0;

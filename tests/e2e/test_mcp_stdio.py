@@ -282,6 +282,9 @@ def test_what_its_own_daemon_gives(cloche, world):
     session = Session(cloche, "--settings", file)
     assert session.call("create_sandbox", **wants)["network"] == "allowlist"
     assert session.call("create_sandbox", network_enabled=True, allowed_domains=["example.net"])["error_type"] == "policy.ceiling"
+    # what is refused explicitly is not there, whatever the settings give
+    assert session.call("create_sandbox")["network"] == "allowlist"
+    assert session.call("create_sandbox", network_enabled=False)["network"] == "none"
     assert session.end() == 0
 
 

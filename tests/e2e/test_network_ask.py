@@ -108,14 +108,14 @@ def test_approved_for_the_sandbox(online, asking):
 
 def test_equal_questions_are_one(online, asking):
     for name in "abcdef":
-        asking.do(f"go({name!r}, lambda: page('/{name}'))")
+        asking.do(f"go({name!r}, lambda: page('/x'))")
     decide(online, "approve")
     # those that had come by then passed with one answer; a late one asks anew
     for name in "abcdef":
         wait_for(lambda name=name: asking.do(f"later['thread {name}'].is_alive()") == "False" or
                  [online.bare("approvals", "approve", q["id"]) for q in
                   online.bare("approvals", "--json").json["questions"]] is None)
-        assert f"hello ok.example.org /{name}" in asking.do(f"get_of({name!r})")
+        assert "hello ok.example.org /x" in asking.do(f"get_of({name!r})")
 
 
 def test_nobody_answers(online, obedient):

@@ -401,7 +401,7 @@ def test_a_policy_can_be_stricter(cloche, daemon):
 
 @pytest.fixture
 def small_disk(cloche, command):
-    """A daemon whose record is on a file system of 256 KiB that it alone sees; and the way there from here."""
+    """A daemon whose record is on a file system of 512 KiB that it alone sees; and the way there from here."""
     words = ["unshare", "-m"]
     if not places.IS_ROOT or not command([*words, "true"], check=False).ok:
         pytest.skip("no mount namespace here")
@@ -411,7 +411,7 @@ def small_disk(cloche, command):
     started = []
 
     def start(*flags, folder=folder, gate="off"):
-        inside = f"mount -t tmpfs -o size=256k,mode=700 none {folder} && exec \"$@\""
+        inside = f"mount -t tmpfs -o size=512k,mode=700 none {folder} && exec \"$@\""
         daemon = Daemon(cloche.behind(*words, "sh", "-c", inside, "sh"), *flags, gate=gate,
                         path=cloche.state / "cloche" / "serve" / "api.sock")
         daemon.path = f"/proc/{daemon.process.pid}/root{daemon.path}"

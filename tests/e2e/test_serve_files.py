@@ -4,7 +4,7 @@ import os
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Caller, Daemon, OthersDaemon, Sandbox, Upload, kill_one, token
+from helpers.daemon import UPLOAD_SEEN, Caller, Daemon, OthersDaemon, Sandbox, Upload, kill_one, token
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61")
@@ -183,11 +183,11 @@ def test_what_breaks_off_changes_nothing(cloche, daemon, kind, chunked):
     box = daemon.create(**WORKSPACES[kind](cloche.project))
     assert kind in ("bound", "cow", "light") or box.put("f", b"former").ok
     before = box.exec("stat -c '%i %a %Y %s' f")["stdout"]
-    total = 700000
+    total = 3 * UPLOAD_SEEN
     for name in ("f", "new"):
-        for sent in (0, 1, 100000, total - 1):
+        for sent in (0, 1, UPLOAD_SEEN + 1, total - 1):
             upload = Upload(box, name, total, chunked=chunked).send(b"x" * sent)
-            assert sent == 0 or wait_for(lambda: operations(box) == 1, 10), sent     # without a byte nothing is begun
+            assert sent < UPLOAD_SEEN or wait_for(lambda: operations(box) == 1, 10), sent
             assert box.read("f").body == b"former" and left(box) == []
             upload.break_off()
             assert wait_for(lambda: operations(box) == 0)
@@ -199,7 +199,7 @@ def test_what_breaks_off_changes_nothing(cloche, daemon, kind, chunked):
 def test_a_sandbox_that_dies_leaves_nothing(cloche, daemon):
     (cloche.project / "f").write_bytes(b"former")
     box = daemon.create(policy={"workspace": str(cloche.project)})
-    uploads = [Upload(box, name, 700000).send(b"x" * 300000) for name in ("f", "new")]
+    uploads = [Upload(box, name, 3 * UPLOAD_SEEN).send(b"x" * 2 * UPLOAD_SEEN) for name in ("f", "new")]
     assert wait_for(lambda: operations(box) == 2)
     kill_one(daemon, "cloche-guest")
     assert wait_for(lambda: box.show()["state"] not in ("ready", "busy"))
@@ -212,10 +212,10 @@ def test_a_credential_that_ends_leaves_nothing(daemon):
     made = token(daemon, "agent")
     box = Caller(daemon, Authorization=f"Bearer {made['token']}").create()
     assert box.put("f", b"former").ok
-    upload = Upload(box, "f", 700000).send(b"x" * 300000)
+    upload = Upload(box, "f", 3 * UPLOAD_SEEN).send(b"x" * 2 * UPLOAD_SEEN)
     assert wait_for(lambda: operations(Sandbox(daemon, box.record)) == 1)
     assert daemon("DELETE", f"/v1/tokens/{made['id']}").ok
-    assert upload.send(b"x" * 400000).status() == (401, "auth.ended")
+    assert upload.send(b"x" * UPLOAD_SEEN).status() == (401, "auth.ended")
     assert daemon.get(box.file("f")).body == b"former"
 
 
@@ -230,17 +230,18 @@ def test_where_there_is_no_room(daemon):
 
 
 def test_two_uploads_at_once(box):
+    half, total = 2 * UPLOAD_SEEN, 4 * UPLOAD_SEEN
     assert box.put("f", b"former").ok
-    one, two = (Upload(box, "f", 600000).send(c * 300000) for c in (b"1", b"2"))
-    one.send(b"1" * 300000)
-    assert one.end()[0] == 200 and box.read("f").body == b"1" * 600000
-    two.send(b"2" * 300000)
-    assert two.end()[0] == 200 and box.read("f").body == b"2" * 600000
-    one, two = (Upload(box, "new", 600000, "?exclusive=true").send(c * 300000) for c in (b"1", b"2"))
-    two.send(b"2" * 300000)
+    one, two = (Upload(box, "f", total).send(c * half) for c in (b"1", b"2"))
+    one.send(b"1" * half)
+    assert one.end()[0] == 200 and box.read("f").body == b"1" * total
+    two.send(b"2" * half)
+    assert two.end()[0] == 200 and box.read("f").body == b"2" * total
+    one, two = (Upload(box, "new", total, "?exclusive=true").send(c * half) for c in (b"1", b"2"))
+    two.send(b"2" * half)
     assert two.end()[0] == 200
-    one.send(b"1" * 300000)
-    assert one.end() == (409, "files.exists") and box.read("new").body == b"2" * 600000
+    one.send(b"1" * half)
+    assert one.end() == (409, "files.exists") and box.read("new").body == b"2" * total
     assert left(box) == ["new"]
 
 

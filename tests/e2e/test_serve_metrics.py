@@ -230,6 +230,10 @@ def test_usage_with_a_keeper_that_does_not_answer(daemon):
 
 # --- events as they happen --------------------------------------------------------------------------------------------
 
+class Ended(Exception):
+    """The last event of a stream that was ended for its reader: the code."""
+
+
 class Events:
     def __init__(self, daemon, query="", headers=None):
         self.c = daemon.connection()
@@ -246,6 +250,8 @@ class Events:
             if line == "\n":
                 if "data" in got:
                     data = json.loads(got["data"])
+                    if got["event"] == "error":
+                        raise Ended(data["code"])
                     assert got["id"] == str(data["number"]) and got["event"] == data["type"]
                     return data
                 got = {}
@@ -314,7 +320,10 @@ def test_followers_see_what_is_theirs(daemon):
     assert daemon("DELETE", f"/v1/tokens/{own['id']}").ok
     left.daemon = daemon
     assert left.delete().ok
-    assert not [e for e in ends if e["type"] == "container_stop"]
+    told = []
+    with pytest.raises(Ended, match=r"^auth\.ended$"):
+        told.extend(ends)
+    assert not [e for e in told if e["type"] == "container_stop"]
     for which in (anothers.id, "anothers"):
         assert agent.get(f"/v1/events/stream?sandbox={which}").status == agent.get(f"/v1/events?sandbox={which}").status == 404
     box.exec("true")

@@ -77,6 +77,22 @@ def test_a_secret_is_a_placeholder_inside(online, daemon):
     assert box.delete().ok and not daemon.processes("cloche-vault")
 
 
+@requirement("R16", "R21")
+def test_a_template_that_changed_is_another_sandbox(online, daemon):
+    """What a file with placeholders holds is what a sandbox is held to, wherever it is written."""
+    assert online.bare("secret", "set", "token", "--binding", "github", stdin="ghp_" + "TheRealValue0123456789" + "abcdefGHIJKL").ok
+    template = online.bare.home / "t.in"
+    policy = {"secrets": ["token"], "network": {"mode": "allowlist", "allow": ["api.github.com"]},
+              "secret-files": [{"path": "/run/t", "template": str(template)}]}
+
+    def ask(text):
+        template.write_text(text + " ${token}")
+        return daemon.post("/v1/sandboxes", {"workspace_key": "w", "reattach": True, "policy": policy})
+    first, same, other = ask("a").json, ask("a").json, ask("b").json
+    assert same["id"] == first["id"] and same["reattached"], same
+    assert other["replaced"] == {"id": first["id"], "differs": ["profile"]}, other
+
+
 @requirement("R16", "R45")
 def test_what_was_kept_out_of_an_answer_is_in_the_record(online, daemon):
     value = "ghp_" + "TheRealValue0123456789" + "abcdefGHIJKL"

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import Upload, caller
+from helpers.daemon import UPLOAD_SEEN, Upload, caller
 from helpers.runner import HANG_GUARD, wait_for
 from helpers.shared import own, shared
 
@@ -109,7 +109,7 @@ def test_an_upload_is_told_once(cloche, daemon, copy):
     assert copy or box.put("f", b"former").ok
     watch = Watch(box)
     assert box.put("f", b"x" * 300000).ok and box.put("new", b"y" * 300000).ok and box.put("new", b"z").ok
-    upload = Upload(box, "new", 10).send(b"part")
+    upload = Upload(box, "new", 2 * UPLOAD_SEEN).send(b"x" * (UPLOAD_SEEN + 1))
     assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 2)
     upload.break_off()
     assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 1)

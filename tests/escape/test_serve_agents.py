@@ -1,4 +1,5 @@
 """Agents' tokens: what their sandboxes may be given, which is never more than the daemon's settings give; and what one agent leaves for others."""
+import json
 import os
 import signal
 import threading
@@ -171,6 +172,49 @@ def test_within_the_settings_it_may_choose(daemon, agent, place):
                                "filesystem": {"deny-read": ["/etc/hostname"]}})
     assert box.exec("cat /given/f; echo $A")["stdout"] == "words of given\n1\n"
     assert box.exec(f"cat {place}/private/f")["exit_code"] != 0
+
+
+def networked(cloche, place, network):
+    settings = place / "settings.yaml"
+    settings.write_text(json.dumps({"network": {"mode": "allowlist", **network}}))
+    daemon = Daemon(cloche, "--settings", str(settings))
+    return daemon, caller(daemon, "agent")
+
+
+@pytest.mark.root
+def test_less_of_the_network_is_never_refused(cloche, place):
+    daemon, agent = networked(cloche, place, {"allow": ["ok.example.org", "*.some.example.org"], "deny": ["no.some.example.org"], "ask": True})
+    for less in ("none", {"mode": "none"}, {"allow": ["ok.example.org:443"]}, {"allow": ["a.some.example.org"]}, {"allow": []}, {"ask": False},
+                 {"allow": [{"host": "ok.example.org", "methods": ["GET"], "path": "/a/**"}]}):
+        box = agent.create(policy={"network": less})
+        closed = less in ("none", {"mode": "none"})
+        assert box.exec("echo ${http_proxy:-none}")["stdout"].startswith("none" if closed else "http:"), less
+        assert box.delete().ok
+    for more in ({"allow": ["ok.example.org:22"]}, {"allow": ["**.some.example.org"]}, {"mode": "none", "allow": ["ok.example.org"]},
+                 {"allow": ["a.b.some.example.org"]}):
+        answer = agent.post("/v1/sandboxes", {"policy": {"network": more}})
+        assert answer.status in (400, 403) and str(place) not in answer.body.decode(), answer
+    # nor does a contradiction say where the operator keeps files
+    answer = agent.post("/v1/sandboxes", {"policy": {"workspace": f"{place}/given:ro", "network": {"allow": ["ok.example.org", "10.0.0.1/8"]}}})
+    assert answer.status in (400, 403) and "settings.yaml" not in answer.body.decode(), answer
+    assert daemon.stop() == 0
+
+
+@pytest.mark.root
+def test_a_registry_is_its_hosts(cloche, place):
+    daemon, agent = networked(cloche, place, {"registries": ["debian"]})
+    mine = daemon.create()
+    hosts = [entry["value"] for entry in daemon.get(f"{mine.at}/policy").json["effective"]["network"]["allow"]]
+    assert hosts
+    assert agent.post("/v1/sandboxes", {"policy": {"network": {"registries": [], "allow": hosts[:1]}}}).status == 201
+    assert agent.post("/v1/sandboxes", {"policy": {"network": {"registries": [], "allow": ["other.example.org"]}}}).status == 403
+    assert daemon.stop() == 0
+    daemon, agent = networked(cloche, place, {"allow": hosts})
+    assert agent.post("/v1/sandboxes", {"policy": {"network": {"registries": ["debian"], "allow": []}}}).status == 201
+    assert daemon.stop() == 0
+    daemon, agent = networked(cloche, place, {"allow": ["other.example.org"]})
+    assert agent.post("/v1/sandboxes", {"policy": {"network": {"registries": ["debian"], "allow": []}}}).status == 403
+    assert daemon.stop() == 0
 
 
 def test_recovery_keeps_the_ceiling(daemon, agent, place):

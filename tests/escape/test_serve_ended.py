@@ -2,11 +2,14 @@
 import http.client
 import json
 import threading
+import time
+import types
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, Sandbox, caller, token
+from helpers.daemon import UPLOAD_SEEN, Caller, Daemon, Sandbox, caller, token
+from helpers.mcp import Client
 from helpers.runner import wait_for
 from helpers.websocket import Command, WebSocket
 
@@ -98,7 +101,7 @@ def writes(box):
 
 
 def uploads(box):
-    o = Open(box, "PUT", box.file("up"), body=b"x" * 65536, later=1048576)
+    o = Open(box, "PUT", box.file("up"), body=b"x" * (UPLOAD_SEEN + 1), later=UPLOAD_SEEN)
     return lambda: is_refused(*o.end()[:2])
 
 
@@ -169,6 +172,47 @@ def test_what_goes_on_ends_with_its_credential(daemon, way):
     assert [data["data"] for name, data in others if name == "stdout"] == ["mine\n"]
 
 
+FOLLOWED = ("/v1/events/stream", "/v1/events/stream?after=0", "/v1/audit/stream", "/v1/audit/stream?after=1", "/v1/approvals/stream", "/mcp")
+
+
+@pytest.mark.parametrize("expires", [0, 3], ids=["revoked", "over"])
+def test_what_is_followed_ends_with_its_last_word(daemon, expires):
+    """Events, the record, approvals, a session's stream of MCP: nothing happens on them, and each says that it ends, and why, and ends whole."""
+    made = token(daemon, "operator", **({"expires": expires} if expires else {}))
+    operator = Caller(daemon, Authorization=f"Bearer {made['token']}")
+    stays = caller(daemon, "operator")
+    streams_of = {who: [Open(types.SimpleNamespace(daemon=who), "GET", path, Client(who).headers() if path == "/mcp" else {}).begun()
+                        for path in FOLLOWED] for who in (operator, stays)}
+    assert expires or daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+    for path, o in zip(FOLLOWED, streams_of[operator]):
+        o.connection.sock.settimeout(20)
+        _, rest, whole = o.end()
+        is_told(rest)
+        assert whole, path
+    for path, o in zip(FOLLOWED, streams_of[stays]):
+        o.connection.sock.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            while o.response.readline():
+                pass
+        o.connection.close()
+
+
+def test_a_websocket_that_has_not_begun(daemon):
+    """It was let through, and what it begins is not: its close says why."""
+    for expires in (0, 2):
+        made = token(daemon, "agent", **({"expires": expires} if expires else {}))
+        box = Caller(daemon, Authorization=f"Bearer {made['token']}").create()
+        ws = WebSocket(daemon.path, f"{box.at}/exec/ws", headers=[f"{k}: {v}" for k, v in box.daemon.credential().items()])
+        if expires:
+            time.sleep(expires + 0.5)
+        else:
+            assert daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+        c = Command.over(ws, "touch /workspace/did")
+        last = c.end()
+        assert (last["type"], last["code"], c.code) == ("error", "auth.ended", 1008), last
+        assert daemon.get(f"{box.at}/files/did").status == 404
+
+
 def test_anothers_end_ends_nothing(daemon):
     """Two credentials of one sandbox, and those of two: one ends."""
     made, stays = token(daemon, "agent"), caller(daemon, "agent")
@@ -193,7 +237,7 @@ def test_what_waits_for_approval_is_denied(cloche):
     approval = daemon.get("/v1/approvals").json["approvals"][0]["id"]
     assert daemon("DELETE", f"/v1/tokens/{made['id']}").ok
     thread.join()
-    assert answer[0].status == 403 and "opens nothing any more" in answer[0].json["error"], answer[0]
+    is_refused(answer[0].status, answer[0].body)
     assert daemon.get(f"/v1/approvals/{approval}").json["state"] == "denied"
     assert daemon.post(f"/v1/approvals/{approval}/approve").status == 409
     assert daemon.get(f"{box.at}/files/did").status == 404

@@ -263,7 +263,7 @@ def test_nothing_that_is_ours_goes_in(daemon, box):
 
 OURS = ["Set-Cookie: a=b; Path=/", "Set-Cookie2: a=b", "WWW-Authenticate: Basic realm=x", "Clear-Site-Data: \"*\"",
         "Strict-Transport-Security: max-age=1", "Alt-Svc: h2=\":1\"", "Service-Worker-Allowed: /", "Access-Control-Allow-Credentials: true",
-        "Access-Control-Allow-Origin: http://localhost", "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic"]
+        "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic"]
 
 
 def test_nothing_about_our_origin_goes_out(daemon, box):
@@ -281,7 +281,31 @@ def test_nothing_about_our_origin_goes_out(daemon, box):
     assert "default-src *" in policies and any(v.startswith("sandbox ") and "allow-same-origin" not in v for v in policies)
     one = dict(fields)
     assert one["x-content-type-options"] == "nosniff" and one["referrer-policy"] == "no-referrer" and one["cache-control"] == "no-store"
-    assert one["access-control-allow-origin"] == "*" and one["content-type"] == "text/html"
+    assert "access-control-allow-origin" not in one and one["content-type"] == "text/html"
+
+
+def test_who_reads_is_the_servers_to_say(tcp):
+    """No other site's page reads what a server has not opened to it, at either address, nor any refusal of ours; what it has opened is so."""
+    box = tcp.create()
+    serve(box)
+    made = expose(box)
+    box.put("shut", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    box.put("open", b"HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: https://a.test\r\nAccess-Control-Allow-Credentials: true\r\n"
+                    b"Content-Length: 2\r\n\r\nok")
+    remote = tcp.remote()
+    at_ours, at_its_own = (made["path"], {}), ("/", {"Host": made["host_url"][7:-1]})
+    for path, host in (at_ours, at_its_own):
+        for origin in ("https://a.test", "https://evil.test", "null"):
+            for method in ("GET", "HEAD", "OPTIONS"):
+                headers = {**host, "Origin": origin, "Access-Control-Request-Method": "GET"}
+                shut = remote(method, f"{path}say/shut", headers=headers)
+                assert shut.status == 200 and not [n for n in shut.headers if n.lower().startswith("access-control")], (method, origin, shut.headers)
+                opened = remote(method, f"{path}say/open", headers=headers)
+                assert opened.headers["Access-Control-Allow-Origin"] == "https://a.test", opened.headers
+                assert host or "Access-Control-Allow-Credentials" not in opened.headers, opened.headers
+    for path in ("/preview/" + "0" * 40 + "/", made["path"][:-1], "/preview/x"):
+        none = remote("GET", path, headers={"Origin": "https://evil.test"})
+        assert none.status in (308, 404) and not [n for n in none.headers if n.lower().startswith("access-control")], none.headers
 
 
 def test_pages_of_a_preview_are_strangers_to_the_api(tcp):

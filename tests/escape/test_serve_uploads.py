@@ -4,7 +4,7 @@ import os
 import pytest
 
 from helpers import places, requirement
-from helpers.daemon import OthersDaemon, Daemon, Upload
+from helpers.daemon import UPLOAD_SEEN, Daemon, OthersDaemon, Upload
 from helpers.places import loops
 from helpers.runner import wait_for
 
@@ -56,10 +56,10 @@ def test_a_target_that_becomes_a_link(cloche, daemon):
     box = daemon.create(policy={"workspace": str(cloche.project)})
     for link in (f"{outside}/f", f"{outside}/new", "../outside-too/f", "/etc/passwd", "other"):
         assert box.exec("rm -f f; echo former > f; echo theirs > other")["exit_code"] == 0
-        upload = Upload(box, "f", 70000).send(b"x" * 60000)
+        upload = Upload(box, "f", 2 * UPLOAD_SEEN).send(b"x" * (2 * UPLOAD_SEEN - 1))
         assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 1, 60)
         assert box.exec(f"ln -sf {link} f")["exit_code"] == 0
-        assert upload.send(b"x" * 10000).end() == (403, "files.path-escapes"), link
+        assert upload.send(b"x").end() == (403, "files.path-escapes"), link
         assert box.exec("cat other")["stdout"] == "theirs\n"
     assert os.listdir(outside) == ["f"] and (outside / "f").read_text() == "theirs"
 
@@ -69,9 +69,9 @@ def test_a_folder_that_gets_a_protected_name_under_an_upload(cloche, daemon):
     """As `d` it may have a file `hooks`, as `.git` it may not: judged when the name is made."""
     box = daemon.create(policy={"workspace": str(cloche.project)})
     assert box.exec("mkdir d")["exit_code"] == 0
-    upload = Upload(box, "d/hooks", 70000).send(b"x" * 60000)
+    upload = Upload(box, "d/hooks", 2 * UPLOAD_SEEN).send(b"x" * (2 * UPLOAD_SEEN - 1))
     assert wait_for(lambda: box.daemon.get(f"{box.at}/usage").json["usage"][0]["operations"] == 1, 60)
     assert box.exec("mv d .git")["exit_code"] == 0
-    assert upload.send(b"x" * 10000).end() == (403, "files.denied")
+    assert upload.send(b"x").end() == (403, "files.denied")
     assert os.listdir(cloche.project / ".git") == []
     assert box.put(".git/hooks/pre-commit", b"x", "?parents=true").status == 403

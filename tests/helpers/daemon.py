@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import types
 from urllib.parse import quote
 
 from helpers import leaks, places
@@ -123,8 +124,8 @@ class Daemon:
         return lines.decode()
 
     def __call__(self, method, path, body=None, headers=None):
-        """One request on a connection of its own. @body: bytes, or what becomes JSON."""
-        if body is not None and not isinstance(body, bytes):
+        """One request on a connection of its own. @body: bytes, a generator of such, or what becomes JSON."""
+        if body is not None and not isinstance(body, (bytes, types.GeneratorType)):
             body = json.dumps(body).encode()
         c = self.connection()
         try:
@@ -254,11 +255,15 @@ class OthersDaemon(Daemon):
 
     door = None
 
+    def words(self):
+        """In front of who connects."""
+        return []
+
     def connection(self):
         if self.door is None:
             self.door, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with its:
-                self.keeper = self.cloche.start([places.PYTHON, "-I", "-c", DOOR, self.path], stdin=its)
+                self.keeper = self.cloche.start([*self.words(), places.PYTHON, "-I", "-c", DOOR, self.path], stdin=its)
         return OthersConnection(self.door)
 
     def stop(self, patience=HANG_GUARD):
@@ -326,6 +331,9 @@ class Sandbox:
     def stream(self, command, **members):
         """A command whose output comes as events: an iterator of (event, data); close() ends it early."""
         return Stream(self, {"command": command, **members})
+
+
+UPLOAD_SEEN = 1 << 20       # so much of a body comes before its upload begins, or all of it
 
 
 class Upload:

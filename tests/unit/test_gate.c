@@ -76,6 +76,8 @@ static const struct { const char *tool, *params; enum gate_risk risk; bool ask; 
     { "sandbox_create", "{\"name\": \"x\"}", GATE_LOW, false, 120 },
     { "sandbox_create", "{\"policy\": {\"limits\": {\"memory\": \"1g\"}}}", GATE_HIGH, true, 60 },
     { "sandbox_create", "{\"policy\": {\"limits\": {}, \"network\": {}}}", GATE_CRITICAL, true, 30 },
+    { "sandbox_create", "{\"policy\": {\"network\": \"none\"}}", GATE_LOW, false, 120 },
+    { "sandbox_create", "{\"policy\": {\"network\": \"none\", \"limits\": {}}}", GATE_CRITICAL, true, 30 },
     { "sandbox_create", "{\"policy\": \"limits\"}", GATE_CRITICAL, true, 30 },
     { "token_create", "{\"role\": \"approver\"}", GATE_CRITICAL, true, 30 },
     { "whatever", "{}", GATE_MEDIUM, true, 120 },

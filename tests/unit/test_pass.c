@@ -18,6 +18,7 @@ struct step { const char *tool, *box, *params; bool covered; };
 #define MAKE(params, covered) { "sandbox_create", "", params, covered }
 #define RUN(box, covered)     { "code_execute", box, "{}", covered }
 #define ALLOW "{\"policy\": {\"network\": {\"mode\": \"allowlist\", \"allow\": [\"a.org\"]}}}"
+#define NONE  "{\"policy\": {\"network\": \"none\"}}"
 #define HOST  "{\"policy\": {\"network\": {\"mode\": \"host\"}}}"
 #define MORE  "{\"policy\": {\"network\": {\"mode\": \"allowlist\"}, \"limits\": {}}}"
 
@@ -31,6 +32,7 @@ static const struct { struct step call, parts[5]; } cases[] = {
       { MAKE(ALLOW, false), MAKE(HOST, false), MAKE("{\"policy\": \"x\"}", false), MAKE("{}", true) } },
     { { "code_execute", "", "{}", true }, { MAKE("{\"reattach\": true}", false), MAKE("{\"idle_timeout\": 9}", true) } },
     { { "code_execute", "", "{\"network_enabled\": \"true\"}", true }, { MAKE(ALLOW, false) } },
+    { { "code_execute", "", "{\"network_enabled\": false}", true }, { MAKE(ALLOW, false), MAKE(NONE, true) } },
     { { "code_execute", "", "{\"network_enabled\": true}", true },
       { MAKE(HOST, false), MAKE(MORE, false), MAKE(ALLOW, true), MAKE(ALLOW, false) } },
     /* the sandbox that it names */

@@ -85,6 +85,8 @@ fields(void **state)
         assert_false(preview_goes_out(str_of(never_out[i]), true) || preview_goes_out(str_of(never_out[i]), false));
     assert_true(preview_goes_out(STR_LIT("Service-Worker-Allowed"), true));
     assert_false(preview_goes_out(STR_LIT("Service-Worker-Allowed"), false));
+    assert_true(preview_goes_out(STR_LIT("Access-Control-Allow-Origin"), false));
+    assert_false(preview_goes_out(STR_LIT("Access-Control-Allow-Credentials"), false));
     assert_true(preview_goes_out(STR_LIT("Content-Security-Policy"), false));
 }
 

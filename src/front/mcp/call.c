@@ -49,6 +49,7 @@ mcp_fail_err(struct request *r, const struct packet_err *err)
 {
     char text[2048];
 
+    err = ended_of(r, err);
     snprintf(text, sizeof(text), "%s%s%s", err->msg, err->hint[0] != '\0' ? ": " : "", err->hint);
     fail(r, err->code, text);
 }

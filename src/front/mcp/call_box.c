@@ -57,6 +57,9 @@ call_make(struct request *r, const char *name, const char *language, const struc
         json_decref(policy);
         return false;
     }
+    /* left out, the daemon's settings say; refused, there is none, whatever they say */
+    if (json_is_false(json_object_get(r->mcp->args, "network_enabled")))
+        json_object_set_new(policy, "network", json_string("none"));
     text = json_object_size(policy) > 0 ? json_dumps(policy, JSON_COMPACT) : NULL;
     json_decref(policy);
     create.policy = text != NULL ? text : "";

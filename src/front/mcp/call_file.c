@@ -67,10 +67,12 @@ call_write(struct request *r)
     if (!call_names_box(r))
         return;
     op->flags = OP_PARENTS;
-    if (buf_append(&r->in, json_string_value(content), json_string_length(content)) < 0)
+    if (buf_append(&r->in, json_string_value(content), json_string_length(content)) < 0) {
         mcp_fail(r, "http.body-too-large", "the file is too large");
-    else
+    } else {
+        op_content(op, &r->in, true);
         ask_op(r, r->mcp->box, op, &granted, &write_answers);
+    }
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -41,6 +41,7 @@ struct mcp_call {
     bool streaming;                         /* and gets them */
     bool over;
     uint64_t said_s;                        /* when something was said last */
+    uint64_t epoch;                         /* when its caller was known to be good last (warden/epoch.h) */
     struct mcp_session *session;            /* NULL in the stateless form */
     uint32_t who;                           /* whose call it is; r->who is the call's own once it was judged */
     char session_id[33];                    /* whose it was, should the place be another's by now */

@@ -165,6 +165,7 @@ mcp_begin_stream(struct request *r)
     http_watch_peer(r, true);
     r->mcp->streaming = true;
     r->mcp->said_s = clock_ms() / 1000;
+    r->mcp->epoch = r->epoch;
 }
 
 static json_t *
@@ -259,14 +260,62 @@ mcp_timeout(const struct front *f)
     return -1;
 }
 
+/* --- a stream on which nothing goes on, and whose caller may have none to go on with ------------------------------ */
+
+static void
+on_approval(struct request *r, const struct edge_approval *a)
+{
+    (void)r;
+    (void)a;
+}
+
+static void
+on_still_good(struct request *r, uint32_t count, bool more)
+{
+    (void)r;
+    (void)count;
+    (void)more;
+}
+
+static void
+on_ended(struct request *r, const struct packet_err *err)
+{
+    if (r->mcp->over || strncmp(err->code, "auth.", 5) != 0)
+        return;
+    r->mcp->over = true;
+    stream_refuse(r, err);
+}
+
+/* What a command or a question of it does is ended by who does it (warden/ends.c). Any caller may ask this. */
+static void
+look(struct request *r)
+{
+    static const struct answers still = { .approval = on_approval, .end = on_still_good, .no = on_ended };
+    uint64_t epoch = r->f->epochs != NULL ? atomic_load(&r->f->epochs->credentials) : 0;
+    uint32_t who = r->who;
+
+    if (r->mcp->who == 0 || r->ticket != 0 || r->op_fd >= 0 ||
+        (epoch == r->mcp->epoch && (r->until_ms == 0 || clock_wall_ms() < r->until_ms)))
+        return;
+    r->who = r->mcp->who;       /* not the call's own: that is judged no more */
+    ask_approvals(r, false, 0, 1, "", "", &still);
+    r->who = who;
+    if (r->ticket != 0)
+        r->mcp->epoch = epoch;
+}
+
 void
 mcp_tick(struct front *f)
 {
     uint64_t now = clock_ms() / 1000;
 
-    for (struct request *r = f->requests; r != NULL; r = r->next)
-        if (mcp_is_live(r) && r->mcp->streaming && !r->stream_end && now - r->mcp->said_s >= MCP_ALIVE_S) {
+    for (struct request *r = f->requests; r != NULL; r = r->next) {
+        if (!mcp_is_live(r) || !r->mcp->streaming || r->stream_end)
+            continue;
+        if (now - r->mcp->said_s >= MCP_ALIVE_S) {
             r->mcp->said_s = now;
             stream_add(r, ":\r\n\r\n", 5);
         }
+        look(r);
+    }
 }

@@ -1,0 +1,128 @@
+/* front/late.c: a warden that does not answer
+ *
+ * What was asked of it would wait for ever, and a client of it. So while requests wait, a warden that has said nothing
+ * for a moment is asked whether it is there (EDGE_PING), and when it does not say so for some looks, all that wait are
+ * refused: 503, try again. The launcher asks it too, and ends one that stays like that. Looks are counted, a second
+ * apart, and not time: while this process was stopped itself, nobody was late.
+ *
+ * GET /ready asks the same question.
+ */
+#include "base/clock.h"
+#include "front/ask_priv.h"
+
+#define LOOK_MS  1000
+#define LOOKS    4          /* without a word: it is late */
+
+static void
+ping(struct front *f)
+{
+    uint8_t room[FRAME_HEADER];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_PING, 0, 0);
+
+    if (f->late.owed)
+        return;
+    f->late.owed = frame_end(&frame, at) == 0 && ask_post(f, &frame) == 0;
+    f->late.looks = 0;
+}
+
+static bool
+waits(const struct request *r)
+{
+    return r->ticket != 0 && !r->dead && r->response == NULL;
+}
+
+static void
+refuse(struct request *r)
+{
+    const struct packet_err err = { .kind = ERR_SYSTEM, .code = "serve.warden.late",
+                                    .msg = "the daemon's process that judges requests does not answer",
+                                    .hint = "try again; what was asked may still be done" };
+    const struct answers *answers = r->answers;
+
+    ask_drop(r);
+    if (answers != NULL && answers->no != NULL)
+        answers->no(r, &err);
+    else
+        reply_err(r, &err);
+    http_wake(r);
+}
+
+void
+late_heard(struct front *f)
+{
+    f->late.owed = false;
+    f->late.looks = 0;
+    f->late.heard_ms = clock_ms();
+}
+
+/* Between two rounds of epoll, when all that was said has been heard. */
+void
+late_time(struct front *f)
+{
+    uint64_t now = clock_ms();
+    bool any = false;
+
+    if (f->requests == NULL || clock_since(now, f->late.looked_ms) < LOOK_MS)
+        return;
+    f->late.looked_ms = now;
+    if (f->late.owed)
+        f->late.looks++;
+    for (struct request *r = f->requests; r != NULL; r = r->next) {
+        if (!waits(r))
+            continue;
+        any = true;
+        if (late_is(f))
+            refuse(r);
+    }
+    if (any && clock_since(now, f->late.heard_ms) >= LOOK_MS)
+        ping(f);
+}
+
+int
+late_timeout(const struct front *f)
+{
+    uint64_t since = clock_since(clock_ms(), f->late.looked_ms);
+
+    return f->requests == NULL ? -1 : since >= LOOK_MS ? 0 : (int)(LOOK_MS - since);
+}
+
+bool
+late_is(const struct front *f)
+{
+    return f->late.owed && f->late.looks >= LOOKS;
+}
+
+/* --- GET /ready --------------------------------------------------------------------------------------------------- */
+
+static const struct answers ready_answers = { .no = reply_err };
+
+void
+late_ready(struct request *r)
+{
+    struct front *f = r->f;
+
+    r->ticket = ask_ticket(f);
+    r->asked = EDGE_PING;
+    r->answers = &ready_answers;
+    if (late_is(f))
+        refuse(r);
+    else
+        ping(f);
+}
+
+int
+late_on_pong(void *ctx, const struct frame *frame)
+{
+    struct heard *h = ctx;
+
+    (void)frame;
+    for (struct request *r = h->f->requests; r != NULL; r = r->next) {
+        if (!waits(r) || r->asked != EDGE_PING)
+            continue;
+        ask_over(r);
+        reply_json(r, MHD_HTTP_OK, json_pack("{s:s}", "status", "ready"));
+        http_wake(r);
+    }
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* warden/gate_end.c: what was approved, and what waits to be, ends with what it was asked under
+ *
+ * Who approves looks at a question, at the rule that asks it and at what the sandbox may do. When one of these is
+ * another one, nobody has approved what would be done now. So what is about one rule ends with any change of it
+ * (gate_rule); what is about one sandbox with any change of its policy; and what is about no sandbox, or all of a
+ * caller's, with any change of what sandboxes get without asking. While a change is under way nothing that was approved
+ * before is used.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "warden/approvals.h"
+
+bool
+gate_policy_changes(const struct warden *w, const char *id)
+{
+    const struct box *b = id[0] != '\0' ? box_of_id(w, id) : NULL;
+
+    return b != NULL && b->change.policy != NULL;
+}
+
+static bool
+same_rule(const struct warden *w, const struct approval *a)
+{
+    return strcmp(a->rule_digest, gate_rule(w, a->r.tool, a->r.rule)) == 0;
+}
+
+bool
+gate_stands(const struct warden *w, const struct approval *a)
+{
+    return same_rule(w, a) && !gate_policy_changes(w, a->r.box);
+}
+
+/* --- grants ------------------------------------------------------------------------------------------------------- */
+
+struct ended { char id[EDGE_ID + 1], box[EDGE_ID + 1]; const char *why; };
+
+struct ending {
+    const struct warden *w;
+    const char *box;                /* whose policy was changed; NULL: it is the configuration that was, */
+    bool defaults;                  /* and in it what sandboxes get without asking */
+    size_t n;
+    struct ended g[STATE_GRANTS_MAX];
+};
+
+static const char *
+why_over(const struct ending *e, const struct edge_grant *g)
+{
+    if (e->box != NULL)
+        return strcmp(g->box, e->box) == 0 ? "its sandbox's policy was changed" : NULL;
+    if (strcmp(g->rule_digest, gate_rule(e->w, g->tool, g->rule)) != 0)
+        return "its rule is not what it was";
+    return e->defaults && g->box[0] == '\0' ? "what sandboxes get by the daemon's settings was changed" : NULL;
+}
+
+static void
+note_over(void *ctx, const struct edge_grant *g)
+{
+    struct ending *e = ctx;
+    const char *why = why_over(e, g);
+
+    if (why == NULL || e->n == STATE_GRANTS_MAX)
+        return;
+    e->g[e->n].why = why;
+    memcpy(e->g[e->n].id, g->id, sizeof(g->id));
+    memcpy(e->g[e->n++].box, g->box, sizeof(g->box));
+}
+
+static void
+end_grants(struct warden *w, const char *box, bool defaults)
+{
+    cleanup_free struct ending *e = calloc(1, sizeof(*e));
+
+    if (e == NULL)
+        return;
+    e->w = w;
+    e->box = box;
+    e->defaults = defaults;
+    (void)state_grants(w->approvals->store, note_over, e, NULL);
+    for (size_t i = 0; i < e->n; i++) {
+        if (state_grant_forget(w->approvals->store, e->g[i].id, NULL) == 0)
+            warden_note_id(w, e->g[i].box, "gate_revoked", "grant %s: %s", e->g[i].id, e->g[i].why);
+    }
+}
+
+/* --- approvals ---------------------------------------------------------------------------------------------------- */
+
+/* What waits, and what was approved and not used yet; one whose question is heard right now is used. A connection that
+ * waits is the sandbox's cloche-egress's, which judges it by the new policy, and ends it where that is about it. */
+static void
+end_approvals(struct warden *w, const char *box, bool defaults)
+{
+    for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
+        const char *why = NULL;
+        next = a->next;
+        if (a->r.used || (box != NULL && a->net != 0))
+            continue;
+        if (box != NULL)
+            why = strcmp(a->r.box, box) == 0 ? "the sandbox's policy was changed since: ask again" : NULL;
+        else if (!same_rule(w, a))
+            why = "the gate's rules were changed since: ask again";
+        else if (defaults && a->r.box[0] == '\0')
+            why = "the daemon's settings were changed since: ask again";
+        if (why != NULL)
+            approval_refuse(w, a, APPROVAL_DENIED, "", "", why);
+    }
+}
+
+void
+gate_policy_changed(struct warden *w, const char *id)
+{
+    struct err err = ERR_INIT;
+
+    end_approvals(w, id, false);
+    end_grants(w, id, false);
+    /* those of a caller for all sandboxes stand, but for this one */
+    if (state_grants_void(w->approvals->store, id, &err) < 0)
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
+    passes_end(w, id);
+}
+
+void
+gate_counts(struct warden *w)
+{
+    struct approvals *q = w->approvals;
+    struct state_judged was, now;
+    struct err err = ERR_INIT;
+
+    snprintf(now.rules, sizeof(now.rules), "%s", gate_rule_digest(q->gate, ""));
+    memcpy(now.defaults, q->defaults, sizeof(now.defaults));
+    if (state_judged(q->store, &was, &err) < 0)
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);     /* then it is another one */
+    for (struct approval *a = q->open; a != NULL; a = a->next)  /* of a former process, by rules that may be these */
+        if (a->rule_digest[0] == '\0' && strcmp(was.rules, now.rules) == 0)
+            snprintf(a->rule_digest, sizeof(a->rule_digest), "%s", gate_rule(w, a->r.tool, a->r.rule));
+    end_approvals(w, NULL, strcmp(was.defaults, now.defaults) != 0);
+    end_grants(w, NULL, strcmp(was.defaults, now.defaults) != 0);
+    if (state_judged_put(q->store, &now, &err) < 0)
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
+}

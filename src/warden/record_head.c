@@ -1,0 +1,87 @@
+/* warden/record_head.c: how far the audit record was written
+ *
+ * It is in the state file when the scribe has said so: the record is as far as that or, after a crash, further, never
+ * less. So who cut its end, put an old copy back or wrote another one while no daemon ran is found out by the next
+ * scribe, which looks for that entry before it does anything else.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "warden/record_priv.h"
+
+/* Of this boot of the machine; "" where that cannot be had. */
+static void
+read_boot(char out[RECORD_BOOT + 1])
+{
+    cleanup_close int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, out, RECORD_BOOT) : 0;
+
+    out[n > 0 ? n : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+int
+record_load(struct warden *w, struct err *err)
+{
+    struct record *r = w->record;
+
+    read_boot(r->boot);
+    return state_head(w->state, r->boot, &r->head, &r->rebooted, err);
+}
+
+size_t
+record_put_head(const struct record *r, struct buf *frame)
+{
+    size_t at = frame_begin(frame, SCRIBE_HEAD, 0, 0);
+
+    buf_put_be64(frame, r->head.seq);
+    buf_append(frame, r->head.hash, AUDIT_HASH);
+    buf_put_u8(frame, r->rebooted);
+    return at;
+}
+
+int
+record_got_head(struct warden *w, struct wire_in *in)
+{
+    struct record *r = w->record;
+    struct audit_head head = { .seq = wire_be64(in) };
+    const uint8_t *hash = wire_bytes(in, AUDIT_HASH);
+    struct err err = ERR_INIT;
+
+    if (!wire_done(in) || head.seq == 0)
+        return -1;
+    memcpy(head.hash, hash, AUDIT_HASH);
+    r->head = head;
+    r->rebooted = false;
+    /* without it the former one counts, behind which the record is */
+    if (state_head_put(w->state, &r->head, r->boot, &err) < 0)
+        log_say(LEVEL_WARN, "how far the audit record is written cannot be kept: %s [%s]", err.msg, err.code);
+    return 0;
+}
+
+int
+record_on_missed(void *ctx, const struct frame *f)
+{
+    struct warden *w = ctx;
+    struct record *r = w->record;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint64_t seq = wire_be64(&in), left = wire_be64(&in);
+    uint8_t older = wire_u8(&in);
+    bool rebooted = r->rebooted;
+
+    if (older > 1 || record_got_head(w, &in) < 0)
+        return -1;
+    if (older != 0)
+        log_say(LEVEL_WARN, "the audit record has newer files only than that of entry %llu, which was written last: "
+                "whether all of it was there is not known [audit.uncompared]", (unsigned long long)seq);
+    else
+        log_say(LEVEL_ERROR, "the audit record was cut or written anew: entry %llu, which was written last, is not in "
+                "it, and it ended with entry %llu%s; `cloche audit verify` says so too [audit.cut]",
+                (unsigned long long)seq, (unsigned long long)left,
+                rebooted ? " (the machine was started anew since: a loss of power does that too)" : "");
+    return 0;
+}

@@ -1,0 +1,206 @@
+"""Processes of cloche serve that hang: nobody waits for them for ever, and nothing outlives its daemon by more than seconds.
+
+One that is stopped is woken. One that hangs (Hung) is killed.
+"""
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from helpers import leaks, places, requirement
+from helpers.daemon import Daemon, answers, command_of
+from helpers.runner import wait_for
+
+pytestmark = requirement("R22", "R42", "R61")
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
+ALL = ("cloche-warden", "cloche-front", "cloche-scribe", "cloche-maker", "cloche-keeper", "cloche-egress", "cloche-vault", "cloche-starter",
+       "cloche-janitor")
+
+
+holds = pytest.mark.skipif(not places.IS_ROOT, reason="only root may trace who lets nobody trace it (prctl(2), PR_SET_DUMPABLE)")
+
+
+class Hung:
+    """That process stands still, whatever it is sent but SIGKILL: held by ptrace(2), which one thread does all of."""
+
+    def __init__(self, pid):
+        self.pid, self.over, self.held = pid, threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        assert self.held.wait(60) and self.works
+
+    def run(self):
+        self.works = LIBC.ptrace(PTRACE_ATTACH, self.pid, None, None) == 0 and os.waitpid(self.pid, WALL)[0] == self.pid
+        self.held.set()
+        while self.works and not self.over.wait(0.01):
+            try:
+                found, status = os.waitpid(self.pid, WALL | os.WNOHANG)
+            except ChildProcessError:       # reaped by who looks for leaks
+                return
+            if found and not os.WIFSTOPPED(status):
+                return          # its parent hears of it now
+        LIBC.ptrace(PTRACE_DETACH, self.pid, None, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def ours(daemon):
+    """Its living processes, but those that run in sandboxes: {pid: name}."""
+    table = leaks.parents()
+    named = {pid: table[pid][2] if table[pid][2] == "cloche-janitor" else command_of(pid)
+             for pid in leaks.descendants(daemon.process.pid, table) if pid in table and table[pid][1] not in "ZX"}
+    return {pid: name for pid, name in named.items() if name in ALL}
+
+
+def gone(pids, seconds):
+    def none():
+        leaks.reap_adopted(set())
+        table = leaks.parents()
+        return not [pid for pid in pids if pid in table and table[pid][1] not in "ZX"]
+    return wait_for(none, seconds)
+
+
+def with_all(cloche):
+    """A daemon that has a process of each kind."""
+    daemon = Daemon(cloche)
+    box = daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
+    return daemon, box
+
+
+def test_a_warden_that_is_stopped_costs_a_moment(daemon):
+    box = daemon.create()
+    warden, = daemon.processes("cloche-warden")
+    os.kill(warden, signal.SIGSTOP)
+    begun = time.monotonic()
+    assert box.exec("echo on")["stdout"] == "on\n" and time.monotonic() - begun < 30
+    assert daemon.processes("cloche-warden") == [warden]
+
+
+@holds
+def test_a_warden_that_hangs_costs_what_was_asked_of_it(daemon):
+    box = daemon.create()
+    warden, = daemon.processes("cloche-warden")
+    assert daemon.get("/ready").status == 200
+    with Hung(warden):
+        for path in ("/v1/sandboxes", "/ready"):
+            begun, answer = time.monotonic(), daemon.get(path)
+            assert answer.status == 503 and answer.json["code"] == "serve.warden.late" and int(answer.headers["Retry-After"]) > 0, answer
+            assert time.monotonic() - begun < 30
+        assert daemon.get("/health").status == 200
+        assert gone([warden], 60)
+    assert answers(daemon) and daemon.get("/ready").status == 200
+    assert box.exec("echo on")["stdout"] == "on\n" and len(daemon.processes("cloche-keeper")) == 1
+
+
+@holds
+def test_a_front_that_hangs_is_replaced(daemon):
+    box = daemon.create()
+    front, = daemon.processes("cloche-front")
+    with Hung(front):
+        assert gone([front], 60)
+    assert answers(daemon) and box.exec("echo on")["stdout"] == "on\n"
+
+
+@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=holds)])
+def test_a_scribe_that_hangs_costs_no_entry(cloche, hangs):
+    """Where the record is required, what is asked waits for it."""
+    daemon = Daemon(cloche, "--audit", "required")
+    box = daemon.create()
+    scribe, = daemon.processes("cloche-scribe")
+    if hangs:
+        with Hung(scribe):
+            assert box.put("while", b"x").ok and gone([scribe], 1)
+    else:
+        os.kill(scribe, signal.SIGSTOP)
+        assert box.put("while", b"x").ok and daemon.processes("cloche-scribe") == [scribe]
+    assert daemon.stop() == 0
+    entries = [json.loads(line) for line in cloche("audit", "query", "--json", "--sandbox", box.id).out.splitlines()]
+    assert [e["metadata"].get("path") for e in entries if e["metadata"].get("capability") == "write"].count("while") == 1, entries
+    assert cloche("audit", "verify").ok
+
+
+@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=holds)])
+def test_a_maker_that_hangs_costs_a_request(daemon, hangs):
+    box = daemon.create()
+    maker, = daemon.processes("cloche-maker")
+    if hangs:
+        with Hung(maker):
+            answer = daemon.post("/v1/sandboxes", {})
+            assert answer.status == 503 and answer.json["code"] == "serve.maker.late", answer
+            assert box.exec("echo on")["stdout"] == "on\n"
+        assert wait_for(lambda: daemon.post("/v1/sandboxes", {}).status == 201, 60)
+    else:
+        os.kill(maker, signal.SIGSTOP)
+        daemon.create()
+    assert daemon.processes("cloche-maker") == [maker] and box.exec("echo on")["stdout"] == "on\n"
+    assert wait_for(lambda: len(daemon.processes("cloche-keeper")) == 2)     # nothing is left of what was answered too late
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_daemon_ends_soon_whoever_is_stopped(cloche, name):
+    daemon, _ = with_all(cloche)
+    before = ours(daemon)
+    for pid in [pid for pid, its in before.items() if its == name]:
+        os.kill(pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    assert daemon.stop() == 0, daemon.log
+    assert time.monotonic() - begun < 15
+    assert gone(before, 10), before
+
+
+@holds
+@pytest.mark.parametrize("name", ["cloche-warden", "cloche-keeper"])
+def test_a_daemon_ends_whoever_hangs(cloche, name):
+    daemon, _ = with_all(cloche)
+    before = ours(daemon)
+    with contextlib.ExitStack() as all_of:
+        for pid in [pid for pid, its in before.items() if its == name]:
+            all_of.enter_context(Hung(pid))
+        begun = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - begun < 60, daemon.log
+        assert gone(before, 10), before
+
+
+@pytest.mark.parametrize("killed", [(), ("cloche-maker",)])
+def test_nothing_that_is_stopped_outlives_the_launcher(cloche, killed):
+    """What runs in a sandbox whose keeper was stopped would go on writing to the workspace, under a record that says
+    that there is none."""
+    daemon, box = with_all(cloche)
+    before = ours(daemon)
+    box.exec("(while :; do date +%s.%N >beat; sleep 0.05; done) >/dev/null 2>&1 &")
+    for pid in before:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in [pid for pid, name in before.items() if name in killed]:
+        os.kill(pid, signal.SIGKILL)
+    daemon.kill()
+    assert gone(before, 20), {pid: name for pid, name in before.items() if os.path.exists(f"/proc/{pid}")}
+    daemon.start()
+    assert box.show()["state"] == "stopped" and not daemon.processes("cloche-guest")
+    assert daemon.stop() == 0
+
+
+@holds
+def test_nothing_that_hangs_outlives_the_launcher_for_long(cloche):
+    daemon, box = with_all(cloche)
+    before = ours(daemon)
+    with contextlib.ExitStack() as all_of:
+        for pid in [pid for pid, name in before.items() if name in ("cloche-keeper", "cloche-warden", "cloche-scribe")]:
+            all_of.enter_context(Hung(pid))
+        daemon.kill()
+        assert gone(before, 40), {pid: name for pid, name in before.items() if os.path.exists(f"/proc/{pid}")}
+    daemon.start()
+    assert box.show()["state"] == "stopped"
+    assert daemon.stop() == 0
