@@ -106,7 +106,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct edge_event event;
-    struct packet_err err;
+    struct err err;
     struct wire_in in;
 
     if (n == 0)
@@ -122,7 +122,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     case 7: change(data + 1, n - 1); break;
     default:
         if (packet_get_err(&in, &err))
-            FUZZ_ASSERT(err.kind > ERR_NONE && err.kind <= ERR_DENIED && strlen(err.code) <= PACKET_CODE_MAX);
+            FUZZ_ASSERT(err.kind > ERR_NONE && err.kind <= ERR_DENIED && strlen(err.code) <= ERR_CODE_MAX);
     }
     return 0;
 }

@@ -10,7 +10,7 @@ fill(struct err *err, enum err_kind kind, const char *code, const char *fmt, va_
 {
     err->kind = kind;
     err->sys_errno = 0;
-    err->code = code;
+    snprintf(err->code, sizeof(err->code), "%s", code);
     err->hint[0] = '\0';
     vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 }
@@ -48,8 +48,8 @@ err_sys(struct err *err, int saved_errno, const char *code, const char *fmt, ...
 int
 err_wrap(struct err *err, const char *fmt, ...)
 {
-    char context[ERR_MSG_MAX];
-    char joined[ERR_MSG_MAX];
+    char context[ERR_MSG_MAX + 1];
+    char joined[ERR_MSG_MAX + 1];
     va_list ap;
 
     if (err == NULL)
@@ -81,4 +81,18 @@ err_hint(struct err *err, const char *fmt, ...)
     vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
     va_end(ap);
     return -1;
+}
+
+int
+err_rename(struct err *err, const char *code)
+{
+    if (err != NULL)
+        snprintf(err->code, sizeof(err->code), "%s", code);
+    return -1;
+}
+
+bool
+err_is(const struct err *err, const char *code)
+{
+    return err != NULL && strcmp(err->code, code) == 0;
 }

@@ -6,15 +6,18 @@
  * cannot be had.
  *
  * @code is a stable, dotted identifier ("policy.unknown-key") that programs may match on; @msg names the
- * value and the rule; @hint, when not empty, names the way out.
+ * value and the rule; @hint, when not empty, names the way out. All of it is in the struct, so an error can be copied,
+ * kept, and come from another process (wire/packet.h has the one form in which it does).
  */
 #ifndef CLOCHE_BASE_ERR_H
 #define CLOCHE_BASE_ERR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#define ERR_MSG_MAX  1024   /* longer messages are cut, never overrun */
-#define ERR_HINT_MAX 512
+#define ERR_CODE_MAX 64     /* each without its zero byte; what is longer is cut, never overrun */
+#define ERR_MSG_MAX  1023
+#define ERR_HINT_MAX 511
 
 enum err_kind {
     ERR_NONE = 0,
@@ -31,9 +34,9 @@ enum err_kind {
 struct err {
     enum err_kind kind;
     int sys_errno;              /* errno of ERR_SYSTEM, else 0 */
-    const char *code;           /* static string; never NULL once set */
-    char msg[ERR_MSG_MAX];
-    char hint[ERR_HINT_MAX];
+    char code[ERR_CODE_MAX + 1];
+    char msg[ERR_MSG_MAX + 1];
+    char hint[ERR_HINT_MAX + 1];
 };
 
 #define ERR_INIT { .kind = ERR_NONE, .sys_errno = 0, .code = "" }
@@ -48,5 +51,9 @@ int err_sys(struct err *err, int saved_errno, const char *code, const char *fmt,
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Say the way out. Replaces an earlier hint. Returns -1. */
 int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Give it another code: what failed below is known by another name here. Returns -1. */
+int err_rename(struct err *err, const char *code);
+/* Whether @err, which may be NULL, has that code. */
+bool err_is(const struct err *err, const char *code);
 
 #endif

@@ -317,14 +317,14 @@ hint_of(const char *code, const char *detail)
 int
 api_error(const json_t *said, enum err_kind kind, struct err *err)
 {
-    static char code[64];
     const char *message = json_string_value(json_object_get(said, "error"));
     const char *detail = json_string_value(json_object_get(said, "detail"));
     const char *name = json_string_value(json_object_get(said, "code"));
 
-    snprintf(code, sizeof(code), "%s", name != NULL ? name : "api.answer");
-    err_set(err, kind, code, "%s", message != NULL ? message : "the daemon refuses, and does not say why");
-    detail = hint_of(code, detail);
+    if (name == NULL)
+        name = "api.answer";
+    err_set(err, kind, name, "%s", message != NULL ? message : "the daemon refuses, and does not say why");
+    detail = hint_of(name, detail);
     return detail != NULL ? err_hint(err, "%s", detail) : -1;
 }
 

@@ -145,7 +145,7 @@ api_verb_delete(const struct api_verb *v, size_t from, const char *folder, json_
         cli_fail(&err, false);
         json_array_append_new(failed, json_pack("{s:s, s:s, s:s}", "name", v->words[i], "code", err.code, "message",
                                                 err.msg));
-        if (strcmp(err.code, "api.down") == 0)
+        if (err_is(&err, "api.down"))
             break;
     }
     return n;

@@ -55,7 +55,7 @@ pending_of(const struct api *api, bool must, json_t **out, struct err *err)
     do {
         if (add_page(api, next, *out, &why) == 0)
             continue;
-        if (!must && strcmp(why.code, "api.down") == 0)
+        if (!must && err_is(&why, "api.down"))
             return 0;
         json_decref(*out);
         *out = NULL;
@@ -204,7 +204,7 @@ knows(const struct api *api, const char *id)
     json_t *one = gate_find(api, id, &err);
 
     json_decref(one);
-    return one != NULL || strcmp(err.code, "cli.approvals.id") == 0;
+    return one != NULL || err_is(&err, "cli.approvals.id");
 }
 
 void

@@ -175,8 +175,8 @@ detach(const struct options *o, const char *path, const json_t *command, struct 
 static int
 failed_code(const struct err *err)
 {
-    return strcmp(err->code, "exec.not-found") == 0 ? EXIT_NO_COMMAND
-           : strcmp(err->code, "exec.not-runnable") == 0 ? EXIT_CANNOT_EXEC : EXIT_REFUSED;
+    return err_is(err, "exec.not-found") ? EXIT_NO_COMMAND
+           : err_is(err, "exec.not-runnable") ? EXIT_CANNOT_EXEC : EXIT_REFUSED;
 }
 
 static int

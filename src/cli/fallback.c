@@ -36,7 +36,7 @@ lacks_named(const struct host_features *h, const char *code, enum feature *which
 static enum policy_mode
 mode_to_ask(const struct policy *policy, const struct err *why)
 {
-    return strcmp(why->code, "wall.light.root-folder") == 0 && policy->workspace.kind == WORKSPACE_RW
+    return err_is(why, "wall.light.root-folder") && policy->workspace.kind == WORKSPACE_RW
                ? MODE_STANDARD : policy->mode.v;
 }
 

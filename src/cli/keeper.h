@@ -29,7 +29,7 @@
 struct op_result {
     uint8_t flags;              /* EDGE_SIGNALED ... */
     uint32_t code;
-    const char *error;          /* a code; NULL: none */
+    char error[ERR_CODE_MAX + 1];   /* a code; "" none */
     uint64_t bytes;             /* of output, or of a file; entries of a list */
 };
 

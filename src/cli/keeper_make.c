@@ -92,7 +92,7 @@ void
 keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err)
 {
     const char *const files[] = { k->daemon.settings, k->daemon.config, k->daemon.security };
-    char text[ERR_MSG_MAX];
+    char text[sizeof(err->msg)];
 
     for (size_t i = 0; (bounds & EDGE_BOUNDED) != 0 && i < sizeof(files) / sizeof(files[0]); i++) {
         char *at = files[i] != NULL && files[i][0] == '/' ? strstr(err->msg, files[i]) : NULL;

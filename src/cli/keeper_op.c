@@ -83,7 +83,7 @@ op_say_failed(struct op *o, const struct err *err)
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
 
-    o->result.error = err->code;
+    memcpy(o->result.error, err->code, sizeof(o->result.error));
     o->how = RESULT_FAILED;
     packet_put_err(&frame, err);
     op_say_last(o, &frame, at);

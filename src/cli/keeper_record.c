@@ -62,6 +62,6 @@ keeper_record_end(struct op *o)
     buf_put_be32(&frame, r->code);
     buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
     buf_put_be64(&frame, r->bytes);
-    wire_put_cstr(&frame, r->error != NULL ? r->error : "", PACKET_CODE_MAX);
+    wire_put_cstr(&frame, r->error, ERR_CODE_MAX);
     keeper_say(o->k, &frame, at);
 }

@@ -279,7 +279,7 @@ put_result(struct buf *line, const struct op *o)
     struct sha256 sum = o->trace->sum;
     char hex[SHA256_TEXT + 1];
 
-    if (r->error != NULL)
+    if (r->error[0] != '\0')
         buf_printf(line, ",\"error\":\"%s\"", r->error);
     else if (o->kind == OP_EXEC)
         buf_printf(line, ",\"%s\":%u", (r->flags & EDGE_SIGNALED) != 0 ? "signal" : "exit_code", (unsigned)r->code);
@@ -292,9 +292,9 @@ put_result(struct buf *line, const struct op *o)
         buf_printf(line, ",\"stdout_bytes\":%llu,\"stderr_bytes\":%llu,\"output_cut\":%s",
                    (unsigned long long)o->bytes[0], (unsigned long long)o->bytes[1],
                    o->trace->cut[0] || o->trace->cut[1] ? "true" : "false");
-    else if (r->error == NULL)
+    else if (r->error[0] == '\0')
         buf_printf(line, ",\"count\":%llu", (unsigned long long)r->bytes);
-    if (o->kind == OP_WRITE && r->error == NULL) {
+    if (o->kind == OP_WRITE && r->error[0] == '\0') {
         sha256_end(&sum, hash);
         sha256_text(hash, hex);
         buf_printf(line, ",\"sha256\":\"%s\"", hex);

@@ -154,14 +154,9 @@ on_refused(void *ctx, const struct frame *f)
 {
     struct launcher *l = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    static char code[PACKET_CODE_MAX + 1];
-    struct packet_err said;
 
-    if (!packet_get_err(&in, &said))
+    if (!packet_get_err(&in, l->refused))
         return -1;
-    snprintf(code, sizeof(code), "%s", said.code);
-    err_set(l->refused, said.kind, code, "%s", said.msg);
-    err_hint(l->refused, "%s", said.hint);
     l->was_refused = true;
     return 0;
 }
@@ -196,17 +191,15 @@ on_pong(void *ctx, const struct frame *f)
     return 0;
 }
 
-#define ERROR_MAX (17 + PACKET_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX + 3)
-
 static const struct msg_rule warden_rules[] = {
     /* type          once   flags states min  max length   handler */
     { EDGE_SPAWN,    false, 0,    1,     37,  37,          on_spawn },
     { EDGE_SHOOT,    false, 0,    1,     37,  37,          on_shoot },
     { EDGE_READY,    true,  0,    1,     0,   0,           on_ready },
-    { EDGE_REFUSED,  true,  0,    1,     20,  ERROR_MAX,   on_refused },
+    { EDGE_REFUSED,  true,  0,    1,     20,  PACKET_ERR_MAX, on_refused },
     { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
     { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
-    { EDGE_UNSETTLED, false, 0,   1,     20,  ERROR_MAX,   limits_answer },
+    { EDGE_UNSETTLED, false, 0,   1,     20,  PACKET_ERR_MAX, limits_answer },
     { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
     { EDGE_PONG,     false, 0,    1,     0,   0,           on_pong },
     { EDGE_SCRIBE_LATE, false, 0, 1,     0,   0,           pulse_scribe_late },

@@ -204,20 +204,14 @@ settings_back(struct launcher *l)
 }
 
 static void
-refused(struct launcher *l, const struct packet_err *why)
+refused(struct launcher *l, const struct err *why)
 {
-    static char code[PACKET_CODE_MAX + 1];
-    struct err err = ERR_INIT;
-
-    snprintf(code, sizeof(code), "%s", why->code);
-    err_set(&err, why->kind, code, "%s", why->msg);
-    err_hint(&err, "%s", why->hint);
     if (l->former == NULL) {
-        *l->refused = err;
+        *l->refused = *why;
         l->was_refused = true;
         return;
     }
-    (void)cli_fail(&err, false);
+    (void)cli_fail(why, false);
     settings_back(l);
     for (enum which_front which = 0; which < FRONTS; which++)
         l->fronts[which].said.over = l->fronts[which].said.waits;
@@ -231,7 +225,7 @@ answered(struct launcher *l, struct settings_said *said, const struct frame *f, 
 {
     struct wire_in in = wire_in_of(f->payload, f->length);
     bool over = said->over > 0;
-    struct packet_err why;
+    struct err why;
 
     if (said->waits == 0 || (f->type == yes ? f->length != 0 : f->type != EDGE_UNSETTLED || !packet_get_err(&in, &why)))
         return -1;

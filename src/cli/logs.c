@@ -297,7 +297,7 @@ follow_one(struct logs *l, struct err *err)
     r = api_events(&l->o.v.api, path, on_event, l, err);
     if (r == API_NO_EVENT)
         return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
-    if (r < 0 && (strcmp(err->code, "exec.unknown") == 0 || strcmp(err->code, "sandbox.state") == 0)) {
+    if (r < 0 && (err_is(err, "exec.unknown") || err_is(err, "sandbox.state"))) {
         *err = (struct err)ERR_INIT;
         return transcript(l, err);      /* what is left of one that is not in the background, or no more */
     }

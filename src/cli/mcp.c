@@ -170,7 +170,7 @@ run(struct options *o, struct mcp_daemon *d, struct err *err)
     if (signals < 0)
         return -1;
     if (api_ask(&o->api, "GET", "/v1/health", NULL, NULL, &why) < 0) {
-        if (o->named || o->token_file != NULL || strcmp(why.code, "api.down") != 0)
+        if (o->named || o->token_file != NULL || !err_is(&why, "api.down"))
             return *err = why, -1;
         if (mcp_daemon_start(d, &o->own, &o->api, err) < 0)
             return -1;

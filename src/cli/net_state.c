@@ -174,8 +174,8 @@ net_request(int dir, const char *id, const json_t *request, struct err *err)
     hint = json_string_value(json_object_get(out, "hint"));
     if (json_is_object(out) && message == NULL)
         return out;
-    err_set(err, ERR_DENIED, "cli.net.request", "%s%s%s%s", message != NULL ? message : "an answer that is none",
-            code != NULL ? " [" : "", code != NULL ? code : "", code != NULL ? "]" : "");
+    err_set(err, ERR_DENIED, code != NULL ? code : "cli.net.request", "%s",
+            message != NULL ? message : "an answer that is none");
     if (hint != NULL && hint[0] != '\0')
         err_hint(err, "%s", hint);
     json_decref(out);

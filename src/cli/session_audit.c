@@ -206,7 +206,7 @@ run_audit_queue(struct run_audit *a, const struct audit_entry *e)
         return;
     }
     /* no room: what is there is written first. Should that fail, so does the writing that comes */
-    if (audit_append(a->log, e, &why) < 0 && (strcmp(why.code, "audit.full") != 0 || audit_commit(a->log, NULL) < 0 ||
+    if (audit_append(a->log, e, &why) < 0 && (!err_is(&why, "audit.full") || audit_commit(a->log, NULL) < 0 ||
                                               audit_append(a->log, e, &why) < 0))
         session_warn(a->r, true, "an entry is missing in the audit record: %s", why.msg);
     if (a->due_us == 0)

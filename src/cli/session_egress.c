@@ -138,15 +138,12 @@ watch(const struct net *n, int fd)
 static int
 refusal(const json_t *event, struct err *err)
 {
-    static const char *const codes[] = { "egress.trust", "egress.tls" };
-    const char *said = json_string_value(json_object_get(event, "code")), *code = "egress.start";
+    const char *code = json_string_value(json_object_get(event, "code"));
     const char *why = json_string_value(json_object_get(event, "error"));
     const char *hint = json_string_value(json_object_get(event, "hint"));
 
-    for (size_t i = 0; said != NULL && i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (strcmp(said, codes[i]) == 0)
-            code = codes[i];
-    err_set(err, ERR_SYSTEM, code, "cloche-egress: %s", why != NULL ? why : "it cannot start");
+    err_set(err, ERR_SYSTEM, code != NULL ? code : "egress.start", "cloche-egress: %s",
+            why != NULL ? why : "it cannot start");
     return hint != NULL && hint[0] != '\0' ? err_hint(err, "%s", hint) : -1;
 }
 

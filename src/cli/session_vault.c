@@ -23,6 +23,7 @@
 #include "cli/session_files.h"
 #include "cli/session_priv.h"
 #include "vault/wire.h"
+#include "wire/packet.h"
 
 #define PATIENCE_MS   30000     /* another cloche may be writing the store */
 #define REVOKED_MAX   (1024 * 1024)
@@ -82,7 +83,7 @@ expect(struct vault_link *v, uint8_t type, struct wire_in *in, struct err *err)
     *in = wire_in_of(f.payload, f.length);
     if (f.type == type)
         return 0;
-    if (f.type == VAULT_NO && vault_get_err(in, err))
+    if (f.type == VAULT_NO && packet_get_err(in, err))
         return -1;
     return err_set(err, ERR_PROTOCOL, "vault.protocol", "cloche-vault answered something else than was asked");
 }

@@ -94,7 +94,7 @@ end_it(struct options *o, struct err *err)
         return err_set(err, ERR_USAGE, "cli.token.id", "that is no token's id");
     if (api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err) == 0)
         return 0;
-    return strcmp(err->code, "token.request") == 0 ? err_hint(err, "`cloche token ls` shows their ids") : -1;
+    return err_is(err, "token.request") ? err_hint(err, "`cloche token ls` shows their ids") : -1;
 }
 
 int

@@ -115,7 +115,7 @@ inject_late(struct inject *j)
 static void
 refuse_unasked(struct inject *j, const struct err *why)
 {
-    if (strcmp(why->code, "vault.busy") == 0)
+    if (err_is(why, "vault.busy"))
         refuse(j, "vault-slow", "the vault does not keep up", "", false);
     else
         refuse(j, "vault-ended", "the vault does not answer", "", false);
@@ -229,7 +229,7 @@ on_signature(void *ctx, const char *authorization, const struct err *why)
 
     j->ticket = 0;
     if (authorization == NULL)
-        refuse(j, "secret-sigv4", strcmp(why->code, "vault.ended") == 0 ? "the vault has ended"
+        refuse(j, "secret-sigv4", err_is(why, "vault.ended") ? "the vault has ended"
                                   : "the vault does not sign such a request", name_of(j, BIT(j->sign_id)), false);
     else
         memcpy(j->authorization, authorization, strnlen(authorization, VAULT_AUTHORIZATION_MAX));
@@ -304,9 +304,9 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
 
     j->ticket = 0;
     j->lease = lease;
-    if (lease == NULL && strcmp(why->code, "vault.ended") == 0)
+    if (lease == NULL && err_is(why, "vault.ended"))
         refuse(j, "vault-ended", "the vault has ended: no answer could be searched for secrets", "", false);
-    else if (lease == NULL && strcmp(why->code, "vault.expired") == 0 && lacking != 0)
+    else if (lease == NULL && err_is(why, "vault.expired") && lacking != 0)
         refuse(j, "secret-expired", "the secret's time is over", name_of(j, lacking), false);
     else if (lacking != 0)
         refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);

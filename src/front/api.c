@@ -62,18 +62,18 @@ on_status(struct request *r, const struct edge_box *box)
 }
 
 static void
-on_no_status(struct request *r, const struct packet_err *err)
+on_no_status(struct request *r, const struct err *err)
 {
-    if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+    if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
         reply_json(r, MHD_HTTP_OK, status_json(NULL));
     else
         reply_err(r, err);
 }
 
 static void
-failed(struct request *r, const char *what, const struct packet_err *err)
+failed(struct request *r, const char *what, const struct err *err)
 {
-    if (strcmp(err->code, "auth.role") == 0)
+    if (err_is(err, "auth.role"))
         reply_err(r, err);
     else
         reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "api", "", "%s: %s", what, err->msg);
@@ -82,29 +82,29 @@ failed(struct request *r, const char *what, const struct packet_err *err)
 static const struct answers status_answers = { .box = on_status, .no = on_no_status };
 
 static void
-on_no_start(struct request *r, const struct packet_err *err)
+on_no_start(struct request *r, const struct err *err)
 {
-    if (strcmp(err->code, "sandbox.state") == 0)        /* it runs */
+    if (err_is(err, "sandbox.state"))        /* it runs */
         ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
     else
         failed(r, "Failed to start sandbox", err);
 }
 
 static void
-on_no_stop(struct request *r, const struct packet_err *err)
+on_no_stop(struct request *r, const struct err *err)
 {
-    if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+    if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
         reply_json(r, MHD_HTTP_OK, status_json(NULL));
     else
         failed(r, "Failed to stop sandbox", err);
 }
 
 static void
-on_no_recovery(struct request *r, const struct packet_err *err)
+on_no_recovery(struct request *r, const struct err *err)
 {
-    if (strcmp(err->code, "sandbox.state") == 0)        /* it needs none */
+    if (err_is(err, "sandbox.state"))        /* it needs none */
         ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
-    else if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+    else if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
         reply_json(r, MHD_HTTP_OK, status_json(NULL));
     else
         failed(r, "Recovery failed", err);
@@ -136,9 +136,9 @@ on_default(struct request *r, const struct edge_box *box)
 }
 
 static void
-on_no_default(struct request *r, const struct packet_err *err)
+on_no_default(struct request *r, const struct err *err)
 {
-    if (strcmp(err->code, "sandbox.not-found") == 0)
+    if (err_is(err, "sandbox.not-found"))
         tell(r, NULL);
     else
         reply_err(r, err);
@@ -236,9 +236,9 @@ on_whose_events(struct request *r, const struct edge_box *box)
 }
 
 static void
-on_nobodys_events(struct request *r, const struct packet_err *err)
+on_nobodys_events(struct request *r, const struct err *err)
 {
-    if (strcmp(err->code, "sandbox.not-found") == 0 && r->id[0] == '\0')
+    if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
         reply_json(r, MHD_HTTP_OK, json_pack("{s:[]}", "events"));
     else
         reply_err(r, err);

@@ -401,7 +401,7 @@ on_no(void *ctx, const struct frame *f)
     struct heard *h = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct request *r = ask_whose(h->f, wire_be32(&in));
-    struct packet_err err;
+    struct err err;
 
     if (!packet_get_err(&in, &err))
         return -1;

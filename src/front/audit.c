@@ -362,7 +362,7 @@ on_logs_end(struct request *r, uint64_t next)
 }
 
 static void
-on_page_failed(struct request *r, const struct packet_err *err)
+on_page_failed(struct request *r, const struct err *err)
 {
     reply_err(r, err);
 }

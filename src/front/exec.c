@@ -240,13 +240,13 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 
 /* What a shell says and exits with when there is no such command. */
 uint32_t
-exec_shells_code(const struct packet_err *err)
+exec_shells_code(const struct err *err)
 {
-    return strcmp(err->code, "exec.not-found") == 0 ? 127 : strcmp(err->code, "exec.not-runnable") == 0 ? 126 : 0;
+    return err_is(err, "exec.not-found") ? 127 : err_is(err, "exec.not-runnable") ? 126 : 0;
 }
 
 static void
-on_failed_whole(struct request *r, const struct packet_err *err)
+on_failed_whole(struct request *r, const struct err *err)
 {
     uint32_t code = exec_shells_code(err);
 
@@ -292,7 +292,7 @@ on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 }
 
 static void
-on_failed_event(struct request *r, const struct packet_err *err)
+on_failed_event(struct request *r, const struct err *err)
 {
     uint32_t code = exec_shells_code(err);
 
@@ -322,18 +322,18 @@ on_granted(struct request *r)
 
 /* Under /api a refusal is a result. */
 static void
-on_no(struct request *r, const struct packet_err *err)
+on_no(struct request *r, const struct err *err)
 {
     char text[128];
 
-    if (!r->api || (strcmp(err->code, "sandbox.not-found") != 0 && strcmp(err->code, "sandbox.state") != 0 &&
-                    strcmp(err->code, "sandbox.paused") != 0)) {
+    if (!r->api || (!err_is(err, "sandbox.not-found") && !err_is(err, "sandbox.state") &&
+                    !err_is(err, "sandbox.paused"))) {
         reply_err(r, err);
         return;
     }
     /* "the sandbox is STATE" */
-    snprintf(text, sizeof(text), "Sandbox not ready (state=%.32s)", strcmp(err->code, "sandbox.state") == 0 &&
-             strlen(err->msg) > 15 ? err->msg + 15 : strcmp(err->code, "sandbox.paused") == 0 ? "paused"
+    snprintf(text, sizeof(text), "Sandbox not ready (state=%.32s)", err_is(err, "sandbox.state") &&
+             strlen(err->msg) > 15 ? err->msg + 15 : err_is(err, "sandbox.paused") ? "paused"
                                                                                               : "uninitialized");
     reply_json(r, MHD_HTTP_UNPROCESSABLE_CONTENT,
                json_pack("{s:i, s:s, s:s, s:i, s:b}", "exitCode", 1, "stdout", "", "stderr", text, "durationMs", 0,

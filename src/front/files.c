@@ -101,7 +101,7 @@ on_read(struct request *r, uint64_t count)
 /* After its first bytes a failure can only be shown by cutting the answer short: the connection ends without the last
  * chunk, which no client takes for the file's end. */
 static void
-on_failed(struct request *r, const struct packet_err *err)
+on_failed(struct request *r, const struct err *err)
 {
     if (r->stream)
         stream_break(r);
@@ -192,7 +192,7 @@ on_part(struct request *r, bool is_err, const uint8_t *p, size_t n)
 static void
 on_part_end(struct request *r, uint64_t count)
 {
-    const struct packet_err err = { .kind = ERR_SYSTEM, .code = "files.changed", .msg = "the file became shorter",
+    const struct err err = { .kind = ERR_SYSTEM, .code = "files.changed", .msg = "the file became shorter",
                                     .hint = "try again" };
 
     if (count == noted(r, 2) - noted(r, 1) + 1)

@@ -119,7 +119,7 @@ struct answers {
     void (*granted)(struct request *r);                             /* r->op_fd is there */
     void (*stats)(struct request *r, const uint8_t *p, size_t n);   /* samples, warden/stats.h */
     void (*usage)(struct request *r, const char *id, const struct edge_usage *u);
-    void (*no)(struct request *r, const struct packet_err *err);    /* NULL: reply_err */
+    void (*no)(struct request *r, const struct err *err);    /* NULL: reply_err */
     void (*token)(struct request *r, const struct edge_token *token, const char *text);
     void (*gate)(struct request *r, const struct edge_verdict *v);  /* of ask_gate(); reply or go on */
     void (*approval)(struct request *r, const struct edge_approval *a);
@@ -135,7 +135,7 @@ struct op_answers {
     void (*entry)(struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name);
     void (*exit)(struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
     void (*done)(struct request *r, uint64_t count);
-    void (*failed)(struct request *r, const struct packet_err *err);
+    void (*failed)(struct request *r, const struct err *err);
     void (*taken)(struct request *r, uint32_t bytes);               /* of stdin, of a live command */
     void (*run)(struct request *r, const struct edge_run *run);     /* a command in the background; and its output, */
     bool (*run_out)(struct request *r, uint8_t stream, uint64_t at, const uint8_t *p, size_t n);   /* false: refused */
@@ -377,10 +377,10 @@ void reply_events(struct request *r, uint32_t count, bool more);
 /* {"error": MESSAGE, "code": CODE, "detail": HINT, "request_id": ID}; under /api {"error": MESSAGE} */
 void reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-void reply_err(struct request *r, const struct packet_err *err);
+void reply_err(struct request *r, const struct err *err);
 /* @err; or that its credential, which was good when it came, is none any more. */
-const struct packet_err *ended_of(const struct request *r, const struct packet_err *err);
-unsigned status_of(const struct packet_err *err);
+const struct err *ended_of(const struct request *r, const struct err *err);
+unsigned status_of(const struct err *err);
 void reply_empty(struct request *r, unsigned status);
 void reply_stream(struct request *r, const char *type);
 void reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size);   /* of so many bytes */
@@ -393,7 +393,7 @@ void stream_break(struct request *r);           /* it ends, as something that fa
 void stream_event(struct request *r, const char *id, const char *name, json_t *data);
 /* The answer `no` about what is followed, as its only word or its last event: `error`, with auth.ended when the
  * caller's credential opens nothing any more. */
-void stream_refuse(struct request *r, const struct packet_err *err);
+void stream_refuse(struct request *r, const struct err *err);
 json_t *json_of_box(const struct edge_box *box);
 /* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
  * that one's record meanwhile. */
@@ -481,7 +481,7 @@ void route_allow(struct request *r, const char *method);        /* one more meth
 
 /* exec.c: commands. */
 /* What a shell exits with when there is no such command, or it cannot be run; 0: another failure. */
-uint32_t exec_shells_code(const struct packet_err *err);
+uint32_t exec_shells_code(const struct err *err);
 json_t *exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
 /* A signal's number, by that or by a name such as INT or SIGINT; -1. */
 int exec_signal(const json_t *v);

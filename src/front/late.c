@@ -35,7 +35,7 @@ waits(const struct request *r)
 static void
 refuse(struct request *r)
 {
-    const struct packet_err err = { .kind = ERR_SYSTEM, .code = "serve.warden.late",
+    const struct err err = { .kind = ERR_SYSTEM, .code = "serve.warden.late",
                                     .msg = "the daemon's process that judges requests does not answer",
                                     .hint = "try again; what was asked may still be done" };
     const struct answers *answers = r->answers;

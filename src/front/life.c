@@ -118,11 +118,11 @@ on_changed(struct request *r, const struct edge_box *box)
 }
 
 static void
-on_not_changed(struct request *r, const struct packet_err *err)
+on_not_changed(struct request *r, const struct err *err)
 {
     const char *match = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_MATCH);
 
-    if (strcmp(err->code, "policy.stale") == 0 && match == NULL && ++r->tries < TRIES_MAX)
+    if (err_is(err, "policy.stale") && match == NULL && ++r->tries < TRIES_MAX)
         patch(r);
     else
         reply_err(r, err);

@@ -353,7 +353,7 @@ on_granted(struct request *r)
 }
 
 static void
-on_no(struct request *r, const struct packet_err *err)
+on_no(struct request *r, const struct err *err)
 {
     reply_err(r, err);
     settle(r);
@@ -378,7 +378,7 @@ on_ended(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 }
 
 static void
-on_failed(struct request *r, const struct packet_err *err)
+on_failed(struct request *r, const struct err *err)
 {
     uint32_t code = exec_shells_code(err);
 

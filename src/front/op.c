@@ -141,7 +141,7 @@ on_failed(void *ctx, const struct frame *f)
 {
     struct request *r = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct packet_err err;
+    struct err err;
 
     if (!packet_get_err(&in, &err))
         return -1;
@@ -217,7 +217,7 @@ static const struct msg_rule keeper_rules[] = {
 static void
 broke_off(struct request *r)
 {
-    struct packet_err err = { .kind = ERR_SYSTEM, .code = "sandbox.gone",
+    struct err err = { .kind = ERR_SYSTEM, .code = "sandbox.gone",
                               .msg = "the sandbox ended under the operation",
                               .hint = "GET /v1/sandboxes/{id} says why" };
 

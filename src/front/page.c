@@ -117,7 +117,7 @@ fail(struct request *r, unsigned status, const char *text, const char *hint)
 }
 
 static void
-fail_err(struct request *r, const struct packet_err *err)
+fail_err(struct request *r, const struct err *err)
 {
     fail(r, status_of(err), err->msg, err->hint);
 }

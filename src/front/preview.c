@@ -96,7 +96,7 @@ fail(struct request *r, unsigned status, const char *code, const char *hint, con
 }
 
 static void
-fail_err(struct request *r, const struct packet_err *err)
+fail_err(struct request *r, const struct err *err)
 {
     static const struct { const char *code; unsigned status; } codes[] = {
         { "preview.none", 404 }, { "ports.closed", 404 }, { "ports.refused", 502 }, { "ports.connect", 502 },

@@ -170,7 +170,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
 };
 
 unsigned
-status_of(const struct packet_err *err)
+status_of(const struct err *err)
 {
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (strcmp(codes[i].code, err->code) == 0)
@@ -187,18 +187,18 @@ status_of(const struct packet_err *err)
     }
 }
 
-const struct packet_err *
-ended_of(const struct request *r, const struct packet_err *err)
+const struct err *
+ended_of(const struct request *r, const struct err *err)
 {
-    static const struct packet_err ended = { .kind = ERR_DENIED, .code = "auth.ended", .hint = "",
+    static const struct err ended = { .kind = ERR_DENIED, .code = "auth.ended", .hint = "",
                                              .msg = "the credential of who began this opens nothing any more" };
 
-    return r->who != 0 && (strcmp(err->code, "auth.unknown") == 0 || strcmp(err->code, "auth.expired") == 0) ? &ended
+    return r->who != 0 && (err_is(err, "auth.unknown") || err_is(err, "auth.expired")) ? &ended
                                                                                                              : err;
 }
 
 void
-reply_err(struct request *r, const struct packet_err *err)
+reply_err(struct request *r, const struct err *err)
 {
     err = ended_of(r, err);
     reply_error(r, status_of(err), err->code, err->hint, "%s", err->msg);
@@ -299,7 +299,7 @@ stream_event(struct request *r, const char *id, const char *name, json_t *data)
 }
 
 void
-stream_refuse(struct request *r, const struct packet_err *err)
+stream_refuse(struct request *r, const struct err *err)
 {
     if (!r->stream || r->response == NULL) {
         reply_err(r, err);

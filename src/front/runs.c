@@ -44,7 +44,7 @@ json_of_run(const struct edge_run *run)
 }
 
 static void
-on_failed(struct request *r, const struct packet_err *err)
+on_failed(struct request *r, const struct err *err)
 {
     if (exec_shells_code(err) != 0)     /* there is no such program: no such thing of ours */
         reply_error(r, MHD_HTTP_UNPROCESSABLE_CONTENT, err->code, err->hint, "%s", err->msg);
@@ -273,7 +273,7 @@ on_followed_to_its_end(struct request *r, uint64_t count)
 }
 
 static void
-on_follow_failed(struct request *r, const struct packet_err *err)
+on_follow_failed(struct request *r, const struct err *err)
 {
     if (r->response == NULL) {
         reply_err(r, err);

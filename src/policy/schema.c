@@ -18,7 +18,7 @@ int
 schema_fail(struct loader *l, const struct node *v, const char *code, const char *fmt, ...)
 {
     struct where w = schema_where(l, v);
-    char text[ERR_MSG_MAX];
+    char text[ERR_MSG_MAX + 1];
     va_list ap;
 
     va_start(ap, fmt);
@@ -148,7 +148,7 @@ unknown_key(struct loader *l, const struct node *member, const struct key_rule *
 {
     const char *nearest = NULL;
     size_t best = 4, used = 0;
-    char known[ERR_HINT_MAX] = "";
+    char known[ERR_HINT_MAX + 1] = "";
 
     for (const struct key_rule *rule = rules; rule->name != NULL; rule++) {
         size_t d = distance(member->key, str_of(rule->name));

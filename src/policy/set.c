@@ -77,7 +77,7 @@ show(struct str s, char out[SHOW_MAX])
 int
 where_fail(const struct where *w, struct err *err, const char *code, const char *fmt, ...)
 {
-    char text[ERR_MSG_MAX];
+    char text[ERR_MSG_MAX + 1];
     va_list ap;
 
     va_start(ap, fmt);
@@ -175,7 +175,7 @@ struct word { const char *word; int value; };
 static int
 choose(const struct word *words, size_t n, struct str text, const char *code, const struct where *w, struct err *err)
 {
-    char shown[SHOW_MAX], choice[ERR_HINT_MAX];
+    char shown[SHOW_MAX], choice[ERR_HINT_MAX + 1];
     size_t used = 0;
 
     for (size_t i = 0; i < n; i++) {

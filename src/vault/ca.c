@@ -193,8 +193,7 @@ ca_open(const struct secret *packed, struct err *err)
         return NULL;
     }
     if (unpack(packed, ca, err) < 0) {
-        if (err != NULL)
-            err->code = "vault.ca.damaged";
+        (void)err_rename(err, "vault.ca.damaged");
     } else if (X509_cmp_current_time(X509_get0_notAfter(ca->certificate)) <= 0) {
         err_set(err, ERR_POLICY, "vault.ca.expired", "the installation CA's certificate has expired");
     } else {

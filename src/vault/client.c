@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "vault/wire.h"
+#include "wire/packet.h"
 #include "wire/table.h"
 
 #define PATIENCE_MS 10000
@@ -347,12 +348,10 @@ on_refused(void *ctx, const struct frame *f)
 {
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct question *q = find(ctx, wire_be32(&in));
-    const char *code = wire_cstr(&in, 64, NULL), *text = wire_cstr(&in, ERR_MSG_MAX, NULL);
     struct err why = ERR_INIT;
 
-    if (q == NULL || !wire_done(&in))
+    if (q == NULL || !packet_get_err(&in, &why))
         return -1;
-    err_set(&why, ERR_DENIED, vault_code(code), "%s", text);
     refuse(q, &why);
     return 0;
 }
@@ -385,7 +384,7 @@ static const struct msg_rule rules[] = {
     { VAULT_LEASED,    false, 0, ST_OPEN,                   9,   VAULT_MESSAGE_MAX,              on_leased },
     { VAULT_CERTIFIED, false, 0, ST_OPEN,                   16,  2 * VAULT_LEAF_MAX + 16,        on_certified },
     { VAULT_SIGNED,    false, 0, ST_OPEN,                   9,   VAULT_AUTHORIZATION_MAX + 16,   on_signed },
-    { VAULT_REFUSED,   false, 0, ST_OPEN,                   14,  ERR_MSG_MAX + 128,              on_refused },
+    { VAULT_REFUSED,   false, 0, ST_OPEN,                   24,  4 + PACKET_ERR_MAX,             on_refused },
     { VAULT_REVOKED,   false, 0, ST_OPEN,                   4,   4,                              on_revoked },
     { VAULT_EXPIRED,   false, 0, ST_OPEN,                   4,   4,                              on_revoked },
 };

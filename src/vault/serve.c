@@ -17,6 +17,7 @@
 #include "vault/bound.h"
 #include "vault/ca.h"
 #include "vault/wire.h"
+#include "wire/packet.h"
 #include "wire/table.h"
 
 #define EXPIRY_LOOK_S 60
@@ -125,8 +126,7 @@ refuse(struct vault *v, uint32_t ticket, const struct err *err)
     struct buf *b = begin(v, VAULT_REFUSED, &at);
 
     buf_put_be32(b, ticket);
-    wire_put_cstr(b, err->code, 64);
-    wire_put_cstr(b, err->msg, ERR_MSG_MAX);
+    packet_put_err(b, err);
     return to_egress(v, at);
 }
 
@@ -256,7 +256,7 @@ say_no(struct vault *v, const struct err *err)
 {
     size_t at;
 
-    vault_put_err(begin(v, VAULT_NO, &at), err);
+    packet_put_err(begin(v, VAULT_NO, &at), err);
     return to_supervisor(v, at);
 }
 

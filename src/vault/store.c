@@ -10,7 +10,7 @@ static int
 refused(struct store *s, struct err *err)
 {
     err_wrap(err, "%s/" STORE_FILE, s->path);
-    if (strcmp(err->code, "vault.store.corrupt") == 0)
+    if (err_is(err, "vault.store.corrupt"))
         err_hint(err, "it is left as it is: restore it with its key from a backup, or move both away and set the "
                  "secrets again");
     return -1;

@@ -36,7 +36,7 @@ enum vault_message {
     VAULT_LEASED,           /* ticket be32, milliseconds be32, n u8, each: id u8, be32 length, value */
     VAULT_CERTIFIED,        /* ticket be32, milliseconds be32, certificate, key: be32 length and bytes each */
     VAULT_SIGNED,           /* ticket be32, authorization */
-    VAULT_REFUSED,          /* ticket be32, code, message */
+    VAULT_REFUSED,          /* ticket be32, an error */
     VAULT_REVOKED,          /* mask be32 */
     VAULT_EXPIRED,          /* mask be32 */
     /* egress to vault */
@@ -64,12 +64,5 @@ int vault_send(int socket, const struct buf *frame, int fd);
  * (to be closed by the caller, -1 when there is none); NULL: descriptors are refused. */
 int vault_receive(int socket, uint8_t *p, struct frame *f, int *fd, int flags);
 #define VAULT_RECEIVE_ROOM (VAULT_MESSAGE_MAX + FRAME_HEADER + 1)
-
-/* An error, as VAULT_NO has it. */
-int vault_put_err(struct buf *b, const struct err *err);
-bool vault_get_err(struct wire_in *in, struct err *err);
-
-/* The error codes that cross the wire, as static strings; an unknown one is "vault.refused". */
-const char *vault_code(const char *text);
 
 #endif

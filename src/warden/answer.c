@@ -86,7 +86,7 @@ answer_no(struct warden *w, struct asker to, const struct err *err)
 }
 
 void
-answer_no_text(struct warden *w, struct asker to, const struct packet_err *said)
+answer_no_text(struct warden *w, struct asker to, const struct err *said)
 {
     struct err err = ERR_INIT;
 

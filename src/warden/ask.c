@@ -509,7 +509,7 @@ on_op(void *ctx, const struct frame *f)
     }
     count_op(&w->counts, &(struct edge_op_result){ .kind = op.kind, .result = RESULT_REFUSED });
     answer_no(w, w->asker, &err);
-    if (op.kind == OP_EXEC && strcmp(err.code, "sandbox.state") == 0)   /* it is there, if not among the living */
+    if (op.kind == OP_EXEC && err_is(&err, "sandbox.state"))   /* it is there, if not among the living */
         (void)find_record(w, id, note_denied, w, &err);
     else if (op.kind == OP_EXEC)
         warden_note(w, b, "exec_denied", "%s", err.msg);

@@ -463,7 +463,7 @@ box_lost(struct box *b)
     struct wire_in in = wire_in_of(b->not_made.p, b->not_made.n);
     struct warden *w = b->w;
     struct err err = ERR_INIT;
-    struct packet_err why;
+    struct err why;
 
     if (b->fd >= 0) {
         (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, b->fd, NULL);
@@ -508,7 +508,7 @@ box_lost(struct box *b)
 }
 
 void
-box_not_spawned(struct box *b, const struct packet_err *why)
+box_not_spawned(struct box *b, const struct err *why)
 {
     struct warden *w = b->w;
 

@@ -13,7 +13,7 @@ count_not_created(struct counts *c, const char *code)
 
     for (i = 0; i < c->n_failed && strcmp(c->failed[i].code, code) != 0; i++)
         ;
-    if (i == COUNT_CODES || strlen(code) > PACKET_CODE_MAX) {
+    if (i == COUNT_CODES || strlen(code) > ERR_CODE_MAX) {
         c->other_failed++;
         return;
     }

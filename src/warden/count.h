@@ -14,7 +14,7 @@ struct warden;
 struct counts {
     uint64_t created, recoveries, keeper_deaths, refused, audit_failed;
     uint32_t wardens, fronts;               /* started again, as the launcher says */
-    struct { char code[PACKET_CODE_MAX + 1]; uint64_t n; } failed[COUNT_CODES];
+    struct { char code[ERR_CODE_MAX + 1]; uint64_t n; } failed[COUNT_CODES];
     size_t n_failed;
     uint64_t other_failed;
     uint64_t ops[OP_KINDS][RESULTS];

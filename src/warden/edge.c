@@ -338,7 +338,7 @@ edge_put_event(struct buf *b, const struct edge_event *event)
     buf_put_be64(b, event->number);
     buf_put_be64(b, event->at_ms);
     edge_put_id(b, event->id);
-    wire_put_cstr(b, event->type, PACKET_CODE_MAX);
+    wire_put_cstr(b, event->type, ERR_CODE_MAX);
     return wire_put_cstr(b, event->detail, EDGE_DETAIL_MAX);
 }
 
@@ -348,7 +348,7 @@ edge_get_event(struct wire_in *in, struct edge_event *event)
     event->number = wire_be64(in);
     event->at_ms = wire_be64(in);
     event->id = wire_cstr(in, EDGE_ID, NULL);
-    event->type = wire_cstr(in, PACKET_CODE_MAX, NULL);
+    event->type = wire_cstr(in, ERR_CODE_MAX, NULL);
     event->detail = wire_cstr(in, EDGE_DETAIL_MAX, NULL);
     return !in->bad;
 }

@@ -139,7 +139,7 @@ on_not_made(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct box *b = w->heard;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct packet_err why;
+    struct err why;
 
     if (!packet_get_err(&in, &why) || (!b->asked.make && !b->asked.print && !b->asked.sweep) ||
         b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
@@ -209,7 +209,7 @@ on_still(void *ctx, const struct frame *f)
 }
 
 static void
-paused_answers(struct box *b, const struct packet_err *no)
+paused_answers(struct box *b, const struct err *no)
 {
     for (struct waiter **at = &b->waiters, *one; (one = *at) != NULL;) {
         if (one->what != WAIT_PAUSED) {
@@ -248,7 +248,7 @@ on_not_paused(void *ctx, const struct frame *f)
 {
     struct warden *w = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct packet_err why;
+    struct err why;
 
     if (!packet_get_err(&in, &why) || !keep_answers(&w->heard->asked.pauses))
         return -1;
@@ -316,25 +316,23 @@ on_gone(void *ctx, const struct frame *f)
     return 0;
 }
 
-#define ERROR_MAX (17 + PACKET_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX + 3)
-
 const struct msg_rule keep_rules[] = {
     /* type            once   flags states min  max length           handler */
     { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
-    { EDGE_NOT_MADE,   true,  0,    1,     20,  ERROR_MAX,           on_not_made },
+    { EDGE_NOT_MADE,   true,  0,    1,     20,  PACKET_ERR_MAX,      on_not_made },
     { EDGE_PRINT,      false, 0,    1,     6,   5 + EDGE_PRINT_MAX,  reattach_on_print },
     { EDGE_SWEPT,      true,  0,    1,     0,   0,                   volume_on_swept },
     { EDGE_STILL,      true,  0,    1,     15,  15 + EDGE_FACTS_MAX, on_still },
     { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
-    { EDGE_NOT_PAUSED, false, 0,    1,     20,  ERROR_MAX,           on_not_paused },
+    { EDGE_NOT_PAUSED, false, 0,    1,     20,  PACKET_ERR_MAX,      on_not_paused },
     { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },
     { EDGE_OP_ENDED,   false, 0,    1,     0,   0,                   on_op_ended },
     { EDGE_MASKS,      false, 0,    1,     33,  EDGE_MASKS_MAX,      record_on_masks },
     { EDGE_NOTED,      false, 0,    1,     8,   ENTRY_BYTES_MAX,     record_on_noted },
-    { EDGE_OP_SAID,    false, 0,    1,     35,  35 + PACKET_CODE_MAX, record_on_op_said },
+    { EDGE_OP_SAID,    false, 0,    1,     35,  35 + ERR_CODE_MAX,   record_on_op_said },
     { EDGE_GONE,       true,  0,    1,     6,   6 + EDGE_DETAIL_MAX, on_gone },
     { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
-    { EDGE_CHANGED,    false, 0,    1,     5,   5 + ERROR_MAX,       life_on_changed },
+    { EDGE_CHANGED,    false, 0,    1,     5,   5 + PACKET_ERR_MAX,  life_on_changed },
     { EDGE_USED,       false, 0,    1,     41,  EDGE_USAGE_MAX,      watch_on_used },
     { EDGE_OP_RESULT,  false, 0,    1,     26,  26,                  watch_on_op_result },
     { EDGE_NET_ASK,    false, 0,    1,     27,  26 + EDGE_HOST_MAX + EDGE_METHOD_MAX + EDGE_ASKED_MAX, net_on_ask },
@@ -403,7 +401,7 @@ on_not_spawned(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    struct packet_err why;
+    struct err why;
     struct box *b;
 
     if (!packet_get_err(&in, &why) || !edge_is_id(id))
@@ -554,7 +552,7 @@ on_ping(void *ctx, const struct frame *f)
 const struct msg_rule launch_rules[] = {
     /* type              once   flags states min  max length               handler */
     { EDGE_SPAWNED,      false, 0,    1,     37,  37,                      on_spawned },
-    { EDGE_NOT_SPAWNED,  false, 0,    1,     57,  37 + ERROR_MAX,          on_not_spawned },
+    { EDGE_NOT_SPAWNED,  false, 0,    1,     57,  37 + PACKET_ERR_MAX,     on_not_spawned },
     { EDGE_ADOPT,        false, 0,    1,     37,  37,                      on_adopt },
     { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
     { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },

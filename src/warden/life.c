@@ -199,7 +199,7 @@ life_on_changed(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     uint32_t number = wire_be32(&in);
     uint8_t done = wire_u8(&in);
-    struct packet_err why;
+    struct err why;
 
     if (done > 1 || (done == 0 && !packet_get_err(&in, &why)) || (done == 1 && !wire_done(&in)) ||
         !keep_answers(&b->asked.changes))

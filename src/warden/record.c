@@ -483,7 +483,7 @@ on_failed(void *ctx, const struct frame *f)
     struct warden *w = ctx;
     struct record *r = w->record;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    struct packet_err why;
+    struct err why;
     bool first = r->why[0] == '\0';
 
     if (!packet_get_err(&in, &why))

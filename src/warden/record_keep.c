@@ -140,7 +140,7 @@ record_on_op_said(void *ctx, const struct frame *f)
 
     ms = wire_be64(&in);
     bytes = wire_be64(&in);
-    error = wire_cstr(&in, PACKET_CODE_MAX, NULL);
+    error = wire_cstr(&in, ERR_CODE_MAX, NULL);
     if (!wire_done(&in) || kind == 0 || kind >= OP_KINDS || code > 255 || number > INT64_MAX || ms > INT64_MAX ||
         bytes > INT64_MAX || !code_well(error) || !keep_answers(&w->heard->asked.said))
         return -1;

@@ -226,7 +226,7 @@ void box_state(struct box *b, enum box_state state, const char *detail);
 void box_stop(struct box *b, const char *why);
 void box_kill_all(struct warden *w);
 void box_lost(struct box *b);                                       /* its keeper has ended */
-void box_not_spawned(struct box *b, const struct packet_err *why);
+void box_not_spawned(struct box *b, const struct err *why);
 int box_put(struct box *b, struct err *err);    /* into the record of sandboxes. 0 or -1 with @err */
 void box_store(struct box *b);                  /* the same; that it failed is logged */
 void box_used(struct box *b);                                       /* now; and store it */
@@ -281,7 +281,7 @@ void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at
 void answer_item(struct warden *w, uint8_t type, struct asker to, const struct edge_box *r, const char *key);
 void answer_box(struct warden *w, struct asker to, const struct edge_box *r, const char *key);
 void answer_no(struct warden *w, struct asker to, const struct err *err);
-void answer_no_text(struct warden *w, struct asker to, const struct packet_err *err);
+void answer_no_text(struct warden *w, struct asker to, const struct err *err);
 void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
 /* A socket between the front that asks and @b's keeper, which gets @frame (whole) with it; that is the answer. Until
  * the keeper says OP_ENDED it is one of the sandbox's operations. 0 or -1 with @err. */

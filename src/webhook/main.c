@@ -124,6 +124,6 @@ main(int argc, char **argv)
         webhook_turn(&h);
     }
     if (r < 0)
-        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code != NULL ? err.code : "webhook.loop");
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
     return r < 0;
 }

@@ -9,6 +9,8 @@
 
 #include "base/io.h"
 
+#define ERRNO_MAX 4095      /* MAX_ERRNO of the kernel */
+
 struct packet_waiting {
     struct packet_waiting *next;
     int fd;
@@ -142,23 +144,66 @@ packet_put_err(struct buf *b, const struct err *err)
 {
     buf_put_u8(b, (uint8_t)err->kind);
     buf_put_be32(b, (uint32_t)err->sys_errno);
-    wire_put_cstr(b, err->code, PACKET_CODE_MAX);
+    wire_put_cstr(b, err->code, ERR_CODE_MAX);
     wire_put_cstr(b, err->msg, ERR_MSG_MAX);
     return wire_put_cstr(b, err->hint, ERR_HINT_MAX);
 }
 
+/* Codes go into JSON, metrics and names of rules as they are. */
+static bool
+is_code(const char *code)
+{
+    return code[0] != '\0' && code[strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == '\0';
+}
+
 bool
-packet_get_err(struct wire_in *in, struct packet_err *out)
+packet_get_err(struct wire_in *in, struct err *out)
 {
     uint8_t kind = wire_u8(in);
     uint32_t number = wire_be32(in);
+    const char *code = wire_cstr(in, ERR_CODE_MAX, NULL), *msg = wire_cstr(in, ERR_MSG_MAX, NULL);
+    const char *hint = wire_cstr(in, ERR_HINT_MAX, NULL);
 
-    out->code = wire_cstr(in, PACKET_CODE_MAX, NULL);
-    out->msg = wire_cstr(in, ERR_MSG_MAX, NULL);
-    out->hint = wire_cstr(in, ERR_HINT_MAX, NULL);
-    out->kind = (enum err_kind)kind;
+    if (!wire_done(in) || kind == ERR_NONE || kind > ERR_DENIED || number > ERRNO_MAX || !is_code(code))
+        return false;
+    err_set(out, (enum err_kind)kind, code, "%s", msg);
+    err_hint(out, "%s", hint);
     out->sys_errno = (int)number;
-    return wire_done(in) && kind != ERR_NONE && kind <= ERR_DENIED && number <= 4095;
+    return true;
+}
+
+void
+packet_say_err(int fd, const struct err *err)
+{
+    uint8_t room[PACKET_ERR_MAX];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+
+    if (packet_put_err(&b, err) == 0)
+        (void)io_write_full(fd, b.p, b.n);
+}
+
+int
+packet_hear_err(int fd, struct err *out)
+{
+    uint8_t room[PACKET_ERR_MAX + 1];
+    size_t n = 0;
+    struct wire_in in;
+
+    while (n < sizeof(room)) {
+        ssize_t got = read(fd, room + n, sizeof(room) - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        n += (size_t)got;
+    }
+    in = wire_in_of(room, n);
+    if (n == 0 || packet_get_err(&in, out))
+        return n == 0 ? 0 : 1;
+    errno = EPROTO;
+    return -1;
 }
 
 /* --- a queue ------------------------------------------------------------------------------------------------------ */

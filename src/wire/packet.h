@@ -23,15 +23,17 @@ int packet_put_bytes(struct buf *b, const void *p, size_t n);
 /* Borrowed; NULL, and @in bad, when they are not there or more than @max. */
 const uint8_t *packet_get_bytes(struct wire_in *in, size_t max, size_t *n);
 
-/* An error. What is read is borrowed text: whoever receives it shows it, or knows its codes. */
-#define PACKET_CODE_MAX 64
-struct packet_err {
-    enum err_kind kind;
-    int sys_errno;
-    const char *code, *msg, *hint;
-};
+/* An error, in the one form that it has between processes: be8 kind, be32 errno, three texts. It is the rest of a
+ * message. packet_get_err() fills @out whole, or refuses: false. */
+#define PACKET_ERR_MAX (1 + 4 + 3 * (4 + 1) + ERR_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX)
 int packet_put_err(struct buf *b, const struct err *err);
-bool packet_get_err(struct wire_in *in, struct packet_err *out);
+bool packet_get_err(struct wire_in *in, struct err *out);
+
+/* The same from a child that has not got as far as an exec: the writer ends next, and the reader reads to the end. A
+ * pipe, so that no end of file means an error that is not whole. packet_say_err() blocks; what it cannot say is lost.
+ * packet_hear_err(): 1 with @out filled, 0 for an end without one, -1 for what is none (errno). */
+void packet_say_err(int fd, const struct err *err);
+int packet_hear_err(int fd, struct err *out);
 
 /* Messages that wait for a socket whose peer does not read. Nobody sleeps here, be the socket non-blocking or not. */
 struct packet_queue {

@@ -280,7 +280,7 @@ run(struct work *w, struct err *err)
     if (r == 0)
         r = commit(w, err);
     /* with what could not be undone the stage stays: it holds the old content */
-    bool keep = r < 0 && err != NULL && err->code != NULL && strcmp(err->code, "workspace.apply.undo") == 0;
+    bool keep = r < 0 && err_is(err, "workspace.apply.undo");
     if (!keep && clean_up(w->state->state_fd, w->stage_parent, w->journal.stage, r == 0 ? err : NULL) < 0 && r == 0)
         r = -1;
     guard_end(&guard);

@@ -8,8 +8,13 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "wire/frame.h"
 #include "wire/msg.h"
+#include "wire/packet.h"
 #include "wire/table.h"
 
 static void
@@ -497,6 +502,124 @@ test_path_shapes(void **state)
     }
 }
 
+/* --- errors ------------------------------------------------------------------------------------------------------- */
+
+static struct err
+an_error(void)
+{
+    struct err e = ERR_INIT;
+
+    err_sys(&e, ENOSPC, "wall.root", "make \"%s\"", "/x");
+    err_hint(&e, "free some space");
+    return e;
+}
+
+static bool
+same_err(const struct err *a, const struct err *b)
+{
+    return a->kind == b->kind && a->sys_errno == b->sys_errno && strcmp(a->code, b->code) == 0 &&
+           strcmp(a->msg, b->msg) == 0 && strcmp(a->hint, b->hint) == 0;
+}
+
+static void
+test_errors_round_trip(void **state)
+{
+    struct err e = an_error(), long_one = ERR_INIT, out;
+    uint8_t room[PACKET_ERR_MAX];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
+    struct wire_in in;
+
+    (void)state;
+    assert_int_equal(packet_put_err(&b, &e), 0);
+    for (size_t n = 0; n < b.n; n++) {
+        in = wire_in_of(b.p, n);
+        assert_false(packet_get_err(&in, &out));
+    }
+    in = wire_in_of(b.p, b.n);
+    assert_true(packet_get_err(&in, &out));
+    assert_true(same_err(&e, &out));
+    /* the longest one fits */
+    memset(long_one.code, 'c', ERR_CODE_MAX);
+    memset(long_one.msg, 'm', ERR_MSG_MAX);
+    memset(long_one.hint, 'h', ERR_HINT_MAX);
+    long_one.kind = ERR_DENIED;
+    buf_reset(&b);
+    assert_int_equal(packet_put_err(&b, &long_one), 0);
+    assert_int_equal(b.n, PACKET_ERR_MAX);
+    in = wire_in_of(b.p, b.n);
+    assert_true(packet_get_err(&in, &out));
+    assert_true(same_err(&long_one, &out));
+}
+
+static void
+test_errors_that_are_none(void **state)
+{
+    static const char *const codes[] = { "", "with space", "quote\"", "Upper", "new\nline", "under_score" };
+    struct err out;
+    uint8_t room[PACKET_ERR_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        struct buf b = BUF_INIT_IN(room, sizeof(room));
+        struct err e = an_error();
+        struct wire_in in;
+
+        err_rename(&e, codes[i]);
+        assert_int_equal(packet_put_err(&b, &e), 0);
+        in = wire_in_of(b.p, b.n);
+        assert_false(packet_get_err(&in, &out));
+    }
+    for (unsigned kind = 0; kind < 256; kind++) {
+        struct buf b = BUF_INIT_IN(room, sizeof(room));
+        struct err e = an_error();
+        struct wire_in in;
+
+        assert_int_equal(packet_put_err(&b, &e), 0);
+        b.p[0] = (uint8_t)kind;
+        in = wire_in_of(b.p, b.n);
+        assert_int_equal(packet_get_err(&in, &out), kind > ERR_NONE && kind <= ERR_DENIED);
+    }
+}
+
+/* What a child says before its exec: whole, none, or no error at all. */
+static int
+heard(const void *p, size_t n, struct err *out)
+{
+    int ends[2], r;
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], p, n), (ssize_t)n);
+    close(ends[1]);
+    r = packet_hear_err(ends[0], out);
+    close(ends[0]);
+    return r;
+}
+
+static void
+test_errors_before_an_exec(void **state)
+{
+    struct err e = an_error(), out = ERR_INIT;
+    uint8_t room[PACKET_ERR_MAX + 1];
+    struct buf b = BUF_INIT_IN(room, PACKET_ERR_MAX);
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    packet_say_err(ends[1], &e);
+    close(ends[1]);
+    assert_int_equal(packet_hear_err(ends[0], &out), 1);
+    close(ends[0]);
+    assert_true(same_err(&e, &out));
+    assert_int_equal(heard("", 0, &out), 0);
+    assert_int_equal(packet_put_err(&b, &e), 0);
+    assert_int_equal(heard(b.p, b.n, &out), 1);
+    assert_int_equal(heard(b.p, b.n - 1, &out), -1);
+    room[b.n] = 0;
+    assert_int_equal(heard(room, b.n + 1, &out), -1);
+    memset(room, 1, sizeof(room));
+    assert_int_equal(heard(room, sizeof(room), &out), -1);
+}
+
 int
 main(void)
 {
@@ -516,6 +639,9 @@ main(void)
         cmocka_unit_test(test_claims_out_of_range),
         cmocka_unit_test(test_changes_that_lead_elsewhere),
         cmocka_unit_test(test_path_shapes),
+        cmocka_unit_test(test_errors_round_trip),
+        cmocka_unit_test(test_errors_that_are_none),
+        cmocka_unit_test(test_errors_before_an_exec),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

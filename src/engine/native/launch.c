@@ -36,6 +36,7 @@
 #include "wall/capture.h"
 #include "wall/cgroup.h"
 #include "wall/sockmem.h"
+#include "wire/packet.h"
 
 #define FD_GUEST  4
 #define FD_GUEST_PATH "/proc/self/fd/4"
@@ -45,7 +46,7 @@
 static _Noreturn void
 give_up(int status, const struct err *err)
 {
-    io_write_full(status, err, sizeof(*err));
+    packet_say_err(status, err);
     _exit(125);
 }
 

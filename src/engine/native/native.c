@@ -33,6 +33,7 @@
 #include "wall/own_id.h"
 #include "wall/proc_outer.h"
 #include "wall/sockmem.h"
+#include "wire/packet.h"
 
 #define NET_MEMORY       (512UL * 1024 * 1024)
 #define SOCKMEM_BLIND_MAX 3
@@ -366,16 +367,9 @@ int
 native_setup_failed(struct sandbox *sb, struct err *err)
 {
     struct pollfd p = { .fd = sb->status, .events = POLLIN };
-    struct err said;
 
-    /* end of file: the guest was started; whatever happened since is the guest's story */
-    if (sb->status < 0 || poll(&p, 1, 5000) <= 0 || io_read_full(sb->status, &said, sizeof(said)) < 0)
-        return 0;
-    said.msg[sizeof(said.msg) - 1] = '\0';
-    said.hint[sizeof(said.hint) - 1] = '\0';
-    /* the child is a copy of this process: its static strings are ours */
-    *err = said;
-    return -1;
+    /* an end without an error: the guest was started; whatever happened since is the guest's story */
+    return sb->status >= 0 && poll(&p, 1, 5000) > 0 && packet_hear_err(sb->status, err) == 1 ? -1 : 0;
 }
 
 int

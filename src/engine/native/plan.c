@@ -416,7 +416,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
     if (make(plan, p, id, &why) == 0)
         return 0;
     if (plan->privileged && !plan->light &&
-        (strcmp(why.code, "wall.idmap") == 0 || strcmp(why.code, "wall.overlay.unsupported") == 0))
+        (err_is(&why, "wall.idmap") || err_is(&why, "wall.overlay.unsupported")))
         return make_as_owner(plan, p, id, &why, err);
     if (err != NULL)
         *err = why;

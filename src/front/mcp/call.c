@@ -45,7 +45,7 @@ mcp_fail(struct request *r, const char *type, const char *fmt, ...)
 }
 
 void
-mcp_fail_err(struct request *r, const struct packet_err *err)
+mcp_fail_err(struct request *r, const struct err *err)
 {
     char text[2048];
 

@@ -130,7 +130,7 @@ void mcp_verdict(struct request *r, const struct edge_verdict *v);
 void mcp_done(struct request *r, json_t *structured, bool failed);      /* takes the reference */
 /* {success: false, error: ..., error_type: ...} */
 void mcp_fail(struct request *r, const char *type, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void mcp_fail_err(struct request *r, const struct packet_err *err);
+void mcp_fail_err(struct request *r, const struct err *err);
 const char *mcp_text(const struct request *r, const char *name);       /* an argument; NULL: not given */
 bool mcp_true(const struct request *r, const char *name);
 json_t *mcp_output(struct buf *b, bool cut);                            /* what a command said, as text */

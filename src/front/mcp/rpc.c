@@ -278,7 +278,7 @@ on_still_good(struct request *r, uint32_t count, bool more)
 }
 
 static void
-on_ended(struct request *r, const struct packet_err *err)
+on_ended(struct request *r, const struct err *err)
 {
     if (r->mcp->over || strncmp(err->code, "auth.", 5) != 0)
         return;
