@@ -14,7 +14,7 @@ WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags inst
 # What may be said for a flag where its help has no list such as `none|allowlist|host`; of one verb: 'VERB --FLAG'.
 CHOICES = {
     '--mode': 'off light standard max', '--fallback': 'refuse warn no-sandbox', '--view': 'private host', '--audit': 'off try required',
-    '--engine': 'auto native', '--language': 'python javascript shell', '--log-level': 'error warn notice info',
+    '--engine': 'auto native', '--log-level': 'error warn notice info',
     '--severity': 'info warn error critical', '--method': 'GET HEAD POST PUT PATCH DELETE', '--scheme': 'https http',
     '--role': 'agent operator approver auditor', '--for': 'run code shell srt', '--op': 'read write exec',
     '--binding': 'anthropic openai github gitlab npm pypi aws', '--place': 'bearer basic body sigv4',

@@ -8,12 +8,11 @@
 
 #include "engine/engine.h"
 #include "engine/native/probe.h"
+#include "match/language.h"
 
 /* A program that `cloche code` starts, looked for where a private root has programs. */
 struct doctor_program {
-    const char *name;
-    const char *language;       /* of cloche code --language */
-    unsigned want_major, want_minor;
+    const struct language *language;
     char path[256];             /* "" when not found */
     char version[32];           /* "3.11.2"; "" when it could not be asked */
     bool enough;
@@ -27,14 +26,13 @@ struct doctor_helper {
     char lacks[256];            /* the shared libraries without which it cannot start; "" none */
 };
 
-#define DOCTOR_PROGRAMS 3
 #define DOCTOR_HELPERS 7
 #define DOCTOR_MODES 3
 
 struct doctor {
     struct host_features host;
     struct engine_report engine;
-    struct doctor_program programs[DOCTOR_PROGRAMS];
+    struct doctor_program programs[LANGUAGES];
     struct doctor_helper helpers[DOCTOR_HELPERS];
     struct {
         enum policy_mode mode;
@@ -46,8 +44,8 @@ struct doctor {
 /* What this release does not have, said plainly; NULL-terminated. */
 extern const char *const doctor_not_here[];
 
-/* doctor_programs.c: start all three at once, ask their versions, wait at most two seconds. */
-void doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS]);
+/* doctor_programs.c: start all at once, ask their versions, wait at most two seconds. */
+void doctor_find_programs(struct doctor_program programs[LANGUAGES]);
 /* doctor_programs.c: where those that cloche starts are. */
 void doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS]);
 /* "3.11.2 (main)" style output of --version: the first dotted number. False when there is none. Pure. */

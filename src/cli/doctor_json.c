@@ -99,13 +99,14 @@ programs_json(const struct doctor *d)
     json_t *out = json_object();
     char want[32];
 
-    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+    for (size_t i = 0; i < LANGUAGES; i++) {
         const struct doctor_program *p = &d->programs[i];
+        const struct language *l = p->language;
 
-        snprintf(want, sizeof(want), "%u.%u", p->want_major, p->want_minor);
-        json_object_set_new(out, p->language, json_pack("{s:s, s:s, s:o, s:o, s:b}", "program", p->name, "wanted", want,
-                                                        "path", text(p->path), "found", text(p->version), "ok",
-                                                        (int)p->enough));
+        snprintf(want, sizeof(want), "%u.%u", l->major, l->minor);
+        json_object_set_new(out, l->name, json_pack("{s:s, s:s, s:o, s:o, s:b}", "program", l->program, "wanted", want,
+                                                    "path", text(p->path), "found", text(p->version), "ok",
+                                                    (int)p->enough));
     }
     return out;
 }

@@ -34,7 +34,7 @@ look_up(struct doctor_program *p)
     };
 
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->name);
+        snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->language->program);
         if (access(p->path, X_OK) == 0)
             return;
     }
@@ -115,28 +115,24 @@ doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, uns
 }
 
 void
-doctor_find_programs(struct doctor_program programs[DOCTOR_PROGRAMS])
+doctor_find_programs(struct doctor_program programs[LANGUAGES])
 {
-    static const struct doctor_program wanted[DOCTOR_PROGRAMS] = {
-        { .name = "python3", .language = "python", .want_major = 3, .want_minor = 11 },
-        { .name = "node", .language = "javascript", .want_major = 20, .want_minor = 0 },
-        { .name = "bash", .language = "shell", .want_major = 5, .want_minor = 2 },
-    };
-    struct question q[DOCTOR_PROGRAMS] = { { -1, -1, "", 0 }, { -1, -1, "", 0 }, { -1, -1, "", 0 } };
+    struct question q[LANGUAGES];
     uint64_t deadline = clock_ms() + ASK_MS;
 
-    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
-        programs[i] = wanted[i];
+    for (size_t i = 0; i < LANGUAGES; i++) {
+        programs[i] = (struct doctor_program){ .language = &languages[i] };
+        q[i] = (struct question){ -1, -1, "", 0 };
         look_up(&programs[i]);
         ask(&programs[i], &q[i]);
     }
-    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+    for (size_t i = 0; i < LANGUAGES; i++) {
         struct doctor_program *p = &programs[i];
         unsigned major = 0, minor = 0;
 
         listen_to(&q[i], deadline);
         if (doctor_parse_version(q[i].text, p->version, sizeof(p->version), &major, &minor))
-            p->enough = major > p->want_major || (major == p->want_major && minor >= p->want_minor);
+            p->enough = major > p->language->major || (major == p->language->major && minor >= p->language->minor);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/planted.h"
 #include "cli/session.h"
+#include "match/language.h"
 
 #define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
 #define CAPTURE_DEFAULT (1024 * 1024)
@@ -72,7 +73,7 @@ usage(const char *verb, const char *operands, const char *what)
     printf("  %-32s %s\n", "--pty, --no-pty", "a terminal inside, or not (default: when stdin and stdout are one)");
     printf("  %-32s %s\n", "--quiet", "no notices about cut output");
     if (strcmp(verb, "code") == 0)
-        printf("  %-32s %s\n", "--language LANG", "python, javascript or shell");
+        printf("  %-32s %s\n", "--language " LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in");
     printf("\npolicy (man cloche-policy):\n");
     print_flags();
     printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as "
@@ -235,23 +236,6 @@ cmd_shell(int argc, char **argv)
 
 /* --- code ------------------------------------------------------------------------------------------------------- */
 
-static const struct language {
-    const char *name, *alias, *program, *file;
-} languages[] = {
-    { "python", "py", "python3", "script.py" },
-    { "javascript", "js", "node", "script.js" },
-    { "shell", "sh", "bash", "script.sh" },
-};
-
-static const struct language *
-language_of(const char *name)
-{
-    for (size_t i = 0; name != NULL && i < sizeof(languages) / sizeof(languages[0]); i++)
-        if (strcmp(languages[i].name, name) == 0 || strcmp(languages[i].alias, name) == 0)
-            return &languages[i];
-    return NULL;
-}
-
 static int
 read_code(const char *path, struct buf *code, struct err *err)
 {
@@ -270,8 +254,8 @@ read_code(const char *path, struct buf *code, struct err *err)
 static int
 code_check(const struct options *o, const struct policy *p, int argc, int first, struct err *err)
 {
-    if (language_of(o->language) == NULL) {
-        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of python, javascript, shell",
+    if (language_find(o->language) == NULL) {
+        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of " LANGUAGES_LISTED,
                 o->language != NULL ? o->language : "");
         return err_hint(err, "cloche code --language python FILE (or - for standard input)");
     }
@@ -309,7 +293,7 @@ cmd_code(int argc, char **argv)
         return usage("code", "--language LANG FILE|-", "Run FILE (or standard input) in a sandbox of its own.");
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
         return finish(-1, &err, o.json);
-    language = language_of(o.language);
+    language = language_find(o.language);
     /* never into a folder of the user's */
     file = (struct session_file){ .folder = p.workspace.kind == WORKSPACE_TMPFS ? "/workspace" : "/home/agent",
                                   .name = language->file, .data = code.p, .n = code.n };

@@ -193,7 +193,7 @@ static void
 on_part_end(struct request *r, uint64_t count)
 {
     const struct err err = { .kind = ERR_SYSTEM, .code = "files.changed", .msg = "the file became shorter",
-                                    .hint = "try again" };
+                             .hint = "try again" };
 
     if (count == noted(r, 2) - noted(r, 1) + 1)
         stream_close(r);

@@ -36,8 +36,8 @@ static void
 refuse(struct request *r)
 {
     const struct err err = { .kind = ERR_SYSTEM, .code = "serve.warden.late",
-                                    .msg = "the daemon's process that judges requests does not answer",
-                                    .hint = "try again; what was asked may still be done" };
+                             .msg = "the daemon's process that judges requests does not answer",
+                             .hint = "try again; what was asked may still be done" };
     const struct answers *answers = r->answers;
 
     ask_drop(r);

@@ -218,8 +218,8 @@ static void
 broke_off(struct request *r)
 {
     struct err err = { .kind = ERR_SYSTEM, .code = "sandbox.gone",
-                              .msg = "the sandbox ended under the operation",
-                              .hint = "GET /v1/sandboxes/{id} says why" };
+                       .msg = "the sandbox ended under the operation",
+                       .hint = "GET /v1/sandboxes/{id} says why" };
 
     op_drop(r);
     r->op_answers->failed(r, &err);

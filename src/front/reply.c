@@ -191,7 +191,7 @@ const struct err *
 ended_of(const struct request *r, const struct err *err)
 {
     static const struct err ended = { .kind = ERR_DENIED, .code = "auth.ended", .hint = "",
-                                             .msg = "the credential of who began this opens nothing any more" };
+                                      .msg = "the credential of who began this opens nothing any more" };
 
     return r->who != 0 && (err_is(err, "auth.unknown") || err_is(err, "auth.expired")) ? &ended
                                                                                                              : err;

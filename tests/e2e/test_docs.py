@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers import requirement
+
 REPO = Path(__file__).resolve().parents[2]
 MAN = REPO / "docs" / "man"
 PAGES = {"diff": "cloche-diff.1", "apply": "cloche-diff.1", "discard": "cloche-diff.1"}
@@ -159,3 +161,14 @@ def test_commands_in_the_readme_use_flags_that_exist(cloche):
         own = rest.split(" -- ")[0].split("#")[0]
         known = flags_in_help(cloche, verb) | (flags_in_help(cloche, "run") if verb in ("why", "prove") else set())
         assert set(re.findall(r"(?<!\S)(--[a-z][\w-]*)", own)) <= known, f"cloche {verb} {rest}"
+
+
+@requirement("R64")
+def test_languages_are_written_down(cloche):
+    """src/match/language.h has them; what is generated from it needs no look."""
+    names = re.search(r"--language ([a-z|]+)", help_of(cloche, "code"))[1].split("|")
+    assert len(names) >= 3
+    assert " | ".join(names) in page("code").read_text()
+    listed = ", ".join(f"`{name}`" for name in names)
+    for where in ("doctor.md", "mcp.md"):
+        assert listed in (REPO / "docs" / where).read_text(), where

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "front/mcp/mcp.h"
 #include "front/preview.h"
+#include "match/language.h"
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
@@ -28,12 +29,12 @@ network_of(struct request *r, const char *language, json_t *policy)
     if (json_array_size(list) > 0) {
         network = json_pack("{s:s, s:o}", "mode", "allowlist", "allow", list);
     } else {
-        bool npm = language == NULL || strcmp(language, "python") != 0;
-        bool pypi = language == NULL || strcmp(language, "javascript") != 0;
-        if (pypi)
-            json_array_append_new(list, json_string("pypi"));
-        if (npm)
-            json_array_append_new(list, json_string("npm"));
+        const struct language *one = language_find(language);
+
+        /* the shell has none of its own, and uses all */
+        for (size_t i = 0; i < LANGUAGES; i++)
+            if (languages[i].registry != NULL && (one == NULL || one->registry == NULL || one == &languages[i]))
+                json_array_append_new(list, json_string(languages[i].registry));
         network = json_pack("{s:s, s:o}", "mode", "allowlist", "registries", list);
     }
     json_object_set_new(policy, "network", network);

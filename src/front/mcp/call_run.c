@@ -4,31 +4,11 @@
 #include <string.h>
 
 #include "front/mcp/mcp.h"
+#include "match/language.h"
 
 #define TIMEOUT_S    30
 #define INSTALL_S    600
 #define MODULES      "/workspace/.packages"     /* where what pip installs lies */
-
-/* Code is the program's standard input, so that its size is no question and no file has to be picked and cleaned up.
- * The shell reads all of it before it runs any: what it starts shall not swallow the rest. */
-static const struct language {
-    const char *name, *argv[4], *env;
-} languages[] = {
-    { "python", { "python3", "-", NULL }, "PYTHONPATH=" MODULES },
-    { "javascript", { "node", "-", NULL }, NULL },
-    { "shell", { "bash", "-c", "eval \"$(cat)\"", NULL }, NULL },
-};
-
-/* The schema lets no other name through. */
-static const struct language *
-language_of(const char *name)
-{
-    size_t i = sizeof(languages) / sizeof(languages[0]) - 1;
-
-    while (i > 0 && strcmp(languages[i].name, name) != 0)
-        i--;
-    return &languages[i];
-}
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
@@ -112,7 +92,8 @@ static void
 execute(struct request *r)
 {
     static struct edge_op op;
-    const struct language *l = language_of(mcp_text(r, "language"));
+    static char packages[128];
+    const struct language *l = language_find(mcp_text(r, "language"));
 
     memset(&op, 0, sizeof(op));
     op.kind = OP_EXEC;
@@ -120,12 +101,18 @@ execute(struct request *r)
     op.flags = OP_STDIN;
     r->has_stdin = true;
     op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
+    if (l == NULL) {            /* the schema lets no other name through */
+        mcp_fail(r, "UnsupportedLanguage", "language is none of " LANGUAGES_LISTED);
+        return;
+    }
     while (l->argv[op.n_argv] != NULL) {
         op.argv[op.n_argv] = l->argv[op.n_argv];
         op.n_argv++;
     }
-    if (l->env != NULL)
-        op.env[op.n_env++] = l->env;
+    if (l->packages != NULL) {
+        snprintf(packages, sizeof(packages), "%s=" MODULES, l->packages);
+        op.env[op.n_env++] = packages;
+    }
     ask_op(r, r->mcp->box, &op, &granted, &executed);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "front/mcp/mcp.h"
+#include "match/language.h"
 
 /* JSON, written as it is. */
 #define JSON(...) #__VA_ARGS__
@@ -18,7 +19,7 @@
 
 #define SANDBOX_ID JSON( \
     "sandbox_id": {"type": "string", "maxLength": 63, "description": "Sandbox to work in: its id or name"})
-#define LANGUAGES JSON({"type": "string", "enum": ["python", "javascript", "shell"], "description":)
+#define LANGUAGE JSON({"type": "string", "enum":) LANGUAGES_JSON JSON(, "description":)
 #define NETWORK JSON( \
     "network_enabled": {"type": "boolean", "default": false, \
         "description": "Enable network access (requires approval)"}, \
@@ -36,7 +37,7 @@ struct mcp_tool mcp_tools[] = {
       .description = "Execute code in an isolated sandbox. Without sandbox_id a new sandbox is made and named in the "
                      "result; its files stay until code_destroy_sandbox.",
       .input = OBJECT("\"language\", \"code\"",
-          "\"language\": " LANGUAGES JSON("Programming language"},
+          "\"language\": " LANGUAGE JSON("Programming language"},
           "code": {"type": "string", "description": "Code to execute"},) SANDBOX_ID JSON(,
           "timeout": {"type": "integer", "default": 30, "minimum": 1, "maximum": 3600,
               "description": "Execution timeout in seconds"},) NETWORK),
@@ -75,7 +76,7 @@ struct mcp_tool mcp_tools[] = {
       .description = "Make an empty sandbox to use with the other tools.",
       .input = OBJECT("", JSON(
           "name": {"type": "string", "maxLength": 63, "description": "Letters, digits and ._-"},
-          "language":) LANGUAGES JSON("Whose package registries a network without allowed_domains opens"},) NETWORK),
+          "language":) LANGUAGE JSON("Whose package registries a network without allowed_domains opens"},) NETWORK),
       .output = RESULT(JSON(, "name": {"type": "string"}, "state": {"type": "string"}, "network": {"type": "string"})),
       .begin = call_create },
     { .name = "list_sandboxes", .title = "List sandboxes",
