@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/say.h"
 #include "cli/sse.h"
 
 #define API_ANSWER_MAX (40UL * 1024 * 1024)     /* bytes of a JSON answer */

@@ -6,7 +6,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 
 /* A flag that nobody knows: maybe one was meant that there is. */
 static int
@@ -162,10 +163,10 @@ api_verb_word(const json_t *o, const char *member, const char *more)
     return c != NULL && *c == '\0' ? text : "?";
 }
 
-struct report_time
+struct cli_time
 api_verb_time(const json_t *o, const char *member)
 {
     json_int_t ms = json_integer_value(json_object_get(o, member));
 
-    return ms > 0 ? report_time(&(struct timespec){ .tv_sec = (time_t)(ms / 1000) }) : (struct report_time){ "never" };
+    return ms > 0 ? cli_time(&(struct timespec){ .tv_sec = (time_t)(ms / 1000) }) : (struct cli_time){ "never" };
 }

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "cli/api_client.h"
-#include "cli/session.h"
+#include "cli/say.h"
 
 #define API_VERB_WORDS 64       /* operands at the most, of any verb */
 
@@ -54,6 +54,6 @@ void api_verb_event(const char *name, json_t *data);
 /* A member of @o as text of letters, digits, "._-" and the bytes of @more; "?" when it is anything else. */
 const char *api_verb_word(const json_t *o, const char *member, const char *more);
 /* A member of @o that is a time in milliseconds since 1970; "never" for none. */
-struct report_time api_verb_time(const json_t *o, const char *member);
+struct cli_time api_verb_time(const json_t *o, const char *member);
 
 #endif

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
+#include "cli/say.h"
 #include "cli/session_audit.h"
 #include "match/path.h"
 #include "workspace/apply.h"
@@ -122,7 +124,7 @@ report(const struct apply_args *a, const struct cow_view *view, const struct app
         json_object_set_new(out, "conflicts", rows_of(c, plan, FATE_CONFLICT));
         json_object_set_new(out, "discarded", json_boolean(removed));
         json_object_set_new(out, "exit_code", json_integer(code));
-        return cow_json_print(out, err);
+        return cli_json_print(out, err);
     }
     tell(c, plan, FATE_WITHHELD, "not applied");
     tell(c, plan, FATE_CONFLICT, "conflict");
@@ -136,7 +138,7 @@ report(const struct apply_args *a, const struct cow_view *view, const struct app
     for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
         if (plan->fate[i] == FATE_APPLIED)
             cow_print_change(c, i);
-    if (cow_flush(err) < 0)
+    if (cli_flush(err) < 0)
         return -1;
     fprintf(stderr, "cloche: %s %zu changes%s\n", a->dry_run ? "would apply" : "applied", plan->n_applied,
             removed ? "; nothing is left to apply, the state is discarded" : "");

@@ -15,6 +15,8 @@
 #include "cli/approvals_daemon.h"
 #include "cli/cli.h"
 #include "cli/net_state.h"
+#include "cli/say.h"
+#include "cli/words.h"
 
 #define LISTED_MAX 1024
 #define SHORT_ID   8            /* of a run's id, in a question's */

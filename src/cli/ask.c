@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "cli/session_priv.h"
 #include "match/path.h"
 
 #define ASK_US   120000000

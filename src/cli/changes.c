@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "cli/api_verb.h"
 #include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 #include "workspace/quote.h"
 
 #define LINE_MAX_BYTES (64UL * 1024)   /* two paths, quoted */

@@ -10,7 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/caller.h"
+#include "cli/say.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
 #include "workspace/tree.h"
@@ -237,26 +238,7 @@ cow_print_change(const struct changes *c, size_t i)
         printf("%c\t%s\n", cow_letter(e), (const char *)name.p);
 }
 
-int
-cow_flush(struct err *err)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    return err_sys(err, errno, "cli.output", "cannot write to standard output");
-}
-
 /* --- JSON ------------------------------------------------------------------------------------------------------- */
-
-json_t *
-cow_json_text(const char *bytes)
-{
-    cleanup_buf struct buf text = BUF_INIT(6UL * 1024 * 1024);
-    json_t *out = json_string(bytes);
-
-    if (out == NULL && quote_name(&text, "", str_of(bytes)) == 0)
-        out = json_stringn((const char *)text.p, text.n);
-    return out != NULL ? out : json_null();
-}
 
 static void
 put_path(json_t *object, const char *key, const char *key_encoded, const struct changes *c, size_t i)
@@ -271,7 +253,7 @@ put_path(json_t *object, const char *key, const char *key_encoded, const struct 
         path.p[path.n] = '\0';
     }
     json_t *plain = json_stringn((const char *)path.p, path.n);
-    json_object_set_new(object, key, plain != NULL ? plain : cow_json_text((const char *)path.p));
+    json_object_set_new(object, key, plain != NULL ? plain : cli_json_text((const char *)path.p));
     if (plain == NULL && quote_encode(&encoded, (struct str){ .p = (char *)path.p, .n = path.n }) == 0)
         json_object_set_new(object, key_encoded, json_stringn((const char *)encoded.p, encoded.n));
 }
@@ -294,7 +276,7 @@ put_side(json_t *object, const char *prefix, const struct change_side *side)
     }
     if (side->target != NULL) {
         snprintf(key, sizeof(key), "%starget", prefix);
-        json_object_set_new(object, key, cow_json_text(side->target));
+        json_object_set_new(object, key, cli_json_text(side->target));
     }
 }
 
@@ -325,17 +307,9 @@ cow_json_state(json_t *object, const struct cow_state *state)
     struct tm tm;
 
     json_object_set_new(object, "id", json_string(state->id));
-    json_object_set_new(object, "project", state->project != NULL ? cow_json_text(state->project) : json_null());
+    json_object_set_new(object, "project", state->project != NULL ? cli_json_text(state->project) : json_null());
     if (gmtime_r(&state->created.tv_sec, &tm) == NULL ||
         strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         created[0] = '\0';
     json_object_set_new(object, "created", json_string(created));
-}
-
-int
-cow_json_print(json_t *object, struct err *err)
-{
-    if (cli_json(object, JSON_COMPACT) < 0)
-        return err_set(err, ERR_SYSTEM, "cli.output", "cannot write the result");
-    return cow_flush(err);
 }

@@ -48,15 +48,10 @@ struct cow_flag {
 int cow_args(int argc, char **argv, const struct cow_flag *flags, size_t n_flags, int *n, int *after, struct err *err);
 void cow_usage(const char *verb, const char *operands, const char *what, const struct cow_flag *flags, size_t n_flags);
 
-/* Text with any bytes as a JSON string: itself when it is UTF-8, else as `cloche diff` would print it. */
-json_t *cow_json_text(const char *bytes);
 /* {"path", "change", "type", ...} of change @i; "path_encoded" (%XX) beside a path that is not UTF-8. */
 json_t *cow_json_change(const struct changes *c, size_t i);
 /* "id", "project" and "created" into @object. */
 void cow_json_state(json_t *object, const struct cow_state *state);
-/* Print the object, which is freed, as one line. -1 with @err when stdout cannot be written. */
-int cow_json_print(json_t *object, struct err *err);
-int cow_flush(struct err *err);
 
 /* One letter as git has it: A M D T R. */
 char cow_letter(const struct change *e);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
+#include "cli/say.h"
 #include "workspace/patch.h"
 #include "workspace/quote.h"
 
@@ -61,10 +62,10 @@ list_states(bool json, struct err *err)
     }
     cow_list_free(list, (size_t)n);
     if (json)
-        return cow_json_print(json_pack("{s:i, s:o}", "version", 1, "states", array), err);
+        return cli_json_print(json_pack("{s:i, s:o}", "version", 1, "states", array), err);
     if (n == 0)
         fprintf(stderr, "cloche: there are no copy-on-write states\n");
-    return cow_flush(err);
+    return cli_flush(err);
 }
 
 /* --- one state -------------------------------------------------------------------------------------------------- */
@@ -204,10 +205,10 @@ print_json(const struct cow_view *view, bool stat, struct err *err)
     json_object_set_new(out, "changes", list);
     json_t *marked = json_array();
     for (size_t i = 0; i < view->marks.n_names; i++)
-        json_array_append_new(marked, cow_json_text(view->marks.names[i]));
+        json_array_append_new(marked, cli_json_text(view->marks.names[i]));
     json_object_set_new(out, "marked", marked);
     json_object_set_new(out, "marked_count", json_integer((json_int_t)view->marks.n));
-    return cow_json_print(out, err);
+    return cli_json_print(out, err);
 }
 
 static int
@@ -221,7 +222,7 @@ show(const struct diff_options *o, const char *which, struct err *err)
     else if (r == 0)
         r = o->name_only ? print_names(&view.changes) : o->stat ? print_stat(&view, err) : print_patches(&view, err);
     if (r == 0 && !o->json) {
-        r = cow_flush(err);
+        r = cli_flush(err);
         print_notes(&view.changes);
     }
     cow_view_close(&view);

@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/session.h"
 #include "cli/state.h"
 #include "match/path.h"

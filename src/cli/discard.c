@@ -7,8 +7,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
+#include "cli/say.h"
 #include "cli/session_audit.h"
 #include "workspace/apply.h"
 
@@ -62,7 +64,7 @@ discard(const char *which, bool json, struct err *err)
     }
     note(id, project);
     if (json)
-        return cow_json_print(out, err);
+        return cli_json_print(out, err);
     json_decref(out);
     fprintf(stderr, "cloche: discarded %.12s\n", id);
     return 0;

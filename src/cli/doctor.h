@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/helper.h"
 #include "engine/engine.h"
 #include "engine/native/probe.h"
 #include "match/language.h"

@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 #include "base/kernel.h"
-#include "cli/cli.h"
 #include "cli/doctor.h"
+#include "cli/say.h"
 
 /* A string that may hold anything: what is not UTF-8 becomes null rather than breaking the object. */
 static json_t *

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/kernel.h"
-#include "cli/cli.h"
 #include "cli/doctor.h"
-#include "cli/session_priv.h"
+#include "cli/helper.h"
+#include "cli/say.h"
 
 struct look {
     bool utf8, colour;

@@ -6,8 +6,10 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/session.h"
 #include "cli/watch.h"
+#include "cli/words.h"
 #include "warden/edge.h"
 #include "workspace/quote.h"
 
@@ -33,7 +35,7 @@ print_text(const json_t *event)
     const char *id = json_string_value(json_object_get(event, "sandbox"));
     const char *type = json_string_value(json_object_get(event, "type"));
     const char *detail = json_string_value(json_object_get(event, "detail"));
-    struct report_time at = report_time(&(struct timespec){ .tv_sec = (time_t)(ms / 1000),
+    struct cli_time at = cli_time(&(struct timespec){ .tv_sec = (time_t)(ms / 1000),
                                                             .tv_nsec = (long)(ms % 1000) * 1000000 });
 
     buf_printf(&out, "%s  %-12.12s  ", at.text, id != NULL && edge_is_id(id) ? id : "-");

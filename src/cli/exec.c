@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/exec_live.h"
-#include "cli/session_priv.h"
+#include "cli/say.h"
+#include "cli/tty.h"
+#include "cli/words.h"
 
 #define TIME_MAX_MS (24UL * 3600 * 1000)
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/session_priv.h"
 #include "engine/native/probe.h"
 

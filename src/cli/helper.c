@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/session_priv.h"
+#include "cli/helper.h"
 #include "wall/cgroup.h"
 #include "wall/ns.h"
 

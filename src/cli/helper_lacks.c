@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/session_priv.h"
+#include "cli/helper.h"
 
 #define LIST_MS  2000
 #define LIST_MAX (64 * 1024)

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/serve.h"
 
 #define FD_WARDEN    3

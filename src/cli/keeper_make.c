@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/cli.h"
+#include "cli/caller.h"
 #include "cli/keeper.h"
 #include "cli/preset.h"
 #include "cli/registry.h"

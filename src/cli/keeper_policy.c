@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "cli/cli.h"
 #include "cli/keeper.h"
 #include "cli/policy_json.h"
 #include "policy/policy.h"

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/sha256.h"
+#include "cli/helper.h"
 #include "cli/keeper.h"
 #include "policy/describe.h"
 #include "policy/policy.h"

@@ -3,6 +3,8 @@
 
 #include "cli/api_verb.h"
 #include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 
 static int
 usage(void)

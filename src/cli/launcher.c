@@ -25,9 +25,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "cli/cli.h"
 #include "cli/peer.h"
-#include "cli/session_priv.h"
 #include "cli/state.h"
 #include "wall/cgroup.h"
 

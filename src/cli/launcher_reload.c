@@ -18,8 +18,8 @@
 #include "base/log.h"
 #include "base/io.h"
 #include "base/memfile.h"
-#include "cli/cli.h"
 #include "cli/launcher.h"
+#include "cli/say.h"
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 

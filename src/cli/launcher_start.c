@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memfile.h"
+#include "cli/helper.h"
 #include "cli/keeper_settings.h"
 #include "cli/launcher.h"
-#include "cli/session_priv.h"
 
 #define MAKER_LATE_MS 60000
 

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/memfile.h"
 #include "cli/launcher.h"
-#include "cli/session_priv.h"
 
 /* A file without a name: a URL and a secret are nobody's business who lists processes. -1 with errno. */
 static int

@@ -11,8 +11,11 @@
 #include "base/err.h"
 #include "cli/cli.h"
 #include "cli/maker.h"
+#include "cli/prove.h"
+#include "cli/say.h"
 #include "cli/serve.h"
 #include "cli/starter.h"
+#include "cli/words.h"
 
 static int unknown_verb(const char *word);
 static int cmd_help(int argc, char **argv);

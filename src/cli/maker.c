@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/say.h"
 #include "warden/edge.h"
 #include "wire/table.h"
 

@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 #include "cli/mcp.h"
 
 #define LIVES_S (30L * 24 * 3600)       /* of our token, should nobody be there to end it */

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/net_state.h"
+#include "cli/say.h"
 
 #define LOG_FILE_MAX (8UL * 1024 * 1024)
 #define LISTED_MAX   1024

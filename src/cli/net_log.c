@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/net_state.h"
+#include "cli/say.h"
 #include "cli/session_priv.h"
 
 #define KEY_MAX 2048
@@ -54,7 +55,7 @@ now_text(void)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return json_string(report_time(&now).text);
+    return json_string(cli_time(&now).text);
 }
 
 static bool
@@ -153,7 +154,7 @@ static char *
 as_text(const struct net_log *log, bool ended)
 {
     json_t *o = json_pack("{s:i, s:s, s:i, s:s, s:b, s:I, s:I}", "version", 1, "id", log->id, "pid", (int)getpid(),
-                          "started_at", report_time(&log->r->started).text, "ended", ended, "egress_deaths",
+                          "started_at", cli_time(&log->r->started).text, "ended", ended, "egress_deaths",
                           (json_int_t)log->r->egress_deaths, "more", (json_int_t)log->more);
     json_t *list = json_array(), *entry;
     const char *key;

@@ -11,8 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/caller.h"
 #include "cli/net.h"
+#include "cli/say.h"
 #include "cli/session_priv.h"
 
 #define CONTROL_READ 65536

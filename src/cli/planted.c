@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
-#include "cli/cow_common.h"
+#include "cli/say.h"
 #include "match/path.h"
 #include "workspace/planted.h"
 #include "workspace/quote.h"
@@ -25,7 +24,7 @@ find_json(const char *dir, const struct planted_find *f)
     cleanup_buf struct buf path = BUF_INIT(65536);
 
     buf_printf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, f->path);
-    json_t *name = buf_nul(&path) == 0 ? cow_json_text((const char *)path.p) : json_null();
+    json_t *name = buf_nul(&path) == 0 ? cli_json_text((const char *)path.p) : json_null();
     return json_pack("{s:o, s:s, s:s, s:o}", "path", name, "what", f->what, "runs", f->runs, "detail",
                      f->detail[0] != '\0' ? json_string(f->detail) : json_null());
 }
@@ -73,7 +72,7 @@ show_json(const char *dir, const struct planted *p, struct err *err)
     json_t *list = json_array();
 
     put_finds(list, dir, p);
-    return cow_json_print(json_pack("{s:i, s:o, s:o, s:I, s:b, s:I, s:f}", "version", 1, "folder", cow_json_text(dir),
+    return cli_json_print(json_pack("{s:i, s:o, s:o, s:I, s:b, s:I, s:f}", "version", 1, "folder", cli_json_text(dir),
                                     "planted", list, "more", (json_int_t)p->more, "complete", (int)p->complete,
                                     "entries", (json_int_t)p->entries, "ms", (double)p->us / 1000.0), err);
 }
@@ -93,7 +92,7 @@ planted_show(const char *folder, bool json, struct err *err)
         return show_json(dir, &p, err) < 0 ? -1 : found;
     for (size_t i = 0; i < p.n; i++)
         print_find(stdout, "", dir, &p.v[i]);
-    if (cow_flush(err) < 0)
+    if (cli_flush(err) < 0)
         return -1;
     if (p.more > 0)
         fprintf(stderr, "cloche: and %llu more\n", (unsigned long long)p.more);

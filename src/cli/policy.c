@@ -10,8 +10,12 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/args.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/policy_here.h"
 #include "cli/policy_json.h"
+#include "cli/say.h"
 #include "policy/describe.h"
 
 static int

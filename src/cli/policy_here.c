@@ -1,7 +1,8 @@
 /* cli/policy_here.c: what a policy that is right asks for and this host, for this user, will refuse at every start */
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/policy_here.h"
+#include "cli/say.h"
 #include "engine/native/probe.h"
 
 bool

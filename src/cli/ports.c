@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "cli/api_verb.h"
 #include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 
 #define TTL_MAX_MS (365UL * 86400 * 1000)
 
@@ -44,7 +46,7 @@ print_list(const json_t *said)
 
     printf("%-32s  %5s  %11s  %-20.20s  %s\n", "ID", "PORT", "CONNECTIONS", "EXPIRES", "NAME");
     json_array_foreach(list, i, port) {
-        struct report_time over = api_verb_time(port, "expires_ms");
+        struct cli_time over = api_verb_time(port, "expires_ms");
         printf("%-32s  %5lld  %11lld  %-20.19s  %s\n", text_of(port, "id"),
                (long long)json_integer_value(json_object_get(port, "port")),
                (long long)json_integer_value(json_object_get(port, "connections")), over.text, text_of(port, "name"));

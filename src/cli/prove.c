@@ -20,7 +20,9 @@
 #include <unistd.h>
 
 #include "base/kernel.h"
-#include "cli/cli.h"
+#include "cli/args.h"
+#include "cli/caller.h"
+#include "cli/say.h"
 #include "engine/native/probe.h"
 
 enum { EXIT_PROVEN = 0, EXIT_SURPRISE = 1 };

@@ -154,4 +154,7 @@ int prove_print_json(const struct proofs *all);
 /* What @p's policy does not promise, in words; NULL after the last. */
 const char *prove_not_promised(const struct proof *p, size_t index);
 
+/* The verb (cli/cli.h). */
+int cmd_prove(int argc, char **argv);
+
 #endif

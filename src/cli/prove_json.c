@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/prove.h"
+#include "cli/say.h"
 
 static json_t *
 check_json(const struct check *c, bool bare)

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/prove.h"
+#include "cli/say.h"
 
 struct look {
     bool utf8, colour;

@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/cli.h"
 #include "cli/registry_kept.h"
 #include "cli/registry_priv.h"
+#include "cli/say.h"
 
 int
 registry_refuse(struct registry *r, const char *code, const char *what, const char *found)

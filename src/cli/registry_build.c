@@ -16,8 +16,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/ask.h"
-#include "cli/cli.h"
 #include "cli/registry_priv.h"
+#include "cli/say.h"
 #include "cli/state.h"
 #include "workspace/tree.h"
 

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/planted.h"
+#include "cli/say.h"
 #include "cli/session.h"
 
 #define REPORT_MAX (400UL * 1024 * 1024)
@@ -135,18 +136,6 @@ workspace(const struct session *s, const struct session_result *r)
     return out;
 }
 
-struct report_time
-report_time(const struct timespec *when)
-{
-    struct report_time out;
-    struct tm utc;
-    char date[32];
-
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&when->tv_sec, &utc));
-    snprintf(out.text, sizeof(out.text), "%s.%03ldZ", date, when->tv_nsec / 1000000);
-    return out;
-}
-
 static json_t *
 report_object(const struct session *asked, const struct session_result *r, const struct planted_roots *planted,
               bool captured)
@@ -167,7 +156,7 @@ report_object(const struct session *asked, const struct session_result *r, const
     json_object_set_new(o, "reason", json_string(report_reason(r->reason)));
     json_object_set_new(o, "timed_out", json_boolean(r->timed_out));
     json_object_set_new(o, "oom_killed", json_boolean(r->oom_killed));
-    json_object_set_new(o, "started_at", json_string(report_time(&r->started).text));
+    json_object_set_new(o, "started_at", json_string(cli_time(&r->started).text));
     json_object_set_new(o, "duration_ms", millis(r->duration_us));
     json_object_set_new(o, "setup_ms", millis(r->setup_us));
     json_object_set_new(o, "peak_memory_bytes", number_or_null(r->usage.peak_memory > 0, r->usage.peak_memory));

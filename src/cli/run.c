@@ -9,8 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/args.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
 #include "cli/planted.h"
+#include "cli/say.h"
 #include "cli/session.h"
 #include "match/language.h"
 

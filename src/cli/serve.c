@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/policy_here.h"
+#include "cli/say.h"
+#include "cli/words.h"
 #include "cli/serve.h"
 
 static int

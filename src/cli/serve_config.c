@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "cli/cli.h"
 #include "cli/serve.h"
+#include "cli/words.h"
 #include "policy/doc.h"
 #include "warden/edge.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/helper.h"
 #include "cli/serve.h"
-#include "cli/session_priv.h"
 
 #define EXIT_NOTHING 127    /* it could not be asked */
 

@@ -11,10 +11,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/caller.h"
 #include "cli/policy_json.h"
 #include "cli/serve.h"
 #include "cli/state.h"
+#include "cli/words.h"
 
 #define SECRET_MIN 16   /* bytes of a webhook's */
 #define SHARES 4        /* one agent's part of all sandboxes, unless it is said */

@@ -18,9 +18,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/cli.h"
 #include "cli/fallback.h"
+#include "cli/say.h"
 #include "cli/session_priv.h"
+#include "cli/tty.h"
 
 #define MEMORY_SAMPLE_US 100000
 #define WAITING_MAX      (4UL * 1024 * 1024)    /* far above what one read of the transport can bring */

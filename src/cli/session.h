@@ -109,9 +109,6 @@ struct planted_roots;
 int report_write(const struct session *s, const struct session_result *r, const struct planted_roots *planted,
                  bool captured, int fd, struct err *err);
 const char *report_reason(enum session_reason reason);
-/* "2026-11-21T09:05:00.123Z" */
-struct report_time { char text[48]; };
-struct report_time report_time(const struct timespec *when);
 /* "KILL" for SIGKILL; "?" for a number without a name (a real-time signal). */
 const char *report_signal(int number);
 

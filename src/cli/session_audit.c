@@ -1,4 +1,5 @@
 /* cli/session_audit.c: see session_audit.h */
+#include "cli/say.h"
 #include "cli/session_audit_priv.h"
 
 #include <limits.h>
@@ -11,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sha256.h"
-#include "cli/cli.h"
 #include "cli/policy_json.h"
 #include "cli/session_priv.h"
 #include "cli/state.h"

@@ -25,9 +25,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/helper.h"
 #include "cli/net.h"
 #include "cli/net_state.h"
+#include "cli/say.h"
 #include "cli/session_priv.h"
 #include "egress/rule_wire.h"
 

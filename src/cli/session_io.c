@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/session_priv.h"
 
 bool

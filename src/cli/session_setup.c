@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/cli.h"
 #include "cli/net_state.h"
 #include "cli/session_priv.h"
+#include "cli/tty.h"
 #include "guest/guard.h"
 
 #define WATCHDOG_SAMPLE_MS 50

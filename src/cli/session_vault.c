@@ -19,7 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/helper.h"
+#include "cli/say.h"
 #include "cli/session_files.h"
 #include "cli/session_priv.h"
 #include "vault/wire.h"

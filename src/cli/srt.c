@@ -15,7 +15,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/session.h"
 #include "wall/capture.h"
 

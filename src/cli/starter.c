@@ -15,8 +15,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
-#include "cli/session_priv.h"
+#include "cli/helper.h"
+#include "cli/say.h"
 #include "wall/cgroup.h"
 #include "wall/service.h"
 #include "wire/packet.h"

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "cli/helper.h"
 
 struct helper;
 

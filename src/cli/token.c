@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "cli/api_verb.h"
 #include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 #include "warden/edge.h"
 
 struct options {
@@ -36,7 +38,7 @@ print_list(const json_t *said)
 
     printf("%-32s  %-8s  %-20.20s  %-20.20s  %s\n", "ID", "ROLE", "CREATED", "EXPIRES", "NAME");
     json_array_foreach(list, i, token) {
-        struct report_time made = api_verb_time(token, "created_ms"), over = api_verb_time(token, "expires_ms");
+        struct cli_time made = api_verb_time(token, "created_ms"), over = api_verb_time(token, "expires_ms");
         /* to the second */
         printf("%-32s  %-8s  %-20.19s  %-20.19s  %s\n", api_verb_word(token, "id", ""),
                api_verb_word(token, "role", ""), made.text, over.text, api_verb_word(token, "name", ""));

@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "cli/api_verb.h"
 #include "cli/cli.h"
+#include "cli/say.h"
+#include "cli/words.h"
 #include "warden/edge.h"
 #include "workspace/quote.h"
 

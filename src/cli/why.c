@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/args.h"
+#include "cli/caller.h"
 #include "cli/cli.h"
 #include "cli/planted.h"
 #include "cli/policy_json.h"
+#include "cli/say.h"
 #include "egress/why_host.h"
 #include "engine/rules.h"
 #include "policy/why.h"

@@ -1,10 +1,9 @@
-/* cli/session_tty.c: the caller's terminal while a sandbox has one of its own */
+/* cli/tty.c: see tty.h */
+#include "cli/tty.h"
+
 #include <errno.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
-
-#include "cli/session_priv.h"
 
 int
 tty_size(int fd, uint16_t *rows, uint16_t *cols)
