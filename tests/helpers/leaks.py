@@ -21,53 +21,100 @@ def adopt_orphans():
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
+def status(pid):
+    """(parent, state, command name) of a process, or None: system calls and nothing else, as every test does this often."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        text = os.read(fd, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    comm_end = text.rindex(b")")
+    fields = text[comm_end + 2:].split(None, 2)
+    return int(fields[1]), fields[0].decode(), text[text.index(b"(") + 1:comm_end].decode("utf-8", "replace")
+
+
 def parents():
     """pid → (parent, state, command name) of every process that we can see."""
     table = {}
     for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:        # every test does this several times, for hundreds of processes: system calls and nothing else
-            fd = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            text = os.read(fd, 4096)
-        except OSError:
-            continue
-        finally:
-            os.close(fd)
-        comm_end = text.rindex(b")")
-        fields = text[comm_end + 2:].split(None, 2)
-        table[int(name)] = (int(fields[1]), fields[0].decode(), text[text.index(b"(") + 1:comm_end].decode("utf-8", "replace"))
+        if name.isdigit() and (entry := status(name)):
+            table[int(name)] = entry
     return table
+
+
+def children(pid):
+    """Those of all its threads, dead ones that nobody waited for too. The kernel may not have such lists."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            fd = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                while text := os.read(fd, 65536):
+                    found.append(text)
+            finally:
+                os.close(fd)
+    except OSError:         # it has just gone: who was its child is its reaper's
+        pass
+    return [int(child) for child in b"".join(found).split()]
+
+
+HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def family(root):
+    """parents() of all that descends from @root: a test has a few processes, and the machine has hundreds. Of one that ends
+    meanwhile the children become ours, or @root's: so these lists are read until they stay."""
+    if not HAS_CHILDREN:
+        return below(root, parents())
+    for _ in range(20):
+        began = children(root), children(os.getpid())
+        table, queue = {}, list(began[0])
+        while queue:
+            pid = queue.pop()
+            if pid not in table and (entry := status(pid)):
+                table[pid] = entry
+                queue += children(pid)
+        if (children(root), children(os.getpid())) == began:
+            break
+    return table
+
+
+def below(root, table):
+    """The part of @table (parents() of now) that descends from @root."""
+    found, queue, by_parent = {}, [root], {}
+    for pid, (parent, _, _) in table.items():
+        by_parent.setdefault(parent, []).append(pid)
+    while queue:
+        for pid in by_parent.get(queue.pop(), []):
+            found[pid] = table[pid]
+            queue.append(pid)
+    return found
+
+
+def described(table):
+    return {pid: f"{pid} {name} [{state}]" for pid, (_, state, name) in table.items()}
 
 
 def descendants(root=None, table=None):
     """Every living or dead-but-unreaped process below @root (default: us), as pid → description; @table is parents() of now."""
     root = root or os.getpid()
-    table = parents() if table is None else table
-    children = {}
-    for pid, (parent, _, _) in table.items():
-        children.setdefault(parent, []).append(pid)
-    found, queue = {}, list(children.get(root, []))
-    while queue:
-        pid = queue.pop()
-        found[pid] = f"{pid} {table[pid][2]} [{table[pid][1]}]"
-        queue += children.get(pid, [])
-    return found
+    return described(family(root) if table is None else below(root, table))
 
 
 def named(name):
     """Our descendants of that name, living ones only."""
-    table = parents()
-    return [pid for pid in descendants() if pid in table and table[pid][2] == name and table[pid][1] not in "ZX"]
+    return [pid for pid, (_, state, its) in family(os.getpid()).items() if its == name and state not in "ZX"]
 
 
 def reap_adopted(known, table=None):
-    """Collect zombies that were re-parented to us, and take them out of @table, which is parents() of now; @known are pids
+    """Collect zombies that were re-parented to us, and take them out of @table, which is our family() of now; @known are pids
     that somebody else waits for."""
-    table = parents() if table is None else table
+    table = family(os.getpid()) if table is None else table
     for pid, (parent, state, _) in list(table.items()):
         if parent == os.getpid() and state == "Z" and pid not in known:
             try:
@@ -185,9 +232,9 @@ class Watch:
         self.processes = set(descendants())
 
     def look(self):
-        table = parents()
+        table = family(os.getpid())
         reap_adopted(self.processes, table)
-        left = [f"process {what}" for pid, what in descendants(table=table).items() if pid not in self.processes]
+        left = [f"process {what}" for pid, what in described(table).items() if pid not in self.processes]
         left += [f"mount {line}" for line in mounts() - self.mounts]
         left += [f"cgroup {path}" for path in sorted(cgroups() - self.cgroups)
                  if not cgroup_is_someone_elses(path) and os.path.isdir(path)]
