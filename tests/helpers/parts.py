@@ -4,14 +4,16 @@ in CLOCHE_TEST_RUN which run this is, and each leaves out what another one has o
     (nothing), everything   all of them
     self                    the first run of `make check`
     other                   as the other user: not what the first one tries as an ordinary user itself
-    sanitized               a quarter of the modules, another one after each commit (CLOCHE_TEST_QUARTER: 0 to 3)
+    sanitized               a quarter of the files, another one after each commit (CLOCHE_TEST_QUARTER: 0 to 3)
     smoke                   the tests of tests/smoke.txt
 
 CLOCHE_TEST_ELSEWHERE names marks whose tests another run has.
 """
 import collections
 import fnmatch
+import functools
 import os
+import re
 
 import pytest
 
@@ -32,6 +34,7 @@ def tried_as_ordinary_user(item):
     return "anyone" in item.fixturenames or item.get_closest_marker("ordinary") is not None
 
 
+@functools.lru_cache(maxsize=None)
 def left_to_check_all():
     """The rows of tests/check-all.tsv."""
     lines = (TESTS / "check-all.tsv").read_text(encoding="utf-8").splitlines()
@@ -44,26 +47,42 @@ def smoke():
     return lines if places.IS_ROOT else {line for line in lines if "[ordinary" not in line and "-ordinary]" not in line}
 
 
-def left(nodeid, rows):
-    names = (nodeid, nodeid.split("::")[0])
-    return any(fnmatch.fnmatchcase(name, pattern) for row in rows for pattern in row.tests.split(" ") for name in names)
+@functools.lru_cache(maxsize=None)
+def fits(patterns):
+    return re.compile("|".join(map(fnmatch.translate, patterns))).match
+
+
+def named_by(rows):
+    """Whether a row has the test with that id, or its file."""
+    fit = fits(tuple(pattern for row in rows for pattern in row.tests.split(" ")) or ("",))
+    return lambda nodeid: fit(nodeid) or fit(nodeid.split("::")[0])
 
 
 def without_tests(table, items):
     """The patterns of @table that no test fits: one that was renamed would be run, or left out, where nobody meant it."""
-    nodeids = [item.nodeid for item in items]
-    return [pattern for row in table for pattern in row.tests.split(" ")
-            if not any(left(nodeid, [row._replace(tests=pattern)]) for nodeid in nodeids)]
+    names = {name for item in items for name in (item.nodeid, item.nodeid.split("::")[0])}
+    return [pattern for row in table for pattern in row.tests.split(" ") if not any(map(fits((pattern,)), names))]
 
 
-def quarter(items, number):
-    """The modules of that quarter: each goes to the one that has fewest tests so far, so that all are of a size."""
-    count = collections.Counter(item.nodeid.split("::")[0] for item in items)
+@functools.lru_cache(maxsize=None)
+def quarter(folder, number):
+    """The files of @folder in that quarter: each goes to the one that is smallest so far, so that all are of a size."""
+    bytes_of = {path: path.stat().st_size for path in folder.glob("test_*.py")}
     size, where = [0] * QUARTERS, {}
-    for module in sorted(count, key=lambda m: (-count[m], m)):
-        where[module] = size.index(min(size))
-        size[where[module]] += count[module]
-    return {item for item in items if where[item.nodeid.split("::")[0]] == number}
+    for path in sorted(bytes_of, key=lambda p: (-bytes_of[p], p)):
+        where[path] = size.index(min(size))
+        size[where[path]] += bytes_of[path]
+    return {path for path, its in where.items() if its == number}
+
+
+def has_none_of(path):
+    """@path is a file of tests, and this run has none of them: each of ten workers saves the time of reading it."""
+    run = os.environ.get("CLOCHE_TEST_RUN")
+    if run not in ("other", "sanitized") or not path.match("test_*.py"):
+        return False
+    path, rows = path.resolve(), [row for row in left_to_check_all() if row.run in (run, "all")]
+    return (named_by(rows)(path.relative_to(places.REPO).as_posix()) is not None or
+            run == "sanitized" and path not in quarter(path.parent, int(os.environ["CLOCHE_TEST_QUARTER"])))
 
 
 def chosen(items):
@@ -82,10 +101,8 @@ def chosen(items):
         pytest.exit(f"tests/check-all.tsv names what is not there: {', '.join(gone)}", 2)
     if run == "smoke":
         return {item for item in here if item.nodeid in named}
-    rows = [row for row in table if row.run in (run, "all")]
-    here = {item for item in here if not left(item.nodeid, rows)}
-    if run == "sanitized":
-        return quarter([item for item in items if item in here], int(os.environ["CLOCHE_TEST_QUARTER"]))
+    left = named_by([row for row in table if row.run in (run, "all")])
+    here = {item for item in here if not left(item.nodeid)}
     if run == "other" and not places.IS_ROOT:
         return {item for item in here if not tried_as_ordinary_user(item)}
     return here
