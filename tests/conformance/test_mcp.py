@@ -102,7 +102,7 @@ def test_the_suite(url, revision, tmp_path):
     folder = npm.packages(SUITE)
     expected = tmp_path / "none.yml"
     expected.write_text("server: []\n", encoding="ascii")
-    done = subprocess.run([npm.node(folder), folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", url,
+    done = subprocess.run([npm.node(), folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", url,
                            "--requirements", revision, "--expected-failures", expected, "-o", tmp_path / "results"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=900, check=False)
     checks = [check for file in (tmp_path / "results").rglob("checks.json") for check in json.loads(file.read_text())]

@@ -47,7 +47,7 @@ def judge(lines):
 
 def test_typescript(cloche, way):
     folder = npm.packages(TYPESCRIPT)
-    lines = run(cloche, [npm.node(folder), LIB / "mcp_sdk.mjs", *way], folder)
+    lines = run(cloche, [npm.node(), LIB / "mcp_sdk.mjs", *way], folder)
     assert ["aborted", True] in lines
     judge(lines)
 

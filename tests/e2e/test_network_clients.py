@@ -1,12 +1,11 @@
 """The network by name with what other languages' clients read of it: the variables as cloche sets them, nothing else said."""
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from helpers import npm, requirement
+from helpers import golang, npm, requirement
 from helpers.internet import CA_INSIDE
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
@@ -49,23 +48,12 @@ func main() {
 """
 
 
-@pytest.fixture(scope="module")
-def go_client(tmp_path_factory):
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("go is not installed")
-    place = tmp_path_factory.mktemp("go")
-    place.joinpath("main.go").write_text(GO, encoding="ascii")
-    env = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off", "GOCACHE": str(place / "cache"), "GOFLAGS": ""}
-    made = subprocess.run([go, "build", "-o", place / "client", place / "main.go"], env=env, capture_output=True, check=False)
-    assert made.returncode == 0, made.stderr
-    return place / "client"
-
-
 @scheme
-def test_go(online, go_client, scheme):
+def test_go(online, scheme):
+    client = online.net.root / "go-client"
+    shutil.copy(golang.program(GO), client)         # where the sandbox's user may read it
     words = ["/usr/bin/env", f"SSL_CERT_FILE={CA_INSIDE}", "/mnt/client", f"{scheme}://ok.example.org/l"]
-    only(scheme, online.run(words, flags=["--bind", f"{go_client}:/mnt/client:ro"]))
+    only(scheme, online.run(words, flags=["--bind", f"{client}:/mnt/client:ro"]))
 
 
 JAVA = """import java.net.*; import java.net.http.*;

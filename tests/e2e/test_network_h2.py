@@ -1,15 +1,12 @@
 """HTTP/2 where TLS is opened: real clients, many streams, each decided on by itself; secrets go in and do not come out."""
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from helpers import requirement
+from helpers import golang, requirement
 from helpers.h2 import CLIENT, HOST, Far, field, needs, start
 from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
 from helpers.runner import wait_for
@@ -115,29 +112,8 @@ func main() {
 """
 
 
-def go_program(source):
-    """@source, compiled once into the cache of helpers/pypi.py: half a minute of work for the processor."""
-    compiler = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/bin")
-    if compiler is None:
-        pytest.skip("no Go compiler is installed")
-    version = subprocess.run([compiler, "version"], capture_output=True, check=True).stdout
-    root = Path(os.environ.get("CLOCHE_TEST_CACHE") or Path.home() / ".cache" / "cloche-tests")
-    folder = root / ("go-" + hashlib.sha256(version + source.encode()).hexdigest()[:16])
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "program"
-    with open(f"{folder}.lock", "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)        # another run, or another worker of this one, may be making it
-        if not program.exists():
-            (folder / "main.go").write_text(source, encoding="utf-8")
-            env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GO111MODULE": "off"}
-            subprocess.run([compiler, "build", "-o", folder / "half", folder / "main.go"], check=True, env=env, timeout=600, cwd=folder,
-                           stdout=subprocess.DEVNULL)
-            (folder / "half").rename(program)
-    return program
-
-
 def test_go(opened):
-    shutil.copy(go_program(GO), opened.net.root / "h2fetch")        # where the sandbox's user may read it
+    shutil.copy(golang.program(GO), opened.net.root / "h2fetch")        # where the sandbox's user may read it
     result = opened.run(["/usr/bin/env", *NO_PROXY_VARIABLES, "/mnt/fetch", f"https://{HOST}/mirror"], allow=(HOST,),
                         flags=["--bind", f"{opened.net.root}/h2fetch:/mnt/fetch"])
     assert result.out == "HTTP/2.0 200 true false\n", result
