@@ -19,8 +19,9 @@ BUILDS = {
 }
 
 
-def build(which, targets=()):
-    """Configure when needed and build; a failure is one failed test. Returns (directory, Tally)."""
+def build(which, targets=(), before=()):
+    """Configure when needed and build, by words that are preceded by @before; a failure is one failed test. Returns
+    (directory, Tally)."""
     folder, compiler, options = BUILDS[which]
     folder = os.path.join(REPO, folder)
     env = dict(clean_environment(), CC=compiler)
@@ -36,11 +37,11 @@ def build(which, targets=()):
                                         'remove it, or `make clean`')
         setup = ['--wipe', folder]
     if setup:
-        done = run(f'configure-{which}', [MESON, 'setup', *setup, *options], env)
+        done = run(f'configure-{which}', [*before, MESON, 'setup', *setup, *options], env)
         tally.took(done)
         if done.code != 0:
             return folder, Tally().took(done).fail(tail(done.out))
-    done = run(f'build-{which}', [NINJA, '-C', folder, *targets], env)
+    done = run(f'build-{which}', [*before, NINJA, '-C', folder, *targets], env)
     tally.took(done)
     if done.code != 0:
         errors = [line for line in done.out.split('\n') if re.search(r'error|warning|FAILED|undefined', line)]
