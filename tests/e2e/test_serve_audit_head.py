@@ -134,6 +134,7 @@ def test_it_is_noticed_while_the_daemon_runs_too(cloche):
     box = daemon.create()
     for i in range(4):
         assert box.put(f"f{i}", b"x").ok
+    assert wait_for(lambda: any(b'"f3"' in line for line in lines(cloche)))
     time.sleep(0.5)
     was = lines(cloche)
     put_lines(cloche, was[:-4])

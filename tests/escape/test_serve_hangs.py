@@ -121,7 +121,7 @@ def test_a_scribe_that_hangs_costs_no_entry(cloche, hangs):
     scribe, = daemon.processes("cloche-scribe")
     if hangs:
         with Hung(scribe):
-            assert box.put("while", b"x").ok and gone([scribe], 1)
+            assert box.put("while", b"x").ok and gone([scribe], 60)
     else:
         os.kill(scribe, signal.SIGSTOP)
         assert box.put("while", b"x").ok and daemon.processes("cloche-scribe") == [scribe]
