@@ -30,7 +30,8 @@ def pytest_configure(config):
     leaks.adopt_orphans()
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"     # of what tests start; pytest's own goes where PYTHONPYCACHEPREFIX says
     if hasattr(config, "workerinput"):
-        os.environ.pop("PYTHONPATH", None)          # it led here (tests/check/suites.py) and is not for what tests start
+        for name in ("PYTHONPATH", "PYTHONPYCACHEPREFIX"):      # of ours (tests/check/suites.py), and not for what tests start:
+            os.environ.pop(name, None)                          # it has its bytecode beside its modules
 
 
 def pytest_report_header(config):

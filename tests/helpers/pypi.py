@@ -1,4 +1,5 @@
 """Packages of PyPI in a virtual environment of their own, made once in a cache of the user's and used from there."""
+import os
 import subprocess
 
 import pytest
@@ -30,10 +31,12 @@ def cached(kind, names):
 
 
 def install(folder, names, *commands):
+    # its bytecode lies beside it, for whoever starts it: without, a start compiles some hundred files
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     with kept.once(folder) as missing:
         for words in commands if missing else ():
             try:
-                done = subprocess.run(words, capture_output=True, timeout=600, check=False)
+                done = subprocess.run(words, env=env, capture_output=True, timeout=600, check=False)
             except (OSError, subprocess.TimeoutExpired) as e:
                 pytest.skip(f"{words[0]}: {e}")
             if done.returncode != 0:
