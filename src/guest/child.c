@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/own_domain.h"
 #include "guest/signals.h"
 
 #define CHILD_STACK (64 * 1024)
@@ -146,31 +147,19 @@ take_stdio(struct child_plan *plan)
         give_up(plan, EXEC_STAGE_PTY, errno);
 }
 
-/* A Landlock domain of the command's own, only so that its signals do not reach the guest (Linux 6.12; where the
- * kernel has no such scope, the launcher has refused light mode or said what is missing). */
-static int
-hide_from_signals(void)
-{
-    const struct { uint64_t fs, net, scoped; } rules = { 0, 0, 1ULL << 1 /* LANDLOCK_SCOPE_SIGNAL */ };
-    int fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
-
-    if (fd < 0)
-        return errno == EINVAL || errno == E2BIG || errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -1;
-    if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-        return -1;
-    return close(fd);
-}
-
 static int
 child_main(void *arg)
 {
     struct child_plan *plan = arg;
     const struct msg_exec *x = plan->exec;
-    int why;
+    int own = -1, why;
 
     signals_default();
     (void)setsid();
     take_stdio(plan);
+    /* before the limit on descriptors */
+    if (plan->light && own_domain_make(plan->terminal ? 0 : -1, &own) < 0)
+        give_up(plan, EXEC_STAGE_SPAWN, errno);
     for (size_t i = 0; i < x->n_rlimits; i++) {
         const struct rlimit64_pair { uint64_t soft, hard; } r = { x->rlimits[i].soft, x->rlimits[i].hard };
 
@@ -183,7 +172,7 @@ child_main(void *arg)
         give_up(plan, EXEC_STAGE_USER, errno);
     if (enter_cwd(x->cwd) < 0)
         give_up(plan, EXEC_STAGE_CWD, errno);
-    if (plan->light && hide_from_signals() < 0)
+    if (plan->light && own_domain_enter(own) < 0)
         give_up(plan, EXEC_STAGE_SPAWN, errno);
     close_on_exec_all();
     signals_unblock();

@@ -211,6 +211,7 @@ guard_free(struct guard *g)
     later_settle(g, true);
     rules_free(&g->rules);
     seen_forget_all(g);
+    device_forget_all(g);
     alias_free(g);
     free_list(g->sockets, g->n_sockets);
     free_list(g->socket_trees, g->n_socket_trees);

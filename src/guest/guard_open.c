@@ -90,7 +90,10 @@ static int
 open_later(const struct opening *o, int object)
 {
     const struct open_job job = { object, o->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW) };
+    struct stat st;
 
+    if (fstat(object, &st) < 0 || device_closed(o->c, &st))
+        return -EACCES;
     return worker_start(o->c, &object, 1, open_job, &job);
 }
 
@@ -101,7 +104,7 @@ static int
 open_tty(const struct opening *o)
 {
     unsigned nr = caller_tty(o->c);
-    unsigned maj = (nr >> 8) & 0xfff, min = (nr & 0xff) | ((nr >> 12) & 0xfff00);
+    unsigned maj = major(device_of_tty(nr)), min = minor(device_of_tty(nr));
     char path[32];
     struct stat st;
     int fd;
@@ -136,7 +139,11 @@ hand_over(const struct opening *o, int fd)
         fd = open_tty(o);
         if (fd < 0)
             return fd;
+    } else if (device_closed(o->c, &st)) {
+        close(fd);
+        return -EACCES;
     }
+    device_note(o->c->g, fd, &st);
     if ((o->flags & O_NONBLOCK) == 0) {
         /* F_SETFL changes these and O_NONBLOCK, nothing else */
         if (fcntl(fd, F_SETFL, o->flags & (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)) < 0) {

@@ -40,6 +40,7 @@
 #define WALK_LINKS_MAX   40                     /* as the kernel */
 #define WALK_REST_MAX    (4 * PATH_MAX)         /* what is left to walk, symlinks expanded */
 #define DENIALS_MAX      64                     /* different ones between two reports */
+#define TERMINALS_MAX    64                     /* terminals of mode light that programs made */
 #define WORKERS_MAX      64
 #define OWN_SOCKETS_MAX  128                    /* sockets bound by the sandbox itself in the host's trees */
 #define SEEN_MAX         16
@@ -187,6 +188,8 @@ struct guard {
     bool umask_untold;          /* no umask can be remembered (guard_seen.c) */
     dev_t plain_devs[OWN_DEVS_MAX];     /* of guarded trees, which are held: not procfs */
     size_t n_plain_devs;
+    int terminals[TERMINALS_MAX];       /* O_PATH: those that callers made (guard_device.c) */
+    size_t n_terminals;
     bool no_fchmodat2;          /* the kernel has none, or something forbids it */
     pid_t workers[WORKERS_MAX];
     size_t n_workers;
@@ -267,6 +270,16 @@ int caller_fd(struct call *c, int fd);
 int caller_proc_open(struct call *c, const char *name, int flags);
 /* The number of the caller's controlling terminal as /proc has it; 0: none. */
 unsigned caller_tty(struct call *c);
+
+/* --- guard_device.c */
+
+/* The device of a terminal's number as /proc has it. */
+dev_t device_of_tty(unsigned nr);
+/* Whether what @st is of is a device that @c may not have: of mode light, where the devices are the host's. */
+bool device_closed(struct call *c, const struct stat *st);
+/* @fd, of which @st is, is about to be handed over: whoever makes a terminal may open its other end. */
+void device_note(struct guard *g, int fd, const struct stat *st);
+void device_forget_all(struct guard *g);
 
 /* --- guard_seen.c */
 

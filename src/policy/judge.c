@@ -262,11 +262,31 @@ judge_write(const struct policy *p, const struct place *place, why_exists *exist
     return WRITE_OPENED;
 }
 
+/* Mode light has the host's devices: of them a command opens those that lead to nobody else (guest/own_domain.h). */
+static bool
+is_hosts_device(const struct policy *p, const struct place *place)
+{
+    static const char *const open[] = { "/dev/random", "/dev/urandom", "/dev/fd", "/dev/shm" };
+    const char *path = place->host;
+
+    if (p->mode.v != MODE_LIGHT || place->kind != PLACE_HOST || place->from != NULL || strcmp(path, "/dev") == 0 ||
+        !path_within(str_of(path), STR_LIT("/dev")) || strcmp(path, "/dev/pts") == 0)
+        return false;
+    for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
+        if (path_within(str_of(path), str_of(open[i])))
+            return false;
+    return path_within(str_of(path), STR_LIT("/dev/pts")) || !is_stdio_device(path);
+}
+
 void
 policy_judge(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out)
 {
     memset(out, 0, sizeof(*out));
     judge_read(p, place, exists, out);
+    if (out->read_why == READ_SHOWN && is_hosts_device(p, place)) {
+        out->read = false;
+        out->read_why = READ_DEVICE;
+    }
     out->write_why = judge_write(p, place, exists, out);
     out->write = out->write_why == WRITE_OPENED || out->write_why == WRITE_DEVICE;
 }

@@ -21,6 +21,7 @@ enum judged_read {
     READ_ABSENT,            /* not in the sandbox */
     READ_CREDENTIAL,        /* @read_rule: a place for credentials */
     READ_DENIED,            /* @read_rule of deny-read */
+    READ_DEVICE,            /* mode light: a device of the host's, or a terminal that is somebody else's */
     READ_REOPENED,          /* @read_rule of allow-read, below what is closed */
     READ_SHOWN,
 };

@@ -50,12 +50,18 @@ why_say(struct why *out, const char *fmt, ...)
 
 /* Closed by a rule about reading. */
 static void
-why_closed(const struct judged *j, const struct place *place, struct why *out)
+why_closed(const struct policy *p, const struct judged *j, const struct place *place, struct why *out)
 {
     if (j->read_why == READ_CREDENTIAL) {
         answer(out, false, "credential-place", j->read_rule, NULL);
         why_say(out, "%s is a place for credentials, closed unless it is named", j->read_rule->value);
         snprintf(out->flag, sizeof(out->flag), "--allow-read %s", j->read_rule->value);
+        return;
+    }
+    if (j->read_why == READ_DEVICE) {
+        answer(out, false, "host-device", NULL, &p->mode.from);
+        why_say(out, "in mode light a command opens no device of the host's, and no terminal but its own");
+        snprintf(out->flag, sizeof(out->flag), "--mode standard");
         return;
     }
     answer(out, false, "deny-read", j->read_rule, NULL);
@@ -80,7 +86,7 @@ why_read(const struct policy *p, const struct place *place, const struct judged 
         return;
     }
     if (!j->read) {
-        why_closed(j, place, out);
+        why_closed(p, j, place, out);
         return;
     }
     if (j->read_why == READ_REOPENED) {
@@ -149,7 +155,9 @@ why_write(const struct policy *p, const struct place *place, const struct judged
         why_absent(p, path, ":rw", out);
         break;
     case WRITE_CLOSED:
-        why_closed(j, place, out);
+        why_closed(p, j, place, out);
+        if (j->read_why == READ_DEVICE)
+            break;
         /* allow-read would let it be read, no more */
         out->flag[0] = '\0';
         if (p->view.v == VIEW_HOST)

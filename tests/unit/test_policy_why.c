@@ -33,6 +33,9 @@ static const struct row path_rows[] = {
     { { NULL }, "/dev/null", WHY_WRITE, true, "device", "", "mode standard", "/dev/null" },
     { { NULL }, "/dev/sda", WHY_WRITE, false, "read-only", "", "mode standard", "/dev/sda" },
     { { NULL }, "/proc/self/exe", WHY_EXEC, false, "no-exec", "", "mode standard", "/proc/self/exe" },
+    { { "--mode", "light" }, "/dev/null", WHY_WRITE, true, "device", "", "mode light", "/dev/null" },
+    { { "--mode", "light" }, "/dev/pts/3", WHY_WRITE, false, "host-device", "", "--mode", "/dev/pts/3" },
+    { { "--mode", "light" }, "/dev/kmsg", WHY_READ, false, "host-device", "", "--mode", "/dev/kmsg" },
     { { NULL }, "/sys/kernel", WHY_READ, false, "not-shown", "", "mode standard", "" },
     { { "--mode", "max" }, "/run/x", WHY_WRITE, false, "not-shown", "", "mode max", "" },
     /* a project: both names of a file are one file */

@@ -1,9 +1,10 @@
 /* engine/native/guard_plan.c: the plan's closed names and sockets in the guard's words (guest/guard.h) */
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "engine/native/native.h"
 #include "guest/guard.h"
 
@@ -12,19 +13,24 @@
 static int
 close_host(const struct native_plan *plan, struct guard_plan *out, struct err *err)
 {
-    static const char *const not_files[] = { ".", "..", "proc", "sys", "dev" };
-    cleanup_dir DIR *root = opendir("/");
-    struct dirent *entry;
+    /* devices, which the guard tells apart by what they are (guest/guard_open.c) */
+    static const char *const open_in_dev[] = { "dev/null", "dev/zero",    "dev/full", "dev/random",
+                                               "dev/tty",  "dev/urandom", "dev/pts",  "dev/ptmx" };
+    cleanup_close int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirents names = { .fd = root };
+    const char *name;
 
-    if (root == NULL)
+    if (root < 0)
         return err_sys(err, errno, "wall.light", "/");
-    while ((entry = readdir(root)) != NULL) {
-        bool skip = false;
-        for (size_t i = 0; i < sizeof(not_files) / sizeof(not_files[0]); i++)
-            skip |= strcmp(entry->d_name, not_files[i]) == 0;
-        if (!skip && guard_plan_protect(out, "/", entry->d_name, err) < 0)
+    while ((name = dirents_next(&names)) != NULL)
+        if (strcmp(name, "proc") != 0 && guard_plan_protect(out, "/", name, err) < 0)
             return -1;
-    }
+    /* what is not named is not protected */
+    if (names.failed != 0)
+        return err_sys(err, names.failed, "wall.light", "list /");
+    for (size_t i = 0; i < sizeof(open_in_dev) / sizeof(open_in_dev[0]); i++)
+        if (guard_plan_allow(out, "/", open_in_dev[i], err) < 0)
+            return -1;
     for (size_t i = 0; i < plan->n_trees; i++)
         if (plan->trees[i].writable && guard_plan_allow(out, "/", plan->trees[i].inside + 1, err) < 0)
             return -1;

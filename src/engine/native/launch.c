@@ -274,7 +274,8 @@ launch_child(const struct launch *l)
 {
     char name[] = "cloche-guest";
     char *const argv[] = { name, NULL };
-    char *const env[] = { NULL };
+    char *const none_named[] = { NULL };
+    char *const *env = l->plan->root_names != NULL ? l->plan->root_names : none_named;  /* guest/own_domain.h */
     struct err err = ERR_INIT;
     int status = l->status, guest;
     sigset_t none;

@@ -85,6 +85,7 @@ struct native_plan {
     const char *workdir;                /* cwd of commands */
     const char *hostname;
     const char *light_folder, *light_home, *light_tmp;  /* light mode: a private home and temporary folder */
+    char **root_names;          /* light mode: "/NAME" of what is in /, ended by NULL (guest/own_domain.h); else NULL */
     const char **env;                   /* NULL-terminated */
     const char *trust;                  /* bundle of certificates that is ours, at its path inside; NULL: the host's */
     struct { uint32_t uid, gid; int fd; } idmaps[PLAN_OWNERS_MAX];

@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "engine/native/plan.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
-#define MARKS_MAX 1024
+#define MARKS_MAX      1024
+#define ROOT_NAMES_MAX 1024
 
 struct carve {
     struct native_plan *plan;
@@ -180,6 +182,32 @@ check_trees(const struct native_plan *plan, const struct policy *p, struct err *
     return deny_inside(plan, &p->deny_read, err) < 0 ? -1 : deny_inside(plan, &p->credentials, err);
 }
 
+/* For what each command opens below; what is made later is closed to it. */
+static int
+root_names(struct native_plan *plan, struct err *err)
+{
+    cleanup_close int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirents names = { .fd = root };
+    const char *name;
+    size_t n = 0;
+
+    plan->root_names = (char **)(void *)plan_room(plan, (ROOT_NAMES_MAX + 1) * sizeof(*plan->root_names));
+    if (plan->root_names == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (root < 0)
+        return err_sys(err, errno, "wall.root", "/");
+    while ((name = dirents_next(&names)) != NULL) {
+        if (n == ROOT_NAMES_MAX)
+            return err_set(err, ERR_LIMIT, "wall.light.too-many", "more than %d names in /", ROOT_NAMES_MAX);
+        if ((plan->root_names[n++] = plan_printf(plan, "/%s", name)) == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    }
+    if (names.failed != 0)
+        return err_sys(err, names.failed, "wall.root", "list /");
+    plan->root_names[n] = NULL;
+    return 0;
+}
+
 int
 plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
 {
@@ -191,6 +219,8 @@ plan_light(struct native_plan *plan, const struct policy *p, struct err *err)
     if (root < 0)
         return err_sys(err, errno, "wall.root", "/");
     c->plan = plan;
+    if (root_names(plan, err) < 0)
+        return -1;
     if (plan->ids.outside_uid == 0 && plan_host_secrets(plan, p, &plan->root_secrets, err) < 0)
         return -1;
     if (mark_secrets(c, err) < 0 || mark(c, &p->deny_read, false, err) < 0 ||
