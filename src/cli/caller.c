@@ -6,6 +6,8 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -36,18 +38,38 @@ store_folder(void)
 /* For a caller without HOME (a service, a CI job): places for credentials are below it all the same. From the file
  * alone, since a static program cannot ask the system's other sources. */
 static const char *
-home_of_user(void)
+home_of(uid_t uid, char home[PATH_MAX])
 {
-    static char home[PATH_MAX];
     cleanup_file FILE *file = fopen("/etc/passwd", "re");
     const struct passwd *entry;
     size_t n;
 
     while (file != NULL && (entry = fgetpwent(file)) != NULL)
-        if (entry->pw_uid == geteuid() && entry->pw_dir[0] == '/')
-            return path_normalise(str_of(entry->pw_dir), STR_LIT(""), false, home, sizeof(home), &n) == PATH_OK
+        if (entry->pw_uid == uid && entry->pw_dir[0] == '/')
+            return path_normalise(str_of(entry->pw_dir), STR_LIT(""), false, home, PATH_MAX, &n) == PATH_OK
                        ? home : NULL;
     return NULL;
+}
+
+static const char *
+home_of_owner(const char *path)
+{
+    static char home[PATH_MAX];
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_uid != geteuid() ? home_of(st.st_uid, home) : NULL;
+}
+
+/* Where HOME goes up again by "..", perhaps behind a link, it is the real place that counts. */
+static const char *
+home_of_variable(void)
+{
+    static char real[PATH_MAX];
+    const char *home = getenv("HOME");
+
+    if (home == NULL || home[0] != '/')
+        return NULL;
+    return strstr(home, "/..") != NULL && realpath(home, real) != NULL ? real : home;
 }
 
 static const char *
@@ -59,16 +81,17 @@ variable(const char *name)
 int
 cli_host(struct policy_host *host, struct err *err)
 {
-    static char cwd[PATH_MAX], state[PATH_MAX];
-    const char *home = getenv("HOME");
+    static char cwd[PATH_MAX], state[PATH_MAX], account[PATH_MAX];
+    const char *home = home_of_variable();
 
     if (getcwd(cwd, sizeof(cwd)) == NULL)
         return err_sys(err, errno, "cli.cwd", "the working directory");
     if (cwd[0] != '/')
         return err_set(err, ERR_SYSTEM, "cli.cwd", "the working directory is not reachable from the root");
     host->cwd = cwd;
-    host->account_home = home_of_user();
-    host->home = home != NULL && home[0] == '/' ? home : host->account_home;
+    host->account_home = home_of(geteuid(), account);
+    host->home = home != NULL ? home : host->account_home;
+    host->home_of_owner = geteuid() == 0 ? home_of_owner : NULL;
     host->variable = variable;
     host->uid = geteuid();
     host->state = state_dir_path(state, NULL) == 0 ? state : NULL;

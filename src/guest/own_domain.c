@@ -98,7 +98,8 @@ grant_root(int ruleset, uint64_t fs, int root)
     if (environ[0] == NULL || environ[0][0] != '/')
         return grant_found(ruleset, fs, root);
     for (size_t i = 0; environ[i] != NULL; i++)
-        if (environ[i][0] == '/' && strcmp(environ[i], "/dev") != 0 && grant_name(ruleset, fs, root, environ[i] + 1) < 0)
+        if (environ[i][0] == '/' && strcmp(environ[i], "/dev") != 0 &&
+            grant_name(ruleset, fs, root, environ[i] + 1) < 0)
             return -1;
     return 0;
 }

@@ -3,8 +3,8 @@
  * The guest and its commands have one domain from the launcher. Within it a command gets one more, for what the guest
  * may do and it may not: signal the guest, and open the host's devices. Terminals are the reason: the guest makes them
  * for its commands, and which of the host's they are no rule can say that was made before. So a command opens of the
- * devices those that lead to nobody else, and the terminal that it was given; what it was handed is open already. The guest's
- * environment is the paths of what is in the root folder, each opened with all that is in it, but for /dev.
+ * devices those that lead to nobody else, and the terminal that it was given; what it was handed is open already. The
+ * guest's environment is the paths of what is in the root folder, each opened with all that is in it, but for /dev.
  */
 #ifndef CLOCHE_GUEST_OWN_DOMAIN_H
 #define CLOCHE_GUEST_OWN_DOMAIN_H

@@ -459,3 +459,36 @@ builtin_credentials(struct policy *p, const struct policy_host *host, struct err
         return -1;
     return host->variable != NULL ? add_callers(p, host, err) : 0;
 }
+
+/* Once a home: the first place says whether it is there. */
+static int
+add_owners_home(struct policy *p, const char *path, struct err *err)
+{
+    const char *home = path != NULL ? p->home_of_owner(path) : NULL;
+    char normal[PATH_TEXT_MAX + 1], first[PATH_TEXT_MAX + 64];
+    size_t n;
+
+    if (home == NULL || path_normalise(str_of(home), STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK || n == 1)
+        return 0;
+    snprintf(first, sizeof(first), "%s/%s", normal, credential_places[0]);
+    for (size_t i = 0; i < p->credentials.n; i++)
+        if (strcmp(p->credentials.v[i].value, first) == 0)
+            return 0;
+    return add_home(p, (struct str){ normal, n }, err);
+}
+
+int
+credentials_of_owners(struct policy *p, struct err *err)
+{
+    if (p->home_of_owner == NULL)
+        return 0;
+    if (add_owners_home(p, p->workspace.dir, err) < 0)
+        return -1;
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (add_owners_home(p, p->binds[i].source, err) < 0)
+            return -1;
+    for (size_t i = 0; i < p->allow_write.n; i++)
+        if (p->allow_write.v[i].literal && add_owners_home(p, p->allow_write.v[i].value, err) < 0)
+            return -1;
+    return 0;
+}

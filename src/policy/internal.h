@@ -128,6 +128,8 @@ int preset_srt(struct policy *p, struct err *err);
 /* --- builtin.c ------------------------------------------------------------------------------------------------ */
 
 int builtin_credentials(struct policy *p, const struct policy_host *host, struct err *err);
+/* When it is known what is opened: the places of those whose folders these are, as whom root's sandbox may run. */
+int credentials_of_owners(struct policy *p, struct err *err);
 int builtin_protect(struct policy *p, bool srt, struct err *err);
 int builtin_env_deny(struct policy *p, struct err *err);
 

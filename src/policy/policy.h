@@ -237,6 +237,7 @@ struct policy {
     char *home;                             /* the facts of struct policy_host that validation and `why` need */
     char *cwd;
     char *store;        /* of the vault: struct policy_host */
+    const char *(*home_of_owner)(const char *path);
     uint64_t memory_total;
     void *arena;                            /* owns every string above */
 };
@@ -249,6 +250,9 @@ struct policy_host {
                                  * NULL */
     const char *store;          /* the vault's folder, when it is not below home as usual; absolute, or NULL */
     const char *account_home;   /* of the caller's account, absolute and normal, where @home is another one; or NULL */
+    const char *(*home_of_owner)(const char *path);     /* of the account whose @path is, absolute, valid until the next
+                                                         * call; NULL: none is known. For root, whose sandboxes may
+                                                         * become that user; for others NULL */
     const char *(*variable)(const char *name);  /* the caller's environment, which may move places of credentials; NULL:
                                                  * not asked, nor is @uid */
     uint32_t uid;

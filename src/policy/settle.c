@@ -263,6 +263,8 @@ settle(struct policy *p, struct err *err)
 {
     settle_env(p);
     settle_git_config(p);
+    if (p->mode.v != MODE_OFF && credentials_of_owners(p, err) < 0)
+        return -1;
     if (p->mode.v != MODE_OFF &&
         (p->view.v == VIEW_HOST ? settle_host_view(p, err) : settle_private_view(p, err)) < 0)
         return -1;

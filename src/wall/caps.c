@@ -112,7 +112,7 @@ caps_drop_all(struct err *err)
         /* until the kernel says that there is no such capability: it may know more than our headers */
         for (unsigned long cap = 0; cap <= 63; cap++) {
             if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-                if (errno == EINVAL)
+                if (errno == EINVAL && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) < 0)
                     break;
                 return err_sys(err, errno, "wall.caps", "drop capability %lu from the bounding set", cap);
             }

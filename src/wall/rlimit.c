@@ -28,6 +28,9 @@ rlimit_apply(const struct rlimit_plan *plan, struct err *err)
         return -1;
     if (set_one(RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE", 0, err) < 0)
         return -1;
+    /* a cgroup's share does not bind what has a real-time priority; a user of audio programs may have one to give */
+    if (set_one(RLIMIT_RTPRIO, "RLIMIT_RTPRIO", 0, err) < 0 || set_one(RLIMIT_NICE, "RLIMIT_NICE", 0, err) < 0)
+        return -1;
     if (plan->nofile > 0 && set_one(RLIMIT_NOFILE, "RLIMIT_NOFILE", plan->nofile, err) < 0)
         return -1;
     if (plan->nproc > 0 && set_one(RLIMIT_NPROC, "RLIMIT_NPROC", plan->nproc, err) < 0)

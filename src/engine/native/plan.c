@@ -326,6 +326,32 @@ way_in(struct native_plan *plan, const struct policy *p, struct err *err)
                      "root hides the outer one instead of replacing it");
 }
 
+/* The owner of @folder is the sandbox's user outside, and nobody knows where it is at home. */
+static bool
+owner_has_no_home(const struct native_plan *plan, const struct policy *p, const char *folder)
+{
+    struct stat st;
+
+    return stat(folder, &st) == 0 && st.st_uid == plan->ids.outside_uid && p->home_of_owner(folder) == NULL;
+}
+
+/* Of what the host's tree shows, places for credentials are closed by their home: said where that is not known. */
+static void
+warn_of_homeless(struct native_plan *plan, const struct policy *p)
+{
+    const char *folder = writable_folder(p);
+
+    if (p->view.v != VIEW_HOST && !plan->light)
+        return;
+    if (p->home == NULL)
+        plan_warn(plan, "no home is known (HOME is no absolute path, uid %u has no account): places for credentials are "
+                  "not closed; set HOME, or deny them", (unsigned)geteuid());
+    else if (plan->ids.outside_uid != geteuid() && folder != NULL && p->home_of_owner != NULL &&
+             owner_has_no_home(plan, p, folder))
+        plan_warn(plan, "uid %u, as whom the command runs, has no account: places for credentials in its home are not "
+                  "closed; deny them", plan->ids.outside_uid);
+}
+
 static int
 make(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
@@ -343,6 +369,7 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
     p = &plan->real;
     if (identity(plan, p, err) < 0 || way_in(plan, p, err) < 0)
         return -1;
+    warn_of_homeless(plan, p);
     plan->hostname = p->hostname.p != NULL ? p->hostname.p : "cloche";
     plan->root.uid = plan->ids.inside_uid;
     plan->root.gid = plan->ids.inside_gid;
