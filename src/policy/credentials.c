@@ -468,7 +468,8 @@ add_owners_home(struct policy *p, const char *path, struct err *err)
     char normal[PATH_TEXT_MAX + 1], first[PATH_TEXT_MAX + 64];
     size_t n;
 
-    if (home == NULL || path_normalise(str_of(home), STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK || n == 1)
+    if (home == NULL || path_normalise(str_of(home), STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK ||
+        n == 1)
         return 0;
     snprintf(first, sizeof(first), "%s/%s", normal, credential_places[0]);
     for (size_t i = 0; i < p->credentials.n; i++)
