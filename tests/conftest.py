@@ -312,6 +312,14 @@ def has():
 
 
 @pytest.fixture
+def bench(world, in_mode, cloche):                          # pylint: disable=unused-argument
+    """bench(way, who) → Bench: a project with git on the host's side, and the sandbox in one of its modes."""
+    from helpers.git_bench import make_bench
+
+    return lambda way, who="self": make_bench(world, cloche, way, who)
+
+
+@pytest.fixture
 def bait(world, cloche):
     """Host services, files and a process to attack: bait.attack(sandbox, flags=...)."""
     from helpers.bait import Bait

@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "cli/caller.h"
 #include "cli/say.h"
+#include "engine/native/expand.h"
+#include "engine/native/led.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
 #include "workspace/tree.h"
@@ -34,6 +36,7 @@ static const struct {
     { CHANGE_ATTRS_LOST, "attributes-dropped", "applied without its access control list or capabilities" },
 };
 
+#define LED_PLACES_MAX 8192
 #define SHOWN_MAX 100       /* bytes of a path that is too long */
 #define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
 
@@ -57,6 +60,43 @@ cow_first_reason(unsigned flags)
 
 /* --- the state -------------------------------------------------------------------------------------------------- */
 
+/* Called for what is run or obeyed because something outside, or protected, leads there (led.h). */
+static int
+add_led(void *ctx, const char *path, enum led_kind kind, struct err *err)
+{
+    struct cow_view *view = ctx;
+    const char *below = kind == LED_TOP || kind == LED_EVERYWHERE ? NULL : expand_below(path, view->state.project);
+    char **bigger;
+
+    if (below == NULL || below[0] == '\0')
+        return 0;
+    if (view->n_led == LED_PLACES_MAX)
+        return err_set(err, ERR_LIMIT, "workspace.led.too-many", "more than %d places", LED_PLACES_MAX);
+    bigger = reallocarray(view->led, view->n_led + 1, sizeof(*bigger));
+    if (bigger == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
+    view->led = bigger;
+    if ((view->led[view->n_led] = strdup(below)) == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
+    view->n_led++;
+    return 0;
+}
+
+/* What cannot be looked at to its end is said, and does not keep the rest from being applied. */
+static int
+find_led(struct cow_view *view, struct err *err)
+{
+    const struct policy *p = &view->policy;
+    struct err why = ERR_INIT;
+    cleanup_led struct led *led = led_new(view->project, view->state.project, p->home, &p->protect, add_led, view, err);
+
+    if (led == NULL)
+        return -1;
+    if (led_find(led, true, (unsigned)p->protect_depth.v - 1, &why) < 0)
+        cli_warn("not all that git's configuration and links lead to in the project could be looked for: %s", why.msg);
+    return 0;
+}
+
 /* Credential places are paths of the host: those inside the project, relative to it. */
 static int
 protect_fill(struct cow_view *view, const struct policy_host *host, struct err *err)
@@ -64,10 +104,10 @@ protect_fill(struct cow_view *view, const struct policy_host *host, struct err *
     struct policy *p = &view->policy;
     struct str project = str_of(view->state.project);
 
-    if (policy_init(p, MODE_STANDARD, VERB_RUN, host, err) < 0)
+    if (policy_init(p, MODE_STANDARD, VERB_RUN, host, err) < 0 || find_led(view, err) < 0)
         return -1;
     view->names = calloc(p->protect.n + 1, sizeof(*view->names));
-    view->places = calloc(p->credentials.n + 1, sizeof(*view->places));
+    view->places = calloc(p->credentials.n + view->n_led + 1, sizeof(*view->places));
     if (view->names == NULL || view->places == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     for (size_t i = 0; i < p->protect.n; i++)
@@ -77,6 +117,8 @@ protect_fill(struct cow_view *view, const struct policy_host *host, struct err *
         if (place.n > project.n + 1 && memcmp(place.p, project.p, project.n) == 0 && place.p[project.n] == '/')
             view->places[view->protect.n_places++] = place.p + project.n + 1;
     }
+    for (size_t i = 0; i < view->n_led; i++)
+        view->places[view->protect.n_places++] = view->led[i];
     view->protect.names = view->names;
     view->protect.places = view->places;
     return 0;
@@ -135,6 +177,9 @@ cow_view_close(struct cow_view *view)
     changes_free(&view->changes);
     free(view->names);
     free(view->places);
+    for (size_t i = 0; i < view->n_led; i++)
+        free(view->led[i]);
+    free(view->led);
     policy_free(&view->policy);
     close_fd(&view->project);
     cow_close(&view->state);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "engine/native/led.h"
 #include "policy/judge.h"
 #include "policy/policy.h"
 #include "wall/landlock.h"
@@ -171,8 +172,11 @@ int plan_files(struct native_plan *plan, const struct policy *p, struct err *err
 int plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err);
 /* @relative, below the writable @tree, is read-only when it exists; otherwise it is not made. */
 int plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err);
-/* plan_git.c: what git on the host would run in the writable @tree. */
-int plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err);
+/* plan_git.c: what git on the host would run in the writable @tree, and where else the owner's files lead in it. */
+int plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct led *led,
+             struct err *err);
+/* A led_put (led.h) for a plan: in whichever writable tree it is. */
+int plan_led(void *ctx, const char *path, enum led_kind kind, struct err *err);
 bool plan_git_watched(const struct policy *p);
 /* Is @name, a protected one, in a `.git` that there is not? Then a repository may be made there, under the guard. */
 bool plan_git_later(const struct policy *p, const struct plan_tree *tree, const char *name);

@@ -26,6 +26,7 @@ struct closing {
     struct native_plan *plan;
     const struct policy *policy;
     const struct plan_tree *tree;
+    struct led *led;            /* NULL: where it leads is known */
 };
 
 static char *
@@ -144,11 +145,30 @@ found_protected(void *ctx, const char *relative, struct err *err)
     return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
 }
 
+/* ... and so is where it leads. */
+static int
+found_at_top(void *ctx, const char *relative, struct err *err)
+{
+    struct closing *c = ctx;
+
+    return found_protected(c, relative, err) < 0 || led_protected(c->led, relative, err) < 0 ? -1 : 0;
+}
+
+static int
+found_below(void *ctx, const char *relative, struct err *err)
+{
+    struct closing *c = ctx;
+
+    if (led_is_repository(c->led, relative))
+        return led_nested(c->led, relative, err);
+    return led_follows(relative) ? found_at_top(c, relative, err) : found_protected(c, relative, err);
+}
+
 int
 plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err)
 {
     cleanup_close int hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
-    struct closing c = { plan, NULL, tree };
+    struct closing c = { plan, NULL, tree, NULL };
 
     return hit >= 0 ? found_protected(&c, relative, err) : plan_guard_name(plan, tree->inside, relative, err);
 }
@@ -165,7 +185,7 @@ protect_real(struct closing *c, const char *name, struct err *err)
     int found = plan_real_below(c->tree->fd, c->tree->host, name, real, sizeof(real), err);
 
     if (found != 0)
-        return found < 0 ? -1 : strcmp(real, name) == 0 ? 0 : found_protected(c, real, err);
+        return found < 0 ? -1 : strcmp(real, name) == 0 ? 0 : found_at_top(c, real, err);
     if (slash == NULL)
         return 0;
     snprintf(parent, sizeof(parent), "%.*s", (int)(slash - name), name);
@@ -241,7 +261,9 @@ protect_name(struct closing *c, const char *name, struct err *err)
     struct stat st;
 
     if (hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode))
-        return found_protected(c, name, err);
+        return found_at_top(c, name, err);
+    if (hit >= 0 && led_protected(c->led, name, err) < 0)
+        return -1;
     return plan_guard_name(c->plan, c->tree->inside, name, err) < 0 || protect_real(c, name, err) < 0
                ? -1 : protect_file_above(c, name, err);
 }
@@ -250,9 +272,13 @@ protect_name(struct closing *c, const char *name, struct err *err)
 static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
-    struct closing c = { plan, p, tree };
-    const struct policy_list *names = &p->protect;
+    const struct policy_list *names = &p->protect, *more;
+    cleanup_led struct led *led = led_new(tree->fd, tree->host, p->home, names, plan_led, plan, err);
+    struct closing c = { plan, p, tree, led };
     struct first first = { .name = NULL };
+
+    if (led == NULL || plan_git(plan, p, tree, led, err) < 0)
+        return -1;
 
     for (size_t i = 0; i < names->n; i++) {
         const char *name = names->v[i].value;
@@ -266,7 +292,9 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
         if (absent ? plan_guard_name(plan, tree->inside, name, err) < 0 : protect_name(&c, name, err) < 0)
             return -1;
     }
-    return expand_names(tree->fd, names, (unsigned)p->protect_depth.v - 1, found_protected, &c, err);
+    more = plan_git_watched(p) ? led_names(led) : names;
+    return more == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
+                        : expand_names(tree->fd, more, (unsigned)p->protect_depth.v - 1, found_below, &c, err);
 }
 
 static int
@@ -370,7 +398,7 @@ protect_tree(struct native_plan *plan, const struct policy *p, const struct plan
 {
     /* a copy-on-write tree keeps protected names from being applied instead (workspace/protect.h) */
     if (tree->writable && (protect_names(plan, p, tree, err) < 0 || guard_store(plan, p, tree, err) < 0 ||
-                           plan_git(plan, p, tree, err) < 0 || close_reopened(plan, p, tree, err) < 0))
+                           close_reopened(plan, p, tree, err) < 0))
         return -1;
     if ((tree->writable || tree->cow) &&
         (close_absent(plan, tree, &p->deny_read, err) < 0 || close_absent(plan, tree, &p->credentials, err) < 0 ||

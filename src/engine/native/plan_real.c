@@ -74,23 +74,8 @@ add_component(char out[PATH_MAX], size_t n, struct str component)
     return n;
 }
 
-/* A link at @at, whose folder has no link on its way. */
-static bool
-note_link(struct native_plan *plan, const char *at, struct plan_way *way)
-{
-    struct stat st;
-
-    if (way->links == NULL)
-        way->links = (struct plan_link *)(void *)plan_room(plan, LINKS_MAX * sizeof(*way->links));
-    if (way->links == NULL || way->n_links == LINKS_MAX || lstat(at, &st) < 0)
-        return false;
-    way->links[way->n_links] = (struct plan_link){ plan_printf(plan, "%s", at), st.st_uid };
-    return way->links[way->n_links++].at != NULL;
-}
-
-/* The walk of plan_real_future() and plan_real_way(). @way (may be NULL) notes the links on the way. */
-static bool
-walk(struct native_plan *plan, const char *path, char out[PATH_MAX], struct plan_way *way)
+bool
+plan_real_walk(const char *path, char out[PATH_MAX], plan_real_link *on_link, void *ctx)
 {
     char left[2 * PATH_MAX], next[2 * PATH_MAX], link[PATH_MAX];
     const char *at = left;
@@ -118,7 +103,7 @@ walk(struct native_plan *plan, const char *path, char out[PATH_MAX], struct plan
             continue;
         if (++links > LINKS_MAX || (size_t)target + strlen(at) + 2 > sizeof(left))
             return false;
-        if (way != NULL && !note_link(plan, out, way))
+        if (on_link != NULL && !on_link(ctx, out))
             return false;
         snprintf(next, sizeof(next), "%.*s/%s", (int)target, link, at);
         memcpy(left, next, strlen(next) + 1);
@@ -131,16 +116,37 @@ walk(struct native_plan *plan, const char *path, char out[PATH_MAX], struct plan
 bool
 plan_real_future(const char *path, char out[PATH_MAX])
 {
-    return walk(NULL, path, out, NULL);
+    return plan_real_walk(path, out, NULL, NULL);
+}
+
+struct noting {
+    struct native_plan *plan;
+    struct plan_way *way;
+};
+
+static bool
+note_link(void *ctx, const char *at)
+{
+    struct noting *to = ctx;
+    struct plan_way *way = to->way;
+    struct stat st;
+
+    if (way->links == NULL)
+        way->links = (struct plan_link *)(void *)plan_room(to->plan, LINKS_MAX * sizeof(*way->links));
+    if (way->links == NULL || way->n_links == LINKS_MAX || lstat(at, &st) < 0)
+        return false;
+    way->links[way->n_links] = (struct plan_link){ plan_printf(to->plan, "%s", at), st.st_uid };
+    return way->links[way->n_links++].at != NULL;
 }
 
 bool
 plan_real_way(struct native_plan *plan, const char *path, struct plan_way *way)
 {
+    struct noting to = { plan, way };
     char real[PATH_MAX];
 
     *way = (struct plan_way){ .real = NULL };
-    if (!walk(plan, path, real, way))
+    if (!plan_real_walk(path, real, note_link, &to))
         return false;
     way->real = plan_printf(plan, "%s", real);
     return way->real != NULL;

@@ -1,0 +1,614 @@
+/* engine/native/led.c: see led.h */
+#include "engine/native/led.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/dirents.h"
+#include "base/io.h"
+#include "engine/native/expand.h"
+#include "engine/native/plan_real.h"
+#include "match/git_config.h"
+#include "match/git_shape.h"
+#include "match/path.h"
+
+#define INCLUDES_MAX 64         /* files read for one repository */
+#define INCLUDE_DEPTH 10        /* as git */
+#define TEXT_MAX (64u << 20)    /* bytes of configuration that are read for one folder; more is refused */
+#define WORDS_MAX 64            /* of a command line */
+#define LISTED_MAX 4096         /* entries of one protected directory in which links are looked for */
+#define LEVELS_MAX 8            /* ... and directories in each other */
+#define SEEN_MAX 4096           /* directories that were looked through */
+#define EVERYWHERE_MAX 64       /* entries of the owner's that mean every repository */
+
+enum meaning {
+    MEANS_HOOKS,                /* a directory of programs */
+    MEANS_FILE,                 /* a file that git obeys; relative to the work tree's top */
+    MEANS_INCLUDE,              /* ... relative to the file that names it */
+    MEANS_PROGRAM,              /* a command line */
+};
+
+struct led {
+    int fd;
+    const char *host, *home;
+    const struct policy_list *names;
+    struct policy_list more;    /* led_names() */
+    led_put *put;
+    void *ctx;
+    char top[PATH_MAX];         /* of the work tree that is read about */
+    bool nested;                /* ... which lies in the folder */
+    bool of_owner;              /* what is read is not a repository's */
+    unsigned n_files;
+    size_t n_text;
+    struct { enum meaning meaning; char *value; } everywhere[EVERYWHERE_MAX];
+    size_t n_everywhere;
+    char **seen;
+    size_t n_seen;
+};
+
+struct led *
+led_new(int fd, const char *host, const char *home, const struct policy_list *names, led_put *put, void *ctx,
+        struct err *err)
+{
+    struct led *l = calloc(1, sizeof(*l));
+
+    if (l != NULL)
+        *l = (struct led){ .fd = fd, .host = host, .home = home, .names = names, .put = put, .ctx = ctx };
+    else
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    return l;
+}
+
+void
+led_free(struct led *l)
+{
+    if (l == NULL)
+        return;
+    for (size_t i = 0; i < l->n_seen; i++)
+        free(l->seen[i]);
+    for (size_t i = 0; i < l->n_everywhere; i++)
+        free(l->everywhere[i].value);
+    free(l->seen);
+    free(l->more.v);
+    free(l);
+}
+
+/* --- links */
+
+struct telling {
+    struct led *l;
+    struct err *err;
+    bool failed;
+};
+
+static bool
+tell_link(void *ctx, const char *at)
+{
+    struct telling *t = ctx;
+
+    t->failed = t->l->put(t->l->ctx, at, LED_NAME, t->err) != 0;
+    return !t->failed;
+}
+
+/* 1: now @path is known; 0: it was, or there are too many. */
+static int
+remember(struct led *l, const char *path, struct err *err)
+{
+    char **bigger;
+
+    for (size_t i = 0; i < l->n_seen; i++)
+        if (strcmp(l->seen[i], path) == 0)
+            return 0;
+    if (l->n_seen == SEEN_MAX)
+        return 0;
+    bigger = reallocarray(l->seen, l->n_seen + 1, sizeof(*bigger));
+    if (bigger == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    l->seen = bigger;
+    if ((l->seen[l->n_seen] = strdup(path)) == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    l->n_seen++;
+    return 1;
+}
+
+static int follow(struct led *l, const char *path, bool itself, struct err *err);
+
+/* The links in the directory @path. */
+static int
+look_below(struct led *l, const char *path, unsigned level, size_t *left, struct err *err)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct dirents entries = { .fd = fd };
+    const char *name;
+    int rc = fd < 0 ? 0 : remember(l, path, err);
+
+    if (rc <= 0)
+        return rc;
+    while ((name = dirents_next(&entries)) != NULL && (*left)-- > 0) {
+        char below[PATH_MAX];
+        struct stat st;
+        int n = snprintf(below, sizeof(below), "%s/%s", path, name);
+        uint8_t type = entries.type;
+
+        if (n < 0 || (size_t)n >= sizeof(below))
+            continue;
+        if (type == DT_UNKNOWN && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            type = (uint8_t)IFTODT(st.st_mode);
+        if ((type == DT_LNK && follow(l, below, false, err) < 0) ||
+            (type == DT_DIR && level < LEVELS_MAX && look_below(l, below, level + 1, left, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+/* Where @path leads. @itself: it is not protected anyhow. */
+static int
+follow(struct led *l, const char *path, bool itself, struct err *err)
+{
+    struct telling t = { .l = l, .err = err };
+    bool around, leads;
+    size_t left = LISTED_MAX;
+    char real[PATH_MAX];
+
+    if (!plan_real_walk(path, real, tell_link, &t))
+        return t.failed ? -1 : 0;
+    around = expand_below(l->host, real) != NULL;
+    leads = itself || strcmp(real, path) != 0;
+    if (leads && (!around || itself) && l->put(l->ctx, real, around ? LED_TOP : LED_PLACE, err) != 0)
+        return -1;
+    return around || (!itself && expand_below(real, l->host) == NULL) ? 0 : look_below(l, real, 0, &left, err);
+}
+
+int
+led_protected(struct led *l, const char *relative, struct err *err)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/%s", strcmp(l->host, "/") == 0 ? "" : l->host, relative);
+
+    return n > 0 && n < (int)sizeof(path) ? follow(l, path, false, err) : 0;
+}
+
+/* --- places that a configuration names */
+
+/* "*" as a section's second part: any subsection, or none. A name "*": any. */
+static const struct {
+    const char *section, *name;
+    enum meaning meaning;
+} keys[] = {
+    { "include", "path", MEANS_INCLUDE }, { "includeif", "path", MEANS_INCLUDE },
+    { "core", "hookspath", MEANS_HOOKS }, { "init", "templatedir", MEANS_HOOKS },
+    { "core", "attributesfile", MEANS_FILE },
+    { "core", "fsmonitor", MEANS_PROGRAM }, { "core", "sshcommand", MEANS_PROGRAM },
+    { "core", "editor", MEANS_PROGRAM }, { "core", "pager", MEANS_PROGRAM }, { "core", "askpass", MEANS_PROGRAM },
+    { "core", "gitproxy", MEANS_PROGRAM }, { "core", "alternaterefscommand", MEANS_PROGRAM },
+    { "sequence", "editor", MEANS_PROGRAM }, { "interactive", "difffilter", MEANS_PROGRAM },
+    { "diff", "external", MEANS_PROGRAM }, { "diff", "command", MEANS_PROGRAM }, { "diff", "textconv", MEANS_PROGRAM },
+    { "merge", "driver", MEANS_PROGRAM }, { "filter", "clean", MEANS_PROGRAM }, { "filter", "smudge", MEANS_PROGRAM },
+    { "filter", "process", MEANS_PROGRAM }, { "gpg", "program", MEANS_PROGRAM },
+    { "gpg", "defaultkeycommand", MEANS_PROGRAM }, { "credential", "helper", MEANS_PROGRAM },
+    { "uploadpack", "packobjectshook", MEANS_PROGRAM }, { "remote", "uploadpack", MEANS_PROGRAM },
+    { "remote", "receivepack", MEANS_PROGRAM }, { "trailer", "command", MEANS_PROGRAM },
+    { "trailer", "cmd", MEANS_PROGRAM }, { "mergetool", "cmd", MEANS_PROGRAM }, { "mergetool", "path", MEANS_PROGRAM },
+    { "difftool", "cmd", MEANS_PROGRAM }, { "difftool", "path", MEANS_PROGRAM }, { "pager", "*", MEANS_PROGRAM },
+    { "alias", "*", MEANS_PROGRAM }, { "hook", "command", MEANS_PROGRAM }, { "submodule", "update", MEANS_PROGRAM },
+    { "gc", "recentobjectshook", MEANS_PROGRAM }, { "browser", "cmd", MEANS_PROGRAM },
+    { "browser", "path", MEANS_PROGRAM }, { "man", "cmd", MEANS_PROGRAM }, { "man", "path", MEANS_PROGRAM },
+    { "guitool", "cmd", MEANS_PROGRAM }, { "tar", "command", MEANS_PROGRAM }, { "lfs", "path", MEANS_PROGRAM },
+    { "lfs", "clean", MEANS_PROGRAM }, { "lfs", "smudge", MEANS_PROGRAM }, { "imap", "tunnel", MEANS_PROGRAM },
+    { "sendemail", "sendmailcmd", MEANS_PROGRAM }, { "sendemail", "smtpserver", MEANS_PROGRAM },
+};
+
+/* @value as a path: `~/` is the home, what is relative is below @base ("" nothing). False: it is nowhere. */
+static bool
+locate(const struct led *l, struct str value, const char *base, char out[PATH_MAX])
+{
+    int n;
+
+    if (value.n >= 2 && value.p[0] == '~' && value.p[1] == '/')
+        n = l->home == NULL ? -1 : snprintf(out, PATH_MAX, "%s%.*s", l->home, (int)value.n - 1, value.p + 1);
+    else if (value.n > 0 && value.p[0] == '/')
+        n = snprintf(out, PATH_MAX, "%.*s", (int)value.n, value.p);
+    else
+        n = base[0] == '\0' || value.n == 0 ? -1 : snprintf(out, PATH_MAX, "%s/%.*s", base, (int)value.n, value.p);
+    return n > 0 && n < PATH_MAX;
+}
+
+/* Close @path, and where links lead from it. */
+static int
+close_place(struct led *l, const char *path, struct err *err)
+{
+    char written[PATH_MAX];
+    size_t n;
+
+    /* as it is written: a link on the way is a name that could be made anew */
+    if (path_normalise(str_of(path), STR_LIT("/"), false, written, sizeof(written), &n) == PATH_OK &&
+        l->put(l->ctx, written, LED_NAME, err) != 0)
+        return -1;
+    return follow(l, path, true, err);
+}
+
+static bool
+is_interpreter(struct str word)
+{
+    static const char *const names[] = { "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno",
+                                         "bun", "perl", "ruby", "php", "lua", "env", "exec", "source", ".", "nice",
+                                         "time", "sudo" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t n = strlen(names[i]);
+        if (str_eq_c(word, names[i]) || (str_ends(word, str_of(names[i])) && word.n > n && word.p[word.n - n - 1] == '/'))
+            return true;
+    }
+    return false;
+}
+
+/* Cut the next word off the command line @s, as a shell would in the simplest of cases. */
+static struct str
+cut_word(struct str *s)
+{
+    static const char between[] = " \t\n\"'`;|&(){}<>$=";
+    size_t at = 0, end;
+
+    while (at < s->n && memchr(between, s->p[at], sizeof(between) - 1) != NULL)
+        at++;
+    for (end = at; end < s->n && memchr(between, s->p[end], sizeof(between) - 1) == NULL;)
+        end++;
+    struct str word = { s->p + at, end - at };
+    *s = (struct str){ s->p + end, s->n - end };
+    return word;
+}
+
+/* Words of a command line that may name a program in the folder: the first, what stands behind an interpreter, and
+ * whatever is a program (or, once there was an interpreter, a file). */
+static int
+close_program(struct led *l, struct str value, struct err *err)
+{
+    bool expected = true, any_file = false, first = true;
+
+    if (value.n > 0 && value.p[0] == '!')
+        value = (struct str){ value.p + 1, value.n - 1 };
+    for (int i = 0; i < WORDS_MAX; i++, first = false) {
+        struct str word = cut_word(&value);
+        char path[PATH_MAX];
+        struct stat st;
+        bool there;
+
+        if (word.n == 0)
+            return 0;
+        if (is_interpreter(word)) {
+            expected = any_file = true;
+            continue;
+        }
+        if (word.p[0] == '-' || (first && memchr(word.p, '/', word.n) == NULL) || !locate(l, word, l->top, path)) {
+            expected = false;
+            continue;
+        }
+        there = stat(path, &st) == 0;
+        if (!there ? expected : S_ISREG(st.st_mode) && (expected || any_file || (st.st_mode & 0111) != 0)) {
+            if (close_place(l, path, err) < 0)
+                return -1;
+        }
+        expected = false;
+    }
+    return 0;
+}
+
+static int
+close_value(struct led *l, enum meaning meaning, struct str value, struct err *err)
+{
+    char path[PATH_MAX];
+
+    if (meaning == MEANS_PROGRAM)
+        return close_program(l, value, err);
+    return locate(l, value, l->top, path) ? close_place(l, path, err) : 0;
+}
+
+/* --- files */
+
+static int read_config(struct led *l, const char *path, unsigned depth, struct err *err);
+
+/* What the owner's configuration names by a relative path lies in each repository. An alias runs when it is called for. */
+static int
+keep_for_all(struct led *l, const struct git_config_entry *e, enum meaning meaning, struct err *err)
+{
+    struct str value = e->value, rest = value, word = cut_word(&rest);
+    char *kept;
+
+    if (l->n_everywhere == EVERYWHERE_MAX || value.n == 0 || value.p[0] == '/' || value.p[0] == '~')
+        return 0;
+    kept = l->everywhere[l->n_everywhere].value = strndup(value.p, value.n);
+    l->everywhere[l->n_everywhere++].meaning = meaning;
+    if (kept == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (meaning == MEANS_FILE || str_eq_c(e->section, "alias") ||
+        (meaning == MEANS_PROGRAM && (word.n == 0 || word.p[0] == '/' || word.p[0] == '~' ||
+                                      memchr(word.p, '/', word.n) == NULL)))
+        return 0;
+    return l->put(l->ctx, kept, LED_EVERYWHERE, err) != 0 ? -1 : 0;
+}
+
+static int
+close_entry(struct led *l, const struct git_config_entry *e, const char *file, unsigned depth, struct err *err)
+{
+    char path[PATH_MAX], base[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (!str_eq_c(e->section, keys[i].section) || (keys[i].name[0] != '*' && !str_eq_c(e->name, keys[i].name)))
+            continue;
+        if (keys[i].meaning != MEANS_INCLUDE)
+            return l->of_owner && keep_for_all(l, e, keys[i].meaning, err) < 0
+                       ? -1 : close_value(l, keys[i].meaning, e->value, err);
+        snprintf(base, sizeof(base), "%.*s", slash != NULL ? (int)(slash - file) : 0, file);
+        if (!locate(l, e->value, base, path))
+            return 0;
+        return close_place(l, path, err) < 0 ? -1 : read_config(l, path, depth + 1, err);
+    }
+    return 0;
+}
+
+/* Nobody can search the way to @path, but who runs inside could open it: refused at the top, closed further down. */
+static int
+shut_config(struct led *l, const char *path, struct err *err)
+{
+    char shut[PATH_MAX];
+
+    if (!plan_real_shut(path, shut) || expand_below(shut, l->host) == NULL)
+        return 0;
+    if (l->nested)
+        return l->put(l->ctx, shut, LED_PLACE, err) != 0 ? -1 : 0;
+    err_set(err, ERR_POLICY, "wall.git.shut", "%s cannot be searched: what git would run cannot be told", shut);
+    return err_hint(err, "chmod u+rx it: what runs inside could");
+}
+
+/* A file that is not there, or that git would not read to its end, says nothing more. */
+static int
+read_config(struct led *l, const char *path, unsigned depth, struct err *err)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    cleanup_buf struct buf text = BUF_INIT(GIT_CONFIG_MAX);
+    cleanup_free struct git_config_reader *reader = NULL;
+    struct git_config_entry e;
+    struct stat st;
+
+    if (fd < 0 && errno == EACCES)
+        return shut_config(l, path, err);
+    if (fd < 0 || depth > INCLUDE_DEPTH || l->n_files++ == INCLUDES_MAX || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        io_read_all(fd, &text) < 0)
+        return 0;
+    l->n_text += text.n;
+    if (l->n_text > TEXT_MAX) {
+        err_set(err, ERR_LIMIT, "wall.git.too-large", "%s has more than %u bytes of git configurations", l->host, TEXT_MAX);
+        return err_hint(err, "give a smaller folder");
+    }
+    reader = malloc(sizeof(*reader));
+    if (reader == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    git_config_open(reader, (struct str){ (const char *)text.p, text.n });
+    while (git_config_next(reader, &e) > 0)
+        if (close_entry(l, &e, path, depth, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int
+read_below(struct led *l, const char *dir, const char *name, struct err *err)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
+
+    return n > 0 && n < (int)sizeof(path) ? read_config(l, path, 0, err) : 0;
+}
+
+/* One line of the small file @path (a `.git`, a commondir): where it leads, from @base. */
+static bool
+read_target(const char *path, bool dot_git, const char *base, char out[PATH_MAX])
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    cleanup_buf struct buf text = BUF_INIT(GIT_HEAD_MAX);
+    struct str whole, target;
+    struct stat st;
+    int n;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, &text) < 0)
+        return false;
+    whole = (struct str){ (const char *)text.p, text.n };
+    if (!(dot_git ? git_file_target(whole, &target) : git_redirect_target(whole, &target)))
+        return false;
+    n = target.p[0] == '/' ? snprintf(out, PATH_MAX, "%.*s", (int)target.n, target.p)
+                           : snprintf(out, PATH_MAX, "%s/%.*s", base, (int)target.n, target.p);
+    return n > 0 && n < PATH_MAX;
+}
+
+/* --- repositories */
+
+/* The part @name of the repository @dir, which may lie outside of the folder. */
+static int
+close_part(struct led *l, const char *dir, const char *name, struct err *err)
+{
+    char path[PATH_MAX];
+    size_t left = LISTED_MAX;
+    int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
+
+    if (n < 0 || n >= (int)sizeof(path))
+        return 0;
+    return follow(l, path, false, err) < 0 ? -1 : look_below(l, path, 0, &left, err);
+}
+
+/* The repository of the work tree @l->top, whose `.git` is at @dot. */
+static int
+read_repository(struct led *l, const char *dot, bool directory, struct err *err)
+{
+    char dir[PATH_MAX], common[PATH_MAX], path[PATH_MAX + 16];
+
+    l->n_files = 0;
+    l->of_owner = false;
+    for (size_t i = 0; i < l->n_everywhere; i++)
+        if (close_value(l, l->everywhere[i].meaning, str_of(l->everywhere[i].value), err) < 0)
+            return -1;
+    if (directory ? snprintf(dir, sizeof(dir), "%s", dot) >= (int)sizeof(dir) : !read_target(dot, true, l->top, dir))
+        return 0;
+    snprintf(path, sizeof(path), "%s/commondir", dir);
+    if (!read_target(path, false, dir, common))
+        snprintf(common, sizeof(common), "%s", dir);
+    if (read_below(l, common, "config", err) < 0 || read_below(l, dir, "config.worktree", err) < 0)
+        return -1;
+    /* git's own state, which is kept by its shape; where a link in place of a part leads is not */
+    return close_part(l, common, "config", err) < 0 ? -1 : close_part(l, common, "hooks", err);
+}
+
+int
+led_top(struct led *l, struct err *err)
+{
+    char dot[PATH_MAX + 8];
+    struct stat st;
+    char *slash;
+
+    l->nested = false;
+    snprintf(l->top, sizeof(l->top), "%s", l->host);
+    for (;;) {
+        snprintf(dot, sizeof(dot), "%s/.git", l->top);
+        if (stat(dot, &st) == 0 || (slash = strrchr(l->top, '/')) == NULL || slash == l->top)
+            break;
+        *slash = '\0';
+    }
+    if (stat(dot, &st) == 0)
+        return read_repository(l, dot, S_ISDIR(st.st_mode), err);
+    snprintf(l->top, sizeof(l->top), "%s", l->host);
+    return 0;
+}
+
+int
+led_nested(struct led *l, const char *relative, struct err *err)
+{
+    const char *slash = strrchr(relative, '/');
+    char dot[PATH_MAX];
+    struct stat st;
+    int n = snprintf(dot, sizeof(dot), "%s/%s", strcmp(l->host, "/") == 0 ? "" : l->host, relative);
+
+    if (slash == NULL || n < 0 || n >= (int)sizeof(dot) || stat(dot, &st) < 0)
+        return 0;
+    l->nested = true;
+    snprintf(l->top, sizeof(l->top), "%.*s", n - 5, dot);
+    return read_repository(l, dot, S_ISDIR(st.st_mode), err);
+}
+
+/* --- the owner */
+
+/* A protected name in the home that is a link, or lies behind one: start-up files are often kept in a repository. */
+static int
+look_at_home(struct led *l, struct err *err)
+{
+    for (size_t i = 0; l->home != NULL && i < l->names->n; i++) {
+        char path[PATH_MAX], real[PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%s/%s", l->home, l->names->v[i].value);
+
+        if (n < 0 || n >= (int)sizeof(path) || !plan_real_walk(path, real, NULL, NULL) ||
+            expand_below(real, l->host) == NULL || expand_below(path, l->host) != NULL)
+            continue;
+        if (close_place(l, path, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int
+led_owner(struct led *l, bool git, struct err *err)
+{
+    static const char *const files[] = { ".config/git/config", ".gitconfig" };
+    const char *xdg = getenv("XDG_CONFIG_HOME");
+    char path[PATH_MAX];
+
+    l->of_owner = true;
+    l->nested = false;
+    l->n_files = 0;
+    snprintf(l->top, sizeof(l->top), "%s", l->host);
+    if (look_at_home(l, err) < 0)
+        return -1;
+    if (!git)
+        return 0;
+    if (read_config(l, "/etc/gitconfig", 0, err) < 0 ||
+        (xdg != NULL && xdg[0] == '/' && read_below(l, xdg, "git/config", err) < 0))
+        return -1;
+    for (size_t i = 0; l->home != NULL && i < sizeof(files) / sizeof(files[0]); i++) {
+        int n = snprintf(path, sizeof(path), "%s/%s", l->home, files[i]);
+        if (n > 0 && n < (int)sizeof(path) && (follow(l, path, false, err) < 0 || read_config(l, path, 0, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+/* --- a search of its own */
+
+const struct policy_list *
+led_names(struct led *l)
+{
+    static char dot_git[] = ".git";
+
+    if (l->more.v != NULL)
+        return &l->more;
+    l->more = *l->names;
+    l->more.v = calloc(l->names->n + 1, sizeof(*l->more.v));
+    if (l->more.v == NULL)
+        return NULL;
+    for (size_t i = 0; i < l->names->n; i++)
+        l->more.v[i] = l->names->v[i];
+    l->more.v[l->more.n++] = (struct policy_entry){ .value = dot_git, .written = dot_git };
+    return &l->more;
+}
+
+bool
+led_is_repository(const struct led *l, const char *relative)
+{
+    const char *slash = strrchr(relative, '/');
+    char inside[PATH_MAX];
+    struct stat st;
+
+    if (strcasecmp(slash != NULL ? slash + 1 : relative, ".git") != 0)
+        return false;
+    /* one that nobody may search is reported by this name as well, for what it hides */
+    return snprintf(inside, sizeof(inside), "%s/.", relative) < (int)sizeof(inside) &&
+           (fstatat(l->fd, inside, &st, 0) == 0 || errno == ENOTDIR);
+}
+
+bool
+led_follows(const char *relative)
+{
+    return strcasestr(relative, "/.git/") != NULL;
+}
+
+static int
+found(void *ctx, const char *relative, struct err *err)
+{
+    struct led *l = ctx;
+
+    if (led_is_repository(l, relative))
+        return led_nested(l, relative, err);
+    return led_follows(relative) ? led_protected(l, relative, err) : 0;
+}
+
+int
+led_find(struct led *l, bool git, unsigned depth, struct err *err)
+{
+    const struct policy_list *names = led_names(l);
+    struct stat st;
+
+    if (names == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (led_owner(l, git, err) < 0)
+        return -1;
+    for (size_t i = 0; i < l->names->n; i++)
+        if (fstatat(l->fd, l->names->v[i].value, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            led_protected(l, l->names->v[i].value, err) < 0)
+            return -1;
+    if (!git)
+        return 0;
+    return led_top(l, err) < 0 ? -1 : expand_names(l->fd, names, depth, found, l, err);
+}
