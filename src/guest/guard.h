@@ -35,7 +35,8 @@
 
 enum guard_flag {
     GUARD_NAMES    = 1 << 0,    /* creating, renaming, linking: protected names cannot come into being */
-    GUARD_EXISTING = 1 << 1,    /* nothing else protects what exists (light mode): GUARD_WRITES, and removing */
+    GUARD_EXISTING = 1 << 1,    /* nothing else protects what exists (light mode, or more than can be mounted):
+                                 * GUARD_WRITES, and removing */
     GUARD_CONNECT  = 1 << 2,    /* unix sockets that lie in @socket_trees can be connected to only when listed */
     GUARD_WRITES   = 1 << 3,    /* whatever changes a file that exists passes through the guard too: opening for
                                  * writing, truncating, chmod, chown, xattrs, times. Removing does not. Implies

@@ -302,3 +302,21 @@ def test_own_sockets_in_the_project_work(cloche, project, mode):
             "s.accept()[0].sendall(b'hello'); print(c.recv(9).decode())")
     result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-c", code, inside(project, mode))
     assert result.out == "hello\n", result
+
+
+def test_more_protected_names_than_mounts(cloche, command):
+    """A run may have made thousands of such folders: the next one starts, and all of them are kept."""
+    project = cloche.project
+    command(["sh", "-c", "for i in $(seq 850); do mkdir -p d$i/.vscode; echo 1 > d$i/.vscode/t; done"], cwd=project)
+    result = cloche("run", "--workspace", f"{project}:rw", "--", "sh", "-c", """
+for i in 1 849; do
+    for attack in "echo 2 > d$i/.vscode/t" "rm d$i/.vscode/t" "rm -r d$i/.vscode" "mv d$i/.vscode x" "mv d$i x" "mkdir d$i/.vscode/n" \
+                  "echo 2 > x; mv x d$i/.vscode/t" "ln d$i/.vscode/t y; echo 2 > y" "truncate -s 0 d$i/.vscode/t" "chmod 0 d$i/.vscode/t"; do
+        sh -ec "$attack" 2> /dev/null && echo "$attack"
+    done
+    echo 1 > d$i/new; rm d$i/new
+done
+mkdir q; mv q r; rmdir r; echo end""")
+    assert result.ok and result.out == "end\n", result
+    kept = [entry for entry in project.glob("d*/.vscode/t") if entry.read_text() == "1\n" and entry.stat().st_mode & 0o777 == 0o644]
+    assert len(kept) == 850, f"{850 - len(kept)} have changed"

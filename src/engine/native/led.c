@@ -1,5 +1,4 @@
 /* engine/native/led.c: see led.h */
-#include "engine/native/led.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/dirents.h"
 #include "base/io.h"
 #include "engine/native/expand.h"
+#include "engine/native/led_priv.h"
 #include "engine/native/plan_real.h"
 #include "match/git_config.h"
 #include "match/git_shape.h"
@@ -23,35 +22,6 @@
 #define INCLUDE_DEPTH 10        /* as git */
 #define TEXT_MAX (64u << 20)    /* bytes of configuration that are read for one folder; more is refused */
 #define WORDS_MAX 64            /* of a command line */
-#define LISTED_MAX 4096         /* entries of one protected directory in which links are looked for */
-#define LEVELS_MAX 8            /* ... and directories in each other */
-#define SEEN_MAX 4096           /* directories that were looked through */
-#define EVERYWHERE_MAX 64       /* entries of the owner's that mean every repository */
-
-enum meaning {
-    MEANS_HOOKS,                /* a directory of programs */
-    MEANS_FILE,                 /* a file that git obeys; relative to the work tree's top */
-    MEANS_INCLUDE,              /* ... relative to the file that names it */
-    MEANS_PROGRAM,              /* a command line */
-};
-
-struct led {
-    int fd;
-    const char *host, *home;
-    const struct policy_list *names;
-    struct policy_list more;    /* led_names() */
-    led_put *put;
-    void *ctx;
-    char top[PATH_MAX];         /* of the work tree that is read about */
-    bool nested;                /* ... which lies in the folder */
-    bool of_owner;              /* what is read is not a repository's */
-    unsigned n_files;
-    size_t n_text;
-    struct { enum meaning meaning; char *value; } everywhere[EVERYWHERE_MAX];
-    size_t n_everywhere;
-    char **seen;
-    size_t n_seen;
-};
 
 struct led *
 led_new(int fd, const char *host, const char *home, const struct policy_list *names, led_put *put, void *ctx,
@@ -80,107 +50,12 @@ led_free(struct led *l)
     free(l);
 }
 
-/* --- links */
-
-struct telling {
-    struct led *l;
-    struct err *err;
-    bool failed;
-};
-
-static bool
-tell_link(void *ctx, const char *at)
-{
-    struct telling *t = ctx;
-
-    t->failed = t->l->put(t->l->ctx, at, LED_NAME, t->err) != 0;
-    return !t->failed;
-}
-
-/* 1: now @path is known; 0: it was, or there are too many. */
-static int
-remember(struct led *l, const char *path, struct err *err)
-{
-    char **bigger;
-
-    for (size_t i = 0; i < l->n_seen; i++)
-        if (strcmp(l->seen[i], path) == 0)
-            return 0;
-    if (l->n_seen == SEEN_MAX)
-        return 0;
-    bigger = reallocarray(l->seen, l->n_seen + 1, sizeof(*bigger));
-    if (bigger == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    l->seen = bigger;
-    if ((l->seen[l->n_seen] = strdup(path)) == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    l->n_seen++;
-    return 1;
-}
-
-static int follow(struct led *l, const char *path, bool itself, struct err *err);
-
-/* The links in the directory @path. */
-static int
-look_below(struct led *l, const char *path, unsigned level, size_t *left, struct err *err)
-{
-    cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct dirents entries = { .fd = fd };
-    const char *name;
-    int rc = fd < 0 ? 0 : remember(l, path, err);
-
-    if (rc <= 0)
-        return rc;
-    while ((name = dirents_next(&entries)) != NULL && (*left)-- > 0) {
-        char below[PATH_MAX];
-        struct stat st;
-        int n = snprintf(below, sizeof(below), "%s/%s", path, name);
-        uint8_t type = entries.type;
-
-        if (n < 0 || (size_t)n >= sizeof(below))
-            continue;
-        if (type == DT_UNKNOWN && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            type = (uint8_t)IFTODT(st.st_mode);
-        if ((type == DT_LNK && follow(l, below, false, err) < 0) ||
-            (type == DT_DIR && level < LEVELS_MAX && look_below(l, below, level + 1, left, err) < 0))
-            return -1;
-    }
-    return 0;
-}
-
-/* Where @path leads. @itself: it is not protected anyhow. */
-static int
-follow(struct led *l, const char *path, bool itself, struct err *err)
-{
-    struct telling t = { .l = l, .err = err };
-    bool around, leads;
-    size_t left = LISTED_MAX;
-    char real[PATH_MAX];
-
-    if (!plan_real_walk(path, real, tell_link, &t))
-        return t.failed ? -1 : 0;
-    around = expand_below(l->host, real) != NULL;
-    leads = itself || strcmp(real, path) != 0;
-    if (leads && (!around || itself) && l->put(l->ctx, real, around ? LED_TOP : LED_PLACE, err) != 0)
-        return -1;
-    return around || (!itself && expand_below(real, l->host) == NULL) ? 0 : look_below(l, real, 0, &left, err);
-}
-
-int
-led_protected(struct led *l, const char *relative, struct err *err)
-{
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof(path), "%s/%s", strcmp(l->host, "/") == 0 ? "" : l->host, relative);
-
-    return n > 0 && n < (int)sizeof(path) ? follow(l, path, false, err) : 0;
-}
-
 /* --- places that a configuration names */
 
 /* "*" as a section's second part: any subsection, or none. A name "*": any. */
 static const struct {
     const char *section, *name;
-    enum meaning meaning;
+    enum led_meaning meaning;
 } keys[] = {
     { "include", "path", MEANS_INCLUDE }, { "includeif", "path", MEANS_INCLUDE },
     { "core", "hookspath", MEANS_HOOKS }, { "init", "templatedir", MEANS_HOOKS },
@@ -231,19 +106,19 @@ close_place(struct led *l, const char *path, struct err *err)
     if (path_normalise(str_of(path), STR_LIT("/"), false, written, sizeof(written), &n) == PATH_OK &&
         l->put(l->ctx, written, LED_NAME, err) != 0)
         return -1;
-    return follow(l, path, true, err);
+    return led_follow(l, path, true, err);
 }
 
 static bool
 is_interpreter(struct str word)
 {
-    static const char *const names[] = { "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno",
-                                         "bun", "perl", "ruby", "php", "lua", "env", "exec", "source", ".", "nice",
-                                         "time", "sudo" };
+    static const char *const names[] = { "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node",
+        "deno", "bun", "perl", "ruby", "php", "lua", "env", "exec", "source", ".", "nice", "time", "sudo" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t n = strlen(names[i]);
-        if (str_eq_c(word, names[i]) || (str_ends(word, str_of(names[i])) && word.n > n && word.p[word.n - n - 1] == '/'))
+        if (str_eq_c(word, names[i]) ||
+            (word.n > n && str_ends(word, str_of(names[i])) && word.p[word.n - n - 1] == '/'))
             return true;
     }
     return false;
@@ -301,7 +176,7 @@ close_program(struct led *l, struct str value, struct err *err)
 }
 
 static int
-close_value(struct led *l, enum meaning meaning, struct str value, struct err *err)
+close_value(struct led *l, enum led_meaning meaning, struct str value, struct err *err)
 {
     char path[PATH_MAX];
 
@@ -314,14 +189,15 @@ close_value(struct led *l, enum meaning meaning, struct str value, struct err *e
 
 static int read_config(struct led *l, const char *path, unsigned depth, struct err *err);
 
-/* What the owner's configuration names by a relative path lies in each repository. An alias runs when it is called for. */
+/* What the owner's configuration names by a relative path lies in each repository. An alias runs when it is called
+ * for. */
 static int
-keep_for_all(struct led *l, const struct git_config_entry *e, enum meaning meaning, struct err *err)
+keep_for_all(struct led *l, const struct git_config_entry *e, enum led_meaning meaning, struct err *err)
 {
     struct str value = e->value, rest = value, word = cut_word(&rest);
     char *kept;
 
-    if (l->n_everywhere == EVERYWHERE_MAX || value.n == 0 || value.p[0] == '/' || value.p[0] == '~')
+    if (l->n_everywhere == LED_EVERYWHERE_MAX || value.n == 0 || value.p[0] == '/' || value.p[0] == '~')
         return 0;
     kept = l->everywhere[l->n_everywhere].value = strndup(value.p, value.n);
     l->everywhere[l->n_everywhere++].meaning = meaning;
@@ -385,7 +261,8 @@ read_config(struct led *l, const char *path, unsigned depth, struct err *err)
         return 0;
     l->n_text += text.n;
     if (l->n_text > TEXT_MAX) {
-        err_set(err, ERR_LIMIT, "wall.git.too-large", "%s has more than %u bytes of git configurations", l->host, TEXT_MAX);
+        err_set(err, ERR_LIMIT, "wall.git.too-large", "%s has more than %u bytes of git configurations", l->host,
+                TEXT_MAX);
         return err_hint(err, "give a smaller folder");
     }
     reader = malloc(sizeof(*reader));
@@ -434,12 +311,12 @@ static int
 close_part(struct led *l, const char *dir, const char *name, struct err *err)
 {
     char path[PATH_MAX];
-    size_t left = LISTED_MAX;
+    size_t left = LED_LISTED_MAX;
     int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
 
     if (n < 0 || n >= (int)sizeof(path))
         return 0;
-    return follow(l, path, false, err) < 0 ? -1 : look_below(l, path, 0, &left, err);
+    return led_follow(l, path, false, err) < 0 ? -1 : led_look_below(l, path, 0, &left, err);
 }
 
 /* The repository of the work tree @l->top, whose `.git` is at @dot. */
@@ -539,7 +416,7 @@ led_owner(struct led *l, bool git, struct err *err)
         return -1;
     for (size_t i = 0; l->home != NULL && i < sizeof(files) / sizeof(files[0]); i++) {
         int n = snprintf(path, sizeof(path), "%s/%s", l->home, files[i]);
-        if (n > 0 && n < (int)sizeof(path) && (follow(l, path, false, err) < 0 || read_config(l, path, 0, err) < 0))
+        if (n > 0 && n < (int)sizeof(path) && (led_follow(l, path, false, err) < 0 || read_config(l, path, 0, err) < 0))
             return -1;
     }
     return 0;

@@ -32,8 +32,8 @@ struct led;
 
 /* For the folder @host (links resolved), which @fd is; both, and @names (protected ones), @home (may be NULL), are
  * borrowed. Free with led_free(). NULL: out of memory, with @err. */
-struct led *led_new(int fd, const char *host, const char *home, const struct policy_list *names, led_put *put, void *ctx,
-                    struct err *err);
+struct led *led_new(int fd, const char *host, const char *home, const struct policy_list *names, led_put *put,
+                    void *ctx, struct err *err);
 void led_free(struct led *l);
 #define cleanup_led __attribute__((cleanup(led_cleanup)))
 static inline void

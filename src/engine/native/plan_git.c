@@ -26,18 +26,19 @@ plan_led(void *ctx, const char *path, enum led_kind kind, struct err *err)
     struct native_plan *plan = ctx;
 
     if (kind == LED_EVERYWHERE)
-        return plan_warn(plan, "git's configuration names %.100s in every repository: in one that is made inside it is not "
-                         "protected", path);
+        return plan_warn(plan, "git's configuration names %.100s in every repository: in one that is made inside it is "
+                         "not protected", path);
     for (size_t i = 0; i < plan->n_trees; i++) {
         const struct plan_tree *tree = &plan->trees[i];
         const char *below = tree->writable && tree->is_dir ? expand_below(path, tree->host) : NULL;
 
         if (below == NULL)
             continue;
-        if (below[0] == '\0' ? kind == LED_TOP && plan_warn(plan, "git's configuration names programs at the top of %s: "
-                                                            "they are not protected", tree->host) < 0
-                             : kind == LED_NAME ? plan_guard_name(plan, tree->inside, below, err) < 0
-                                                : plan_protect_place(plan, tree, below, err) < 0)
+        if (below[0] == '\0' && kind == LED_TOP)
+            (void)plan_warn(plan, "git's configuration names programs at the top of %s: they are not protected",
+                            tree->host);
+        else if (below[0] != '\0' && (kind == LED_NAME ? plan_guard_name(plan, tree->inside, below, err)
+                                                       : plan_protect_place(plan, tree, below, err)) < 0)
             return -1;
     }
     return 0;

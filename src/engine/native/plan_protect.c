@@ -20,6 +20,7 @@
 #include "match/path.h"
 #include "wall/mnt.h"
 
+#define PINS_SPARE  256         /* mounts that are left to others; what is found beyond that the guard keeps alone */
 #define USUAL_STORE "/.local/share/cloche"    /* below home, where nothing says otherwise */
 
 struct closing {
@@ -82,6 +83,17 @@ is_covered(const struct native_plan *plan, const struct plan_tree *tree, const c
     return strcmp(host, real) != 0;
 }
 
+/* A read-only mount of @inside on itself. In light mode there are none, and there is no room for thousands of them:
+ * then the guard, which has the name too, is asked about removing as well. */
+static int
+pin(struct native_plan *plan, const char *inside, struct err *err)
+{
+    if (plan->light)
+        return 0;
+    plan->guard_existing |= plan->n_items >= PLAN_ITEMS_MAX - PINS_SPARE;
+    return plan->guard_existing || plan_item(plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
+}
+
 /* Names below the tree that are not to be written: there is a pin for what exists, and the guard keeps its folders from
  * being moved away from under it, and what is absent from coming into being. */
 static int
@@ -101,7 +113,7 @@ close_writes(struct native_plan *plan, const struct plan_tree *tree, const struc
         if (plan_guard_name(plan, tree->inside, relative, err) < 0)
             return -1;
         hit = plan->light ? -1 : mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
-        if (hit >= 0 && plan_item(plan, ROOT_PIN, NULL, inside, err) == NULL)
+        if (hit >= 0 && pin(plan, inside, err) < 0)
             return -1;
     }
     return 0;
@@ -142,7 +154,7 @@ found_protected(void *ctx, const char *relative, struct err *err)
     if (!is_covered(c->plan, c->tree, relative, inside) &&
         plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
-    return c->plan->light || plan_item(c->plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
+    return pin(c->plan, inside, err);
 }
 
 /* ... and so is where it leads. */

@@ -24,7 +24,8 @@ int plan_real_below(int fd, const char *host, const char *relative, char *out, s
  * links. */
 bool plan_real_future(const char *path, char out[PATH_MAX]);
 
-/* The same. @on_link (may be NULL) is told of each link on the way, where it really lies; false ends the walk, with false. */
+/* The same. @on_link (may be NULL) is told of each link on the way, where it really lies; false ends the walk, with
+ * false. */
 typedef bool plan_real_link(void *ctx, const char *at);
 bool plan_real_walk(const char *path, char out[PATH_MAX], plan_real_link *on_link, void *ctx);
 
