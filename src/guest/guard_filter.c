@@ -169,19 +169,20 @@ trap_open(struct guard_filter *f, int nr, unsigned arg, uint32_t flags)
 
 /* Subvolume ioctls make directory entries without any name-creating call: btrfs (of its numbers only the three clone
  * calls that every file system shares stay) and bcachefs. Where writes pass through the guard, the flags of an inode
- * (chattr) do not change: a descriptor for reading is enough for that, and a guard that looked at every ioctl would be
- * dear. */
+ * (chattr, fs-verity) do not change: a descriptor for reading is enough for that, and a guard that looked at every
+ * ioctl would be dear. */
 static void
 close_ioctls(struct guard_filter *f, uint32_t flags)
 {
     bool writes = (flags & GUARD_WRITES) != 0;
 
-    when_nr(f, SYS_ioctl, writes ? 12 : 10);
+    when_nr(f, SYS_ioctl, writes ? 13 : 10);
     put(f, BPF_LD_ABS, OFF_ARG(1), 0, 0);
     put(f, BPF_AND, 0xffffu, 0, 0);
     if (writes) {
-        put(f, BPF_JEQ, 0x6602u /* FS_IOC_SETFLAGS */, 8, 0);
-        put(f, BPF_JEQ, 0x5820u /* FS_IOC_FSSETXATTR */, 7, 0);
+        put(f, BPF_JEQ, 0x6602u /* FS_IOC_SETFLAGS */, 9, 0);
+        put(f, BPF_JEQ, 0x5820u /* FS_IOC_FSSETXATTR */, 8, 0);
+        put(f, BPF_JEQ, 0x6685u /* FS_IOC_ENABLE_VERITY */, 7, 0);
     }
     put(f, BPF_JEQ, 0x9409u /* FICLONE */, 5, 0);
     put(f, BPF_JEQ, 0x940du /* FICLONERANGE */, 4, 0);

@@ -196,6 +196,9 @@ protected_by(const struct policy *p, const struct place *place, size_t root, why
 
     if (place->kind != PLACE_HOST || place->copy)
         return NULL;
+    for (size_t i = 0; i < p->led.n; i++)
+        if (path_within(str_of(place->host), str_of(p->led.v[i].value)))
+            return &p->led.v[i];
     by = protected_in(p, &own, exists);
     if (by == NULL && p->workspace.dir != NULL && p->workspace.kind == WORKSPACE_RW)
         by = protected_at(p, place, p->workspace.dir, p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir,

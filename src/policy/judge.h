@@ -7,8 +7,8 @@
  *           allow-read, allow-write) is open whatever wider rule closes its surroundings; below that the longer of
  *           deny-read and allow-read wins, allow-read where they are alike
  *   write   where it can be read, in a tree that is shown writable: closed by deny-write (that place or any above it,
- *           above the tree too), by a protected name of any writable tree around it, and where only allow-read opened
- *           it again
+ *           above the tree too), by a protected name of any writable tree around it or where one leads, and where
+ *           only allow-read opened it again
  */
 #ifndef CLOCHE_POLICY_JUDGE_H
 #define CLOCHE_POLICY_JUDGE_H

@@ -178,6 +178,7 @@ struct policy {
                                              * below them at the top of each writable host tree, there or not, and
                                              * deeper down where they exist (@protect_depth). BUILTIN, or added by the
                                              * user: docs/policy.md lists them */
+    struct policy_list led;                 /* in an engine's rules: places of the host that protected ones lead to */
     struct policy_list credentials;         /* credential places (absolute host paths), BUILTIN: unreadable unless
                                              * allow_read names that very place or one below it */
     struct policy_bool allow_git_config;

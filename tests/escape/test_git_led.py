@@ -141,3 +141,11 @@ def test_apply_withholds_them(bench):
     withheld = {change["path"]: change["notes"] for change in applied.json["withheld"]}
     assert withheld == {".h": ["protected"], ".h/pre-commit": ["protected"], "s/w": ["protected"], "n/local.inc": ["protected"]}, applied
     assert {change["path"] for change in applied.json["applied"]} == {"n/b", "tools/w"}, applied
+
+
+def test_why_says_so(bench):
+    this = bench("standard")
+    this.host(REPO + TOOL.format("tools") + TOOL.format("s") + "ln -s ../../tools/w .git/hooks/pre-commit; git config core.hooksPath .h")
+    for path, code in (("tools/w", 1), (".h/pre-commit", 1), ("s/w", 0)):
+        said = this.cloche("why", "--workspace", f"{this.project}:rw", "--op", "write", "--path", f"/workspace/{path}")
+        assert said.code == code, said

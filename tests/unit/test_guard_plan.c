@@ -252,6 +252,14 @@ static const struct filter_row {
     { GUARD_NAMES, SYS_ioctl, { 0, 0x40049409, 0 }, PASS },             /* FICLONE */
     { GUARD_NAMES, SYS_ioctl, { 0, 0x5000940e, 0 }, ERR(ENOTTY) },      /* BTRFS_IOC_SUBVOL_CREATE */
     { GUARD_NAMES, SYS_ioctl, { 0, 0x4018bc10, 0 }, ERR(ENOTTY) },      /* BCH_IOCTL_SUBVOLUME_CREATE */
+    { GUARD_NAMES, SYS_ioctl, { 0, 0x40806685, 0 }, PASS },             /* FS_IOC_ENABLE_VERITY */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x40806685, 0 }, ERR(ENOTTY) },
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x40086602, 0 }, ERR(ENOTTY) },     /* FS_IOC_SETFLAGS */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x401c5820, 0 }, ERR(ENOTTY) },     /* FS_IOC_FSSETXATTR */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x80086601, 0 }, PASS },            /* FS_IOC_GETFLAGS */
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x40049409, 0 }, PASS },
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x5000940e, 0 }, ERR(ENOTTY) },
+    { GUARD_WRITES, SYS_ioctl, { 0, 0x4018bc10, 0 }, ERR(ENOTTY) },
     { GUARD_CONNECT, SYS_ioctl, { 0, 0x5000940e, 0 }, PASS },
     { GUARD_NAMES, SYS_ioctl, { 0, 0x40086602, 0 }, PASS },             /* FS_IOC_SETFLAGS */
     { GUARD_WRITES, SYS_ioctl, { 0, 0x40086602, 0 }, ERR(ENOTTY) },

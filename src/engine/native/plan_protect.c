@@ -181,7 +181,12 @@ plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const
 {
     cleanup_close int hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
     struct closing c = { plan, NULL, tree, NULL };
+    const char *inside = inside_path(plan, tree, relative);
 
+    if (inside == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (is_covered(plan, tree, relative, inside))
+        return 0;       /* what is seen there is another file */
     return hit >= 0 ? found_protected(&c, relative, err) : plan_guard_name(plan, tree->inside, relative, err);
 }
 

@@ -1,12 +1,15 @@
 /* engine/native/rules.c: see engine/rules.h */
 #include "engine/rules.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "engine/native/led.h"
 #include "engine/native/plan.h"
 #include "engine/native/plan_real.h"
 #include "match/path.h"
@@ -14,6 +17,66 @@
 #define LINKS_MAX 40
 
 struct engine_rules { struct native_plan plan; };
+
+/* A led_put: as a protected name, for policy_judge(). */
+static int
+add_led(void *ctx, const char *path, enum led_kind kind, struct err *err)
+{
+    struct native_plan *plan = ctx;
+    struct policy_list *list = &plan->real.led;
+
+    if (kind != LED_NAME && kind != LED_PLACE)
+        return 0;
+    /* doubled at each power of two */
+    if ((list->n & (list->n - 1)) == 0) {
+        struct policy_entry *bigger =
+            (struct policy_entry *)(void *)plan_room(plan, (2 * list->n + 1) * sizeof(*bigger));
+        if (bigger == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        if (list->n > 0)
+            memcpy(bigger, list->v, list->n * sizeof(*bigger));
+        list->v = bigger;
+    }
+    char *value = plan_printf(plan, "%s", path);
+    if (value == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    list->v[list->n++] = (struct policy_entry){ .value = value, .written = value, .literal = true,
+                                                .from = { .kind = ORIGIN_BUILTIN } };
+    return 0;
+}
+
+/* What protected places in the writable folder @path lead to. What cannot be told a run says. */
+static int
+find_led(struct native_plan *plan, const char *path, struct err *err)
+{
+    const struct policy *p = &plan->real;
+    cleanup_close int fd = path != NULL ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct err why = ERR_INIT;
+
+    if (fd < 0)
+        return 0;
+    cleanup_led struct led *led = led_new(fd, path, p->home, &p->protect, add_led, plan, err);
+    if (led == NULL)
+        return -1;
+    (void)led_find(led, plan_git_watched(p), (unsigned)p->protect_depth.v - 1, &why);
+    return 0;
+}
+
+static int
+find_all_led(struct native_plan *plan, struct err *err)
+{
+    const struct policy *p = &plan->real;
+
+    if (p->workspace.kind == WORKSPACE_RW && find_led(plan, p->workspace.dir, err) < 0)
+        return -1;
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable && find_led(plan, p->binds[i].source, err) < 0)
+            return -1;
+    for (size_t i = 0; i < p->allow_write.n; i++)
+        if (find_led(plan, p->allow_write.v[i].value, err) < 0)
+            return -1;
+    return 0;
+}
 
 int
 engine_rules_make(const struct policy *p, struct engine_rules **out, struct err *err)
@@ -23,7 +86,7 @@ engine_rules_make(const struct policy *p, struct engine_rules **out, struct err 
     if (rules == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     plan_init(&rules->plan);
-    if (plan_rules(&rules->plan, p, err) < 0) {
+    if (plan_rules(&rules->plan, p, err) < 0 || find_all_led(&rules->plan, err) < 0) {
         engine_rules_free(rules);
         return -1;
     }
