@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,6 +31,17 @@ enum now {
     NOW_SHUT,                   /* cannot be told: behind a directory that may not be searched, which is told instead */
 };
 
+/* What was closed to reading is a folder of the sandbox's own in its place, which nobody in here can open: what the
+ * rules name behind it is not there. */
+static bool
+is_mask(int root, const char *path)
+{
+    cleanup_close int fd = openat(root, path[0] == '\0' ? "." : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct statfs fs;
+
+    return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == GS_TMPFS_MAGIC && (fs.f_flags & ST_RDONLY) != 0;
+}
+
 /* Who owns a directory can shut it, act in it through descriptors that it holds, and open it again: until then what is
  * behind it counts as everywhere that it could be. A directory of another owner was not shut from in here. */
 static enum now
@@ -42,7 +55,7 @@ behind_shut(int root, const char *path, struct stat *st)
 
         *(slash != NULL ? slash : above) = '\0';
         if (fstatat(root, above, st, above[0] == '\0' ? AT_EMPTY_PATH : 0) == 0)
-            return st->st_uid == geteuid() ? NOW_SHUT : NOW_ABSENT;
+            return st->st_uid == geteuid() && !is_mask(root, above) ? NOW_SHUT : NOW_ABSENT;
     } while (above[0] != '\0');
     return NOW_SHUT;
 }

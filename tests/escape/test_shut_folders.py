@@ -189,3 +189,13 @@ def test_a_folder_of_ones_own_can_be_shut_and_opened_again(cloche, flags):
     done = cloche("run", *flags, *tree, "--", "sh", "-c", "mkdir -p a/b; chmod 0 a; echo x > free; chmod 755 a; echo x > a/b/f; "
                   "chmod 0 .; chmod 755 \"$PWD\"; mv a c; cat c/b/f free", cwd=cloche.project)
     assert done.out == "x\nx\n", done
+
+
+def test_what_is_closed_to_reading_closes_no_namesakes(cloche, command):
+    """Protected names in a folder that deny-read closes are behind the sandbox's own mask, which nobody inside can open."""
+    project = cloche.project
+    command(["sh", "-c", "mkdir -p closed/r/.vscode other; echo 1 > closed/r/.vscode/t; echo 1 > closed/f"], cwd=project)
+    result = cloche("run", "--workspace", f"{project}:rw", "--deny-read", f"{project}/closed", "--deny-write", f"{project}/closed/f", "--", "sh", "-c",
+                    "mkdir other/.vscode && echo 1 > other/.vscode/t && echo 1 > other/f && mkdir x && mv x y && echo on; chmod 700 closed || "
+                    "mkdir closed/n || mv closed z || echo kept")
+    assert result.out == "on\nkept\n", result
