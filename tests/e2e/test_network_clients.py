@@ -89,8 +89,9 @@ def test_java(online, java_client, scheme, command):
     if not store.exists():
         command([java.parent / "keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", online.net.ca, "-keystore", store,
                  "-storepass", "changeit"])
-    words = [java, "-Xmx64m", "-XX:+UseSerialGC", "-Djavax.net.ssl.trustStore=/mnt/client/trust", "-cp", "/mnt/client", "Client",
-             f"{scheme}://ok.example.org/l"]
+    # keytool makes PKCS #12, whose certificates are sealed: without the password Java takes the store for an empty one
+    words = [java, "-Xmx64m", "-XX:+UseSerialGC", "-Djavax.net.ssl.trustStore=/mnt/client/trust",
+             "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", "/mnt/client", "Client", f"{scheme}://ok.example.org/l"]
     only(scheme, online.run(words, flags=["--bind", f"{place}:/mnt/client:ro"]))
 
 
