@@ -37,7 +37,7 @@ tls_wanted(const struct conn *c)
 {
     const struct egress *e = c->e;
 
-    return c->inspect || (e->vault != NULL && vault_client_concerned(e->vault, true, &c->host, c->port) != 0);
+    return c->inspect || (e->vault != NULL && vault_client_known(e->vault, &c->host) != 0);
 }
 
 /* Before there is a handshake: the alert that says no. */

@@ -59,7 +59,7 @@ forget(struct inject *j)
     j->up_cut = j->down_cut = (struct grpc_cut){ .on = false };
     j->lease = NULL;
     j->unpack = NULL;
-    j->ticket = j->seen = j->added = j->forbidden = j->concerned = 0;
+    j->ticket = j->seen = j->added = j->forbidden = j->concerned = j->known = 0;
     j->refuse = NULL;
     j->detail = "";
 }
@@ -156,12 +156,12 @@ inject_scrubbed(struct inject *j, uint32_t seen)
         j->owner->scrubbed(j->ctx, name_of(j, left));       /* the lowest */
 }
 
-/* The request has the values of @mask, and those that its head asked for are on their way. */
+/* The request has the values of @lease, and those that its head asked for are on their way. */
 static void
-had(struct inject *j, uint32_t mask)
+had(struct inject *j, const struct vault_lease *lease)
 {
-    j->used |= mask;
-    say_used(j, j->seen & mask);
+    j->used |= lease->search;
+    say_used(j, j->seen & lease->mask);
 }
 
 /* Which placeholders stand anywhere in the head's own bytes; -1 when that cannot be known. */
@@ -311,7 +311,7 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
     else if (lacking != 0)
         refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
     else if (lease != NULL)
-        had(j, lease->mask);
+        had(j, lease);
     if (j->refuse == NULL && j->sign && !j->sign_whole && ask_signature(j))
         return;
     j->owner->ready(j->ctx);
@@ -328,6 +328,7 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     forget(j);
     j->late_ms = *j->now_ms + INJECT_WAIT_MS;
     j->concerned = vault_client_concerned(j->vault, r->tls, &r->host, r->port);
+    j->known = vault_client_known(j->vault, &r->host);
     if (find_in_head(j, head, &j->seen) < 0)
         return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
     if (j->seen & ~j->concerned)
@@ -346,7 +347,9 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
                       name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
     if (j->sign)
         j->used |= BIT(j->sign_id);
-    want = can_be_leased(j, j->concerned);
+    want = can_be_leased(j, j->known);
+    if ((want != 0 || j->sign) && r->path.n > VAULT_PATH_MAX)
+        return refuse(j, "secret-search", "its path is longer than the vault takes", "", false);
     if (want == 0 && j->sign && !j->sign_whole)
         return ask_signature(j) ? INJECT_WAIT : INJECT_REFUSE;
     if (want == 0)
@@ -368,7 +371,7 @@ inject_make_up(struct inject *j, struct swap **out)
 
     for (size_t i = 0; i < n; i++) {
         const struct vault_secret *s = &secrets[i];
-        const uint8_t *value = j->lease != NULL ? j->lease->value[i] : NULL;
+        const uint8_t *value = j->lease != NULL && (j->lease->mask & BIT(i)) ? j->lease->value[i] : NULL;
         bool body = (s->binding.places & BINDING_BODY) != 0 && (j->concerned & BIT(i)) != 0;
 
         if (up == NULL)
@@ -427,7 +430,7 @@ place_values(struct inject *j, const struct http1_head *head, struct exchange_ed
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
 
     for (size_t i = 0; i < n && i < VAULT_SECRETS_MAX; i++)
-        if (j->lease->value[i] != NULL)
+        if (j->lease->mask & BIT(i))
             pairs[n_pairs++] = (struct inject_pair){ .binding = &secrets[i].binding, .role = secrets[i].role,
                                                      .placeholder = secrets[i].placeholder,
                                                      .value = j->lease->value[i], .n = secrets[i].n };
@@ -496,7 +499,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     j->up_cut.on &= body && j->trailers && str_eq_c(head->method, "POST");
     if (body && whole == NULL && inject_make_up(j, &j->up) < 0)
         return inject_refuse_edit(edit, "secret-search", "the request cannot be searched for secrets");
-    if (!body && j->concerned != 0 && asks_for_websocket(head)) {
+    if (!body && j->known != 0 && asks_for_websocket(head)) {
         if (inject_ws_prepare(j) < 0)
             return inject_refuse_edit(edit, "secret-search", "the frames cannot be searched for secrets");
         edit->drop[edit->n_drop++] = STR_LIT("Sec-WebSocket-Extensions");

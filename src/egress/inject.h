@@ -50,7 +50,8 @@ struct inject {
     const struct inject_owner *owner;
     void *ctx;
     const uint64_t *now_ms;
-    uint32_t concerned;                     /* ids of the secrets that may go to this request's host */
+    uint32_t concerned;                     /* ids of the secrets that may go to this request's host, port and scheme */
+    uint32_t known;                         /* ... that are bound to its host: the answer is searched for them */
     uint32_t seen;                          /* ... whose placeholder is in its head, or whose header is added */
     uint32_t added;                         /* ... the latter */
     uint32_t used;                          /* ids of values that any request of the connection has had */

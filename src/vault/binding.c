@@ -269,6 +269,18 @@ binding_concerns(const struct binding *b, bool tls, const struct host *host, uin
     return false;
 }
 
+bool
+binding_knows(const struct binding *b, const struct host *host)
+{
+    for (size_t i = 0; i < b->n_hosts; i++) {
+        struct host_pattern anywhere = b->hosts[i];
+        anywhere.port = 0;
+        if (host_match(&anywhere, host, 0))
+            return true;
+    }
+    return false;
+}
+
 static bool
 has_word(const struct binding_words *words, struct str word)
 {

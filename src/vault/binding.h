@@ -91,6 +91,8 @@ int binding_text(const struct binding *b, struct buf *out);
 
 /* Whether a connection to @host at @port may carry the secret: it has to be inspected then. */
 bool binding_concerns(const struct binding *b, bool tls, const struct host *host, uint16_t port);
+/* Is @host one of its hosts, whatever the scheme and port? Then its answers may have the value in them. */
+bool binding_knows(const struct binding *b, const struct host *host);
 /* Whether the secret may go into @request. A path with `.` or `..` names, empty names or an encoded slash, dot or
  * backslash matches only "every path": servers differ in what they take it for. */
 bool binding_permits(const struct binding *b, const struct binding_request *request);

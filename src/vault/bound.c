@@ -217,6 +217,20 @@ bound_permitted(const struct bound_set *set, const struct binding_request *reque
 }
 
 uint32_t
+bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want, uint64_t now)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < set->n; i++) {
+        const struct bound *b = &set->v[i];
+        if ((want >> i & 1) != 0 && (b->role == VAULT_ROLE_VALUE || b->role == VAULT_ROLE_AWS_TOKEN) && !b->revoked &&
+            !is_over(b, now) && binding_knows(&b->binding, &request->host))
+            mask |= UINT32_C(1) << i;
+    }
+    return mask;
+}
+
+uint32_t
 bound_lease_ms(const struct bound_set *set, uint32_t mask, uint64_t now)
 {
     uint32_t ms = LEASE_MS;

@@ -257,19 +257,21 @@ read_lease(const struct vault_client *c, struct wire_in *in, uint32_t ms)
     lease->size = in->n;
     lease->expires_ms = clock_ms() + ms;
     for (uint8_t i = 0; i < count; i++) {
-        uint8_t id = wire_u8(in);
+        uint8_t said = wire_u8(in), id = said & (uint8_t)~VAULT_SEARCH_ONLY;
         size_t n;
         const uint8_t *value = vault_get_bytes(in, VAULT_VALUE_MAX, &n);
-        if (value == NULL || id >= c->n_secrets || n != c->secrets[id].n || (lease->mask >> id & 1) != 0) {
+        if (value == NULL || id >= c->n_secrets || n != c->secrets[id].n || lease->value[id] != NULL) {
             in->bad = true;
             break;
         }
         memcpy(lease->memory + used, value, n);
         lease->value[id] = lease->memory + used;
-        lease->mask |= UINT32_C(1) << id;
+        lease->search |= UINT32_C(1) << id;
+        if (said == id)
+            lease->mask |= UINT32_C(1) << id;
         used += n;
     }
-    if (wire_done(in) && lease->mask != 0)
+    if (wire_done(in) && lease->search != 0)
         return lease;
     vault_lease_free(lease);
     return NULL;
@@ -492,6 +494,17 @@ vault_client_concerned(const struct vault_client *c, bool tls, const struct host
 
     for (size_t i = 0; i < c->n_secrets; i++)
         if (binding_concerns(&c->secrets[i].binding, tls, host, port))
+            mask |= UINT32_C(1) << i;
+    return mask;
+}
+
+uint32_t
+vault_client_known(const struct vault_client *c, const struct host *host)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < c->n_secrets; i++)
+        if (binding_knows(&c->secrets[i].binding, host))
             mask |= UINT32_C(1) << i;
     return mask;
 }

@@ -47,7 +47,9 @@ struct vault_secret {
 };
 
 struct vault_lease {
-    uint32_t mask;                                      /* which secrets it has values of */
+    uint32_t mask;                                      /* which secrets may go into the request */
+    uint32_t search;                                    /* which it has values of: those, and what answers of the host
+                                                         * are only to be searched for */
     const uint8_t *value[VAULT_SECRETS_MAX];            /* by id; NULL: not leased. As long as the placeholder */
     uint64_t expires_ms;                                /* CLOCK_MONOTONIC; not to be used from then on */
     size_t size;                                        /* of the memory below */
@@ -94,15 +96,20 @@ int vault_client_ready(struct vault_client *c, struct err *err);
 
 /* The run's placeholders, @n of them. They live as long as @c and never move. */
 const struct vault_secret *vault_client_secrets(const struct vault_client *c, size_t *n);
-/* Ids (as a mask) of the secrets that may go to @host at @port: their connections have to be inspected. Revoked ones
+/* Ids (as a mask) of the secrets that may go to @host at @port. Revoked ones
  * too: their placeholders are still refused. */
 uint32_t vault_client_concerned(const struct vault_client *c, bool tls, const struct host *host, uint16_t port);
+
+/* Ids of those that are bound to @host, whatever the port, method and path: answers of the host are searched for them,
+ * as a host may say to one request what it was told by another. */
+uint32_t vault_client_known(const struct vault_client *c, const struct host *host);
 
 /* Ask. A ticket (never 0) for vault_forget(), or 0 with @err (vault.ended, vault.busy) and the callback never called.
  * The callback is never called before the function returns. */
 
-/* The values of @want (a mask of ids) for @request; the lease may hold fewer than @want: exactly those whose binding
- * permits the request. When none does there is no lease (vault.not-bound). */
+/* The values of @want (a mask of ids) for @request; the lease may hold fewer than @want: in its mask exactly those whose
+ * binding permits the request, and beside them those that are bound to its host. When there is none of either there is no
+ * lease (vault.not-bound). */
 uint32_t vault_ask_lease(struct vault_client *c, const struct binding_request *request, uint32_t want,
                          vault_lease_fn *fn, void *ctx, struct err *err);
 uint32_t vault_ask_leaf(struct vault_client *c, const struct host *host, vault_leaf_fn *fn, void *ctx, struct err *err);

@@ -135,7 +135,7 @@ on_ask_lease(void *ctx, const struct frame *f)
 {
     struct vault *v = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ticket = wire_be32(&in), want = wire_be32(&in), mask;
+    uint32_t ticket = wire_be32(&in), want = wire_be32(&in), mask, use;
     struct binding_request request;
     struct err err = ERR_INIT;
     struct buf *b;
@@ -143,7 +143,8 @@ on_ask_lease(void *ctx, const struct frame *f)
 
     if (!vault_get_request(&in, &request) || !wire_done(&in))
         return -1;
-    mask = bound_permitted(&v->set, &request, want, now_s(), &err);
+    use = bound_permitted(&v->set, &request, want, now_s(), &err);
+    mask = use | bound_searched(&v->set, &request, want, now_s());
     if (mask == 0)
         return refuse(v, ticket, &err);
     b = begin(v, VAULT_LEASED, &at);
@@ -153,7 +154,7 @@ on_ask_lease(void *ctx, const struct frame *f)
     for (size_t i = 0; i < v->set.n; i++) {
         if ((mask >> i & 1) == 0)
             continue;
-        buf_put_u8(b, (uint8_t)i);
+        buf_put_u8(b, (uint8_t)(i | ((use >> i & 1) != 0 ? 0 : VAULT_SEARCH_ONLY)));
         vault_put_bytes(b, v->set.v[i].value.p, v->set.v[i].value.n);
     }
     return to_egress(v, at);

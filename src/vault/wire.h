@@ -15,6 +15,7 @@
 #define VAULT_CA_PEM_MAX  8192
 #define VAULT_ADD_MAX     (BINDING_WORD_MAX + 2 + BINDING_ADD_MAX)
 #define VAULT_ID_TEXT     32        /* hexadecimal digits */
+#define VAULT_SEARCH_ONLY 0x80      /* with an id: the value may not go into the request, its answer is searched for it */
 
 enum vault_message {
     /* supervisor to vault */
@@ -33,7 +34,8 @@ enum vault_message {
     /* vault to egress */
     VAULT_ANNOUNCE = 32,    /* id u8, role u8, state u8, name, placeholder, binding text */
     VAULT_ANNOUNCED,
-    VAULT_LEASED,           /* ticket be32, milliseconds be32, n u8, each: id u8, be32 length, value */
+    VAULT_LEASED,           /* ticket be32, milliseconds be32, n u8, each: id u8 (| VAULT_SEARCH_ONLY), be32 length,
+                             * value */
     VAULT_CERTIFIED,        /* ticket be32, milliseconds be32, certificate, key: be32 length and bytes each */
     VAULT_SIGNED,           /* ticket be32, authorization */
     VAULT_REFUSED,          /* ticket be32, an error */

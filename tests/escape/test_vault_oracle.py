@@ -5,7 +5,7 @@ import pytest
 
 from helpers import requirement
 from helpers.internet import PRELUDE
-from helpers.vaulted import BUNDLE, VALUE, Vaulted
+from helpers.vaulted import BUNDLE, OK, VALUE, Vaulted, fields
 
 pytestmark = [requirement("R16"), pytest.mark.root]
 
@@ -47,3 +47,39 @@ def test_an_answer_that_goes_on_is_no_oracle(online, tmp_path):
     lines = result.out.splitlines()
     assert result.ok and len(lines) == 2 * len(guesses) and all(line.endswith("True") for line in lines), result
     assert lines[::2] == lines[1::2], result
+
+
+# A host that says what it was told before: by which way it is asked does not matter.
+ELSEWHERE = {
+    "another path": ("https", 443, "GET", "/kept"), "another method": ("https", 443, "HEAD", "/v1/kept"),
+    "without TLS": ("http", 80, "GET", "/v1/kept"), "another port": ("https", 8443, "GET", "/v1/kept"),
+    "another port without TLS": ("http", 8080, "GET", "/v1/kept"), "a path that is read in two ways": ("https", 443, "GET", "/v1//kept"),
+    "a long query": ("https", 443, "GET", "/v1/kept?" + "x" * 9000),
+    "the right way": ("https", 443, "GET", "/v1/kept"),
+}
+
+
+@pytest.mark.parametrize("way", ELSEWHERE)
+@pytest.mark.parametrize("transparent", [True, False], ids=["direct", "proxy"])
+def test_what_a_host_keeps_comes_by_no_way(online, tmp_path, way, transparent):
+    """Ports, methods and paths that the binding does not name are the sandbox's to choose."""
+    vaulted = Vaulted(online, tmp_path).secret("TOK", "--method", "GET", "--path", "/v1/**")
+    scheme, port, method, path = ELSEWHERE[way]
+    where = OK if port in (80, 443) else f"{OK}:{port}"
+    vaulted.net.says[path] = (200, [("X-Kept", VALUE)])
+    vaulted.net.pages[where, path] = ("text/plain", f"kept {VALUE} kept".encode())
+    if method == "HEAD":
+        del vaulted.net.pages[where, path]
+    result = vaulted.sh(f"curl -sS -i {'-I' if method == 'HEAD' else ''} --path-as-is '{scheme}://{where}{path}'", transparent,
+                        allow=(OK, f"{OK}:{port}"))
+    assert VALUE not in result.out + result.err, result
+    assert len(vaulted.net.requests) == 1 and " 200 " in result.out and "ept" in result.out, result
+
+
+def test_a_path_that_is_too_long_costs_its_request_alone(online, tmp_path):
+    """The vault takes 8 KiB of it; the next request has its secret."""
+    vaulted = Vaulted(online, tmp_path).secret()
+    result = vaulted.sh(f"curl -sS -o /dev/null -w '%{{http_code}} ' https://{OK}/{'x' * 9000}; "
+                        f"curl -sS -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $TOK\" https://{OK}/headers")
+    assert result.out == "403 200", result
+    assert [fields(r, "authorization") for r in vaulted.net.requests] == [[f"Bearer {VALUE}"]], vaulted.net.requests
