@@ -1,6 +1,6 @@
 /* egress/swap: whatever the patterns and the cuts, the stream is what a naive search makes of the whole, its length
  * does not change, and less than the longest pattern is ever held back; a hidden search holds back as much as one for
- * other values of the same classes, as long as nothing was found
+ * other values of the same classes, as long as nothing was found, in other spellings too
  *
  * Input: number of patterns (from 128 on hidden), for each a length and that many bytes, then cuts and text by turns.
  */
@@ -73,6 +73,37 @@ check_cuts(struct swap *s, struct swap *other, const struct piece *text, const u
     buf_free(&others);
 }
 
+/* In all spellings: no byte more or less, and as much is held back for either of two values, which the text begins. */
+static void
+check_spellings(const uint8_t *text, size_t n)
+{
+    static const char *const values[] = { "sk-Ab1/+ \"cd\n0", "sk-Zy9/+ \"xw\n7" };
+    struct swap *v[2] = { swap_new(), swap_new() };
+    struct buf out[2] = { BUF_INIT(1 << 20), BUF_INIT(1 << 20) };
+    bool found = false;
+
+    for (size_t k = 0; k < 2; k++) {
+        FUZZ_ASSERT(v[k] != NULL);
+        swap_hide(v[k]);
+        FUZZ_ASSERT(swap_add(v[k], 0, values[k], "sk-Xx0/+ \"yy\n5", strlen(values[0]), SWAP_ALL) == 0);
+    }
+    for (size_t at = 0; at < n;) {
+        size_t step = text[at] % 7 + 1u < n - at ? text[at] % 7 + 1u : n - at;
+        for (size_t k = 0; k < 2; k++) {
+            FUZZ_ASSERT(swap_feed(v[k], text + at, step, at + step == n, &out[k]) == 0);
+            found = found || swap_seen(v[k]) != 0;
+            FUZZ_ASSERT(out[k].n + swap_held(v[k]) == at + step);
+        }
+        FUZZ_ASSERT(found || swap_held(v[0]) == swap_held(v[1]));
+        at += step;
+    }
+    FUZZ_ASSERT(found || n == 0 || memcmp(out[0].p, text, n) == 0);
+    for (size_t k = 0; k < 2; k++) {
+        buf_free(&out[k]);
+        swap_free(v[k]);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -106,6 +137,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         at += length;
     }
     text = (struct piece){ data + (at < n ? at : n), at < n ? n - at : 0 };
+    check_spellings(data, n);
     want = malloc(text.n + 1);
     FUZZ_ASSERT(want != NULL);
     naive(v, n_v, text.p, text.n, hides, want);

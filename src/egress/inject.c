@@ -11,7 +11,7 @@
 #include "egress/unpack.h"
 
 #define BIT(id) INJECT_BIT(id)
-#define BODY_FORMS (SWAP_RAW | SWAP_PERCENT | SWAP_JSON)
+#define BODY_FORMS (SWAP_RAW | SWAP_SPELLED)
 
 /* Of all connections: what they may hold together has a ceiling. One thread. */
 static unsigned n_collecting;

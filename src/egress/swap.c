@@ -1,40 +1,12 @@
-/* egress/swap.c: see swap.h
- *
- * What a hidden search holds back: the longest end of the stream that has the shape of a pattern's beginning: the
- * pattern with a class in place of each letter and digit. How far the stream's end agrees with it is kept from piece
- * to piece, as Knuth, Morris and Pratt do. The shape of a base64 is any of its characters: of which class they are
- * follows from the value.
- */
-#include "egress/swap.h"
-
+/* egress/swap.c: see swap.h */
 #include <stdlib.h>
 #include <string.h>
 
-#define BASE64_MIN 8
+#include "egress/swap_priv.h"
 
-struct pattern {
-    uint8_t *from, *to;
-    size_t n;
-    unsigned id;
-};
-
-struct shape {
-    uint8_t *v;                 /* classes */
-    uint16_t *less;             /* [i]: the longest beginning of it that v[0..i] ends with, itself not counted */
-    size_t n, at;               /* @at: the stream ends with so much of its beginning, less than @n */
-};
-
-struct swap {
-    struct pattern v[SWAP_PATTERNS_MAX];
-    size_t n, shortest, longest;
-    bool hides;
-    struct shape shapes[SWAP_PATTERNS_MAX];
-    size_t n_shapes, run_max, run;      /* @run: characters of base64 at the stream's end, at most @run_max */
-    uint16_t skip[256];         /* by the last byte of a window of @shortest bytes: how far no pattern begins */
-    uint8_t *held;              /* longest - 1 bytes of room, made with the first use */
-    size_t held_n;
-    uint32_t seen;
-};
+#define CODED_MIN 8
+#define LINE_MIN  56            /* characters of base64 or hexadecimal before a line end that they may go on behind */
+#define FOUND_MAX (4u << 20)    /* bytes of struct found, of one read */
 
 struct swap *
 swap_new(void)
@@ -56,19 +28,14 @@ swap_free(struct swap *s)
 {
     if (s == NULL)
         return;
+    swap_lanes_free(s);
     for (size_t i = 0; i < s->n; i++) {
         wipe(s->v[i].from, s->v[i].n);
         wipe(s->v[i].to, s->v[i].n);
     }
-    for (size_t i = 0; i < s->n_shapes; i++) {
-        free(s->shapes[i].v);
-        free(s->shapes[i].less);
-    }
-    wipe(s->held, s->longest);
+    wipe(s->held, SWAP_HELD_MAX);
     free(s);
 }
-
-/* --- shapes: what may be known of a pattern ----------------------------------------------------------------------- */
 
 void
 swap_hide(struct swap *s)
@@ -76,241 +43,181 @@ swap_hide(struct swap *s)
     s->hides = true;
 }
 
-static uint8_t
-class_of(uint8_t c)
-{
-    return c >= 'A' && c <= 'Z' ? 'A' : c >= 'a' && c <= 'z' ? 'a' : c >= '0' && c <= '9' ? '0' : c;
-}
-
-static bool
-is_base64(uint8_t c)
-{
-    uint8_t class = class_of(c);
-
-    return class == 'A' || class == 'a' || class == '0' || c == '+' || c == '/' || c == '-' || c == '_';
-}
+/* --- forms -------------------------------------------------------------------------------------------------------- */
 
 static bool
 of_one_class(const uint8_t *a, const uint8_t *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (class_of(a[i]) != class_of(b[i]))
+        if (swap_class(a[i]) != swap_class(b[i]))
             return false;
     return true;
 }
 
-/* How much of the beginning there is when @c comes behind the first @at of it. */
-static size_t
-step(const struct shape *shape, size_t at, uint8_t c)
-{
-    while (at > 0 && shape->v[at] != c)
-        at = shape->less[at - 1];
-    return shape->v[at] == c ? at + 1 : 0;
-}
-
-/* Of what is put in, so that it is of nothing else. */
-static int
-add_shape(struct swap *s, const uint8_t *to, size_t n)
-{
-    struct shape *shape = &s->shapes[s->n_shapes];
-    size_t at = 0;
-
-    *shape = (struct shape){ .v = malloc(n), .less = calloc(n, sizeof(uint16_t)), .n = n };
-    s->n_shapes++;
-    if (shape->v == NULL || shape->less == NULL)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        shape->v[i] = class_of(to[i]);
-    for (size_t i = 0; i + 1 < s->n_shapes; i++)
-        if (s->shapes[i].n == n && memcmp(s->shapes[i].v, shape->v, n) == 0) {
-            free(shape->v);
-            free(shape->less);
-            s->n_shapes--;
-            return 0;
-        }
-    for (size_t i = 1; i < n; i++) {
-        at = step(shape, at, shape->v[i]);
-        shape->less[i] = (uint16_t)at;
-    }
-    return 0;
-}
-
-/* @p comes behind the stream: the characters of base64 at its end. */
-static size_t
-run_behind(const struct swap *s, const uint8_t *p, size_t n)
-{
-    size_t run = 0;
-
-    while (run < n && run < s->run_max && is_base64(p[n - 1 - run]))
-        run++;
-    if (run < n)
-        return run;
-    return s->run_max - run < s->run ? s->run_max : s->run + run;
-}
-
-/* @p comes behind the stream. Returns how much of its end is to be held back. */
-static size_t
-hold(struct swap *s, const uint8_t *p, size_t n)
-{
-    size_t from = n >= s->longest ? n - s->longest + 1 : 0;     /* no beginning is longer */
-    size_t most = s->run = run_behind(s, p, n);
-
-    for (size_t k = 0; k < s->n_shapes; k++) {
-        struct shape *shape = &s->shapes[k];
-        if (from > 0)
-            shape->at = 0;
-        for (size_t i = from; i < n; i++) {
-            shape->at = step(shape, shape->at, class_of(p[i]));
-            if (shape->at == shape->n)
-                shape->at = shape->less[shape->n - 1];
-        }
-        most = shape->at > most ? shape->at : most;
-    }
-    return most;
-}
-
-/* The stream begins anew. */
-static void
-forget(struct swap *s)
-{
-    s->run = 0;
-    for (size_t k = 0; k < s->n_shapes; k++)
-        s->shapes[k].at = 0;
-}
-
-/* --- forms -------------------------------------------------------------------------------------------------------- */
-
-static bool
-is_unreserved(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_' || c == '~';
-}
-
-static size_t
-percent(const uint8_t *p, size_t n, const char *digits, bool plus, uint8_t *out)
-{
-    size_t o = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (is_unreserved(p[i])) {
-            out[o++] = p[i];
-        } else if (plus && p[i] == ' ') {
-            out[o++] = '+';
-        } else {
-            out[o++] = '%';
-            out[o++] = (uint8_t)digits[p[i] >> 4];
-            out[o++] = (uint8_t)digits[p[i] & 15];
-        }
-    }
-    return o;
-}
-
-static size_t
-json(const uint8_t *p, size_t n, bool slash, uint8_t *out)
-{
-    size_t o = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        bool line = p[i] == '\n' || p[i] == '\r' || p[i] == '\t';
-        if (line || p[i] == '"' || p[i] == '\\' || (slash && p[i] == '/'))
-            out[o++] = '\\';
-        out[o++] = !line ? p[i] : p[i] == '\n' ? 'n' : p[i] == '\r' ? 'r' : 't';
-    }
-    return o;
-}
-
 /* The base64 characters that @p alone decides when @offset (0 to 2) bytes of something else stand before it. */
 static size_t
-base64(const uint8_t *p, size_t n, size_t offset, bool url, uint8_t *out)
+base64(const uint8_t *p, size_t n, size_t offset, uint8_t *out)
 {
-    static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t first = (offset * 8 + 5) / 6 * 6 - offset * 8, o = 0;   /* bits of @p before the first whole character */
 
     for (size_t bit = first; bit + 6 <= n * 8; bit += 6) {
         unsigned two = (unsigned)p[bit / 8] << 8 | (bit / 8 + 1 < n ? p[bit / 8 + 1] : 0);
-        char c = standard[two >> (10 - bit % 8) & 63];
-        out[o++] = (uint8_t)(url && c == '+' ? '-' : url && c == '/' ? '_' : c);
+        out[o++] = (uint8_t)letters[two >> (10 - bit % 8) & 63];
     }
     return o;
 }
 
-/* @form: one of swap_form. */
+static size_t
+hexadecimal(const uint8_t *p, size_t n, uint8_t *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = (uint8_t)digits[p[i] >> 4];
+        out[2 * i + 1] = (uint8_t)digits[p[i] & 15];
+    }
+    return 2 * n;
+}
+
 static int
-add_pattern(struct swap *s, unsigned id, unsigned form, const uint8_t *from, const uint8_t *to, size_t n, size_t n_to)
+add_pattern(struct swap *s, unsigned id, enum swap_kind kind, bool spelled, const uint8_t *from, const uint8_t *to, size_t n)
 {
     struct pattern *p = &s->v[s->n];
+    size_t cap = spelled ? 6 * n + 64 : n - 1;
 
-    if (n != n_to || n < SWAP_PATTERN_MIN || n > SWAP_PATTERN_MAX)
-        return -1;
     for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].n == n && memcmp(s->v[i].from, from, n) == 0)
-            return 0;       /* the same in two forms */
+        if (s->v[i].n == n && s->v[i].kind == kind && memcmp(s->v[i].from, from, n) == 0)
+            return 0;
     if (s->n == SWAP_PATTERNS_MAX)
         return -1;
-    if (s->hides && form == SWAP_BASE64)
-        s->run_max = n - 1 > s->run_max ? n - 1 : s->run_max;
-    else if (s->hides && (!of_one_class(from, to, n) || add_shape(s, to, n) < 0))
+    *p = (struct pattern){ .from = malloc(n), .to = malloc(n), .n = n, .id = id, .kind = kind, .spelled = spelled };
+    s->n++;
+    if (p->from == NULL || p->to == NULL)
         return -1;
-    *p = (struct pattern){ .from = malloc(n), .to = malloc(n), .n = n, .id = id };
-    if (p->from == NULL || p->to == NULL) {
-        free(p->from);
-        free(p->to);
-        return -1;
-    }
     memcpy(p->from, from, n);
     memcpy(p->to, to, n);
-    s->n++;
-    if (s->shortest == 0 || n < s->shortest)
-        s->shortest = n;
-    if (n > s->longest)
-        s->longest = n;
+    if (s->hides == (kind == KIND_SHAPE) && cap > s->cap)
+        s->cap = cap < SWAP_HELD_MAX ? cap : SWAP_HELD_MAX;
     return 0;
 }
 
 struct room {
-    uint8_t from[SWAP_PATTERN_MAX], to[SWAP_PATTERN_MAX];
+    uint8_t from[2 * SWAP_PATTERN_MAX], to[2 * SWAP_PATTERN_MAX];
 };
 
 static int
-add_forms(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, size_t n, unsigned forms,
-          struct room *r)
+add_text(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, size_t n, unsigned forms, struct room *r)
 {
-    static const char *const digits[] = { "0123456789ABCDEF", "0123456789abcdef" };
-    int bad = 0;
+    bool spelled = (forms & SWAP_SPELLED) != 0;
 
-    if (forms & SWAP_RAW)
-        bad |= add_pattern(s, id, SWAP_RAW, from, to, n, n);
-    for (size_t i = 0; (forms & SWAP_PERCENT) && i < 4; i++) {
-        size_t a = percent(from, n, digits[i % 2], i >= 2, r->from);
-        bad |= add_pattern(s, id, SWAP_PERCENT, r->from, r->to, a, percent(to, n, digits[i % 2], i >= 2, r->to));
+    if ((s->hides || spelled) && !of_one_class(from, to, n))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        r->to[i] = swap_class(to[i]);
+    if (s->hides && add_pattern(s, id, KIND_SHAPE, spelled, r->to, r->to, n) < 0)
+        return -1;
+    return add_pattern(s, id, KIND_TEXT, spelled, from, to, n);
+}
+
+static int
+add_coded(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, size_t n, unsigned forms, struct room *r)
+{
+    bool spelled = (forms & SWAP_SPELLED) != 0;
+    size_t most = 3 * n + 64;
+
+    if (s->hides && most > s->run_max)
+        s->run_max = most;
+    for (size_t offset = 0; (forms & SWAP_BASE64) && offset < 3; offset++) {
+        size_t m = base64(from, n, offset, r->from);
+        (void)base64(to, n, offset, r->to);
+        if (add_pattern(s, id, KIND_BASE64, spelled, r->from, r->to, m) < 0)
+            return -1;
     }
-    for (size_t i = 0; (forms & SWAP_JSON) && i < 2; i++) {
-        size_t a = json(from, n, i == 1, r->from);
-        bad |= add_pattern(s, id, SWAP_JSON, r->from, r->to, a, json(to, n, i == 1, r->to));
-    }
-    for (size_t i = 0; (forms & SWAP_BASE64) && n >= BASE64_MIN && i < 6; i++) {
-        size_t a = base64(from, n, i % 3, i >= 3, r->from);
-        bad |= add_pattern(s, id, SWAP_BASE64, r->from, r->to, a, base64(to, n, i % 3, i >= 3, r->to));
-    }
-    return bad;
+    if ((forms & SWAP_HEX) == 0)
+        return 0;
+    (void)hexadecimal(to, n, r->to);
+    return add_pattern(s, id, KIND_HEX, spelled, r->from, r->to, hexadecimal(from, n, r->from));
 }
 
 int
 swap_add(struct swap *s, unsigned id, const void *from, const void *to, size_t n, unsigned forms)
 {
     struct room *r;
-    int bad;
+    int bad = 0;
 
-    if (id > 31 || n < SWAP_PATTERN_MIN || n > SWAP_PATTERN_MAX / 3 || s->held != NULL)
+    if (id > 31 || n < SWAP_PATTERN_MIN || n > SWAP_PATTERN_MAX || s->held != NULL)
         return -1;
     r = malloc(sizeof(*r));
     if (r == NULL)
         return -1;
-    bad = add_forms(s, id, from, to, n, forms, r);
+    if (forms & (SWAP_RAW | SWAP_SPELLED))
+        bad |= add_text(s, id, from, to, n, forms, r);
+    if ((forms & (SWAP_BASE64 | SWAP_HEX)) && n >= CODED_MIN && bad == 0)
+        bad |= add_coded(s, id, from, to, n, forms, r);
     explicit_bzero(r, sizeof(*r));
     free(r);
     return bad;
+}
+
+/* --- what could be base64 or hexadecimal -------------------------------------------------------------------------- */
+
+/* ... or is of one of its spellings. */
+static bool
+is_coded(uint8_t c)
+{
+    uint8_t class = swap_class(c);
+
+    return class == 'A' || class == 'a' || class == '0' || (c != '\0' && strchr("+/-_%\\&#;=", c) != NULL) || c == '\0';
+}
+
+static bool
+is_digit(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* @p[0..n) ends with a whole line of it. */
+static bool
+is_line(const uint8_t *p, size_t n)
+{
+    size_t run = 0;
+
+    while (run < LINE_MIN && run < n && is_coded(p[n - 1 - run]))
+        run++;
+    return run == LINE_MIN;
+}
+
+/* Pairs of digits with the same between them: before @n, which is one of those. */
+static bool
+is_pair(const uint8_t *p, size_t n)
+{
+    return n >= 2 && is_digit(p[n - 1]) && is_digit(p[n - 2]) && (n < 3 || p[n - 3] == p[n] || !is_coded(p[n - 3]));
+}
+
+/* How many bytes at the end of @p could be of a string in base64 or hexadecimal that goes on. */
+static size_t
+coded_run(const struct swap *s, const uint8_t *p, size_t n)
+{
+    size_t at = n;
+
+    while (at > 0 && n - at < s->run_max) {
+        uint8_t c = p[at - 1];
+        size_t blanks = at;
+        if (is_coded(c) || ((c == ' ' || c == ':') && is_pair(p, at - 1))) {
+            at--;
+            continue;
+        }
+        while (blanks > 0 && (p[blanks - 1] == ' ' || p[blanks - 1] == '\t'))
+            blanks--;
+        if (blanks == 0 || (p[blanks - 1] != '\n' && p[blanks - 1] != '\r'))
+            break;
+        blanks -= blanks > 1 && p[blanks - 1] == '\n' && p[blanks - 2] == '\r' ? 2 : 1;
+        if (!is_line(p, blanks))
+            break;
+        at = blanks;
+    }
+    return n - at;
 }
 
 /* --- the stream --------------------------------------------------------------------------------------------------- */
@@ -318,138 +225,91 @@ swap_add(struct swap *s, unsigned id, const void *from, const void *to, size_t n
 static int
 begin(struct swap *s)
 {
-    s->held = malloc(s->longest);
-    if (s->held == NULL)
+    s->held = malloc(SWAP_HELD_MAX);
+    return s->held == NULL || swap_lanes_make(s) < 0 ? -1 : 0;
+}
+
+static int
+earlier(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to > y->to ? -1 : x->to < y->to;
+}
+
+/* What is found and begins before @until goes to @out with its other side in its place; all before it too. *@done: so
+ * much of @p is through. */
+static int
+replace(struct swap *s, const uint8_t *p, size_t until, const struct buf *finds, struct buf *out, size_t *done)
+{
+    struct found *v = (struct found *)(void *)finds->p;
+    size_t n = finds->n / sizeof(*v);
+
+    *done = 0;
+    for (size_t i = 0; i < n; i++)
+        if (swap_place(s, p, &v[i]) < 0)
+            return -1;
+    if (n > 1)
+        qsort(v, n, sizeof(*v), earlier);
+    for (size_t i = 0; i < n && v[i].from < until; i++) {
+        if (v[i].from < *done)
+            continue;
+        s->seen |= UINT32_C(1) << s->v[v[i].pattern].id;
+        if (buf_append(out, p + *done, v[i].from - *done) < 0 || swap_put(s, p, &v[i], out) < 0)
+            return -1;
+        *done = v[i].to;
+    }
+    if (*done < until && buf_append(out, p + *done, until - *done) < 0)
         return -1;
-    for (size_t c = 0; c < 256; c++)
-        s->skip[c] = (uint16_t)s->shortest;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->shortest; k++) {
-            uint16_t far = (uint16_t)(s->shortest - 1 - k);
-            if (far < s->skip[s->v[i].from[k]])
-                s->skip[s->v[i].from[k]] = far;
-        }
+    *done = *done < until ? until : *done;
     return 0;
 }
 
-/* The stream is two pieces: what was held, then what came. */
-struct view {
-    const uint8_t *a, *b;
-    size_t a_n, n;
-};
-
-static uint8_t
-at(const struct view *v, size_t i)
-{
-    return i < v->a_n ? v->a[i] : v->b[i - v->a_n];
-}
-
-/* Whether the @n bytes at @i are @p's. */
-static bool
-same(const struct view *v, size_t i, const uint8_t *p, size_t n)
-{
-    size_t first = i < v->a_n ? v->a_n - i : 0;
-
-    if (first > n)
-        first = n;
-    if (first > 0 && memcmp(v->a + i, p, first) != 0)
-        return false;
-    return n == first || memcmp(v->b + (i + first - v->a_n), p + first, n - first) == 0;
-}
-
 static int
-emit(const struct view *v, size_t from, size_t to, struct buf *out)
+search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
 {
-    size_t split = to < v->a_n ? to : from > v->a_n ? from : v->a_n;
+    struct buf finds = BUF_INIT(FOUND_MAX);
+    size_t open, run, done, most;
+    int r = -1;
 
-    if (from < split && from < v->a_n && buf_append(out, v->a + from, split - from) < 0)
-        return -1;
-    return to > split ? buf_append(out, v->b + (split - v->a_n), to - split) : 0;
-}
-
-/* What stands at @i: the longest pattern that is there whole; @more when one might be there that goes on beyond. */
-static const struct pattern *
-look(const struct swap *s, const struct view *v, size_t i, bool *more)
-{
-    const struct pattern *best = NULL;
-    size_t left = v->n - i;
-
-    *more = false;
-    for (size_t k = 0; k < s->n; k++) {
-        const struct pattern *p = &s->v[k];
-        if (best != NULL && p->n <= best->n)
-            continue;
-        if (!same(v, i, p->from, p->n < left ? p->n : left))
-            continue;
-        if (p->n <= left)
-            best = p;
-        else
-            *more = true;
+    if (n <= UINT32_MAX && swap_find(s, p, n, &finds, &open) == 0) {
+        run = coded_run(s, p, n);
+        most = open > run ? open : run;
+        most = most < SWAP_HELD_MAX ? most : SWAP_HELD_MAX;
+        r = replace(s, p, end ? n : n - most, &finds, out, &done);
     }
-    return best;
-}
-
-/* From @until on all is held back, whatever it is. */
-static int
-run(struct swap *s, const struct view *v, size_t until, bool end, struct buf *out, size_t *kept)
-{
-    size_t i = 0, clean = 0;    /* [clean, i): nothing begins there */
-
-    while (i < until) {
-        const struct pattern *p;
-        bool more;
-        if (v->n - i >= s->shortest) {
-            size_t far = s->skip[at(v, i + s->shortest - 1)];
-            if (far > 0) {
-                i += far;
-                continue;
-            }
-        }
-        p = look(s, v, i, &more);
-        if (more && !end) {
-            until = i;
-            break;
-        }
-        if (p == NULL) {
-            i++;
-            continue;
-        }
-        s->seen |= UINT32_C(1) << p->id;
-        if (emit(v, clean, i, out) < 0 || buf_append(out, p->to, p->n) < 0)
-            return -1;
-        i += p->n;
-        clean = i;
+    if (r == 0) {
+        s->held_n = n - done;
+        memcpy(s->held, p + done, s->held_n);
     }
-    *kept = until > clean ? until : clean;
-    return emit(v, clean, *kept, out);
+    buf_free(&finds);
+    return r;
 }
 
 int
 swap_feed(struct swap *s, const void *p, size_t n, bool end, struct buf *out)
 {
-    struct view v = { .a = s->held, .b = p, .a_n = s->held_n, .n = s->held_n + n };
-    size_t kept, from_a, until = v.n;
+    uint8_t *both;
+    size_t all = s->held_n + n;
+    int r;
 
     if (s->n == 0)
         return n > 0 ? buf_append(out, p, n) : 0;
     if (s->held == NULL && begin(s) < 0)
         return -1;
-    v.a = s->held;
-    if (s->hides && !end) {
-        size_t some = hold(s, p, n);
-        until = some < v.n ? v.n - some : 0;    /* what it begins with may have been replaced, and be gone */
-    }
-    if (run(s, &v, until, end, out, &kept) < 0)
+    if (s->held_n == 0)
+        return search(s, p, n, end, out);
+    both = malloc(all);
+    if (both == NULL)
         return -1;
-    if (end)
-        forget(s);
-    /* what is kept is the beginning of a pattern, or like one: less than the longest */
-    from_a = kept < v.a_n ? v.a_n - kept : 0;
-    memmove(s->held, s->held + v.a_n - from_a, from_a);
-    s->held_n = v.n - kept;
-    if (s->held_n > from_a)
-        memcpy(s->held + from_a, v.b + (n - (s->held_n - from_a)), s->held_n - from_a);
-    return 0;
+    memcpy(both, s->held, s->held_n);
+    if (n > 0)
+        memcpy(both + s->held_n, p, n);
+    r = search(s, both, all, end, out);
+    wipe(both, all);
+    return r;
 }
 
 size_t

@@ -1,5 +1,9 @@
 """A server that gives back what the sandbox tells it must not tell the sandbox whether a guess at a secret is right (R16)."""
+import base64
+import html
 import json
+import re
+import textwrap
 
 import pytest
 
@@ -15,7 +19,7 @@ import threading
 def ask(way, guess, got):
     s = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)), server_hostname='ok.example.org')
     s.sendall(f'POST /mirror/waits HTTP/1.1\\r\\nHost: ok.example.org\\r\\nAuthorization: Bearer {os.environ["TOK"]}\\r\\n'
-              f'Content-Length: {len(guess) + 2}\\r\\n\\r\\nx={guess}'.encode())
+              f'Content-Length: {len(guess) + 2}\\r\\n\\r\\nx {guess}'.encode())
     until(s)
     got[way, guess] = drain(s, 2)
 guesses, got = json.loads(sys.argv[1]), {}
@@ -23,7 +27,7 @@ threads = [threading.Thread(target=ask, args=(way, guess, got)) for way, pair in
 for t in threads: t.start()
 for t in threads: t.join()
 for right, wrong in guesses:
-    for way, guess in ((0, right), (1, wrong)): print(len(guess), len(got[way, guess]), b'x=' in got[way, guess])
+    for way, guess in ((0, right), (1, wrong)): print(len(guess), len(got[way, guess]), b'x ' in got[way, guess])
 """
 
 
@@ -83,3 +87,52 @@ def test_a_path_that_is_too_long_costs_its_request_alone(online, tmp_path):
                         f"curl -sS -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $TOK\" https://{OK}/headers")
     assert result.out == "403 200", result
     assert [fields(r, "authorization") for r in vaulted.net.requests] == [[f"Bearer {VALUE}"]], vaulted.net.requests
+
+
+def spelled_of(value):
+    """Ways to write it that a host may have, and that others read back."""
+    raw = value.encode()
+    coded = base64.b64encode(b"user:" + raw).decode()
+    return {
+        "percent": "".join(f"%{b:02x}" for b in raw), "partly": value.replace("k", "%6B").replace("x", "%78"), "twice": value.replace("9", "%2539"),
+        "json": "".join(f"\\u{b:04x}" for b in raw), "json, partly": value.replace("9", "\\u0039"), "python": value.replace("Q", "\\x51"),
+        "html": "".join(f"&#{b};" for b in raw), "html, partly": value.replace("_", "&#x5f;"), "quoted": value.replace("_", "=5F=\r\n"),
+        "base64": coded, "lines": "\r\n".join(textwrap.wrap(base64.b64encode(b"x" * 50 + raw).decode(), 76)), "url": base64.urlsafe_b64encode(raw).decode(),
+        "offset": base64.b64encode(b"u" + raw).decode(), "hex": raw.hex(), "hex upper": raw.hex(" ").upper(), "pem": base64.encodebytes(raw * 3).decode(),
+        "utf-16": value.encode("utf-16-le").decode(), "utf-16 other": value.encode("utf-16-be").decode(), "multipart": f"--x\r\n\r\n{value}\r\n--x--",
+    }
+
+
+def read_back(text):
+    """Those of the ways in which it is still there."""
+    plain = text.replace("\0", "").replace("=\r\n", "")
+    for _ in range(2):
+        plain = re.sub(r"(?:%|=|\\x|\\u00)([0-9a-fA-F]{2})", lambda m: chr(int(m[1], 16)), html.unescape(plain))
+    yield plain
+    compact = re.sub(r"[\s:]", "", text).translate({45: 43, 95: 47})
+    for word in re.findall(r"[A-Za-z0-9+/]{8,}", compact):
+        for at in range(4):
+            part = word[at:]
+            part = part[:-1] if len(part) % 4 == 1 else part
+            yield base64.b64decode(part + "=" * (-len(part) % 4)).decode("latin-1")
+    for word in re.findall(r"(?:[0-9a-fA-F]{2}){8,}", compact):
+        yield bytes.fromhex(word).decode("latin-1")
+
+
+@pytest.mark.parametrize("short", [False, True], ids=["long", "short"])
+def test_no_spelling_brings_it_in(online, tmp_path, short):
+    """Of a value of 8 bytes too. The server's page has it in each way; nobody can read it back from what came."""
+    value = "Kx9vQ2zY" if short else VALUE
+    vaulted = Vaulted(online, tmp_path).secret(value=value)
+    ways = spelled_of(value)
+    for i, text in enumerate(ways.values()):
+        vaulted.net.pages[OK, f"/{i}"] = ("text/plain", f"({text})".encode())
+    result = vaulted.sh(f"curl -sS --fail 'https://{OK}/[0-{len(ways) - 1}]' --output '/tmp/#1' && cd /tmp && "
+                        f"for i in $(seq 0 {len(ways) - 1}); do base64 -w0 $i; echo; done")
+    lines = result.out.split()
+    assert result.ok and len(lines) == len(ways), result
+    for line, way in zip(lines, ways):
+        got = base64.b64decode(line).decode()
+        assert len(got) == len(f"({ways[way]})") and got[0] == "(" and got[-1] == ")", (way, got)
+        assert any(value in back for back in read_back(f"({ways[way]})")), way      # the reader reads
+        assert not any(value in back for back in read_back(got)), (way, got)

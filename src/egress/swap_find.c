@@ -1,0 +1,430 @@
+/* egress/swap_find.c: the search (swap_priv.h) */
+#include <stdlib.h>
+#include <string.h>
+
+#include "egress/swap_priv.h"
+
+#define PEND 10                 /* bytes of a spelling behind its first */
+
+/* --- characters and their spellings ------------------------------------------------------------------------------- */
+
+uint8_t
+swap_class(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? 'A' : c >= 'a' && c <= 'z' ? 'a' : c >= '0' && c <= '9' ? '0' : c;
+}
+
+static bool
+is_alnum(uint8_t c)
+{
+    uint8_t class = swap_class(c);
+
+    return class == 'A' || class == 'a' || class == '0';
+}
+
+static int
+digit(uint8_t c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool
+swap_is(const struct pattern *p, size_t at, uint8_t c)
+{
+    uint8_t want = p->from[at];
+
+    switch (p->kind) {
+    case KIND_TEXT:   return c == want;
+    case KIND_BASE64: return (c == '-' ? '+' : c == '_' ? '/' : c) == want;
+    case KIND_HEX:    return (c >= 'A' && c <= 'F' ? c + 32 : c) == want;
+    case KIND_SHAPE:  return swap_class(c) == want;
+    }
+    return false;
+}
+
+static size_t
+add(struct spelling *out, size_t k, size_t n, uint8_t c, enum spelling_kind what)
+{
+    if (k == SPELLINGS_MAX)
+        return k;
+    out[k] = (struct spelling){ .n = (uint8_t)n, .c = c, .what = what };
+    return k + 1;
+}
+
+/* Two hexadecimal digits before @n: %XX, %25XX, %u00XX, =XX, \xXX, \u00XX and those in a string within a string. */
+static size_t
+spelled_in_hex(const uint8_t *p, size_t n, struct spelling *out, size_t k)
+{
+    uint8_t c = (uint8_t)(digit(p[n - 2]) * 16 + digit(p[n - 1]));
+
+    if (p[n - 3] == '%' || p[n - 3] == '=')
+        k = add(out, k, 3, c, SPELLS);
+    if (n >= 5 && memcmp(p + n - 5, "%25", 3) == 0)
+        k = add(out, k, 5, c, SPELLS);
+    if (n >= 4 && p[n - 3] == 'x' && p[n - 4] == '\\')
+        k = add(out, k, 4, c, SPELLS);
+    if (n >= 6 && memcmp(p + n - 5, "u00", 3) == 0 && (p[n - 6] == '\\' || p[n - 6] == '%'))
+        k = add(out, k, 6, c, SPELLS);
+    if (n >= 7 && memcmp(p + n - 7, "\\\\u00", 5) == 0)
+        k = add(out, k, 7, c, SPELLS);
+    return k;
+}
+
+/* HTML's, with its ";" before @n. */
+static size_t
+spelled_in_html(const uint8_t *p, size_t n, struct spelling *out, size_t k)
+{
+    static const struct { const char *name; uint8_t c; } names[] = {
+        { "&amp;", '&' },  { "&lt;", '<' },    { "&gt;", '>' },     { "&quot;", '"' },  { "&apos;", '\'' },
+        { "&sol;", '/' },  { "&plus;", '+' },  { "&equals;", '=' }, { "&lowbar;", '_' }, { "&colon;", ':' },
+        { "&bsol;", '\\' }, { "&Tab;", '\t' }, { "&NewLine;", '\n' },
+    };
+    size_t from = n - 1, number = 0, i;
+    bool hex;
+
+    while (from > 0 && n - from < PEND && p[from] != '&')
+        from--;
+    if (p[from] != '&')
+        return k;
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (n - from == strlen(names[i].name) && memcmp(p + from, names[i].name, n - from) == 0)
+            return add(out, k, n - from, names[i].c, SPELLS);
+    if (p[from + 1] != '#')
+        return k;
+    hex = p[from + 2] == 'x' || p[from + 2] == 'X';
+    for (i = from + (hex ? 3 : 2); i < n - 1; i++) {
+        if (digit(p[i]) < 0 || (!hex && digit(p[i]) > 9))
+            return k;
+        number = number * (hex ? 16 : 10) + (size_t)digit(p[i]);
+    }
+    return number > 0 && number < 128 ? add(out, k, n - from, (uint8_t)number, SPELLS) : k;
+}
+
+size_t
+swap_spellings(const uint8_t *p, size_t n, struct spelling out[SPELLINGS_MAX])
+{
+    uint8_t c = p[n - 1];
+    size_t k = 0;
+
+    if (n >= 3 && digit(c) >= 0 && digit(p[n - 2]) >= 0)
+        k = spelled_in_hex(p, n, out, k);
+    if (n >= 4 && c == ';')
+        k = spelled_in_html(p, n, out, k);
+    /* a string within a string has more of them */
+    for (size_t slashes = 1; slashes <= 3 && n > slashes && p[n - 1 - slashes] == '\\'; slashes++) {
+        bool line = c == 'n' || c == 'r' || c == 't';
+        if (line || !is_alnum(c))
+            k = add(out, k, slashes + 1, c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c, SPELLS);
+        if (line)
+            k = add(out, k, slashes + 1, 0, SKIPS_CODED);
+    }
+    if (c == '+')
+        k = add(out, k, 1, ' ', SPELLS);
+    if (c == '\n' && n >= 2 && p[n - 2] == '=')
+        k = add(out, k, 2, 0, SKIPS);
+    if (c == '\n' && n >= 3 && p[n - 2] == '\r' && p[n - 3] == '=')
+        k = add(out, k, 3, 0, SKIPS);
+    if (c == '\0')              /* UTF-16 */
+        k = add(out, k, 1, 0, SKIPS);
+    if (c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == ':')
+        k = add(out, k, 1, 0, SKIPS_CODED);
+    return k;
+}
+
+/* --- the automaton ------------------------------------------------------------------------------------------------ */
+
+static uint64_t
+last_bit(const struct pattern *p)
+{
+    return UINT64_C(1) << ((p->n - 1) % 64);
+}
+
+/* The characters that stand for place @at of @p, @n of them from @first on, and *@other. */
+static size_t
+chars_of(const struct pattern *p, size_t at, uint8_t *first, uint8_t *other)
+{
+    uint8_t c = p->from[at];
+
+    *first = *other = c;
+    if (p->kind == KIND_SHAPE)
+        return c == 'A' || c == 'a' ? 26 : c == '0' ? 10 : 1;
+    if (p->kind == KIND_BASE64)
+        *other = c == '+' ? '-' : c == '/' ? '_' : c;
+    else if (p->kind == KIND_HEX && c >= 'a')
+        *other = (uint8_t)(c - 32);
+    return 1;
+}
+
+/* With @rows NULL only which characters there are, into row_of. */
+static void
+each_char(struct lanes *l, const struct pattern *v, size_t n, uint64_t *rows)
+{
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < v[k].n && i < 64; i++) {
+            uint8_t first, other;
+            size_t chars = chars_of(&v[k], i, &first, &other);
+            for (size_t c = 0; c <= chars; c++) {
+                uint8_t one = c < chars ? (uint8_t)(first + c) : other;
+                if (rows != NULL)
+                    rows[l->row_of[one] * l->n + k] |= UINT64_C(1) << i;
+                else
+                    l->row_of[one] = 1;
+            }
+        }
+}
+
+static int
+make_rows(struct swap *s)
+{
+    struct lanes *l = &s->lanes;
+    unsigned rows = 1;          /* that of the characters that are in none */
+
+    each_char(l, s->v, s->n, NULL);
+    for (size_t c = 0; c < 256; c++)
+        l->row_of[c] = l->row_of[c] != 0 ? (uint16_t)rows++ : 0;
+    l->n_rows = rows;
+    l->rows = calloc(rows * l->n, sizeof(uint64_t));
+    if (l->rows == NULL)
+        return -1;
+    each_char(l, s->v, s->n, l->rows);
+    return 0;
+}
+
+int
+swap_lanes_make(struct swap *s)
+{
+    struct lanes *l = &s->lanes;
+
+    l->n = (s->n + LANES - 1) / LANES * LANES;
+    l->ring = calloc((RING + 5) * l->n, sizeof(uint64_t));
+    if (l->ring == NULL || make_rows(s) < 0)
+        return -1;
+    l->spelled = l->ring + RING * l->n;
+    l->coded = l->spelled + l->n;
+    l->watch = l->coded + l->n;
+    l->find = l->watch + l->n;
+    l->last = l->find + l->n;
+    for (size_t k = 0; k < s->n; k++) {
+        struct pattern *p = &s->v[k];
+        bool coded = p->kind == KIND_BASE64 || p->kind == KIND_HEX;
+        p->words = (p->n + 63) / 64;
+        l->last[k] = p->words == 1 ? last_bit(p) : 0;
+        l->find[k] = p->kind != KIND_SHAPE ? l->last[k] : 0;
+        l->watch[k] = s->hides == (p->kind == KIND_SHAPE) ? ~l->last[k] : 0;
+        l->spelled[k] = p->spelled ? ~UINT64_C(0) : 0;
+        l->coded[k] = coded && p->spelled ? ~UINT64_C(0) : 0;
+        p->upper = p->words > 1 ? calloc(RING * (p->words - 1), sizeof(uint64_t)) : NULL;
+        if (p->words > 1 && p->upper == NULL)
+            return -1;
+        s->spells |= p->spelled;
+        s->longs |= p->words > 1;
+    }
+    return 0;
+}
+
+void
+swap_lanes_free(struct swap *s)
+{
+    if (s->lanes.rows != NULL)      /* they tell of values */
+        explicit_bzero(s->lanes.rows, s->lanes.n * s->lanes.n_rows * sizeof(uint64_t));
+    free(s->lanes.rows);
+    free(s->lanes.ring);
+    for (size_t k = 0; k < s->n; k++)
+        free(s->v[k].upper);
+}
+
+static uint64_t
+mask_of(const struct pattern *p, size_t word, uint8_t c)
+{
+    uint64_t mask = 0;
+
+    for (size_t i = 0; i < 64 && word * 64 + i < p->n; i++)
+        mask |= (uint64_t)swap_is(p, word * 64 + i, c) << i;
+    return mask;
+}
+
+struct at {
+    size_t now, old;            /* places in the ring */
+    bool skips;
+    uint8_t c;
+};
+
+/* What is behind the first 64 places of @p, which little ever reaches. */
+static void
+step_upper(struct swap *s, size_t k, const struct at *at)
+{
+    struct pattern *p = &s->v[k];
+    uint64_t *now = p->upper + at->now * (p->words - 1), *old = p->upper + at->old * (p->words - 1);
+    uint64_t below = s->lanes.ring[at->old * s->lanes.n + k];
+    size_t most = p->top + 1 < p->words - 1 ? p->top + 1 : p->words - 1;
+
+    for (size_t w = 0; w < most; w++) {
+        uint64_t next = old[w] << 1 | below >> 63;
+        uint64_t last = w + 2 == p->words ? last_bit(p) : 0;
+        below = old[w];
+        if (at->skips)
+            now[w] |= old[w] & ~last;
+        else if (next != 0)
+            now[w] |= next & mask_of(p, w + 1, at->c);
+        if (now[w] != 0 && w == p->top)
+            p->top++;
+    }
+}
+
+/* A character came that is spelled, or nothing did. */
+static void
+step(struct swap *s, const struct at *at, const uint64_t *mask)
+{
+    struct lanes *l = &s->lanes;
+    uint64_t *now = l->ring + at->now * l->n;
+    const uint64_t *old = l->ring + at->old * l->n, *row = l->rows + l->row_of[at->c] * l->n;
+
+    for (size_t k = 0; k < l->n; k++)
+        now[k] |= (at->skips ? old[k] & ~l->last[k] : (old[k] << 1 | 1) & row[k]) & mask[k];
+    for (size_t k = 0; s->longs && k < s->n; k++)
+        if (s->v[k].words > 1 && mask[k] != 0)
+            step_upper(s, k, at);
+}
+
+/* A character came, as itself. */
+static void
+step_plain(struct swap *s, const struct at *at)
+{
+    const struct lanes *l = &s->lanes;
+    uint64_t *restrict now = l->ring + at->now * l->n;
+    const uint64_t *restrict old = l->ring + at->old * l->n, *restrict row = l->rows + l->row_of[at->c] * l->n;
+
+    for (size_t k = 0; k < l->n; k += LANES)
+        for (size_t i = 0; i < LANES; i++)
+            now[k + i] = (old[k + i] << 1 | 1) & row[k + i];
+    for (size_t k = 0; s->longs && k < s->n; k++)
+        if (s->v[k].words > 1) {
+            memset(s->v[k].upper + at->now * (s->v[k].words - 1), 0, (s->v[k].words - 1) * sizeof(uint64_t));
+            step_upper(s, k, at);
+        }
+}
+
+/* Whether a spelling may end with @p[@i]; most bytes are none. */
+static bool
+may_spell(const uint8_t *p, size_t i)
+{
+    enum { ALONE = 1, HEX = 2, BEFORE = 4 };
+    static const uint8_t kinds[256] = {
+        ['\0'] = ALONE, ['\n'] = ALONE, ['\r'] = ALONE, ['\t'] = ALONE, [' '] = ALONE, [':'] = ALONE, [';'] = ALONE,
+        ['+'] = ALONE, ['%'] = BEFORE, ['='] = BEFORE, ['x'] = BEFORE,
+        ['0'] = HEX | BEFORE, ['1'] = HEX, ['2'] = HEX, ['3'] = HEX, ['4'] = HEX, ['5'] = HEX | BEFORE, ['6'] = HEX,
+        ['7'] = HEX, ['8'] = HEX, ['9'] = HEX, ['a'] = HEX, ['b'] = HEX, ['c'] = HEX, ['d'] = HEX, ['e'] = HEX,
+        ['f'] = HEX, ['A'] = HEX, ['B'] = HEX, ['C'] = HEX, ['D'] = HEX, ['E'] = HEX, ['F'] = HEX,
+    };
+    uint8_t kind = kinds[p[i]];
+
+    if (kind & ALONE || (i > 0 && p[i - 1] == '\\'))
+        return true;
+    return (kind & HEX) && i > 1 && (kinds[p[i - 1]] & HEX) && (kinds[p[i - 2]] & BEFORE);
+}
+
+/* @p[@i] comes: the state behind it. */
+static void
+step_all(struct swap *s, const uint8_t *p, size_t i)
+{
+    struct lanes *l = &s->lanes;
+    const struct at at = { .now = (i + 1) % RING, .old = i % RING, .c = p[i] };
+    struct spelling ways[SPELLINGS_MAX];
+    size_t n_ways;
+
+    step_plain(s, &at);
+    if (!s->spells || !may_spell(p, i))
+        return;
+    n_ways = swap_spellings(p, i + 1, ways);
+    for (size_t w = 0; w < n_ways; w++) {
+        const struct at other = { .now = at.now, .old = (i + 1 - ways[w].n) % RING, .c = ways[w].c,
+                                  .skips = ways[w].what != SPELLS };
+        step(s, &other, ways[w].what == SKIPS_CODED ? l->coded : l->spelled);
+    }
+}
+
+static int
+note(size_t i, size_t k, struct buf *out)
+{
+    const struct found f = { .to = (uint32_t)(i + 1), .pattern = (uint32_t)k };
+
+    return buf_append(out, &f, sizeof(f));
+}
+
+/* look() for what is longer than 64. */
+static int
+look_upper(struct swap *s, size_t i, uint64_t *goes_on, struct buf *out)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        const struct pattern *p = &s->v[k];
+        for (size_t w = 0; p->words > 1 && w < p->top; w++) {
+            uint64_t one = p->upper[(i + 1) % RING * (p->words - 1) + w];
+            uint64_t last = w + 2 == p->words ? last_bit(p) : 0;
+            if (s->lanes.watch[k] != 0)
+                *goes_on |= one & ~last;
+            if ((one & last) != 0 && p->kind != KIND_SHAPE && note(i, k, out) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a pattern goes on behind @i, and which are whole there: into @out, with the end alone. */
+static int
+look(struct swap *s, size_t i, bool *open, struct buf *out)
+{
+    const struct lanes *l = &s->lanes;
+    const uint64_t *restrict now = l->ring + (i + 1) % RING * l->n;
+    uint64_t on[LANES] = { 0 }, ends[LANES] = { 0 }, goes_on, whole;
+
+    for (size_t k = 0; k < l->n; k += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            on[j] |= now[k + j] & l->watch[k + j];
+            ends[j] |= now[k + j] & l->find[k + j];
+        }
+    goes_on = on[0] | on[1] | on[2] | on[3];
+    whole = ends[0] | ends[1] | ends[2] | ends[3];
+    if (s->longs && look_upper(s, i, &goes_on, out) < 0)
+        return -1;
+    *open = goes_on != 0;
+    for (size_t k = 0; whole != 0 && k < s->n; k++)
+        if ((now[k] & l->find[k]) != 0 && note(i, k, out) < 0)
+            return -1;
+    return 0;
+}
+
+/* A spelling has begun and may go on: @left bytes more. */
+static size_t
+pending(const uint8_t *p, size_t i, size_t left)
+{
+    uint8_t c = p[i];
+
+    if (c == '%' || c == '\\' || c == '&' || c == '=')
+        return PEND;
+    if (c == '\r' && i > 0 && p[i - 1] == '=')
+        return 1;
+    return left > 0 && (is_alnum(c) || c == '#') ? left - 1 : 0;
+}
+
+int
+swap_find(struct swap *s, const uint8_t *p, size_t n, struct buf *out, size_t *open)
+{
+    size_t chain = 0, left = 0;
+
+    memset(s->lanes.ring, 0, RING * s->lanes.n * sizeof(uint64_t));
+    for (size_t k = 0; k < s->n; k++) {
+        s->v[k].top = 0;
+        if (s->v[k].words > 1)
+            memset(s->v[k].upper, 0, RING * (s->v[k].words - 1) * sizeof(uint64_t));
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool goes_on;
+        step_all(s, p, i);
+        if (look(s, i, &goes_on, out) < 0)
+            return -1;
+        left = s->spells ? pending(p, i, left) : 0;
+        chain = goes_on || left > 0 ? chain + 1 : 0;
+    }
+    *open = chain < s->cap ? chain : s->cap;
+    return 0;
+}
