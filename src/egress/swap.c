@@ -168,13 +168,23 @@ is_coded(uint8_t c)
 {
     uint8_t class = swap_class(c);
 
-    return class == 'A' || class == 'a' || class == '0' || (c != '\0' && strchr("+/-_%\\&#;=", c) != NULL) || c == '\0';
+    return class == 'A' || class == 'a' || class == '0' || (c != '\0' && strchr("+/-_%\\&#=", c) != NULL) || c == '\0';
 }
 
 static bool
 is_digit(uint8_t c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* The ";" before @n ends a character as HTML has it. */
+static bool
+is_entity(const uint8_t *p, size_t n)
+{
+    for (size_t back = 2; back <= 10 && back <= n; back++)
+        if (p[n - back] == '&')
+            return p[n - 1] == ';';
+    return false;
 }
 
 /* @p[0..n) ends with a whole line of it. */
@@ -204,7 +214,7 @@ coded_run(const struct swap *s, const uint8_t *p, size_t n)
     while (at > 0 && n - at < s->run_max) {
         uint8_t c = p[at - 1];
         size_t blanks = at;
-        if (is_coded(c) || ((c == ' ' || c == ':') && is_pair(p, at - 1))) {
+        if (is_coded(c) || is_entity(p, at) || ((c == ' ' || c == ':') && is_pair(p, at - 1))) {
             at--;
             continue;
         }

@@ -365,7 +365,7 @@ test_hidden_tells_nothing(void **state)
 static void
 test_hidden_holds_little(void **state)
 {
-    static const char *const texts[] = { "data: {\"x\": 1}\n\n", "a line\n", "{\"text\": \"hello\"}", "login: " };
+    static const char *const texts[] = { "data: {\"x\": 1}\n\n", "a line\n", "{\"text\": \"hello\"}", "login: ", "piece 7;" };
     struct swap *s = hidden(VALUE);
     struct buf out = BUF_INIT(4096);
 
