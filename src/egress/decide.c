@@ -13,6 +13,7 @@
 
 #include "egress/decide_kin.h"
 #include "egress/decide_scope.h"
+#include "egress/fake.h"
 #include "match/path.h"
 #include "match/tool.h"
 
@@ -292,6 +293,8 @@ never(const struct decide_rules *rules, struct decide_verdict *out)
             deny(out, "always-blocked", ip_class_name(ip_classify(out->host.ip)));
         else if (is_own(rules, &out->host.ip))
             deny(out, "host-address", "an address of the host itself");
+        else if (fake_in_range(&out->host.ip))
+            deny(out, "always-blocked", "an address that stands for a name, inside");
         else
             return false;
         return true;
@@ -537,6 +540,8 @@ address_ok(const struct decide_rules *rules, const struct ip *ip, uint16_t port,
         deny(out, "always-blocked", ip_class_name(class));
     else if (is_own(rules, ip))
         deny(out, "host-address", "an address of the host itself");
+    else if (fake_in_range(ip))
+        deny(out, "always-blocked", "an address that stands for a name, inside");
     else if (rule != NULL)
         by_rule(out, DECIDE_DENY, "deny-domain", rule);
     else if (class != IP_PUBLIC && !address_named(rules, ip, &host, port))
