@@ -69,11 +69,22 @@ conn_free_ended(struct egress *e)
     }
 }
 
+bool
+conn_has_tail(const struct egress *e)
+{
+    for (const struct conn *c = e->conns; c != NULL; c = c->next)
+        if (c->state == CONN_RELAY && !c->up_broken && relay_wants_output(&c->up))
+            return true;
+    return false;
+}
+
 void
 conn_close_known(struct egress *e)
 {
     for (struct conn *c = e->conns, *next; c != NULL; c = next) {
         next = c->next;
+        if (c->state == CONN_RELAY && c->up.done && !c->up_broken)
+            conn_part(c->server.fd, false);     /* all that was said is on its way */
         if (c->state != CONN_FIRST)
             conn_end(c);
     }

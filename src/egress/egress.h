@@ -109,6 +109,8 @@ void conn_tick(struct egress *e);       /* deadlines */
 void conn_make_room(struct egress *e);  /* accept again, when that had stopped */
 void conn_free_ended(struct egress *e);
 /* Those of which something is decided; the others have not been read yet, and what they ask for is to be told. */
+/* Whether a tunnel still holds what its client said. */
+bool conn_has_tail(const struct egress *e);
 void conn_close_known(struct egress *e);
 void conn_close_all(struct egress *e);
 /* Those secrets (vault/client.h) were revoked: what used one ends. */

@@ -42,6 +42,8 @@
 #define FD_VAULT     (FD_NAMES + 1)
 #define EXTRA_MAX    64
 #define TICK_MS      500
+#define TAIL_MS      500        /* for what tunnels hold when it ends, */
+#define TAIL_ROUND_MS 20
 #define LAST_MS      2000       /* for what waits when the sandbox ends; */
 #define TELL_MS      500        /* and for the supervisor to hear of it */
 
@@ -263,6 +265,20 @@ say_failed(const struct err *err)
     json_decref(o);
 }
 
+/* What programs said right before they ended goes out through the tunnels that are there. Nobody reads what comes back,
+ * so their connections end by themselves; one whose server takes nothing is not waited for. */
+static void
+let_out(struct egress *e)
+{
+    struct err err = ERR_INIT;
+    int n = 1;
+
+    for (uint64_t end = e->loop.now_ms + TAIL_MS; e->loop.now_ms < end && (n > 0 || (n == 0 && conn_has_tail(e)));) {
+        n = loop_round(&e->loop, conn_has_tail(e) ? TAIL_ROUND_MS : 0, &err);
+        conn_free_ended(e);
+    }
+}
+
 static int
 serve(struct egress *e, struct err *err)
 {
@@ -281,8 +297,9 @@ serve(struct egress *e, struct err *err)
         conn_free_ended(e);
         conn_make_room(e);
     }
-    conn_close_known(e);
     loop_watch(&e->loop, &e->control, 0);
+    let_out(e);
+    conn_close_known(e);
     /* what was asked for in the sandbox's last moment */
     for (uint64_t end = e->loop.now_ms + LAST_MS; e->loop.now_ms < end; conn_free_ended(e))
         if (loop_round(&e->loop, 0, err) <= 0)

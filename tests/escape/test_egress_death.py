@@ -148,3 +148,27 @@ print(drain(s, 60)[:12], drain(t, 60)[:15], flush=True)
     process.communicate(timeout=60)
     assert "403" in line.split("'")[1] or "Error" in line, line
     assert "200" in line and {r["path"] for r in online.net.requests} == {"/waited"}, (line, online.net.requests)
+
+
+def test_what_was_said_last_arrives(online):
+    """Through a tunnel and a port by name, by a program that ends the moment it has said it; of 20, none is cut."""
+    got = []
+
+    def sink(connection):
+        data = bytearray()
+        while piece := connection.recv(65536):
+            data += piece
+        got.append(bytes(data))
+    online.net.on_ssh = sink
+    said = bytes(range(256)) * 1500
+    try:
+        result = online.python("""
+said = bytes(range(256)) * 1500
+made = [dial(socket.gethostbyname('ok.example.org'), 22, 60) for _ in range(10)] + [connect('ok.example.org:22', seconds=60)[0] for _ in range(10)]
+for s in made: s.sendall(said)
+os.kill(os.getpid(), 9)
+""", allow=(f"{OK}:22",))
+        assert wait_for(lambda: len(got) == 20), (len(got), result)
+    finally:
+        online.net.on_ssh = None
+    assert [len(data) for data in got] == [len(said)] * 20 and set(got) == {said}
