@@ -191,6 +191,8 @@ npm(struct registry *r)
         if (result == 0 && (own || scope) &&
             (url == NULL || strlen(url) >= REGISTRY_URL_MAX || !registry_add(r, str_of(url))))
             result = registry_refuse(r, "policy.registry.answer", "npm is set up for a registry without a host", key);
+        if (result == 0 && strcmp(key, "cafile") == 0)
+            result = registry_trust(r, url);
         if (own)
             registry = url;
     }
@@ -258,6 +260,8 @@ pypi_configs(struct registry *r)
 struct indexes {
     struct buf main, more;      /* URLs, each with a blank behind it */
     int rank;                   /* of the one in @main */
+    char trusted[REGISTRY_URL_MAX], cert[REGISTRY_URL_MAX];
+    int trusted_rank, cert_rank;
 };
 
 /* Which of several index-url pip itself takes for an install. */
@@ -266,6 +270,27 @@ rank_of(struct str key)
 {
     return str_starts(key, STR_LIT(":env:")) ? 3 : str_starts(key, STR_LIT("install.")) ? 2
            : str_starts(key, STR_LIT("global.")) ? 1 : 0;
+}
+
+/* "global.cert='/etc/...'": the value of the one that pip takes, of several. False: it is another key. */
+static bool
+pypi_one(struct str line, struct str key, struct str name, char out[REGISTRY_URL_MAX], int *rank)
+{
+    struct str value = { key.p + key.n + 1, line.n > key.n ? line.n - key.n - 1 : 0 };
+
+    if (!str_ends(key, name))
+        return false;
+    while (value.n > 0 && (*value.p == '\'' || *value.p == '"'))
+        value = (struct str){ value.p + 1, value.n - 1 };
+    while (value.n > 0 && (value.p[value.n - 1] == '\'' || value.p[value.n - 1] == '"'))
+        value.n--;
+    if (rank_of(key) > *rank && value.n < REGISTRY_URL_MAX) {
+        *rank = rank_of(key);
+        snprintf(out, REGISTRY_URL_MAX, "%.*s", (int)value.n, value.p);
+        for (char *escaped; (escaped = strstr(out, "\\n")) != NULL;)
+            escaped[0] = escaped[1] = ' ';
+    }
+    return true;
 }
 
 /* "global.index-url='https://...'": every URL of one key. */
@@ -278,6 +303,9 @@ pypi_line(struct registry *r, struct str line, struct indexes *found)
     char value[REGISTRY_URL_MAX];
     const char *text = value;
 
+    if (pypi_one(line, key, STR_LIT(".trusted-host"), found->trusted, &found->trusted_rank) ||
+        pypi_one(line, key, STR_LIT(".cert"), found->cert, &found->cert_rank))
+        return;
     if ((!index && !more && !str_ends(key, STR_LIT(".find-links"))) || line.n - key.n >= sizeof(value))
         return;
     snprintf(value, sizeof(value), "%.*s", (int)(line.n - key.n - 1), equals + 1);
@@ -305,7 +333,7 @@ pypi(struct registry *r)
     static const char *const standard[] = {
         "python3", "-E", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)", NULL };
     cleanup_ask struct ask a = ASK_INIT, b = ASK_INIT;
-    struct indexes found = { BUF_INIT(POLICY_STRING_MAX), BUF_INIT(POLICY_STRING_MAX), 0 };
+    struct indexes found = { .main = BUF_INIT(POLICY_STRING_MAX), .more = BUF_INIT(POLICY_STRING_MAX) };
     struct str line;
     const char *text;
     int result;
@@ -321,6 +349,10 @@ pypi(struct registry *r)
         result = give(r, "PIP_INDEX_URL", (const char *)found.main.p);
     if (result == 0)
         result = give(r, "PIP_EXTRA_INDEX_URL", (const char *)found.more.p);
+    if (result == 0)
+        result = give(r, "PIP_TRUSTED_HOST", found.trusted);
+    if (result == 0)
+        result = registry_trust(r, found.cert);
     buf_free(&found.main);
     buf_free(&found.more);
     if (result < 0 || found.rank > 0)
@@ -431,6 +463,10 @@ take_kept(struct registry *r, const json_t *kept)
     json_object_foreach(json_object_get(kept, "files"), name, value)
         if (registry_check_config(r, name) < 0)
             return -1;
+    json_array_foreach(json_object_get(kept, "cas"), i, value)
+        if (registry_trust(r, json_string_value(value)) < 0)
+            return -1;
+    json_object_update(r->inner, json_object_get(kept, "inner"));
     json_object_foreach(json_object_get(kept, "env"), name, value)
         if (json_is_string(value) && policy_give_env(r->p, name, json_string_value(value), &r->from, r->err) < 0)
             return -1;
@@ -444,7 +480,8 @@ keep(struct registry *r, const char *client, const struct timespec *began)
 
     for (size_t i = 0; i < r->n; i++)
         json_array_append_new(hosts, json_string(r->hosts[i]));
-    answer = json_pack("{s:o, s:O, s:O}", "hosts", hosts, "env", r->env, "files", r->files);
+    answer = json_pack("{s:o, s:O, s:O, s:O, s:O}", "hosts", hosts, "env", r->env, "files", r->files, "cas", r->cas,
+                       "inner", r->inner);
     if (answer != NULL && !r->in_part)
         registry_keep(r->p, r->entry->value, client, began, answer);
     json_decref(answer);
@@ -474,6 +511,7 @@ learn(struct registry *r)
         r->n = 0;
         if (known[i].ask(r) < 0)
             return -1;
+        registry_look_up(r);
         if (known[i].slow)
             keep(r, known[i].client, &began);
     }
@@ -487,11 +525,17 @@ open_one(struct registry *r)
 
     r->env = json_object();
     r->files = json_object();
+    r->cas = json_array();
+    r->inner = json_object();
     result = learn(r);
+    if (result == 0)
+        registry_say_inner(r);
     for (size_t i = 0; result == 0 && i < r->n; i++)
         result = policy_allow_host(r->p, r->hosts[i], &r->from, r->err);
     json_decref(r->env);
     json_decref(r->files);
+    json_decref(r->cas);
+    json_decref(r->inner);
     return result;
 }
 

@@ -15,7 +15,7 @@
 #include "cli/ask.h"
 #include "cli/state.h"
 
-#define VERSION     1
+#define VERSION     2
 #define KEPT_MAX    (256 * 1024)
 #define SETTLED_NS  100000000       /* a file that changed so shortly before it was read may have changed afterwards */
 

@@ -20,6 +20,7 @@ struct registry {
     char hosts[REGISTRY_HOSTS_MAX][URL_HOST_MAX];
     size_t n;
     json_t *env, *files;        /* what is given to the client inside; what its answer depends on */
+    json_t *cas, *inner;        /* files of certificates; hosts at addresses that no name opens: which */
     bool in_part;               /* something was not answered */
     struct err *err;
 };
@@ -36,6 +37,12 @@ bool registry_add_learned(struct registry *r, struct str url);
 int registry_check_config(struct registry *r, const char *file);
 /* The next word of @text up to a byte of @ends; false at its end. */
 bool registry_word(const char **text, const char *ends, struct str *word);
+
+/* registry_trust.c. trust: @file (NULL, or relative: none) is trusted beside the host's certificates, inside and by
+ * cloche-egress; -1 with r->err. look_up: which hosts are at addresses that no name opens; say_inner: that is said. */
+int registry_trust(struct registry *r, const char *file);
+void registry_look_up(struct registry *r);
+void registry_say_inner(const struct registry *r);
 
 /* registry_build.c */
 int registry_cargo(struct registry *r);

@@ -160,6 +160,16 @@ policy_allow_host(struct policy *p, const char *host, const struct origin *from,
 }
 
 int
+policy_trust_file(struct policy *p, const char *file, const struct origin *from, struct err *err)
+{
+    struct where w;
+
+    if (keep_origin(p, from, &w, err) < 0)
+        return -1;
+    return list_add(p, &p->extra_ca, ENTRY_LITERAL, str_of(file), &w, err);
+}
+
+int
 policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                   struct err *err)
 {

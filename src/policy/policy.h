@@ -294,6 +294,8 @@ int policy_apply_flag(struct policy *p, const char *name, const char *value, con
 /* Add @host (HOST or HOST:PORT, no pattern) to the allowed ones. @from and its name are copied. */
 int policy_own_folder(struct policy *p, const char *path, struct err *err);     /* of cloche's, which no rule opens */
 int policy_allow_host(struct policy *p, const char *host, const struct origin *from, struct err *err);
+/* Likewise a file of certificates, to --extra-ca. */
+int policy_trust_file(struct policy *p, const char *file, const struct origin *from, struct err *err);
 
 /* Set the variable @name inside, unless a file or flag has said something about it. @from as above. */
 int policy_give_env(struct policy *p, const char *name, const char *value, const struct origin *from, struct err *err);

@@ -102,6 +102,56 @@ def test_npm_installs_from_a_private_registry(npm):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("client", ["pip", "npm"])
+def test_certificates_and_trusted_hosts_come_along(online, has_clients, client):
+    """An own CA, as the client on the host is set up for it; nothing more is said inside."""
+    place = "ok.example.org:8443"
+    if client == "pip":
+        for name in ("six", "mine"):
+            file = f"/files/{name}-1.0-py3-none-any.whl"
+            online.net.pages[place, file] = ("application/octet-stream", wheel(name))
+            online.net.pages[place, f"/simple/{name}/"] = ("text/html", f'<html><body><a href="{file}">{file[7:]}</a></body></html>'.encode())
+        online.cloche.env |= {"PIP_INDEX_URL": f"https://{place}/simple/", "PIP_CERT": str(online.net.ca), "PIP_TRUSTED_HOST": "a.example.org b.example.org",
+                              "PIP_NO_CACHE_DIR": "1"}
+        code = "env | grep PIP_TRUSTED_HOST; pip3 install --disable-pip-version-check --target /tmp/t mine && PYTHONPATH=/tmp/t python3 -c 'import mine; print(mine.answer)'"
+    else:
+        for name in ("is-number", "mine"):
+            body = archive(name)
+            online.net.pages[place, f"/files/{name}-1.0.0.tgz"] = ("application/octet-stream", body)
+            version = {"name": name, "version": "1.0.0",
+                       "dist": {"tarball": f"https://{place}/files/{name}-1.0.0.tgz", "shasum": hashlib.sha1(body).hexdigest()}}
+            online.net.pages[place, f"/npm/{name}"] = ("application/json", json.dumps(
+                {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}).encode())
+        (online.bare.home / ".npmrc").write_text(f"registry=https://{place}/npm/\ncafile={online.net.ca}\n", encoding="utf-8")
+        code = "cd /tmp && npm install --no-audit mine && node -p 'require(\"mine\")'"
+    flags = ["--allow-registry", "pypi" if client == "pip" else client, "--timeout", "5m"]
+    result = online.run(["/bin/sh", "-c", code], allow=(), flags=flags, timeout=PATIENCE)
+    assert result.ok and result.out.endswith("42\n"), result
+    assert client == "npm" or "PIP_TRUSTED_HOST=a.example.org b.example.org" in result.out, result
+
+
+@pytest.mark.root
+def test_certificates_that_the_sandbox_can_write_are_refused(online, has_clients, project):
+    """Else it would say whom its next run trusts, cloche-egress included."""
+    (project / "ca.pem").write_bytes(online.net.ca.read_bytes())
+    env = {"PIP_INDEX_URL": f"http://{INDEX}/simple/", "PIP_CERT": str(project / "ca.pem")}
+    result = online.cloche("policy", "show", "--allow-registry", "pypi", "--workspace", str(project), env=env, timeout=PATIENCE)
+    assert result.code == 125 and "[policy.registry.config]" in result.err and "ca.pem" in result.err, result
+
+
+@pytest.mark.root
+def test_a_registry_within_is_said_to_be_one(npm):
+    """Its name leads to an address that names never open: why, and what would, is said before it fails."""
+    npm.net.names["inner.example.org"] = [("A", "10.0.0.5")]
+    for host, path in list(npm.net.pages):
+        npm.net.pages["inner.example.org:8080", path] = npm.net.pages[host, path]
+    (npm.bare.home / ".npmrc").write_text("registry=http://inner.example.org:8080/npm/\n", encoding="utf-8")
+    for _ in range(2):
+        _, shown = allowed(npm.cloche, "--allow-registry", "npm")
+        assert "inner.example.org:8080 leads to 10.0.0.5" in shown.err and "--allow-domain '10.0.0.5:8080'" in shown.err, shown
+
+
+@pytest.mark.root
 def test_scopes_have_registries_of_their_own(npm):
     (npm.bare.home / ".npmrc").write_text(f"registry=http://{INDEX}/npm/\n@acme:registry=https://npm.acme.example/x/\n"
                                             "//npm.acme.example/x/:_authToken=hidden\n", encoding="utf-8")
