@@ -81,7 +81,8 @@ hexadecimal(const uint8_t *p, size_t n, uint8_t *out)
 }
 
 static int
-add_pattern(struct swap *s, unsigned id, enum swap_kind kind, bool spelled, const uint8_t *from, const uint8_t *to, size_t n)
+add_pattern(struct swap *s, unsigned id, enum swap_kind kind, bool spelled, const uint8_t *from, const uint8_t *to,
+            size_t n)
 {
     struct pattern *p = &s->v[s->n];
     size_t cap = spelled ? 6 * n + 64 : n - 1;

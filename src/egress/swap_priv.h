@@ -75,8 +75,8 @@ size_t swap_spellings(const uint8_t *p, size_t n, struct spelling out[SPELLINGS_
 /* With all patterns there. 0, or -1: no memory. */
 int swap_lanes_make(struct swap *s);
 void swap_lanes_free(struct swap *s);
-/* All that is whole in @p, into @out as struct found, in no order; *@open: so many bytes at the end may be the beginning
- * of one. 0, or -1. */
+/* All that is whole in @p, into @out as struct found, in no order; *@open: so many bytes at the end may be the
+ * beginning of one. 0, or -1. */
 int swap_find(struct swap *s, const uint8_t *p, size_t n, struct buf *out, size_t *open);
 /* Where it begins, into f->from. 0, or -1. */
 int swap_place(const struct swap *s, const uint8_t *p, struct found *f);

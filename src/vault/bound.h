@@ -42,8 +42,8 @@ int bound_add(struct bound_set *set, const struct store *store, const char *name
 /* Which of @want go into @request, at @now (seconds since 1970). 0 with @err when none does, saying why. */
 uint32_t bound_permitted(const struct bound_set *set, const struct binding_request *request, uint32_t want,
                          uint64_t now, struct err *err);
-/* Which of @want its answer is to be searched for: all that are bound to its host, for whatever port, method and path it
- * is. */
+/* Which of @want its answer is to be searched for: all that are bound to its host, for whatever port, method and path
+ * it is. */
 uint32_t bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want,
                         uint64_t now);
 /* How long a lease of @mask may last. */

@@ -107,9 +107,9 @@ uint32_t vault_client_known(const struct vault_client *c, const struct host *hos
 /* Ask. A ticket (never 0) for vault_forget(), or 0 with @err (vault.ended, vault.busy) and the callback never called.
  * The callback is never called before the function returns. */
 
-/* The values of @want (a mask of ids) for @request; the lease may hold fewer than @want: in its mask exactly those whose
- * binding permits the request, and beside them those that are bound to its host. When there is none of either there is no
- * lease (vault.not-bound). */
+/* The values of @want (a mask of ids) for @request; the lease may hold fewer than @want: in its mask exactly those
+ * whose binding permits the request, and beside them those that are bound to its host. When there is none of either
+ * there is no lease (vault.not-bound). */
 uint32_t vault_ask_lease(struct vault_client *c, const struct binding_request *request, uint32_t want,
                          vault_lease_fn *fn, void *ctx, struct err *err);
 uint32_t vault_ask_leaf(struct vault_client *c, const struct host *host, vault_leaf_fn *fn, void *ctx, struct err *err);

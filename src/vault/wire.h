@@ -15,7 +15,7 @@
 #define VAULT_CA_PEM_MAX  8192
 #define VAULT_ADD_MAX     (BINDING_WORD_MAX + 2 + BINDING_ADD_MAX)
 #define VAULT_ID_TEXT     32        /* hexadecimal digits */
-#define VAULT_SEARCH_ONLY 0x80      /* with an id: the value may not go into the request, its answer is searched for it */
+#define VAULT_SEARCH_ONLY 0x80      /* with an id: it may not go into the request, its answer is searched for it */
 
 enum vault_message {
     /* supervisor to vault */
