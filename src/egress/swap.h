@@ -5,8 +5,8 @@
  * pattern is found however the stream is cut into reads, and in other spellings than its own, mixed as they may be.
  *
  * Who reads an answer can have a server say what it likes, and see how much of it comes at once, and when. So of
- * answers not the bytes that begin a value are held back, but those that begin like one (swap_hide()), and the search does the
- * same work for each byte, whatever it looks for.
+ * answers not the bytes that begin a value are held back, but those that begin like one (swap_hide()), and the search
+ * does the same work for each byte, whatever it looks for.
  *
  * Leftmost match first, the longest of those, never overlapping; what was put in is not looked at again. Pure; the
  * memory it allocates holds the patterns and is wiped when freed.
