@@ -228,6 +228,7 @@ doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_Connecti
         if (k == NULL || fd == NULL)
             return;
         k->fd = fd->connect_fd;
+        k->framing = framing_begin(k->fd);
         if (from != NULL && from->client_addr != NULL)
             on_peer(from->client_addr, &k->peer);
         list_add(f, k);
@@ -235,8 +236,10 @@ doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_Connecti
     }
     f->n_links--;
     *slot = NULL;
-    if (k != NULL)
-        list_remove(f, k);
+    if (k == NULL)
+        return;
+    list_remove(f, k);
+    framing_end(k->framing);
     free(k);
 }
 

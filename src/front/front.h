@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "match/door.h"
+#include "front/framing.h"
 #include "front/hold.h"
 #include "front/trace.h"
 #include "warden/edge.h"
@@ -63,6 +64,7 @@ struct link {
     bool listed;
     int fd;
     struct ip peer;                     /* family 0: over a unix socket */
+    struct framing *framing;            /* NULL: without memory */
 };
 
 #define RATE_SETS 512

@@ -347,12 +347,30 @@ trace_of(struct request *r)
     trace_bytes(r->trace.id, r->trace_bytes);
 }
 
+/* What is not plainly one request: of all that it says nothing is taken. */
+static bool
+badly_framed(struct request *r)
+{
+    const struct link *k = doors_link(r);
+    enum http1_result fault = framing_next(k != NULL ? k->framing : NULL);
+
+    if (fault == HTTP1_OK)
+        return false;
+    reply_error(r, http1_answer(fault), "http.framing", "RFC 9112, read strictly: docs/daemon.md",
+                "the request is malformed: %s", http1_word(fault));
+    if (r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
+    return true;
+}
+
 static void
 first_look(struct request *r, const char *method)
 {
     r->seen = true;
     r->method = method;
     trace_of(r);
+    if (badly_framed(r))
+        return;
     r->route = r->uri != NULL ? route_find(r) : NULL;
     if (r->route == NULL && r->early == 0) {
         r->early = MHD_HTTP_NOT_FOUND;
@@ -517,6 +535,8 @@ http_open(struct front *f, struct err *err)
     };
     const union MHD_DaemonInfo *info;
 
+    if (framing_open(f->tls) < 0)
+        return err_set(err, ERR_SYSTEM, "front.http", "the TLS library has no gnutls_record_recv");
     f->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
                                MHD_ALLOW_UPGRADE | (f->tls ? MHD_USE_TLS : 0), 0, NULL, NULL,
                                on_request, f, MHD_OPTION_URI_LOG_CALLBACK, on_uri, f, MHD_OPTION_NOTIFY_COMPLETED,

@@ -82,6 +82,7 @@ matches(struct request *r, const char *pattern)
 {
     const char *at = r->path;
 
+    r->rest = NULL;
     for (; *pattern != '\0'; pattern++) {
         if (strncmp(pattern, "{#}", 3) == 0) {
             size_t n = strspn(at, "0123456789");
@@ -196,6 +197,31 @@ is_path(struct request *r)
     return true;
 }
 
+/* Where the first encoded slash is in the decoded path of @n bytes as written; @n: there is none. */
+static size_t
+encoded_slash(const char *uri, size_t n)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++, at++) {
+        if (uri[i] == '%' && strncasecmp(uri + i, "%2f", 3) == 0)
+            return at;
+        i += uri[i] == '%' ? 2 : 0;
+    }
+    return n;
+}
+
+/* An encoded slash is a part of what stands between slashes (RFC 3986, 2.2): a route that is found with it is another
+ * one for whoever judges paths in front of us. In a path in a sandbox, which ends a route, it is a slash. */
+static bool
+hides_slash(const struct request *r, size_t n)
+{
+    size_t slash = encoded_slash(r->uri, n);
+    bool has_rest = r->rest != NULL && r->rest >= r->path && r->rest < r->path + sizeof(r->path);
+
+    return slash < n && (!has_rest || slash < (size_t)(r->rest - r->path));
+}
+
 const struct route *
 route_find(struct request *r)
 {
@@ -229,6 +255,12 @@ route_find(struct request *r)
     r->api = strncmp(r->path, "/api/", 5) == 0;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && route == NULL; i++)
         route = find_in(r, tables[i].routes, *tables[i].n);
+    if ((route == NULL && r->allowed[0] == '\0') || hides_slash(r, n)) {
+        r->early = MHD_HTTP_NOT_FOUND;
+        r->early_code = "http.route";
+        r->early_why = "there is no such route";
+        return NULL;
+    }
     if (route == NULL && r->allowed[0] != '\0' && !r->api) {
         r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
         r->early_code = "http.method";

@@ -123,6 +123,9 @@ struct http1_head {
  * HTTP1_OK fills @out; after anything else @out holds nothing that may be used. */
 enum http1_result http1_parse_request(const uint8_t *p, size_t n, struct http1_head *out);
 enum http1_result http1_parse_request_max(const uint8_t *p, size_t n, size_t head_max, struct http1_head *out);
+/* The same for who is reached by other ways than a name, and is told anything as Host: its value is not judged (@out's
+ * authority and host are of kind NONE where it is malformed); two of them, or none in HTTP/1.1, are refused. */
+enum http1_result http1_parse_request_any_host(const uint8_t *p, size_t n, size_t head_max, struct http1_head *out);
 /* @method is the request's: HEAD and CONNECT change what follows the head. */
 enum http1_result http1_parse_response(const uint8_t *p, size_t n, struct str method, struct http1_head *out);
 enum http1_result http1_parse_response_max(const uint8_t *p, size_t n, size_t head_max, struct str method,

@@ -289,7 +289,15 @@ http1_parse_request_max(const uint8_t *p, size_t n, size_t head_max, struct http
 {
     enum http1_result result = take_head(p, n, head_max, out, take_request_line);
 
-    return result == HTTP1_OK ? http1_settle_request(out) : result;
+    return result == HTTP1_OK ? http1_settle_request(out, false) : result;
+}
+
+enum http1_result
+http1_parse_request_any_host(const uint8_t *p, size_t n, size_t head_max, struct http1_head *out)
+{
+    enum http1_result result = take_head(p, n, head_max, out, take_request_line);
+
+    return result == HTTP1_OK ? http1_settle_request(out, true) : result;
 }
 
 enum http1_result

@@ -28,7 +28,7 @@ http1_is(uint8_t c, unsigned classes)
 bool http1_target_ok(struct str path, struct str query);
 
 /* Meaning, once every line is well formed: fills authority, framing, connection. */
-enum http1_result http1_settle_request(struct http1_head *head);
+enum http1_result http1_settle_request(struct http1_head *head, bool any_host);
 enum http1_result http1_settle_response(struct http1_head *head, struct str method);
 
 #endif

@@ -10,6 +10,7 @@
 
 /* Fields seen while walking, apart from what the head keeps. */
 struct seen {
+    bool any_host;              /* what it says is not ours to judge */
     bool host, length, coding, expect;
     struct str upgrade;
     bool close, keep_alive, names_upgrade;
@@ -88,7 +89,11 @@ see_host(struct http1_head *head, struct seen *seen, struct str value)
     if (seen->host)
         return HTTP1_MANY_HOSTS;
     seen->host = true;
-    return http1_authority_parse(value, false, &head->host);
+    if (!seen->any_host)
+        return http1_authority_parse(value, false, &head->host);
+    if (http1_authority_parse(value, false, &head->host) != HTTP1_OK)
+        head->host = (struct http1_authority){ .kind = HTTP1_HOST_NONE };
+    return HTTP1_OK;
 }
 
 /* A HTAB beside the value is a blank to the grammar, but part of the value to parsers in wide use (Node's llhttp: after
@@ -219,9 +224,9 @@ walk(struct http1_head *head, struct seen *seen, bool request)
 }
 
 enum http1_result
-http1_settle_request(struct http1_head *head)
+http1_settle_request(struct http1_head *head, bool any_host)
 {
-    struct seen seen = { .host = false };
+    struct seen seen = { .any_host = any_host };
     enum http1_result result = walk(head, &seen, true);
 
     if (result != HTTP1_OK)
