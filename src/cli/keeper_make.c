@@ -14,6 +14,7 @@
 #include "cli/preset.h"
 #include "cli/registry.h"
 #include "cli/serve.h"
+#include "engine/native/leavings.h"
 #include "policy/policy.h"
 #include "policy/within.h"
 
@@ -184,6 +185,7 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
     sha256_of(policy, strlen(policy), k->digest);
     l->s = &k->s;
     l->r = &k->r;
+    leavings_keep(k->daemon.leavings);
     clock_gettime(CLOCK_REALTIME, &k->r.started);
     if (vault_start(l, err) < 0 || session_make(l, id, err) < 0 || wait_for_guest(l, err) < 0) {
         if (l->sb != NULL)

@@ -14,6 +14,7 @@ static const struct { size_t at; uint32_t max; } parts[] = {
     { offsetof(struct keeper_settings, transcript), SERVE_WORD_MAX },
     { offsetof(struct keeper_settings, transcripts), PATH_MAX },
     { offsetof(struct keeper_settings, volumes), PATH_MAX },
+    { offsetof(struct keeper_settings, leavings), PATH_MAX },
 };
 
 #define N_PARTS (sizeof(parts) / sizeof(parts[0]))

@@ -13,7 +13,7 @@
 struct keeper_settings {
     const char *settings, *config, *security;   /* as in struct serve_plan */
     const char *audit, *transcript;             /* the daemon's own, each as a word ("off", "try" ...) */
-    const char *transcripts, *volumes;          /* folders */
+    const char *transcripts, *volumes, *leavings;   /* folders */
 };
 
 #define KEEPER_SETTINGS_MAX (160UL * 1024)      /* bytes of all of them, as they are written */

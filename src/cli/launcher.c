@@ -139,6 +139,7 @@ on_ready(void *ctx, const struct frame *f)
 
     (void)f;
     l->ready = true;
+    sweep_begin(l);     /* the state is locked by a warden of ours, and nothing was made by us yet */
     if (l->ending)
         return launcher_say(l, EDGE_CLOSE, NULL, -1);
     if ((!l->open && doors_open(l, l->refused) < 0) || start_fronts(l, l->refused) < 0)
@@ -201,6 +202,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
     { EDGE_PONG,     false, 0,    1,     0,   0,           on_pong },
     { EDGE_SCRIBE_LATE, false, 0, 1,     0,   0,           pulse_scribe_late },
+    { EDGE_KEEPER_LATE, false, 0, 1,     37,  37,          pulse_keeper_late },
 };
 
 /* 1; 0 at the end, -1 when it broke the dialogue. */
@@ -472,6 +474,7 @@ end_all(struct launcher *l)
     end_process(&l->warden_pid, WARDEN_MS);
     scribe_end(l);
     webhook_end(l);
+    sweep_end(l);
     close_fd(&l->maker.fd);
     end_process(&l->maker.pid, 0);
     packet_queue_clear(&l->to_warden);
@@ -524,7 +527,7 @@ prepare(struct launcher *l, struct err *err)
         cgroup_divide();
     if (raise_files(l, err) < 0)
         return -1;
-    if (scribe_folders(l, err) < 0)
+    if (scribe_folders(l, err) < 0 || sweep_prepare(l, err) < 0)
         return -1;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "cli/maker.h"
 #include "cli/serve.h"
+#include "engine/native/leavings.h"
+#include "wall/janitor.h"
 #include "warden/edge.h"
 #include "wire/table.h"
 
@@ -76,6 +78,9 @@ struct launcher {
     bool watchdog;              /* systemd wants to hear us */
     unsigned scribe_late;       /* how often in turn the warden said so */
     pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
+    struct leavings leavings;           /* of a daemon before this one */
+    struct janitor sweeper;             /* removes them, once it is certain that no other daemon lives here, */
+    bool *sweep;                        /* which is said here; shared with it */
     char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
     pid_t webhook;              /* 0: none */
     uint64_t webhook_ms;        /* the minute whose deaths are counted began */
@@ -129,6 +134,7 @@ int pulse_timeout(const struct launcher *l, int ms);    /* no later than the nex
 void pulse_heard(struct pulse *p);
 void pulse_wake_all(struct launcher *l);        /* the daemon ends: one that is stopped is to hear it */
 int pulse_scribe_late(void *ctx, const struct frame *f);
+int pulse_keeper_late(void *ctx, const struct frame *f);
 /* The end of a child, 0 none: it may end by itself within @ms; then it is killed. What the kernel holds even then (a
  * disk that answers nothing) is not waited for: it ends when it comes back. */
 void end_process(pid_t *pid, uint64_t ms);
@@ -138,6 +144,12 @@ void reap_orphans(struct launcher *l);
 
 /* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
 int launcher_confine(struct err *err);
+
+/* launcher_sweep.c: what was left behind by a daemon all of whose processes were killed at once (leavings.h). Somebody
+ * who will remove it is started while that can be done; and told to, when this daemon's state is its own. */
+int sweep_prepare(struct launcher *l, struct err *err);
+void sweep_begin(struct launcher *l);
+void sweep_end(struct launcher *l);
 
 /* launcher_scribe.c: who writes the audit record. */
 int scribe_folders(struct launcher *l, struct err *err);        /* make them, before anything is started */

@@ -15,6 +15,7 @@
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -138,6 +139,22 @@ pulse_scribe_late(void *ctx, const struct frame *f)
     }
     log_say(LEVEL_ERROR, "cloche-scribe does not answer: it is killed");
     kill(l->scribes[0], SIGKILL);
+    return 0;
+}
+
+/* When that is no help the warden has it killed. */
+int
+pulse_keeper_late(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    struct launcher *l = ctx;
+
+    if (!wire_done(&in))
+        return -1;
+    for (const struct keeper *k = l->keepers; k != NULL; k = k->next)
+        if (strcmp(k->id, id) == 0)
+            kill(k->pid, SIGCONT);
     return 0;
 }
 

@@ -101,7 +101,7 @@ keeper_settings_file(const struct launcher *l, struct err *err)
     const struct keeper_settings settings = {
         .settings = l->plan->settings, .config = l->plan->config, .security = l->plan->security,
         .audit = serve_audit_words[l->plan->audit], .transcript = serve_transcript_words[l->plan->transcript],
-        .transcripts = l->transcripts, .volumes = l->volumes,
+        .transcripts = l->transcripts, .volumes = l->volumes, .leavings = l->leavings.folder,
     };
     cleanup_buf struct buf b = BUF_INIT(KEEPER_SETTINGS_MAX);
     int fd = keeper_settings_put(&b, &settings) == 0 ? memfile_sealed("cloche-keeper", false, b.p, b.n) : -1;

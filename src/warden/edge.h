@@ -132,7 +132,7 @@ enum edge_message {
 
     /* warden to launcher */
     EDGE_SPAWN = 64,        /* id */
-    EDGE_SHOOT,             /* id: kill its keeper, which did not end when told to */
+    EDGE_SHOOT,             /* id: kill its keeper, which did not end when told to, or does not answer */
     EDGE_READY,             /* the state is open, questions are answered */
     EDGE_REFUSED,           /* error: it is not */
     EDGE_QUIET,             /* after CLOSE: no sandbox is left */
@@ -170,6 +170,7 @@ enum edge_message {
     EDGE_PONG,              /* the answer */
     /* warden to launcher */
     EDGE_SCRIBE_LATE = 231, /* the scribe has entries, and does not say that they are written */
+    EDGE_KEEPER_LATE,       /* id: its keeper does not answer; one that was stopped is to go on */
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */

@@ -18,10 +18,33 @@ look_at(struct box *b, uint64_t now)
     }
 }
 
+/* A keeper that hangs closes no socket. One that is to end has a deadline of its own (stop_ms). */
+static void
+hears(struct box *b)
+{
+    bool makes = b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING;
+
+    if (b->fd < 0 || b->r.state == BOX_STOPPING || (!makes && b->asked_ms == 0 && b->asked.pauses == 0)) {
+        b->owes = 0;
+        return;
+    }
+    b->owes++;
+    if (b->owes % WARDEN_WAKE == 0)
+        (void)launcher_say(b->w, EDGE_KEEPER_LATE, b->r.id);
+    if (b->owes == (makes ? WARDEN_MAKING : WARDEN_HUNG)) {
+        warden_note(b->w, b, "health_check", "its keeper does not answer: it is killed");
+        (void)launcher_say(b->w, EDGE_SHOOT, b->r.id);
+    }
+}
+
 void
 box_time(struct warden *w)
 {
     uint64_t now = clock_ms();
+    bool look = now >= w->look_ms;
+
+    if (look)
+        w->look_ms = now + WARDEN_LOOK_MS;
 
     for (struct box *b = w->boxes, *next; b != NULL; b = next) {
         bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;
@@ -36,6 +59,8 @@ box_time(struct warden *w)
             (void)launcher_say(w, EDGE_SHOOT, b->r.id);
         }
         look_at(b, now);
+        if (look)
+            hears(b);
         recovery_turn(b, now);
     }
     reattach_turn(w);

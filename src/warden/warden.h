@@ -25,6 +25,11 @@
 
 #define WARDEN_CHECK_MS 2000    /* between two looks at a sandbox's health */
 #define WARDEN_LATE_MS  20000   /* a keeper that does not answer is not healthy */
+#define WARDEN_LOOK_MS  1000    /* of whether a keeper owes an answer. Looks are counted and not time: while this
+                                 * process, or the whole machine, stood still nobody was late */
+#define WARDEN_WAKE     4       /* looks in turn that it did: it is told to go on, */
+#define WARDEN_HUNG     30      /* and killed. Its sandbox ends, and what waits for it is answered */
+#define WARDEN_MAKING   300     /* one that makes its sandbox, and hears nobody meanwhile */
 #define WARDEN_STOP_MS  10000   /* for a keeper to end when told; then it is killed */
 #define WARDEN_WAITERS  1024    /* questions that wait for one sandbox */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
@@ -121,6 +126,7 @@ struct box {
     bool waits;                         /* for that: it has no keeper, and is "recovering" */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
     uint64_t asked_ms;                  /* an unanswered look; 0 none */
+    unsigned owes;                      /* looks in turn at which its keeper owed an answer */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
     struct buf not_made;                /* what its keeper said, if so: an error as it was sent */
     uint64_t asked_for_us;              /* since when it is being made, on the monotonic clock; 0 it is not */
@@ -140,6 +146,7 @@ struct warden {
     struct state *state;
     struct box *boxes;
     size_t n_boxes, max_boxes, max_per_agent;
+    uint64_t look_ms;                   /* the next look at who owes an answer */
     int epoll, launcher;
     struct packet_queue to_launcher;
     struct msg_gate launcher_gate;

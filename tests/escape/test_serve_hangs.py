@@ -113,6 +113,32 @@ def test_a_front_that_hangs_is_replaced(daemon):
     assert answers(daemon) and box.exec("echo on")["stdout"] == "on\n"
 
 
+def test_a_keeper_that_is_stopped_costs_a_moment(daemon):
+    box = daemon.create()
+    keeper, = daemon.processes("cloche-keeper")
+    for paused in (False, True):
+        if paused:
+            assert daemon.post(f"{box.at}/pause").ok
+        os.kill(keeper, signal.SIGSTOP)
+        if paused:
+            assert daemon.post(f"{box.at}/resume").ok
+        assert box.exec("echo on")["stdout"] == "on\n" and daemon.processes("cloche-keeper") == [keeper]
+
+
+@holds
+def test_a_keeper_that_hangs_ends_with_its_sandbox(daemon):
+    """Whoever waits for it is told; nothing else is touched."""
+    box = daemon.create()
+    keeper, = daemon.processes("cloche-keeper")
+    other = daemon.create()
+    with Hung(keeper):
+        begun, answer = time.monotonic(), daemon.post(f"{box.at}/exec", {"command": "echo on"})
+        assert answer.status >= 400 and time.monotonic() - begun < 120, answer
+        assert other.exec("echo on")["stdout"] == "on\n"
+        assert gone([keeper], 10)
+    assert box.wait_for("stopped") and other.exec("echo on")["stdout"] == "on\n" and other.show()["state"] == "ready"
+
+
 @pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=holds)])
 def test_a_scribe_that_hangs_costs_no_entry(cloche, hangs):
     """Where the record is required, what is asked waits for it."""
@@ -203,4 +229,36 @@ def test_nothing_that_hangs_outlives_the_launcher_for_long(cloche):
         assert gone(before, 40), {pid: name for pid, name in before.items() if os.path.exists(f"/proc/{pid}")}
     daemon.start()
     assert box.show()["state"] == "stopped"
+    assert daemon.stop() == 0
+
+
+@pytest.mark.root       # cgroups
+@pytest.mark.parametrize("mode", ["standard", "light"])
+def test_what_nobody_was_left_to_remove_goes_with_the_next_start(cloche, world, mode):
+    daemon = Daemon(cloche)
+    daemon.create(policy={"mode": mode, "limits": {"memory": "256m"}, **({} if mode == "light" else {"network": {"allow": ["ok.example.org"]}})})
+    before, made = ours(daemon), set(world.watch.look())
+    assert [what for what in made if what.startswith(("cgroup ", "file "))], made
+    for pid in before:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    daemon.kill()
+    assert gone(before, 20)
+    left = {what for what in world.watch.look() if not what.startswith("process ")}
+    assert left, "somebody removes them: this test shows nothing"
+    daemon.start()
+    assert wait_for(lambda: not left & set(world.watch.look()), 60), world.watch.look()
+    assert not os.listdir(cloche.state / "cloche" / "serve" / "leavings")
+    assert daemon.stop() == 0
+
+
+@pytest.mark.root
+def test_a_daemon_that_is_refused_removes_nothing_of_the_one_that_lives(cloche):
+    daemon, box = with_all(cloche)
+    assert os.listdir(cloche.state / "cloche" / "serve" / "leavings") == [box.id]
+    other = cloche("serve", "--gate", "off")
+    assert not other.ok and "serve.state.busy" in other.err, other
+    assert box.exec("echo on")["stdout"] == "on\n"
+    assert box.delete().ok and not os.listdir(cloche.state / "cloche" / "serve" / "leavings")
     assert daemon.stop() == 0

@@ -13,6 +13,7 @@
 static const struct keeper_settings some = {
     .settings = "/etc/s.yaml", .config = "/etc/serve.yaml", .security = "\n\nsecurity: {}\n", .audit = "try",
     .transcript = "full", .transcripts = "/state/transcripts", .volumes = "",
+    .leavings = "/state/leavings",
 };
 
 static void
@@ -33,6 +34,7 @@ as_it_was(void **state)
     assert_string_equal(s.transcript, some.transcript);
     assert_string_equal(s.transcripts, some.transcripts);
     assert_string_equal(s.volumes, some.volumes);
+    assert_string_equal(s.leavings, some.leavings);
 }
 
 /* Each beginning of it, and one byte more. */

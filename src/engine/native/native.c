@@ -24,6 +24,7 @@
 #include "engine/engine.h"
 #include "engine/native/launch.h"
 #include "engine/native/native.h"
+#include "engine/native/leavings.h"
 #include "engine/native/light_folder.h"
 #include "engine/native/plan.h"
 #include "wire/msg.h"
@@ -283,7 +284,10 @@ tidy(void *ctx)
     bool gone = cgroup_remove(&sb->net_cgroup);
 
     gone = cgroup_remove(&sb->cgroup) && gone;
-    return light_folder_remove(&sb->plan, NULL) == 0 && gone;
+    gone = light_folder_remove(&sb->plan, NULL) == 0 && gone;
+    if (gone)
+        leavings_forget(sb);
+    return gone;
 }
 
 static bool
@@ -315,6 +319,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     net_cgroup_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
+    leavings_note(sb);
     /* before anything that it may have to remove, and while this process is small: it is a fork */
     if (needs_janitor(sb, p->mode.v == MODE_LIGHT) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
         return -1;
@@ -545,7 +550,10 @@ native_destroy(struct sandbox *sb, struct err *err)
         close_fd(&sb->listeners[i]);
     gone = cgroup_destroy(&sb->net_cgroup);
     gone = cgroup_destroy(&sb->cgroup) && gone;
-    janitor_dismiss(&sb->janitor, gone && light_folder_remove(&sb->plan, NULL) == 0);
+    gone = gone && light_folder_remove(&sb->plan, NULL) == 0;
+    if (gone)
+        leavings_forget(sb);
+    janitor_dismiss(&sb->janitor, gone);
     if (sb->abandoned && sb->plan.cow.id[0] != '\0')
         cow_discard(&sb->plan.cow, NULL);
     plan_free(&sb->plan);

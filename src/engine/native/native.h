@@ -2,6 +2,7 @@
 #ifndef CLOCHE_ENGINE_NATIVE_NATIVE_H
 #define CLOCHE_ENGINE_NATIVE_NATIVE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,6 +16,7 @@
 
 struct sandbox {
     char id[33];                /* 128 random bits: not guessable */
+    char note[PATH_MAX];        /* of what may stay of it (leavings.h); "": none */
     struct native_plan plan;
     struct cgroup cgroup;
     struct cgroup net_cgroup;   /* beside it, for the process that carries its network; memory only, or none */
