@@ -43,7 +43,10 @@ keeper_record_begin(struct keeper_live *k, struct err *err)
     vault_masks(&k->l, &k->masks);
     keeper_say_masks(k);
     k->l.audit = run_audit_remote(&k->masks, &k->r, say_entry, k);
-    return k->l.audit != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (k->l.audit == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    run_audit_warnings(k->l.audit);
+    return 0;
 }
 
 void

@@ -289,6 +289,13 @@ queue_warnings(struct run_audit *a)
     }
 }
 
+void
+run_audit_warnings(struct run_audit *a)
+{
+    if (a != NULL)
+        queue_warnings(a);
+}
+
 int
 run_audit_start(struct run_audit *a, const struct session *s, const struct policy *policy,
                 const struct session_result *r, struct err *err)

@@ -59,6 +59,8 @@ int run_audit_end(struct run_audit *a, const struct session *s, struct session_r
 typedef void run_audit_fn(void *ctx, const struct audit_entry *e);
 struct run_audit *run_audit_remote(struct masks *masks, struct session_result *r, run_audit_fn *fn, void *ctx);
 void run_audit_remote_end(struct run_audit *a);
+/* What the run's result warns of and is not written yet; run_audit_start() and the end of a run do the same. */
+void run_audit_warnings(struct run_audit *a);
 
 /* What it hides: to be added to before run_audit_start(), which adds what the next one does. */
 struct masks *run_audit_hides(struct run_audit *a);

@@ -46,6 +46,18 @@ def written(daemon, condition):
 
 # --- what is in it ---------------------------------------------------------------------------------------------------
 
+@pytest.mark.root       # to have no cgroups
+def test_a_promise_that_is_kept_in_a_weaker_way_is_in_the_record(cloche):
+    without = cloche.behind("unshare", "-m", "/bin/sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh")
+    without.state = cloche.state
+    daemon = Daemon(without)
+    box = daemon.create(policy={"fallback": "warn", "limits": {"cpus": 1}})
+    warning, = [w for w in box.record["facts"]["warnings"] if "CPU" in w]
+    found = written(daemon, lambda e: e["type"] == "plugin_fallback_attempt" and e["summary"] == warning)
+    assert [(e["severity"], e["sandbox"]) for e in found] == [("warn", box.id)], found
+    assert daemon.stop() == 0
+
+
 def test_every_operation_and_its_result_is_in_the_record(cloche, daemon):
     box = daemon.create(name="b")
     assert box.exec(["sh", "-c", "exit 3"])["exit_code"] == 3
