@@ -1,0 +1,332 @@
+"""A storm over one cloche serve: at moments that a seed draws, its processes are killed, stopped, held, its disk is full, a file of its state is locked,
+while clients make, use and end sandboxes. After each moment the daemon answers or has ended, and where it has ended nothing is left."""
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import random
+import signal
+import threading
+import time
+
+from helpers import leaks
+from helpers.daemon import Connection, Daemon, Sandbox, command_of
+from helpers.runner import Cloche, wait_for
+
+KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-starter", "cloche-guest",
+         "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-janitor")
+# (deed, how often); all of one moment's own are drawn, so that a moment is the same whatever came before
+DEEDS = (("kill", 8), ("stop", 6), ("stop-long", 4), ("hang", 1), ("disk", 3), ("lock-audit", 3), ("lock-state", 1), ("kill-two", 3), ("kill-all", 1))
+PATIENCE = 90           # seconds; it is not how long anything takes (slowest says that), it only ends a hang on a busy machine
+ANSWER = 20             # a client's own
+SIZE = "48m"
+FAILS = (OSError, AssertionError, ValueError, KeyError, http.client.HTTPException)
+
+
+class Place:
+    """A mount namespace of its own in which the state folder is a small tmpfs."""
+
+    def __init__(self, cloche):
+        words = f"mount -t tmpfs -o size={SIZE},mode=755 none '{cloche.state}' && echo there && exec sleep infinity"
+        self.holder = cloche.start(["unshare", "-m", "--propagation", "private", "/bin/sh", "-c", words])
+        assert self.holder.stdout.readline() == b"there\n", self.holder.stderr.read()
+        self.pid = self.holder.pid
+        self.state = f"/proc/{self.pid}/root{cloche.state}/cloche"
+        self.cloche = cloche.behind("nsenter", f"--mount=/proc/{self.pid}/ns/mnt", "--")
+        self.cloche.state = cloche.state
+        self.mounts = self.table()
+
+    def table(self):
+        with open(f"/proc/{self.pid}/mountinfo", encoding="utf-8") as f:
+            return sorted(f.read().splitlines())
+
+    def end(self):
+        self.holder.kill()
+        self.holder.communicate()
+
+    @contextlib.contextmanager
+    def full(self):
+        """Not a byte more fits."""
+        name = f"{self.state}/filler"
+        fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            for piece in (1 << 20, 4096):
+                with contextlib.suppress(OSError):
+                    while os.write(fd, b"\0" * piece):
+                        pass
+            yield
+        finally:
+            os.close(fd)
+            os.unlink(name)
+
+    @contextlib.contextmanager
+    def locked(self, name, way):
+        """Somebody else holds the lock of that file, where it can be had."""
+        fd = -1
+        with contextlib.suppress(OSError):
+            fd = os.open(f"{self.state}/{name}", os.O_RDWR | os.O_CLOEXEC)
+            for _ in range(2000):       # between two entries
+                try:
+                    way(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.001)
+        try:
+            yield
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def entries(self):
+        """All that is in the record."""
+        folder = f"{self.state}/audit"
+        text = b""
+        for name in sorted(os.listdir(folder)):
+            with open(f"{folder}/{name}", "rb") as f:
+                text += f.read()
+        return text
+
+
+class Client(threading.Thread):
+    """Makes, uses and ends sandboxes, whatever the daemon does meanwhile; keeps account of what it was told."""
+
+    def __init__(self, daemon, number, over):
+        super().__init__(daemon=True)
+        self.box_of, self.number, self.over = Impatient(daemon), number, over
+        self.done, self.broken, self.kept, self.runs = [], [], [], 0
+
+    def run(self):
+        while not self.over.wait(0.05):
+            try:
+                self.step()
+            except FAILS:
+                continue
+            except Exception as e:      # pylint: disable=broad-exception-caught
+                self.broken.append(e)
+
+    def step(self):
+        self.runs += 1
+        policy = {"network": {"allow": ["ok.example.org"]}}
+        if self.number == 0:
+            policy = {"network": {"allow": ["api.github.com"]}, "secrets": ["token"]}
+        box = self.box_of.create(name=f"c{self.number}-{self.runs}", policy=policy)
+        self.kept.append(box)
+        for i in range(3):
+            name = f"acknowledged-{self.number}-{self.runs}-{i}-"
+            if box.put(name, b"x" * 50000).ok:
+                self.done.append(name)
+        ran = box.exec("wc -c acknowledged-*-0-")
+        if ran["exit_code"] == 0 and ran["stdout"].split()[:1] != ["50000"]:
+            self.broken.append(ran)
+        while len(self.kept) > 1:
+            self.kept.pop(0).delete()
+
+
+class Impatient(Daemon):
+    """The same daemon, asked by who does not wait long."""
+
+    def __init__(self, daemon):     # pylint: disable=super-init-not-called
+        self.path = daemon.path
+
+    def connection(self):
+        made = Connection(self.path)
+        made.timeout = ANSWER
+        return made
+
+
+class Storm:
+    def __init__(self, cloche, world, seed, flags=()):
+        self.world, self.seed, self.place = world, seed, Place(cloche)
+        self.path = cloche.home / "s"
+        self.daemon = Daemon(self.place.cloche, "--audit", "required", "--listen", f"unix:{self.path}", *flags, path=self.path)
+        self.asked = Impatient(self.daemon)
+        self.over = threading.Event()
+        self.clients = [Client(self.daemon, i, self.over) for i in range(2)]
+        self.done, self.ends, self.slowest = {}, 0, {"answer": 0, "end": 0, "gone": 0, "start": 0}
+        self.log, self.seen = [], set()
+        for client in self.clients:
+            client.start()
+
+    # --- whom ---
+
+    def of(self, kind):
+        """Its living processes of that kind."""
+        if kind == "cloche serve":
+            return [self.daemon.process.pid]
+        table = leaks.parents()
+        below = [pid for pid in leaks.descendants(self.daemon.process.pid, table) if table[pid][1] not in "ZX"]
+        if kind == "cloche-janitor":
+            return [pid for pid in below if table[pid][2] == kind]
+        return [pid for pid in below if table[pid][2] != "cloche-janitor" and command_of(pid) == kind]
+
+    def victims(self, chance, kind, all_of=False):
+        found = sorted(self.of(kind))
+        return found if all_of or not found else [chance.choice(found)]
+
+    # --- what ---
+
+    def moment(self, n):
+        """The moment number @n."""
+        chance = random.Random(f"{self.seed}-{n}")
+        deed = chance.choices([d for d, _ in DEEDS], [w for _, w in DEEDS])[0]
+        kind = chance.choice(KINDS)
+        pause, lasts, ask_to_end = chance.random() * 0.3, chance.random(), chance.random() < 0.12
+        time.sleep(pause)
+        what = f"{n}: {deed} {kind if 'disk' not in deed and 'lock' not in deed else ''}{' and the end' if ask_to_end else ''}"
+        self.log.append(what)
+        self.done[deed] = self.done.get(deed, 0) + 1
+        self.seen |= self.cgroups()
+        with contextlib.ExitStack() as until:
+            self.do(chance, deed, kind, lasts, until)
+            if ask_to_end:
+                self.end(what)
+        self.judge(what)
+
+    def do(self, chance, deed, kind, lasts, until):
+        if deed in ("kill", "kill-two"):
+            leaks.kill(self.victims(chance, kind))
+            if deed == "kill-two":
+                time.sleep(lasts * 0.05)
+                leaks.kill(self.victims(chance, chance.choice(KINDS)))
+        elif deed == "kill-all":
+            leaks.kill(pid for kind in KINDS for pid in self.of(kind))
+        elif deed in ("stop", "stop-long", "hang"):
+            self.stop(deed, self.victims(chance, kind, chance.random() < 0.2), kind, lasts)
+        else:
+            self.hold(chance, deed, lasts, until)
+
+    def stop(self, deed, pids, kind, lasts):
+        for pid in pids:
+            signal_if(pid, signal.SIGSTOP)
+        # nobody of cloche's looks after these: they are somebody else's to wake
+        alone = kind in ("cloche serve", "cloche-guest", "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-starter", "cloche-janitor")
+        if deed == "stop":
+            time.sleep(lasts * 1.5)
+        elif alone or deed == "hang":
+            ends = time.monotonic() + (14 if deed == "hang" else 3) * lasts
+            while time.monotonic() < ends:
+                if deed == "hang":
+                    for pid in pids:
+                        signal_if(pid, signal.SIGSTOP)
+                time.sleep(0.02)
+        if deed != "stop-long" or alone:    # otherwise nobody wakes it but cloche itself
+            for pid in pids:
+                signal_if(pid, signal.SIGCONT)
+
+    def hold(self, chance, deed, lasts, until):
+        if deed == "disk":
+            until.enter_context(self.place.full())
+        elif deed == "lock-audit":
+            until.enter_context(self.place.locked("audit/audit.jsonl", fcntl.flock))
+        else:
+            leaks.kill(self.of("cloche-warden"))
+            until.enter_context(self.place.locked("serve/state.db", fcntl.lockf))
+        if chance.random() < 0.5:
+            time.sleep(lasts * 0.3)
+            leaks.kill(self.victims(chance, chance.choice(KINDS)))
+        time.sleep(lasts * (8 if chance.random() < 0.2 else 1.5))
+
+    # --- what is to be true afterwards ---
+
+    def answers(self):
+        try:
+            return self.asked.get("/ready").ok and self.asked.get("/v1/sandboxes").ok
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def judge(self, what):
+        begun = time.monotonic()
+        found = wait_for(lambda: self.daemon.process.poll() is not None or self.answers(), PATIENCE, every=0.05)
+        self.note("answer", begun)
+        assert found, f"{what}: the daemon neither answers nor ends\n{self.said()}"
+        if self.daemon.process.poll() is not None:
+            self.ended(what)
+        elif len(self.log) % 15 == 0:
+            self.end(what)
+            self.ended(what)
+
+    def end(self, what):
+        """SIGTERM: it ends within seconds, whatever is wrong."""
+        begun = time.monotonic()
+        if self.daemon.process.poll() is None:
+            self.daemon.process.send_signal(signal.SIGTERM)
+        found = wait_for(lambda: self.daemon.process.poll() is not None, PATIENCE)
+        self.note("end", begun)
+        assert found, f"{what}: told to end, the daemon does not\n{self.said()}"
+
+    def ended(self, what):
+        """Nothing is left of it, and nothing of the record is lost; another one begins."""
+        self.ends += 1
+        begun = time.monotonic()
+        gone = wait_for(lambda: not self.left(), PATIENCE, every=0.05)
+        self.note("gone", begun)
+        assert gone, f"{what}: left behind: {self.left()}\n{self.said()}"
+        assert self.daemon.process.returncode in (0, 125, -signal.SIGKILL), (what, self.daemon.process.returncode, self.said())
+        with contextlib.closing(self.daemon.process.stderr):
+            self.read_record(what)
+        begun = time.monotonic()
+        self.daemon.start()
+        self.note("start", begun)
+        # what no process was left to remove is removed by the next daemon
+        swept = wait_for(lambda: not [path for path in self.seen if os.path.isdir(path)], PATIENCE, every=0.05)
+        assert swept, f"{what}: cgroups are left: {[path for path in self.seen if os.path.isdir(path)]}"
+        self.seen.clear()
+
+    def cgroups(self):
+        """Those of our sandboxes."""
+        ours = {str(pid) for pid in leaks.descendants(self.daemon.process.pid)}
+        return {path for path in leaks.cgroups() - self.world.watch.cgroups if ours & processes_of(path)}
+
+    def left(self):
+        leaks.reap_adopted({self.daemon.process.pid, self.place.pid})
+        table = leaks.parents()
+        left = [w for pid, w in leaks.descendants(table=table).items() if pid not in self.world.watch.processes and pid != self.place.pid and
+                table.get(pid, (0, "X"))[1] not in "ZX" and "sleep" not in w]
+        left += [f"mount {m}" for m in self.place.table() if m not in self.place.mounts]
+        return left + [f"file {f}" for f in self.world.temp_files()]
+
+    def read_record(self, what):
+        verified = self.place.cloche("audit", "verify")
+        assert verified.ok, f"{what}: {verified!r}\n{self.said()}"
+        text = self.place.entries()
+        lost = [name for client in self.clients for name in client.done if name.encode() not in text]
+        assert not lost, f"{what}: acknowledged, and not in the record: {lost[:5]}\n{self.said()}"
+        assert b'"audit_cut"' not in text, f"{what}: a crash is taken for a cut\n{self.said()}"
+        for client in self.clients:
+            assert not client.broken, client.broken
+
+    def finish(self):
+        self.over.set()
+        for client in self.clients:
+            client.join(PATIENCE)
+        self.end("the last")
+        gone = wait_for(lambda: not self.left(), PATIENCE, every=0.05)
+        assert gone, f"the last: left behind: {self.left()}"
+        self.read_record("the last")
+        self.daemon.process.stderr.close()
+        self.place.end()
+
+    def note(self, which, begun):
+        took = time.monotonic() - begun
+        self.slowest[which] = max(self.slowest[which], round(took, 1))
+
+    def said(self):
+        """What the daemon said last, and what was done to it."""
+        stderr = self.daemon.process.stderr
+        text = b""
+        with contextlib.suppress(OSError, ValueError):
+            os.set_blocking(stderr.fileno(), False)
+            text = os.read(stderr.fileno(), 1 << 20) or b""
+        return "\n".join(self.log[-8:]) + "\n" + (self.daemon.heard + text).decode("utf-8", "replace")[-6000:]
+
+
+def signal_if(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def processes_of(path):
+    with contextlib.suppress(OSError), open(f"{path}/cgroup.procs", encoding="ascii") as f:
+        return set(f.read().split())
+    return set()
