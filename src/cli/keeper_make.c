@@ -34,13 +34,14 @@ own_folders(const struct keeper_live *k, struct policy *p, struct err *err)
 }
 
 int
-keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, struct err *err)
+keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds, struct err *err)
 {
     struct policy_host host;
 
     if (cli_host(&host, err) < 0 ||
         serve_policy(p, k->daemon.config, k->daemon.security, k->daemon.settings, &host, err) < 0)
         return -1;
+    p->denials_add = (bounds & EDGE_BOUNDED) != 0;
     if (text[0] != '\0' && policy_load_bytes(p, "policy", text, strlen(text), POLICY_JSON, &host, err) < 0)
         return -1;
     if (own_folders(k, p, err) < 0)
@@ -65,7 +66,7 @@ with_hosts(const struct keeper_live *k, const char *text, unsigned free, struct 
     cleanup_policy struct policy asked = { .srt = false };
     struct err why = ERR_INIT;
 
-    if ((free & WITHIN_NETWORK) != 0 || keeper_policy_read(k, &asked, text, &why) < 0 ||
+    if ((free & WITHIN_NETWORK) != 0 || keeper_policy_read(k, &asked, text, EDGE_BOUNDED, &why) < 0 ||
         asked.registries.n + ceiling->registries.n == 0 || registry_open(ceiling, &why) < 0 ||
         registry_open(&asked, &why) < 0 || policy_within(ceiling, &asked, free | WITHIN_REGISTRIES, &why) < 0)
         return -1;
@@ -84,7 +85,7 @@ keeper_policy_within(const struct keeper_live *k, const struct policy *p, const 
         return 0;
     if ((bounds & EDGE_JUDGED) != 0)
         free |= WITHIN_NETWORK | WITHIN_LIMITS;
-    if (keeper_policy_read(k, &ceiling, "", err) < 0)
+    if (keeper_policy_read(k, &ceiling, "", 0, err) < 0)
         return -1;
     return policy_within(&ceiling, p, free, err) == 0 ? 0 : with_hosts(k, text, free, &ceiling, err);
 }
@@ -108,7 +109,7 @@ keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err)
 int
 keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err)
 {
-    if (keeper_policy_read(k, &k->policy, text, err) < 0)
+    if (keeper_policy_read(k, &k->policy, text, bounds, err) < 0)
         return -1;
     return keeper_policy_within(k, &k->policy, text, bounds, 0, err);
 }

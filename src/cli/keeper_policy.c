@@ -254,7 +254,8 @@ read_change(struct keeper_live *k, const char *text, struct err *err)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     /* whoever may change it may let it reach more than the settings do; limits above them it could not be made anew
      * with */
-    if (keeper_policy_read(k, p, text, err) < 0 || keeper_policy_within(k, p, text, k->bounds, WITHIN_NETWORK, err) < 0)
+    if (keeper_policy_read(k, p, text, k->bounds, err) < 0 ||
+        keeper_policy_within(k, p, text, k->bounds, WITHIN_NETWORK, err) < 0)
         return -1;
     k->next_profile = keeper_profile(p);
     if (keeper_differs(k, k->profile, k->next_profile, key))

@@ -140,7 +140,7 @@ keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *ou
     cleanup_policy struct policy template = { .srt = false };
 
     buf_put_u8(out, '\n');
-    if (put_profile(out, "profile", p, err) < 0 || keeper_policy_read(k, &template, "", err) < 0 ||
+    if (put_profile(out, "profile", p, err) < 0 || keeper_policy_read(k, &template, "", 0, err) < 0 ||
         put_profile(out, "template", &template, err) < 0 || put_image(out, err) < 0 || put_host(out, err) < 0 ||
         put_runtime(out, err) < 0)
         return -1;

@@ -306,16 +306,23 @@ apply_entry(struct loader *l, const struct node *v, const struct key_rule *rule)
     return list_add(l->p, list, kind, path->text, &w, l->err);
 }
 
+static bool
+is_denial(const struct policy *p, const struct policy_list *list)
+{
+    return list == &p->deny_read || list == &p->deny_write || list == &p->protect || list == &p->deny_domains ||
+           list == &p->env_deny;
+}
+
 int
 apply_list(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     struct policy_list *list = list_of(l, rule);
     struct where w = schema_where(l, v);
-    bool builtin = list->n > 0 && list->from.kind == ORIGIN_BUILTIN;
 
     if (schema_expect(l, v, NODE_LIST) < 0)
         return -1;
-    if (builtin) {      /* what is built in is a floor: a file adds to it */
+    /* who is given no more than the layers below adds to what those deny; an empty list would take that back */
+    if (l->p->denials_add && v->n > 0 && is_denial(l->p, list)) {
         list->set = true;
         list->from = w.from;
     } else {

@@ -68,8 +68,14 @@ list_push(struct policy *p, struct policy_list *list, struct policy_entry entry,
 void
 list_begin(struct policy_list *list, const struct where *w)
 {
-    list->v = NULL;
-    list->n = 0;
+    size_t floor = 0;
+
+    /* what is built in is a floor: whichever layer says something adds to it */
+    while (floor < list->n && list->v[floor].from.kind == ORIGIN_BUILTIN)
+        floor++;
+    list->n = floor;
+    if (floor == 0)
+        list->v = NULL;
     list->set = true;
     list->from = w->from;
 }
@@ -350,6 +356,15 @@ set_bind_parts(struct policy *p, struct str source, struct str dest, bool writab
         return err_hint(err, "write where it appears inside: \"data:/workspace/data\"");
     } else if (resolve_path(p, dest, STR_LIT("/"), false, w, &bind.dest, err) < 0) {
         return -1;
+    }
+    /* the same folder at the same place: the layer above says how */
+    for (size_t i = 0; i < p->n_binds; i++) {
+        v = &p->binds[i];
+        if (v->from.kind == ORIGIN_FILE && strcmp(v->source, bind.source) == 0 && strcmp(v->dest, bind.dest) == 0 &&
+            (bind.from.kind != ORIGIN_FILE || strcmp(v->from.name, bind.from.name) != 0)) {
+            *v = bind;
+            return 0;
+        }
     }
     v = grow(p, p->binds, p->n_binds, sizeof(*v));
     if (v == NULL)

@@ -63,9 +63,10 @@ kept(const char *member, const struct policy_list *list, const struct policy_lis
     for (size_t i = 0; i < list->n; i++) {
         if (has(in, &list->v[i]))
             continue;
-        err_set(err, ERR_DENIED, "policy.ceiling", "%s: the settings of cloche serve deny %.200s, and so does every "
-                "sandbox of an agent", member, list->v[i].value);
-        return err_hint(err, "keep that entry in the list");
+        /* which ones is the operator's: they name files */
+        err_set(err, ERR_DENIED, "policy.ceiling", "%s: what the settings of cloche serve deny is denied in every "
+                "sandbox of an agent", member);
+        return err_hint(err, "leave the list out, or say what is to be denied too");
     }
     return 0;
 }

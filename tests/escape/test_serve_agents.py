@@ -174,6 +174,45 @@ def test_within_the_settings_it_may_choose(daemon, agent, place):
     assert box.exec(f"cat {place}/private/f")["exit_code"] != 0
 
 
+@pytest.mark.root
+def test_what_an_agent_denies_comes_on_top(cloche, place):
+    """Less is never refused: its denials, and the same folders for reading only. What the settings deny stays denied, and is not told."""
+    settings = place / "settings.yaml"
+    settings.write_text(json.dumps({"binds": [f"{place}/given:/given:rw"], "filesystem": {"deny-read": [f"{place}/given/f"], "protect": ["mine"]},
+                                    "network": {"allow": ["ok.example.org", "no.example.org"], "deny": ["no.example.org"]}}))
+    (place / "given" / "g").write_text("words of g")
+    daemon = Daemon(cloche, "--settings", str(settings))
+    agent = caller(daemon, "agent")
+    own = {"filesystem": {"deny-read": ["/etc/hostname"], "deny-write": ["/given/g"], "protect": ["theirs"]}, "network": {"deny": ["ok.example.org"]},
+           "binds": [f"{place}/given:/given:ro"]}
+    for less in ({}, own, {"binds": own["binds"]}):
+        box = agent.create(policy=less)
+        assert box.exec("cat /given/f")["exit_code"] != 0 and box.exec("cat /given/g")["stdout"] == "words of g", less
+        assert (box.exec("touch /given/new")["exit_code"] == 0) == ("binds" not in less), less
+        assert box.exec("mkdir -p /given/.git/hooks && touch /given/.git/hooks/post-checkout; touch /given/mine")["exit_code"] != 0
+        effective = daemon.get(f"{box.at}/policy").json["effective"]
+        denied = [e["value"] for e in effective["network"]["deny"]]
+        assert denied == (["no.example.org", "ok.example.org"] if less is own else ["no.example.org"]), denied
+        assert box.delete().ok
+    for more in ({"filesystem": {"deny-read": []}}, {"network": {"deny": []}}, {"filesystem": {"allow-read": [f"{place}/given/f"]}}):
+        answer = agent.post("/v1/sandboxes", {"policy": more})
+        assert answer.status == 403 and answer.json["code"] == "policy.ceiling", answer
+        assert "allow-read" in json.dumps(more) or str(place) not in answer.body.decode(), answer
+    assert daemon.stop() == 0
+
+
+@pytest.mark.root
+def test_what_is_built_in_is_denied_whoever_says_what(cloche, place):
+    """Each layer's own list of protected names is above the built-in one, not in its place."""
+    settings = place / "settings.yaml"
+    settings.write_text(json.dumps({"binds": [f"{place}/given:/given:rw"], "filesystem": {"protect": ["mine"]}}))
+    daemon = Daemon(cloche, "--settings", str(settings))
+    box = daemon.create(policy={"filesystem": {"protect": ["theirs"]}})
+    assert box.exec("mkdir -p /given/.git/hooks && echo evil >/given/.git/hooks/post-checkout")["exit_code"] != 0
+    assert not (place / "given" / ".git" / "hooks" / "post-checkout").exists()
+    assert daemon.stop() == 0
+
+
 def networked(cloche, place, network):
     settings = place / "settings.yaml"
     settings.write_text(json.dumps({"network": {"mode": "allowlist", **network}}))
