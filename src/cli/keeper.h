@@ -270,7 +270,8 @@ bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[
 
 /* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. What one that
  * is bounded denies is added to what is denied already. 0 or -1 with @err. */
-int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds, struct err *err);
+int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
+                       struct err *err);
 /* Whether @p, which is of @text, is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...). 0 or
  * -1 with @err. */
 int keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,

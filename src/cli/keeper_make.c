@@ -34,7 +34,8 @@ own_folders(const struct keeper_live *k, struct policy *p, struct err *err)
 }
 
 int
-keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds, struct err *err)
+keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
+                   struct err *err)
 {
     struct policy_host host;
 

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Daemon, Sandbox, caller, kill_one, restart
-from helpers.places import IS_ROOT
+from helpers.hung import Hung, holds
 from helpers.runner import wait_for
 
 pytestmark = requirement("R42", "R22")
@@ -47,9 +47,10 @@ def so_many(daemon, name, count):
     return set(found)
 
 
+@holds
 def test_one_that_hangs(daemon):
-    """Its keeper, and in another its guest (root only): both wait for the daemon's patience at the same time."""
-    names = ["cloche-keeper", *(["cloche-guest"] if IS_ROOT else [])]
+    """Its keeper, and in another its guest: both wait for the daemon's patience at the same time."""
+    names = ["cloche-keeper", "cloche-guest"]
     boxes, first, hung = {}, {}, {}
     for name in names:
         before = so_many(daemon, name, len(boxes))
@@ -58,11 +59,11 @@ def test_one_that_hangs(daemon):
         first[name] = box.show()
         assert first[name]["recovery"] == {**OFTEN, "used": 0, "given_up": False, "next_ms": None}, first
         hung[name], = so_many(daemon, name, len(boxes)) - before
-    for pid in hung.values():
-        os.kill(pid, signal.SIGSTOP)
-    for name, box in boxes.items():
-        assert wait_for(lambda box=box: notes(daemon, box), 90), box.show()
-        assert box.wait_for("ready", 90), box.show()
+    os.kill(hung["cloche-guest"], signal.SIGSTOP)
+    with Hung(hung["cloche-keeper"]):
+        for name, box in boxes.items():
+            assert wait_for(lambda box=box: notes(daemon, box), 90), box.show()
+            assert box.wait_for("ready", 90), box.show()
     for name, box in boxes.items():
         assert hung[name] not in so_many(daemon, name, len(boxes))
         is_made_anew(daemon, box, first[name])
@@ -83,13 +84,15 @@ def is_made_anew(daemon, box, first):
     assert len(said) == 1 and said[0]["metadata"]["by"] == "the daemon" and "does not answer" in said[0]["metadata"]["detail"], entries
 
 
+@pytest.mark.root
 def test_one_that_is_well_again_in_time(daemon):
     box = daemon.create(recovery=SLOW)
     keeper, = daemon.processes("cloche-keeper")
-    os.kill(keeper, signal.SIGSTOP)
+    guest, = daemon.processes("cloche-guest")       # a keeper would be told to go on
+    os.kill(guest, signal.SIGSTOP)
     assert box.wait_for("degraded"), box.show()
     assert wait_for(lambda: box.show()["recovery"]["next_ms"] is not None), box.show()
-    os.kill(keeper, signal.SIGCONT)
+    os.kill(guest, signal.SIGCONT)
     assert box.wait_for("ready") and wait_for(lambda: box.show()["recovery"]["next_ms"] is None), box.show()
     assert daemon.processes("cloche-keeper") == [keeper] and not notes(daemon, box)
 
@@ -265,14 +268,15 @@ def test_the_kill_switch_outlives_a_warden_that_hangs(daemon):
     assert box.show()["state"] == "stopped" and not daemon.processes("cloche-keeper"), box.show()
 
 
+@holds
 def test_a_hanging_keeper_and_a_warden_that_dies(daemon):
     """Its recovery has begun when the warden dies: the next one goes on with it."""
     box = daemon.create(recovery=OFTEN)
     keeper, = daemon.processes("cloche-keeper")
-    os.kill(keeper, signal.SIGSTOP)
-    assert wait_for(lambda: box.show()["state"] == "recovering"), box.show()
-    restart(daemon)
-    assert box.wait_for("ready"), box.show()
+    with Hung(keeper):
+        assert wait_for(lambda: box.show()["state"] == "recovering"), box.show()
+        restart(daemon)
+        assert box.wait_for("ready"), box.show()
     assert box.exec("echo on")["stdout"] == "on\n" and keeper not in daemon.processes("cloche-keeper")
 
 

@@ -3,57 +3,21 @@
 One that is stopped is woken. One that hangs (Hung) is killed.
 """
 import contextlib
-import ctypes
 import json
 import os
 import signal
-import threading
 import time
 
 import pytest
 
-from helpers import leaks, places, requirement
+from helpers import leaks, requirement
 from helpers.daemon import Daemon, answers, command_of
+from helpers.hung import Hung, holds
 from helpers.runner import wait_for
 
 pytestmark = requirement("R22", "R42", "R61")
-LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
-PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 ALL = ("cloche-warden", "cloche-front", "cloche-scribe", "cloche-maker", "cloche-keeper", "cloche-egress", "cloche-vault", "cloche-starter",
        "cloche-janitor")
-
-
-holds = pytest.mark.skipif(not places.IS_ROOT, reason="only root may trace who lets nobody trace it (prctl(2), PR_SET_DUMPABLE)")
-
-
-class Hung:
-    """That process stands still, whatever it is sent but SIGKILL: held by ptrace(2), which one thread does all of."""
-
-    def __init__(self, pid):
-        self.pid, self.over, self.held = pid, threading.Event(), threading.Event()
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-        assert self.held.wait(60) and self.works
-
-    def run(self):
-        self.works = LIBC.ptrace(PTRACE_ATTACH, self.pid, None, None) == 0 and os.waitpid(self.pid, WALL)[0] == self.pid
-        self.held.set()
-        while self.works and not self.over.wait(0.01):
-            try:
-                found, status = os.waitpid(self.pid, WALL | os.WNOHANG)
-            except ChildProcessError:       # reaped by who looks for leaks
-                return
-            if found and not os.WIFSTOPPED(status):
-                return          # its parent hears of it now
-        LIBC.ptrace(PTRACE_DETACH, self.pid, None, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
 
 
 def ours(daemon):
@@ -212,7 +176,7 @@ def test_nothing_that_is_stopped_outlives_the_launcher(cloche, killed):
     for pid in [pid for pid, name in before.items() if name in killed]:
         os.kill(pid, signal.SIGKILL)
     daemon.kill()
-    assert gone(before, 20), {pid: name for pid, name in before.items() if os.path.exists(f"/proc/{pid}")}
+    assert gone(before, 60), {pid: name for pid, name in before.items() if os.path.exists(f"/proc/{pid}")}
     daemon.start()
     assert box.show()["state"] == "stopped" and not daemon.processes("cloche-guest")
     assert daemon.stop() == 0

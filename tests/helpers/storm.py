@@ -3,7 +3,6 @@ while clients make, use and end sandboxes. After each moment the daemon answers 
 import contextlib
 import fcntl
 import http.client
-import json
 import os
 import random
 import re
@@ -12,8 +11,8 @@ import threading
 import time
 
 from helpers import leaks
-from helpers.daemon import Connection, Daemon, Sandbox, command_of
-from helpers.runner import Cloche, wait_for
+from helpers.daemon import Connection, Daemon, command_of
+from helpers.runner import wait_for
 
 KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-starter", "cloche-guest",
          "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-janitor")
