@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/registry_priv.h"
+#include "cli/say.h"
 #include "match/host.h"
 #include "match/ip.h"
 
