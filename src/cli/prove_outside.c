@@ -218,6 +218,28 @@ check_counted(struct proof *p, pid_t pid, bool v2, const struct counted *c)
               "%llu of at most %llu in %.120s", (unsigned long long)v, (unsigned long long)c->want, path);
 }
 
+/* What does not fit must not go to the swap either. A kernel that does not count that has no such file. */
+static void
+check_swap(struct proof *p, pid_t pid, bool v2, uint64_t memory)
+{
+    static const char title[] = "its cgroup bounds memory and swap together as the policy says";
+    const char *mount = v2 ? "" : "/memory", *file = v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes";
+    char path[512] = "", name[700];
+    uint64_t v;
+
+    if (!cgroup_path(pid, v2 ? "" : "memory", path, sizeof(path)))
+        return;
+    v = number_in(mount, path, file);
+    snprintf(name, sizeof(name), "/sys/fs/cgroup%s%s/%s", mount, path, file);
+    if (v == UINT64_MAX && access(name, F_OK) < 0)
+        proof_add(p, "outside.cgroup.swap", "limits", "R65", title, "outside", CHECK_NOT_APPLICABLE,
+                  "swap is not counted here");
+    else
+        proof_add(p, "outside.cgroup.swap", "limits", "R65", title, "outside",
+                  v <= (v2 ? 0 : memory) ? CHECK_HELD : CHECK_SURPRISE, "%llu bytes in %.120s", (unsigned long long)v,
+                  path);
+}
+
 static void
 check_cgroup(struct proof *p, pid_t pid, const struct cgroup *cg)
 {
@@ -235,6 +257,8 @@ check_cgroup(struct proof *p, pid_t pid, const struct cgroup *cg)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_counted(p, pid, v2, &rows[i]);
+    if (rows[0].want != 0 && rows[0].said)
+        check_swap(p, pid, v2, rows[0].want);
 }
 
 void

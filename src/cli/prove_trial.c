@@ -28,9 +28,13 @@
 
 #define TRIAL_MS    120000      /* one that hangs; a busy machine is given the time */
 #define LOOK_MS     10          /* until the rights of cloche-egress were seen */
-#define TRIALS_AT_ONCE 8
-#define TRIAL_ARGS  96
+#define TRIALS_AT_ONCE 10
+#define TRIAL_ARGS  112
 #define NOBODY      65534
+/* A rule about requests needs certificates, so there is a vault. */
+#define RULES       "rules.json"
+#define RULES_TEXT  "{\"version\": 1, \"network\": {\"allow\": [{\"host\": \"requests.cloche-prove-rules.invalid\", " \
+                    "\"methods\": [\"GET\"]}]}}\n"
 #define MIB         (1024UL * 1024)
 
 /* The limits that are gone over: small, so that it costs little. */
@@ -40,7 +44,7 @@
 #define NOFILE 64
 #define OUTPUT (64UL * 1024)
 
-enum trial_kind { KIND_STAGE, KIND_MEMORY, KIND_TIME, KIND_OUTPUT };
+enum trial_kind { KIND_STAGE, KIND_MEMORY, KIND_SHARED, KIND_SOCKETS, KIND_TIME, KIND_OUTPUT };
 
 struct trial {
     enum trial_kind kind;
@@ -48,11 +52,12 @@ struct trial {
     const char *suffix;         /* of the checks' ids: ".host-view", or "" */
     enum trial_stage stage;     /* KIND_STAGE */
     char dir[128], project[160], home[160], hidden[192];
+    char beside[160];           /* in which @hidden lies */
     char inside[192];           /* the project, inside */
     bool own_root;
     char left[24];              /* how a process is called that it leaves behind */
     int doors[2];               /* listen in the project; -1 */
-    struct egress_rights egress;
+    struct service_rights egress, vault;
     char words[TRIAL_ARGS][224];
     size_t n;
     pid_t pid;
@@ -71,103 +76,6 @@ static const struct trial_row {
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
-
-/* --- what lies there ---------------------------------------------------------------------------------------------- */
-
-struct plant {
-    const struct bait *bait;
-    uid_t owner;                /* (uid_t)-1: us */
-    struct err *err;
-};
-
-static int
-planted(const struct plant *p, int fd, const char *path, mode_t mode)
-{
-    if (fd < 0 || fchmod(fd, mode) < 0 || (p->owner != (uid_t)-1 && fchown(fd, p->owner, p->owner) < 0))
-        return err_sys(p->err, errno, "prove.trial", "%s", path);
-    return 0;
-}
-
-/* The folders of @path below @base, then a file with @size bytes at @data. */
-static int
-put(const struct plant *p, const char *base, const char *name, const void *data, size_t size, mode_t mode)
-{
-    char path[512];
-    size_t base_n = strlen(base) + 1;
-
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", base, name) >= sizeof(path))
-        return err_set(p->err, ERR_LIMIT, "prove.trial", "%s is too long", name);
-    for (char *at = path + base_n; (at = strchr(at, '/')) != NULL; at++) {
-        *at = '\0';
-        bool made = mkdir(path, 0755) == 0;
-        cleanup_close int dir = made ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        if ((made && planted(p, dir, path, 0755) < 0) || (!made && errno != EEXIST))
-            return made ? -1 : err_sys(p->err, errno, "prove.trial", "%s", path);
-        *at = '/';
-    }
-    if (path[strlen(path) - 1] == '/')
-        return 0;
-    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && io_write_full(fd, data, size) < 0)
-        return err_sys(p->err, errno, "prove.trial", "%s", path);
-    return planted(p, fd, path, mode);
-}
-
-/* A file of BAIT_TOKEN_SIZE bytes: the run's name, "C" (closed in every view) or "O" (open in the host's), the place.
- * Modes let everybody read, and write where that is asked for: the wall alone shall stand between. */
-static int
-put_token(const struct plant *p, const char *base, const char *name, char kind, mode_t mode)
-{
-    char text[BAIT_TOKEN_SIZE + 1];
-    int n = snprintf(text, sizeof(text), "%s:%c:%s", p->bait->name, kind, name);
-
-    for (; n < BAIT_TOKEN_SIZE; n++)
-        text[n] = '.';
-    return put(p, base, name, text, BAIT_TOKEN_SIZE, mode);
-}
-
-static int
-make_home(const struct plant *p, const char *home)
-{
-    static const char *const open_[] = { ".config/app/settings", ".cache/app/data", "notes.txt", "Documents/letter" };
-
-    for (size_t i = 0; i < sizeof(closed_places) / sizeof(closed_places[0]); i++)
-        if (put_token(p, home, closed_places[i], 'C', 0644) < 0)
-            return -1;
-    for (size_t i = 0; i < sizeof(open_) / sizeof(open_[0]); i++)
-        if (put_token(p, home, open_[i], 'O', 0666) < 0)
-            return -1;
-    return 0;
-}
-
-/* What probe/trial_project.c looks for. */
-static int
-make_project(const struct plant *p, const char *project)
-{
-    static const struct { const char *name, *text; } files[] = {
-        { "README", TRIAL_README },
-        { ".git/HEAD", "ref: refs/heads/main\n" },
-        { ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n" },
-        { ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n" },
-        { ".git/objects/", "" },
-        { ".git/refs/heads/", "" },
-        { ".git/info/exclude", "\n" },
-        { "sub/.git/HEAD", "ref: refs/heads/main\n" },
-        { "sub/.git/config", "[core]\n\tbare = false\n" },
-        { "sub/.git/hooks/post-checkout", "#!/bin/sh\nexit 0\n" },
-        { "sub/.git/objects/", "" },
-        { "sub/.git/refs/", "" },
-        { ".bashrc", "# nothing\n" },
-        { ".gitmodules", "\n" },
-        { ".vscode/tasks.json", "{}\n" },
-        { "closed/file", "denied for writing\n" },
-    };
-
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        if (put(p, project, files[i].name, files[i].text, strlen(files[i].text), 0644) < 0)
-            return -1;
-    return 0;
-}
 
 /* --- one trial's command line ------------------------------------------------------------------------------------- */
 
@@ -199,13 +107,39 @@ number(struct trial *t, const char *name, unsigned long value)
     word(t, "%lu", value);
 }
 
+static bool
+has_network(const struct trial *t)
+{
+    return t->kind == KIND_STAGE && t->stage == STAGE_NETWORK;
+}
+
 static void
-arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
+network_arguments(struct trial *t, const struct bait *b)
 {
     static const char *const never[] = {
         "127.0.0.1", "localhost", "169.254.169.254", "[::1]", "168.63.129.16", "100.100.100.200", "192.0.0.192",
         "[fd00:ec2::254]", "metadata.google.internal", "metadata.goog", "224.0.0.1", "255.255.255.255",
     };
+
+    word(t, "--settings");
+    word(t, "%s/" RULES, t->dir);
+    words(t, "--allow-domain", "cloche-prove.invalid");
+    words(t, "--allow-domain", "*.cloche-prove.invalid");
+    words(t, "--deny-domain", "denied.cloche-prove.invalid");
+    /* what no rule opens, named by rules */
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+        word(t, "--allow-domain");
+        word(t, "%s:%u", never[i], b->tcp_port);
+    }
+    if (b->own_address[0] != '\0') {
+        word(t, "--allow-domain");
+        word(t, "%s:%u", b->own_address, b->tcp_port);
+    }
+}
+
+static void
+arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
+{
     bool tried = t->kind == KIND_STAGE && t->stage == STAGE_PROJECT;
 
     word(t, "run");
@@ -222,9 +156,20 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
         word(t, "--deny-write");
         word(t, "%s/closed-later", t->project);
         words(t, "--deny-read", t->hidden);
+        word(t, "--deny-read");
+        word(t, "%s/" SHUT_FOLDER "/token", t->beside);
+        word(t, "--deny-read");
+        word(t, "%s/d/e/e/p/e/r/shut-t*/token", t->beside);
+        word(t, "--deny-read");
+        word(t, "%s/absent-read", t->project);
+        word(t, "--deny-read");
+        word(t, "%s/beside", t->dir);
     }
-    if (t->kind == KIND_MEMORY)
+    if (t->kind == KIND_MEMORY || t->kind == KIND_SHARED || t->kind == KIND_SOCKETS)
         number(t, "--memory", MEMORY);
+    /* under a cgroup these are held by both limits together */
+    if ((t->kind == KIND_SHARED && mode != MODE_LIGHT) || t->kind == KIND_SOCKETS)
+        number(t, "--disk", DISK);
     if (t->kind == KIND_TIME) {
         words(t, "--timeout", "600ms");
         words(t, "--grace", "600ms");
@@ -238,20 +183,8 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
         number(t, "--disk", DISK);
         number(t, "--nofile", NOFILE);
     }
-    if (t->kind == KIND_STAGE && t->stage == STAGE_NETWORK) {
-        words(t, "--allow-domain", "cloche-prove.invalid");
-        words(t, "--allow-domain", "*.cloche-prove.invalid");
-        words(t, "--deny-domain", "denied.cloche-prove.invalid");
-        /* what no rule opens, named by rules */
-        for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
-            word(t, "--allow-domain");
-            word(t, "%s:%u", never[i], b->tcp_port);
-        }
-        if (b->own_address[0] != '\0') {
-            word(t, "--allow-domain");
-            word(t, "%s:%u", b->own_address, b->tcp_port);
-        }
-    }
+    if (has_network(t))
+        network_arguments(t, b);
     word(t, "--");
     word(t, "%s/probe", t->inside);
     word(t, "%s", t->word);
@@ -289,7 +222,8 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
     snprintf(t->project, sizeof(t->project), "%s/project", t->dir);
     snprintf(t->home, sizeof(t->home), "%s/home", t->dir);
     /* Landlock cannot take a part of an opened folder away: mode light hides what lies beside it */
-    snprintf(t->hidden, sizeof(t->hidden), "%s/hidden", mode == MODE_LIGHT ? t->dir : t->project);
+    snprintf(t->beside, sizeof(t->beside), "%s", mode == MODE_LIGHT ? t->dir : t->project);
+    snprintf(t->hidden, sizeof(t->hidden), "%s/hidden", t->beside);
     snprintf(t->inside, sizeof(t->inside), "%s", t->own_root ? "/workspace" : t->project);
     snprintf(t->left, sizeof(t->left), "%.12s-%zu", b->name, nth);
     t->fd = t->doors[0] = t->doors[1] = -1;
@@ -297,14 +231,18 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
     t->out = (struct buf)BUF_INIT(PROVE_OUTPUT_MAX);
     if (mkdir(t->dir, 0755) < 0 || chmod(t->dir, 0755) < 0)
         return err_sys(err, errno, "prove.trial", "%s", t->dir);
-    if (put(&p, t->dir, "project/", "", 0, 0) < 0 || put(&ours, t->dir, "home/", "", 0, 0) < 0 ||
-        make_project(&p, t->project) < 0 || make_home(&ours, t->home) < 0 ||
-        put_token(&p, mode == MODE_LIGHT ? t->dir : t->project, "hidden/token", 'C', 0644) < 0 ||
-        put(&p, t->project, "probe", probe_image, probe_image_size, 0755) < 0)
+    if (plant_file(&p, t->dir, "project/", "", 0, 0) < 0 || plant_file(&ours, t->dir, "home/", "", 0, 0) < 0 ||
+        plant_project(&p, t->project) < 0 || plant_home(&ours, t->home) < 0 ||
+        plant_token(&p, t->beside, "hidden/token", 'C', 0644) < 0 ||
+        plant_file(&p, t->project, "probe", probe_image, probe_image_size, 0755) < 0)
         return -1;
     arguments(t, b, mode);
-    return t->kind == KIND_STAGE && t->stage == STAGE_PROJECT
-               ? trial_outside_prepare(t->dir, t->project, p.owner, t->doors, err) : 0;
+    if (plant_file(&ours, t->dir, RULES, RULES_TEXT, sizeof(RULES_TEXT) - 1, 0644) < 0)
+        return -1;
+    if (t->kind != KIND_STAGE || t->stage != STAGE_PROJECT)
+        return 0;
+    return trial_corners_prepare(&p, t->dir, t->project, t->beside) < 0
+               ? -1 : trial_outside_prepare(t->dir, t->project, p.owner, t->doors, err);
 }
 
 /* --- running it --------------------------------------------------------------------------------------------------- */
@@ -312,13 +250,18 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
 static _Noreturn void
 become_run(struct trial *t, int out)
 {
-    char *argv[TRIAL_ARGS + 2], name[] = "cloche", home[192];
+    bool project = t->kind == KIND_STAGE && t->stage == STAGE_PROJECT;
+    char *argv[TRIAL_ARGS + 2], name[] = "cloche", home[192], data[192];
     char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", user[] = "USER=cloche-prove";
-    char *env[] = { home, path, user, NULL };
+    char *env[] = { home, path, user, data, NULL };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     snprintf(home, sizeof(home), "HOME=%s", t->home);
+    /* whose cloche/ is the folder of secrets */
+    snprintf(data, sizeof(data), "XDG_DATA_HOME=%s/data", project ? t->project : t->dir);
+    if (project && geteuid() == 0)
+        trial_corners_mount(t->dir);
     argv[0] = name;
     for (size_t i = 0; i < t->n; i++)
         argv[i + 1] = t->words[i];
@@ -344,10 +287,19 @@ start(struct trial *t, struct err *err)
     return t->pid < 0 ? err_sys(err, errno, "prove.trial", "fork") : 0;
 }
 
+/* False: there is nothing more to see. */
 static bool
-has_network(const struct trial *t)
+look_at_services(struct trial *t)
 {
-    return t->kind == KIND_STAGE && t->stage == STAGE_NETWORK;
+    if (t->egress.confined && t->vault.confined)
+        return false;
+    if (!t->egress.confined)
+        trial_outside_service(t->pid, "cloche-egress", true, &t->egress);
+    if (!t->vault.confined)
+        trial_outside_service(t->pid, "cloche-vault", false, &t->vault);
+    if (t->egress.confined && t->vault.confined)
+        trial_outside_seen(t->project);
+    return true;
 }
 
 static void
@@ -364,10 +316,8 @@ follow(struct trial *all, size_t n)
         for (size_t i = 0; i < n; i++) {
             p[i] = (struct pollfd){ .fd = all[i].fd, .events = POLLIN };
             open_ += all[i].fd >= 0;
-            if (all[i].fd < 0 || !has_network(&all[i]) || all[i].egress.confined)
-                continue;
-            trial_outside_egress(all[i].pid, all[i].project, &all[i].egress);
-            looking = true;
+            if (all[i].fd >= 0 && has_network(&all[i]))
+                looking = look_at_services(&all[i]) || looking;
         }
         if (open_ == 0 || clock_ms() > deadline)
             return;
@@ -462,8 +412,14 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "egress.rights") == 0) {
             state = t->egress.confined ? CHECK_HELD : CHECK_SURPRISE;
             detail = t->egress.seen ? t->egress.detail : "it was not seen";
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "vault.rights") == 0) {
+            state = t->vault.confined ? CHECK_HELD : CHECK_SURPRISE;
+            detail = t->vault.seen ? t->vault.detail : "it was not seen";
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "project.linked") == 0) {
-            state = trial_outside_written(t->dir, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
+            state = trial_outside_written(t->dir, false, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
+            detail = seen;
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "project.last-name") == 0) {
+            state = trial_outside_written(t->dir, true, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
             detail = seen;
         }
         add(p, t, &rows[i], state, got != NULL ? detail : text_of(report, "stderr"));
@@ -476,10 +432,15 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
 {
     static const struct trial_row ends[] = {
         [KIND_MEMORY] = { "limit.memory", 0, "limits", "R65", "what takes more memory than the limit is ended" },
+        [KIND_SHARED] = { "limit.memory.shared", 0, "limits", "R65",
+                          "what shares more memory than the limit is ended" },
+        [KIND_SOCKETS] = { "limit.memory.sockets", 0, "limits", "R65",
+                           "what fills sockets with more than the memory limit is ended" },
         [KIND_TIME] = { "limit.time", 0, "limits", "R65", "what takes more time than the limit is ended" },
         [KIND_OUTPUT] = { "limit.output", 0, "limits", "R65", "no more output than the limit is taken" },
     };
-    static const char *const names[] = { [KIND_MEMORY] = "memory_bytes", [KIND_TIME] = "time_ms",
+    static const char *const names[] = { [KIND_MEMORY] = "memory_bytes", [KIND_SHARED] = "memory_bytes",
+                                         [KIND_SOCKETS] = "memory_bytes", [KIND_TIME] = "time_ms",
                                          [KIND_OUTPUT] = "output_bytes" };
     const char *out = text_of(report, "stdout");
     bool lived = strstr(out, "lived") != NULL;
@@ -535,6 +496,10 @@ choose(enum policy_mode mode, struct trial *t)
 
     t[n++] = (struct trial){ .word = "project", .suffix = "", .stage = STAGE_PROJECT, .own_root = boxed };
     t[n++] = (struct trial){ .kind = KIND_MEMORY, .word = "memory", .suffix = "", .own_root = boxed };
+    t[n++] = (struct trial){ .kind = KIND_SHARED, .word = "memory-shared", .suffix = "", .own_root = boxed };
+    /* without a network of its own nobody counts them */
+    if (boxed)
+        t[n++] = (struct trial){ .kind = KIND_SOCKETS, .word = "memory-sockets", .suffix = "", .own_root = true };
     if (boxed)
         t[n++] = (struct trial){ .word = "limits", .suffix = "", .stage = STAGE_LIMITS, .own_root = true };
     if (mode != MODE_STANDARD)
@@ -563,8 +528,11 @@ trials_check(struct proof *p, const struct bait *b, struct err *err)
         rc = start(&t[i], err);
     if (rc == 0)
         follow(t, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         finish(&t[i]);
+        if (t[i].beside[0] != '\0')
+            trial_corners_open(t[i].beside);
+    }
     for (size_t i = 0; i < n; i++) {
         if (rc == 0) {
             (void)buf_nul(&t[i].out);

@@ -28,8 +28,9 @@
 #define PATH_ROOM  256
 
 static const char linked_text[] = "a file with a name outside\n";
-/* the first is written to, of the second all else is changed (probe/trial_state.c) */
-static const char *const linked[] = { "linked", "linked-too" };
+/* the first is written to, of the second all else is changed (probe/trial_state.c); of the third the name inside goes
+ * (probe/trial_corners.c) */
+static const char *const linked[] = { "linked", "linked-too", "linked-last" };
 #define LINKED_TIME 1000000000
 
 static int
@@ -95,16 +96,18 @@ kept_as_it_was(const char *path)
 }
 
 bool
-trial_outside_written(const char *dir, char *detail, size_t n)
+trial_outside_written(const char *dir, bool last, char *detail, size_t n)
 {
     cleanup_buf struct buf text = BUF_INIT(4096);
     char path[PATH_ROOM];
     bool same;
 
-    snprintf(path, sizeof(path), "%s/linked", dir);
+    snprintf(path, sizeof(path), "%s/%s", dir, linked[last ? 2 : 0]);
     same = io_read_file(AT_FDCWD, path, &text) == 0 && text.n == sizeof(linked_text) - 1 &&
            memcmp(text.p, linked_text, text.n) == 0;
-    if (same) {
+    if (same && last) {
+        same = kept_as_it_was(path);
+    } else if (same) {
         snprintf(path, sizeof(path), "%s/linked-too", dir);
         same = kept_as_it_was(path);
     }
@@ -238,11 +241,13 @@ is_bounded(const char *pid, const char *name, uint64_t most)
 }
 
 static void
-note_rights(const char *pid, const struct buf *status, struct egress_rights *r)
+note_rights(const char *pid, const struct buf *status, bool memory, struct service_rights *r)
 {
     struct str groups = line_of(status, "\nGroups:\t");
-    bool bounded = SERVICE_SANITIZED || is_bounded(pid, "Max data size", UINT64_MAX);
+    bool bounded = !memory || SERVICE_SANITIZED || is_bounded(pid, "Max data size", UINT64_MAX);
+    const char *lets = NULL;
     bool closed, no_groups;
+    uint64_t number;
     struct str uid = line_of(status, "\nUid:\t"), caps = line_of(status, "\nCapEff:\t");
     struct str no_new = line_of(status, "\nNoNewPrivs:\t"), filter = line_of(status, "\nSeccomp:\t");
 
@@ -254,14 +259,18 @@ note_rights(const char *pid, const struct buf *status, struct egress_rights *r)
                   (geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"))) && zero(caps) &&
                   zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") &&
                   (str_eq_c(filter, "2") || SERVICE_SANITIZED);     /* which has none (wall/service_filter.c) */
+    if (r->confined && str_parse_u64(str_of(pid), 1 << 30, &number))
+        lets = trial_filter_lets((pid_t)number);
+    r->confined = r->confined && lets == NULL;
     snprintf(r->detail, sizeof(r->detail), "uid %.*s, groups %.*s, %s, memory %s, effective %.*s, no_new_privs %.*s, "
-             "seccomp %.*s", (int)strcspn(uid.p, "\t\n"), uid.p, (int)groups.n, groups.p,
+             "seccomp %.*s%s%s", (int)strcspn(uid.p, "\t\n"), uid.p, (int)groups.n, groups.p,
              closed ? "closed" : "can be looked into", bounded ? "bounded" : "without bound", (int)caps.n, caps.p,
-             (int)no_new.n, no_new.p, (int)filter.n, filter.p);
+             (int)no_new.n, no_new.p, (int)filter.n, filter.p, lets != NULL ? ", which lets through: " : "",
+             lets != NULL ? lets : "");
 }
 
 void
-trial_outside_egress(pid_t run, const char *project, struct egress_rights *r)
+trial_outside_service(pid_t run, const char *name, bool memory, struct service_rights *r)
 {
     cleanup_buf struct buf status = BUF_INIT(STATUS_MAX);
     cleanup_buf struct buf children = BUF_INIT(STATUS_MAX);
@@ -274,13 +283,18 @@ trial_outside_egress(pid_t run, const char *project, struct egress_rights *r)
     for (at = (const char *)children.p; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
         snprintf(pid, sizeof(pid), "%.*s", (int)strcspn(at, " "), at);
         buf_reset(&status);
-        if (!status_of(pid, &status) || !is_named(&status, STR_LIT("cloche-egress")))
+        if (!status_of(pid, &status) || !is_named(&status, str_of(name)))
             continue;
-        note_rights(pid, &status, r);
-        if (r->confined) {
-            snprintf(path, sizeof(path), "%s/egress-seen", project);
-            close_fd(&(int){ open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644) });
-        }
+        note_rights(pid, &status, memory, r);
         return;
     }
+}
+
+void
+trial_outside_seen(const char *project)
+{
+    char path[PATH_ROOM];
+
+    snprintf(path, sizeof(path), "%s/egress-seen", project);
+    close_fd(&(int){ open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644) });
 }

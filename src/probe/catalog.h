@@ -187,6 +187,18 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, ST
       "no folder becomes a repository with what git runs in it already") \
     T(project_marks, "project.overlay-marks", STAGE_PROJECT, "files", "R03", \
       "no attribute of overlays is set, which would hide files later") \
+    T(project_shut, "project.shut", STAGE_PROJECT, "files", "R03", \
+      "what rules close behind a folder that nobody may search stays closed when its owner opens that") \
+    T(project_shut_absent, "project.shut-absent", STAGE_PROJECT, "files", "R03", \
+      "no protected name comes into being while the way to it is shut") \
+    T(project_git_leads, "project.git-leads", STAGE_PROJECT, "files", "R03", \
+      "no link comes to lie where git writes, or as .git, and no submodule's repository is moved up") \
+    T(project_git_in_place, "project.git-in-place", STAGE_PROJECT, "files", "R03", \
+      "a configuration that is written in place gets its name as it was judged") \
+    T(project_led_to, "project.led-to", STAGE_PROJECT, "files", "R03", \
+      "nothing is made or changed that a link, a mount, a file or git's configuration makes a protected name") \
+    T(project_last_name, "project.last-name", STAGE_PROJECT, "files", "R11", \
+      "a file whose name inside was removed while it was open is written to, as outside sees") \
     T(project_relative, "project.protected-relative", STAGE_PROJECT, "files", "R03", \
       "nor by a name that is relative to a folder, or leads through /proc, a link or ..") \
     T(project_mode, "project.modes", STAGE_PROJECT, "files", "R26", \
@@ -231,6 +243,8 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, ST
     T(network_direct, "egress.direct", STAGE_NETWORK, "network", "R14", \
       "an address that no name led to is not connected") \
     T(network_rights, "egress.rights", STAGE_NETWORK, "network", "R14", \
-      "cloche-egress has no capability, a filter, and is not root")
+      "cloche-egress has no capability, a filter, and is not root") \
+    T(network_vault, "vault.rights", STAGE_NETWORK, "network", "R16", \
+      "cloche-vault has no capability, a filter, and is not root")
 
 #endif

@@ -100,6 +100,8 @@ int attacks_write(const struct probe *p, enum trial_stage stage, int fd);
 
 /* trial_limits.c: what ends with the sandbox. 0, or 1 when it lived on. */
 int trial_memory(const struct probe *p);
+int trial_memory_shared(const struct probe *p);
+int trial_memory_sockets(const struct probe *p);
 int trial_time(const struct probe *p);
 int trial_output(const struct probe *p);
 

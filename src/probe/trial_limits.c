@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -199,6 +200,46 @@ trial_memory(const struct probe *p)
     /* who looks now and then is given the time */
     sleep_ms(1500);
     return lived();
+}
+
+/* Memory that is a file without a name, in nobody's disk. */
+int
+trial_memory_shared(const struct probe *p)
+{
+    size_t want = (size_t)p->limit_memory * 3;
+    char *at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    begin();
+    if (at == MAP_FAILED)
+        return 0;
+    for (size_t i = 0; i < want; i += CHUNK) {
+        memset(at + i, 1, CHUNK);
+        sleep_ms(1);
+    }
+    sleep_ms(1500);
+    return lived();
+}
+
+/* What was sent and nobody received. The kernel may refuse more instead: then it is bounded as well. */
+int
+trial_memory_sockets(const struct probe *p)
+{
+    static char chunk[65536];
+    const int wide = 1 << 22;
+    uint64_t sent = 0;
+    int pair[2];
+
+    begin();
+    while (sent < p->limit_memory * 3 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0) {
+        ssize_t n;
+
+        (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &wide, sizeof(wide));
+        while ((n = send(pair[0], chunk, sizeof(chunk), MSG_DONTWAIT | MSG_NOSIGNAL)) > 0)
+            sent += (uint64_t)n;
+        sleep_ms(1);
+    }
+    sleep_ms(1500);
+    return sent > p->limit_memory ? lived() : 0;
 }
 
 int

@@ -272,6 +272,12 @@ trial_network_rights(struct attempt *a)
 }
 
 enum outcome
+trial_network_vault(struct attempt *a)
+{
+    return outcome_of(a, BLOCKED, "as outside says");
+}
+
+enum outcome
 trial_network_direct(struct attempt *a)
 {
     static const char request[] = "GET / HTTP/1.1\r\nHost: " OTHER "\r\nConnection: close\r\n\r\n";

@@ -269,7 +269,7 @@ def test_hosts_by_name_are_tried(cloche):
     held = checks(report, "held")
     assert {"trial.egress.real", "trial.egress.names", "trial.egress.connect", "trial.egress.request", "trial.egress.socks",
             "trial.egress.denied", "trial.egress.port", "trial.egress.loopback", "trial.egress.direct",
-            "trial.egress.rights"} <= set(held)
+            "trial.egress.rights", "trial.vault.rights"} <= set(held)
     assert is_sanitized(cloche.binary) or "seccomp 2" in held["trial.egress.rights"]["detail"]
 
 
@@ -294,6 +294,10 @@ def test_what_is_tried_is_really_there(anyone):
     assert "the project is as it was" in held["trial.copy.apart"]["detail"] or "trial.copy.real" not in held
     assert "nothing of it goes on" in held["trial.project.leaves"]["detail"]
     assert "is as it was" in held["trial.project.linked.host-view"]["detail"]
+    for name in ("shut", "shut-absent", "git-leads", "git-in-place", "led-to", "last-name"):
+        assert f"trial.project.{name}" in held and f"trial.project.{name}.host-view" in held, name
+    assert "is as it was" in held["trial.project.last-name"]["detail"]
+    assert {"trial.limit.memory.shared", "trial.limit.memory.sockets"} <= set(held)
     assert {"trial.project.git-state", "trial.project.overlay-marks", "trial.project.socket"} <= set(held)
     for name in ("git-keys", "git-steps", "git-later", "protected-relative", "modes", "tree"):
         assert f"trial.project.{name}" in held and f"trial.project.{name}.host-view" in held, name
