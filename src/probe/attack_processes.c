@@ -231,16 +231,14 @@ changes_scheduling(struct attempt *a, pid_t pid)
     return io >= 0 && judge(a, "ioprio_set", syscall(SYS_ioprio_set, 1L, pid, io)) == SUCCEEDED;
 }
 
-enum outcome
-attack_host_priority(struct attempt *a)
+/* To what they are already. */
+static enum outcome
+changes_limits(struct attempt *a, pid_t pid)
 {
-    pid_t pid = a->p->host_pid;
     struct rlimit64 { uint64_t cur, max; } limit;
     unsigned char mask[128];
     long n;
 
-    if (!host_process_here(a))
-        return no_target(a);
     errno = 0;
     int nice_now = getpriority(PRIO_PROCESS, (id_t)pid);
     if (errno == 0 && judge(a, "setpriority", setpriority(PRIO_PROCESS, (id_t)pid, nice_now)) == SUCCEEDED)
@@ -254,6 +252,21 @@ attack_host_priority(struct attempt *a)
     if (n > 0 && judge(a, "sched_setaffinity", syscall(SYS_sched_setaffinity, pid, n, mask)) == SUCCEEDED)
         return SUCCEEDED;
     return outcome_of(a, BLOCKED, "%s", strerror(errno));
+}
+
+enum outcome
+attack_host_priority(struct attempt *a)
+{
+    return host_process_here(a) ? changes_limits(a, a->p->host_pid) : no_target(a);
+}
+
+/* It looks after limits and names: without descriptors, or time, it would not see what is done inside. */
+enum outcome
+attack_guest_limits(struct attempt *a)
+{
+    pid_t pid = first_process(a);
+
+    return pid > 0 ? changes_limits(a, pid) : absent(a, "the guest");
 }
 
 /* --- terminal -------------------------------------------------------------------------------------------------- */

@@ -97,6 +97,8 @@ enum attack_unless {
       "the guest's transport is taken over (pidfd_getfd, /proc/1/fd)") \
     A(host_priority, "host-priority", "processes", ALWAYS, 0, "R12", \
       "limits or priority of a process outside are changed") \
+    A(guest_limits, "guest-limits", "processes", ALWAYS, 0, "R65", \
+      "limits, scheduling or priority of the guest are changed from inside") \
     /* terminal */ \
     A(caller_terminal, "caller-terminal", "terminal", ALWAYS, 0, "R26", \
       "the terminal of whoever called is the sandbox's too") \
