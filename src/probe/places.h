@@ -32,6 +32,7 @@ static const char *const closed_places[] = {
 
 /* In the project, or beside it: nobody may search them, and each holds a token that a rule closes (the first by its
  * name, the second by a pattern). Deeper than protected names are looked for, which would hold them as well. */
+#define SHUT_TOP        "d"
 #define SHUT_FOLDER     "d/e/e/p/e/r/shut"
 #define SHUT_FOLDER_TOO "d/e/e/p/e/r/shut-too"
 

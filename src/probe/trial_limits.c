@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -202,14 +203,40 @@ trial_memory(const struct probe *p)
     return lived();
 }
 
+/* A memory file that nobody maps. False: there is none, or the kernel bounds it. */
+static bool
+fills_memory_file(const struct probe *p)
+{
+    static char chunk[CHUNK];
+    cleanup_close int fd = (int)syscall(SYS_memfd_create, "fill", 0U);
+    uint64_t at = 0;
+
+    memset(chunk, 'x', sizeof(chunk));
+    while (fd >= 0 && at < p->limit_memory * 3) {
+        ssize_t n = write(fd, chunk, sizeof(chunk));
+
+        if (n <= 0)
+            break;
+        at += (uint64_t)n;
+        sleep_ms(1);
+    }
+    if (at <= p->limit_memory)
+        return false;
+    sleep_ms(1500);
+    return true;
+}
+
 /* Memory that is a file without a name, in nobody's disk. */
 int
 trial_memory_shared(const struct probe *p)
 {
     size_t want = (size_t)p->limit_memory * 3;
-    char *at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char *at;
 
     begin();
+    if (fills_memory_file(p))
+        return lived();
+    at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return 0;
     for (size_t i = 0; i < want; i += CHUNK) {
