@@ -13,8 +13,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 # What may be said for a flag where its help has no list such as `none|allowlist|host`; of one verb: 'VERB --FLAG'.
 CHOICES = {
-    '--mode': 'off light standard max', '--fallback': 'refuse warn no-sandbox', '--view': 'private host', '--audit': 'off try required',
-    '--engine': 'auto native', '--log-level': 'error warn notice info',
+    '--log-level': 'error warn notice info',
     '--severity': 'info warn error critical', '--method': 'GET HEAD POST PUT PATCH DELETE', '--scheme': 'https http',
     '--role': 'agent operator approver auditor', '--for': 'run code shell srt', '--op': 'read write exec',
     '--binding': 'anthropic openai github gitlab npm pypi aws', '--place': 'bearer basic body sigv4',
@@ -92,7 +91,7 @@ def read_help(cloche):
 def value_of(verb, flag, name):
     """(words, 'files', 'folders' or ''): what its value may be."""
     first = re.split(r'[\[=]', name)[0].split('|')
-    words = CHOICES.get(f'{verb} {flag}') or CHOICES.get(flag) or ' '.join(w for w in first if re.fullmatch('[a-z]+', w))
+    words = CHOICES.get(f'{verb} {flag}') or CHOICES.get(flag) or ' '.join(w for w in first if re.fullmatch('[a-z-]+', w))
     if {flag, f'{verb} {flag}'} & NO_FILES:
         return words, ''
     return words, 'folders' if first[0] in FOLDERS or flag == '--workdir' else 'files' if first[0] in FILES else ''

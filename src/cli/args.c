@@ -1,24 +1,39 @@
 /* cli/args.c: see args.h */
 #include "cli/args.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/preset.h"
 #include "cli/registry.h"
 #include "cli/words.h"
 
+void
+cli_policy_flags(FILE *to)
+{
+    const struct policy_flag *flag = NULL;
+    char left[64];
+
+    while ((flag = policy_flag_next(flag)) != NULL) {
+        snprintf(left, sizeof(left), "%s%s%s", flag->name, flag->value != NULL ? " " : "",
+                 flag->value != NULL ? flag->value : "");
+        fprintf(to, "  %-31s  %s\n", left, flag->help);
+    }
+}
+
 static int
 unknown_flag(const char *name, struct err *err)
 {
     static const char *const verbs_own[] = { "--json", "--report",   "--pty",      "--no-pty", "--quiet",
                                              "--help", "--language", "--settings", "--mode" };
+    const struct policy_flag *flag = NULL;
     const char *known[160], *nearest;
     size_t n = 0;
 
     for (size_t i = 0; i < sizeof(verbs_own) / sizeof(verbs_own[0]); i++)
         known[n++] = verbs_own[i];
-    for (size_t i = 0; i < policy_n_flags && n < sizeof(known) / sizeof(known[0]); i++)
-        known[n++] = policy_flags[i].name;
+    while ((flag = policy_flag_next(flag)) != NULL && n < sizeof(known) / sizeof(known[0]))
+        known[n++] = flag->name;
     nearest = cli_nearest(name, known, n);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
     return nearest != NULL ? err_hint(err, "did you mean %s? put `--` before the command's own flags", nearest)

@@ -3,8 +3,13 @@
 #ifndef CLOCHE_CLI_ARGS_H
 #define CLOCHE_CLI_ARGS_H
 
+#include <stdio.h>
+
 #include "base/err.h"
 #include "policy/policy.h"
+
+/* The flags of a policy, a line each, for --help. */
+void cli_policy_flags(FILE *to);
 
 /* Fill @p from the policy flags among argv[1..]: mode and settings first, whatever their place, then the rest in
  * order. Stops at the first operand or after "--". A flag that is not the policy's is offered to @other, which

@@ -14,6 +14,7 @@
 #include "cli/keeper.h"
 #include "cli/policy_json.h"
 #include "policy/policy.h"
+#include "policy/spec.h"
 #include "policy/within.h"
 
 #define PIECE (32 * 1024)
@@ -92,14 +93,10 @@ keeper_profile(const struct policy *p)
 static bool
 may_differ(const struct keeper_live *k, const char *key)
 {
-    static const char *const keys[] = {
-        "network.allow", "network.deny", "limits.time", "limits.grace", "limits.output",
-        "limits.memory", "limits.cpus", "limits.pids",
-    };
+    const struct policy_spec *s = policy_spec_by_key(str_of(key));
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (strcmp(keys[i], key) == 0)
-            return true;
+    if (s != NULL && (s->traits & SPEC_LIVE) != 0)
+        return true;
     /* without any rule it is "none"; where the way for names is there, that is the same as no rule */
     return k != NULL && k->l.net != NULL && strcmp(key, "network.mode") == 0;
 }

@@ -29,12 +29,7 @@ usage(FILE *to, int code)
             "  --all      also print the entries of the built-in lists\n"
             "  --for      whose defaults to start from (run)\n\n"
             "policy flags:\n");
-    for (size_t i = 0; i < policy_n_flags; i++) {
-        char flag[64];
-        snprintf(flag, sizeof(flag), "%s%s%s", policy_flags[i].name, policy_flags[i].value != NULL ? " " : "",
-                 policy_flags[i].value != NULL ? policy_flags[i].value : "");
-        fprintf(to, "  %-32s %s\n", flag, policy_flags[i].help);
-    }
+    cli_policy_flags(to);
     return code;
 }
 

@@ -56,17 +56,6 @@ run_flag(void *ctx, const char *name, const char *value, struct err *err)
     return 1;
 }
 
-static void
-print_flags(void)
-{
-    for (size_t i = 0; i < policy_n_flags; i++) {
-        char left[64];
-        snprintf(left, sizeof(left), "%s%s%s", policy_flags[i].name, policy_flags[i].value != NULL ? " " : "",
-                 policy_flags[i].value != NULL ? policy_flags[i].value : "");
-        printf("  %-31s  %s\n", left, policy_flags[i].help);
-    }
-}
-
 static int
 usage(const char *verb, const char *operands, const char *what)
 {
@@ -78,7 +67,7 @@ usage(const char *verb, const char *operands, const char *what)
     if (strcmp(verb, "code") == 0)
         printf("  %-32s %s\n", "--language " LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in");
     printf("\npolicy (man cloche-policy):\n");
-    print_flags();
+    cli_policy_flags(stdout);
     printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as "
            "shells\n");
     return 0;

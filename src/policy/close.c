@@ -16,39 +16,45 @@ earlier(const struct origin *from, const struct origin *now)
     return now->kind == ORIGIN_FILE && strcmp(from->name, now->name) != 0;
 }
 
-static void
-drop_entries(struct policy_list *list, const struct origin *now)
+/* Entries of a list, or records, that earlier layers said. */
+static size_t
+drop(char *v, size_t n, size_t size, size_t from, const struct origin *now)
 {
-    size_t n = 0;
+    size_t left = 0;
 
-    for (size_t i = 0; i < list->n; i++)
-        if (!earlier(&list->v[i].from, now))
-            list->v[n++] = list->v[i];
-    list->n = n;
+    for (size_t i = 0; i < n; i++)
+        if (!earlier((const struct origin *)(const void *)(v + i * size + from), now))
+            memmove(v + left++ * size, v + i * size, size);
+    return left;
+}
+
+static void
+close_row(struct policy *p, const struct policy_spec *s, const struct origin *now)
+{
+    struct policy_list *list = spec_at(p, s);
+    size_t n;
+    char *v;
+
+    if (s->kind == SPEC_LIST) {
+        list->n = drop((char *)list->v, list->n, sizeof(*list->v), offsetof(struct policy_entry, from), now);
+    } else if (s->kind == SPEC_RECORDS) {
+        v = (char *)(uintptr_t)spec_records(p, s, &n);
+        n = drop(v, n, s->size, s->from, now);
+        memcpy((char *)spec_at(p, s) + sizeof(v), &n, sizeof(n));
+    } else if (policy_spec_value(p, s) != 0 && earlier(policy_spec_origin(p, s), now)) {
+        if (s->kind == SPEC_TEXT)
+            ((struct policy_string *)spec_at(p, s))->p = NULL;
+        else
+            (void)spec_put(p, s, 0, now);
+    }
 }
 
 void
 close_network(struct policy *p, const struct origin *now)
 {
-    struct policy_list *const lists[] = { &p->allow_domains, &p->deny_domains, &p->registries, &p->extra_ca };
-    size_t n = 0;
-
     if (p->srt)
         return;         /* its rules may name hosts of a network that is closed */
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        drop_entries(lists[i], now);
-    if (p->preset.p != NULL && earlier(&p->preset.from, now))
-        p->preset.p = NULL;
-    if (p->ask.v && earlier(&p->ask.from, now))
-        p->ask = (struct policy_bool){ .v = false, .from = *now };
-    /* a placeholder is exchanged in a network by name only */
-    for (size_t i = 0; i < p->n_secrets; i++)
-        if (!earlier(&p->secrets[i].from, now))
-            p->secrets[n++] = p->secrets[i];
-    p->n_secrets = n;
-    n = 0;
-    for (size_t i = 0; i < p->n_secret_files; i++)
-        if (!earlier(&p->secret_files[i].from, now))
-            p->secret_files[n++] = p->secret_files[i];
-    p->n_secret_files = n;
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++)
+        if ((s->traits & SPEC_CLOSES) != 0)
+            close_row(p, s, now);
 }

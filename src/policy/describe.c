@@ -35,23 +35,16 @@ text(struct describer *d, const char *key, const char *value, const struct origi
 }
 
 static void
-truth(struct describer *d, const char *key, const struct policy_bool *field)
-{
-    emit(d, &(struct policy_row){ .key = key, .type = ROW_BOOL, .truth = field->v, .text = field->v ? "yes" : "no",
-                                  .from = &field->from });
-}
-
-static void
-human_limit(const struct limit_spec *spec, uint64_t v, char *out, size_t cap)
+human_number(const struct policy_spec *s, uint64_t v, char *out, size_t cap)
 {
     static const struct { uint64_t size; const char *unit; } sizes[] = {
         { (uint64_t)1 << 40, "TiB" }, { (uint64_t)1 << 30, "GiB" }, { (uint64_t)1 << 20, "MiB" }, { 1 << 10, "KiB" } };
 
-    if (v == 0) {
-        snprintf(out, cap, "%s", spec->none);
+    if (v == 0 && s->none != NULL) {
+        snprintf(out, cap, "%s", s->none);
         return;
     }
-    switch (spec->unit) {
+    switch (s->unit) {
     case UNIT_BYTES:
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             if (v < sizes[i].size || (v % sizes[i].size != 0 && v < 8 * sizes[i].size))
@@ -78,78 +71,75 @@ human_limit(const struct limit_spec *spec, uint64_t v, char *out, size_t cap)
 }
 
 static void
-limits(struct describer *d, const struct policy *p)
+number(struct describer *d, const struct policy_spec *s, const struct policy_u64 *field)
 {
-    struct policy_limits copy = p->limits;
+    char human[64] = "";
 
-    for (size_t i = 0; i < n_limit_specs; i++) {
-        const struct policy_u64 *field = limit_field(&copy, &limit_specs[i]);
-        char key[64], human[64] = "";
-        snprintf(key, sizeof(key), "limits.%s", limit_specs[i].key);
-        if (!d->machine)
-            human_limit(&limit_specs[i], field->v, human, sizeof(human));
-        emit(d, &(struct policy_row){ .key = key, .type = ROW_NUMBER, .number = field->v, .text = human,
-                                      .from = &field->from });
-    }
+    if (!d->machine)
+        human_number(s, field->v, human, sizeof(human));
+    emit(d, &(struct policy_row){ .key = s->key, .type = ROW_NUMBER, .number = field->v, .text = human,
+                                  .from = &field->from });
 }
 
 static void
-list(struct describer *d, const char *key, const struct policy_list *l)
+list(struct describer *d, const struct policy_spec *s, const struct policy_list *l)
 {
     if (l->n == 0)
-        emit(d, &(struct policy_row){ .key = key, .type = ROW_NO_ENTRIES, .from = &l->from });
+        emit(d, &(struct policy_row){ .key = s->key, .type = ROW_NO_ENTRIES, .from = &l->from });
     for (size_t i = 0; i < l->n; i++) {
         const struct policy_entry *e = &l->v[i];
-        emit(d, &(struct policy_row){ .key = key, .type = ROW_ENTRY, .text = e->value, .written = e->written,
+        emit(d, &(struct policy_row){ .key = s->key, .type = ROW_ENTRY, .text = e->value, .written = e->written,
                                       .literal = e->literal, .scope = e->scope, .from = &e->from });
     }
 }
 
 static void
-binds(struct describer *d, const struct policy *p)
+records(struct describer *d, const struct policy *p, const struct policy_spec *s)
 {
     char line[2 * POLICY_PATH_MAX + 8];
+    size_t n;
+    const char *record = spec_records(p, s, &n);
 
-    if (p->n_binds == 0)
-        emit(d, &(struct policy_row){ .key = "binds", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
-    for (size_t i = 0; i < p->n_binds; i++) {
-        const struct policy_bind *b = &p->binds[i];
-        snprintf(line, sizeof(line), "%s:%s:%s", b->source, b->dest, b->writable ? "rw" : "ro");
-        emit(d, &(struct policy_row){ .key = "binds", .type = ROW_ENTRY, .text = line, .written = line, .literal = true,
-                                      .from = &b->from });
+    if (n == 0)
+        emit(d, &(struct policy_row){ .key = s->key, .type = ROW_NO_ENTRIES, .from = &p->mode.from });
+    for (size_t i = 0; i < n; i++, record += s->size) {
+        const char *written = s->line(record, line, sizeof(line));
+        emit(d, &(struct policy_row){ .key = s->key, .type = ROW_ENTRY, .text = line, .written = written,
+                                      .literal = true,
+                                      .from = (const struct origin *)(const void *)(record + s->from) });
     }
+}
+
+/* --- what hangs on rows ------------------------------------------------------------------------------------------- */
+
+const char *
+line_of_bind(const void *record, char *out, size_t cap)
+{
+    const struct policy_bind *b = record;
+
+    snprintf(out, cap, "%s:%s:%s", b->source, b->dest, b->writable ? "rw" : "ro");
+    return out;
 }
 
 /* Values may be secrets, and this goes to terminals and tickets: names only. */
-static void
-env(struct describer *d, const struct policy *p)
+const char *
+line_of_env(const void *record, char *out, size_t cap)
 {
-    char line[512];
+    const struct policy_env *env = record;
 
-    if (p->n_env == 0)
-        emit(d, &(struct policy_row){ .key = "env", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
-    for (size_t i = 0; i < p->n_env; i++) {
-        snprintf(line, sizeof(line), "%s (%s)", p->env[i].name, p->env[i].value != NULL ? "set" : "passed");
-        emit(d, &(struct policy_row){ .key = "env", .type = ROW_ENTRY, .text = line, .written = p->env[i].name,
-                                      .literal = true, .from = &p->env[i].from });
-    }
+    snprintf(out, cap, "%s (%s)", env->name, env->value != NULL ? "set" : "passed");
+    return env->name;
 }
 
-static void
-secrets(struct describer *d, const struct policy *p)
+const char *
+line_of_secret(const void *record, char *out, size_t cap)
 {
-    char line[1024];
+    const struct policy_secret *s = record;
 
-    if (p->n_secrets == 0)
-        emit(d, &(struct policy_row){ .key = "secrets", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
-    for (size_t i = 0; i < p->n_secrets; i++) {
-        const struct policy_secret *s = &p->secrets[i];
-        snprintf(line, sizeof(line), "%s%s%s%s%s%s%s", s->name, s->binding != NULL ? "=" : "",
-                 s->binding != NULL ? s->binding : "", s->env != NULL ? " in " : "", s->env != NULL ? s->env : "",
-                 s->add != NULL ? ",add=" : "", s->add != NULL ? s->add : "");
-        emit(d, &(struct policy_row){ .key = "secrets", .type = ROW_ENTRY, .text = line, .written = line,
-                                      .literal = true, .from = &s->from });
-    }
+    snprintf(out, cap, "%s%s%s%s%s%s%s", s->name, s->binding != NULL ? "=" : "", s->binding != NULL ? s->binding : "",
+             s->env != NULL ? " in " : "", s->env != NULL ? s->env : "", s->add != NULL ? ",add=" : "",
+             s->add != NULL ? s->add : "");
+    return out;
 }
 
 /* The name in a text that is "${NAME}" and nothing else, which everybody may see. False: there is more in it. */
@@ -165,65 +155,53 @@ one_name(const char *text, struct str *name)
 }
 
 /* What is in them may be more than placeholders: names and paths only. */
-static void
-secret_files(struct describer *d, const struct policy *p)
+const char *
+line_of_secret_file(const void *record, char *out, size_t cap)
 {
-    char line[2 * POLICY_PATH_MAX + 8];
+    const struct policy_secret_file *f = record;
+    struct str name;
 
-    if (p->n_secret_files == 0)
-        emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_NO_ENTRIES, .from = &p->mode.from });
-    for (size_t i = 0; i < p->n_secret_files; i++) {
-        const struct policy_secret_file *f = &p->secret_files[i];
-        struct str name;
-        if (f->template != NULL)
-            snprintf(line, sizeof(line), "%s=@%s", f->path, f->template);
-        else if (one_name(f->text, &name))
-            snprintf(line, sizeof(line), "%s=%.*s", f->path, (int)name.n, name.p);
-        else
-            snprintf(line, sizeof(line), "%s (text)", f->path);
-        emit(d, &(struct policy_row){ .key = "secret-files", .type = ROW_ENTRY, .text = line, .written = line,
-                                      .literal = true, .from = &f->from });
-    }
+    if (f->template != NULL)
+        snprintf(out, cap, "%s=@%s", f->path, f->template);
+    else if (one_name(f->text, &name))
+        snprintf(out, cap, "%s=%.*s", f->path, (int)name.n, name.p);
+    else
+        snprintf(out, cap, "%s (text)", f->path);
+    return out;
 }
 
-static void
-scalars(struct describer *d, const struct policy *p)
+void
+show_workspace(struct describer *d, const struct policy *p, const struct policy_spec *s)
 {
-    static const char *const workspaces[] = {
-        [WORKSPACE_TMPFS] = "tmpfs", [WORKSPACE_RW] = "rw", [WORKSPACE_RO] = "ro", [WORKSPACE_COW] = "cow" };
-    static const char *const records[] = {
-        [RECORD_OFF] = "off", [RECORD_TRY] = "try", [RECORD_REQUIRED] = "required" };
+    text(d, "workspace.kind", s->words[p->workspace.kind], &p->workspace.from);
+    text(d, "workspace.dir", p->workspace.dir, &p->workspace.from);
+}
+
+void
+show_user(struct describer *d, const struct policy *p, const struct policy_spec *s)
+{
     char user[32];
 
-    text(d, "mode", policy_mode_name(p->mode.v), &p->mode.from);
-    text(d, "engine", p->engine.p, &p->engine.from);
-    text(d, "fallback", policy_fallback_name(p->fallback.v), &p->fallback.from);
-    text(d, "audit", records[p->audit.v], &p->audit.from);
-    text(d, "view", p->view.v == VIEW_HOST ? "host" : "private", &p->view.from);
-    text(d, "workspace.kind", workspaces[p->workspace.kind], &p->workspace.from);
-    text(d, "workspace.dir", p->workspace.dir, &p->workspace.from);
-    text(d, "workdir", p->workdir.p, &p->workdir.from);
-    truth(d, "read-only-root", &p->read_only_root);
     snprintf(user, sizeof(user), "%u:%u", p->user.uid, p->user.gid);
-    text(d, "user", user, &p->user.from);
-    text(d, "hostname", p->hostname.p, &p->hostname.from);
+    text(d, s->key, user, &p->user.from);
 }
 
 /* As it is written. */
-static void
-ask_timeout(struct describer *d, const struct policy *p)
+void
+show_ask_timeout(struct describer *d, const struct policy *p, const struct policy_spec *s)
 {
     bool seconds = p->ask_ms.v % 1000 == 0;
     char value[32];
 
     snprintf(value, sizeof(value), "%" PRIu64 "%s", seconds ? p->ask_ms.v / 1000 : p->ask_ms.v, seconds ? "s" : "ms");
-    text(d, "network.ask-timeout", value, &p->ask_ms.from);
+    text(d, s->key, value, &p->ask_ms.from);
 }
 
 /* Without what is to be kept secret in it. */
-static void
-parent(struct describer *d, const char *key, const struct policy_string *url)
+void
+show_parent(struct describer *d, const struct policy *p, const struct policy_spec *s)
 {
+    const struct policy_string *url = spec_in(p, s);
     char shown[PROXY_URL_MAX + 32];
     struct proxy_url parsed;
 
@@ -232,51 +210,53 @@ parent(struct describer *d, const char *key, const struct policy_string *url)
     snprintf(shown, sizeof(shown), "http://%s%s%s%s:%u", parsed.user_n > 0 ? "***@" : "",
              strchr(parsed.host.name, ':') != NULL ? "[" : "", parsed.host.name,
              strchr(parsed.host.name, ':') != NULL ? "]" : "", parsed.port);
-    text(d, key, shown, &url->from);
+    text(d, s->key, shown, &url->from);
+}
+
+static void
+show_row(struct describer *d, const struct policy *p, const struct policy_spec *s)
+{
+    const struct policy_string *string = spec_in(p, s);
+    const struct policy_bool *truth = spec_in(p, s);
+
+    switch (s->kind) {
+    case SPEC_FLAG:
+    case SPEC_OWN:
+        return;
+    case SPEC_WORD:
+        text(d, s->key, s->words[policy_spec_value(p, s)], policy_spec_origin(p, s));
+        return;
+    case SPEC_TEXT:
+        if (string->p != NULL || (s->traits & SPEC_QUIET) == 0)
+            text(d, s->key, string->p, &string->from);
+        return;
+    case SPEC_BOOL:
+        emit(d, &(struct policy_row){ .key = s->key, .type = ROW_BOOL, .truth = truth->v,
+                                      .text = truth->v ? "yes" : "no", .from = &truth->from });
+        return;
+    case SPEC_NUMBER:
+        number(d, s, spec_in(p, s));
+        return;
+    case SPEC_LIST:
+        list(d, s, spec_in(p, s));
+        return;
+    case SPEC_RECORDS:
+        records(d, p, s);
+        return;
+    }
 }
 
 static int
 describe(const struct policy *p, bool machine, policy_row_fn *fn, void *ctx)
 {
-    static const char *const networks[] = {
-        [NETWORK_NONE] = "none", [NETWORK_ALLOWLIST] = "allowlist", [NETWORK_HOST] = "host" };
     struct describer d = { .fn = fn, .ctx = ctx, .result = 0, .machine = machine };
 
-    scalars(&d, p);
-    text(&d, "preset", p->preset.p, &p->preset.from);
-    text(&d, "network.mode", networks[p->network.v], &p->network.from);
-    list(&d, "network.allow", &p->allow_domains);
-    list(&d, "network.deny", &p->deny_domains);
-    list(&d, "network.registries", &p->registries);
-    truth(&d, "network.ask", &p->ask);
-    ask_timeout(&d, p);
-    list(&d, "network.extra-ca", &p->extra_ca);
-    truth(&d, "network.allow-local-binding", &p->allow_local_binding);
-    parent(&d, "network.parent-proxy.http", &p->parent_proxy.http);
-    parent(&d, "network.parent-proxy.https", &p->parent_proxy.https);
-    if (p->parent_proxy.no_proxy.p != NULL)
-        text(&d, "network.parent-proxy.no-proxy", p->parent_proxy.no_proxy.p, &p->parent_proxy.no_proxy.from);
-    list(&d, "unix-sockets.allow", &p->unix_sockets);
-    truth(&d, "unix-sockets.all", &p->all_unix_sockets);
-    limits(&d, p);
-    binds(&d, p);
-    list(&d, "filesystem.deny-read", &p->deny_read);
-    list(&d, "filesystem.allow-read", &p->allow_read);
-    list(&d, "filesystem.allow-write", &p->allow_write);
-    list(&d, "filesystem.deny-write", &p->deny_write);
-    truth(&d, "filesystem.allow-git-config", &p->allow_git_config);
-    truth(&d, "filesystem.deny-hard-links", &p->deny_hard_links);
-    emit(&d, &(struct policy_row){ .key = "filesystem.protect-depth", .type = ROW_NUMBER, .number = p->protect_depth.v,
-                                   .from = &p->protect_depth.from });
-    list(&d, "filesystem.protect", &p->protect);
-    list(&d, "credentials", &p->credentials);
-    env(&d, p);
-    secrets(&d, p);
-    secret_files(&d, p);
-    list(&d, "env-deny", &p->env_deny);
-    truth(&d, "env-inherit", &p->env_inherit);
-    truth(&d, "allow-nested-user-namespaces", &p->nested_userns);
-    truth(&d, "ptrace", &p->ptrace);
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++) {
+        if (s->show != NULL)
+            s->show(&d, p, s);
+        else
+            show_row(&d, p, s);
+    }
     return d.result;
 }
 
@@ -320,28 +300,6 @@ digest_row(void *ctx, const struct policy_row *row)
 
 /* --- what no row says --------------------------------------------------------------------------------------------- */
 
-/* @url has a name or password in it. */
-static bool
-has_user(const struct policy_string *url)
-{
-    struct proxy_url parsed;
-
-    return url->p != NULL && proxy_parse(str_of(url->p), &parsed) == PROXY_OK && parsed.user_n > 0;
-}
-
-bool
-policy_hides(const struct policy *p)
-{
-    bool found = has_user(&p->parent_proxy.http) || has_user(&p->parent_proxy.https);
-    struct str name;
-
-    for (size_t i = 0; i < p->n_env; i++)
-        found = found || (p->env[i].value != NULL && p->env[i].from.kind != ORIGIN_BUILTIN);
-    for (size_t i = 0; i < p->n_secret_files; i++)
-        found = found || p->secret_files[i].template != NULL || !one_name(p->secret_files[i].text, &name);
-    return found;
-}
-
 /* What the file says now. One that a run would refuse counts as that. */
 static void
 add_template(struct sha256 *h, const char *path)
@@ -357,24 +315,78 @@ add_template(struct sha256 *h, const char *path)
     sha256_add(h, digest, sizeof(digest));
 }
 
-void
-policy_add_hidden(const struct policy *p, struct sha256 *h)
+/* Names and passwords for a parent proxy. */
+bool
+hide_parent(const struct policy *p, const struct policy_spec *s, struct sha256 *h)
 {
+    const struct policy_string *url = spec_in(p, s);
+    struct proxy_url parsed;
+
+    if (h != NULL)
+        add_part(h, url->p);
+    return url->p != NULL && proxy_parse(str_of(url->p), &parsed) == PROXY_OK && parsed.user_n > 0;
+}
+
+bool
+hide_env(const struct policy *p, const struct policy_spec *s, struct sha256 *h)
+{
+    bool found = false;
+
+    (void)s;
     for (size_t i = 0; i < p->n_env; i++) {
         if (p->env[i].value == NULL || p->env[i].from.kind == ORIGIN_BUILTIN)
+            continue;
+        found = true;
+        if (h == NULL)
             continue;
         add_part(h, p->env[i].name);
         add_part(h, p->env[i].value);
     }
+    return found;
+}
+
+bool
+hide_secret_files(const struct policy *p, const struct policy_spec *s, struct sha256 *h)
+{
+    bool found = false;
+    struct str name;
+
+    (void)s;
     for (size_t i = 0; i < p->n_secret_files; i++) {
-        add_part(h, p->secret_files[i].path);
-        if (p->secret_files[i].template != NULL)
-            add_template(h, p->secret_files[i].template);
+        const struct policy_secret_file *f = &p->secret_files[i];
+        found = found || f->template != NULL || !one_name(f->text, &name);
+        if (h == NULL)
+            continue;
+        add_part(h, f->path);
+        if (f->template != NULL)
+            add_template(h, f->template);
         else
-            add_part(h, p->secret_files[i].text);
+            add_part(h, f->text);
     }
-    add_part(h, p->parent_proxy.http.p);
-    add_part(h, p->parent_proxy.https.p);
+    return found;
+}
+
+static bool
+hidden(const struct policy *p, struct sha256 *h)
+{
+    bool found = false;
+
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++)
+        if (s->hide != NULL)
+            found = s->hide(p, s, h) || found;
+    return found;
+}
+
+bool
+policy_hides(const struct policy *p)
+{
+    return hidden(p, NULL);
+}
+
+void
+policy_add_hidden(const struct policy *p, struct sha256 *h)
+{
+    (void)hidden(p, h);
 }
 
 /* The hash of a hash: who sees the digest of the whole cannot try values without the key, nor go on from it. */

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "policy/doc.h"
 #include "policy/policy.h"
+#include "policy/spec.h"
 
 /* --- arena.c: everything of one policy is freed at once, so it is carved from a few large pieces --------------- */
 
@@ -31,81 +32,60 @@ int where_fail(const struct where *w, struct err *err, const char *code, const c
 #define SHOW_MAX 160
 const char *show(struct str s, char out[SHOW_MAX]);
 
-enum limit_unit { UNIT_BYTES, UNIT_COUNT, UNIT_MILLI, UNIT_MS };
+#define SPEC_OF_FLAG(flag_) \
+    ((const struct policy_spec *)(const void *)((const char *)(flag_) - offsetof(struct policy_spec, flag)))
 
-struct limit_spec {
-    const char *key;        /* below `limits` in a settings file */
-    const char *flag;
-    size_t offset;          /* of the struct policy_u64 in struct policy_limits */
-    enum limit_unit unit;
-    uint64_t min, max;
-    const char *none;       /* what 0 means, for `show` */
-};
-
-extern const struct limit_spec limit_specs[];
-extern const size_t n_limit_specs;
-const struct limit_spec *limit_by_key(struct str key);
-struct policy_u64 *limit_field(struct policy_limits *limits, const struct limit_spec *spec);
-
-int set_limit(struct policy *p, const struct limit_spec *spec, struct str text, const struct where *w,
-              struct err *err);
-/* The same for a number in @scale units (MiB for `max_memory_mb`). */
-int set_limit_scaled(struct policy *p, const struct limit_spec *spec, struct str text, uint64_t scale,
-                     const struct where *w, struct err *err);
-int set_mode(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_engine(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_fallback(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_audit(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_view(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_ask(struct policy *p, bool v, const struct where *w);
-int set_ask_timeout(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* @text as the value of the row @s (of a list: one more entry). */
+int spec_set(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err);
+/* A number in @scale units (MiB for `max_memory_mb`). */
+int set_number_scaled(struct policy *p, const struct policy_spec *s, struct str text, uint64_t scale,
+                      const struct where *w, struct err *err);
+void set_bool(struct policy *p, const struct policy_spec *s, bool v, const struct where *w);
+/* spec.c: @v and its origin into a word, switch or number; false: it is none. */
+bool spec_put(struct policy *p, const struct policy_spec *s, uint64_t v, const struct origin *from);
 /* close.c: @now, where `network: none` stands: what earlier layers opened is closed. */
 void close_network(struct policy *p, const struct origin *now);
-int set_network(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_parent_http(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_parent_https(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_no_proxy(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_preset(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_hostname(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_user(struct policy *p, struct str text, const struct where *w, struct err *err);
-int set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err);
-void set_bool(struct policy_bool *field, bool v, const struct where *w);
 
-/* "DIR", "DIR:rw|ro|cow" or "tmpfs". */
-int set_workspace(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* The kind of the row's entries, in settings or a policy of SRT's. */
+static inline enum entry_kind
+spec_entry(const struct policy_spec *s, bool srt)
+{
+    if (s->entry != ENTRY_HOST || !srt)
+        return s->entry;
+    return s->at == offsetof(struct policy, deny_domains) ? ENTRY_HOST_SRT_DENY : ENTRY_HOST_SRT;
+}
+
+/* What hangs on rows. */
+spec_setter set_mode, set_engine, set_network, set_parent, set_no_proxy, set_ask_timeout, set_hostname,
+    set_user, set_workdir, set_workspace, set_bind, set_env_text, set_secret, set_secret_file;
+spec_reader read_fallback, read_fallback_url, read_workspace, read_depth, read_env, read_bind, read_secret,
+    read_secret_file;
+spec_shower show_workspace, show_user, show_ask_timeout, show_parent;
+spec_liner line_of_bind, line_of_env, line_of_secret, line_of_secret_file;
+spec_hider hide_env, hide_secret_files, hide_parent;
+spec_cover bind_covers, env_covers, secret_covers, secret_file_covers;
+spec_within within_workspace, within_hosts, within_ask_timeout, within_user;
+
+/* set_workspace: "DIR", "DIR:rw|ro|cow" or "tmpfs". */
 int set_workspace_dir(struct policy *p, struct str dir, const struct where *w, struct err *err);
-int set_workspace_kind(struct policy *p, struct str kind, const struct where *w, struct err *err);
-/* "SRC[:DEST][:ro|:rw]". */
-int set_bind(struct policy *p, struct str text, const struct where *w, struct err *err);
+spec_setter set_workspace_kind;
+/* set_bind: "SRC[:DEST][:ro|:rw]". */
 int set_bind_parts(struct policy *p, struct str source, struct str dest, bool writable, const struct where *w,
                    struct err *err);
 /* @value NULL: pass the host's. */
 int set_env(struct policy *p, struct str name, const struct str *value, const struct where *w, struct err *err);
 
-/* "NAME" or "NAME=BINDING", and ",add=HEADER: TEXT" behind it. */
-int set_secret(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* set_secret: "NAME" or "NAME=BINDING", and ",add=HEADER: TEXT" behind it. */
 /* All but the name may be empty: as they are stored. */
 struct secret_parts { struct str name, binding, add, env; };
 int set_secret_parts(struct policy *p, const struct secret_parts *s, const struct where *w, struct err *err);
 
-/* "PATH=NAME" or "PATH=@FILE". */
-int set_secret_file(struct policy *p, struct str text, const struct where *w, struct err *err);
+/* set_secret_file: "PATH=NAME" or "PATH=@FILE". */
 /* @from_file empty: @text is the file's text. */
 int set_secret_file_parts(struct policy *p, struct str path, struct str text, struct str from_file,
                           const struct where *w, struct err *err);
 int check_secret_files(const struct policy *p, struct err *err);
 
-enum entry_kind {
-    ENTRY_PATH,         /* glob: absolute, `~` and relative paths resolved */
-    ENTRY_LITERAL,      /* the same, no character is special */
-    ENTRY_SOCKET,       /* a path that may not look like a glob: whoever writes one would wait for it to match */
-    ENTRY_NAMES,        /* relative names, no globs: protect */
-    ENTRY_HOST,         /* our host pattern */
-    ENTRY_HOST_SRT,
-    ENTRY_HOST_SRT_DENY,
-    ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
-    ENTRY_REGISTRY,     /* a client whose registry is meant: "npm" */
-};
 int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text,
              const struct where *w, struct err *err);
 /* A list that is written replaces the one of the layer below. */

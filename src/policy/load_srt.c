@@ -10,9 +10,6 @@
 #include "match/ip.h"
 #include "policy/schema.h"
 
-#define OFFSET(field) offsetof(struct policy, field)
-#define SETTER(fn) (&(const struct setter){ fn })
-
 static int
 not_yet(struct loader *l, const struct node *v, const char *what)
 {
@@ -28,9 +25,9 @@ check_type(struct loader *l, const struct node *v, const struct key_rule *rule)
 }
 
 static int
-check_string(struct loader *l, const struct node *v, const struct key_rule *rule)
+check_string(struct loader *l, const struct node *v, const void *arg)
 {
-    (void)rule;
+    (void)arg;
     return schema_expect(l, v, NODE_STRING);
 }
 
@@ -126,13 +123,13 @@ range_closed(struct str text)
 }
 
 static int
-check_range(struct loader *l, const struct node *v, const struct key_rule *rule)
+check_range(struct loader *l, const struct node *v, const void *arg)
 {
     char shown[SHOW_MAX];
     struct ip ip;
     uint64_t bits;
 
-    (void)rule;
+    (void)arg;
     return parse_range(v->text, &ip, &bits)
                ? 0 : schema_fail(l, v, "policy.srt.address", "%s is neither an address nor a range",
                                  show(v->text, shown));
@@ -144,77 +141,60 @@ check_resolved(struct loader *l, const struct node *v, const struct key_rule *ru
     return check_strings(l, v, rule) < 0 ? -1 : schema_items(l, v, check_range, rule);
 }
 
-static const struct key_rule parent_rules[] = {
-    { "http", NULL, apply_text, SETTER(set_parent_http), 0, 0 },
-    { "https", NULL, apply_text, SETTER(set_parent_https), 0, 0 },
-    { "noProxy", NULL, apply_text, SETTER(set_no_proxy), 0, 0 },
-    { NULL },
-};
-
 static const struct key_rule network_rules[] = {
-    { "allowedDomains", NULL, apply_list, NULL, OFFSET(allow_domains), ENTRY_HOST_SRT },
-    { "deniedDomains", NULL, apply_list, NULL, OFFSET(deny_domains), ENTRY_HOST_SRT_DENY },
-    { "deniedDomainReasons", NULL, check_string_map, NULL, 0, NODE_STRING },
-    { "strictAllowlist", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "deniedResolvedAddresses", NULL, check_resolved, NULL, 0, 0 },
-    { "allowUnixSockets", NULL, apply_list, NULL, OFFSET(unix_sockets), ENTRY_SOCKET },
-    { "allowAllUnixSockets", NULL, apply_bool, NULL, OFFSET(all_unix_sockets), 0 },
-    { "allowLocalBinding", NULL, apply_bool, NULL, OFFSET(allow_local_binding), 0 },
-    { "allowMachLookup", NULL, check_strings, NULL, 0, 0 },
-    { "httpProxyPort", NULL, value_not_yet, "an HTTP proxy of one's own", 0, NODE_NUMBER },
-    { "socksProxyPort", NULL, value_not_yet, "a SOCKS proxy of one's own", 0, NODE_NUMBER },
-    { "mitmProxy", NULL, value_not_yet, "an intercepting proxy", 0, NODE_MAP },
-    { "parentProxy", NULL, apply_map, parent_rules, 0, 0 },
-    { "tlsTerminate", NULL, value_not_yet, "TLS interception", 0, NODE_MAP },
-    { "allowPlaintextHeaderSet", NULL, bool_not_yet, "setting headers", 0, 0 },
-    { "stripResponseHeaders", NULL, check_strings, NULL, 0, 0 },
-    { "refuseOpaqueTunnels", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "requireHostMatch", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "ambiguousRequestTarget", NULL, check_word, "refuse asSpelled normalize", 0, 0 },
+    { "deniedDomainReasons", NULL, check_string_map, NULL, NODE_STRING },
+    { "strictAllowlist", NULL, check_type, NULL, NODE_BOOL },
+    { "deniedResolvedAddresses", NULL, check_resolved, NULL, 0 },
+    { "allowMachLookup", NULL, check_strings, NULL, 0 },
+    { "httpProxyPort", NULL, value_not_yet, "an HTTP proxy of one's own", NODE_NUMBER },
+    { "socksProxyPort", NULL, value_not_yet, "a SOCKS proxy of one's own", NODE_NUMBER },
+    { "mitmProxy", NULL, value_not_yet, "an intercepting proxy", NODE_MAP },
+    { "parentProxy", "network.parentProxy", apply_map, NULL, 0 },
+    { "tlsTerminate", NULL, value_not_yet, "TLS interception", NODE_MAP },
+    { "allowPlaintextHeaderSet", NULL, bool_not_yet, "setting headers", 0 },
+    { "stripResponseHeaders", NULL, check_strings, NULL, 0 },
+    { "refuseOpaqueTunnels", NULL, check_type, NULL, NODE_BOOL },
+    { "requireHostMatch", NULL, check_type, NULL, NODE_BOOL },
+    { "ambiguousRequestTarget", NULL, check_word, "refuse asSpelled normalize", 0 },
     { NULL },
 };
 
 static const struct key_rule filesystem_rules[] = {
-    { "denyRead", NULL, apply_list, NULL, OFFSET(deny_read), ENTRY_PATH },
-    { "allowRead", NULL, apply_list, NULL, OFFSET(allow_read), ENTRY_PATH },
-    { "allowWrite", NULL, apply_list, NULL, OFFSET(allow_write), ENTRY_PATH },
-    { "denyWrite", NULL, apply_list, NULL, OFFSET(deny_write), ENTRY_PATH },
-    { "allowGitConfig", NULL, apply_bool, NULL, OFFSET(allow_git_config), 0 },
-    { "disabled", NULL, bool_not_yet, "switching the file rules off", 0, 0 },
+    { "disabled", NULL, bool_not_yet, "switching the file rules off", 0 },
     { NULL },
 };
 
 /* Shared by files and envVars: what only masking needs. */
 #define MASK_RULES \
-    { "mode", NULL, check_word, "deny mask", 0, 0 }, \
-    { "extract", NULL, check_type, NULL, 0, NODE_STRING }, \
-    { "onExtractNoMatch", NULL, check_word, "warn deny error", 0, 0 }, \
-    { "decode", NULL, check_word, "jwt", 0, 0 }, \
-    { "maskClaims", NULL, check_strings, NULL, 0, 0 }, \
-    { "injectHosts", NULL, check_strings, NULL, 0, 0 }
+    { "mode", NULL, check_word, "deny mask", 0 }, \
+    { "extract", NULL, check_type, NULL, NODE_STRING }, \
+    { "onExtractNoMatch", NULL, check_word, "warn deny error", 0 }, \
+    { "decode", NULL, check_word, "jwt", 0 }, \
+    { "maskClaims", NULL, check_strings, NULL, 0 }, \
+    { "injectHosts", NULL, check_strings, NULL, 0 }
 
 static const struct key_rule secret_file_rules[] = {
-    { "path", NULL, check_type, NULL, 0, NODE_STRING },
-    { "maskDuplicates", NULL, check_type, NULL, 0, NODE_BOOL },
+    { "path", NULL, check_type, NULL, NODE_STRING },
+    { "maskDuplicates", NULL, check_type, NULL, NODE_BOOL },
     MASK_RULES,
     { NULL },
 };
 
 static const struct key_rule secret_env_rules[] = {
-    { "name", NULL, check_type, NULL, 0, NODE_STRING },
+    { "name", NULL, check_type, NULL, NODE_STRING },
     MASK_RULES,
     { NULL },
 };
 
 /* `deny` is a read rule, or a variable that is not handed on; `mask` needs the vault and a proxy. */
 static int
-apply_secret(struct loader *l, const struct node *v, const struct key_rule *rule)
+apply_secret(struct loader *l, const struct node *v, const void *arg)
 {
-    bool files = rule->num == 1;
+    bool files = ((const struct key_rule *)arg)->num == 1;
     const struct node *what = node_member(v, files ? "path" : "name"), *mode = node_member(v, "mode");
     struct where w;
 
-    if (schema_walk(l, v, files ? secret_file_rules : secret_env_rules) < 0)
+    if (schema_walk(l, v, NULL, files ? secret_file_rules : secret_env_rules) < 0)
         return -1;
     if (what == NULL || mode == NULL)
         return schema_fail(l, v, "policy.srt.required", "%s and mode are required", files ? "path" : "name");
@@ -232,66 +212,64 @@ apply_secrets(struct loader *l, const struct node *v, const struct key_rule *rul
 }
 
 static const struct key_rule sigv4_rules[] = {
-    { "streaming", NULL, check_word, "deny passthrough", 0, 0 },
-    { "presigned", NULL, check_word, "deny passthrough", 0, 0 },
-    { "sigv4a", NULL, check_word, "deny passthrough", 0, 0 },
+    { "streaming", NULL, check_word, "deny passthrough", 0 },
+    { "presigned", NULL, check_word, "deny passthrough", 0 },
+    { "sigv4a", NULL, check_word, "deny passthrough", 0 },
     { NULL },
 };
 
 static const struct key_rule credentials_rules[] = {
-    { "files", NULL, apply_secrets, NULL, 0, 1 },
-    { "envVars", NULL, apply_secrets, NULL, 0, 0 },
-    { "allowPlaintextInject", NULL, bool_not_yet, "injecting credentials", 0, 0 },
-    { "awsPairs", NULL, value_not_yet, "signing AWS requests", 0, NODE_LIST },
-    { "sigv4", NULL, apply_map, sigv4_rules, 0, 0 },
+    { "files", NULL, apply_secrets, NULL, 1 },
+    { "envVars", NULL, apply_secrets, NULL, 0 },
+    { "allowPlaintextInject", NULL, bool_not_yet, "injecting credentials", 0 },
+    { "awsPairs", NULL, value_not_yet, "signing AWS requests", NODE_LIST },
+    { "sigv4", NULL, apply_map, sigv4_rules, 0 },
     { NULL },
 };
 
 static const struct key_rule ripgrep_rules[] = {
-    { "command", NULL, check_type, NULL, 0, NODE_STRING },
-    { "args", NULL, check_strings, NULL, 0, 0 },
-    { "argv0", NULL, check_type, NULL, 0, NODE_STRING },
+    { "command", NULL, check_type, NULL, NODE_STRING },
+    { "args", NULL, check_strings, NULL, 0 },
+    { "argv0", NULL, check_type, NULL, NODE_STRING },
     { NULL },
 };
 
 static const struct key_rule seccomp_rules[] = {
-    { "applyPath", NULL, check_type, NULL, 0, NODE_STRING },
-    { "argv0", NULL, check_type, NULL, 0, NODE_STRING },
+    { "applyPath", NULL, check_type, NULL, NODE_STRING },
+    { "argv0", NULL, check_type, NULL, NODE_STRING },
     { NULL },
 };
 
 static const struct key_rule git_rules[] = {
-    { "safeDirectories", NULL, check_strings, NULL, 0, 0 },
+    { "safeDirectories", NULL, check_strings, NULL, 0 },
     { NULL },
 };
 
 static const struct key_rule windows_rules[] = {
-    { "backend", NULL, check_type, NULL, 0, NODE_STRING },
-    { "sandboxUser", NULL, check_type, NULL, 0, NODE_STRING },
-    { "sublayerGuid", NULL, check_type, NULL, 0, NODE_STRING },
-    { "proxyPortRange", NULL, check_type, NULL, 0, NODE_STRING },
-    { "srtWin", NULL, check_type, NULL, 0, NODE_STRING },
+    { "backend", NULL, check_type, NULL, NODE_STRING },
+    { "sandboxUser", NULL, check_type, NULL, NODE_STRING },
+    { "sublayerGuid", NULL, check_type, NULL, NODE_STRING },
+    { "proxyPortRange", NULL, check_type, NULL, NODE_STRING },
+    { "srtWin", NULL, check_type, NULL, NODE_STRING },
     { NULL },
 };
 
 static const struct key_rule top_rules[] = {
-    { "network", NULL, apply_map, network_rules, 0, 0 },
-    { "filesystem", NULL, apply_map, filesystem_rules, 0, 0 },
-    { "credentials", NULL, apply_map, credentials_rules, 0, 0 },
-    { "ignoreViolations", NULL, check_string_map, NULL, 0, NODE_LIST },
-    { "enableWeakerNestedSandbox", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "allowNestedUserNamespaces", NULL, apply_bool, NULL, OFFSET(nested_userns), 0 },
-    { "enableWeakerNetworkIsolation", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "allowAppleEvents", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "allowPty", NULL, check_type, NULL, 0, NODE_BOOL },
-    { "ripgrep", NULL, apply_map, ripgrep_rules, 0, 0 },
-    { "mandatoryDenySearchDepth", NULL, apply_search_depth, NULL, 0, 0 },
-    { "seccomp", NULL, apply_map, seccomp_rules, 0, 0 },
-    { "bwrapPath", NULL, check_type, NULL, 0, NODE_STRING },
-    { "socatPath", NULL, check_type, NULL, 0, NODE_STRING },
-    { "javaAgentJarPath", NULL, check_type, NULL, 0, NODE_STRING },
-    { "git", NULL, apply_map, git_rules, 0, 0 },
-    { "windows", NULL, apply_map, windows_rules, 0, 0 },
+    { "network", "network", apply_map, network_rules, 0 },
+    { "filesystem", "filesystem", apply_map, filesystem_rules, 0 },
+    { "credentials", NULL, apply_map, credentials_rules, 0 },
+    { "ignoreViolations", NULL, check_string_map, NULL, NODE_LIST },
+    { "enableWeakerNestedSandbox", NULL, check_type, NULL, NODE_BOOL },
+    { "enableWeakerNetworkIsolation", NULL, check_type, NULL, NODE_BOOL },
+    { "allowAppleEvents", NULL, check_type, NULL, NODE_BOOL },
+    { "allowPty", NULL, check_type, NULL, NODE_BOOL },
+    { "ripgrep", NULL, apply_map, ripgrep_rules, 0 },
+    { "seccomp", NULL, apply_map, seccomp_rules, 0 },
+    { "bwrapPath", NULL, check_type, NULL, NODE_STRING },
+    { "socatPath", NULL, check_type, NULL, NODE_STRING },
+    { "javaAgentJarPath", NULL, check_type, NULL, NODE_STRING },
+    { "git", NULL, apply_map, git_rules, 0 },
+    { "windows", NULL, apply_map, windows_rules, 0 },
     { NULL },
 };
 
@@ -365,7 +343,7 @@ srt_apply(struct loader *l, const struct node *root)
 
     if (schema_expect(l, root, NODE_MAP) < 0 || check_required(l, root) < 0 || preset_srt(p, l->err) < 0)
         return -1;
-    if (schema_walk(l, root, top_rules) < 0)
+    if (schema_walk(l, root, "", top_rules) < 0)
         return -1;
     if (p->allow_domains.n > 0 && check_narrowing(l, node_member(root, "network")) < 0)
         return -1;

@@ -279,15 +279,15 @@ int policy_load_file(struct policy *p, const char *path, enum policy_format form
 int policy_load_bytes(struct policy *p, const char *name, const void *data, size_t n, enum policy_format format,
                       const struct policy_host *host, struct err *err);
 
-/* Apply one command line flag, e.g. ("--memory", "512m"), ("--workspace", "src:cow"), ("--ro-root", NULL).
- * policy_flag_lookup tells a verb's argument parser which flags exist and whether they take a value. */
+/* Apply one command line flag, e.g. ("--memory", "512m"), ("--workspace", "src:cow"), ("--read-only-root", NULL).
+ * policy_flag_lookup tells a verb's argument parser which flags exist and whether they take a value; policy_flag_next
+ * lists them, from NULL to NULL. They are rows of the table in spec.h. */
 struct policy_flag {
     const char *name;       /* with the leading dashes */
     const char *value;      /* metavariable ("SIZE"), or NULL when it takes none */
     const char *help;       /* one line */
 };
-extern const struct policy_flag policy_flags[];
-extern const size_t policy_n_flags;
+const struct policy_flag *policy_flag_next(const struct policy_flag *flag);
 const struct policy_flag *policy_flag_lookup(const char *name);
 int policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                       struct err *err);

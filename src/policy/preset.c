@@ -8,49 +8,29 @@
 #include "match/path.h"
 #include "policy/internal.h"
 
-#define MIB ((uint64_t)1 << 20)
 #define ARENA_FIRST (24 * 1024)     /* a preset with its lists fits */
-#define MEMORY_WHEN_UNKNOWN (512 * MIB)
+#define MEMORY_WHEN_UNKNOWN ((uint64_t)512 << 20)
 
-struct preset_limits {
-    uint64_t memory, cpu_milli, pids, disk, time_ms, grace_ms, output, nofile;
-};
-
-#define HALF_OF_RAM UINT64_MAX
-
-/* The source's own limits for running somebody's code (R65), and those of an interactive tool on a developer's
- * machine, where a build may take an hour and print a gigabyte. docs/policy.md prints this table. */
-static const struct preset_limits limits_code = { 512 * MIB, 500, 256, 1024 * MIB, 30000, 2000, MIB, 1024 };
-static const struct preset_limits limits_tool = { HALF_OF_RAM, 0, 4096, 1024 * MIB, 0, 2000, 0, 65536 };
-static const struct preset_limits limits_max = { 512 * MIB, 500, 64, 256 * MIB, 30000, 2000, MIB, 256 };
-/* Without a wall only the caller's own means are left: a clock, and not reading further. */
-static const struct preset_limits limits_off_code = { 0, 0, 0, 0, 30000, 2000, MIB, 0 };
-static const struct preset_limits limits_none = { 0, 0, 0, 0, 0, 2000, 0, 0 };
-
-static const struct preset_limits *
-limits_for(enum policy_mode mode, enum policy_verb verb)
+/* Which column of the table's defaults. */
+static enum profile
+profile_of(enum policy_mode mode, enum policy_verb verb)
 {
     if (mode == MODE_MAX)
-        return &limits_max;
+        return FOR_MAX;
     if (mode == MODE_OFF)
-        return verb == VERB_CODE ? &limits_off_code : &limits_none;
-    if (verb == VERB_SRT)
-        return &limits_none;        /* SRT limits nothing, and its settings cannot ask for it */
-    return verb == VERB_CODE ? &limits_code : &limits_tool;
+        return verb == VERB_CODE ? FOR_OFF_CODE : FOR_OFF;
+    return verb == VERB_SRT ? FOR_SRT : verb == VERB_CODE ? FOR_CODE : FOR_TOOL;
 }
 
 static void
-put_u64(struct policy_u64 *field, uint64_t v, const struct origin *from)
+put_defaults(struct policy *p, enum policy_mode mode, const struct origin *from)
 {
-    if (!origin_explicit(&field->from))
-        *field = (struct policy_u64){ .v = v, .from = *from };
-}
+    enum profile profile = profile_of(mode, p->verb);
+    uint64_t half = p->memory_total > 0 ? p->memory_total / 2 : MEMORY_WHEN_UNKNOWN;
 
-static void
-put_bool(struct policy_bool *field, bool v, const struct origin *from)
-{
-    if (!origin_explicit(&field->from))
-        *field = (struct policy_bool){ .v = v, .from = *from };
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++)
+        if (!origin_explicit(policy_spec_origin(p, s)))
+            (void)spec_put(p, s, s->preset[profile] == HALF_OF_RAM ? half : s->preset[profile], from);
 }
 
 static int
@@ -66,47 +46,20 @@ put_string(struct policy *p, struct policy_string *field, const char *v, const s
     return field->p != NULL ? 0 : policy_no_memory(err);
 }
 
-static void
-put_limits(struct policy *p, enum policy_mode mode, const struct origin *from)
-{
-    const struct preset_limits *l = limits_for(mode, p->verb);
-    uint64_t half = p->memory_total > 0 ? p->memory_total / 2 : MEMORY_WHEN_UNKNOWN;
-
-    put_u64(&p->limits.memory, l->memory == HALF_OF_RAM ? half : l->memory, from);
-    put_u64(&p->limits.cpu_milli, l->cpu_milli, from);
-    put_u64(&p->limits.pids, l->pids, from);
-    put_u64(&p->limits.disk, l->disk, from);
-    put_u64(&p->limits.time_ms, l->time_ms, from);
-    put_u64(&p->limits.grace_ms, l->grace_ms, from);
-    put_u64(&p->limits.output, l->output, from);
-    put_u64(&p->limits.nofile, l->nofile, from);
-}
-
 int
 preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_from, struct err *err)
 {
     const struct origin from = { .kind = ORIGIN_MODE, .name = policy_mode_name(mode) };
+    const struct origin said = *mode_from;      /* may be the field's own */
     bool own_root = (mode == MODE_STANDARD || mode == MODE_MAX) && !p->srt;
 
+    put_defaults(p, mode, &from);
     p->mode.v = mode;
-    p->mode.from = *mode_from;
-    put_limits(p, mode, &from);
-    if (!origin_explicit(&p->view.from)) {
+    p->mode.from = said;
+    if (!origin_explicit(&p->view.from))
         p->view.v = own_root ? VIEW_PRIVATE : VIEW_HOST;
-        p->view.from = from;
-    }
-    if (!origin_explicit(&p->fallback.from)) {
-        p->fallback.v = FALLBACK_REFUSE;
-        p->fallback.from = from;
-    }
-    if (!origin_explicit(&p->audit.from)) {
-        p->audit.v = RECORD_TRY;
-        p->audit.from = from;
-    }
-    if (!origin_explicit(&p->network.from)) {
-        p->network.v = mode == MODE_OFF ? NETWORK_HOST : NETWORK_NONE;
-        p->network.from = from;
-    }
+    if (!origin_explicit(&p->env_inherit.from))
+        p->env_inherit.v = mode == MODE_OFF || p->srt;
     if (!origin_explicit(&p->workspace.from)) {
         p->workspace.kind = WORKSPACE_TMPFS;
         p->workspace.dir = NULL;
@@ -116,18 +69,6 @@ preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_
         p->user.uid = p->user.gid = 1000;
         p->user.from = from;
     }
-    if (!origin_explicit(&p->ask_ms.from))
-        p->ask_ms = (struct policy_u64){ .v = POLICY_ASK_MS, .from = from };
-    put_bool(&p->ask, false, &from);
-    put_bool(&p->read_only_root, mode == MODE_MAX, &from);
-    put_bool(&p->allow_git_config, false, &from);
-    put_bool(&p->deny_hard_links, false, &from);
-    put_bool(&p->all_unix_sockets, mode == MODE_OFF, &from);
-    put_bool(&p->allow_local_binding, mode == MODE_OFF, &from);
-    put_bool(&p->env_inherit, mode == MODE_OFF || p->srt, &from);
-    put_bool(&p->nested_userns, false, &from);
-    put_bool(&p->ptrace, mode != MODE_MAX, &from);
-    put_u64(&p->protect_depth, 3, &from);
     if (put_string(p, &p->engine, "auto", &from, err) < 0 ||
         put_string(p, &p->fallback_url, NULL, &from, err) < 0 ||
         put_string(p, &p->hostname, own_root ? "cloche" : NULL, &from, err) < 0 ||

@@ -143,23 +143,61 @@ schema_note(struct loader *l, const struct node *v, const char *what)
     return entry.value != NULL ? list_push(l->p, &l->p->notes, entry, l->err) : policy_no_memory(l->err);
 }
 
+/* The name of @full in @section, or NULL: it is not right there. */
+static const char *
+name_in(const char *full, const char *section)
+{
+    size_t n = strlen(section);
+
+    if (full == NULL || strncmp(full, section, n) != 0 || (n > 0 && full[n++] != '.'))
+        return NULL;
+    return strchr(full + n, '.') == NULL ? full + n : NULL;
+}
+
 static int
-unknown_key(struct loader *l, const struct node *member, const struct key_rule *rules)
+apply_spec(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_read(l, v, rule->arg);
+}
+
+/* The next key that is known behind *@i, which counts rows of the policy's table, then @rules. */
+static bool
+next_key(const struct loader *l, const char *section, const struct key_rule *rules, size_t *i, struct key_rule *out)
+{
+    for (; *i < policy_n_specs; ++*i) {
+        const struct policy_spec *s = &policy_specs[*i];
+        const char *full = l->exact ? s->srt : s->no_file == NULL ? s->key : NULL;
+        const char *name = section != NULL ? name_in(full, section) : NULL;
+        if (name == NULL)
+            continue;
+        *out = (struct key_rule){ .name = name, .canon = s->key, .apply = apply_spec, .arg = s };
+        ++*i;
+        return true;
+    }
+    if (rules == NULL || rules[*i - policy_n_specs].name == NULL)
+        return false;
+    *out = rules[(*i)++ - policy_n_specs];
+    return true;
+}
+
+static int
+unknown_key(struct loader *l, const struct node *member, const char *section, const struct key_rule *rules)
 {
     const char *nearest = NULL;
-    size_t best = 4, used = 0;
-    char known[ERR_HINT_MAX + 1] = "";
+    size_t best = 4, used = 0, i = 0;
+    char names[ERR_HINT_MAX + 1] = "";
+    struct key_rule known;
 
-    for (const struct key_rule *rule = rules; rule->name != NULL; rule++) {
-        size_t d = distance(member->key, str_of(rule->name));
-        if (same_key(member->key, rule->name, false))
+    while (next_key(l, section, rules, &i, &known)) {
+        size_t d = distance(member->key, str_of(known.name));
+        if (same_key(member->key, known.name, false))
             d = 0;      /* in another spelling */
-        if (d < best && 2 * d < strlen(rule->name) + 2) {
+        if (d < best && 2 * d < strlen(known.name) + 2) {
             best = d;
-            nearest = rule->name;
+            nearest = known.name;
         }
-        if (used < sizeof(known))
-            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "", rule->name);
+        if (used < sizeof(names))
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "", known.name);
     }
     /* one that is nearly a known one may have been meant to close something */
     if (l->lenient && nearest == NULL)
@@ -167,28 +205,28 @@ unknown_key(struct loader *l, const struct node *member, const struct key_rule *
     schema_fail(l, member, "policy.unknown-key", "unknown key");
     if (nearest != NULL)
         return err_hint(l->err, "did you mean \"%s\"?", nearest);
-    return err_hint(l->err, "known here: %s", known);
+    return err_hint(l->err, "known here: %s", names);
 }
 
 static int
-note_seen(struct loader *l, const struct node *member, const struct key_rule *rule)
+note_seen(struct loader *l, const struct node *member, const char *canon)
 {
     for (size_t i = 0; i < l->n_seen; i++) {
-        if (strcmp(l->seen[i].canon, rule->canon) != 0)
+        if (strcmp(l->seen[i].canon, canon) != 0)
             continue;
-        schema_fail(l, member, "policy.duplicate-key", "another spelling of \"%s\", given in line %u", rule->canon,
+        schema_fail(l, member, "policy.duplicate-key", "another spelling of \"%s\", given in line %u", canon,
                     l->seen[i].line);
         return err_hint(l->err, "keep one of the two");
     }
     if (l->n_seen < SCHEMA_SEEN_MAX) {
-        l->seen[l->n_seen].canon = rule->canon;
+        l->seen[l->n_seen].canon = canon;
         l->seen[l->n_seen++].line = member->key_line;
     }
     return 0;
 }
 
 int
-schema_items(struct loader *l, const struct node *v, key_apply *apply, const struct key_rule *rule)
+schema_items(struct loader *l, const struct node *v, item_reader *read, const void *arg)
 {
     size_t i = 0;
 
@@ -196,30 +234,33 @@ schema_items(struct loader *l, const struct node *v, key_apply *apply, const str
         return -1;
     for (const struct node *item = v->first; item != NULL; item = item->next) {
         size_t mark = schema_enter_index(l, i++);
-        if (apply(l, item, rule) < 0)
+        if (read(l, item, arg) < 0)
             return -1;
         schema_leave(l, mark);
     }
     return 0;
 }
 
+static int
+read_member(struct loader *l, const struct node *m, const char *section, const struct key_rule *rules)
+{
+    struct key_rule rule;
+    size_t i = 0;
+
+    while (next_key(l, section, rules, &i, &rule))
+        if (same_key(m->key, rule.name, l->exact))
+            return rule.canon != NULL && note_seen(l, m, rule.canon) < 0 ? -1 : rule.apply(l, m, &rule);
+    return unknown_key(l, m, section, rules);
+}
+
 int
-schema_walk(struct loader *l, const struct node *map, const struct key_rule *rules)
+schema_walk(struct loader *l, const struct node *map, const char *section, const struct key_rule *rules)
 {
     if (schema_expect(l, map, NODE_MAP) < 0)
         return -1;
     for (const struct node *m = map->first; m != NULL; m = m->next) {
-        const struct key_rule *rule = rules;
         size_t mark = schema_enter_key(l, m->key);
-        while (rule->name != NULL && !same_key(m->key, rule->name, l->exact))
-            rule++;
-        if (rule->name == NULL) {
-            if (unknown_key(l, m, rules) < 0)
-                return -1;
-            schema_leave(l, mark);
-            continue;
-        }
-        if ((rule->canon != NULL && note_seen(l, m, rule) < 0) || rule->apply(l, m, rule) < 0)
+        if (read_member(l, m, section, rules) < 0)
             return -1;
         schema_leave(l, mark);
     }
@@ -227,65 +268,36 @@ schema_walk(struct loader *l, const struct node *map, const struct key_rule *rul
 }
 
 int
-apply_text(struct loader *l, const struct node *v, const struct key_rule *rule)
+schema_text(struct loader *l, const struct node *v, const struct policy_spec *s)
 {
-    const struct setter *setter = rule->arg;
     struct where w = schema_where(l, v);
 
     if (v->type != NODE_STRING && v->type != NODE_NUMBER)
         return schema_expect(l, v, NODE_STRING);
-    return setter->set(l->p, v->text, &w, l->err);
+    return spec_set(l->p, s, v->text, &w, l->err);
 }
 
 int
-apply_string(struct loader *l, const struct node *v, const struct key_rule *rule)
+read_depth(struct loader *l, const struct node *v, const struct policy_spec *s)
 {
-    struct policy_string *field = (struct policy_string *)(void *)((char *)l->p + rule->offset);
-
-    if (schema_expect(l, v, NODE_STRING) < 0)
-        return -1;
-    field->p = arena_copy(l->p->arena, v->text);
-    field->from = schema_where(l, v).from;
-    return field->p != NULL ? 0 : policy_no_memory(l->err);
-}
-
-int
-apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule)
-{
-    struct where w = schema_where(l, v);
-
-    if (schema_expect(l, v, NODE_BOOL) < 0)
-        return -1;
-    set_bool((struct policy_bool *)(void *)((char *)l->p + rule->offset), v->truth, &w);
-    return 0;
-}
-
-int
-apply_search_depth(struct loader *l, const struct node *v, const struct key_rule *rule)
-{
+    struct origin from = schema_where(l, v).from;
     uint64_t depth;
 
-    (void)rule;
     if (schema_expect(l, v, NODE_NUMBER) < 0)
         return -1;
-    if (!str_parse_u64(v->text, 10, &depth) || depth == 0)
+    if (!str_parse_u64(v->text, s->max, &depth) || depth < s->min)
         return schema_fail(l, v, "policy.protect.depth", "%s is not a depth from 1 to 10", v->text.p);
-    l->p->protect_depth = (struct policy_u64){ .v = depth, .from = schema_where(l, v).from };
+    (void)spec_put(l->p, s, depth, &from);
     return 0;
 }
 
 /* An entry: a string, or {path: ..., literal: true} in a list of paths. */
-static struct policy_list *
-list_of(struct loader *l, const struct key_rule *rule)
-{
-    return (struct policy_list *)(void *)((char *)l->p + rule->offset);
-}
-
 static int
-apply_entry(struct loader *l, const struct node *v, const struct key_rule *rule)
+read_entry(struct loader *l, const struct node *v, const void *arg)
 {
-    struct policy_list *list = list_of(l, rule);
-    enum entry_kind kind = (enum entry_kind)rule->num;
+    const struct policy_spec *s = arg;
+    struct policy_list *list = spec_at(l->p, s);
+    enum entry_kind kind = spec_entry(s, l->exact);
     struct where w = schema_where(l, v);
     const struct node *path = v, *literal = NULL;
 
@@ -306,33 +318,62 @@ apply_entry(struct loader *l, const struct node *v, const struct key_rule *rule)
     return list_add(l->p, list, kind, path->text, &w, l->err);
 }
 
-static bool
-is_denial(const struct policy *p, const struct policy_list *list)
+static int
+read_list(struct loader *l, const struct node *v, const struct policy_spec *s)
 {
-    return list == &p->deny_read || list == &p->deny_write || list == &p->protect || list == &p->deny_domains ||
-           list == &p->env_deny;
-}
-
-int
-apply_list(struct loader *l, const struct node *v, const struct key_rule *rule)
-{
-    struct policy_list *list = list_of(l, rule);
+    struct policy_list *list = spec_at(l->p, s);
     struct where w = schema_where(l, v);
 
     if (schema_expect(l, v, NODE_LIST) < 0)
         return -1;
     /* who is given no more than the layers below adds to what those deny; an empty list would take that back */
-    if (l->p->denials_add && v->n > 0 && is_denial(l->p, list)) {
+    if (l->p->denials_add && v->n > 0 && s->ceiling == CEILING_KEPT) {
         list->set = true;
         list->from = w.from;
     } else {
         list_begin(list, &w);
     }
-    return schema_items(l, v, apply_entry, rule);
+    return schema_items(l, v, read_entry, s);
+}
+
+/* A record: its map, or what its flag says. */
+static int
+read_record(struct loader *l, const struct node *v, const void *arg)
+{
+    const struct policy_spec *s = arg;
+
+    if (v->type == NODE_MAP)
+        return s->item(l, v, s);
+    return schema_expect(l, v, NODE_STRING) < 0 ? -1 : schema_text(l, v, s);
+}
+
+int
+schema_read(struct loader *l, const struct node *v, const struct policy_spec *s)
+{
+    struct where w = schema_where(l, v);
+
+    if (s->read != NULL)
+        return s->read(l, v, s);
+    if (s->kind == SPEC_LIST)
+        return read_list(l, v, s);
+    if (s->kind == SPEC_RECORDS)
+        return schema_items(l, v, read_record, s);
+    if (s->kind != SPEC_BOOL)
+        return schema_text(l, v, s);
+    if (schema_expect(l, v, NODE_BOOL) < 0)
+        return -1;
+    set_bool(l->p, s, v->truth, &w);
+    return 0;
+}
+
+int
+apply_as(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    return schema_read(l, v, policy_spec_by_key(str_of(rule->arg != NULL ? rule->arg : rule->canon)));
 }
 
 int
 apply_map(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
-    return schema_walk(l, v, rule->arg);
+    return schema_walk(l, v, rule->canon, rule->arg);
 }

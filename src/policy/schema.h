@@ -1,8 +1,9 @@
-/* policy/schema.h: walking a document by a table of keys
+/* policy/schema.h: walking a document by the table of keys
  *
- * A table row is a key: its full canonical name, the spelling in the file, and what to do with the value. Two rows
- * with one canonical name are one key with two spellings, and giving both is a duplicate. Where a table is not
- * exact, `deny-read` may also be written `denyRead` or `deny_read`.
+ * The keys of a map are the rows of the policy's table (spec.h) in its section, and what else a dialect knows there:
+ * maps, other spellings, keys that are only checked. Two rows with one canonical name are one key with two spellings,
+ * and giving both is a duplicate. Where spelling is not exact, `deny-read` may also be written `denyRead` or
+ * `deny_read`.
  */
 #ifndef CLOCHE_POLICY_SCHEMA_H
 #define CLOCHE_POLICY_SCHEMA_H
@@ -33,14 +34,18 @@ struct key_rule {
     const char *canon;      /* full canonical name, "limits.memory" */
     key_apply *apply;
     const void *arg;        /* what apply needs */
-    size_t offset;          /* of the field in struct policy */
     int num;
 };
 
-/* @v is a list: @apply each item of it, where a refusal names the item's index, until one is refused. */
-int schema_items(struct loader *l, const struct node *v, key_apply *apply, const struct key_rule *rule);
-/* Apply each member of @map by its row. Unknown keys are refused with the nearest known one. */
-int schema_walk(struct loader *l, const struct node *map, const struct key_rule *rules);
+/* @v is a list: @read each item of it, where a refusal names the item's index, until one is refused. */
+typedef int item_reader(struct loader *l, const struct node *v, const void *arg);
+int schema_items(struct loader *l, const struct node *v, item_reader *read, const void *arg);
+/* Read each member of @map by its row: of the policy's in @section ("network", "" for those without one; NULL: none),
+ * or of @rules (NULL: none). Unknown keys are refused with the nearest known one. */
+int schema_walk(struct loader *l, const struct node *map, const char *section, const struct key_rule *rules);
+/* @v as the value of the row @s; the same of a row whose value is a text, or a number that is read as one. */
+int schema_read(struct loader *l, const struct node *v, const struct policy_spec *s);
+int schema_text(struct loader *l, const struct node *v, const struct policy_spec *s);
 
 /* The place of @v, for setters. Borrowed from @l: valid until the next key. */
 struct where schema_where(const struct loader *l, const struct node *v);
@@ -55,22 +60,13 @@ size_t schema_enter_key(struct loader *l, struct str key);
 void schema_leave(struct loader *l, size_t mark);
 
 /* Ready-made rows. */
-typedef int text_setter(struct policy *p, struct str text, const struct where *w, struct err *err);
-struct setter { text_setter *set; };    /* function pointers do not fit in a void pointer */
 
-/* arg: struct setter; a string or a number. */
-int apply_text(struct loader *l, const struct node *v, const struct key_rule *rule);
-/* offset: of a policy_string, of a policy_bool. */
-int apply_string(struct loader *l, const struct node *v, const struct key_rule *rule);
-int apply_bool(struct loader *l, const struct node *v, const struct key_rule *rule);
-/* For how many levels below a tree protected names are looked for: 1 to 10. */
-int apply_search_depth(struct loader *l, const struct node *v, const struct key_rule *rule);
-/* offset: of a policy_list; num: enum entry_kind. */
-int apply_list(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* Another spelling of the key canon, or arg where that is given. */
+int apply_as(struct loader *l, const struct node *v, const struct key_rule *rule);
+/* A map whose keys are the section canon, and the table arg. */
+int apply_map(struct loader *l, const struct node *v, const struct key_rule *rule);
 /* host_rule.c: {host: ..., port: ..., methods: [...], path: ...} in a list of hosts. */
 int apply_host_rule(struct loader *l, const struct node *v, struct policy_list *list);
-/* arg: its table. */
-int apply_map(struct loader *l, const struct node *v, const struct key_rule *rule);
 
 /* A sentence about what was left out (policy->notes). 0 or -1 with the error. */
 int schema_note(struct loader *l, const struct node *v, const char *what);

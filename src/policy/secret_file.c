@@ -60,12 +60,13 @@ set_secret_file_parts(struct policy *p, struct str path, struct str text, struct
 }
 
 int
-set_secret_file(struct policy *p, struct str text, const struct where *w, struct err *err)
+set_secret_file(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     const char *equals = text.n > 0 ? memchr(text.p, '=', text.n) : NULL;
     struct str path = text, what = { "", 0 };
     char room[128];
 
+    (void)s;
     if (equals != NULL) {
         path.n = (size_t)(equals - text.p);
         what = (struct str){ equals + 1, text.n - path.n - 1 };

@@ -263,42 +263,32 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
 }
 
 int
-set_workdir(struct policy *p, struct str text, const struct where *w, struct err *err)
+set_workdir(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     struct str base = p->view.v == VIEW_PRIVATE ? STR_LIT("/workspace") : str_of(p->cwd);
 
+    (void)s;
     p->workdir.from = w->from;
     return resolve_path(p, text, base, false, w, &p->workdir.p, err);
 }
 
-static bool
-workspace_kind_parse(struct str text, enum workspace_kind *out)
-{
-    static const struct { const char *word; enum workspace_kind kind; } words[] = {
-        { "rw", WORKSPACE_RW }, { "ro", WORKSPACE_RO }, { "cow", WORKSPACE_COW } };
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (str_eq_c(text, words[i].word)) {
-            *out = words[i].kind;
-            return true;
-        }
-    }
-    return false;
-}
-
 int
-set_workspace_kind(struct policy *p, struct str kind, const struct where *w, struct err *err)
+set_workspace_kind(struct policy *p, const struct policy_spec *s, struct str kind, const struct where *w,
+                   struct err *err)
 {
     char shown[SHOW_MAX];
 
-    if (!workspace_kind_parse(kind, &p->workspace.kind)) {
-        where_fail(w, err, "policy.workspace.kind", "%s is not a kind of workspace", show(kind, shown));
-        return err_hint(err, "rw (writes go to the folder), ro (no writes), cow (writes go to a copy: cloche diff, "
-                        "apply, discard)");
+    for (unsigned i = WORKSPACE_RW; s->words[i] != NULL; i++) {
+        if (!str_eq_c(kind, s->words[i]))
+            continue;
+        p->workspace.kind = (enum workspace_kind)i;
+        p->workspace.from = w->from;
+        p->workspace.kind_given = true;
+        return 0;
     }
-    p->workspace.from = w->from;
-    p->workspace.kind_given = true;
-    return 0;
+    where_fail(w, err, "policy.workspace.kind", "%s is not a kind of workspace", show(kind, shown));
+    return err_hint(err, "rw (writes go to the folder), ro (no writes), cow (writes go to a copy: cloche diff, apply, "
+                    "discard)");
 }
 
 int
@@ -316,7 +306,7 @@ set_workspace_dir(struct policy *p, struct str dir, const struct where *w, struc
 }
 
 int
-set_workspace(struct policy *p, struct str text, const struct where *w, struct err *err)
+set_workspace(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     const char *colon = text.n > 0 ? memrchr(text.p, ':', text.n) : NULL;
     struct str dir = text, kind;
@@ -334,7 +324,7 @@ set_workspace(struct policy *p, struct str text, const struct where *w, struct e
     kind = (struct str){ colon + 1, text.n - dir.n - 1 };
     if (set_workspace_dir(p, dir, w, err) < 0)
         return -1;
-    return set_workspace_kind(p, kind, w, err);
+    return set_workspace_kind(p, s, kind, w, err);
 }
 
 int
@@ -375,13 +365,14 @@ set_bind_parts(struct policy *p, struct str source, struct str dest, bool writab
 }
 
 int
-set_bind(struct policy *p, struct str text, const struct where *w, struct err *err)
+set_bind(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     struct str parts[3] = { { NULL, 0 } };
     size_t n = 0, start = 0;
     bool writable = false;
     char shown[SHOW_MAX];
 
+    (void)s;
     for (size_t i = 0; i <= text.n; i++) {
         if (i < text.n && text.p[i] != ':')
             continue;
@@ -503,24 +494,39 @@ set_secret_parts(struct policy *p, const struct secret_parts *s, const struct wh
 }
 
 int
-set_secret(struct policy *p, struct str text, const struct where *w, struct err *err)
+set_env_text(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
+{
+    const char *equals = text.n > 0 ? memchr(text.p, '=', text.n) : NULL;
+    struct str name = text, value;
+
+    (void)s;
+    if (equals == NULL)
+        return set_env(p, name, NULL, w, err);
+    name.n = (size_t)(equals - text.p);
+    value = (struct str){ equals + 1, text.n - name.n - 1 };
+    return set_env(p, name, &value, w, err);
+}
+
+int
+set_secret(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     static const struct str adds = { ",add=", 5 };
     const char *add = text.n > 0 ? memmem(text.p, text.n, adds.p, adds.n) : NULL, *equals;
-    struct secret_parts s = { .name = text };
+    struct secret_parts parts = { .name = text };
 
+    (void)s;
     if (add != NULL) {
-        s.add = (struct str){ add + adds.n, text.n - (size_t)(add - text.p) - adds.n };
-        s.name.n = (size_t)(add - text.p);
-        if (s.add.n == 0)
-            s.add = STR_LIT("-");       /* refused: an empty one is not "as stored" */
+        parts.add = (struct str){ add + adds.n, text.n - (size_t)(add - text.p) - adds.n };
+        parts.name.n = (size_t)(add - text.p);
+        if (parts.add.n == 0)
+            parts.add = STR_LIT("-");       /* refused: an empty one is not "as stored" */
     }
-    equals = s.name.n > 0 ? memchr(s.name.p, '=', s.name.n) : NULL;
+    equals = parts.name.n > 0 ? memchr(parts.name.p, '=', parts.name.n) : NULL;
     if (equals != NULL) {
-        s.binding = (struct str){ equals + 1, s.name.n - (size_t)(equals - text.p) - 1 };
-        s.name.n = (size_t)(equals - text.p);
-        if (s.binding.n == 0)
-            s.binding = STR_LIT("-");   /* likewise */
+        parts.binding = (struct str){ equals + 1, parts.name.n - (size_t)(equals - text.p) - 1 };
+        parts.name.n = (size_t)(equals - text.p);
+        if (parts.binding.n == 0)
+            parts.binding = STR_LIT("-");   /* likewise */
     }
-    return set_secret_parts(p, &s, w, err);
+    return set_secret_parts(p, &parts, w, err);
 }

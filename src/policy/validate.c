@@ -13,114 +13,63 @@
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
-struct asked { const char *key; const struct origin *from; bool asks; };
-
-/* The first row that a person asked for, or NULL. */
-static const struct asked *
-first_asked(const struct asked *rows, size_t n)
+/* The first row whose value is refused @in and that a person asked for, or NULL. */
+static const struct policy_spec *
+first_asked(const struct policy *p, unsigned in)
 {
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].asks && origin_explicit(rows[i].from))
-            return &rows[i];
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++) {
+        uint64_t v = s->refused[in] != 0 ? policy_spec_value(p, s) : 0;
+        if ((s->refused[in] >> (v < 7 ? v : 7) & 1) != 0 && origin_explicit(policy_spec_origin(p, s)))
+            return s;
+    }
     return NULL;
 }
 
-static const char *
-key_of(const struct asked *row)
+static int
+refuse_row(const struct policy *p, const struct policy_spec *s, const char *code, const char *why, struct err *err)
 {
-    return row->from->kind == ORIGIN_FILE ? row->key : NULL;
+    const struct origin *from = policy_spec_origin(p, s);
+
+    return REFUSE(from, from->kind == ORIGIN_FILE ? s->key : NULL, code, "%s", why);
 }
 
 static int
-check_off(const struct policy *p, struct err *err)
+check_mode(const struct policy *p, struct err *err)
 {
-    const struct policy_limits *l = &p->limits;
-    const struct origin *bind = p->n_binds > 0 ? &p->binds[0].from : &p->mode.from;
-    const struct origin *secret = p->n_secrets > 0 ? &p->secrets[0].from : &p->mode.from;
-    const struct asked rows[] = {
-        { "view", &p->view.from, p->view.v == VIEW_PRIVATE },
-        { "secrets", secret, p->n_secrets > 0 },
-        { "binds", bind, p->n_binds > 0 },
-        { "workspace", &p->workspace.from, p->workspace.kind != WORKSPACE_RW },
-        { "filesystem.deny-read", &p->deny_read.from, p->deny_read.n > 0 },
-        { "filesystem.allow-read", &p->allow_read.from, p->allow_read.n > 0 },
-        { "filesystem.allow-write", &p->allow_write.from, p->allow_write.set },
-        { "filesystem.deny-write", &p->deny_write.from, p->deny_write.n > 0 },
-        { "filesystem.protect", &p->protect.from, p->protect.set },
-        { "read-only-root", &p->read_only_root.from, p->read_only_root.v },
-        { "network", &p->network.from, p->network.v != NETWORK_HOST },
-        { "network.allow", &p->allow_domains.from, p->allow_domains.n > 0 },
-        { "network.registries", &p->registries.from, p->registries.n > 0 },
-        { "preset", &p->preset.from, p->preset.p != NULL },
-        { "network.deny", &p->deny_domains.from, p->deny_domains.n > 0 },
-        { "unix-sockets", &p->unix_sockets.from, p->unix_sockets.n > 0 },
-        { "user", &p->user.from, true },
-        { "hostname", &p->hostname.from, true },
-        { "limits.memory", &l->memory.from, l->memory.v > 0 },
-        { "limits.cpus", &l->cpu_milli.from, l->cpu_milli.v > 0 },
-        { "limits.pids", &l->pids.from, l->pids.v > 0 },
-        { "limits.disk", &l->disk.from, l->disk.v > 0 },
-        { "limits.open-files", &l->nofile.from, l->nofile.v > 0 },
+    const struct { bool is; const char *code, *why, *hint; } rows[N_REFUSED_IN] = {
+        [IN_OFF] = { p->mode.v == MODE_OFF, "policy.off.asks", "mode off has no wall that could keep this",
+                     "use mode light or standard; with off only a writable workspace, the working directory, "
+                     "variables, time, grace and output remain" },
+        [IN_LIGHT] = { p->mode.v == MODE_LIGHT, "policy.light.asks", "mode light has no namespaces: it cannot give an "
+                       "own tree, user, host name or disk", "use mode standard, or leave this out" },
+        [IN_MAX] = { p->mode.v == MODE_MAX, "policy.max.asks", "mode max does not give this way", "use mode standard" },
+        [IN_HOST_VIEW] = { p->view.v == VIEW_HOST, "policy.view.asks", "the host's tree has no file system of ours "
+                           "that could be this", "use --view private, or leave this out" },
     };
-    const struct asked *row = first_asked(rows, N(rows));
 
-    if (p->mode.v != MODE_OFF || row == NULL)
-        return 0;
-    REFUSE(row->from, key_of(row), "policy.off.asks", "mode off has no wall that could keep this");
-    return err_hint(err, "use mode light or standard; with off only a writable workspace, the working directory, "
-                    "variables, time, grace and output remain");
-}
-
-static int
-check_light(const struct policy *p, struct err *err)
-{
-    const struct asked rows[] = {
-        { "view", &p->view.from, p->view.v == VIEW_PRIVATE },
-        { "workspace", &p->workspace.from,
-          p->workspace.kind == WORKSPACE_COW || p->workspace.kind == WORKSPACE_TMPFS },
-        { "user", &p->user.from, true },
-        { "hostname", &p->hostname.from, true },
-        { "limits.disk", &p->limits.disk.from, p->limits.disk.v > 0 },
-        { "allow-nested-user-namespaces", &p->nested_userns.from, p->nested_userns.v },
-    };
-    const struct asked *row = first_asked(rows, N(rows));
-
-    if (p->mode.v != MODE_LIGHT || row == NULL)
-        return 0;
-    REFUSE(row->from, key_of(row), "policy.light.asks",
-           "mode light has no namespaces: it cannot give an own tree, user, host name or disk");
-    return err_hint(err, "use mode standard, or leave this out");
+    for (unsigned in = 0; in < N_REFUSED_IN; in++) {
+        const struct policy_spec *s = rows[in].is ? first_asked(p, in) : NULL;
+        if (s == NULL)
+            continue;
+        refuse_row(p, s, rows[in].code, rows[in].why, err);
+        return err_hint(err, "%s", rows[in].hint);
+    }
+    return 0;
 }
 
 static int
 check_max(const struct policy *p, struct err *err)
 {
-    const struct asked rows[] = {
-        { "network", &p->network.from, p->network.v == NETWORK_HOST },
-        { "view", &p->view.from, p->view.v == VIEW_HOST },
-        { "unix-sockets", &p->all_unix_sockets.from, p->all_unix_sockets.v },
-        { "read-only-root", &p->read_only_root.from, !p->read_only_root.v },
-        { "fallback", &p->fallback.from, p->fallback.v != FALLBACK_REFUSE },
-        { "allow-nested-user-namespaces", &p->nested_userns.from, p->nested_userns.v },
-    };
-    const struct asked *row = first_asked(rows, N(rows));
-
     if (p->mode.v != MODE_MAX)
         return 0;
     if (p->srt) {
         REFUSE(&p->mode.from, NULL, "policy.max.srt", "SRT settings describe the host's tree; mode max has none");
         return err_hint(err, "use mode standard");
     }
-    if (row != NULL) {
-        REFUSE(row->from, key_of(row), "policy.max.asks", "mode max does not give this way");
-        return err_hint(err, "use mode standard");
-    }
-    for (size_t i = 0; i < n_limit_specs; i++) {
-        const struct policy_u64 *limit = limit_field((struct policy_limits *)(uintptr_t)&p->limits, &limit_specs[i]);
-        if (limit->v != 0 || strcmp(limit_specs[i].key, "grace") == 0)
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++) {
+        if (!spec_endless(s) || policy_spec_value(p, s) != 0)
             continue;
-        REFUSE(&limit->from, limit->from.kind == ORIGIN_FILE ? limit_specs[i].key : NULL, "policy.max.unlimited",
-               "mode max has a limit for everything");
+        refuse_row(p, s, "policy.max.unlimited", "mode max has a limit for everything", err);
         return err_hint(err, "give a larger value instead of none, or use mode standard");
     }
     return 0;
@@ -174,22 +123,6 @@ check_network(const struct policy *p, struct err *err)
         return err_hint(err, "leave the port out of rules for 80 and 443, and join rules that share a port");
     }
     return 0;
-}
-
-/* The host's tree in a mode that could give another one (light and off were refused before). */
-static int
-check_host_view(const struct policy *p, struct err *err)
-{
-    const struct asked rows[] = {
-        { "workspace", &p->workspace.from, p->workspace.kind == WORKSPACE_TMPFS },
-        { "limits.disk", &p->limits.disk.from, p->limits.disk.v > 0 },
-    };
-    const struct asked *row = first_asked(rows, N(rows));
-
-    if (p->view.v != VIEW_HOST || row == NULL)
-        return 0;
-    REFUSE(row->from, key_of(row), "policy.view.asks", "the host's tree has no file system of ours that could be this");
-    return err_hint(err, "use --view private, or leave this out");
 }
 
 static bool
@@ -351,9 +284,9 @@ check_writes(const struct policy *p, struct err *err)
 int
 policy_validate(struct policy *p, struct err *err)
 {
-    if (check_off(p, err) < 0 || check_light(p, err) < 0 || check_max(p, err) < 0 || check_host_view(p, err) < 0 ||
-        check_network(p, err) < 0 || check_workspace(p, err) < 0 || check_binds(p, err) < 0 ||
-        check_secret_files(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
+    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 ||
+        check_workspace(p, err) < 0 || check_binds(p, err) < 0 || check_secret_files(p, err) < 0 ||
+        check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);
 }

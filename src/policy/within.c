@@ -6,11 +6,12 @@
 #include "match/host.h"
 #include "policy/internal.h"
 
+/* @what: the entry; NULL: the value says nothing that the key does not. */
 static int
-more(struct err *err, const char *member, const char *what)
+more(struct err *err, const char *key, const char *what)
 {
-    err_set(err, ERR_DENIED, "policy.ceiling", "%s: %.200s is more than the settings of cloche serve give to agents",
-            member, what);
+    err_set(err, ERR_DENIED, "policy.ceiling", "%s%s%.200s is more than the settings of cloche serve give to agents",
+            key, what != NULL ? ": " : "", what != NULL ? what : "");
     return err_hint(err, "leave it out; or the operator writes it into --settings, or makes this sandbox");
 }
 
@@ -46,126 +47,107 @@ has(const struct policy_list *list, const struct policy_entry *e)
     return false;
 }
 
-/* Every entry of @small is one of @large. */
-static int
-among(const char *member, const struct policy_list *small, const struct policy_list *large, struct err *err)
+/* The first entry of @small that is none of @large; NULL: there is none. */
+static const char *
+lacking(const struct policy_list *large, const struct policy_list *small)
 {
     for (size_t i = 0; i < small->n; i++)
         if (!has(large, &small->v[i]))
-            return more(err, member, small->v[i].value);
-    return 0;
+            return small->v[i].value;
+    return NULL;
 }
 
-/* Every entry of the ceiling's @list is kept in the asked one. */
 static int
-kept(const char *member, const struct policy_list *list, const struct policy_list *in, struct err *err)
+kept(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        if (has(in, &list->v[i]))
-            continue;
-        /* which ones is the operator's: they name files */
-        err_set(err, ERR_DENIED, "policy.ceiling", "%s: what the settings of cloche serve deny is denied in every "
-                "sandbox of an agent", member);
-        return err_hint(err, "leave the list out, or say what is to be denied too");
+    if (lacking(spec_in(a, s), spec_in(c, s)) == NULL)
+        return 0;
+    /* which ones is the operator's: they name files */
+    err_set(err, ERR_DENIED, "policy.ceiling", "%s: what the settings of cloche serve deny is denied in every "
+            "sandbox of an agent", s->key);
+    return err_hint(err, "leave the list out, or say what is to be denied too");
+}
+
+/* Every record of the asked policy is covered by nothing, or by one of the ceiling's. */
+static int
+covered(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
+{
+    size_t n, m;
+    const char *asked = spec_records(a, s, &n), *have = spec_records(c, s, &m);
+
+    for (size_t i = 0; i < n; i++, asked += s->size) {
+        bool found = s->covers(NULL, asked);
+        const char *name;
+        for (size_t j = 0; j < m && !found; j++)
+            found = s->covers(have + j * s->size, asked);
+        memcpy(&name, asked, sizeof(name));
+        if (!found)
+            return more(err, s->key, name);
     }
     return 0;
 }
 
-/* --- switches and numbers ----------------------------------------------------------------------------------------- */
+/* --- what hangs on rows ------------------------------------------------------------------------------------------- */
 
-struct flag { const char *member; bool asked, ceiling; };
-
-static int
-switches(const struct policy *c, const struct policy *a, struct err *err)
+bool
+bind_covers(const void *have, const void *asked)
 {
-    const struct flag flags[] = {
-        { "git-config", a->allow_git_config.v, c->allow_git_config.v },
-        { "hard links", !a->deny_hard_links.v, !c->deny_hard_links.v },
-        { "all unix sockets", a->all_unix_sockets.v, c->all_unix_sockets.v },
-        { "ask", a->ask.v, c->ask.v },
-        { "local binding", a->allow_local_binding.v, c->allow_local_binding.v },
-        { "the daemon's environment", a->env_inherit.v, c->env_inherit.v },
-        { "nested user namespaces", a->nested_userns.v, c->nested_userns.v },
-        { "ptrace", a->ptrace.v, c->ptrace.v },
-        { "a writable root", !a->read_only_root.v, !c->read_only_root.v },
-        { "fewer protected folders", a->protect_depth.v < c->protect_depth.v, false },
-        { "mode", a->mode.v < c->mode.v, false },
-        { "the host's tree", a->view.v == VIEW_HOST, c->view.v == VIEW_HOST },
-        { "fallback", a->fallback.v > c->fallback.v, false },
-        { "audit", a->audit.v < c->audit.v, false },
-        { "engine", !same(a->engine.p, c->engine.p), false },
-        { "SRT settings", a->srt, c->srt },
-        { "user", a->user.uid != c->user.uid || a->user.gid != c->user.gid, false },
-        { "a parent proxy", !same(a->parent_proxy.http.p, c->parent_proxy.http.p) ||
-                            !same(a->parent_proxy.https.p, c->parent_proxy.https.p) ||
-                            !same(a->parent_proxy.no_proxy.p, c->parent_proxy.no_proxy.p), false },
-    };
+    const struct policy_bind *c = have, *a = asked;
 
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (flags[i].asked && !flags[i].ceiling)
-            return more(err, "policy", flags[i].member);
-    if (a->ask.v && a->ask_ms.v > c->ask_ms.v)
-        return more(err, "network", "the time to ask");
-    return 0;
+    return c != NULL && strcmp(c->source, a->source) == 0 && strcmp(c->dest, a->dest) == 0 &&
+           (c->writable || !a->writable);
 }
 
-static int
-limits(const struct policy *c, const struct policy *a, struct err *err)
+bool
+env_covers(const void *have, const void *asked)
 {
-    struct policy_limits most = c->limits, want = a->limits;
+    const struct policy_env *c = have, *a = asked;
 
-    for (size_t i = 0; i < n_limit_specs; i++) {
-        uint64_t limit = limit_field(&most, &limit_specs[i])->v, asked = limit_field(&want, &limit_specs[i])->v;
-        bool endless = strcmp(limit_specs[i].none, "none") == 0;    /* what 0 is; of grace it is the least */
-        if ((limit != 0 || !endless) && (asked > limit || (asked == 0 && endless)))
-            return more(err, "limits", limit_specs[i].key);
-    }
-    return 0;
+    /* words of its own are no more than a command could say */
+    return a->value != NULL || (c != NULL && c->value == NULL && strcmp(c->name, a->name) == 0);
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+bool
+secret_covers(const void *have, const void *asked)
+{
+    const struct policy_secret *c = have, *a = asked;
 
-static int
-workspace(const struct policy *c, const struct policy *a, struct err *err)
+    return c != NULL && strcmp(c->name, a->name) == 0 && same(c->binding, a->binding) && same(c->add, a->add) &&
+           same(c->env, a->env);
+}
+
+bool
+secret_file_covers(const void *have, const void *asked)
+{
+    const struct policy_secret_file *c = have, *a = asked;
+
+    return c != NULL && strcmp(c->path, a->path) == 0 && same(c->text, a->text) && same(c->template, a->template);
+}
+
+int
+within_workspace(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
 {
     enum workspace_kind kind = a->workspace.kind;
 
     if (a->workspace.dir == NULL)
         return 0;       /* in memory */
     if (c->workspace.dir == NULL || strcmp(a->workspace.dir, c->workspace.dir) != 0)
-        return more(err, "workspace", a->workspace.dir);
+        return more(err, s->key, a->workspace.dir);
     /* the same folder: as it is there, or without writing to it */
     return kind == c->workspace.kind || kind == WORKSPACE_RO || (kind == WORKSPACE_COW &&
-           c->workspace.kind == WORKSPACE_RW) ? 0 : more(err, "workspace", "writing to the folder");
+           c->workspace.kind == WORKSPACE_RW) ? 0 : more(err, s->key, "writing to the folder");
 }
 
-static int
-binds(const struct policy *c, const struct policy *a, struct err *err)
+int
+within_user(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
 {
-    for (size_t i = 0; i < a->n_binds; i++) {
-        const struct policy_bind *b = &a->binds[i];
-        bool found = false;
-        for (size_t j = 0; j < c->n_binds && !found; j++)
-            found = strcmp(c->binds[j].source, b->source) == 0 && strcmp(c->binds[j].dest, b->dest) == 0 &&
-                    (c->binds[j].writable || !b->writable);
-        if (!found)
-            return more(err, "bind", b->source);
-    }
-    return 0;
+    return a->user.uid == c->user.uid && a->user.gid == c->user.gid ? 0 : more(err, s->key, NULL);
 }
 
-static int
-files(const struct policy *c, const struct policy *a, struct err *err)
+int
+within_ask_timeout(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
 {
-    if (workspace(c, a, err) < 0 || binds(c, a, err) < 0 ||
-        among("allow-read", &a->allow_read, &c->allow_read, err) < 0 ||
-        among("allow-write", &a->allow_write, &c->allow_write, err) < 0 ||
-        kept("deny-read", &c->deny_read, &a->deny_read, err) < 0 ||
-        kept("deny-write", &c->deny_write, &a->deny_write, err) < 0 ||
-        kept("protect", &c->protect, &a->protect, err) < 0 ||
-        kept("credentials", &c->credentials, &a->credentials, err) < 0)
-        return -1;
-    return among("unix-sockets", &a->unix_sockets, &c->unix_sockets, err);
+    return a->ask.v && a->ask_ms.v > c->ask_ms.v ? more(err, s->key, NULL) : 0;
 }
 
 /* --- rules about hosts -------------------------------------------------------------------------------------------- */
@@ -237,77 +219,78 @@ host_within(const struct policy *c, const struct policy *a, const struct policy_
     return false;
 }
 
-static int
-hosts(const struct policy *c, const struct policy *a, struct err *err)
+int
+within_hosts(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
 {
     for (size_t i = 0; i < a->allow_domains.n; i++)
         if (!host_within(c, a, &a->allow_domains.v[i]))
-            return more(err, "network.allow", a->allow_domains.v[i].value);
+            return more(err, s->key, a->allow_domains.v[i].value);
     return 0;
 }
 
-/* --- network and secrets ------------------------------------------------------------------------------------------ */
+/* --- the walk ----------------------------------------------------------------------------------------------------- */
 
-static int
-network(const struct policy *c, const struct policy *a, unsigned free, struct err *err)
+/* What 0 is: no limit is more than any, and of a time to wait it is the least. */
+static uint64_t
+amount(const struct policy *p, const struct policy_spec *s)
 {
-    bool named = (free & WITHIN_NETWORK) != 0, closed = a->network.v == NETWORK_NONE && !a->srt;
+    uint64_t v = policy_spec_value(p, s);
 
-    if (a->network.v > c->network.v && (a->network.v == NETWORK_HOST || !named))
-        return more(err, "network", a->network.v == NETWORK_HOST ? "the host's network" : "a network");
-    if (!named && !closed && (hosts(c, a, err) < 0 || ((free & WITHIN_REGISTRIES) == 0 &&
-                                                       among("registries", &a->registries, &c->registries, err) < 0)))
-        return -1;
-    if (a->preset.p != NULL && !same(a->preset.p, c->preset.p))
-        return more(err, "preset", a->preset.p);
-    /* where there is no network rules about names are rules about nothing */
-    return !closed && kept("network.deny", &c->deny_domains, &a->deny_domains, err) < 0 ? -1
-           : among("extra-ca", &a->extra_ca, &c->extra_ca, err);
+    return v == 0 && spec_endless(s) ? UINT64_MAX : v;
+}
+
+static const char *
+text_of(const struct policy *p, const struct policy_spec *s)
+{
+    return s->kind == SPEC_TEXT ? ((const struct policy_string *)spec_in(p, s))->p : NULL;
 }
 
 static int
-secrets(const struct policy *c, const struct policy *a, struct err *err)
+row_within(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
 {
-    for (size_t i = 0; i < a->n_secrets; i++) {
-        const struct policy_secret *s = &a->secrets[i];
-        bool found = false;
-        for (size_t j = 0; j < c->n_secrets && !found; j++)
-            found = strcmp(c->secrets[j].name, s->name) == 0 && same(c->secrets[j].binding, s->binding) &&
-                    same(c->secrets[j].add, s->add) && same(c->secrets[j].env, s->env);
-        if (!found)
-            return more(err, "secrets", s->name);
-    }
-    for (size_t i = 0; i < a->n_secret_files; i++) {
-        const struct policy_secret_file *f = &a->secret_files[i];
-        bool found = false;
-        for (size_t j = 0; j < c->n_secret_files && !found; j++)
-            found = strcmp(c->secret_files[j].path, f->path) == 0 && same(c->secret_files[j].text, f->text) &&
-                    same(c->secret_files[j].template, f->template);
-        if (!found)
-            return more(err, "secret-files", f->path);
-    }
-    return 0;
-}
+    const char *text = text_of(a, s);
+    bool well = false;
 
-static int
-environment(const struct policy *c, const struct policy *a, struct err *err)
-{
-    for (size_t i = 0; i < a->n_env; i++) {
-        bool found = a->env[i].value != NULL;       /* words of its own are no more than a command could say */
-        for (size_t j = 0; j < c->n_env && !found; j++)
-            found = c->env[j].value == NULL && strcmp(c->env[j].name, a->env[i].name) == 0;
-        if (!found)
-            return more(err, "env", a->env[i].name);
+    if (s->within != NULL)
+        return s->within(s, c, a, err);
+    switch (s->ceiling) {
+    case CEILING_FREE:
+        return 0;
+    case CEILING_SAME:
+        well = amount(a, s) == amount(c, s) && same(text, text_of(c, s));
+        break;
+    case CEILING_LESS:
+        well = amount(a, s) <= amount(c, s);
+        break;
+    case CEILING_MORE:
+        well = amount(a, s) >= amount(c, s);
+        break;
+    case CEILING_AMONG:
+        if (s->kind == SPEC_LIST)
+            return (text = lacking(spec_in(c, s), spec_in(a, s))) == NULL ? 0 : more(err, s->key, text);
+        if (s->kind == SPEC_RECORDS)
+            return covered(s, c, a, err);
+        well = text == NULL || same(text, text_of(c, s));
+        break;
+    case CEILING_KEPT:
+        return kept(s, c, a, err);
     }
-    return kept("env-deny", &c->env_deny, &a->env_deny, err);
+    return well ? 0 : more(err, s->key, NULL);
 }
 
 int
 policy_within(const struct policy *ceiling, const struct policy *asked, unsigned free, struct err *err)
 {
-    if (switches(ceiling, asked, err) < 0 || files(ceiling, asked, err) < 0 ||
-        network(ceiling, asked, free, err) < 0 || secrets(ceiling, asked, err) < 0 ||
-        environment(ceiling, asked, err) < 0)
-        return -1;
-    return (free & WITHIN_LIMITS) != 0 ? 0 : limits(ceiling, asked, err);
+    /* where there is no network rules about names are rules about nothing */
+    bool closed = asked->network.v == NETWORK_NONE && !asked->srt;
+
+    if (asked->srt && !ceiling->srt)
+        return more(err, "settings", "SRT settings");
+    if (asked->network.v == NETWORK_HOST && ceiling->network.v != NETWORK_HOST)     /* whoever judges names */
+        return more(err, "network.mode", "the host's network");
+    for (const struct policy_spec *s = policy_specs; s < policy_specs + policy_n_specs; s++)
+        if ((s->free & free) == 0 && !(closed && (s->traits & SPEC_NAMES) != 0) &&
+            row_within(s, ceiling, asked, err) < 0)
+            return -1;
+    return 0;
 }

@@ -139,17 +139,17 @@ static void
 flag_table_is_complete(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < policy_n_flags; i++) {
+    for (const struct policy_flag *flag = policy_flag_next(NULL); flag != NULL; flag = policy_flag_next(flag)) {
         struct err err = ERR_INIT;
         struct policy p;
-        const char *name = policy_flags[i].name;
-        assert_ptr_equal(policy_flag_lookup(name), &policy_flags[i]);
-        assert_true(strlen(policy_flags[i].help) > 0);
+        const char *name = flag->name;
+        assert_ptr_equal(policy_flag_lookup(name), flag);
+        assert_true(strlen(flag->help) > 0);
         if (strcmp(name, "--settings") == 0)
             continue;
         assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_RUN, &caller, &err), 0);
         /* every row reaches a setter: an empty value is refused by the setter, never "unknown flag" */
-        if (policy_flags[i].value != NULL) {
+        if (flag->value != NULL) {
             assert_int_equal(policy_apply_flag(&p, name, "", &caller, &err), -1);
             assert_string_not_equal(err.code, "policy.flag.unknown");
             assert_int_equal(policy_apply_flag(&p, name, NULL, &caller, &err), -1);
@@ -595,9 +595,9 @@ page_and_tables_agree(void **state)
     n = fread(page, 1, sizeof(page) - 1, f);
     fclose(f);
     page[n] = '\0';
-    for (size_t i = 0; i < policy_n_flags; i++) {
-        snprintf(want, sizeof(want), "`%s`", policy_flags[i].name);
-        if (strstr(page, want) == NULL && strcmp(policy_flags[i].name, "--settings") != 0)
+    for (const struct policy_flag *flag = policy_flag_next(NULL); flag != NULL; flag = policy_flag_next(flag)) {
+        snprintf(want, sizeof(want), "`%s`", flag->name);
+        if (strstr(page, want) == NULL && strcmp(flag->name, "--settings") != 0)
             fail_msg("docs/policy.md does not name %s", want);
     }
     assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_RUN, &caller, &err), 0);
