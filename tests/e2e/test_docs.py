@@ -84,6 +84,14 @@ def test_every_key_of_settings_is_described():
     assert not missing, missing
 
 
+def test_what_is_written_from_the_table_of_keys_is_up_to_date(binary):
+    keys = binary.parent.parent / "policy" / "policy_keys"
+    if not keys.exists():
+        pytest.skip("this cloche is not in a folder that it was built in: nothing there prints the table of keys")
+    done = subprocess.run([sys.executable, "-B", REPO / "tools" / "gen_policy.py", "--check", keys], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr + "\nwrite them: tools/gen_policy.py PATH-OF-POLICY_KEYS"
+
+
 def test_the_first_page_names_every_verb(cloche):
     text = (MAN / "cloche.1").read_text()
     listed = re.findall(r"^  ([a-z]+)   +\S", cloche("--help").out, flags=re.M)
