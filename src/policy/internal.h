@@ -37,9 +37,6 @@ const char *show(struct str s, char out[SHOW_MAX]);
 
 /* @text as the value of the row @s (of a list: one more entry). */
 int spec_set(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err);
-/* A number in @scale units (MiB for `max_memory_mb`). */
-int set_number_scaled(struct policy *p, const struct policy_spec *s, struct str text, uint64_t scale,
-                      const struct where *w, struct err *err);
 void set_bool(struct policy *p, const struct policy_spec *s, bool v, const struct where *w);
 /* spec.c: @v and its origin into a word, switch or number; false: it is none. */
 bool spec_put(struct policy *p, const struct policy_spec *s, uint64_t v, const struct origin *from);

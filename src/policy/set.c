@@ -83,57 +83,31 @@ number_unreadable(const struct policy_spec *s, struct str text, const struct whe
 }
 
 static int
-number_store(struct policy *p, const struct policy_spec *s, struct str text, uint64_t v, const struct where *w,
-             struct err *err)
+set_number(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     static const char *const units[] = {
         [UNIT_BYTES] = " bytes", [UNIT_COUNT] = "", [UNIT_MILLI] = " thousandths of a CPU", [UNIT_MS] = " ms" };
     char shown[SHOW_MAX];
+    uint64_t v = 0;
+    bool ok = true, none = s->none != NULL && is_none(text);
 
-    if (v < s->min && !(v == 0 && s->none != NULL)) {
+    switch (s->unit) {
+    case UNIT_BYTES: ok = none || str_parse_size(text, s->max, &v); break;
+    case UNIT_COUNT: ok = none || str_parse_u64(text, s->max, &v); break;
+    case UNIT_MILLI: ok = none || str_parse_milli(text, s->max, &v); break;
+    case UNIT_MS:    ok = none || str_parse_duration_ms(text, s->max, &v); break;
+    }
+    /* "0m", "0.0" and the like: somebody's arithmetic went wrong, or "none" was meant */
+    if (!ok || (v == 0 && !none))
+        return number_unreadable(s, text, w, err);
+    if (v < s->min && !none) {
         where_fail(w, err, "policy.limit.too-small", "%s is below the smallest that works, %" PRIu64 "%s",
                    show(text, shown), s->min, units[s->unit]);
         return err_hint(err, s->unit == UNIT_BYTES ? "sizes take a unit: \"512m\" is 512 MiB"
                                                    : "use a larger value, or \"none\" for no limit");
     }
-    if (v > s->max)
-        return number_unreadable(s, text, w, err);
     (void)spec_put(p, s, v, &w->from);
     return 0;
-}
-
-static int
-set_number(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
-{
-    uint64_t v = 0;
-    bool ok = true;
-
-    if (s->none == NULL || !is_none(text)) {
-        switch (s->unit) {
-        case UNIT_BYTES: ok = str_parse_size(text, s->max, &v); break;
-        case UNIT_COUNT: ok = str_parse_u64(text, s->max, &v); break;
-        case UNIT_MILLI: ok = str_parse_milli(text, s->max, &v); break;
-        case UNIT_MS:    ok = str_parse_duration_ms(text, s->max, &v); break;
-        }
-        /* "0m", "0.0" and the like: somebody's arithmetic went wrong, or "none" was meant */
-        if (!ok || v == 0)
-            return number_unreadable(s, text, w, err);
-    }
-    return number_store(p, s, text, v, w, err);
-}
-
-int
-set_number_scaled(struct policy *p, const struct policy_spec *s, struct str text, uint64_t scale,
-                  const struct where *w, struct err *err)
-{
-    char shown[SHOW_MAX];
-    uint64_t v;
-
-    if (!str_parse_u64(text, s->max / scale, &v)) {
-        where_fail(w, err, "policy.limit.syntax", "%s is not a whole number, or is too large", show(text, shown));
-        return err_hint(err, "units go into the plain key: \"%s\": \"512m\"", strrchr(s->key, '.') + 1);
-    }
-    return number_store(p, s, text, v * scale, w, err);
 }
 
 /* The value of @text among the row's words, or -1 with "unknown" and the whole choice in the hint. */

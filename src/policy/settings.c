@@ -5,12 +5,12 @@
  * the canonical name and giving both is a duplicate. Keys that this release knows but cannot keep are refused by name,
  * not as unknown.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "match/ip.h"
 #include "policy/schema.h"
 
-#define MIB ((uint64_t)1 << 20)
 
 static int
 apply_version(struct loader *l, const struct node *v, const struct key_rule *rule)
@@ -24,14 +24,17 @@ apply_version(struct loader *l, const struct node *v, const struct key_rule *rul
     return err_hint(l->err, "this release reads version 1");
 }
 
+/* A whole number of MiB; 0: no limit. */
 static int
 apply_mib(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     struct where w = schema_where(l, v);
+    char text[32];
 
     if (schema_expect(l, v, NODE_NUMBER) < 0)
         return -1;
-    return set_number_scaled(l->p, policy_spec_by_key(str_of(rule->canon)), v->text, MIB, &w, l->err);
+    snprintf(text, sizeof(text), "%.20s%s", v->text.p, str_eq(v->text, STR_LIT("0")) ? "" : "m");
+    return spec_set(l->p, policy_spec_by_key(str_of(rule->canon)), str_of(text), &w, l->err);
 }
 
 int
