@@ -351,6 +351,62 @@ flags_and_settings_agree(void **state)
     }
 }
 
+/* The settings that SRT requires, and in them the key @srt. */
+static void
+srt_settings_with(const char *srt, const char *json, char out[2048])
+{
+    static const struct { const char *section, *required[3]; } sections[] = {
+        { "network", { "allowedDomains", "deniedDomains", NULL } },
+        { "filesystem", { "denyRead", "allowWrite", "denyWrite" } },
+    };
+    char member[640] = "";
+    size_t n = (size_t)snprintf(out, 2048, "{");
+
+    for (size_t i = 0; i < N(sections); i++) {
+        size_t length = strlen(sections[i].section);
+        bool here = strncmp(srt, sections[i].section, length) == 0 && srt[length] == '.';
+        n += (size_t)snprintf(out + n, 2048 - n, "%s\"%s\": {", i > 0 ? ", " : "", sections[i].section);
+        for (size_t j = 0, k = 0; j < 3 && sections[i].required[j] != NULL; j++)
+            if (!here || strcmp(sections[i].required[j], srt + length + 1) != 0)
+                n += (size_t)snprintf(out + n, 2048 - n, "%s\"%s\": []", k++ > 0 ? ", " : "", sections[i].required[j]);
+        if (here) {     /* without the braces around it */
+            settings_with(srt + length + 1, json, member);
+            n += (size_t)snprintf(out + n, 2048 - n, ", %.*s", (int)strlen(member) - 2, member + 1);
+        }
+        n += (size_t)snprintf(out + n, 2048 - n, "}");
+    }
+    if (member[0] == '\0')
+        n += (size_t)snprintf(out + n, 2048 - n, ", \"%s\": %s", srt, json);
+    snprintf(out + n, 2048 - n, "}");
+}
+
+/* A key that SRT has too is read there as well. */
+static void
+srt_settings_say_it(void **state)
+{
+    size_t found = 0;
+
+    (void)state;
+    for (EACH(s)) {
+        cleanup_policy struct policy p = { .srt = false };
+        struct err err = ERR_INIT;
+        char json[256], flag[256], text[2048];
+        if (s->srt == NULL)
+            continue;
+        assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_SRT, &caller, &err), 0);
+        another_value(&p, s, json, flag);
+        srt_settings_with(s->srt, json, text);
+        if (policy_load_bytes(&p, "srt", text, strlen(text), POLICY_SRT, &caller, &err) < 0)
+            fail_msg("%s: %s", text, err.msg);
+        if (p.notes.n > 0)
+            fail_msg("%s: %s", s->srt, p.notes.v[0].value);
+        if (policy_spec_origin(&p, s)->kind != ORIGIN_FILE || policy_spec_value(&p, s) == (json[0] == 'f'))
+            fail_msg("%s does not set %s", s->srt, s->key);
+        found++;
+    }
+    assert_true(found > 10);
+}
+
 static uint64_t
 amount(const struct policy *p, const struct policy_spec *s)
 {
@@ -404,6 +460,7 @@ main(void)
         cmocka_unit_test(other_examples_count),
         cmocka_unit_test(what_is_not_shown_counts),
         cmocka_unit_test(flags_and_settings_agree),
+        cmocka_unit_test(srt_settings_say_it),
         cmocka_unit_test(ceilings_hold),
     };
 
