@@ -3,7 +3,7 @@
  * A row says what a key is called (in settings, SRT settings and on the command line), what kind of value it has, its
  * range and defaults, which modes refuse it, and what a ceiling allows. Reading, showing, the digest, comparing and
  * closing walk this table. What is not a plain value hangs its functions on its row. tools/gen_policy.py writes the
- * schema, the manual's lists and the completions from it.
+ * schema and the manual's list of keys from it; completions follow from `--help`.
  *
  * The order of the rows is that of `--help`, of `policy show` and of the digest.
  */
