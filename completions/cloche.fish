@@ -95,7 +95,7 @@ complete -c cloche -n '__cloche_seen_subcommand_from code' -l report -r -F -d 'w
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l pty -d 'a terminal inside, or not (default: when stdin and stdout are one)'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l no-pty -d 'a terminal inside, or not (default: when stdin and stdout are one)'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l quiet -d 'no notices about cut output'
-complete -c cloche -n '__cloche_seen_subcommand_from code' -l language -x -a 'python javascript shell' -d 'python, javascript or shell'
+complete -c cloche -n '__cloche_seen_subcommand_from code' -l language -x -a 'python javascript shell' -d 'what FILE is written in'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l mode -x -a 'off light standard max' -d 'how strong the wall is; standard by default'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l settings -r -F -d 'YAML, JSON or SRT settings; flags override it'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l engine -x -a 'auto native' -d 'what builds the wall; auto by default'
