@@ -10,7 +10,8 @@
 #include "policy/policy.h"
 #include "policy/why.h"
 
-static const struct policy_host fuzz_host = { .home = "/home/u", .cwd = "/home/u/app", .memory_total = 1 << 30 };
+static const struct policy_host fuzz_host = { .home = "/home/u", .cwd = "/home/u/app", .memory_total = 1 << 30,
+                                             .engines = (const char *const[]){ "native", NULL } };
 
 static inline void
 check_paths(const struct policy_list *list)

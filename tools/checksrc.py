@@ -90,6 +90,11 @@ LAYERS = {
             'probe'},
 }
 
+# A folder of folders: the headers by which the rest of src/ enters it. What lies in a folder of it (an engine) is that
+# folder's own, but for one file that lists them, and its name is a word of that folder: others ask for it.
+DOORS = {'engine': {'engine.h', 'host.h', 'leavings.h', 'led.h', 'rules.h'}}
+LISTS = {'engine': 'src/engine/registry.c'}
+
 EXCEPTIONS = ('file-length', 'function-length', 'banned')
 FOLDERS = ('src', 'fuzz', 'tests', 'bench')
 SKIPPED = {'.git', '__pycache__', 'node_modules', 'corpus', 'data'}
@@ -301,6 +306,25 @@ def check_layers(report, path, text):
             report.add(path, line, 'layers', f'{folder} may not include {match.group(1)}: arrows point down only')
 
 
+def check_doors(report, path, text, code):
+    for room, doors in DOORS.items():
+        inside = path.split('/')[1:3] if path.startswith(f'src/{room}/') else []
+        place = os.path.join(report.root, 'src', room)
+        names = [name for name in (sorted(os.listdir(place)) if os.path.isdir(place) else ())
+                 if os.path.isdir(os.path.join(place, name))]
+        for match in re.finditer(rf'\b{room}/(\w+(?:\.h|/))', text):
+            name, line = match.group(1), line_of(text, match.start())
+            if not inside and name not in doors:
+                report.add(path, line, 'doors', f'{room}/{name} is not for others: {", ".join(sorted(doors))} are')
+            elif inside and name[-1] == '/' and name[:-1] != inside[1] and path != LISTS[room]:
+                report.add(path, line, 'doors', f'{room}/{name} is its own: {LISTS[room]} lists it, nobody else knows it')
+        for name in names if not inside else ():
+            for match in re.finditer(rf'"{name}"', text):
+                if code[match.start()] == '"':
+                    report.add(path, line_of(text, match.start()), 'doors',
+                               f'"{name}" is the name of one: {room}_name(), or a list of them, says it')
+
+
 def check_file(report, path):
     with open(os.path.join(report.root, path), encoding='utf-8') as f:
         text = f.read()
@@ -312,6 +336,7 @@ def check_file(report, path):
     if path.startswith('src/'):
         check_cloexec(report, path, text, code)
         check_layers(report, path, text)
+        check_doors(report, path, text, code)
         folder = path.split('/')[1]
         if len(path.split('/')) > 2 and folder not in LAYERS:
             report.add(path, 1, 'layers', f'src/{folder} has no place in the layers: add it to tools/checksrc.py')
@@ -334,6 +359,8 @@ def main(argv):
             print(f'banned: {name}: use {BANNED[name]}')
         for folder, below in LAYERS.items():
             print(f'layers: {folder} includes {", ".join(sorted(below)) or "nothing"}')
+        for room, doors in DOORS.items():
+            print(f'doors: of {room}/ others include {", ".join(sorted(doors))}')
         return 0
     root = os.path.abspath(argv[1] if len(argv) > 1 else os.path.join(os.path.dirname(__file__), '..'))
     report = Report(root)

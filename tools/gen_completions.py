@@ -13,6 +13,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WITH_POLICY = {'why', 'prove'}      # their help points at the policy flags instead of listing them
 # What may be said for a flag where its help has no list such as `none|allowlist|host`; of one verb: 'VERB --FLAG'.
 CHOICES = {
+    '--engine': ' '.join(['auto', *sorted(entry.name for entry in os.scandir(os.path.join(REPO, 'src', 'engine')) if entry.is_dir())]),
     '--log-level': 'error warn notice info',
     '--severity': 'info warn error critical', '--method': 'GET HEAD POST PUT PATCH DELETE', '--scheme': 'https http',
     '--role': 'agent operator approver auditor', '--for': 'run code shell srt', '--op': 'read write exec',

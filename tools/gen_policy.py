@@ -24,8 +24,13 @@ def record(required=(), **properties):
     return {**out, 'required': list(required)} if required else out
 
 
+# An engine is a folder in src/engine: the program's table of keys does not know which there are.
+ENGINES = os.path.join(os.path.dirname(DOCS), 'src', 'engine')
+ENGINES = ['auto', *sorted(entry.name for entry in os.scandir(ENGINES) if entry.is_dir())]
+
 # Values with a form of their own: what a schema says of them, and the manual (mdoc).
 FORMS = {
+    'engine': ({'enum': ENGINES}, f'.Cm {" | ".join(ENGINES)} .'),
     'fallback.url': ({'type': 'string', 'pattern': '^https?://'}, ''),
     'workspace': ({'anyOf': [PATH, record(dir=PATH, kind={'enum': ['rw', 'ro', 'cow', 'tmpfs']})],
                    'description': 'DIR[:rw|:ro|:cow], or tmpfs'},

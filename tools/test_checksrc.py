@@ -85,6 +85,11 @@ BAD = [
     ('layers', 'src/engine/native/x.c', '/* engine/x.c: seeded */\n#include "cli/cli.h"\n'),
     ('layers', 'src/wall/x.c', '/* wall/x.c: seeded */\n#include "../base/err.h"\n'),
     ('layers', 'src/attic/x.c', '/* attic/x.c: seeded */\n'),
+    ('doors', 'src/cli/x.c', '/* cli/x.c: seeded */\n#include "engine/native/plan.h"\n'),
+    ('doors', 'src/cli/x.c', '/* cli/x.c: seeded */\n#include "engine/ops.h"\n'),
+    ('doors', 'src/cli/x.c', '/* cli/x.c: as engine/native/plan.c does */\n'),
+    ('doors', 'src/engine/x.c', '/* engine/x.c: seeded */\n#include "engine/native/plan.h"\n'),
+    ('doors', 'src/engine/other/x.c', '/* other/x.c: seeded */\n#include "engine/native/plan.h"\n'),
 ]
 
 
@@ -116,6 +121,16 @@ def test_what_only_looks_bad_is_left_alone(tmp_path, text):
     seed(tmp_path, 'src/base/x.c', text)
     code, out = run(tmp_path)
     assert code == 0, out
+
+
+def test_an_engine_is_named_in_its_folder_only(tmp_path):
+    seed(tmp_path, 'src/engine/odd/x.c', body(['x = "odd";']))
+    seed(tmp_path, 'src/engine/registry.c', '/* engine/registry.c: seeded */\n#include "engine/odd/x.h"\n')
+    seed(tmp_path, 'src/cli/x.c', body(['x = "an odd one";  /* "odd" */']) + '#include "engine/engine.h"\n')
+    assert run(tmp_path)[0] == 0, run(tmp_path)[1]
+    seed(tmp_path, 'src/cli/x.c', body(['x = "odd";']))
+    code, out = run(tmp_path)
+    assert code == 1 and 'src/cli/x.c:5: doors: ' in out
 
 
 def exceptions(tmp_path, text):

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/state.h"
+#include "engine/engine.h"
 #include "match/path.h"
 
 static uint64_t
@@ -97,5 +98,6 @@ cli_host(struct policy_host *host, struct err *err)
     host->state = state_dir_path(state, NULL) == 0 ? state : NULL;
     host->store = store_folder();
     host->memory_total = memory_total();
+    host->engines = engine_names();
     return 0;
 }

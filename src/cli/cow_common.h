@@ -24,7 +24,7 @@ struct cow_view {
     int project;
     struct policy policy;           /* for its lists of protected names and places */
     const char **names, **places;
-    char **led;                     /* those of @places that are led to (engine/native/led.h) */
+    char **led;                     /* those of @places that are led to (engine/led.h) */
     size_t n_led;
     struct protect protect;
     struct diff_input in;

@@ -184,7 +184,6 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     r->duration_us = (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000);
     r->usage.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
                       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    r->usage.cgroup = "none";
     r->reason = WIFSIGNALED(status) ? REASON_SIGNALED : REASON_EXITED;
     r->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     r->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -34,14 +34,14 @@ examine(struct doctor *d, struct err *err)
     static const enum policy_mode modes[DOCTOR_MODES] = { MODE_LIGHT, MODE_STANDARD, MODE_MAX };
 
     memset(d, 0, sizeof(*d));
-    if (features_probe(&d->host, err) < 0)
+    if (engine_probe(NULL, &d->engine, err) < 0)
         return -1;
-    features_to_report(&d->host, &d->engine);
+    host_facts_read(&d->host);
     doctor_find_programs(d->programs);
     doctor_find_helpers(d->helpers);
     for (size_t i = 0; i < DOCTOR_MODES; i++) {
         d->modes[i].mode = modes[i];
-        d->modes[i].usable = features_allow(&d->host, modes[i], &d->modes[i].missing);
+        d->modes[i].usable = engine_allows(&d->engine, modes[i], &d->modes[i].missing);
     }
     return 0;
 }

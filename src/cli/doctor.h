@@ -8,7 +8,7 @@
 
 #include "cli/helper.h"
 #include "engine/engine.h"
-#include "engine/native/probe.h"
+#include "engine/host.h"
 #include "match/language.h"
 
 /* A program that `cloche code` starts, looked for where a private root has programs. */
@@ -31,14 +31,14 @@ struct doctor_helper {
 #define DOCTOR_MODES 3
 
 struct doctor {
-    struct host_features host;
+    struct host_facts host;
     struct engine_report engine;
     struct doctor_program programs[LANGUAGES];
     struct doctor_helper helpers[DOCTOR_HELPERS];
     struct {
         enum policy_mode mode;
         bool usable;
-        enum feature missing;   /* FEATURE_N when usable */
+        size_t missing;         /* of the engine's features; n_features when usable */
     } modes[DOCTOR_MODES];      /* light, standard, max */
 };
 

@@ -68,12 +68,12 @@ feature_json(const struct feature_info *info, const struct feature_state *s)
 }
 
 static json_t *
-features_json(const struct host_features *h)
+features_json(const struct engine_report *r)
 {
     json_t *out = json_object();
 
-    for (int i = 0; i < FEATURE_N; i++)
-        json_object_set_new(out, feature_info[i].name, feature_json(&feature_info[i], &h->f[i]));
+    for (size_t i = 0; i < r->n_features; i++)
+        json_object_set_new(out, r->info[i].name, feature_json(&r->info[i], &r->features[i]));
     return out;
 }
 
@@ -132,7 +132,7 @@ modes_json(const struct doctor *d)
         json_object_set_new(
             out, policy_mode_name(d->modes[i].mode),
             json_pack("{s:b, s:o}", "usable", (int)d->modes[i].usable, "missing",
-                      d->modes[i].usable ? json_null() : json_string(feature_info[d->modes[i].missing].name)));
+                      d->modes[i].usable ? json_null() : json_string(d->engine.info[d->modes[i].missing].name)));
     return out;
 }
 
@@ -144,8 +144,8 @@ doctor_print_json(const struct doctor *d)
     for (size_t i = 0; doctor_not_here[i] != NULL; i++)
         json_array_append_new(missing, json_string(doctor_not_here[i]));
     out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION,
-                    "engine", "native", "host", host_json(&d->host.facts), "modes", modes_json(d), "features",
-                    features_json(&d->host), "promises", promises_json(&d->engine), "programs", programs_json(d),
+                    "engine", d->engine.engine, "host", host_json(&d->host), "modes", modes_json(d), "features",
+                    features_json(&d->engine), "promises", promises_json(&d->engine), "programs", programs_json(d),
                     "own_programs", helpers_json(d), "not_in_this_release", missing);
     return cli_json(out, JSON_INDENT(2)) == 0 && fflush(stdout) == 0 ? 0 : -1;
 }

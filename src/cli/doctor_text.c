@@ -57,13 +57,14 @@ print_features(const struct look *look, const struct doctor *d)
 
     for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++) {
         heading(look, groups[g].title);
-        for (int i = 0; i < FEATURE_N; i++) {
-            const struct feature_state *s = &d->host.f[i];
+        for (size_t i = 0; i < d->engine.n_features; i++) {
+            const struct feature_info *info = &d->engine.info[i];
+            const struct feature_state *s = &d->engine.features[i];
 
-            if (strcmp(feature_info[i].group, groups[g].group) != 0)
+            if (strcmp(info->group, groups[g].group) != 0)
                 continue;
-            put_mark(look, mark_of(&feature_info[i], s));
-            printf("%-36s %s\n", feature_info[i].title, s->detail);
+            put_mark(look, mark_of(info, s));
+            printf("%-36s %s\n", info->title, s->detail);
             if (s->why_not[0] != '\0')
                 printf("      why: %s\n", s->why_not);
             if (s->remedy[0] != '\0')
@@ -88,7 +89,7 @@ print_limit(const char *name, int which)
 static void
 print_host(const struct look *look, const struct doctor *d)
 {
-    const struct host_facts *f = &d->host.facts;
+    const struct host_facts *f = &d->host;
 
     printf("cloche %s on Linux %s, %s, as %s\n", CLOCHE_VERSION, f->kernel, f->machine,
            f->uid == 0 ? "root" : "an ordinary user");
@@ -163,7 +164,7 @@ print_verdict(const struct look *look, const struct doctor *d)
         put_mark(look, d->modes[i].usable ? MARK_YES : MARK_NO);
         printf("%s mode: %s", policy_mode_name(d->modes[i].mode), d->modes[i].usable ? "yes" : "no");
         if (!d->modes[i].usable)
-            printf(", for want of: %s", feature_info[d->modes[i].missing].title);
+            printf(", for want of: %s", d->engine.info[d->modes[i].missing].title);
         printf("\n");
     }
     heading(look, "Not in this release");

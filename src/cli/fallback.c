@@ -6,30 +6,7 @@
 
 #include "cli/say.h"
 #include "cli/session_priv.h"
-#include "engine/native/probe.h"
-
-/* Failures that name one feature which the mode has another way for, or does not need for every policy. */
-static const struct {
-    const char *code;
-    enum feature features[3];   /* any of them; FEATURE_N: no more */
-} named[] = {
-    { "wall.openat2.unsupported", { FEATURE_OPENAT2, FEATURE_N, FEATURE_N } },
-    { "wall.overlay.unsupported", { FEATURE_OVERLAY, FEATURE_N, FEATURE_N } },
-    { "guard.unsupported", { FEATURE_USER_NOTIFY, FEATURE_ADDFD_SEND, FEATURE_N } },
-    { "wall.landlock.unsupported", { FEATURE_LANDLOCK, FEATURE_LANDLOCK_TRUNCATE, FEATURE_LANDLOCK_SCOPE } },
-};
-
-static bool
-lacks_named(const struct host_features *h, const char *code, enum feature *which)
-{
-    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
-        for (size_t k = 0; strcmp(named[i].code, code) == 0 && k < 3 && named[i].features[k] != FEATURE_N; k++)
-            if (feature_lacks(h, named[i].features[k])) {
-                *which = named[i].features[k];
-                return true;
-            }
-    return false;
-}
+#include "engine/engine.h"
 
 /* Root's folder, which was named as the workspace, can be written by a sandbox only with a mount that light mode does
  * not have: it is as good as the mode that has it. As a rule that is a job in a container. */
@@ -43,15 +20,7 @@ mode_to_ask(const struct policy *policy, const struct err *why)
 bool
 fallback_lacks(const struct policy *policy, const struct err *why, char text[256])
 {
-    static struct host_features host;   /* large */
-    enum feature which;
-
-    if (features_probe(&host, NULL) < 0)
-        return false;
-    if (!features_lack(&host, mode_to_ask(policy, why), &which) && !lacks_named(&host, why->code, &which))
-        return false;
-    snprintf(text, 256, "no %s: %.200s", feature_info[which].title, host.f[which].why_not);
-    return true;
+    return engine_lacks(policy, mode_to_ask(policy, why), why->code, text);
 }
 
 /* What mode light refuses because it is light, and has the host's tree. Nothing else may be wrong with a policy that

@@ -2,7 +2,7 @@
  *
  * `fallback: warn` takes the next weaker mode (standard, then light); `no-sandbox` has no wall at all behind that. Both
  * only where the *host* lacks what the mode is built of. That question is put to the host alone
- * (engine/native/probe.h), never to the run that failed: what a project holds, a disk that is full or namespaces that
+ * (engine_lacks), never to the run that failed: what a project holds, a disk that is full or namespaces that
  * are used up are things that a sandbox can bring about, so that the next one would have no wall.
  */
 #ifndef CLOCHE_CLI_FALLBACK_H

@@ -215,8 +215,8 @@ hold(struct keeper_live *k, bool paused, struct err *err)
     if (!paused && k->by_signal)
         return guest_client_kill_all(k->l.client, SIGCONT, err);
     if (!paused)
-        return engine_native.resume(k->l.sb, err);
-    k->by_signal = engine_native.pause(k->l.sb, NULL) < 0;
+        return sandbox_resume(k->l.sb, err);
+    k->by_signal = sandbox_pause(k->l.sb, NULL) < 0;
     return k->by_signal ? guest_client_kill_all(k->l.client, SIGSTOP, err) : 0;
 }
 
@@ -414,10 +414,10 @@ on_event(struct keeper_live *k, const struct guest_event *ev)
 {
     if (ev->type == GUEST_CLOSED) {
         struct err err = ERR_INIT;
-        struct cgroup_usage usage;
-        cgroup_read(&k->l.sb->cgroup, &usage);
+        struct sandbox_usage usage;
+        sandbox_usage(k->l.sb, &usage);
         k->l.memory = k->l.memory || usage.oom_kills > 0;
-        (void)native_gone(k->l.sb, &err);
+        (void)sandbox_gone(k->l.sb, &err);
         if (k->l.memory)
             keeper_gone(k, "its memory limit was reached");
         else
@@ -472,7 +472,7 @@ time_passes(struct keeper_live *k)
             op_time(k->ops[i], now);
     }
     asker_time(k, now);
-    native_keep_janitor(k->l.sb);
+    sandbox_tend(k->l.sb);
     if (k->check_us > 0 && clock_since(now, k->check_us) >= GUEST_US)
         say_health(k, false);
     keeper_volume_look(k, now);
@@ -495,7 +495,7 @@ step(struct keeper_live *k)
     struct pollfd fds[ALL_FDS] = {
         { .fd = k->control, .events = POLLIN },
         { .fd = k->warden, .events = packet_queue_waits(&k->to_warden) ? POLLIN | POLLOUT : POLLIN },
-        { .fd = k->made ? k->l.sb->transport : -1, .events = k->made ? guest_client_poll_events(k->l.client) : 0 },
+        { .fd = k->made ? k->l.transport : -1, .events = k->made ? guest_client_poll_events(k->l.client) : 0 },
         { .fd = net_fd(k->l.net), .events = POLLIN },
         { .fd = k->made ? vault_fd(&k->l) : -1, .events = POLLIN },
     };

@@ -14,7 +14,7 @@
 #include "cli/preset.h"
 #include "cli/registry.h"
 #include "cli/serve.h"
-#include "engine/native/leavings.h"
+#include "engine/leavings.h"
 #include "policy/policy.h"
 #include "policy/within.h"
 
@@ -152,7 +152,7 @@ wait_for_guest(struct live *l, struct err *err)
     uint64_t end = clock_us() + PATIENCE_US;
 
     for (;;) {
-        struct pollfd p = { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) };
+        struct pollfd p = { .fd = l->transport, .events = guest_client_poll_events(l->client) };
         uint64_t now = clock_us();
         struct guest_event ev;
         int got;
@@ -161,12 +161,12 @@ wait_for_guest(struct live *l, struct err *err)
         if (poll(&p, 1, (int)((end - now) / 1000) + 1) < 0 && errno != EINTR)
             return err_sys(err, errno, "cli.poll", "poll");
         if (p.revents != 0 && guest_client_pump(l->client, err) < 0)
-            return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
+            return sandbox_lost(l->sb, err);
         while ((got = guest_client_next(l->client, &ev, err)) == 1) {
             if (ev.type == GUEST_HELLO)
                 return 0;
             if (ev.type == GUEST_CLOSED)
-                return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
+                return sandbox_lost(l->sb, err);
         }
         if (got < 0)
             return -1;
@@ -191,14 +191,14 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
     clock_gettime(CLOCK_REALTIME, &k->r.started);
     if (vault_start(l, err) < 0 || session_make(l, id, err) < 0 || wait_for_guest(l, err) < 0) {
         if (l->sb != NULL)
-            native_abandon(l->sb);
+            sandbox_abandon(l->sb);
         return -1;
     }
     if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE &&
         strcmp(k->daemon.audit, "off") == 0)
         session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
     if (keeper_record_begin(k, err) < 0 || net_confine(l->net, err) < 0) {
-        native_abandon(l->sb);
+        sandbox_abandon(l->sb);
         return -1;
     }
     keeper_ask_begin(k);
@@ -233,9 +233,9 @@ keeper_unmake(struct keeper_live *k)
     op_free_all(k);
     /* a frozen process does not die before it thaws */
     if (l->sb != NULL && k->paused && !k->by_signal)
-        (void)engine_native.resume(l->sb, NULL);
+        (void)sandbox_resume(l->sb, NULL);
     if (l->sb != NULL)
-        native_kill(l->sb);
+        sandbox_kill(l->sb);
     net_stop(l->net);
     l->net = NULL;
     run_audit_remote_end(l->audit);
@@ -245,7 +245,7 @@ keeper_unmake(struct keeper_live *k)
     guest_client_free(l->client);
     l->client = NULL;
     if (l->sb != NULL)
-        engine_native.destroy(l->sb, NULL);
+        sandbox_destroy(l->sb);
     l->sb = NULL;
     keeper_volume_close(k);
     vault_stop(l);
@@ -256,7 +256,7 @@ keeper_unmake(struct keeper_live *k)
 const char **
 keeper_environment(const struct keeper_live *k, const struct edge_op *want)
 {
-    const char *const *base = k->l.sb->plan.env;
+    const char *const *base = sandbox_facts(k->l.sb)->env;
     size_t n = 0, used = 0;
     const char **env;
 
@@ -289,15 +289,15 @@ int
 keeper_facts(const struct keeper_live *k, struct buf *out)
 {
     const struct session_result *r = &k->r;
-    const struct sandbox *sb = k->l.sb;
+    const struct sandbox_facts *facts = sandbox_facts(k->l.sb);
     const struct policy *p = k->l.s->policy;
     cleanup_buf struct buf ports = BUF_INIT(512);
 
     buf_put_u8(out, '\n');
-    line(out, "engine", "native");
+    line(out, "engine", engine_name(p));
     line(out, "run", k->r.id);
     line(out, "mode", policy_mode_name(p->mode.v));
-    line(out, "workspace", sb->plan.workspace_inside != NULL ? sb->plan.workspace_inside : "");
+    line(out, "workspace", facts->root);
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
     port_facts(k, &ports);
     line(out, "ports", buf_nul(&ports) == 0 ? (const char *)ports.p : "none");
@@ -308,7 +308,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "disk_by", r->disk_by);
     if (k->volume_fd >= 0)
         line(out, "volume_by", k->limits.disk.v > 0 ? "looks" : "none");
-    line(out, "pause_by", sb->cgroup.kind >= CGROUP_V2 ? "cgroup v2" : "signals");
+    line(out, "pause_by", facts->pause_by != NULL ? facts->pause_by : "signals");
     if (r->cow_id[0] != '\0')
         line(out, "cow", r->cow_id);
     for (size_t i = 0; i < r->n_warnings; i++)

@@ -16,7 +16,7 @@ keeper_look_at_memory(struct keeper_live *k, uint64_t now)
         return;
     k->l.sample_us = now + (op_count(k) > 0 ? BUSY_US : IDLE_US);
     vault_look(&k->l);
-    if (!native_over_memory(k->l.sb)) {
+    if (!sandbox_over_memory(k->l.sb)) {
         k->over_us = 0;
         return;
     }
@@ -35,10 +35,10 @@ keeper_look_at_memory(struct keeper_live *k, uint64_t now)
 bool
 keeper_short_of_memory(struct keeper_live *k)
 {
-    struct cgroup_usage usage;
+    struct sandbox_usage usage;
     bool killed;
 
-    cgroup_read(&k->l.sb->cgroup, &usage);
+    sandbox_usage(k->l.sb, &usage);
     killed = usage.oom_kills > k->oom_kills;
     k->oom_kills = usage.oom_kills;
     return killed || (k->oom_us > 0 && clock_since(clock_us(), k->oom_us) < OOM_TOLD_US);

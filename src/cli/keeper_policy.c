@@ -270,15 +270,10 @@ read_change(struct keeper_live *k, const char *text, struct err *err)
 static void
 limits_back(struct keeper_live *k)
 {
-    struct policy rest = *in_force(k);
     struct err err = ERR_INIT;
 
-    if (native_limits(k->l.sb, k->next, in_force(k), &err) == 0)
-        return;
-    rest.limits.memory = k->next->limits.memory;
-    (void)native_limits(k->l.sb, k->next, &rest, NULL);
-    k->l.sb->memory_limit = in_force(k)->limits.memory.v;
-    log_say(LEVEL_ERROR, "limits that were not to change: %s [%s]", err.msg, err.code);
+    if (sandbox_limits_back(k->l.sb, k->next, in_force(k), &err) < 0)
+        log_say(LEVEL_ERROR, "limits that were not to change: %s [%s]", err.msg, err.code);
 }
 
 static void
@@ -348,7 +343,7 @@ keeper_policy_change(struct keeper_live *k, uint32_t number, const char *text)
         say_changed(k, number, &err);
         return;
     }
-    if (native_limits(k->l.sb, in_force(k), k->next, &err) < 0) {
+    if (sandbox_limits(k->l.sb, in_force(k), k->next, &err) < 0) {
         drop_next(k);
         say_changed(k, number, &err);
         return;

@@ -15,12 +15,12 @@
 #define CONNECT_US 10000000     /* for a connection to be there */
 
 static bool
-is_egress(const struct native_plan *plan, uint16_t port)
+is_egress(const struct sandbox_facts *facts, uint16_t port)
 {
-    if (!plan->capture)
+    if (!facts->captured)
         return false;
-    for (size_t i = 0; i < plan->n_ports; i++)
-        if (plan->ports[i] == port)
+    for (size_t i = 0; i < facts->n_ports; i++)
+        if (facts->ports[i] == port)
             return true;
     return port == 53 || port == 80 || port == 443;
 }
@@ -28,15 +28,15 @@ is_egress(const struct native_plan *plan, uint16_t port)
 void
 port_facts(const struct keeper_live *k, struct buf *out)
 {
-    const struct native_plan *plan = &k->l.sb->plan;
+    const struct sandbox_facts *facts = sandbox_facts(k->l.sb);
 
-    if (!plan->own_net) {
+    if (!facts->own_net) {
         buf_puts(out, "none");
         return;
     }
-    buf_puts(out, plan->capture ? "except 53 80 443" : "all");
-    for (size_t i = 0; plan->capture && i < plan->n_ports; i++)
-        buf_printf(out, " %u", (unsigned)plan->ports[i]);
+    buf_puts(out, facts->captured ? "except 53 80 443" : "all");
+    for (size_t i = 0; facts->captured && i < facts->n_ports; i++)
+        buf_printf(out, " %u", (unsigned)facts->ports[i]);
 }
 
 static size_t
@@ -52,12 +52,12 @@ connections(const struct keeper_live *k)
 int
 port_begin(struct op *o, const struct edge_op *want, struct err *err)
 {
-    const struct native_plan *plan = &o->k->l.sb->plan;
+    const struct sandbox_facts *facts = sandbox_facts(o->k->l.sb);
     uint16_t port = (uint16_t)want->offset;
 
-    if (!plan->own_net)
+    if (!facts->own_net)
         return err_set(err, ERR_UNSUPPORTED, "ports.network", "the sandbox has no network of its own");
-    if (is_egress(plan, port))
+    if (is_egress(facts, port))
         return err_set(err, ERR_DENIED, "ports.reserved", "port %u leads out of the sandbox", (unsigned)port);
     if (connections(o->k) > PORT_CONNECTIONS)
         return err_set(err, ERR_LIMIT, "ports.busy", "%d connections to this sandbox are open; that is the limit",

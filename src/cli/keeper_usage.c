@@ -69,7 +69,7 @@ of_processes(const struct keeper_live *k, struct edge_usage *u)
     static struct walk w;
 
     w.n = 1;
-    w.pids[0] = (int)k->l.sb->pid;
+    w.pids[0] = (int)sandbox_facts(k->l.sb)->pid;
     w.memory = w.cpu_us = 0;
     for (size_t i = 0; i < w.n; i++) {
         look(&w, w.pids[i]);
@@ -88,13 +88,13 @@ keeper_say_usage(struct keeper_live *k)
     static struct process_stats self = PROCESS_STATS_INIT;
     static char names[EDGE_RUNNING_MAX][EDGE_RUNNING_NAME + 1];
     struct edge_usage u = { .ops = (uint32_t)op_count(k) };
-    struct cgroup_now now;
+    struct sandbox_now now;
 
-    cgroup_now(&k->l.sb->cgroup, &now);
+    sandbox_now(k->l.sb, &now);
     u.memory = now.memory;
     u.cpu_us = now.cpu_us;
     u.pids = now.pids < UINT32_MAX ? (uint32_t)now.pids : UINT32_MAX;
-    if (u.memory == 0 || u.cpu_us == 0 || u.pids == 0)
+    if ((u.memory == 0 || u.cpu_us == 0 || u.pids == 0) && sandbox_facts(k->l.sb)->pid > 0)
         of_processes(k, &u);
     if (self.stat < 0)
         process_stats_open(&self, 0);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "cli/maker.h"
 #include "cli/serve.h"
-#include "engine/native/leavings.h"
+#include "engine/leavings.h"
 #include "wall/janitor.h"
 #include "warden/edge.h"
 #include "wire/table.h"

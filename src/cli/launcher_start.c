@@ -16,6 +16,7 @@
 #include "cli/helper.h"
 #include "cli/keeper_settings.h"
 #include "cli/launcher.h"
+#include "engine/engine.h"
 
 #define MAKER_LATE_MS 60000
 
@@ -240,12 +241,14 @@ say_front(struct launcher *l, uint8_t flags, int fd)
 int
 start_front(struct launcher *l, enum which_front which, struct err *err)
 {
-    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls";
-    char *argv[] = { name, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL, NULL };
+    char name[] = "cloche-front", engine[32], strangers[] = "strangers", tls[] = "tls";
+    char *argv[] = { name, engine, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL,
+                     NULL };
     struct front_end *front = &l->fronts[which];
     cleanup_close int theirs = -1, connections = -1;
     int pair[2], door[2];
 
+    snprintf(engine, sizeof(engine), "%s", engine_name(NULL));
     if (edge(pair, err) < 0)
         return -1;
     theirs = pair[1];

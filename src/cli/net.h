@@ -20,7 +20,6 @@
 #include "cli/net_log.h"
 #include "cli/session.h"
 #include "cli/starter.h"
-#include "engine/native/native.h"
 #include "policy/policy.h"
 #include "wall/capture.h"
 

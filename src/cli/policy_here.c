@@ -3,16 +3,16 @@
 
 #include "cli/policy_here.h"
 #include "cli/say.h"
-#include "engine/native/probe.h"
+#include "engine/engine.h"
 
 bool
 policy_refused_here(const struct policy *p, struct err *why)
 {
-    static struct host_features host;   /* large */
-    const struct feature_state *cpu = &host.f[FEATURE_LIMIT_CPU];
+    static struct engine_report report;     /* large */
+    const struct promise_state *cpu = &report.promises[PROMISE_CPU_LIMIT];
 
     if (p->mode.v == MODE_OFF || p->fallback.v != FALLBACK_REFUSE || p->limits.cpu_milli.v == 0 ||
-        p->limits.cpu_milli.from.kind < ORIGIN_FILE || features_probe(&host, NULL) < 0 || cpu->status == FEATURE_YES)
+        p->limits.cpu_milli.from.kind < ORIGIN_FILE || engine_probe(p, &report, NULL) < 0 || cpu->state == ENFORCED)
         return false;
     err_set(why, ERR_UNSUPPORTED, "wall.cpu.unsupported", "the CPU limit needs a cgroup, which is not there for this "
             "user: every start is refused (%s)", cpu->why_not);

@@ -23,7 +23,7 @@
 #include "cli/args.h"
 #include "cli/caller.h"
 #include "cli/say.h"
-#include "engine/native/probe.h"
+#include "engine/engine.h"
 
 enum { EXIT_PROVEN = 0, EXIT_SURPRISE = 1 };
 
@@ -279,22 +279,22 @@ prove_all(struct proofs *all, struct policy policies[4], int argc, char **argv, 
           struct options *o, const struct bait *bait, struct err *err)
 {
     static const enum policy_mode modes[] = { MODE_LIGHT, MODE_STANDARD, MODE_MAX };
-    static struct host_features features;
-    enum feature missing;
+    static struct engine_report report;     /* large */
+    size_t missing;
 
     if (o->bare)    /* no wall, no promise: the policy's only part is that it opens nothing */
         return add_proof(all, &policies[3], o, bait, err);
     if (policies[3].mode.from.kind == ORIGIN_FILE || policies[3].mode.from.kind == ORIGIN_FLAG)
         return add_proof(all, &policies[3], o, bait, err);
-    if (features_probe(&features, err) < 0)
+    if (engine_probe(&policies[3], &report, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         const char *name = policy_mode_name(modes[i]);
 
-        if (!features_allow(&features, modes[i], &missing)) {
+        if (!engine_allows(&report, modes[i], &missing)) {
             all->skipped[all->n_skipped] = name;
             snprintf(all->skipped_why[all->n_skipped++], sizeof(all->skipped_why[0]), "%s: %.150s",
-                     feature_info[missing].title, features.f[missing].why_not);
+                     report.info[missing].title, report.features[missing].why_not);
             continue;
         }
         /* the arguments are right, they were read before: it is this mode that cannot have them */

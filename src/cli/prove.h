@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policy/policy.h"
-#include "wall/cgroup.h"
+#include "engine/engine.h"
 #include "wall/janitor.h"
 
 #define PROVE_OUTPUT_MAX (16UL * 1024 * 1024)   /* of one run of the probe */
@@ -90,9 +90,9 @@ struct box;
 /* A sandbox by @policy; with @bare none at all. */
 int box_open(const struct policy *policy, bool bare, struct box **out, struct err *err);
 void box_close(struct box *b);
-/* The guest, and the cgroup that it is said to be in, as seen from outside. */
+/* The guest as seen from outside, and what is said of its sandbox (not with @bare). */
 pid_t box_pid(const struct box *b);
-const struct cgroup *box_cgroup(const struct box *b);
+const struct sandbox_facts *box_facts(const struct box *b);
 /* Run cloche-probe with @args (NULL-terminated, without its own name) and parse what it prints. NULL with @err. */
 json_t *box_probe(struct box *b, const char *const *args, struct err *err);
 

@@ -21,9 +21,8 @@
 #include "base/io.h"
 #include "base/memfile.h"
 #include "cli/prove.h"
-#include "engine/native/native.h"
+#include "engine/engine.h"
 #include "guest/client.h"
-#include "guest/guard.h"
 #include "probe/probe_image.h"
 
 #define PROBE_MS 120000         /* one run; a probe that takes longer has hung */
@@ -34,6 +33,7 @@ struct box {
     int image;
     struct sandbox *sb;
     struct guest_client *client;
+    int transport;          /* the sandbox's own */
 };
 
 static int
@@ -52,22 +52,12 @@ image_make(struct err *err)
 static int
 setup(struct box *b, struct err *err)
 {
-    const struct native_plan *plan = &b->sb->plan;
     cleanup_buf struct buf guard = BUF_INIT(MSG_GUARD_MAX);
-    struct msg_setup m = {
-        .version = GUEST_PROTOCOL_VERSION,
-        .flags = plan->light ? MSG_SETUP_LIGHT : 0,
-        .memory_limit = b->sb->supervise_memory ? b->policy->limits.memory.v : 0,
-        .sample_ms = 50,
-        .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
-    };
-    int fd;
+    struct msg_setup m;
 
-    if (engine_native.connect(b->sb, &fd, err) < 0 || guest_client_new(fd, &b->client, err) < 0 ||
-        native_guard_plan(b->sb, &guard, err) < 0)
+    if (sandbox_connect(b->sb, &b->transport, err) < 0 || guest_client_new(b->transport, &b->client, err) < 0 ||
+        sandbox_setup(b->sb, &guard, &m, err) < 0)
         return -1;
-    m.guard = guard.p;
-    m.guard_n = (uint32_t)guard.n;
     return guest_client_setup(b->client, &m, err);
 }
 
@@ -81,7 +71,7 @@ box_open(const struct policy *policy, bool bare, struct box **out, struct err *e
     b->policy = policy;
     b->bare = bare;
     b->image = image_make(err);
-    if (b->image < 0 || (!bare && (engine_native.create(policy, NULL, &b->sb, err) < 0 || setup(b, err) < 0))) {
+    if (b->image < 0 || (!bare && (sandbox_create(policy, NULL, &b->sb, err) < 0 || setup(b, err) < 0))) {
         box_close(b);
         return -1;
     }
@@ -94,8 +84,8 @@ box_close(struct box *b)
 {
     guest_client_free(b->client);
     if (b->sb != NULL) {
-        native_abandon(b->sb);      /* a copy-on-write workspace of a proof is nobody's work */
-        engine_native.destroy(b->sb, NULL);
+        sandbox_abandon(b->sb);     /* a copy-on-write workspace of a proof is nobody's work */
+        sandbox_destroy(b->sb);
     }
     close_fd(&b->image);
     free(b);
@@ -104,13 +94,13 @@ box_close(struct box *b)
 pid_t
 box_pid(const struct box *b)
 {
-    return b->sb != NULL ? b->sb->pid : -1;
+    return b->sb != NULL ? sandbox_facts(b->sb)->pid : -1;
 }
 
-const struct cgroup *
-box_cgroup(const struct box *b)
+const struct sandbox_facts *
+box_facts(const struct box *b)
 {
-    return b->sb != NULL ? &b->sb->cgroup : NULL;
+    return sandbox_facts(b->sb);
 }
 
 /* How the probe's end is known: by the guest's word, or (bare) by waitpid. */
@@ -130,7 +120,7 @@ start_inside(struct run *r, const char *const *argv, const int fds[3], struct er
     struct guest_exec x = GUEST_EXEC_INIT;
 
     x.argv = argv;
-    x.env = r->box->sb->plan.env;
+    x.env = sandbox_facts(r->box->sb)->env;
     /* the guest is there already; its user may not be able to reach the place by path */
     x.cwd = "";
     x.stdio = EXEC_STDIO_FDS;
@@ -169,9 +159,9 @@ take_events(struct run *r, struct err *err)
             r->ended = true;
             r->status = ev.exit.flags & MSG_EXIT_SIGNALED ? 128 + (int)ev.exit.status : (int)ev.exit.status;
         } else if (ev.type == GUEST_EXEC_FAILED && ev.channel == r->channel) {
-            return guest_exec_failed_err(&ev.exec_failed, "the probe", r->box->sb->plan.workdir, err);
+            return guest_exec_failed_err(&ev.exec_failed, "the probe", sandbox_facts(r->box->sb)->workdir, err);
         } else if (ev.type == GUEST_CLOSED) {
-            return native_setup_failed(r->box->sb, err) < 0 ? -1 : native_gone(r->box->sb, err);
+            return sandbox_lost(r->box->sb, err);
         }
     }
     return got;
@@ -200,7 +190,7 @@ follow(struct run *r, struct err *err)
         struct pollfd p[3] = {
             { .fd = r->out_fd, .events = POLLIN },
             { .fd = r->said_fd, .events = POLLIN },
-            { .fd = r->box->bare ? -1 : r->box->sb->transport, .events = POLLIN },
+            { .fd = r->box->bare ? -1 : r->box->transport, .events = POLLIN },
         };
 
         if (!r->box->bare)

@@ -46,7 +46,7 @@ prove_print_json(const struct proofs *all)
     for (size_t i = 0; i < all->n_skipped; i++)
         json_array_append_new(skipped, json_pack("{s:s, s:s}", "mode", all->skipped[i], "why", all->skipped_why[i]));
     out = json_pack("{s:i, s:s, s:s, s:b, s:i, s:i, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION, "engine",
-                    "native", "bare", (int)all->bare, "n_checks", (int)checks, "n_surprises", (int)surprises, "skipped",
-                    skipped, "modes", modes);
+                    engine_name(all->n > 0 ? all->v[0]->policy : NULL), "bare", (int)all->bare, "n_checks",
+                    (int)checks, "n_surprises", (int)surprises, "skipped", skipped, "modes", modes);
     return cli_json(out, JSON_INDENT(2)) == 0 && fflush(stdout) == 0 ? 0 : -1;
 }

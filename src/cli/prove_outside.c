@@ -191,16 +191,17 @@ number_in(const char *mount, const char *path, const char *file)
 struct counted {
     const char *id, *title, *controller, *v1, *v2;
     uint64_t want;          /* 0: no such limit */
-    bool said;              /* the engine says that a cgroup keeps it */
+    const char *by;         /* the engine says that this keeps it */
 };
 
 static void
-check_counted(struct proof *p, pid_t pid, bool v2, const struct counted *c)
+check_counted(struct proof *p, pid_t pid, const struct counted *c)
 {
+    bool v2 = strcmp(c->by, "cgroup v2") == 0;
     char own[512] = "", path[512] = "", mount[40] = "";
     uint64_t v;
 
-    if (c->want == 0 || !c->said) {
+    if (c->want == 0 || (!v2 && strcmp(c->by, "cgroup v1") != 0)) {
         proof_add(p, c->id, "limits", "R65", c->title, "outside", CHECK_NOT_APPLICABLE, "%s",
                   c->want == 0 ? "no such limit" : "not kept by a cgroup here: the run's report says by what");
         return;
@@ -241,24 +242,23 @@ check_swap(struct proof *p, pid_t pid, bool v2, uint64_t memory)
 }
 
 static void
-check_cgroup(struct proof *p, pid_t pid, const struct cgroup *cg)
+check_cgroup(struct proof *p, pid_t pid, const struct sandbox_facts *facts)
 {
     const struct policy_limits *l = &p->policy->limits;
-    bool v2 = cg->kind >= CGROUP_V2;
     const struct counted rows[] = {
         /* files in memory are counted too, and have a limit of their own */
         { "outside.cgroup.memory", "its cgroup bounds its memory as the policy says", "memory", "memory.limit_in_bytes",
-          "memory.max", l->memory.v == 0 ? 0 : l->memory.v + (proof_boxed(p) ? l->disk.v : 0), cg->memory },
+          "memory.max", l->memory.v == 0 ? 0 : l->memory.v + (proof_boxed(p) ? l->disk.v : 0), facts->memory_by },
         { "outside.cgroup.cpu", "its cgroup bounds its processor time as the policy says", "cpu", "cpu.cfs_quota_us",
-          "cpu.max", l->cpu_milli.v * 100, cg->cpu },
+          "cpu.max", l->cpu_milli.v * 100, facts->cpu_by },
         { "outside.cgroup.pids", "its cgroup bounds its processes as the policy says", "pids", "pids.max", "pids.max",
-          l->pids.v == 0 ? 0 : l->pids.v + 1, cg->pids },
+          l->pids.v == 0 ? 0 : l->pids.v + 1, facts->pids_by },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        check_counted(p, pid, v2, &rows[i]);
-    if (rows[0].want != 0 && rows[0].said)
-        check_swap(p, pid, v2, rows[0].want);
+        check_counted(p, pid, &rows[i]);
+    if (rows[0].want != 0 && strncmp(rows[0].by, "cgroup", 6) == 0)
+        check_swap(p, pid, strcmp(rows[0].by, "cgroup v2") == 0, rows[0].want);
 }
 
 void
@@ -274,5 +274,5 @@ outside_check(struct proof *p, const struct box *box, const struct box *other)
     }
     check_identity(p, &mine);
     check_neighbour(p, box_pid(box), box_pid(other), &mine, &theirs);
-    check_cgroup(p, box_pid(box), box_cgroup(box));
+    check_cgroup(p, box_pid(box), box_facts(box));
 }

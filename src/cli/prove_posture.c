@@ -6,7 +6,6 @@
 
 #include "base/str.h"
 #include "cli/prove.h"
-#include "engine/native/native.h"
 #include "match/path.h"
 
 bool

@@ -96,7 +96,7 @@ on_time(struct live *l, struct err *err)
     }
     if (l->kill_us > 0 && now >= l->kill_us) {
         l->kill_us = 0;
-        native_kill(l->sb);
+        sandbox_kill(l->sb);
         l->closed = true;
     }
     if (run_audit_due(l->audit) > 0 && now >= run_audit_due(l->audit) && run_audit_write(l->audit, err) < 0)
@@ -104,10 +104,10 @@ on_time(struct live *l, struct err *err)
     if (!l->closed && now >= l->sample_us) {
         l->sample_us = now + MEMORY_SAMPLE_US;
         vault_look(l);
-        l->memory = l->memory || native_over_memory(l->sb);
+        l->memory = l->memory || sandbox_over_memory(l->sb);
     }
     if (l->memory && !l->closed) {
-        native_kill(l->sb);
+        sandbox_kill(l->sb);
         l->closed = true;
     }
     return 0;
@@ -122,8 +122,7 @@ poll_timeout(const struct live *l)
         next = l->deadline_us;
     if (l->kill_us > 0 && l->kill_us < next)
         next = l->kill_us;
-    if (((l->sb->memory_limit > 0 && (l->sb->cgroup.memory || l->sb->sockmem >= 0)) || vault_fd(l) >= 0) &&
-        l->sample_us < next)
+    if ((sandbox_facts(l->sb)->look_at_memory || vault_fd(l) >= 0) && l->sample_us < next)
         next = l->sample_us;
     if (run_audit_due(l->audit) > 0 && run_audit_due(l->audit) < next)
         next = run_audit_due(l->audit);
@@ -139,7 +138,7 @@ step(struct live *l, struct err *err)
 {
     /* while a reader does not take what is there, the guest is not asked for more; everything else goes on */
     struct pollfd fds[10] = {
-        { .fd = session_output_waits(l) ? -1 : l->sb->transport, .events = guest_client_poll_events(l->client) },
+        { .fd = session_output_waits(l) ? -1 : l->transport, .events = guest_client_poll_events(l->client) },
         { .fd = l->signals, .events = POLLIN },
         { .fd = -1, .events = POLLIN },
         { .fd = l->copies[0].from, .events = POLLIN },
@@ -217,12 +216,12 @@ conclude(struct live *l)
 {
     struct session_result *r = l->r;
 
-    native_end(l->sb);
+    sandbox_end(l->sb);
     guest_client_free(l->client);       /* while it dies */
     l->client = NULL;
-    native_kill(l->sb);
-    engine_native.usage(l->sb, &r->usage, NULL);
-    r->oom_killed = l->memory || (r->usage.oom_killed && (!l->ended || r->signal == SIGKILL));
+    sandbox_kill(l->sb);
+    sandbox_usage(l->sb, &r->usage);
+    r->oom_killed = l->memory || (r->usage.oom_kills > 0 && (!l->ended || r->signal == SIGKILL));
     if (r->timed_out)
         r->reason = REASON_TIMEOUT;
     else if (r->oom_killed)
@@ -245,14 +244,14 @@ loop(struct live *l, struct err *err)
             return -1;
     if (!l->ended && !l->r->timed_out && !l->memory && !l->cancelled) {
         /* the guest went away: the wall was never finished, or everything inside was killed for memory */
-        struct cgroup_usage usage;
-        if (native_setup_failed(l->sb, err) < 0) {
+        struct sandbox_usage usage;
+        if (sandbox_setup_failed(l->sb, err) < 0) {
             l->sent = false;    /* it waits with the guest, which never was: nothing of the command ran */
             return -1;
         }
-        cgroup_read(&l->sb->cgroup, &usage);
+        sandbox_usage(l->sb, &usage);
         if (usage.oom_kills == 0)
-            return native_gone(l->sb, err);
+            return sandbox_gone(l->sb, err);
     }
     return 0;
 }
@@ -315,9 +314,9 @@ run_walled(const struct session *s, struct session_result *r, struct run_audit *
     r->ran = l.sent;
     *nothing = !l.sent && (l.in_n == 0 || (at >= 0 && lseek(STDIN_FILENO, at, SEEK_SET) == at));
     if (l.sb != NULL && result < 0 && !l.sent)
-        native_abandon(l.sb);
+        sandbox_abandon(l.sb);
     if (l.sb != NULL)
-        engine_native.destroy(l.sb, NULL);
+        sandbox_destroy(l.sb);
     vault_stop(&l);
     close(l.signals);
     sigprocmask(SIG_SETMASK, &old, NULL);
@@ -357,7 +356,7 @@ session_run(const struct session *s, struct session_result *r, struct err *err)
     struct run_audit *audit = NULL;
     int result;
 
-    r->engine = "native";
+    r->engine = engine_name(s->policy);
     r->exit_code = -1;
     r->out.max = r->err.max = SESSION_CAPTURE_MAX;
     clock_gettime(CLOCK_REALTIME, &r->started);

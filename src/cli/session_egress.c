@@ -211,7 +211,7 @@ net_start(struct live *l, struct err *err)
 {
     struct net *n = l->net = calloc(1, sizeof(*n));
     const struct session *s = l->s;
-    struct sandbox *sb = l->sb;
+    const struct sandbox_facts *facts = sandbox_facts(l->sb);
     struct session_result *r = l->r;
     struct err said = ERR_INIT;
 
@@ -220,15 +220,15 @@ net_start(struct live *l, struct err *err)
     *n = (struct net){ .live = l, .policy = s->policy, .r = r, .dir = -1,
                        .control_in = s->control_fd > 0 ? s->control_fd : -1,
                        .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
-                       .cgroup = &sb->net_cgroup, .listeners = sb->listeners, .control = -1,
+                       .cgroup = facts->net_cgroup, .listeners = facts->listeners, .control = -1,
                        .starter = STARTER_INIT,
                        .epoll = epoll_create1(EPOLL_CLOEXEC),
                        .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
     r->network = true;
     n->dir = net_state_open(&said);
-    n->door = n->dir >= 0 ? door_open(n, sb->id, &said) : NULL;
-    n->log = net_log_new(n->door != NULL ? n->dir : -1, sb->id, r);
+    n->door = n->dir >= 0 ? door_open(n, facts->id, &said) : NULL;
+    n->log = net_log_new(n->door != NULL ? n->dir : -1, facts->id, r);
     if (n->door == NULL)
         session_warn(r, true, "the log of the network is not kept: %s", said.msg);
     /* cut short under a process that has it mapped, it would kill that process */

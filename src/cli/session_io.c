@@ -140,10 +140,10 @@ on_exec_failed(struct live *l, const struct msg_exec_failed *m, struct err *err)
     int code = guest_exec_failed_code(m);
 
     if (code == EXIT_REFUSED)
-        return guest_exec_failed_err(m, l->s->argv[0], l->sb->plan.workdir, err);
+        return guest_exec_failed_err(m, l->s->argv[0], sandbox_facts(l->sb)->workdir, err);
     /* as a shell: say it, and exit 126 or 127 */
     struct err said = ERR_INIT;
-    guest_exec_failed_err(m, l->s->argv[0], l->sb->plan.workdir, &said);
+    guest_exec_failed_err(m, l->s->argv[0], sandbox_facts(l->sb)->workdir, &said);
     cli_fail(&said, false);
     l->r->exit_code = code;
     l->ended = true;

@@ -18,6 +18,15 @@
 #include "base/io.h"
 #include "cli/session_priv.h"
 
+/* To the sandbox's user, where that is another one than ours. */
+static int
+give(const struct live *l, int fd)
+{
+    const struct sandbox_facts *facts = sandbox_facts(l->sb);
+
+    return facts->other_user ? fchown(fd, facts->uid, facts->gid) : 0;
+}
+
 static int
 own_pipe(struct live *l, struct copy *c, int target, struct err *err)
 {
@@ -27,9 +36,7 @@ own_pipe(struct live *l, struct copy *c, int target, struct err *err)
         return err_sys(err, errno, "cli.pipe", "pipe");
     c->from = ends[0];
     c->target = target;
-    if (io_set_nonblock(ends[0], true) < 0 ||
-        (plan_other_user(&l->sb->plan) &&
-         fchown(ends[1], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+    if (io_set_nonblock(ends[0], true) < 0 || give(l, ends[1]) < 0) {
         close(ends[1]);
         return err_sys(err, errno, "cli.pipe", "pipe");
     }
@@ -45,9 +52,7 @@ feed_pipe(struct live *l, struct err *err)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(err, errno, "cli.pipe", "pipe");
     l->feed = ends[1];
-    if (io_set_nonblock(ends[1], true) < 0 ||
-        (plan_other_user(&l->sb->plan) &&
-         fchown(ends[0], l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0)) {
+    if (io_set_nonblock(ends[1], true) < 0 || give(l, ends[0]) < 0) {
         close(ends[0]);
         return err_sys(err, errno, "cli.pipe", "pipe");
     }
@@ -111,8 +116,7 @@ pass_open(struct live *l, int fds[3], struct err *err)
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         fds[fd] = fd;
         /* refused where it is somebody else's: then only opening it again fails */
-        if (plan_other_user(&l->sb->plan) && nameless_pipe(fd, &st[fd]) &&
-            fchown(fd, l->sb->plan.ids.outside_uid, l->sb->plan.ids.outside_gid) < 0 && errno != EPERM)
+        if (sandbox_facts(l->sb)->other_user && nameless_pipe(fd, &st[fd]) && give(l, fd) < 0 && errno != EPERM)
             return err_sys(err, errno, "cli.stdio", "descriptor %d", fd);
         if (!S_ISREG(st[fd].st_mode))
             continue;

@@ -6,7 +6,7 @@
 #include "cli/session.h"
 #include "base/mask.h"
 #include "cli/session_audit.h"
-#include "engine/native/native.h"
+#include "engine/engine.h"
 #include "guest/client.h"
 
 #define STDIN_CHUNK 65536
@@ -23,6 +23,7 @@ struct live {
     struct session_result *r;
     struct sandbox *sb;
     struct guest_client *client;
+    int transport;              /* the guest's, which is the sandbox's own; good until that is killed */
     uint16_t channel;
     int signals;                /* signalfd */
     bool relay;                 /* output comes as frames */

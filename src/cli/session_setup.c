@@ -11,32 +11,19 @@
 #include "cli/net_state.h"
 #include "cli/session_priv.h"
 #include "cli/tty.h"
-#include "guest/guard.h"
 
-#define WATCHDOG_SAMPLE_MS 50
 #define SETUP_PATIENCE_MS  30000    /* signals wait meanwhile: not for ever */
 
 static int
 send_setup(struct live *l, struct err *err)
 {
-    const struct native_plan *plan = &l->sb->plan;
     cleanup_buf struct buf guard = BUF_INIT(MSG_GUARD_MAX);
-    struct msg_setup setup = {
-        .version = GUEST_PROTOCOL_VERSION,
-        .flags = plan->light ? MSG_SETUP_LIGHT : 0,
-        .memory_limit = l->sb->supervise_memory ? l->s->policy->limits.memory.v : 0,
-        .sample_ms = WATCHDOG_SAMPLE_MS,
-        /* outside a user namespace of its own RLIMIT_NPROC would count the caller's other processes */
-        .pids_limit = plan->light && !l->sb->cgroup.pids ? (uint32_t)l->s->policy->limits.pids.v : 0,
-        .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
-    };
+    struct msg_setup setup;
 
+    if (sandbox_setup(l->sb, &guard, &setup, err) < 0)
+        return -1;
     if (l->s->file != NULL)
         setup.root = l->s->file->folder;
-    if (native_guard_plan(l->sb, &guard, err) < 0)
-        return -1;
-    setup.guard = guard.p;
-    setup.guard_n = (uint32_t)guard.n;
     return guest_client_setup(l->client, &setup, err);
 }
 
@@ -67,20 +54,20 @@ send_file(struct live *l, struct err *err)
             if (guest_client_file_end(l->client, request, err) < 0)
                 return -1;
         }
-        struct pollfd p = { .fd = l->sb->transport, .events = guest_client_poll_events(l->client) };
+        struct pollfd p = { .fd = l->transport, .events = guest_client_poll_events(l->client) };
         int ready = poll(&p, 1, SETUP_PATIENCE_MS);
         if (ready == 0)
             return err_set(err, ERR_SYSTEM, "guest.slow", "the guest did not take %s within %d s", f->name,
                            SETUP_PATIENCE_MS / 1000);
         if ((ready < 0 && errno != EINTR) || guest_client_pump(l->client, err) < 0)
-            return native_setup_failed(l->sb, err) < 0 ? -1 : err_set(err, ERR_SYSTEM, "cli.poll", "poll");
+            return sandbox_setup_failed(l->sb, err) < 0 ? -1 : err_set(err, ERR_SYSTEM, "cli.poll", "poll");
         while ((got = guest_client_next(l->client, &ev, err)) == 1) {
             if (ev.type == GUEST_FILE_DONE)
                 return 0;
             if (ev.type == GUEST_FILE_FAILED)
                 return guest_file_err(&ev.file_error, f->name, err);
             if (ev.type == GUEST_CLOSED)
-                return native_setup_failed(l->sb, err) < 0 ? -1 : native_gone(l->sb, err);
+                return sandbox_lost(l->sb, err);
         }
         if (got < 0)
             return -1;
@@ -95,7 +82,7 @@ send_exec(struct live *l, struct err *err)
     int r;
 
     x.argv = s->argv;
-    x.env = l->sb->plan.env;
+    x.env = sandbox_facts(l->sb)->env;
     /* the guest is there already; in light mode its user may not be able to reach the place by path */
     x.cwd = "";
     x.flags = MSG_EXEC_QUIET | MSG_EXEC_LAST;
@@ -130,38 +117,36 @@ send_exec(struct live *l, struct err *err)
 static void
 say_who_enforces(struct live *l)
 {
-    const struct sandbox *sb = l->sb;
-    const char *cgroup = cgroup_name(&sb->cgroup);
+    const struct sandbox_facts *facts = sandbox_facts(l->sb);
     struct session_result *r = l->r;
 
-    r->memory_by = sb->cgroup.memory ? cgroup : sb->supervise_memory ? "supervised" : "none";
-    r->cpu_by = sb->cgroup.cpu ? cgroup : "none";
-    r->pids_by = sb->cgroup.pids                    ? cgroup
-                 : l->s->policy->limits.pids.v == 0 ? "none"
-                 : sb->plan.light                   ? "supervised"
-                                                    : "rlimit";
-    r->disk_by = sb->plan.light ? "none" : l->s->policy->limits.disk.v > 0 ? "tmpfs" : "none";
-    for (size_t i = 0; i < sb->plan.n_warnings; i++)
-        session_warn(r, true, "%s", sb->plan.warnings[i]);
+    r->memory_by = facts->memory_by;
+    r->cpu_by = facts->cpu_by;
+    r->pids_by = facts->pids_by;
+    r->disk_by = facts->disk_by;
+    for (size_t i = 0; i < facts->n_warnings; i++)
+        session_warn(r, true, "%s", facts->warnings[i]);
 }
 
 int
 session_make(struct live *l, const char *id, struct err *err)
 {
+    const struct sandbox_facts *facts;
     int fd;
 
     /* what hides it from the sandbox has to find it there */
     if (l->s->policy->network.v == NETWORK_ALLOWLIST && (fd = net_state_open(NULL)) >= 0)
         close(fd);
-    if (engine_native.create(l->s->policy, id, &l->sb, err) < 0)
+    if (sandbox_create(l->s->policy, id, &l->sb, err) < 0)
         return -1;
-    memcpy(l->r->id, l->sb->id, sizeof(l->r->id));
-    snprintf(l->r->cow_id, sizeof(l->r->cow_id), "%s", l->sb->plan.cow.id);
+    facts = sandbox_facts(l->sb);
+    memcpy(l->r->id, facts->id, sizeof(l->r->id));
+    snprintf(l->r->cow_id, sizeof(l->r->cow_id), "%s", facts->cow_id);
     say_who_enforces(l);
-    if (engine_native.connect(l->sb, &fd, err) < 0 || guest_client_new(fd, &l->client, err) < 0 ||
+    if (sandbox_connect(l->sb, &l->transport, err) < 0 || guest_client_new(l->transport, &l->client, err) < 0 ||
         send_setup(l, err) < 0)
         return -1;
-    return l->sb->plan.capture ? net_start(l, err) : 0;
+    return facts->captured ? net_start(l, err) : 0;
 }
 
 int

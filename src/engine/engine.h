@@ -1,7 +1,9 @@
-/* engine/engine.h: what every engine offers
+/* engine/engine.h: every engine, as the rest of cloche knows it
  *
  * An engine builds walls and gives a byte transport to the guest; everything else (exec, stdin, pty, files,
- * limits on output and time) is the guest protocol (guest/client.h), identical on every engine.
+ * limits on output and time) is the guest protocol (guest/client.h), identical on every engine. Whoever is not in
+ * engine/ includes this header, rules.h and host.h, and no other one: which engine it is and what a sandbox is made
+ * of is not to be seen from there. What an engine has to offer is in ops.h.
  */
 #ifndef CLOCHE_ENGINE_ENGINE_H
 #define CLOCHE_ENGINE_ENGINE_H
@@ -9,9 +11,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "policy/policy.h"
+
+struct cgroup;
+struct msg_setup;
+
+/* --- which there are --------------------------------------------------------------------------------------------- */
+
+/* Their names, the one first that `auto` takes; ended by NULL. */
+const char *const *engine_names(void);
+/* Of the one that makes the sandboxes of @p; NULL: of a policy that says nothing about it. */
+const char *engine_name(const struct policy *p);
+
+/* --- what one can do here ---------------------------------------------------------------------------------------- */
 
 /* The promises an engine may make. `doctor` prints them; a policy that needs one that is not enforced is refused
  * unless it has a `fallback`. */
@@ -42,41 +58,156 @@ struct promise_state {
     char remedy[512];   /* exact command or setting; empty when enforced */
 };
 
+const char *promise_name(enum promise p);           /* "own-root" */
+const char *promise_describe(enum promise p);       /* "own root file system" */
+
+/* What an engine builds its walls from, each tried on this host. */
+enum feature_status {
+    FEATURE_NO,
+    FEATURE_YES,
+    FEATURE_PARTIAL,        /* another way does the same with a named weakness (supervised limits) */
+    FEATURE_UNUSED,         /* does not apply to this caller (idmapped mounts as an ordinary user) */
+};
+
+struct feature_state {
+    enum feature_status status;
+    int sys_errno;          /* of the failing call; 0 when none failed */
+    char call[48];          /* the failing call: "unshare(CLONE_NEWUSER)" */
+    char detail[128];       /* "ABI 7", "cgroup v1 at /sys/fs/cgroup/memory" */
+    char why_not[256];      /* empty when enforced */
+    char remedy[768];       /* exact command or setting; empty when enforced */
+};
+
+enum need { NEED_NONE, NEED_WANT /* the mode works without it, and says so */, NEED_MUST };
+
+struct feature_info {
+    const char *name;       /* stable: "user-namespace" */
+    const char *title;      /* for people */
+    const char *group;      /* "namespaces", "root", "access", "calls", "limits" */
+    enum need light, standard, max;
+};
+
+#define ENGINE_FEATURES_MAX 40
+
 struct engine_report {
     const char *engine;
     bool usable;                            /* standard mode can be built */
     bool usable_light;
     struct promise_state promises[PROMISE_N];
+    const struct feature_info *info;        /* of each feature, in the order in which they are shown */
+    struct feature_state features[ENGINE_FEATURES_MAX];
+    size_t n_features;
 };
 
-const char *promise_name(enum promise p);           /* "own-root" */
-const char *promise_describe(enum promise p);       /* "own root file system" */
+/* Of the engine that @p takes (NULL: as engine_name() has it), by trying everything. 0, or -1 with @err when not even
+ * that could be done. Takes 5-20 ms; @out is large. */
+int engine_probe(const struct policy *p, struct engine_report *out, struct err *err);
+
+/* Whether @mode can be built. When not, the first feature that is missing goes to @missing (n_features otherwise). */
+bool engine_allows(const struct engine_report *r, enum policy_mode mode, size_t *missing);
+
+/* Whether the host lacks what the engine of @p must have in @mode, or what something needs that failed with @code. Only
+ * what the host is counts: its kernel, its settings, what encloses us; what others can use up does not. What is missing
+ * goes to @text, for people. Tries everything, as engine_probe() does. */
+bool engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
+
+/* --- one sandbox ------------------------------------------------------------------------------------------------- */
 
 struct sandbox;     /* opaque; one live sandbox */
 
-/* What ended the sandbox, in the engine's eyes. */
+/* What is true of it from sandbox_create() on. Everything that it points to lives as long as the sandbox. */
+struct sandbox_facts {
+    const char *id;                     /* 32 hex digits; by default 128 random bits, not guessable */
+    const char *cow_id;                 /* of the copy-on-write state of its workspace; "" none */
+    pid_t pid;                          /* of the guest, as this host's /proc has it; -1: it is not there, or ended */
+    const char *root;                   /* of file requests, as seen inside; "" none */
+    const char *workdir;                /* of commands */
+    const char *const *env;             /* of commands, ended by NULL */
+    /* Its processes have this user outside, and it is not ours: what they shall open again must be given to them. */
+    bool other_user;
+    uid_t uid;
+    gid_t gid;
+    /* Who holds it to its limits: "cgroup v1", "cgroup v2", "rlimit", "tmpfs", "supervised", "none". */
+    const char *memory_by, *cpu_by, *pids_by, *disk_by;
+    const char *pause_by;               /* what sandbox_pause() does it with; NULL: it cannot */
+    bool look_at_memory;                /* sandbox_over_memory() has to be asked */
+    /* Its network. */
+    bool own_net;                       /* it is not the host's */
+    bool captured;                      /* ... and leads to listeners that cloche-egress accepts on (wall/capture.h) */
+    const uint16_t *ports;              /* ... also on these, besides the usual ones */
+    size_t n_ports;
+    int *listeners;                     /* CAPTURE_LISTENERS of them; -1 none. Who closes one says so here */
+    const struct cgroup *net_cgroup;    /* where cloche-egress is counted; may be of kind NONE */
+    /* What a person should know of this one. */
+    const char (*warnings)[256];
+    size_t n_warnings;
+};
+
+/* Build the wall for @p, which outlives it. @id names the sandbox (32 hex digits that nobody can guess); NULL: the
+ * engine chooses it. The sandbox dies with the caller, whatever happens. 0, or -1 with @err and nothing is left. */
+int sandbox_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
+
+const struct sandbox_facts *sandbox_facts(const struct sandbox *sb);
+
+/* Transport to the guest: a connected stream socket, owned by the sandbox. */
+int sandbox_connect(struct sandbox *sb, int *guest_fd, struct err *err);
+
+/* What the guest has to be told first. @guard, empty and with the ceiling MSG_GUARD_MAX, keeps what @out points to. */
+int sandbox_setup(struct sandbox *sb, struct buf *guard, struct msg_setup *out, struct err *err);
+
+/* --- while it lives ---------------------------------------------------------------------------------------------- */
+
 struct sandbox_usage {
     uint64_t peak_memory;       /* bytes; 0 when unknown */
-    uint64_t cpu_us;
-    bool oom_killed;
-    const char *cgroup;         /* "cgroup v1", "cgroup v2", "none" */
+    uint64_t cpu_us;            /* once it was killed */
+    uint64_t oom_kills;         /* by the kernel, for want of memory */
 };
 
-struct engine {
-    const char *name;
-    int (*probe)(struct engine_report *out, struct err *err);
-    /* Build the wall for @p. @id names the sandbox (32 hex digits that nobody can guess); NULL: the engine chooses it.
-     * The sandbox dies with the caller, whatever happens. */
-    int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
-    /* Transport to the guest: a connected stream socket, owned by the sandbox. */
-    int (*connect)(struct sandbox *, int *guest_fd, struct err *err);
-    int (*usage)(struct sandbox *, struct sandbox_usage *out, struct err *err);
-    int (*pause)(struct sandbox *, struct err *);
-    int (*resume)(struct sandbox *, struct err *);
-    /* Kill everything inside, wait until it is gone, remove what was made. Frees @sb. */
-    int (*destroy)(struct sandbox *sb, struct err *err);
+/* Until sandbox_destroy(). */
+void sandbox_usage(struct sandbox *sb, struct sandbox_usage *out);
+
+struct sandbox_now {
+    uint64_t memory;            /* bytes, files among them; 0 unknown, so are the next two */
+    uint64_t cpu_us;            /* so far */
+    uint64_t pids;
 };
 
-extern const struct engine engine_native;
+void sandbox_now(struct sandbox *sb, struct sandbox_now *out);
+
+/* It holds more memory than it may, and nobody else ends it for that. Ask every 100 ms or so. */
+bool sandbox_over_memory(struct sandbox *sb);
+
+/* Hold it to the limits of memory, processors and processes in @to, in the place of those in @from. 0; or -1 with @err,
+ * and nothing is changed (limits.rlimit; limits.in-use and others as cgroup_change() has them). */
+int sandbox_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
+/* The same on the way back to @to, which was in force before. -1 with @err: memory that was taken meanwhile is not let
+ * go of; then everything else is as in @to, and sandbox_over_memory() goes by it too. */
+int sandbox_limits_back(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
+
+/* Stop everything inside, the guest with it. -1 with @err: it is as before. */
+int sandbox_pause(struct sandbox *sb, struct err *err);
+int sandbox_resume(struct sandbox *sb, struct err *err);
+
+/* Who tidies up after this process has a successor when it was killed. Call now and then. */
+void sandbox_tend(struct sandbox *sb);
+
+/* --- its end ----------------------------------------------------------------------------------------------------- */
+
+/* The guest's transport closed early: did the wall's construction fail? -1 with @err when it did, 0 otherwise. */
+int sandbox_setup_failed(struct sandbox *sb, struct err *err);
+/* The guest went away on its own: say how. Always -1. */
+int sandbox_gone(struct sandbox *sb, struct err *err);
+/* Whichever of both it is. Always -1. */
+int sandbox_lost(struct sandbox *sb, struct err *err);
+
+/* Nothing of the command ran: sandbox_destroy() leaves no copy-on-write state behind. */
+void sandbox_abandon(struct sandbox *sb);
+/* Kill everything inside (but in light mode, where it needs time to end itself). That takes a while: what the caller
+ * has still to do can be done meanwhile, then sandbox_kill() waits. */
+void sandbox_end(struct sandbox *sb);
+/* Kill everything inside and wait until it is gone; usage stays readable until it is destroyed. */
+void sandbox_kill(struct sandbox *sb);
+/* That, and remove what was made. Frees @sb. */
+void sandbox_destroy(struct sandbox *sb);
 
 #endif

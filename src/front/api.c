@@ -344,7 +344,7 @@ there(const char *path)
 }
 
 json_t *
-platform_facts(void)
+platform_facts(const char *engine)
 {
     bool docker = there("/usr/bin/docker") || there("/usr/local/bin/docker");
     bool runs = there("/var/run/docker.sock") || there("/run/docker.sock");
@@ -357,7 +357,7 @@ platform_facts(void)
     return json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s}", "platform", "linux", "arch", arch, "dockerInstalled",
                      docker, "dockerRunning", runs, "dockerAvailable", docker && runs, "appleContainerAvailable", 0,
                      "wsl2", strstr(host.release, "WSL2") != NULL || strstr(host.release, "microsoft") != NULL,
-                     "recommended", "native");
+                     "recommended", engine);
 }
 
 static void

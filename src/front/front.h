@@ -524,7 +524,7 @@ extern const struct route watch_routes[];
 extern const size_t watch_n_routes;
 extern const struct route mcp_routes[];
 extern const size_t mcp_n_routes;
-json_t *platform_facts(void);                           /* before confinement */
+json_t *platform_facts(const char *engine);             /* before confinement */
 
 int front_confine(struct err *err);
 

@@ -1,9 +1,9 @@
 /* front/main.c: cloche-front: start, give everything up, then one loop (see front.h)
  *
- * Started by cloche serve with the warden's edge at descriptor 3 and at 4 the socket on which connections come, each of
- * them accepted by the launcher, which has judged whose it is. With the argument "strangers" it has not: then each
- * request needs a credential, and the warden's end of the edge knows that too (EDGE_STRANGERS). "strangers tls": and
- * they speak TLS.
+ * Started by cloche serve with the name of the engine that makes sandboxes, the warden's edge at descriptor 3 and at 4
+ * the socket on which connections come, each of them accepted by the launcher, which has judged whose it is. With a
+ * second argument "strangers" it has not: then each request needs a credential, and the warden's end of the edge knows
+ * that too (EDGE_STRANGERS). "strangers tls": and they speak TLS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -146,9 +146,9 @@ main(int argc, char **argv)
     const struct rlimit memory = { MEMORY, MEMORY };
     struct err err = ERR_INIT;
 
-    f.strangers = argc >= 2 && strcmp(argv[1], "strangers") == 0;
-    f.tls = argc == 3 && f.strangers && strcmp(argv[2], "tls") == 0;
-    if (argc != 1 + f.strangers + f.tls || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
+    f.strangers = argc >= 3 && strcmp(argv[2], "strangers") == 0;
+    f.tls = argc == 4 && f.strangers && strcmp(argv[3], "tls") == 0;
+    if (argc != 2 + f.strangers + f.tls || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
         fprintf(stderr, "cloche-front is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
@@ -164,7 +164,7 @@ main(int argc, char **argv)
         getrandom(f.known.secret, sizeof(f.known.secret), 0) != (ssize_t)sizeof(f.known.secret))
         return 1;
     f.epoll = epoll_create1(EPOLL_CLOEXEC);
-    f.platform = platform_facts();
+    f.platform = platform_facts(argv[1]);
     if (f.epoll < 0 || metrics_open(&f) < 0 || io_set_nonblock(f.warden, true) < 0 ||
         io_set_nonblock(f.door, true) < 0 || mcp_open(&f) < 0 || http_open(&f, &err) < 0 ||
         front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||

@@ -155,7 +155,7 @@ struct policy {
     struct { enum policy_view v; struct origin from; } view;
     struct { enum fallback_kind v; struct origin from; } fallback;
     struct { enum record_kind v; struct origin from; } audit;
-    struct policy_string engine;            /* "auto", "native"; others land with their engines */
+    struct policy_string engine;            /* "auto", or one of struct policy_host's */
     struct policy_string fallback_url;      /* guidance shown in the fallback warning */
 
     struct {
@@ -241,6 +241,7 @@ struct policy {
     char *store;        /* of the vault: struct policy_host */
     const char *(*home_of_owner)(const char *path);
     uint64_t memory_total;
+    const char *const *engines;
     void *arena;                            /* owns every string above */
 };
 
@@ -259,6 +260,8 @@ struct policy_host {
                                                  * not asked, nor is @uid */
     uint32_t uid;
     uint64_t memory_total;      /* bytes; 0 unknown */
+    const char *const *engines; /* names of those that there are, the one first that `auto` takes, ended by NULL; they
+                                 * stay. NULL: none can be named */
 };
 
 /* @p becomes the preset of @mode for @verb. 0 or -1 with @err (out of memory). Free with policy_free. */

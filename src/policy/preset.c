@@ -114,6 +114,7 @@ keep_facts(struct policy *p, const struct policy_host *host, struct err *err)
 
     p->memory_total = host->memory_total;
     p->home_of_owner = host->home_of_owner;
+    p->engines = host->engines;
     if (path_normalise(str_of(host->cwd), STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK)
         return err_set(err, ERR_SYSTEM, "policy.cwd", "the current directory is not known");
     p->cwd = arena_copy(p->arena, (struct str){ normal, n });

@@ -259,15 +259,21 @@ set_engine(struct policy *p, const struct policy_spec *s, struct str text, const
 {
     static const char *const later[] = { "oci", "docker", "podman", "microvm", "kata", "runsc", "crun", "runc",
                                          "kubernetes", "apple", "apple-container" };
+    const char *words[16] = { "auto" };
+    struct policy_spec named = *s;      /* with the names of those that this program has */
     char shown[SHOW_MAX];
 
+    for (size_t n = 1; p->engines != NULL && p->engines[n - 1] != NULL && n + 1 < N(words); n++)
+        words[n] = p->engines[n - 1];
     for (size_t i = 0; i < N(later); i++) {
         if (!str_eq_c(text, later[i]))
             continue;
         where_fail(w, err, "policy.engine.not-yet", "engine %s is not in this release", show(text, shown));
-        return err_hint(err, "use \"native\", or \"auto\" to take the strongest engine that is there");
+        return err_hint(err, "use \"%s\", or \"auto\" to take the strongest engine that is there",
+                        words[1] != NULL ? words[1] : "auto");
     }
-    return set_text(p, s, text, w, err);
+    named.words = words;
+    return set_text(p, &named, text, w, err);
 }
 
 static bool

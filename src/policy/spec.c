@@ -46,7 +46,6 @@ _Static_assert(sizeof(enum policy_mode) == sizeof(unsigned), "");
 #define NOT_OFF .refused = { [IN_OFF] = SET }
 
 const char *const policy_mode_words[] = { "off", "light", "standard", "max", NULL };
-static const char *const engines[] = { "auto", "native", NULL };
 const char *const policy_fallback_words[] = { "refuse", "warn", "no-sandbox", NULL };
 static const char *const records[] = { "off", "try", "required", NULL };
 static const char *const workspaces[] = { "tmpfs", "rw", "ro", "cow", NULL };
@@ -63,8 +62,8 @@ const struct policy_spec policy_specs[] = {
       WORD(mode, policy_mode_words, "policy.mode"), .set = set_mode, .ceiling = CEILING_MORE },
     { KEY("settings", "--settings", "FILE", "YAML, JSON or SRT settings; flags override it"),
       .no_file = "settings do not name other settings", .kind = SPEC_FLAG, .ceiling = CEILING_FREE },
-    { KEY("engine", "--engine", "auto|native", "what builds the wall; auto by default"),
-      TEXT(engine), .words = engines, .code = "policy.engine.unknown", .set = set_engine },
+    { KEY("engine", "--engine", "ENGINE", "what builds the wall; auto by default"),
+      TEXT(engine), .code = "policy.engine.unknown", .set = set_engine },
     { KEY("fallback", "--fallback", "refuse|warn|no-sandbox", "where the host lacks a wall; refuse by default"),
       WORD(fallback, policy_fallback_words, "policy.fallback"), .read = read_fallback, .refused = { [IN_MAX] = SET },
       .ceiling = CEILING_LESS },

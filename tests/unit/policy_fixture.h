@@ -9,7 +9,8 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct policy_host caller = {
-    .home = "/home/u", .cwd = "/home/u/app", .memory_total = (uint64_t)8 << 30 };
+    .home = "/home/u", .cwd = "/home/u/app", .memory_total = (uint64_t)8 << 30,
+    .engines = (const char *const[]){ "native", "other", NULL } };
 
 /* @flags: "--memory", "1g", "--allow-git-config", NULL ... A flag's value follows it when it takes one. */
 static inline int

@@ -87,6 +87,29 @@ preset_walls(void **state)
     policy_free(&p);
 }
 
+/* The policy knows of no engine itself. */
+static void
+engines_are_those_of_the_program(void **state)
+{
+    static const char *const other[] = { "--engine", "other", NULL }, *const automatic[] = { "--engine", "auto", NULL };
+    static const struct policy_host none = { .home = "/home/u", .cwd = "/home/u/app" };
+    struct err err = ERR_INIT;
+    struct policy p;
+
+    (void)state;
+    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, other, &err), 0);
+    assert_string_equal(p.engine.p, "other");
+    policy_free(&p);
+    assert_int_equal(make_policy(&p, MODE_STANDARD, VERB_RUN, NULL, POLICY_AUTO, automatic, &err), 0);
+    policy_free(&p);
+    assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_RUN, &none, &err), 0);
+    assert_int_equal(policy_apply_flag(&p, "--engine", "native", &none, &err), -1);
+    assert_string_equal(err.code, "policy.engine.unknown");
+    assert_string_equal(err.hint, "use one of: auto, oci, docker, podman, microvm, kata, runsc, crun, runc, kubernetes, "
+                        "apple, apple-container");
+    policy_free(&p);
+}
+
 static void
 flag_values(void **state)
 {
@@ -623,6 +646,7 @@ main(void)
         cmocka_unit_test(preset_limits),
         cmocka_unit_test(preset_walls),
         cmocka_unit_test(flag_values),
+        cmocka_unit_test(engines_are_those_of_the_program),
         cmocka_unit_test(flag_table_is_complete),
         cmocka_unit_test(refusals),
         cmocka_unit_test(near_misses_pass),

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "engine/led.h"
 #include "policy/policy.h"
 
 #define EXPAND_DEPTH_MAX   64
@@ -29,7 +30,6 @@ int expand_rule(int fd, const char *host, const struct policy_entry *rule, expan
 int expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn *found, void *ctx,
                  struct err *err);
 
-/* The part of @path, absolute, below the folder @host: "" when it is that folder, NULL when it is not there. */
-const char *expand_below(const char *path, const char *host);
+/* expand_below(): engine/led.h */
 
 #endif

@@ -82,7 +82,7 @@ fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
 }
 
 int
-native_guard_plan(const struct sandbox *sb, struct buf *out, struct err *err)
+native_guard_plan(const struct native *sb, struct buf *out, struct err *err)
 {
     cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
 

@@ -1,5 +1,5 @@
 /* engine/native/leavings.c: see leavings.h */
-#include "engine/native/leavings.h"
+#include "engine/leavings.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ put_cgroup(struct buf *b, const struct cgroup *cg)
 }
 
 void
-leavings_note(struct sandbox *sb)
+leavings_note(struct native *sb)
 {
     cleanup_buf struct buf text = BUF_INIT(NOTE_MAX);
     cleanup_close int fd = -1;
@@ -63,7 +63,7 @@ leavings_note(struct sandbox *sb)
 }
 
 void
-leavings_forget(const struct sandbox *sb)
+leavings_forget(const struct native *sb)
 {
     if (sb->note[0] != '\0')
         (void)unlink(sb->note);

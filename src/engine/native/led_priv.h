@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-#include "engine/native/led.h"
+#include "engine/led.h"
 
 #define LED_LISTED_MAX 4096         /* entries of one protected directory in which links are looked for */
 #define LED_EVERYWHERE_MAX 64       /* entries of the owner's that mean every repository */

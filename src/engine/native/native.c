@@ -21,16 +21,14 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "engine/engine.h"
 #include "engine/native/launch.h"
 #include "engine/native/native.h"
-#include "engine/native/leavings.h"
+#include "engine/leavings.h"
 #include "engine/native/light_folder.h"
 #include "engine/native/plan.h"
 #include "wire/msg.h"
 #include "wall/caps.h"
 #include "wall/cgroup.h"
-#include "wall/cgroup_live.h"
 #include "wall/own_id.h"
 #include "wall/proc_outer.h"
 #include "wall/sockmem.h"
@@ -43,8 +41,8 @@
 
 /* The kernel counts tmpfs pages as memory of whoever writes them; a disk limit must not become an out-of-memory
  * kill. So the hard limit is memory and disk together, and native_over_memory() watches what is not files. */
-static void
-cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
+void
+native_cgroup_limits(const struct policy *p, struct cgroup_limits *out)
 {
     out->cpu_milli = p->limits.cpu_milli.v;
     /* the tool presets are wide; where somebody asked for a limit (or runs a stranger's code) it must hold */
@@ -60,10 +58,12 @@ cgroup_limits_of(const struct policy *p, struct cgroup_limits *out)
         out->memory = 0;
 }
 
+static int said_why(struct native *sb, struct err *err);
+
 /* What carries a sandbox's connections works for it and counts against what it may have, beside it: the sandbox must
  * not be able to have its own gatekeeper killed for want of memory that it used itself. */
 static void
-net_cgroup_find(struct sandbox *sb, const struct policy *p)
+net_cgroup_find(struct native *sb, const struct policy *p)
 {
     uint64_t memory = p->limits.memory.v > 0 && p->limits.memory.v < NET_MEMORY ? p->limits.memory.v : NET_MEMORY;
     char name[sizeof(sb->id) + 8];
@@ -77,7 +77,7 @@ net_cgroup_find(struct sandbox *sb, const struct policy *p)
 
 /* Without one it goes on: the process bounds its own memory (egress/confine.c). */
 static void
-net_cgroup_make(struct sandbox *sb)
+net_cgroup_make(struct native *sb)
 {
     struct err err = ERR_INIT;
 
@@ -106,7 +106,7 @@ random_id(char out[33], struct err *err)
 
 /* What a policy asks for and this host cannot enforce: refused, unless the policy says to go on. */
 static int
-check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
+check_limits(struct native *sb, const struct policy *p, struct err *err)
 {
     bool no_memory = p->limits.memory.v > 0 && !sb->cgroup.memory;
     bool no_cpu = p->limits.cpu_milli.v > 0 && !sb->cgroup.cpu;
@@ -131,7 +131,7 @@ check_limits(struct sandbox *sb, const struct policy *p, struct err *err)
 
 /* While the child builds its root: the cgroup (v1), the guest's image; then let it enter. */
 static int
-let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
+let_in(struct native *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
     cleanup_close int guest = -1;
     int fds[GO_FDS_MAX] = { -1, -1, -1, -1 };
@@ -141,7 +141,7 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
         /* systemd refuses to move a child that has given up: then why it did is the reason */
         struct pollfd gone = { .fd = sb->pidfd, .events = POLLIN };
         if (poll(&gone, 1, 0) > 0)
-            native_setup_failed(sb, err);
+            said_why(sb, err);
         return -1;
     }
     if (check_limits(sb, p, err) < 0)
@@ -156,19 +156,19 @@ let_in(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *l
             fds[n++] = sb->cgroup.tasks[i];
     if (launch_say(sb->go, GO_ENTER, fds, n, err) == 0)
         return 0;
-    (void)native_setup_failed(sb, err);     /* the child has given up: its own story is the better one */
+    (void)said_why(sb, err);     /* the child has given up: its own story is the better one */
     return -1;
 }
 
 /* What the child opened inside for egress to accept on. When it failed, its own story is the better one. */
 static int
-take_listeners(struct sandbox *sb, struct err *err)
+take_listeners(struct native *sb, struct err *err)
 {
     int fds[GO_FDS_MAX];
     int n = launch_hear(sb->go, GO_LISTENERS, fds, err);
 
     if (n < 0)
-        return (void)native_setup_failed(sb, err), -1;
+        return (void)said_why(sb, err), -1;
     for (int i = 0; i < n && i < CAPTURE_LISTENERS; i++)
         sb->listeners[i] = fds[i];
     if ((size_t)n == CAPTURE_PORT + sb->plan.n_ports)
@@ -186,7 +186,7 @@ memory_is_promised(const struct policy *p)
 
 /* Memory without a cgroup: what processes map and the sandbox's own files are the guest's to look at, sockets ours. */
 static int
-supervise(struct sandbox *sb, const struct policy *p, struct err *err)
+supervise(struct native *sb, const struct policy *p, struct err *err)
 {
     struct err why = ERR_INIT;
     int fds[GO_FDS_MAX], n;
@@ -194,7 +194,7 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
     if (sb->plan.tell_sockets) {
         n = launch_hear(sb->go, GO_SOCKMEM, fds, err);
         if (n < 0)
-            return (void)native_setup_failed(sb, err), -1;
+            return (void)said_why(sb, err), -1;
         sb->sockmem = n > 0 ? fds[0] : -1;
         if (n == 0)
             err_set(&why, ERR_UNSUPPORTED, "wall.sockmem", "no socket of that kind can be made");
@@ -218,7 +218,7 @@ supervise(struct sandbox *sb, const struct policy *p, struct err *err)
 
 /* Where that fails the child tries itself, and says why not. */
 static int
-say_mapped(struct sandbox *sb, struct err *err)
+say_mapped(struct native *sb, struct err *err)
 {
     bool makes = !sb->plan.light && caps_give_identity() && proc_is_covered();
     cleanup_close int proc = makes ? proc_from_outside(sb->pidfd, sb->plan.root.proc_subset, sb->plan.root.proc_open,
@@ -228,7 +228,7 @@ say_mapped(struct sandbox *sb, struct err *err)
 }
 
 static int
-start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
+start(struct native *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
     cleanup_close int go_end = -1, status_write = -1, guest_end = -1;
     struct launch l = { .plan = &sb->plan };
@@ -280,7 +280,7 @@ start(struct sandbox *sb, const struct policy *p, const struct cgroup_limits *li
 static bool
 tidy(void *ctx)
 {
-    struct sandbox *sb = ctx;
+    struct native *sb = ctx;
     bool gone = cgroup_remove(&sb->net_cgroup);
 
     gone = cgroup_remove(&sb->cgroup) && gone;
@@ -291,20 +291,22 @@ tidy(void *ctx)
 }
 
 static bool
-needs_janitor(const struct sandbox *sb, bool light)
+needs_janitor(const struct native *sb, bool light)
 {
     return sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || light;
 }
 
-void
-native_keep_janitor(struct sandbox *sb)
+static void
+native_tend(struct sandbox *base)
 {
+    struct native *sb = native_of(base);
+
     if (needs_janitor(sb, sb->plan.light))
         (void)janitor_renew(&sb->janitor, tidy, sb);    /* where that fails it is tried again */
 }
 
 static int
-build(struct sandbox *sb, const struct policy *p, struct err *err)
+build(struct native *sb, const struct policy *p, struct err *err)
 {
     struct cgroup_limits limits;
 
@@ -313,7 +315,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
     if (!named && random_id(sb->id, err) < 0)
         return -1;
     sb->memory_limit = p->limits.memory.v;
-    cgroup_limits_of(p, &limits);
+    native_cgroup_limits(p, &limits);
     limits.one_by_one = named;      /* it is to outlive its commands */
     cgroup_find(&sb->cgroup, sb->id, &limits);
     net_cgroup_find(sb, p);
@@ -338,7 +340,7 @@ build(struct sandbox *sb, const struct policy *p, struct err *err)
 static int
 native_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
 {
-    struct sandbox *sb = calloc(1, sizeof(*sb));
+    struct native *sb = calloc(1, sizeof(*sb));
 
     if (sb == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -352,24 +354,26 @@ native_create(const struct policy *p, const char *id, struct sandbox **out, stru
     sb->cgroup = sb->net_cgroup = (struct cgroup)CGROUP_INIT;
     sb->janitor = (struct janitor)JANITOR_INIT;
     if (build(sb, p, err) < 0) {
-        native_abandon(sb);
-        engine_native.destroy(sb, NULL);
+        sb->abandoned = true;
+        engine_native.destroy(&sb->base);
         return -1;
     }
-    *out = sb;
+    native_fill_facts(sb);
+    *out = &sb->base;
     return 0;
 }
 
 static int
-native_connect(struct sandbox *sb, int *guest_fd, struct err *err)
+native_connect(struct sandbox *base, int *guest_fd, struct err *err)
 {
     (void)err;
-    *guest_fd = sb->transport;
+    *guest_fd = native_of(base)->transport;
     return 0;
 }
 
-int
-native_setup_failed(struct sandbox *sb, struct err *err)
+/* Why the child gave up: -1 with @err; 0 when it did not. */
+static int
+said_why(struct native *sb, struct err *err)
 {
     struct pollfd p = { .fd = sb->status, .events = POLLIN };
 
@@ -377,9 +381,16 @@ native_setup_failed(struct sandbox *sb, struct err *err)
     return sb->status >= 0 && poll(&p, 1, 5000) > 0 && packet_hear_err(sb->status, err) == 1 ? -1 : 0;
 }
 
-int
-native_gone(struct sandbox *sb, struct err *err)
+static int
+native_setup_failed(struct sandbox *base, struct err *err)
 {
+    return said_why(native_of(base), err);
+}
+
+static int
+native_gone(struct sandbox *base, struct err *err)
+{
+    struct native *sb = native_of(base);
     siginfo_t info = { .si_pid = 0 };
 
     /* left unreaped: native_kill waits for it and counts what it used */
@@ -393,9 +404,12 @@ native_gone(struct sandbox *sb, struct err *err)
     return err_hint(err, "something outside killed process 1 of the sandbox, or the host ran out of memory");
 }
 
-bool
-native_over_memory(struct sandbox *sb)
+/* Memory that is not files is above the limit; without a cgroup, what its sockets hold, since the guest looks at the
+ * rest. */
+static bool
+native_over_memory(struct sandbox *base)
 {
+    struct native *sb = native_of(base);
     uint64_t held;
 
     if (sb->supervise_memory && sb->sockmem < 0)
@@ -412,51 +426,10 @@ native_over_memory(struct sandbox *sb)
     return cgroup_anon(&sb->cgroup) > sb->memory_limit;
 }
 
-int
-native_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
+static void
+native_abandon(struct sandbox *base)
 {
-    uint64_t memory = to->limits.memory.v, pids = to->limits.pids.v, used;
-    struct cgroup_limits old = { .memory = 0 }, new = { .memory = 0 };
-
-    cgroup_limits_of(from, &old);
-    cgroup_limits_of(to, &new);
-    if (from->limits.pids.v != pids && sb->nproc > 0 && (!sb->cgroup.pids || pids == 0 || pids + 1 > sb->nproc)) {
-        err_set(err, ERR_UNSUPPORTED, "limits.rlimit", "limits.pids cannot %s %llu while the sandbox lives: each of "
-                "its processes was given RLIMIT_NPROC, which nobody changes",
-                sb->cgroup.pids ? "be more than" : "differ from", (unsigned long long)sb->nproc - 1);
-        return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
-    }
-    /* the cgroup's limit has the disk's on top and would be taken; native_over_memory() would end the sandbox next */
-    if (memory > 0 && from->limits.memory.v != memory && !sb->plan.light &&
-        (used = cgroup_anon(&sb->cgroup)) > memory) {
-        err_set(err, ERR_DENIED, "limits.in-use", "%llu bytes of memory are in use: more than %llu",
-                (unsigned long long)used, (unsigned long long)memory);
-        return err_hint(err, "end what uses it first, or leave it more");
-    }
-    if (cgroup_change(&sb->cgroup, &old, &new, err) < 0)
-        return -1;
-    sb->memory_limit = memory;
-    return 0;
-}
-
-static int
-native_usage(struct sandbox *sb, struct sandbox_usage *out, struct err *err)
-{
-    struct cgroup_usage usage;
-
-    (void)err;
-    cgroup_read(&sb->cgroup, &usage);
-    out->peak_memory = usage.peak_memory > sb->last.peak_memory ? usage.peak_memory : sb->last.peak_memory;
-    out->oom_killed = usage.oom_kills > 0 || sb->last.oom_kills > 0;
-    out->cpu_us = sb->cpu_us;
-    out->cgroup = cgroup_name(&sb->cgroup);
-    return 0;
-}
-
-void
-native_abandon(struct sandbox *sb)
-{
-    sb->abandoned = true;
+    native_of(base)->abandoned = true;
 }
 
 static uint64_t
@@ -468,7 +441,7 @@ micros(struct timeval t)
 /* Light mode: whatever the guest could not end (it was killed itself) has become ours, because this process is a
  * subreaper. Each round kills every child but the janitor and reaps, until none is left. */
 static void
-kill_orphans(const struct sandbox *sb)
+kill_orphans(const struct native *sb)
 {
     char path[64];
 
@@ -495,9 +468,11 @@ kill_orphans(const struct sandbox *sb)
     }
 }
 
-void
-native_end(struct sandbox *sb)
+static void
+native_end(struct sandbox *base)
 {
+    struct native *sb = native_of(base);
+
     if (sb->pid <= 0 || sb->ending)
         return;
     sb->ending = true;
@@ -508,15 +483,16 @@ native_end(struct sandbox *sb)
         kill(sb->pid, SIGKILL);
 }
 
-void
-native_kill(struct sandbox *sb)
+static void
+native_kill(struct sandbox *base)
 {
+    struct native *sb = native_of(base);
     struct rusage usage;
     int status;
 
     if (sb->pid <= 0)
         return;
-    native_end(sb);
+    native_end(base);
     /* Without a pid namespace the guest ends its descendants when its transport closes, so it is given the time. */
     if (sb->plan.light) {
         struct pollfd p = { .fd = sb->pidfd, .events = POLLIN };
@@ -531,16 +507,16 @@ native_kill(struct sandbox *sb)
     if (sb->plan.light)
         kill_orphans(sb);
     sb->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
-    sb->pid = -1;
+    sb->pid = base->facts.pid = -1;
 }
 
-static int
-native_destroy(struct sandbox *sb, struct err *err)
+static void
+native_destroy(struct sandbox *base)
 {
+    struct native *sb = native_of(base);
     bool gone;
 
-    (void)err;
-    native_kill(sb);
+    native_kill(base);
     close_fd(&sb->transport);
     close_fd(&sb->pidfd);
     close_fd(&sb->go);
@@ -558,36 +534,28 @@ native_destroy(struct sandbox *sb, struct err *err)
         cow_discard(&sb->plan.cow, NULL);
     plan_free(&sb->plan);
     free(sb);
-    return 0;
-}
-
-static int
-signal_all(struct sandbox *sb, bool pause_it, struct err *err)
-{
-    if (sb->cgroup.kind >= CGROUP_V2)
-        return cgroup_freeze(&sb->cgroup, pause_it, err);
-    return err_set(err, ERR_UNSUPPORTED, "wall.pause.unsupported", "pausing needs a cgroup v2");
-}
-
-static int
-native_pause(struct sandbox *sb, struct err *err)
-{
-    return signal_all(sb, true, err);
-}
-
-static int
-native_resume(struct sandbox *sb, struct err *err)
-{
-    return signal_all(sb, false, err);
 }
 
 const struct engine engine_native = {
     .name = "native",
     .probe = native_probe,
+    .lacks = native_lacks,
+    .rules = native_rules,
     .create = native_create,
     .connect = native_connect,
+    .setup = native_setup,
     .usage = native_usage,
+    .now = native_now,
+    .over_memory = native_over_memory,
+    .limits = native_limits,
+    .limits_back = native_limits_back,
     .pause = native_pause,
     .resume = native_resume,
+    .tend = native_tend,
+    .setup_failed = native_setup_failed,
+    .gone = native_gone,
+    .abandon = native_abandon,
+    .end = native_end,
+    .kill = native_kill,
     .destroy = native_destroy,
 };

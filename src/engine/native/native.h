@@ -1,4 +1,4 @@
-/* engine/native/native.h: one sandbox of the native engine, for the engine's files and the CLI's supervisor */
+/* engine/native/native.h: one sandbox of the native engine, for the engine's files */
 #ifndef CLOCHE_ENGINE_NATIVE_NATIVE_H
 #define CLOCHE_ENGINE_NATIVE_NATIVE_H
 
@@ -8,13 +8,14 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "engine/engine.h"
 #include "engine/native/plan.h"
+#include "engine/ops.h"
 #include "wall/capture.h"
 #include "wall/cgroup.h"
 #include "wall/janitor.h"
 
-struct sandbox {
+struct native {
+    struct sandbox base;        /* first */
     char id[33];                /* 128 random bits: not guessable */
     char note[PATH_MAX];        /* of what may stay of it (leavings.h); "": none */
     struct native_plan plan;
@@ -40,36 +41,38 @@ struct sandbox {
     unsigned sockmem_blind;     /* how often in a row that had no answer */
 };
 
+extern const struct engine engine_native;
+
+static inline struct native *
+native_of(struct sandbox *base)
+{
+    return (struct native *)base;
+}
+
+/* native.c: what the cgroup of a sandbox by @p is held to. */
+void native_cgroup_limits(const struct policy *p, struct cgroup_limits *out);
+
+/* leavings.c: note what is about to be made for @sb. Where that cannot be written (a full disk) there is the janitor
+ * alone. Nothing of it is left. */
+void leavings_note(struct native *sb);
+void leavings_forget(const struct native *sb);
+
+/* live.c: of one that was made; the others are operations of the engine. */
+void native_fill_facts(struct native *sb);
+int native_setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err);
+void native_usage(struct sandbox *base, struct sandbox_usage *out);
+void native_now(struct sandbox *base, struct sandbox_now *out);
+int native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
+int native_limits_back(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
+int native_pause(struct sandbox *base, struct err *err);
+int native_resume(struct sandbox *base, struct err *err);
+
+/* report.c, rules.c: operations too */
 int native_probe(struct engine_report *out, struct err *err);
+bool native_lacks(enum policy_mode mode, const char *code, char text[256]);
+int native_rules(const struct policy *p, struct engine_rules **out, struct err *err);
 
 /* Append the name guard's plan, encoded for the guest's SETUP; nothing when no name has to be guarded. */
-int native_guard_plan(const struct sandbox *sb, struct buf *out, struct err *err);
-
-/* The guest's transport closed early: did the wall's construction fail? -1 with @err when it did, 0 otherwise. */
-int native_setup_failed(struct sandbox *sb, struct err *err);
-
-/* The guest went away on its own: say how. Always -1. */
-int native_gone(struct sandbox *sb, struct err *err);
-
-/* While it lives: hold it to the limits of memory, processors and processes in @to, in the place of those in @from. 0;
- * or -1 with @err, and nothing is changed (limits.rlimit; limits.in-use and others as cgroup_change() has them). */
-int native_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
-
-/* Memory that is not files is above the limit; without a cgroup, what its sockets hold, since the guest looks at the
- * rest. Call every 100 ms or so. */
-bool native_over_memory(struct sandbox *sb);
-
-/* Who tidies up after this process has a successor when it was killed. Call now and then. */
-void native_keep_janitor(struct sandbox *sb);
-
-/* Nothing of the command ran: destroy leaves no copy-on-write state behind. */
-void native_abandon(struct sandbox *sb);
-
-/* Kill everything inside (but in light mode, where it needs time to end itself). Namespaces take a while to go: what
- * the caller has still to do can be done meanwhile, then native_kill() waits. */
-void native_end(struct sandbox *sb);
-
-/* Kill everything inside and wait until it is gone; usage stays readable until destroy. */
-void native_kill(struct sandbox *sb);
+int native_guard_plan(const struct native *sb, struct buf *out, struct err *err);
 
 #endif

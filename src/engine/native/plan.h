@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "engine/native/led.h"
+#include "engine/led.h"
 #include "policy/judge.h"
 #include "policy/policy.h"
 #include "wall/landlock.h"

@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "engine/native/expand.h"
-#include "engine/native/led.h"
+#include "engine/led.h"
 #include "engine/native/plan.h"
 #include "wall/mnt.h"
 

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/ops.h"
+
 #define GROUP_NS "namespaces"
 #define GROUP_ROOT "root"
 #define GROUP_ACCESS "access"
@@ -197,15 +199,6 @@ features_probe(struct host_features *out, struct err *err)
     return 0;
 }
 
-static enum need
-need_of(enum feature which, enum policy_mode mode)
-{
-    const struct feature_info *info = &feature_info[which];
-
-    return mode == MODE_OFF ? NEED_NONE : mode == MODE_LIGHT ? info->light
-           : mode == MODE_STANDARD ? info->standard : info->max;
-}
-
 bool
 feature_lacks(const struct host_features *h, enum feature which)
 {
@@ -240,23 +233,10 @@ bool
 features_lack(const struct host_features *h, enum policy_mode mode, enum feature *which)
 {
     for (int i = 0; i < FEATURE_N; i++) {
-        if (need_of((enum feature)i, mode) != NEED_MUST || !feature_lacks(h, (enum feature)i))
+        if (feature_need(&feature_info[i], mode) != NEED_MUST || !feature_lacks(h, (enum feature)i))
             continue;
         *which = (enum feature)i;
         return true;
     }
     return false;
-}
-
-bool
-features_allow(const struct host_features *h, enum policy_mode mode, enum feature *missing)
-{
-    for (int i = 0; i < FEATURE_N; i++) {
-        if (need_of((enum feature)i, mode) != NEED_MUST || h->f[i].status == FEATURE_YES)
-            continue;
-        *missing = (enum feature)i;
-        return false;
-    }
-    *missing = FEATURE_N;
-    return true;
 }

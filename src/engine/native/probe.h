@@ -6,8 +6,7 @@
  * pure function). Nothing is left behind: mounts and namespaces end with the child, test cgroups are removed
  * before they are left.
  *
- * Callers: `cloche doctor` and engine_native.probe. The create path does not call it: there, the attempt itself
- * is the probe.
+ * Callers: engine_native's probe and lacks. The create path does not call it: there, the attempt itself is the probe.
  */
 #ifndef CLOCHE_ENGINE_NATIVE_PROBE_H
 #define CLOCHE_ENGINE_NATIVE_PROBE_H
@@ -19,6 +18,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
+#include "engine/host.h"
 #include "policy/policy.h"
 
 #define PROBE_CHILD_SECONDS 5       /* a child that hangs longer is killed; its features read "not enforced" */
@@ -66,78 +66,20 @@ enum feature {
     FEATURE_N
 };
 
-enum feature_status {
-    FEATURE_NO,
-    FEATURE_YES,
-    FEATURE_PARTIAL,        /* another way does the same with a named weakness (supervised limits) */
-    FEATURE_UNUSED,         /* does not apply to this caller (idmapped mounts as an ordinary user) */
-};
-
-struct feature_state {
-    enum feature_status status;
-    int sys_errno;          /* of the failing call; 0 when none failed */
-    char call[48];          /* the failing call: "unshare(CLONE_NEWUSER)" */
-    char detail[128];       /* "ABI 7", "cgroup v1 at /sys/fs/cgroup/memory" */
-    char why_not[256];      /* empty when enforced */
-    char remedy[768];       /* exact command or setting; empty when enforced */
-};
-
-enum need { NEED_NONE, NEED_WANT /* the mode works without it, and says so */, NEED_MUST };
-
-struct feature_info {
-    const char *name;       /* stable: "user-namespace" */
-    const char *title;      /* for people */
-    const char *group;      /* "namespaces", "root", "access", "calls", "limits" */
-    enum need light, standard, max;
-};
-
 extern const struct feature_info feature_info[FEATURE_N];
 
-/* What a failure is explained from. A value of -1 means that the file does not exist. */
-struct host_facts {
-    char kernel[72];
-    unsigned kernel_major, kernel_minor;
-    char machine[72];
-    uid_t uid;
-    bool cap_sys_admin;             /* effective, in our user namespace */
-    bool init_userns;               /* our user namespace maps every uid: as a rule the host's own */
-    char container[24]; /* "docker", "podman", "kubernetes", "lxc", "systemd-nspawn", "wsl", "unknown"; "" = none */
-    char container_sign[96];        /* what told us */
-    int64_t userns_clone;           /* kernel.unprivileged_userns_clone (Debian, Arch) */
-    int64_t max_user_namespaces;
-    int64_t max_namespaces[FEATURE_CGROUPNS + 1];   /* /proc/sys/user/max_*_namespaces, of each feature of that name */
-    int64_t apparmor_restrict;      /* kernel.apparmor_restrict_unprivileged_userns (Ubuntu >= 23.10) */
-    int64_t memfd_noexec;           /* vm.memfd_noexec */
-    int64_t yama;                   /* kernel.yama.ptrace_scope */
-    int seccomp_mode;               /* of this very process: 2 = an enclosing filter is on us */
-    bool no_new_privs;
-    bool chrooted;                  /* our / is not the root of a mount: user namespaces are refused */
-    bool user_manager;              /* systemd's user manager answers: it can delegate cgroups */
-    bool cgroup_v2;                 /* /sys/fs/cgroup is the unified hierarchy */
-    bool proc_masked;               /* something is mounted below /proc: a fresh procfs may be refused */
-    char proc_mask_example[64];
-    char lsm[192];                  /* /sys/kernel/security/lsm; "" when unreadable */
-    char apparmor[128];             /* our confinement; "" when AppArmor is off */
-    int64_t selinux_enforcing;      /* 1, 0, or -1 without SELinux */
-    char self_exe[256];             /* our own path, for an AppArmor profile; "" unless plain characters */
-};
+_Static_assert(FEATURE_N <= ENGINE_FEATURES_MAX && FEATURE_CGROUPNS + 1 == HOST_NAMESPACES, "room for all");
 
 struct host_features {
     struct host_facts facts;
     struct feature_state f[FEATURE_N];
 };
 
-/* Gather the facts (reads /proc and /sys only). */
-void host_facts_read(struct host_facts *out);
-
 /* Try everything. 0, or -1 with @err when not even a child could be started. Takes 5-20 ms. */
 int features_probe(struct host_features *out, struct err *err);
 
 /* Fill why_not and remedy of @s (status, sys_errno and call are given). Pure. */
 void probe_explain(enum feature which, const struct host_facts *facts, struct feature_state *s);
-
-/* Whether @mode can be built here. When not, the first missing feature goes to @missing (FEATURE_N otherwise). */
-bool features_allow(const struct host_features *h, enum policy_mode mode, enum feature *missing);
 
 /* Whether @which is missing because of what this host is: its kernel, its settings, what encloses us. What others can
  * use up (processes, namespaces, memory, room on a disk) or a trial that did not come to its end is no answer. Pure. */
@@ -148,9 +90,6 @@ bool features_lack(const struct host_features *h, enum policy_mode mode, enum fe
 
 /* The same knowledge in the engine's words; fills engine_native's report. Pure. */
 void features_to_report(const struct host_features *h, struct engine_report *out);
-
-/* engine_native.probe */
-int native_probe(struct engine_report *out, struct err *err);
 
 /* --- between the files of the probe --- */
 

@@ -1,58 +1,45 @@
-/* engine/native/report.c: the host's features as the engine's promises (engine.h) */
+/* engine/native/report.c: the host's features as the engine's promises and refusals (engine.h) */
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/native/native.h"
 #include "engine/native/probe.h"
 
-static const struct {
-    const char *name, *description;
-    enum feature features[4];   /* all of them needed; FEATURE_N ends the list */
-} promises[PROMISE_N] = {
-    [PROMISE_OWN_ROOT] = { "own-root",
-                           "own root file system",
-                           { FEATURE_MOUNTNS, FEATURE_MOVE_MOUNT, FEATURE_PROC_MOUNT, FEATURE_MOUNT_SETATTR } },
-    [PROMISE_OWN_NETWORK] = { "own-network", "own network, closed", { FEATURE_NETNS, FEATURE_N } },
-    [PROMISE_OWN_PIDS] = { "own-pids", "own process numbers", { FEATURE_PIDNS, FEATURE_N } },
-    [PROMISE_UID_MAPPING] = { "uid-mapping",
-                              "a user without privilege on the host",
-                              { FEATURE_USERNS_MAP, FEATURE_N } },
-    [PROMISE_NO_CAPABILITIES] = { "no-capabilities", "no capabilities", { FEATURE_N } },
-    [PROMISE_SYSCALL_FILTER] = { "syscall-filter", "system call allow-list", { FEATURE_SECCOMP, FEATURE_N } },
-    [PROMISE_LANDLOCK] = { "landlock", "Landlock rules", { FEATURE_LANDLOCK, FEATURE_N } },
-    [PROMISE_MEMORY_LIMIT] = { "memory-limit", "memory limit", { FEATURE_LIMIT_MEMORY, FEATURE_N } },
-    [PROMISE_CPU_LIMIT] = { "cpu-limit", "CPU limit", { FEATURE_LIMIT_CPU, FEATURE_N } },
-    [PROMISE_PIDS_LIMIT] = { "pids-limit", "process count limit", { FEATURE_LIMIT_PIDS, FEATURE_N } },
-    [PROMISE_DISK_QUOTA] = { "disk-quota",
-                             "disk limit (one sized tmpfs)",
-                             { FEATURE_FSOPEN, FEATURE_MOUNTNS, FEATURE_N } },
-    [PROMISE_READONLY_ROOT] = { "read-only-root",
-                                "read-only root (mode max)",
-                                { FEATURE_MOUNTNS, FEATURE_MOUNT_SETATTR, FEATURE_N } },
-    [PROMISE_NAME_GUARD] = { "name-guard",
-                             "absent protected names cannot be created",
-                             { FEATURE_USER_NOTIFY, FEATURE_ADDFD_SEND, FEATURE_N } },
-    [PROMISE_KERNEL_BOUNDARY] = { "kernel-boundary", "own kernel", { FEATURE_N } },
+/* All of them needed; FEATURE_N ends the list. */
+static const enum feature promises[PROMISE_N][4] = {
+    [PROMISE_OWN_ROOT] = { FEATURE_MOUNTNS, FEATURE_MOVE_MOUNT, FEATURE_PROC_MOUNT, FEATURE_MOUNT_SETATTR },
+    [PROMISE_OWN_NETWORK] = { FEATURE_NETNS, FEATURE_N },
+    [PROMISE_OWN_PIDS] = { FEATURE_PIDNS, FEATURE_N },
+    [PROMISE_UID_MAPPING] = { FEATURE_USERNS_MAP, FEATURE_N },
+    [PROMISE_NO_CAPABILITIES] = { FEATURE_N },
+    [PROMISE_SYSCALL_FILTER] = { FEATURE_SECCOMP, FEATURE_N },
+    [PROMISE_LANDLOCK] = { FEATURE_LANDLOCK, FEATURE_N },
+    [PROMISE_MEMORY_LIMIT] = { FEATURE_LIMIT_MEMORY, FEATURE_N },
+    [PROMISE_CPU_LIMIT] = { FEATURE_LIMIT_CPU, FEATURE_N },
+    [PROMISE_PIDS_LIMIT] = { FEATURE_LIMIT_PIDS, FEATURE_N },
+    [PROMISE_DISK_QUOTA] = { FEATURE_FSOPEN, FEATURE_MOUNTNS, FEATURE_N },
+    [PROMISE_READONLY_ROOT] = { FEATURE_MOUNTNS, FEATURE_MOUNT_SETATTR, FEATURE_N },
+    [PROMISE_NAME_GUARD] = { FEATURE_USER_NOTIFY, FEATURE_ADDFD_SEND, FEATURE_N },
+    [PROMISE_KERNEL_BOUNDARY] = { FEATURE_N },
 };
 
-const char *
-promise_name(enum promise p)
-{
-    return p < PROMISE_N ? promises[p].name : "?";
-}
-
-const char *
-promise_describe(enum promise p)
-{
-    return p < PROMISE_N ? promises[p].description : "?";
-}
+/* Failures that name one feature which the mode has another way for, or does not need for every policy. */
+static const struct {
+    const char *code;
+    enum feature features[3];   /* any of them; FEATURE_N: no more */
+} named[] = {
+    { "wall.openat2.unsupported", { FEATURE_OPENAT2, FEATURE_N, FEATURE_N } },
+    { "wall.overlay.unsupported", { FEATURE_OVERLAY, FEATURE_N, FEATURE_N } },
+    { "guard.unsupported", { FEATURE_USER_NOTIFY, FEATURE_ADDFD_SEND, FEATURE_N } },
+    { "wall.landlock.unsupported", { FEATURE_LANDLOCK, FEATURE_LANDLOCK_TRUNCATE, FEATURE_LANDLOCK_SCOPE } },
+};
 
 static void
 promise_of(const struct host_features *h, enum promise p, struct promise_state *out)
 {
     out->state = ENFORCED;
-    for (size_t i = 0; i < 4 && promises[p].features[i] != FEATURE_N; i++) {
-        const struct feature_state *f = &h->f[promises[p].features[i]];
+    for (size_t i = 0; i < 4 && promises[p][i] != FEATURE_N; i++) {
+        const struct feature_state *f = &h->f[promises[p][i]];
 
         if (f->detail[0] != '\0')
             snprintf(out->how, sizeof(out->how), "%s", f->detail);
@@ -69,12 +56,11 @@ void
 features_to_report(const struct host_features *h, struct engine_report *out)
 {
     struct promise_state *kernel = &out->promises[PROMISE_KERNEL_BOUNDARY];
-    enum feature missing;
 
     memset(out, 0, sizeof(*out));
-    out->engine = "native";
-    out->usable = features_allow(h, MODE_STANDARD, &missing);
-    out->usable_light = features_allow(h, MODE_LIGHT, &missing);
+    out->info = feature_info;
+    memcpy(out->features, h->f, sizeof(h->f));
+    out->n_features = FEATURE_N;
     for (int p = 0; p < PROMISE_N; p++)
         promise_of(h, (enum promise)p, &out->promises[p]);
     kernel->state = NOT_ENFORCED;
@@ -84,13 +70,37 @@ features_to_report(const struct host_features *h, struct engine_report *out)
              "not in this release");
 }
 
+/* Large, and one is enough. */
+static struct host_features host;
+
 int
 native_probe(struct engine_report *out, struct err *err)
 {
-    struct host_features h;
-
-    if (features_probe(&h, err) < 0)
+    if (features_probe(&host, err) < 0)
         return -1;
-    features_to_report(&h, out);
+    features_to_report(&host, out);
     return 0;
+}
+
+static bool
+lacks_named(const struct host_features *h, const char *code, enum feature *which)
+{
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+        for (size_t k = 0; strcmp(named[i].code, code) == 0 && k < 3 && named[i].features[k] != FEATURE_N; k++)
+            if (feature_lacks(h, named[i].features[k])) {
+                *which = named[i].features[k];
+                return true;
+            }
+    return false;
+}
+
+bool
+native_lacks(enum policy_mode mode, const char *code, char text[256])
+{
+    enum feature which;
+
+    if (features_probe(&host, NULL) < 0 || (!features_lack(&host, mode, &which) && !lacks_named(&host, code, &which)))
+        return false;
+    snprintf(text, 256, "no %s: %.200s", feature_info[which].title, host.f[which].why_not);
+    return true;
 }

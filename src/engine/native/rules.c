@@ -1,6 +1,4 @@
 /* engine/native/rules.c: see engine/rules.h */
-#include "engine/rules.h"
-
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,14 +7,18 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "engine/native/led.h"
+#include "engine/led.h"
+#include "engine/native/native.h"
 #include "engine/native/plan.h"
 #include "engine/native/plan_real.h"
 #include "match/path.h"
 
 #define LINKS_MAX 40
 
-struct engine_rules { struct native_plan plan; };
+struct native_rules {
+    struct engine_rules base;
+    struct native_plan plan;
+};
 
 /* A led_put: as a protected name, for policy_judge(). */
 static int
@@ -76,37 +78,6 @@ find_all_led(struct native_plan *plan, struct err *err)
         if (find_led(plan, p->allow_write.v[i].value, err) < 0)
             return -1;
     return 0;
-}
-
-int
-engine_rules_make(const struct policy *p, struct engine_rules **out, struct err *err)
-{
-    struct engine_rules *rules = calloc(1, sizeof(*rules));
-
-    if (rules == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    plan_init(&rules->plan);
-    if (plan_rules(&rules->plan, p, err) < 0 || find_all_led(&rules->plan, err) < 0) {
-        engine_rules_free(rules);
-        return -1;
-    }
-    *out = rules;
-    return 0;
-}
-
-const struct policy *
-engine_rules_policy(const struct engine_rules *rules)
-{
-    return &rules->plan.real;
-}
-
-void
-engine_rules_free(struct engine_rules *rules)
-{
-    if (rules == NULL)
-        return;
-    plan_free(&rules->plan);
-    free(rules);
 }
 
 /* The first link on the way to @path, as the sandbox sees it: where its name ends, and what it says; 0: none. */
@@ -201,10 +172,10 @@ follow(const struct policy *p, char path[POLICY_PATH_MAX])
     return false;
 }
 
-bool
-engine_rules_place(const struct engine_rules *rules, const char *path, struct place *out)
+static bool
+place_of(const struct engine_rules *rules, const char *path, struct place *out)
 {
-    const struct policy *p = &rules->plan.real;
+    const struct policy *p = rules->policy;
     struct str text = str_of(path), base = str_of(p->cwd);
     char normal[POLICY_PATH_MAX], real[PATH_MAX];
     bool relative = path[0] != '/';
@@ -230,4 +201,30 @@ engine_rules_place(const struct engine_rules *rules, const char *path, struct pl
         return false;
     policy_place_inside(p, normal, out);
     return true;
+}
+
+static void
+free_rules(struct engine_rules *base)
+{
+    struct native_rules *rules = (struct native_rules *)base;
+
+    plan_free(&rules->plan);
+    free(rules);
+}
+
+int
+native_rules(const struct policy *p, struct engine_rules **out, struct err *err)
+{
+    struct native_rules *rules = calloc(1, sizeof(*rules));
+
+    if (rules == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    rules->base = (struct engine_rules){ .policy = &rules->plan.real, .place = place_of, .free = free_rules };
+    plan_init(&rules->plan);
+    if (plan_rules(&rules->plan, p, err) < 0 || find_all_led(&rules->plan, err) < 0) {
+        free_rules(&rules->base);
+        return -1;
+    }
+    *out = &rules->base;
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* engine/native/led.h: what in a folder the owner's programs are led to from elsewhere
+/* engine/led.h: what in a folder the owner's programs are led to from elsewhere
  *
  * Theory: a protected name is a name, but what has it leads on. Git's configuration names hooks, further configuration
  * and programs in the project itself (core.hooksPath, include.path, `core.fsmonitor = tools/watch`); a hook, a start-up
@@ -9,8 +9,8 @@
  * Who writes to the folder may have put things there that lead nowhere good. They can only close more; and links are
  * followed only where a sandbox cannot have made them: at protected names at the top, and in `.git`.
  */
-#ifndef CLOCHE_ENGINE_NATIVE_LED_H
-#define CLOCHE_ENGINE_NATIVE_LED_H
+#ifndef CLOCHE_ENGINE_LED_H
+#define CLOCHE_ENGINE_LED_H
 
 #include <stdbool.h>
 
@@ -61,5 +61,8 @@ const struct policy_list *led_names(struct led *l);
 bool led_is_repository(const struct led *l, const char *relative);
 /* Whether a hit below the top is followed: what is in a repository, where a sandbox makes no links. */
 bool led_follows(const char *relative);
+
+/* The part of @path, absolute, below the folder @host: "" when it is that folder, NULL when it is not there. */
+const char *expand_below(const char *path, const char *host);
 
 #endif

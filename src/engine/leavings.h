@@ -1,26 +1,19 @@
-/* engine/native/leavings.h: what stays of a sandbox when nobody is left to remove it
+/* engine/leavings.h: what stays of a sandbox when nobody is left to remove it
  *
  * A sandbox's folders (cgroups, that of light mode) are removed by whoever made it, and by its janitor when that was
  * killed. When both are killed at once nobody does. So a daemon keeps a note of each in a folder of its own, written
  * before anything is made and gone when nothing is left; the next daemon removes what notes name, and ends what still
  * runs there. A note is lines "KIND PATH"; its file has the sandbox's id as its name.
  */
-#ifndef CLOCHE_ENGINE_NATIVE_LEAVINGS_H
-#define CLOCHE_ENGINE_NATIVE_LEAVINGS_H
+#ifndef CLOCHE_ENGINE_LEAVINGS_H
+#define CLOCHE_ENGINE_LEAVINGS_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-struct sandbox;
-
 /* Where sandboxes of this process are noted from now on: an absolute path of a folder of this user's own, copied. */
 void leavings_keep(const char *folder);
-
-/* Note what is about to be made for @sb. Where that cannot be written (a full disk) there is the janitor alone. */
-void leavings_note(struct sandbox *sb);
-/* Nothing of it is left. */
-void leavings_forget(const struct sandbox *sb);
 
 #define LEAVINGS_ID  32         /* digits of a sandbox's id */
 #define LEAVINGS_MAX 1024       /* more are the next one's */

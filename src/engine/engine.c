@@ -1,0 +1,281 @@
+/* engine/engine.c: from what cloche asks to the engine that does it (see engine.h, ops.h) */
+#include "engine/engine.h"
+
+#include <string.h>
+
+#include "engine/ops.h"
+#include "wire/msg.h"
+
+#define ENGINES_MAX 16
+#define WATCHDOG_SAMPLE_MS 50
+
+static const struct { const char *name, *description; } promises[PROMISE_N] = {
+    [PROMISE_OWN_ROOT] = { "own-root", "own root file system" },
+    [PROMISE_OWN_NETWORK] = { "own-network", "own network, closed" },
+    [PROMISE_OWN_PIDS] = { "own-pids", "own process numbers" },
+    [PROMISE_UID_MAPPING] = { "uid-mapping", "a user without privilege on the host" },
+    [PROMISE_NO_CAPABILITIES] = { "no-capabilities", "no capabilities" },
+    [PROMISE_SYSCALL_FILTER] = { "syscall-filter", "system call allow-list" },
+    [PROMISE_LANDLOCK] = { "landlock", "Landlock rules" },
+    [PROMISE_MEMORY_LIMIT] = { "memory-limit", "memory limit" },
+    [PROMISE_CPU_LIMIT] = { "cpu-limit", "CPU limit" },
+    [PROMISE_PIDS_LIMIT] = { "pids-limit", "process count limit" },
+    [PROMISE_DISK_QUOTA] = { "disk-quota", "disk limit (one sized tmpfs)" },
+    [PROMISE_READONLY_ROOT] = { "read-only-root", "read-only root (mode max)" },
+    [PROMISE_NAME_GUARD] = { "name-guard", "absent protected names cannot be created" },
+    [PROMISE_KERNEL_BOUNDARY] = { "kernel-boundary", "own kernel" },
+};
+
+const char *
+promise_name(enum promise p)
+{
+    return p < PROMISE_N ? promises[p].name : "?";
+}
+
+const char *
+promise_describe(enum promise p)
+{
+    return p < PROMISE_N ? promises[p].description : "?";
+}
+
+/* --- which engine ------------------------------------------------------------------------------------------------- */
+
+const char *const *
+engine_names(void)
+{
+    static const char *names[ENGINES_MAX + 1];
+
+    for (size_t i = 0; i < ENGINES_MAX && engine_registry[i] != NULL; i++)
+        names[i] = engine_registry[i]->name;
+    return names;
+}
+
+/* A policy names one of them, or "auto" (policy/set.c). */
+static const struct engine *
+engine_of(const struct policy *p)
+{
+    for (size_t i = 0; p != NULL && p->engine.p != NULL && engine_registry[i] != NULL; i++)
+        if (strcmp(engine_registry[i]->name, p->engine.p) == 0)
+            return engine_registry[i];
+    return engine_registry[0];
+}
+
+const char *
+engine_name(const struct policy *p)
+{
+    return engine_of(p)->name;
+}
+
+/* --- what it can do ----------------------------------------------------------------------------------------------- */
+
+enum need
+feature_need(const struct feature_info *info, enum policy_mode mode)
+{
+    return mode == MODE_OFF ? NEED_NONE : mode == MODE_LIGHT ? info->light
+           : mode == MODE_STANDARD ? info->standard : info->max;
+}
+
+bool
+engine_allows(const struct engine_report *r, enum policy_mode mode, size_t *missing)
+{
+    *missing = 0;
+    while (*missing < r->n_features && (feature_need(&r->info[*missing], mode) != NEED_MUST ||
+                                        r->features[*missing].status == FEATURE_YES))
+        ++*missing;
+    return *missing == r->n_features;
+}
+
+int
+engine_probe(const struct policy *p, struct engine_report *out, struct err *err)
+{
+    const struct engine *e = engine_of(p);
+    size_t missing;
+
+    memset(out, 0, sizeof(*out));
+    if (e->probe(out, err) < 0)
+        return -1;
+    out->engine = e->name;
+    out->usable = engine_allows(out, MODE_STANDARD, &missing);
+    out->usable_light = engine_allows(out, MODE_LIGHT, &missing);
+    return 0;
+}
+
+bool
+engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256])
+{
+    const struct engine *e = engine_of(p);
+
+    return e->lacks != NULL && e->lacks(mode, code, text);
+}
+
+/* --- rules -------------------------------------------------------------------------------------------------------- */
+
+int
+engine_rules_make(const struct policy *p, struct engine_rules **out, struct err *err)
+{
+    const struct engine *e = engine_of(p);
+
+    *out = NULL;
+    return e->rules != NULL ? e->rules(p, out, err) : 0;
+}
+
+const struct policy *
+engine_rules_policy(const struct engine_rules *rules)
+{
+    return rules->policy;
+}
+
+bool
+engine_rules_place(const struct engine_rules *rules, const char *path, struct place *out)
+{
+    return rules->place(rules, path, out);
+}
+
+void
+engine_rules_free(struct engine_rules *rules)
+{
+    if (rules != NULL)
+        rules->free(rules);
+}
+
+/* --- a sandbox ---------------------------------------------------------------------------------------------------- */
+
+int
+sandbox_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
+{
+    const struct engine *e = engine_of(p);
+
+    if (e->create(p, id, out, err) < 0)
+        return -1;
+    (*out)->engine = e;
+    return 0;
+}
+
+const struct sandbox_facts *
+sandbox_facts(const struct sandbox *sb)
+{
+    return &sb->facts;
+}
+
+int
+sandbox_connect(struct sandbox *sb, int *guest_fd, struct err *err)
+{
+    return sb->engine->connect(sb, guest_fd, err);
+}
+
+int
+sandbox_setup(struct sandbox *sb, struct buf *guard, struct msg_setup *out, struct err *err)
+{
+    *out = (struct msg_setup){ .version = GUEST_PROTOCOL_VERSION, .sample_ms = WATCHDOG_SAMPLE_MS,
+                               .root = sb->facts.root };
+    if (sb->engine->setup(sb, guard, out, err) < 0)
+        return -1;
+    out->guard = guard->p;
+    out->guard_n = (uint32_t)guard->n;
+    return 0;
+}
+
+void
+sandbox_usage(struct sandbox *sb, struct sandbox_usage *out)
+{
+    *out = (struct sandbox_usage){ .peak_memory = 0 };
+    sb->engine->usage(sb, out);
+}
+
+void
+sandbox_now(struct sandbox *sb, struct sandbox_now *out)
+{
+    *out = (struct sandbox_now){ .memory = 0 };
+    if (sb->engine->now != NULL)
+        sb->engine->now(sb, out);
+}
+
+bool
+sandbox_over_memory(struct sandbox *sb)
+{
+    return sb->engine->over_memory != NULL && sb->engine->over_memory(sb);
+}
+
+static int
+cannot(const struct sandbox *sb, const char *code, const char *what, struct err *err)
+{
+    return err_set(err, ERR_UNSUPPORTED, code, "the engine %s cannot %s", sb->engine->name, what);
+}
+
+int
+sandbox_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
+{
+    return sb->engine->limits != NULL ? sb->engine->limits(sb, from, to, err)
+                                      : cannot(sb, "limits.engine", "change limits while a sandbox lives", err);
+}
+
+int
+sandbox_limits_back(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
+{
+    return sb->engine->limits_back != NULL ? sb->engine->limits_back(sb, from, to, err) : 0;
+}
+
+int
+sandbox_pause(struct sandbox *sb, struct err *err)
+{
+    return sb->engine->pause != NULL ? sb->engine->pause(sb, err)
+                                     : cannot(sb, "wall.pause.unsupported", "pause", err);
+}
+
+int
+sandbox_resume(struct sandbox *sb, struct err *err)
+{
+    return sb->engine->resume != NULL ? sb->engine->resume(sb, err)
+                                      : cannot(sb, "wall.pause.unsupported", "pause", err);
+}
+
+void
+sandbox_tend(struct sandbox *sb)
+{
+    if (sb->engine->tend != NULL)
+        sb->engine->tend(sb);
+}
+
+int
+sandbox_setup_failed(struct sandbox *sb, struct err *err)
+{
+    return sb->engine->setup_failed != NULL ? sb->engine->setup_failed(sb, err) : 0;
+}
+
+int
+sandbox_gone(struct sandbox *sb, struct err *err)
+{
+    return sb->engine->gone(sb, err);
+}
+
+int
+sandbox_lost(struct sandbox *sb, struct err *err)
+{
+    return sandbox_setup_failed(sb, err) < 0 ? -1 : sandbox_gone(sb, err);
+}
+
+void
+sandbox_abandon(struct sandbox *sb)
+{
+    if (sb->engine->abandon != NULL)
+        sb->engine->abandon(sb);
+}
+
+void
+sandbox_end(struct sandbox *sb)
+{
+    if (sb->engine->end != NULL)
+        sb->engine->end(sb);
+}
+
+void
+sandbox_kill(struct sandbox *sb)
+{
+    sb->engine->kill(sb);
+}
+
+void
+sandbox_destroy(struct sandbox *sb)
+{
+    sb->engine->destroy(sb);
+}

@@ -1,0 +1,150 @@
+/* engine/native/live.c: what is true of a sandbox that lives, what it uses, and what can be changed of it */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "engine/native/native.h"
+#include "wall/cgroup_live.h"
+#include "wire/msg.h"
+
+_Static_assert(sizeof(((struct native_plan *)0)->warnings[0]) == sizeof(((struct sandbox_facts *)0)->warnings[0]),
+               "warnings are handed on as they are");
+
+static bool
+looks(const struct native *sb)
+{
+    return sb->memory_limit > 0 && (sb->cgroup.memory || sb->sockmem >= 0);
+}
+
+void
+native_fill_facts(struct native *sb)
+{
+    const struct native_plan *plan = &sb->plan;
+    const struct policy_limits *limits = &plan->real.limits;
+    const char *cgroup = cgroup_name(&sb->cgroup);
+
+    sb->base.facts = (struct sandbox_facts){
+        .id = sb->id,
+        .cow_id = plan->cow.id,
+        .pid = sb->pid,
+        .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
+        .workdir = plan->workdir,
+        .env = plan->env,
+        .other_user = plan_other_user(plan),
+        .uid = plan->ids.outside_uid,
+        .gid = plan->ids.outside_gid,
+        .memory_by = sb->cgroup.memory ? cgroup : sb->supervise_memory ? "supervised" : "none",
+        .cpu_by = sb->cgroup.cpu ? cgroup : "none",
+        .pids_by = sb->cgroup.pids ? cgroup : limits->pids.v == 0 ? "none" : plan->light ? "supervised" : "rlimit",
+        .disk_by = !plan->light && limits->disk.v > 0 ? "tmpfs" : "none",
+        .pause_by = sb->cgroup.kind >= CGROUP_V2 ? cgroup : NULL,
+        .look_at_memory = looks(sb),
+        .own_net = plan->own_net,
+        .captured = plan->capture,
+        .ports = plan->ports,
+        .n_ports = plan->n_ports,
+        .listeners = sb->listeners,
+        .net_cgroup = &sb->net_cgroup,
+        .warnings = (const char(*)[256])plan->warnings,
+        .n_warnings = plan->n_warnings,
+    };
+}
+
+int
+native_setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err)
+{
+    const struct native *sb = native_of(base);
+
+    out->flags = sb->plan.light ? MSG_SETUP_LIGHT : 0;
+    out->memory_limit = sb->supervise_memory ? sb->memory_limit : 0;
+    /* outside a user namespace of its own RLIMIT_NPROC would count the caller's other processes */
+    out->pids_limit = sb->plan.light && !sb->cgroup.pids ? (uint32_t)sb->plan.real.limits.pids.v : 0;
+    return native_guard_plan(sb, guard, err);
+}
+
+void
+native_usage(struct sandbox *base, struct sandbox_usage *out)
+{
+    const struct native *sb = native_of(base);
+    struct cgroup_usage usage;
+
+    cgroup_read(&sb->cgroup, &usage);
+    out->peak_memory = usage.peak_memory > sb->last.peak_memory ? usage.peak_memory : sb->last.peak_memory;
+    out->oom_kills = usage.oom_kills > sb->last.oom_kills ? usage.oom_kills : sb->last.oom_kills;
+    out->cpu_us = sb->cpu_us;
+}
+
+void
+native_now(struct sandbox *base, struct sandbox_now *out)
+{
+    struct cgroup_now now;
+
+    cgroup_now(&native_of(base)->cgroup, &now);
+    *out = (struct sandbox_now){ .memory = now.memory, .cpu_us = now.cpu_us, .pids = now.pids };
+}
+
+int
+native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err)
+{
+    struct native *sb = native_of(base);
+    uint64_t memory = to->limits.memory.v, pids = to->limits.pids.v, used;
+    struct cgroup_limits old = { .memory = 0 }, new = { .memory = 0 };
+
+    native_cgroup_limits(from, &old);
+    native_cgroup_limits(to, &new);
+    if (from->limits.pids.v != pids && sb->nproc > 0 && (!sb->cgroup.pids || pids == 0 || pids + 1 > sb->nproc)) {
+        err_set(err, ERR_UNSUPPORTED, "limits.rlimit", "limits.pids cannot %s %llu while the sandbox lives: each of "
+                "its processes was given RLIMIT_NPROC, which nobody changes",
+                sb->cgroup.pids ? "be more than" : "differ from", (unsigned long long)sb->nproc - 1);
+        return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
+    }
+    /* the cgroup's limit has the disk's on top and would be taken; native_over_memory() would end the sandbox next */
+    if (memory > 0 && from->limits.memory.v != memory && !sb->plan.light &&
+        (used = cgroup_anon(&sb->cgroup)) > memory) {
+        err_set(err, ERR_DENIED, "limits.in-use", "%llu bytes of memory are in use: more than %llu",
+                (unsigned long long)used, (unsigned long long)memory);
+        return err_hint(err, "end what uses it first, or leave it more");
+    }
+    if (cgroup_change(&sb->cgroup, &old, &new, err) < 0)
+        return -1;
+    sb->memory_limit = memory;
+    base->facts.look_at_memory = looks(sb);
+    return 0;
+}
+
+int
+native_limits_back(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err)
+{
+    struct native *sb = native_of(base);
+    struct policy rest = *to;
+
+    if (native_limits(base, from, to, err) == 0)
+        return 0;
+    /* the kernel may not let go of it: then its limit alone stays the new one there */
+    rest.limits.memory = from->limits.memory;
+    (void)native_limits(base, from, &rest, NULL);
+    sb->memory_limit = to->limits.memory.v;
+    base->facts.look_at_memory = looks(sb);
+    return -1;
+}
+
+static int
+freeze(struct sandbox *base, bool frozen, struct err *err)
+{
+    const struct native *sb = native_of(base);
+
+    if (sb->cgroup.kind >= CGROUP_V2)
+        return cgroup_freeze(&sb->cgroup, frozen, err);
+    return err_set(err, ERR_UNSUPPORTED, "wall.pause.unsupported", "pausing needs a cgroup v2");
+}
+
+int
+native_pause(struct sandbox *base, struct err *err)
+{
+    return freeze(base, true, err);
+}
+
+int
+native_resume(struct sandbox *base, struct err *err)
+{
+    return freeze(base, false, err);
+}

@@ -1,0 +1,60 @@
+/* engine/ops.h: what an engine is, for the files of engine/
+ *
+ * An engine is a folder and a row of the registry (registry.c). Its own struct of a sandbox begins with a struct
+ * sandbox, and its rules with a struct engine_rules, which is how its functions find theirs again. engine.h says what
+ * each operation has to do; those that may be NULL are what not every engine can, or has to.
+ */
+#ifndef CLOCHE_ENGINE_OPS_H
+#define CLOCHE_ENGINE_OPS_H
+
+#include "engine/engine.h"
+#include "engine/rules.h"
+
+struct engine {
+    const char *name;
+    /* @out is all zero; name, usable and usable_light are filled for it. */
+    int (*probe)(struct engine_report *out, struct err *err);
+    bool (*lacks)(enum policy_mode mode, const char *code, char text[256]);     /* NULL: never */
+    /* NULL: those of the policy as they are written. */
+    int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
+    int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
+    int (*connect)(struct sandbox *sb, int *guest_fd, struct err *err);
+    /* version, sample_ms and root are filled for it, and from @guard afterwards the guard's. */
+    int (*setup)(struct sandbox *sb, struct buf *guard, struct msg_setup *out, struct err *err);
+    void (*usage)(struct sandbox *sb, struct sandbox_usage *out);   /* @out is all zero */
+    void (*now)(struct sandbox *sb, struct sandbox_now *out);       /* the same; NULL: nothing is known */
+    bool (*over_memory)(struct sandbox *sb);                        /* NULL: never */
+    /* NULL, both: they cannot be changed. */
+    int (*limits)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
+    int (*limits_back)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
+    int (*pause)(struct sandbox *sb, struct err *err);              /* NULL, both: it cannot be */
+    int (*resume)(struct sandbox *sb, struct err *err);
+    void (*tend)(struct sandbox *sb);                               /* NULL: there is nothing to do */
+    int (*setup_failed)(struct sandbox *sb, struct err *err);       /* NULL: create() had the last word */
+    int (*gone)(struct sandbox *sb, struct err *err);
+    void (*abandon)(struct sandbox *sb);                            /* NULL: there is no such state */
+    void (*end)(struct sandbox *sb);                                /* NULL: kill() is all there is */
+    void (*kill)(struct sandbox *sb);
+    void (*destroy)(struct sandbox *sb);
+};
+
+/* An engine fills the facts in create(), and keeps true of them what may change: pid, look_at_memory. */
+struct sandbox {
+    const struct engine *engine;
+    struct sandbox_facts facts;
+};
+
+struct engine_rules {
+    const struct policy *policy;
+    bool (*place)(const struct engine_rules *rules, const char *path, struct place *out);
+    void (*free)(struct engine_rules *rules);
+};
+
+/* How much @mode needs the feature. */
+enum need feature_need(const struct feature_info *info, enum policy_mode mode);
+
+/* registry.c: all engines, the one first that `auto` takes; ended by NULL. Further ones are linked with a registry of
+ * their own (tests/engine). */
+extern const struct engine *const engine_registry[];
+
+#endif

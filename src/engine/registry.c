@@ -1,0 +1,8 @@
+/* engine/registry.c: the engines of this program, a row each (see ops.h) */
+#include "engine/native/native.h"
+#include "engine/ops.h"
+
+const struct engine *const engine_registry[] = {
+    &engine_native,
+    NULL,
+};
