@@ -206,7 +206,7 @@ int
 sandbox_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
 {
     return sb->engine->limits != NULL ? sb->engine->limits(sb, from, to, err)
-                                      : cannot(sb, "limits.engine", "change limits while a sandbox lives", err);
+                                      : cannot(sb, "limits.no-cgroup", "change limits while a sandbox lives", err);
 }
 
 int
