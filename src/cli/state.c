@@ -138,7 +138,7 @@ make_key(int state, const char *name)
         return;
     if (getrandom(key, sizeof(key), 0) == (ssize_t)sizeof(key) && write(fd, key, sizeof(key)) == (ssize_t)sizeof(key) &&
         fsync(fd) == 0)
-        (void)linkat(state, mine, state, name, 0);
+        (void)!linkat(state, mine, state, name, 0);
     explicit_bzero(key, sizeof(key));
     (void)unlinkat(state, mine, 0);
 }
