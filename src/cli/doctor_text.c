@@ -44,8 +44,9 @@ mark_of(const struct feature_info *info, const struct feature_state *s)
     }
 }
 
-static void
-print_features(const struct look *look, const struct doctor *d)
+/* A group that has no words here is said by its name. */
+static const char *
+group_title(const char *group)
 {
     static const struct { const char *group, *title; } groups[] = {
         { "namespaces", "Namespaces" },
@@ -55,21 +56,30 @@ print_features(const struct look *look, const struct doctor *d)
         { "limits", "Limits" },
     };
 
-    for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++) {
-        heading(look, groups[g].title);
-        for (size_t i = 0; i < d->engine.n_features; i++) {
-            const struct feature_info *info = &d->engine.info[i];
-            const struct feature_state *s = &d->engine.features[i];
+    for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+        if (strcmp(groups[g].group, group) == 0)
+            return groups[g].title;
+    return group;
+}
 
-            if (strcmp(info->group, groups[g].group) != 0)
-                continue;
-            put_mark(look, mark_of(info, s));
-            printf("%-36s %s\n", info->title, s->detail);
-            if (s->why_not[0] != '\0')
-                printf("      why: %s\n", s->why_not);
-            if (s->remedy[0] != '\0')
-                printf("      fix: %s\n", s->remedy);
-        }
+static void
+print_features(const struct look *look, const struct doctor *d)
+{
+    const char *group = "";
+
+    for (size_t i = 0; i < d->engine.n_features; i++) {
+        const struct feature_info *info = &d->engine.info[i];
+        const struct feature_state *s = &d->engine.features[i];
+
+        if (strcmp(info->group, group) != 0)
+            heading(look, group_title(info->group));
+        group = info->group;
+        put_mark(look, mark_of(info, s));
+        printf("%-36s %s\n", info->title, s->detail);
+        if (s->why_not[0] != '\0')
+            printf("      why: %s\n", s->why_not);
+        if (s->remedy[0] != '\0')
+            printf("      fix: %s\n", s->remedy);
     }
 }
 

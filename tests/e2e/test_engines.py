@@ -70,8 +70,10 @@ def test_engines_are_named(cloche):
     assert answer.code == 125 and "use one of: auto, plain, native, " in answer.err, answer
     assert cloche("policy", "show", "--engine", "plain", "--json").json["engine"]["value"] == "plain"
     doctor = cloche("doctor", "--json").json
-    assert doctor["engine"] == "plain" and doctor["features"] == {} and doctor["host"]["kernel"], doctor
+    assert doctor["engine"] == "plain" and list(doctor["features"]) == ["process"] and doctor["host"]["kernel"], doctor
     assert {promise["state"] for promise in doctor["promises"].values()} == {"not-enforced"}
+    text = cloche("doctor").out
+    assert "\nnothing else\n" in text and "a process" in text and "Namespaces" not in text, text
 
 
 def test_why_takes_the_rules_as_they_are_written(cloche, project):
@@ -89,7 +91,7 @@ def test_a_daemon_on_it(daemon):
     assert box.exec("echo made > made; exit 3")["exit_code"] == 3 and box.read("made").body == b"made\n"
     assert box.exec("sleep 1000", timeout_ms=300)["timed_out"]
     running = box.stream("echo there; sleep 77777")
-    assert next(running) == ("stdout", {"data": "there\n"})
+    assert next(running) == ("stdout", {"data": "there\n"}) and wait_for(lambda: daemon.processes("sleep"))
     assert daemon.post(f"{box.at}/pause").json["paused"]
     stopped = lambda: {leaks.parents()[pid][1] for pid in daemon.processes("sleep")}
     assert wait_for(lambda: stopped() == {"T"}), stopped()
