@@ -105,8 +105,7 @@ engines_are_those_of_the_program(void **state)
     assert_int_equal(policy_init(&p, MODE_STANDARD, VERB_RUN, &none, &err), 0);
     assert_int_equal(policy_apply_flag(&p, "--engine", "native", &none, &err), -1);
     assert_string_equal(err.code, "policy.engine.unknown");
-    assert_string_equal(err.hint, "use one of: auto, oci, docker, podman, microvm, kata, runsc, crun, runc, kubernetes, "
-                        "apple, apple-container");
+    assert_string_equal(err.hint, "use one of: auto");
     policy_free(&p);
 }
 
