@@ -164,7 +164,7 @@ exec_request(struct request *r, struct edge_op *op)
         for (i = 0; known[i] != NULL && strcmp(known[i], name) != 0; i++)
             ;
         if (known[i] == NULL)
-            return refuse(r, known == live_members
+            return reply_member(r, "exec.request", name, known == live_members
                               ? "known members: command, cwd, env, timeout_ms, pty"
                               : known == behind_members
                               ? "known members: command, cwd, env, timeout_ms, background, stdin, pty"

@@ -371,6 +371,8 @@ void op_send(struct request *r);                /* what is in r->in, as far as i
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+/* 400 @code: it has no member @name; @known says which there are. Returns false. */
+bool reply_member(struct request *r, const char *code, const char *name, const char *known);
 /* As it is, of that type; copied. */
 void reply_text(struct request *r, unsigned status, const char *type, const void *p, size_t n);
 json_t *json_of_event(const struct edge_event *event);
@@ -400,8 +402,9 @@ json_t *json_of_box(const struct edge_box *box);
 /* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
  * that one's record meanwhile. */
 json_t *json_of_next(const json_t *list, bool more);
-/* Of a policy that is written again: 0.1 as 0.1, where 17 digits would make of it what is no number of processors. */
-#define POLICY_DIGITS JSON_REAL_PRECISION(15)
+/* Numbers as they came: 0.1 as 0.1. 17 digits would show 0.10000000000000001, and make of a policy that is written again
+ * what is no number of processors. */
+#define JSON_DIGITS JSON_REAL_PRECISION(15)
 /* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
 json_t *json_of_lines(const char *lines, bool facts);
 json_t *json_of_text(const uint8_t *p, size_t n);       /* what is no UTF-8 becomes U+FFFD */

@@ -148,7 +148,7 @@ on_box_to_change(struct request *r, const struct edge_box *box)
     merged = json_of_policy(box->policy);
     if (merged != NULL)
         merged = json_merge_patch(merged, r->json);
-    text = merged != NULL ? json_dumps(merged, JSON_COMPACT | POLICY_DIGITS) : NULL;
+    text = merged != NULL ? json_dumps(merged, JSON_COMPACT | JSON_DIGITS) : NULL;
     json_decref(merged);
     if (text == NULL) {         /* never taken for a policy that says nothing */
         reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "memory", "", "out of memory");

@@ -58,7 +58,7 @@ headers(struct request *r, const char *type)
 void
 reply_json(struct request *r, unsigned status, json_t *body)
 {
-    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_DIGITS) : NULL;
     size_t n;
 
     json_decref(body);
@@ -148,6 +148,13 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
         body = json_pack("{s:o, s:s, s:o, s:s}", "error", message, "code", code, "detail",
                          json_of_text((const uint8_t *)detail, strlen(detail)), "request_id", r->number);
     reply_json(r, status, body);
+}
+
+bool
+reply_member(struct request *r, const char *code, const char *name, const char *known)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, code, known, "there is no member \"%.64s\"", name);
+    return false;
 }
 
 static const struct { const char *code; unsigned status; } codes[] = {
@@ -287,7 +294,7 @@ stream_break(struct request *r)
 void
 stream_event(struct request *r, const char *id, const char *name, json_t *data)
 {
-    cleanup_free char *line = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+    cleanup_free char *line = data != NULL ? json_dumps(data, JSON_COMPACT | JSON_DIGITS) : NULL;
     cleanup_buf struct buf b = BUF_INIT(16 * FRONT_STREAM_MAX);
 
     json_decref(data);

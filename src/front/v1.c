@@ -125,8 +125,8 @@ members_known(struct request *r)
         for (i = 0; i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], name) != 0; i++)
             ;
         if (i == sizeof(known) / sizeof(known[0]))
-            return refuse(r, "known members: name, labels, policy, idle_timeout, max_lifetime, "
-                             "workspace_key, reattach, volume, recovery");
+            return reply_member(r, "sandbox.request", name, "known members: name, labels, policy, idle_timeout, "
+                                "max_lifetime, workspace_key, reattach, volume, recovery");
     }
     return true;
 }
@@ -187,7 +187,7 @@ volume_of(struct request *r, struct edge_create *c)
         return true;
     json_object_foreach(volume, member, value)
         if (strcmp(member, "name") != 0 && strcmp(member, "retention") != 0)
-            return refuse(r, "a volume's known members: name, retention");
+            return reply_member(r, "sandbox.request", member, "a volume's known members: name, retention");
     c->volume = name != NULL ? json_string_value(name) : c->workspace;
     if (!json_is_object(volume) || c->volume == NULL || c->volume[0] == '\0' || !edge_workspace_well(c->volume) ||
         (name != NULL && strlen(c->volume) != json_string_length(name)))
@@ -228,7 +228,7 @@ recovery_of(struct request *r, struct edge_create *c)
     }
     json_object_foreach(recovery, member, value)
         if (strcmp(member, "after") != 0 && strcmp(member, "tries") != 0 && strcmp(member, "window") != 0)
-            return refuse(r, "known members of recovery: after, tries, window");
+            return reply_member(r, "sandbox.request", member, "known members of recovery: after, tries, window");
     if (!number_of(json_object_get(recovery, "after"), 1, EDGE_RECOVER_AFTER, &c->recovery.after_s) ||
         !number_of(json_object_get(recovery, "tries"), 1, EDGE_RECOVER_TRIES, &c->recovery.tries) ||
         !number_of(json_object_get(recovery, "window"), EDGE_RECOVER_WINDOW_MIN, EDGE_RECOVER_WINDOW,
@@ -268,7 +268,7 @@ create(struct request *r)
         return;
     }
     if (policy != NULL && json_object_size(policy) > 0)
-        text = json_dumps(policy, JSON_COMPACT | POLICY_DIGITS);
+        text = json_dumps(policy, JSON_COMPACT | JSON_DIGITS);
     c.name = name;
     c.labels = labels.p != NULL ? (const char *)labels.p : "";
     c.policy = text != NULL ? text : "";

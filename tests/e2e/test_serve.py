@@ -76,6 +76,21 @@ def test_what_is_refused(daemon, body, code):
     assert daemon.get("/v1/sandboxes?state=all").json["sandboxes"] == []
 
 
+@pytest.mark.parametrize("path, body, name, known", [
+    ("", {"nam": "x"}, "nam", "workspace_key"), ("", {"recovery": {"afetr": 60}}, "afetr", "after, tries, window"),
+    ("", {"volume": {"name": "v", "keep": 1}}, "keep", "name, retention"), ("/box/exec", {"comand": "true"}, "comand", "timeout_ms"),
+    ("/box/exec", {"x" * 63 + "\u00fc": 1}, "x" * 63, "command, cwd"),
+])
+def test_a_member_that_there_is_not_is_named(daemon, box, path, body, name, known):
+    answer = daemon.post("/v1/sandboxes" + path, body)
+    assert box.id and answer.status == 400 and f'there is no member "{name}' in answer.json["error"] and known in answer.json["detail"], answer
+
+
+def test_numbers_are_shown_as_they_came(daemon):
+    box = daemon.create(policy={"limits": {"cpus": 0.1}})
+    assert b'"cpus":0.1}' in daemon.get(f"{box.at}/policy").body and b"0.1000000" not in daemon.get(box.at).body
+
+
 def test_a_name_is_one_sandboxs(daemon, box):
     answer = daemon.post("/v1/sandboxes", {"name": "box"})
     assert answer.status == 409 and answer.json["code"] == "sandbox.name-taken", answer
