@@ -4,6 +4,8 @@
 #include "gate/rules.h"
 
 #define PARENS_MAX  100
+#define OPERATORS_LISTED \
+    "{param: NAME, and one of equals, not-equals, one-of, matches, contains, range, present, only}"
 
 static const struct { const char *name; enum operator op; } operators[OPERATORS] = {
     { "equals", IS_EQUALS }, { "not-equals", IS_NOT_EQUALS }, { "one-of", IS_ONE_OF }, { "matches", IS_MATCHES },
@@ -14,8 +16,7 @@ static int
 refuse(const char *name, const struct node *at, struct err *err, const char *what)
 {
     err_set(err, ERR_POLICY, "gate.condition", "%s:%u: %s", name, at->line, what);
-    return err_hint(err, "{param: NAME, and one of equals, not-equals, one-of, matches, contains, range, present, "
-                    "only}");
+    return err_hint(err, OPERATORS_LISTED);
 }
 
 /* A scalar, or a list of those. NULL: no memory, or something else. */
@@ -136,7 +137,9 @@ condition_of(struct condition *c, const struct node *map, const char *name, stru
                 return value_of(c, m, name, err);
             }
         }
-        return refuse(name, m, err, "no such condition");
+        err_set(err, ERR_POLICY, "gate.condition", "%s:%u: there is no condition \"%.*s\"", name, m->line,
+                (int)(m->key.n < 64 ? m->key.n : 64), m->key.p);
+        return err_hint(err, OPERATORS_LISTED);
     }
     return refuse(name, map, err, "a condition says one thing about its param");
 }

@@ -175,6 +175,13 @@ def test_the_daemon_does_not_start_with_ill_formed_rules(cloche, tmp_path, text,
     assert result.code == 125 and f"[{code}]" in result.err and "gate.yaml" in result.err, result
 
 
+def test_a_condition_that_there_is_not_is_named(cloche, tmp_path):
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate: {rules: [{name: a, tools: [t], risk: LOW, conditions: [{param: p, matchs: x}]}]}")
+    result = cloche("gate", "check", str(rules))
+    assert result.code == 125 and 'gate.yaml:1: there is no condition "matchs"' in result.err and "matches, contains" in result.err, result
+
+
 def test_what_each_route_is_judged_as(daemon):
     agent = caller(daemon, "agent")
     box = agent.create()
