@@ -376,9 +376,11 @@ v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
 static void
 say_missing(struct cgroup *cg, const struct cgroup_limits *limits, const char *why)
 {
-    snprintf(cg->why_not, sizeof(cg->why_not), "%s%s%s%s",
-             limits->memory > 0 && !cg->memory ? "memory " : "", limits->cpu_milli > 0 && !cg->cpu ? "cpu " : "",
-             limits->pids > 0 && !limits->pids_counted && !cg->pids ? "pids " : "", why);
+    bool memory = limits->memory > 0 && !cg->memory, cpu = limits->cpu_milli > 0 && !cg->cpu;
+    bool pids = limits->pids > 0 && !limits->pids_counted && !cg->pids;
+
+    snprintf(cg->why_not, sizeof(cg->why_not), "%s for%s%s%s", why, memory ? " memory" : "",
+             !cpu ? "" : memory ? ", cpu" : " cpu", !pids ? "" : memory || cpu ? ", pids" : " pids");
 }
 
 static bool
@@ -402,7 +404,7 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
     if (limits->memory == 0 && limits->cpu_milli == 0 && (limits->pids == 0 || limits->pids_counted))
         return;
     if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0) {
-        say_missing(cg, limits, "(no cgroups in this kernel)");
+        say_missing(cg, limits, "no cgroups in this kernel");
         return;
     }
     if (geteuid() == 0)
@@ -420,7 +422,7 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
     if (cg->kind != CGROUP_V2)
         cg->paths[0][0] = '\0';
     if (cg->kind == CGROUP_NONE)
-        say_missing(cg, limits, "(no cgroup that this user may create)");
+        say_missing(cg, limits, "no cgroup that this user may create");
 }
 
 /* systemd enforces what it was told, as far as its controllers are handed down to users. */
@@ -470,8 +472,8 @@ cgroup_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, st
     }
     if ((limits->memory > 0 && !cg->memory) || (limits->cpu_milli > 0 && !cg->cpu) ||
         (limits->pids > 0 && !limits->pids_counted && !cg->pids))
-        say_missing(cg, limits, cg->kind == CGROUP_NONE ? "(the kernel refused a cgroup)"
-                                                        : "(the controller is not handed down)");
+        say_missing(cg, limits, cg->kind == CGROUP_NONE ? "the kernel refused a cgroup"
+                                                        : "the controller is not handed down");
     return 0;
 }
 

@@ -1,4 +1,6 @@
 """Limits hold, and the report tells which one ended the run."""
+import re
+
 import pytest
 
 from helpers import leaks, requirement
@@ -85,6 +87,13 @@ def test_memory_bomb_is_told_from_other_deaths(anyone):
     assert report["reason"] == "memory" and report["oom_killed"] is True, report
     assert report["timed_out"] is False
     assert result.code == 137, result
+
+
+def test_a_limit_without_a_cgroup_is_said_in_words(anyone):
+    """Why, then for which limits."""
+    report = anyone("code", "--language", "shell", "--json", "-", stdin="true").json
+    missing = [w for w in report["warnings"] if w.startswith("the CPU limit is not enforced: ")]
+    assert all(re.fullmatch(r"[^:]+: [^()]+ for (memory, )?cpu(, pids)?", w) for w in missing), missing
 
 
 @requirement("R65")
