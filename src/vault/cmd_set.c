@@ -275,8 +275,10 @@ import_line(const struct cmd_options *o, struct str line, size_t number, struct 
     struct str name, value;
     char quote;
 
-    if (!split_line(line, &name, &value, &quote))
-        return err_set(err, ERR_USAGE, "vault.import", "line %zu is not NAME=VALUE", number);
+    if (!split_line(line, &name, &value, &quote)) {
+        err_set(err, ERR_USAGE, "vault.import", "line %zu is not NAME=VALUE", number);
+        return err_hint(err, "mend it and import the file again; what stands before it is kept already");
+    }
     memcpy(name_text, name.p, name.n);
     name_text[name.n] = '\0';
     if (str_starts(name, STR_LIT("AWS_"))) {
