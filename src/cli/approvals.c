@@ -225,8 +225,10 @@ find(int dir, const char *id, struct net_run *run, uint64_t *number, struct err 
     const char *dot = strchr(id, '.');
     char which[NET_ID_LENGTH + 1];
 
-    if (dot == NULL || dot == id || dot - id > NET_ID_LENGTH || !str_parse_u64(str_of(dot + 1), UINT32_MAX, number))
-        return err_set(err, ERR_USAGE, "cli.approvals.id", "\"%s\" is no question's id, such as 0123abcd.1", id);
+    if (dot == NULL || dot == id || dot - id > NET_ID_LENGTH || !str_parse_u64(str_of(dot + 1), UINT32_MAX, number)) {
+        err_set(err, ERR_USAGE, "cli.approvals.id", "\"%s\" is no question's id, such as 0123abcd.1", id);
+        return err_hint(err, "`cloche approvals` lists what waits, each with its id");
+    }
     snprintf(which, sizeof(which), "%.*s", (int)(dot - id), id);
     return net_run_find(dir, which, true, run, err);
 }

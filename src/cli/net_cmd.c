@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/net_state.h"
 #include "cli/say.h"
+#include "cli/words.h"
 
 #define LOG_FILE_MAX (8UL * 1024 * 1024)
 #define LISTED_MAX   1024
@@ -168,6 +169,7 @@ rule_verb(int dir, bool deny, const char *which, const char *rule, bool json, st
 int
 cmd_net(int argc, char **argv)
 {
+    static const char *const verbs[] = { "log", "ls", "allow", "deny", NULL };
     const char *words[4] = { NULL };
     cleanup_close int dir = -1;
     struct err err = ERR_INIT;
@@ -175,15 +177,18 @@ cmd_net(int argc, char **argv)
     size_t n = 0;
     int r;
 
+    for (int i = 1; i < argc; i++)      /* behind what is wrong too */
+        json = json || strcmp(argv[i], "--json") == 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            continue;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return usage();
-        else if (argv[i][0] != '-' && n < 4)
+        if (argv[i][0] != '-' && n < 4)
             words[n++] = argv[i];
         else {
             err_set(&err, ERR_USAGE, "cli.unknown-flag", "unknown flag or operand %s", argv[i]);
+            err_hint(&err, "`cloche net --help` shows how it is called");
             return cli_fail(&err, json);
         }
     }
@@ -197,6 +202,6 @@ cmd_net(int argc, char **argv)
     else if (n == 3 && (strcmp(words[0], "allow") == 0 || strcmp(words[0], "deny") == 0))
         r = rule_verb(dir, words[0][0] == 'd', words[1], words[2], json, &err);
     else
-        r = err_set(&err, ERR_USAGE, "cli.net.verb", "`cloche net --help` shows how it is called");
+        r = cli_misused("cli.net.verb", "net", n > 0 ? words[0] : "", verbs, &err);
     return r < 0 ? cli_fail(&err, json) : 0;
 }

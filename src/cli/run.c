@@ -234,8 +234,10 @@ read_code(const char *path, struct buf *code, struct err *err)
     cleanup_close int file = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : file;
 
-    if (fd < 0)
-        return err_sys(err, errno, "cli.code.read", "%s", path);
+    if (fd < 0) {
+        err_sys(err, errno, "cli.code.read", "%s", path);
+        return err_hint(err, "FILE is a path on the host, from where you are; - is standard input");
+    }
     if (io_read_all(fd, code) < 0)
         return errno == EFBIG
                    ? err_set(err, ERR_LIMIT, "cli.code.too-large", "%s is larger than %lu bytes", path, CODE_MAX)
@@ -247,8 +249,10 @@ static int
 code_check(const struct options *o, const struct policy *p, int argc, int first, struct err *err)
 {
     if (language_find(o->language) == NULL) {
-        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of " LANGUAGES_LISTED,
-                o->language != NULL ? o->language : "");
+        if (o->language == NULL)
+            err_set(err, ERR_USAGE, "cli.language", "which language? --language is one of " LANGUAGES_LISTED);
+        else
+            err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of " LANGUAGES_LISTED, o->language);
         return err_hint(err, "cloche code --language python FILE (or - for standard input)");
     }
     if (first != argc - 1) {

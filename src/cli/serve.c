@@ -113,7 +113,7 @@ check(int argc, char **argv)
     if (json)
         printf("{\"ok\": true}\n");
     else
-        printf("%s: well\n", words[2]);
+        printf("%s: good\n", words[2]);
     serve_plan_free(plan);
     return 0;
 }

@@ -281,8 +281,10 @@ cmd_why(int argc, char **argv)
         r = why_planted(&o, argc, argv, r, &err);
         return r < 0 ? cli_fail(&err, o.json) : r;
     }
-    if (r >= 0 && r < argc)
-        r = err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
+    if (r >= 0 && r < argc) {
+        err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
+        r = err_hint(&err, "--path PATH, or --host HOST[:PORT]");
+    }
     if (r >= 0)
         r = check_question(&o, &op, &err);
     if (r >= 0 && o.path != NULL) {

@@ -129,6 +129,18 @@ def test_modes_for_code(cloche):
         assert cloche("code", "--mode", mode, "--language", "python", "-", stdin="print(6*7)").out == "42\n", mode
 
 
+@pytest.mark.parametrize("words, code, parts", [
+    (["-"], "cli.language", ["which language?", "python, javascript, shell"]),
+    (["--language", "pyton", "-"], "cli.language", ['--language "pyton" is none of']),
+    (["--language", "python", "no-such.py"], "cli.code.read", ["no-such.py: No such file", "a path on the host"]),
+])
+def test_what_is_wrong_is_said_with_the_way_out(cloche, words, code, parts):
+    told = cloche("code", "--json", *words)
+    error = told.json["error"]
+    assert told.code == 125 and error["code"] == code and error["hint"], told
+    assert all(part in error["message"] + error["hint"] for part in parts), told
+
+
 def test_light_mode_says_why_it_cannot(cloche):
     """Without a private /workspace there is no /workspace/script.py: a refusal that says so."""
     result = cloche("code", "--mode", "light", "--language", "python", "-", stdin="print(6*7)")
