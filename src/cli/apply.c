@@ -11,6 +11,7 @@
 #include "cli/cow_common.h"
 #include "cli/say.h"
 #include "cli/session_audit.h"
+#include "cli/words.h"
 #include "match/path.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
@@ -255,5 +256,5 @@ cmd_apply(int argc, char **argv)
         a.n_paths = n - selected;
         r = apply(&a, &err);
     }
-    return r < 0 ? cli_fail(&err, a.json) : r;
+    return r < 0 ? cli_fail(&err, a.json || cli_asks_json(argc, argv, false)) : r;
 }

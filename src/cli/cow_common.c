@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/caller.h"
 #include "cli/say.h"
+#include "cli/words.h"
 #include "engine/led.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
@@ -189,14 +190,20 @@ cow_view_close(struct cow_view *view)
 static int
 take_flag(const char *arg, const struct cow_flag *flags, size_t n_flags, struct err *err)
 {
+    const char *known[16], *nearest;
+    size_t n = n_flags < sizeof(known) / sizeof(known[0]) ? n_flags : sizeof(known) / sizeof(known[0]);
+
     for (size_t k = 0; k < n_flags; k++) {
         if (strcmp(arg, flags[k].name) == 0) {
             *flags[k].value = true;
             return 0;
         }
     }
+    for (size_t k = 0; k < n; k++)
+        known[k] = flags[k].name;
+    nearest = cli_nearest(arg, known, n);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", arg);
-    return err_hint(err, "--help lists the flags");
+    return nearest != NULL ? err_hint(err, "did you mean %s?", nearest) : err_hint(err, "--help lists the flags");
 }
 
 int

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/cow_common.h"
 #include "cli/say.h"
+#include "cli/words.h"
 #include "workspace/patch.h"
 #include "workspace/quote.h"
 
@@ -257,5 +258,5 @@ cmd_diff(int argc, char **argv)
         r = err_set(&err, ERR_USAGE, "cli.flags", "--stat and --name-only exclude each other");
     if (r == 0)
         r = o.list ? list_states(o.json, &err) : show(&o, n > 0 ? argv[1] : NULL, &err);
-    return r < 0 ? cli_fail(&err, o.json) : COW_DONE;
+    return r < 0 ? cli_fail(&err, o.json || cli_asks_json(argc, argv, false)) : COW_DONE;
 }

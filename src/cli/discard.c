@@ -12,6 +12,7 @@
 #include "cli/cow_common.h"
 #include "cli/say.h"
 #include "cli/session_audit.h"
+#include "cli/words.h"
 #include "workspace/apply.h"
 
 /* An interrupted apply has parts of the project in the state: they go back before the state goes. */
@@ -90,5 +91,5 @@ cmd_discard(int argc, char **argv)
     }
     if (r == 0)
         r = discard(n > 0 ? argv[1] : NULL, json, &err);
-    return r < 0 ? cli_fail(&err, json) : COW_DONE;
+    return r < 0 ? cli_fail(&err, json || cli_asks_json(argc, argv, false)) : COW_DONE;
 }

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/say.h"
+#include "cli/words.h"
 
 
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
@@ -51,11 +52,11 @@ cmd_doctor(int argc, char **argv)
 {
     static struct doctor d;     /* large, and one is enough */
     struct err err = ERR_INIT;
-    bool json = false;
+    bool json = cli_asks_json(argc, argv, false);
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
-            json = true;
+            continue;
         } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             usage();
             return 0;

@@ -173,12 +173,10 @@ cmd_net(int argc, char **argv)
     const char *words[4] = { NULL };
     cleanup_close int dir = -1;
     struct err err = ERR_INIT;
-    bool json = false;
+    bool json = cli_asks_json(argc, argv, false);
     size_t n = 0;
     int r;
 
-    for (int i = 1; i < argc; i++)      /* behind what is wrong too */
-        json = json || strcmp(argv[i], "--json") == 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             continue;

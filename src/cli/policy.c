@@ -16,6 +16,7 @@
 #include "cli/policy_here.h"
 #include "cli/policy_json.h"
 #include "cli/say.h"
+#include "cli/words.h"
 #include "policy/describe.h"
 
 static int
@@ -93,12 +94,12 @@ check(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    bool json = false, refused;
+    bool json = cli_asks_json(argc, argv, false), refused;
     int r;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
-            json = true;
+            continue;
         } else if (strcmp(argv[i], "--help") == 0) {
             return usage(stdout, 0);
         } else if (file != NULL || (argv[i][0] == '-' && argv[i][1] != '\0')) {

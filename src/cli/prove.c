@@ -23,6 +23,7 @@
 #include "cli/args.h"
 #include "cli/caller.h"
 #include "cli/say.h"
+#include "cli/words.h"
 #include "engine/engine.h"
 
 enum { EXIT_PROVEN = 0, EXIT_SURPRISE = 1 };
@@ -356,9 +357,9 @@ cmd_prove(int argc, char **argv)
     int code = -1;
 
     if (find_place(&host, &err) < 0)
-        return cli_fail(&err, false);
+        return cli_fail(&err, cli_asks_json(argc, argv, false));
     if (read_policy(&policies[3], NULL, argc, argv, &host, &o, &err) < 0)
-        return o.help ? usage() : cli_fail(&err, o.json);
+        return o.help ? usage() : cli_fail(&err, o.json || cli_asks_json(argc, argv, false));
     if (o.help)
         return usage();
     all.bare = o.bare;

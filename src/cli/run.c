@@ -15,6 +15,7 @@
 #include "cli/planted.h"
 #include "cli/say.h"
 #include "cli/session.h"
+#include "cli/words.h"
 #include "match/language.h"
 
 #define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
@@ -185,12 +186,12 @@ cmd_run(int argc, char **argv)
     int first;
 
     if (cli_host(&host, &err) < 0)
-        return cli_fail(&err, false);
+        return cli_fail(&err, cli_asks_json(argc, argv, true));
     first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, run_flag, &o, &err);
     if (o.help)
         return usage("run", "[--] COMMAND [ARG...]", "Run COMMAND in a sandbox of its own.");
     if (first < 0)
-        return finish(-1, &err, o.json);
+        return finish(-1, &err, o.json || cli_asks_json(argc, argv, true));
     if (first >= argc) {
         err_set(&err, ERR_USAGE, "cli.no-command", "no command was given");
         err_hint(&err, "cloche run [flags] -- COMMAND [ARG...]");
@@ -214,7 +215,7 @@ cmd_shell(int argc, char **argv)
     int first;
 
     if (cli_host(&host, &err) < 0)
-        return cli_fail(&err, false);
+        return cli_fail(&err, cli_asks_json(argc, argv, false));
     first = cli_policy_args(&p, VERB_SHELL, argc, argv, &host, run_flag, &o, &err);
     if (o.help)
         return usage("shell", "", "An interactive shell in a sandbox of its own.");
@@ -222,7 +223,7 @@ cmd_shell(int argc, char **argv)
         first =
             err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
     if (first < 0)
-        return finish(-1, &err, o.json);
+        return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
     return finish(execute(&s, &o, &err), &err, o.json);
 }
 
@@ -283,12 +284,12 @@ cmd_code(int argc, char **argv)
     int first;
 
     if (cli_host(&host, &err) < 0)
-        return cli_fail(&err, false);
+        return cli_fail(&err, cli_asks_json(argc, argv, false));
     first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, run_flag, &o, &err);
     if (o.help)
         return usage("code", "--language LANG FILE|-", "Run FILE (or standard input) in a sandbox of its own.");
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
-        return finish(-1, &err, o.json);
+        return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
     language = language_find(o.language);
     /* never into a folder of the user's */
     file = (struct session_file){ .folder = p.workspace.kind == WORKSPACE_TMPFS ? "/workspace" : "/home/agent",

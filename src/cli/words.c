@@ -19,6 +19,16 @@ cli_wants_help(int argc, char **argv)
     return cli_has(argc, argv, "--help") || cli_has(argc, argv, "-h");
 }
 
+bool
+cli_asks_json(int argc, char **argv, bool runs_command)
+{
+    int end = 1;
+
+    while (end < argc && strcmp(argv[end], "--") != 0)
+        end++;
+    return (end < argc || !runs_command) && cli_has(end, argv, "--json");
+}
+
 int
 cli_flag_at(struct cli_flag *f, int argc, char **argv, int i, struct err *err)
 {

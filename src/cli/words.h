@@ -19,6 +19,10 @@ int cli_misused(const char *code, const char *verb, const char *word, const char
 bool cli_has(int argc, char **argv, const char *word);
 bool cli_wants_help(int argc, char **argv);
 
+/* Whether "--json" is asked for, of a call that may be refused before its flags were read up to there. Behind a "--"
+ * nothing is ours; and where a command may follow the flags without one, nobody can tell which words are its own. */
+bool cli_asks_json(int argc, char **argv, bool runs_command);
+
 /* A flag as it was written. */
 struct cli_flag {
     char name[64];          /* "--name" */

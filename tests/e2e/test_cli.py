@@ -167,3 +167,20 @@ def test_doctor_answers(anyone):
     assert result.code in (0, 1), result
     assert "cloche" in result.out and "sandbox" in result.out
     assert isinstance(anyone("doctor", "--json").json, dict)
+
+
+@pytest.mark.parametrize("words", [
+    ("doctor", "--jsn"), ("policy", "check", "--jsn"), ("policy", "show", "--jsn"), ("diff", "--jsn"), ("apply", "--jsn"), ("discard", "--jsn"),
+    ("prove", "--jsn"), ("code", "--jsn"), ("shell", "--jsn"), ("net", "log", "--jsn"), ("why", "--jsn")], ids=" ".join)
+def test_json_is_heard_behind_what_is_wrong(cloche, words):
+    """Whoever asks for JSON reads nothing else, wherever the flag stands."""
+    told = cloche(*words, "--json")
+    assert told.code == 125 and told.json["reason"] == "refused" and told.json["exit_code"] == 125 and "--jsn" in told.err, told
+
+
+def test_json_of_a_command_is_its_own(cloche):
+    """With `--` the flags' end is known; without it the words behind a wrong flag may be the command's."""
+    assert cloche("run", "--jsn", "--json", "--", "true").json["error"]["code"] == "cli.unknown-flag"
+    for words in (["--jsn", "--", "true", "--json"], ["--jsn", "true", "--json"]):
+        told = cloche("run", *words)
+        assert told.code == 125 and told.out == "", told
