@@ -37,7 +37,8 @@ unknown_flag(const char *name, struct err *err)
     nearest = cli_nearest(name, known, n);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
     return nearest != NULL ? err_hint(err, "did you mean %s? put `--` before the command's own flags", nearest)
-                           : err_hint(err, "`cloche VERB --help` lists the flags; put `--` before the command's own flags");
+                           : err_hint(err, "`cloche VERB --help` lists the flags; put `--` before the command's own "
+                                      "flags");
 }
 
 /* Words that the flag at argv[i] takes; 0 for the end of the flags, -1 with @err. */

@@ -402,8 +402,8 @@ json_t *json_of_box(const struct edge_box *box);
 /* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
  * that one's record meanwhile. */
 json_t *json_of_next(const json_t *list, bool more);
-/* Numbers as they came: 0.1 as 0.1. 17 digits would show 0.10000000000000001, and make of a policy that is written again
- * what is no number of processors. */
+/* Numbers as they came: 0.1 as 0.1. 17 digits would show 0.10000000000000001, and make of a policy that is written
+ * again what is no number of processors. */
 #define JSON_DIGITS JSON_REAL_PRECISION(15)
 /* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
 json_t *json_of_lines(const char *lines, bool facts);

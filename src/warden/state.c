@@ -87,8 +87,10 @@ state_broken(const struct state *s, struct err *err)
         err_set(err, ERR_DENIED, "serve.state.busy", "another cloche serve has this state folder");
         return err_hint(err, "end it, or give this one another folder with --state-dir");
     }
-    if (code == SQLITE_FULL)
-        return err_set(err, ERR_LIMIT, "serve.state.full", "the disk of the state folder is full");
+    if (code == SQLITE_FULL) {
+        err_set(err, ERR_LIMIT, "serve.state.full", "the disk of the state folder is full");
+        return err_hint(err, "make room there");
+    }
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
         return err_set(err, ERR_SYSTEM, "serve.state.damaged", "state.db is damaged: %s", sqlite3_errmsg(s->db));
     return err_set(err, ERR_SYSTEM, "serve.state", "state.db: %s", sqlite3_errmsg(s->db));

@@ -515,7 +515,7 @@ def test_a_key_that_cannot_be_kept_is_none(cloche, small_disk):
     former = Caller(daemon, **{"X-Sandbox-Key": daemon.post(f"{box.at}/key").json["key"]})
     fill(folder)
     refused = wait_for(lambda: (a := daemon.post(f"{box.at}/key")).status != 200 and a)
-    assert refused.json["code"] == "serve.state.full", refused
+    assert refused.json["code"] == "serve.state.full" and refused.json["detail"] == "make room there", refused
     assert former.get(box.at).ok
     os.unlink(f"{folder}/filler")
 

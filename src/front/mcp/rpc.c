@@ -62,7 +62,8 @@ mcp_say(struct request *r, json_t *message)
 {
     static const char head[] = "event: message\ndata: ";
     /* ASCII: some clients take U+2028 and the like for the end of a line */
-    cleanup_free char *text = message != NULL ? json_dumps(message, JSON_COMPACT | JSON_DIGITS | JSON_ENSURE_ASCII) : NULL;
+    cleanup_free char *text = message != NULL ? json_dumps(message, JSON_COMPACT | JSON_DIGITS | JSON_ENSURE_ASCII)
+                                              : NULL;
 
     json_decref(message);
     if (text == NULL) {
