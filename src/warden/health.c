@@ -58,9 +58,9 @@ box_time(struct warden *w)
             b->stop_ms = now;
             (void)launcher_say(w, EDGE_SHOOT, b->r.id);
         }
-        look_at(b, now);
         if (look)
             hears(b);
+        look_at(b, now);    /* after that: nobody is late with what is only asked now */
         recovery_turn(b, now);
     }
     reattach_turn(w);

@@ -235,6 +235,7 @@ on_paused(void *ctx, const struct frame *f)
 
     if (!wire_done(&in) || paused > 1 || !keep_answers(&b->asked.pauses))
         return -1;
+    b->owes = 0;
     b->r.paused = paused != 0;
     b->asked_ms = 0;
     box_used(b);
@@ -252,6 +253,7 @@ on_not_paused(void *ctx, const struct frame *f)
 
     if (!packet_get_err(&in, &why) || !keep_answers(&w->heard->asked.pauses))
         return -1;
+    w->heard->owes = 0;
     paused_answers(w->heard, &why);
     return 0;
 }
@@ -267,6 +269,7 @@ on_healthy(void *ctx, const struct frame *f)
     if (!wire_done(&in) || healthy > 1 || !keep_answers(&b->asked.checks))
         return -1;
     b->asked_ms = 0;
+    b->owes = 0;
     if (healthy == 0 && b->r.state == BOX_READY && !b->r.paused) {
         warden_note(w, b, "health_check", "the guest does not answer");
         box_state(b, BOX_DEGRADED, "the guest does not answer");
