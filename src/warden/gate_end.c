@@ -25,7 +25,10 @@ gate_policy_changes(const struct warden *w, const char *id)
 static bool
 same_rule(const struct warden *w, const struct approval *a)
 {
-    return strcmp(a->rule_digest, gate_rule(w, a->r.tool, a->r.rule)) == 0;
+    const char *now = gate_rule(w, a->r.tool, a->r.rule);
+
+    /* "": there is no such rule (any more), and what it was to a former process is not known */
+    return (now[0] != '\0' || strcmp(a->r.tool, APPROVAL_NETWORK) == 0) && strcmp(a->rule_digest, now) == 0;
 }
 
 bool

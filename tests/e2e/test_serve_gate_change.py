@@ -146,13 +146,13 @@ def test_other_settings_end_what_is_for_all_sandboxes(gated, how):
     assert any("the daemon's settings was changed" in e for e in gated.events("gate_revoked"))
 
 
-@pytest.mark.parametrize("changed", [True, False])
+@pytest.mark.parametrize("changed", ["the rule", "its name", None])
 def test_what_was_approved_before_a_restart_under_other_rules_is_void(gated, changed):
     ready = gated.ask("echo 1")
     assert gated.approve(ready).ok
     gated.daemon.stop()
     if changed:
-        gated.write(RULE % "ech", READS)
+        gated.write(RULE % "ech" if changed == "the rule" else (RULE % "echo").replace("mine", "other"), READS)
     gated.daemon.start()
     assert gated.state(ready)["state"] == ("denied" if changed else "approved")
 
