@@ -76,7 +76,8 @@ struct launcher {
     struct pulse pulse;         /* the warden's */
     uint64_t beat_ms;           /* the next beat of all */
     bool watchdog;              /* systemd wants to hear us */
-    unsigned scribe_late;       /* how often in turn the warden said so */
+    unsigned scribe_late;       /* how often in turn the warden said so, */
+    uint64_t scribe_late_ms;    /* and when it did last */
     pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
     struct leavings leavings;           /* of a daemon before this one */
     struct janitor sweeper;             /* removes them, once it is certain that no other daemon lives here, */

@@ -28,6 +28,7 @@
 #define BEATS_KILL    5         /* and killed; */
 #define BEATS_START   30        /* one that is starting, which may have a record to mend */
 #define KILLED_MS     5000      /* for the kernel to end what was killed */
+#define SCRIBE_TURN_MS 10000    /* the warden says each four seconds that it waits for the scribe */
 #define BEATS_END     2         /* the warden at the daemon's end: it is not waited for any more */
 
 static int
@@ -43,6 +44,8 @@ ping(struct packet_queue *q, int fd)
 static void
 beat(struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct packet_queue *q, int fd)
 {
+    if (pid <= 0)       /* kill(2) would take that for many */
+        return;
     if (!p->owed) {
         p->owed = ping(q, fd) == 0;     /* one that is gone is noticed where it is read */
         p->beats = 0;
@@ -130,8 +133,13 @@ pulse_scribe_late(void *ctx, const struct frame *f)
     struct launcher *l = ctx;
 
     (void)f;
+    const uint64_t before = l->scribe_late_ms;
+
     if (l->scribes[0] <= 0)
         return 0;
+    l->scribe_late_ms = clock_ms();
+    if (clock_since(l->scribe_late_ms, before) >= SCRIBE_TURN_MS)
+        l->scribe_late = 0;     /* it has answered meanwhile */
     if (++l->scribe_late < BEATS_KILL) {
         log_say(LEVEL_WARN, "cloche-scribe does not answer");
         kill(l->scribes[0], SIGCONT);
@@ -205,11 +213,14 @@ is_awaited(const struct launcher *l, pid_t pid)
 void
 reap_orphans(struct launcher *l)
 {
-    for (;;) {
+    /* one that was started too late ends at once, and is killed by its number when that is said (maker_collect) */
+    while (l->maker.late == 0) {
         siginfo_t info = { .si_pid = 0 };
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 || is_awaited(l, info.si_pid))
             return;     /* whoever stands in front of others is waited for soon; the next beat looks again */
         if (waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
             return;
+        if (info.si_pid == l->sweeper.pid)
+            l->sweeper.pid = 0;
     }
 }

@@ -199,9 +199,12 @@ start_warden(struct launcher *l, struct err *err)
     snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
     l->warden_pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_WARDEN, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);
-    l->warden = pair[0];
-    if (l->warden_pid < 0)
+    if (l->warden_pid < 0) {
+        l->warden_pid = 0;
+        close(pair[0]);
         return -1;
+    }
+    l->warden = pair[0];
     l->ready = false;
     pulse_heard(&l->pulse);
     l->limits = (struct settings_said){ .waits = 0 };   /* it has them as its arguments */
@@ -264,10 +267,13 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
     }
     front->pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_FRONT, .words = argv, .log = l->log, .fds = { theirs, connections }, .n_fds = 2 }, err);
+    if (front->pid < 0) {       /* nothing is asked, and signalled, that is not there */
+        front->pid = 0;
+        close(door[0]);
+        return -1;
+    }
     front->door = door[0];
     pulse_heard(&front->pulse);
-    if (front->pid < 0)
-        return -1;
     if (io_set_nonblock(front->door, true) < 0 || launcher_watch(l, front->door) < 0)
         return err_sys(err, errno, "serve.start", "watch the front");
     (void)settings_say(l, which);       /* one that has gone already is noticed where it is read */

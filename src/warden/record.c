@@ -94,6 +94,8 @@ pump(struct warden *w)
         buf_append(&frame, i->body, i->n);
         if (say(r, w, &frame, at, -1) < 0)
             return;
+        if (r->in_flight == 0)
+            r->heard_ms = clock_ms();       /* it owes something from here on */
         i->sent = true;
         r->in_flight += i->n;
     }
