@@ -310,7 +310,8 @@ def test_maven(maven, project):
     (maven.bare.state / ".mvn" / "maven.config").write_text("--no-such-option\n")
     hosts, shown = allowed(maven.cloche, "--allow-registry", "maven", cwd=project)
     assert set(hosts) == {INDEX, "a.example.org:443", "b.example.org:443"}, shown
-    assert not maven.net.connections and not maven.net.asked(), "it is not given anything to run"
+    # cloche itself asks where they lie, to warn of inner addresses
+    assert not maven.net.connections and maven.net.asked() <= {host.rsplit(":", 1)[0] for host in hosts}, "maven has run"
     result = maven.cloche("policy", "show", "--allow-registry", "maven", "--bind",
                           f"{maven.bare.home}/.m2:/mnt/m2:rw", timeout=PATIENCE)
     assert result.code == 125 and "[policy.registry.config]" in result.err, result

@@ -84,9 +84,12 @@ def test_an_ended_secret_is_not_left_out(vaulted):
     """The request is refused, not sent with what the client says instead."""
     process = vaulted.adds().popen("""
 for line in sys.stdin:
-    s = tls(socket.create_connection(('ok.example.org', 443)), 'ok.example.org')
-    s.sendall(get('ok.example.org', '/headers', 'Authorization: mine\\r\\n' + CLOSE))
-    print(drain(s, 30).split()[1].decode(), flush=True)""")
+    try:
+        s = tls(socket.create_connection(('ok.example.org', 443)), 'ok.example.org')
+        s.sendall(get('ok.example.org', '/headers', 'Authorization: mine\\r\\n' + CLOSE))
+        print((drain(s, 30).split() + [b'cut', b'cut'])[1].decode(), flush=True)
+    except OSError:
+        print('cut', flush=True)""")
     process.stdin.write(b"go\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"200\n"
@@ -95,7 +98,7 @@ for line in sys.stdin:
         process.stdin.write(b"go\n")
         process.stdin.flush()
         said = process.stdout.readline()
-        if said != b"200\n":
+        if said not in (b"200\n", b"cut\n"):   # what is under way when the secret ends, ends with it
             break
     process.stdin.close()
     process.wait(60)
