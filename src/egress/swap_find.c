@@ -157,38 +157,65 @@ chars_of(const struct pattern *p, size_t at, uint8_t *first, uint8_t *other)
     return 1;
 }
 
-/* With @rows NULL only which characters there are, into row_of. */
+/* Which characters are in any of them, into row_of. */
 static void
-each_char(struct lanes *l, const struct pattern *v, size_t n, uint64_t *rows)
+mark_chars(struct swap *s)
 {
-    for (size_t k = 0; k < n; k++)
-        for (size_t i = 0; i < v[k].n && i < 64; i++) {
+    struct lanes *l = &s->lanes;
+    unsigned rows = 1;          /* that of the characters that are in none */
+
+    for (size_t k = 0; k < s->n; k++)
+        for (size_t i = 0; i < s->v[k].n; i++) {
             uint8_t first, other;
-            size_t chars = chars_of(&v[k], i, &first, &other);
-            for (size_t c = 0; c <= chars; c++) {
-                uint8_t one = c < chars ? (uint8_t)(first + c) : other;
-                if (rows != NULL)
-                    rows[l->row_of[one] * l->n + k] |= UINT64_C(1) << i;
-                else
-                    l->row_of[one] = 1;
-            }
+            size_t chars = chars_of(&s->v[k], i, &first, &other);
+            for (size_t c = 0; c < chars; c++)
+                l->row_of[first + c] = 1;
+            l->row_of[other] = 1;
         }
+    for (size_t c = 0; c < 256; c++)
+        l->row_of[c] = l->row_of[c] != 0 ? (uint16_t)rows++ : 0;
+    l->n_rows = rows;
+}
+
+/* In which places of @p each character stands, 64 from @from on: bits of every row's word @word, rows of @n words. */
+static void
+fill_rows(const struct lanes *l, const struct pattern *p, size_t from, uint64_t *rows, size_t word, size_t n)
+{
+    for (size_t i = 0; i < 64 && from + i < p->n; i++) {
+        uint8_t first, other;
+        size_t chars = chars_of(p, from + i, &first, &other);
+        for (size_t c = 0; c < chars; c++)
+            rows[l->row_of[first + c] * n + word] |= UINT64_C(1) << i;
+        rows[l->row_of[other] * n + word] |= UINT64_C(1) << i;
+    }
 }
 
 static int
 make_rows(struct swap *s)
 {
     struct lanes *l = &s->lanes;
-    unsigned rows = 1;          /* that of the characters that are in none */
 
-    each_char(l, s->v, s->n, NULL);
-    for (size_t c = 0; c < 256; c++)
-        l->row_of[c] = l->row_of[c] != 0 ? (uint16_t)rows++ : 0;
-    l->n_rows = rows;
-    l->rows = calloc(rows * l->n, sizeof(uint64_t));
-    if (l->rows == NULL)
+    mark_chars(s);
+    l->rows = calloc(l->n_rows * l->n, sizeof(uint64_t));
+    for (size_t k = 0; l->rows != NULL && k < s->n; k++)
+        fill_rows(l, &s->v[k], 0, l->rows, k, l->n);
+    return l->rows == NULL ? -1 : 0;
+}
+
+/* What is behind the first 64 places of @p. */
+static int
+make_upper(const struct lanes *l, struct pattern *p)
+{
+    size_t n = p->words - 1;
+
+    if (n == 0)
+        return 0;
+    p->upper = calloc(RING * n, sizeof(uint64_t));
+    p->rows = calloc(l->n_rows * n, sizeof(uint64_t));
+    if (p->upper == NULL || p->rows == NULL)
         return -1;
-    each_char(l, s->v, s->n, l->rows);
+    for (size_t w = 0; w < n; w++)
+        fill_rows(l, p, (w + 1) * 64, p->rows, w, n);
     return 0;
 }
 
@@ -215,8 +242,7 @@ swap_lanes_make(struct swap *s)
         l->watch[k] = s->hides == (p->kind == KIND_SHAPE) ? ~l->last[k] : 0;
         l->spelled[k] = p->spelled ? ~UINT64_C(0) : 0;
         l->coded[k] = coded && p->spelled ? ~UINT64_C(0) : 0;
-        p->upper = p->words > 1 ? calloc(RING * (p->words - 1), sizeof(uint64_t)) : NULL;
-        if (p->words > 1 && p->upper == NULL)
+        if (make_upper(l, p) < 0)
             return -1;
         s->spells |= p->spelled;
         s->longs |= p->words > 1;
@@ -224,25 +250,24 @@ swap_lanes_make(struct swap *s)
     return 0;
 }
 
+/* Rows tell of values. */
+static void
+free_rows(uint64_t *rows, size_t n)
+{
+    if (rows != NULL)
+        explicit_bzero(rows, n * sizeof(*rows));
+    free(rows);
+}
+
 void
 swap_lanes_free(struct swap *s)
 {
-    if (s->lanes.rows != NULL)      /* they tell of values */
-        explicit_bzero(s->lanes.rows, s->lanes.n * s->lanes.n_rows * sizeof(uint64_t));
-    free(s->lanes.rows);
+    free_rows(s->lanes.rows, s->lanes.n * s->lanes.n_rows);
     free(s->lanes.ring);
-    for (size_t k = 0; k < s->n; k++)
+    for (size_t k = 0; k < s->n; k++) {
         free(s->v[k].upper);
-}
-
-static uint64_t
-mask_of(const struct pattern *p, size_t word, uint8_t c)
-{
-    uint64_t mask = 0;
-
-    for (size_t i = 0; i < 64 && word * 64 + i < p->n; i++)
-        mask |= (uint64_t)swap_is(p, word * 64 + i, c) << i;
-    return mask;
+        free_rows(s->v[k].rows, s->v[k].rows != NULL ? s->lanes.n_rows * (s->v[k].words - 1) : 0);
+    }
 }
 
 struct at {
@@ -251,26 +276,25 @@ struct at {
     uint8_t c;
 };
 
-/* What is behind the first 64 places of @p, which little ever reaches. */
+/* What is behind the first 64 places of @p. All of it, each time: who knows how a value begins, or sends what keeps a
+ * state alive, would see how far it goes. */
 static void
 step_upper(struct swap *s, size_t k, const struct at *at)
 {
-    struct pattern *p = &s->v[k];
-    uint64_t *now = p->upper + at->now * (p->words - 1), *old = p->upper + at->old * (p->words - 1);
-    uint64_t below = s->lanes.ring[at->old * s->lanes.n + k];
-    size_t most = p->top + 1 < p->words - 1 ? p->top + 1 : p->words - 1;
+    const struct pattern *p = &s->v[k];
+    size_t n = p->words - 1;
+    uint64_t *restrict now = p->upper + at->now * n;
+    const uint64_t *restrict old = p->upper + at->old * n, *restrict row = p->rows + s->lanes.row_of[at->c] * n;
 
-    for (size_t w = 0; w < most; w++) {
-        uint64_t next = old[w] << 1 | below >> 63;
-        uint64_t last = w + 2 == p->words ? last_bit(p) : 0;
-        below = old[w];
-        if (at->skips)
-            now[w] |= old[w] & ~last;
-        else if (next != 0)
-            now[w] |= next & mask_of(p, w + 1, at->c);
-        if (now[w] != 0 && w == p->top)
-            p->top++;
+    if (at->skips) {
+        for (size_t w = 0; w + 1 < n; w++)
+            now[w] |= old[w];
+        now[n - 1] |= old[n - 1] & ~last_bit(p);
+        return;
     }
+    now[0] |= (old[0] << 1 | s->lanes.ring[at->old * s->lanes.n + k] >> 63) & row[0];
+    for (size_t w = 1; w < n; w++)
+        now[w] |= (old[w] << 1 | old[w - 1] >> 63) & row[w];
 }
 
 /* A character came that is spelled, or nothing did. */
@@ -359,14 +383,14 @@ look_upper(struct swap *s, size_t i, uint64_t *goes_on, struct buf *out)
 {
     for (size_t k = 0; k < s->n; k++) {
         const struct pattern *p = &s->v[k];
-        for (size_t w = 0; p->words > 1 && w < p->top; w++) {
-            uint64_t one = p->upper[(i + 1) % RING * (p->words - 1) + w];
-            uint64_t last = w + 2 == p->words ? last_bit(p) : 0;
-            if (s->lanes.watch[k] != 0)
-                *goes_on |= one & ~last;
-            if ((one & last) != 0 && p->kind != KIND_SHAPE && note(i, k, out) < 0)
-                return -1;
-        }
+        size_t n = p->words - 1;
+        const uint64_t *now = p->upper + (i + 1) % RING * n;
+        if (n == 0)
+            continue;
+        for (size_t w = 0; s->lanes.watch[k] != 0 && w < n; w++)
+            *goes_on |= now[w] & ~(w + 1 == n ? last_bit(p) : 0);
+        if ((now[n - 1] & last_bit(p)) != 0 && p->kind != KIND_SHAPE && note(i, k, out) < 0)
+            return -1;
     }
     return 0;
 }
@@ -414,11 +438,9 @@ swap_find(struct swap *s, const uint8_t *p, size_t n, struct buf *out, size_t *o
     size_t chain = 0, left = 0;
 
     memset(s->lanes.ring, 0, RING * s->lanes.n * sizeof(uint64_t));
-    for (size_t k = 0; k < s->n; k++) {
-        s->v[k].top = 0;
+    for (size_t k = 0; k < s->n; k++)
         if (s->v[k].words > 1)
             memset(s->v[k].upper, 0, RING * (s->v[k].words - 1) * sizeof(uint64_t));
-    }
     for (size_t i = 0; i < n; i++) {
         bool goes_on;
         step_all(s, p, i);

@@ -27,7 +27,7 @@ struct pattern {
     enum swap_kind kind;
     bool spelled;               /* other spellings than the plain one are taken too */
     uint64_t *upper;            /* [RING][words - 1]: its state behind the first 64 places */
-    size_t top;                 /* words of that which are in use */
+    uint64_t *rows;             /* [lanes.n_rows][words - 1]: where each character stands there */
 };
 
 enum spelling_kind {
