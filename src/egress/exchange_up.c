@@ -101,7 +101,7 @@ static int
 write_head(struct exchange *x, const struct http1_head *head, const struct exchange_edit *edit,
            enum http1_framing framing, uint64_t length)
 {
-    struct str drop[EXCHANGE_EDITS_MAX + 1];
+    struct str drop[EXCHANGE_EDITS_MAX + 2];
     struct http1_add add[EXCHANGE_EDITS_MAX + 1];
     size_t n_drop = edit != NULL ? edit->n_drop : 0, n_add = edit != NULL ? edit->n_add : 0;
     bool upgrade = x->upgrade && (edit == NULL || !edit->no_upgrade);
@@ -124,6 +124,9 @@ write_head(struct exchange *x, const struct http1_head *head, const struct excha
     /* we have said "continue" ourselves */
     if (x->request == REQUEST_WHOLE || x->request == REQUEST_HELD || x->gathered != EXCHANGE_NOT_GATHERED)
         drop[n_drop++] = STR_LIT("expect");
+    /* TRACE with "Max-Forwards: 0" the parent itself would answer, with all that it was sent */
+    if (x->target.proxy_authorization.n > 0)
+        drop[n_drop++] = STR_LIT("max-forwards");
     if (x->target.proxy_authorization.n > 0)
         add[n_add++] = (struct http1_add){ STR_LIT("Proxy-Authorization"), x->target.proxy_authorization };
     if (r.path.n == 0 && r.form != HTTP1_ASTERISK)

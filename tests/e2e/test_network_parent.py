@@ -48,6 +48,9 @@ class Parent:
                 client.sendall(self.answer)
                 return
             method, target, _ = head.decode().split("\r\n")[0].split(" ")
+            if method == "TRACE" and b"max-forwards: 0\r\n" in head.lower():
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(head), head))
+                return
             if method == "CONNECT":
                 host, _, port = target.partition(":")
                 self.tunnel(client, self.far(host, int(port)))
@@ -192,6 +195,20 @@ def test_when_it_is_not_there_nothing_goes_around_it(online, parent):
 
 
 # --- attacks ----------------------------------------------------------------------------------------------------------
+
+def test_it_is_not_led_to_show_what_it_was_sent(online, parent):
+    """With "Max-Forwards: 0" (RFC 9110, 7.6.2) TRACE would be answered by the parent, with the name and password in it."""
+    word = base64.b64encode(b"me:secret").decode()
+    code = f"""
+s = socket.create_connection(P)
+s.sendall(b'TRACE http://{OK}/ HTTP/1.1\\r\\nHost: {OK}\\r\\nmax-Forwards: 0\\r\\nConnection: close\\r\\n\\r\\n')
+print(drain(s))
+"""
+    result = online.python(code, allow=[], flags=settings(online, [OK], http=f"http://me:secret@127.0.0.1:{parent.port}"))
+    assert "HTTP/1.1" in result.out and word not in result.out, result
+    assert parent.asked() == [f"TRACE http://{OK}/"] and word in parent.heads[0], parent.heads
+    assert "max-forwards" not in parent.heads[0].lower()
+
 
 def test_rules_hold_before_it_is_asked(online, parent):
     flags = settings(online, [OK], http=f"http://127.0.0.1:{parent.port}")
