@@ -5,6 +5,7 @@
 #include "egress/swap_priv.h"
 
 #define CODED_MIN 8
+#define SPELLING_MAX 10         /* bytes of one character: swap_find.c, PEND */
 #define LINE_MIN  56            /* characters of base64 or hexadecimal before a line end that they may go on behind */
 #define FOUND_MAX (4u << 20)    /* bytes of struct found, of one read */
 
@@ -85,7 +86,7 @@ add_pattern(struct swap *s, unsigned id, enum swap_kind kind, bool spelled, cons
             size_t n)
 {
     struct pattern *p = &s->v[s->n];
-    size_t cap = spelled ? 6 * n + 64 : n - 1;
+    size_t cap = spelled ? SPELLING_MAX * n + 64 : n - 1;
 
     for (size_t i = 0; i < s->n; i++)
         if (s->v[i].n == n && s->v[i].kind == kind && memcmp(s->v[i].from, from, n) == 0)

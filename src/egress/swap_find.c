@@ -4,7 +4,7 @@
 
 #include "egress/swap_priv.h"
 
-#define PEND 10                 /* bytes of a spelling behind its first */
+#define PEND 10                 /* bytes of a spelling behind its first; swap.c, SPELLING_MAX */
 
 /* --- characters and their spellings ------------------------------------------------------------------------------- */
 
