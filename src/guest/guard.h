@@ -44,13 +44,17 @@ enum guard_flag {
     GUARD_GIT      = 1 << 4,    /* no state that git executes comes into being, whatever its name (guard_git.h). Implies
                                  * GUARD_WRITES */
     GUARD_GIT_ANY_CONFIG = 1 << 5,  /* ... but for configurations, which are free */
+    GUARD_DEVICES  = 1 << 6,    /* the devices are the host's (light mode): most are closed (guard_device.c). Implies
+                                 * GUARD_EXISTING */
 };
-#define GUARD_FLAGS_ALL 0x3fu
+#define GUARD_FLAGS_ALL 0x7fu
 
 /* @flags with what they imply. */
 static inline uint32_t
 guard_flags_whole(uint32_t flags)
 {
+    if ((flags & GUARD_DEVICES) != 0)
+        flags |= GUARD_EXISTING;
     if ((flags & (GUARD_EXISTING | GUARD_GIT)) != 0)
         flags |= GUARD_WRITES;
     return (flags & GUARD_WRITES) != 0 ? flags | GUARD_NAMES : flags;

@@ -76,7 +76,7 @@ device_closed(struct call *c, const struct stat *st)
 {
     unsigned nr;
 
-    if ((c->g->flags & GUARD_EXISTING) == 0 || (!S_ISCHR(st->st_mode) && !S_ISBLK(st->st_mode)))
+    if ((c->g->flags & GUARD_DEVICES) == 0 || (!S_ISCHR(st->st_mode) && !S_ISBLK(st->st_mode)))
         return false;
     if (S_ISBLK(st->st_mode))
         return true;
@@ -94,7 +94,7 @@ device_note(struct guard *g, int fd, const struct stat *st)
     unsigned nr;
     struct stat is;
 
-    if ((g->flags & GUARD_EXISTING) == 0 || !S_ISCHR(st->st_mode) || st->st_rdev != makedev(5, 2))
+    if ((g->flags & GUARD_DEVICES) == 0 || !S_ISCHR(st->st_mode) || st->st_rdev != makedev(5, 2))
         return;
     forget_gone(g);
     if (g->n_terminals == TERMINALS_MAX || syscall(SYS_ioctl, fd, TIOCGPTN, &nr) < 0)

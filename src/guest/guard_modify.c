@@ -100,7 +100,7 @@ change(struct changing *w, int object)
     int rc = -1;
 
     /* the host's, its terminals among them */
-    if ((w->c->g->flags & GUARD_EXISTING) != 0 &&
+    if ((w->c->g->flags & GUARD_DEVICES) != 0 &&
         (fstat(object, &st) < 0 || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
         return -EPERM;
     switch (w->what) {

@@ -318,5 +318,14 @@ for i in 1 849; do
 done
 mkdir q; mv q r; rmdir r; echo end""")
     assert result.ok and result.out == "end\n", result
+    # the devices are the sandbox's own all the same
+    code = ("import os; m, s = os.openpty(); name = os.ttyname(s); os.chmod(name, 0o600); os.utime('/dev/null');"
+            "print(os.write(os.open(name, os.O_WRONLY | os.O_NOCTTY), b'x'))")
+    again = ("import os; s = os.ttyname(0); os.fork() and os._exit(os.waitstatus_to_exitcode(os.wait()[1]));"
+             "os.setsid(); os.write(os.open(s, os.O_WRONLY | os.O_NOCTTY), b'here')")
+    result = cloche("run", "--workspace", f"{project}:rw", "--", PYTHON, "-c", code)
+    assert result.ok and result.out == "1\n", result
+    result = cloche("run", "--pty", "--workspace", f"{project}:rw", "--", PYTHON, "-c", again, pty=True)
+    assert result.ok and "here" in result.out, result
     kept = [entry for entry in project.glob("d*/.vscode/t") if entry.read_text() == "1\n" and entry.stat().st_mode & 0o777 == 0o644]
     assert len(kept) == 850, f"{850 - len(kept)} have changed"

@@ -216,6 +216,8 @@ static const struct filter_row {
     { GUARD_WRITES, 463 /* setxattrat */, { 0, 0, 0 }, ERR(ENOSYS) },
     { GUARD_NAMES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
     { GUARD_EXISTING, SYS_mkdirat, { 0, 0, 0 }, TRAP },
+    { GUARD_DEVICES, SYS_openat, { 0, 0, O_WRONLY }, TRAP },
+    { GUARD_DEVICES, SYS_unlinkat, { 0, 0, 0 }, TRAP },
     { GUARD_CONNECT, SYS_mkdirat, { 0, 0, 0 }, PASS },
     { GUARD_NAMES, SYS_renameat2, { 0, 0, 0 }, TRAP },
     { GUARD_NAMES, SYS_linkat, { 0, 0, 0 }, TRAP },
