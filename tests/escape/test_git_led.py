@@ -117,6 +117,18 @@ def test_what_is_named_for_all_repositories_is_said(bench):
     assert "every repository" not in this.inside("true").err
 
 
+def test_an_owner_with_many_aliases(bench):
+    """However many come before it, a hooksPath is of each repository there; too many programs are refused, not forgotten."""
+    this = bench("standard")
+    config = """seq 1100 | sed 's#.*#[alias] a& = "{0}"#' > $HOME/.gitconfig; git config --global core.hooksPath .h"""
+    this.host(REPO + NEST + config.format("log -n&"))
+    done = this.inside("mkdir n/.h 2> /dev/null || echo closed; mkdir .h 2> /dev/null || echo closed")
+    assert done.out == "closed\nclosed\n" and "names .h in every repository" in done.err, done
+    this.host(config.format("!tools/&"))
+    done = this.inside("true")
+    assert done.code == 125 and "wall.git.too-many" in done.err, done
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_the_rest_of_the_project_stays_writable(bench, way):
     """Links of no protected name, links that lead out or round, and what only looks like a program."""

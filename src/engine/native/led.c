@@ -189,6 +189,29 @@ close_value(struct led *l, enum led_meaning meaning, struct str value, struct er
 
 static int read_config(struct led *l, const char *path, unsigned depth, struct err *err);
 
+/* Whether a command line can name anything in a repository at all. Of aliases, of which some have hundreds, few can. */
+static bool
+may_name_file(struct str line)
+{
+    struct str word;
+
+    if (line.n > 0 && memchr(line.p, '/', line.n) != NULL)
+        return true;
+    while ((word = cut_word(&line)).n > 0)
+        if (is_interpreter(word))
+            return true;
+    return false;
+}
+
+static bool
+is_kept(const struct led *l, enum led_meaning meaning, struct str value)
+{
+    for (size_t i = 0; i < l->n_everywhere; i++)
+        if (l->everywhere[i].meaning == meaning && str_eq_c(value, l->everywhere[i].value))
+            return true;
+    return false;
+}
+
 /* What the owner's configuration names by a relative path lies in each repository. An alias runs when it is called
  * for. */
 static int
@@ -197,8 +220,14 @@ keep_for_all(struct led *l, const struct git_config_entry *e, enum led_meaning m
     struct str value = e->value, rest = value, word = cut_word(&rest);
     char *kept;
 
-    if (l->n_everywhere == LED_EVERYWHERE_MAX || value.n == 0 || value.p[0] == '/' || value.p[0] == '~')
+    if (value.n == 0 || value.p[0] == '/' || value.p[0] == '~' ||
+        (str_eq_c(e->section, "alias") && !may_name_file(value)) || is_kept(l, meaning, value))
         return 0;
+    if (l->n_everywhere == LED_EVERYWHERE_MAX) {
+        err_set(err, ERR_LIMIT, "wall.git.too-many", "your git configuration names more than %d programs and paths for "
+                "every repository", LED_EVERYWHERE_MAX);
+        return err_hint(err, "name them by absolute paths");
+    }
     kept = l->everywhere[l->n_everywhere].value = strndup(value.p, value.n);
     l->everywhere[l->n_everywhere++].meaning = meaning;
     if (kept == NULL)

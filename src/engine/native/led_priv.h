@@ -8,7 +8,7 @@
 #include "engine/led.h"
 
 #define LED_LISTED_MAX 4096         /* entries of one protected directory in which links are looked for */
-#define LED_EVERYWHERE_MAX 64       /* entries of the owner's that mean every repository */
+#define LED_EVERYWHERE_MAX 1024     /* entries of the owner's that mean every repository; more are refused */
 
 enum led_meaning {
     MEANS_HOOKS,                /* a directory of programs */
