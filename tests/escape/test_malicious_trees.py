@@ -273,6 +273,17 @@ def test_tree_of_thousands_of_levels(cloche, project, bare):
     assert cloche("discard", result.json["workspace"]["id"]).ok
 
 
+def test_a_chain_of_links_from_a_protected_place(cloche, project):
+    """Each folder leads to the next; they are followed no further than a path could be."""
+    (project / ".vscode").mkdir()
+    (project / ".vscode/a").symlink_to("../d/0")
+    for i in range(2500):
+        (project / f"d/{i}").mkdir(parents=True)
+        (project / f"d/{i}/a").symlink_to(f"../{i + 1}")
+    result = cloche("run", "--workspace", project, "--", "sh", "-c", "echo 1 > d/3/x || echo closed; echo 1 > d/2000/x && echo open")
+    assert result.ok and result.out == "closed\nopen\n", result
+
+
 def test_many_protected_places(cloche, project):
     """Two hundred repositories side by side: all covered, or refused; never only the first hundred."""
     for i in range(200):

@@ -12,6 +12,7 @@
 #include "engine/native/plan_real.h"
 
 #define LEVELS_MAX 8            /* protected directories in each other */
+#define NESTED_MAX 48           /* ... and behind links: no path that leads further on can be opened (40 links) */
 #define SEEN_MAX 4096           /* directories that were looked through */
 
 struct telling {
@@ -50,8 +51,8 @@ remember(struct led *l, const char *path, struct err *err)
     return 1;
 }
 
-int
-led_look_below(struct led *l, const char *path, unsigned level, size_t *left, struct err *err)
+static int
+look_below(struct led *l, const char *path, unsigned level, size_t *left, struct err *err)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct dirents entries = { .fd = fd };
@@ -75,6 +76,19 @@ led_look_below(struct led *l, const char *path, unsigned level, size_t *left, st
             return -1;
     }
     return 0;
+}
+
+int
+led_look_below(struct led *l, const char *path, unsigned level, size_t *left, struct err *err)
+{
+    int rc;
+
+    if (l->nested_in == NESTED_MAX)
+        return 0;
+    l->nested_in++;
+    rc = look_below(l, path, level, left, err);
+    l->nested_in--;
+    return rc;
 }
 
 int

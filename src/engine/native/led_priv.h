@@ -33,6 +33,7 @@ struct led {
     size_t n_everywhere;
     char **seen;
     size_t n_seen;
+    unsigned nested_in;         /* directories that are being looked through, each led to by the one before */
 };
 
 /* led_links.c. Tell where @path leads. @itself: it is not protected anyhow. */
