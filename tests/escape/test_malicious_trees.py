@@ -284,6 +284,16 @@ def test_a_chain_of_links_from_a_protected_place(cloche, project):
     assert result.ok and result.out == "closed\nopen\n", result
 
 
+def test_a_repository_that_names_too_many_programs(cloche, project):
+    """Refused at once: that took minutes, and grew with the square of their number."""
+    (project / "n/.git/objects").mkdir(parents=True)
+    (project / "n/.git/refs").mkdir()
+    (project / "n/.git/HEAD").write_text("ref: refs/heads/main\n")
+    (project / "n/.git/config").write_text("[core]\n" + "".join(f"pager = a/{i}\n" for i in range(60000)))
+    result = cloche("run", "--workspace", project, "--", "true", timeout=60)
+    assert result.code == 125 and "guard.plan.limit" in result.err, result
+
+
 def test_many_protected_places(cloche, project):
     """Two hundred repositories side by side: all covered, or refused; never only the first hundred."""
     for i in range(200):

@@ -17,6 +17,7 @@
 #include "engine/native/expand.h"
 #include "engine/native/plan.h"
 #include "engine/native/plan_real.h"
+#include "guest/guard.h"
 #include "match/path.h"
 #include "wall/mnt.h"
 
@@ -46,6 +47,9 @@ plan_guard_name(struct native_plan *plan, const char *root, const char *name, st
     for (size_t i = 0; i < plan->n_absent; i++)
         if (strcmp(plan->absent[i].root, root) == 0 && strcmp(plan->absent[i].name, name) == 0)
             return 0;
+    /* said here already: who wrote what leads on may have written millions */
+    if (plan->n_absent == GUARD_RULES_MAX)
+        return err_set(err, ERR_LIMIT, "guard.plan.limit", "more than %d names for the name guard", GUARD_RULES_MAX);
     bigger = reallocarray(plan->absent, plan->n_absent + 1, sizeof(*bigger));
     if (bigger == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -315,7 +319,7 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
 }
 
 static int
-guard_place(struct native_plan *plan, const struct plan_tree *tree, const char *path, struct err *err)
+close_place(struct native_plan *plan, const struct plan_tree *tree, const char *path, struct err *err)
 {
     const char *below = expand_below(path, tree->host);
 
@@ -335,8 +339,8 @@ guard_store(struct native_plan *plan, const struct policy *p, const struct plan_
             continue;
         /* a tree is where it really lies, and the way to the store may lead over links into it (a HOME that is one);
          * a link within the tree is a name that could be made anew */
-        if (guard_place(plan, tree, places[i], err) < 0 ||
-            (plan_real_future(places[i], real) && guard_place(plan, tree, real, err) < 0))
+        if (close_place(plan, tree, places[i], err) < 0 ||
+            (plan_real_future(places[i], real) && close_place(plan, tree, real, err) < 0))
             return -1;
     }
     return 0;
