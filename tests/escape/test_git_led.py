@@ -3,6 +3,8 @@ links in place of hooks, configurations and start-up files (issue 13, A1). Insid
 
 The same bench as in test_git_state.py: each attack is tried bare, then in the sandbox.
 """
+import subprocess
+
 import pytest
 
 from helpers import requirement
@@ -115,6 +117,25 @@ def test_what_is_named_for_all_repositories_is_said(bench):
     assert "warning: git's configuration names .h in every repository" in done.err, done
     this.host("git config --global core.hooksPath $HOME/.h; git config --global alias.x '!tools/x'; git config --global core.pager 'less -R'")
     assert "every repository" not in this.inside("true").err
+
+
+def test_what_a_configuration_includes_is_opened_only_if_it_is_a_file(bench):
+    """To open a device may be enough to set it going; here it would let the FIFO's writer pass."""
+    this = bench("standard")
+    this.host(REPO + NEST + "mkfifo .git/fifo; git config include.path fifo")
+    with subprocess.Popen(["sh", "-c", 'exec 3> "$1"', "sh", this.project / "n/.git/fifo"]) as writer:
+        try:
+            done = this.inside("true")
+            assert done.ok and writer.poll() is None, done
+        finally:
+            writer.kill()
+
+
+def test_an_owner_with_many_includes(bench):
+    this = bench("standard")
+    this.host(REPO + "for i in $(seq 80); do printf '[include]\\n path = i%d\\n' $i >> $HOME/.gitconfig; "
+              "printf '[core]\\n hooksPath = h%d\\n' $i > $HOME/i$i; done")
+    assert this.inside("for i in $(seq 80); do mkdir h$i 2> /dev/null && echo open $i; done; true").out == ""
 
 
 def test_an_owner_with_many_aliases(bench):

@@ -18,7 +18,7 @@
 #include "match/git_shape.h"
 #include "match/path.h"
 
-#define INCLUDES_MAX 64         /* files read for one repository */
+#define INCLUDES_MAX 1024       /* files read for one repository */
 #define INCLUDE_DEPTH 10        /* as git */
 #define TEXT_MAX (64u << 20)    /* bytes of configuration that are read for one folder; more is refused */
 #define WORDS_MAX 64            /* of a command line */
@@ -189,6 +189,24 @@ close_value(struct led *l, enum led_meaning meaning, struct str value, struct er
 
 static int read_config(struct led *l, const char *path, unsigned depth, struct err *err);
 
+/* Who wrote the configuration says what is opened: to open some devices is enough to set them going. -1 with errno. */
+static int
+open_file(const char *path)
+{
+    cleanup_close int at = open(path, O_PATH | O_CLOEXEC);
+    char self[32];
+    struct stat st;
+
+    if (at < 0 || fstat(at, &st) < 0)
+        return -1;
+    if (!S_ISREG(st.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+    return open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 /* Whether a command line can name anything in a repository at all. Of aliases, of which some have hundreds, few can. */
 static bool
 may_name_file(struct str line)
@@ -277,17 +295,16 @@ shut_config(struct led *l, const char *path, struct err *err)
 static int
 read_config(struct led *l, const char *path, unsigned depth, struct err *err)
 {
-    cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    cleanup_close int fd = open_file(path);
     cleanup_buf struct buf text = BUF_INIT(GIT_CONFIG_MAX);
     cleanup_free struct git_config_reader *reader = NULL;
     struct git_config_entry e;
-    struct stat st;
 
     if (fd < 0 && errno == EACCES)
         return shut_config(l, path, err);
-    if (fd < 0 || depth > INCLUDE_DEPTH || l->n_files++ == INCLUDES_MAX || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        io_read_all(fd, &text) < 0)
+    if (fd < 0 || depth > INCLUDE_DEPTH || l->n_files >= INCLUDES_MAX || io_read_all(fd, &text) < 0)
         return 0;
+    l->n_files++;
     l->n_text += text.n;
     if (l->n_text > TEXT_MAX) {
         err_set(err, ERR_LIMIT, "wall.git.too-large", "%s has more than %u bytes of git configurations", l->host,
@@ -317,13 +334,12 @@ read_below(struct led *l, const char *dir, const char *name, struct err *err)
 static bool
 read_target(const char *path, bool dot_git, const char *base, char out[PATH_MAX])
 {
-    cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    cleanup_close int fd = open_file(path);
     cleanup_buf struct buf text = BUF_INIT(GIT_HEAD_MAX);
     struct str whole, target;
-    struct stat st;
     int n;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, &text) < 0)
+    if (fd < 0 || io_read_all(fd, &text) < 0)
         return false;
     whole = (struct str){ (const char *)text.p, text.n };
     if (!(dot_git ? git_file_target(whole, &target) : git_redirect_target(whole, &target)))
