@@ -1,10 +1,10 @@
-/* cli/keeper_settings: whatever the file holds, what is read are strings and comes out as it went in */
+/* launcher/keeper_settings: whatever the file holds, what is read are strings and comes out as it went in */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/keeper_settings.h"
+#include "launcher/keeper_settings.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -1,10 +1,10 @@
-/* cli/maker_order: whatever cloche-maker is told, what is read is in its range and comes out as it went in */
+/* launcher/maker_order: whatever cloche-maker is told, what is read is in its range and comes out as it went in */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/maker.h"
+#include "launcher/maker.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

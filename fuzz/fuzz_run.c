@@ -1,4 +1,4 @@
-/* cli/run_log and warden/edge_run: what is kept of a command is the end of what it wrote, whatever the pace of who
+/* keeper/run_log and warden/edge_run: what is kept of a command is the end of what it wrote, whatever the pace of who
  * reads; and what is decoded about it is in its range and comes out as it went in
  *
  * Input: the first byte chooses. Of a log the rest are steps: two bytes each, the first one's lowest bit the stream,
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/run_log.h"
+#include "keeper/run_log.h"
 #include "warden/edge_run.h"
 
 static uint8_t

@@ -1,4 +1,4 @@
-/* cli/sse: the same events come out, however the bytes were cut into pieces
+/* client/sse: the same events come out, however the bytes were cut into pieces
  *
  * Input: the first byte is the length of a piece, the rest is the stream.
  */
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/sse.h"
+#include "client/sse.h"
 
 static int
 on_event(void *ctx, const char *name, const char *id, const char *data, size_t n)

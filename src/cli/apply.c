@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
-#include "cli/say.h"
-#include "cli/session_audit.h"
-#include "cli/words.h"
 #include "match/path.h"
+#include "program/caller.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/session_audit.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
 

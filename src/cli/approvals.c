@@ -11,12 +11,12 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/api_verb.h"
 #include "cli/approvals_daemon.h"
 #include "cli/cli.h"
-#include "cli/net_state.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "client/api_verb.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/net_state.h"
 
 #define LISTED_MAX 1024
 #define SHORT_ID   8            /* of a run's id, in a question's */

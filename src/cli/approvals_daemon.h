@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cli/api_client.h"
+#include "client/api_client.h"
 
 /* What is pending, into the new list *@out. Unless @must (be that daemon): where none runs that is nothing, and what
  * waits in daemons that `cloche mcp` has started for itself is among it. 0 or -1 with @err. */

@@ -7,9 +7,9 @@
 #include "base/sha256.h"
 #include "cli/audit_show.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/session_audit.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/session_audit.h"
 
 #define TAIL_DEFAULT 20
 #define TEXT_ROOM    (8 * AUDIT_TEXT_MAX)

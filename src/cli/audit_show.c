@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/say.h"
+#include "program/say.h"
 
 #define FOLLOW_NS 200000000L    /* between two looks at the record */
 

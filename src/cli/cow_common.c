@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/caller.h"
-#include "cli/say.h"
-#include "cli/words.h"
 #include "engine/led.h"
+#include "program/caller.h"
+#include "program/say.h"
+#include "program/words.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
 #include "workspace/tree.h"

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
 #include "workspace/patch.h"
 #include "workspace/quote.h"
 

@@ -7,12 +7,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
-#include "cli/say.h"
-#include "cli/session_audit.h"
-#include "cli/words.h"
+#include "program/caller.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/session_audit.h"
 #include "workspace/apply.h"
 
 /* An interrupted apply has parts of the project in the state: they go back before the state goes. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
 
 
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/helper.h"
 #include "engine/engine.h"
 #include "engine/host.h"
 #include "match/language.h"
+#include "program/helper.h"
 
 /* A program that `cloche code` starts, looked for where a private root has programs. */
 struct doctor_program {

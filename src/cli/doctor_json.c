@@ -6,7 +6,7 @@
 
 #include "base/kernel.h"
 #include "cli/doctor.h"
-#include "cli/say.h"
+#include "program/say.h"
 
 /* A string that may hold anything: what is not UTF-8 becomes null rather than breaking the object. */
 static json_t *

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/doctor.h"
-#include "cli/helper.h"
+#include "program/helper.h"
 
 #define ASK_MS 2000
 

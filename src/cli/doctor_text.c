@@ -5,8 +5,8 @@
 
 #include "base/kernel.h"
 #include "cli/doctor.h"
-#include "cli/helper.h"
-#include "cli/say.h"
+#include "program/helper.h"
+#include "program/say.h"
 
 struct look {
     bool utf8, colour;

@@ -6,10 +6,10 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/session.h"
 #include "cli/watch.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/session.h"
 #include "warden/edge.h"
 #include "workspace/quote.h"
 

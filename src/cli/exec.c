@@ -7,9 +7,9 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/exec_live.h"
-#include "cli/say.h"
-#include "cli/tty.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/tty.h"
+#include "program/words.h"
 
 #define TIME_MAX_MS (24UL * 3600 * 1000)
 

@@ -18,9 +18,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/say.h"
-#include "cli/session.h"
-#include "cli/tty.h"
+#include "program/say.h"
+#include "program/tty.h"
+#include "run/session.h"
 #include "wire/ws.h"
 
 #define OUT_MAX  (256UL * 1024)     /* that waits for the daemon; of one read more at most */

@@ -2,7 +2,7 @@
 #ifndef CLOCHE_CLI_EXEC_LIVE_H
 #define CLOCHE_CLI_EXEC_LIVE_H
 
-#include "cli/api_client.h"
+#include "client/api_client.h"
 
 /* Run what @command says (the first message) at @path, with this process's streams: stdin goes there if @input, with
  * @terminal as a terminal's. What cloche exits with: the command's exit code, 128 and its signal, 124 when its time was

@@ -1,10 +1,10 @@
 /* cli/kill.c: `cloche kill`: end sandboxes of cloche serve */
 #include <stdio.h>
 
-#include "cli/api_verb.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "client/api_verb.h"
+#include "program/say.h"
+#include "program/words.h"
 
 static int
 usage(void)

@@ -12,9 +12,9 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/say.h"
 #include "cli/watch.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
 #include "workspace/quote.h"
 
 #define PAUSE_MS 300        /* between two looks at a transcript that has no more yet */

@@ -10,12 +10,12 @@
 
 #include "base/err.h"
 #include "cli/cli.h"
-#include "cli/maker.h"
-#include "cli/prove.h"
-#include "cli/say.h"
-#include "cli/serve.h"
-#include "cli/starter.h"
-#include "cli/words.h"
+#include "launcher/maker.h"
+#include "launcher/serve.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "prove/prove.h"
+#include "run/starter.h"
 
 static int unknown_verb(const char *word);
 static int cmd_help(int argc, char **argv);

@@ -10,9 +10,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/words.h"
 #include "cli/mcp.h"
+#include "program/say.h"
+#include "program/words.h"
 
 #define LIVES_S (30L * 24 * 3600)       /* of our token, should nobody be there to end it */
 

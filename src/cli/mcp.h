@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/api_client.h"
+#include "client/api_client.h"
 
 #define MCP_LINE_MAX  (10UL * 1024 * 1024)      /* as the daemon's bodies */
 #define MCP_CALLS_MAX 64                        /* at once; more are told to wait */

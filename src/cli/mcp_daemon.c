@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/mcp.h"
-#include "cli/state.h"
+#include "program/state.h"
 #include "workspace/tree.h"
 
 #define HOME        "mcp"

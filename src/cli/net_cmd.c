@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
-#include "cli/net_state.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/net_state.h"
 
 #define LOG_FILE_MAX (8UL * 1024 * 1024)
 #define LISTED_MAX   1024

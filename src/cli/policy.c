@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/args.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
-#include "cli/policy_here.h"
-#include "cli/policy_json.h"
-#include "cli/say.h"
-#include "cli/words.h"
 #include "policy/describe.h"
+#include "program/caller.h"
+#include "program/policy_json.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/args.h"
+#include "run/policy_here.h"
 
 static int
 usage(FILE *to, int code)

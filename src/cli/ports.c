@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/api_verb.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "client/api_verb.h"
+#include "program/say.h"
+#include "program/words.h"
 
 #define TTL_MAX_MS (365UL * 86400 * 1000)
 

@@ -14,9 +14,9 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/say.h"
 #include "cli/watch.h"
-#include "cli/words.h"
+#include "program/say.h"
+#include "program/words.h"
 
 #define TABLE_MAX   (4UL * 1024 * 1024)
 #define ONCE_MS     500

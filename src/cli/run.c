@@ -9,14 +9,14 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/args.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
-#include "cli/planted.h"
-#include "cli/say.h"
-#include "cli/session.h"
-#include "cli/words.h"
 #include "match/language.h"
+#include "program/caller.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/args.h"
+#include "run/planted.h"
+#include "run/session.h"
 
 #define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
 #define CAPTURE_DEFAULT (1024 * 1024)

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/helper.h"
-#include "cli/say.h"
+#include "program/helper.h"
+#include "program/say.h"
 
 static int
 become(const char *folder, char *name, int argc, char **argv)

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
-#include "cli/policy_here.h"
-#include "cli/say.h"
-#include "cli/words.h"
-#include "cli/serve.h"
+#include "launcher/serve.h"
+#include "program/caller.h"
+#include "program/say.h"
+#include "program/words.h"
+#include "run/policy_here.h"
 
 static int
 usage(void)

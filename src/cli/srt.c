@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/session.h"
+#include "program/caller.h"
+#include "program/say.h"
+#include "run/session.h"
 #include "wall/capture.h"
 
 #define SRT_COMPATIBLE "0.0.83"

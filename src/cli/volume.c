@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/api_verb.h"
 #include "cli/cli.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "client/api_verb.h"
+#include "program/say.h"
+#include "program/words.h"
 #include "warden/edge.h"
 #include "workspace/quote.h"
 

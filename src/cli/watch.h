@@ -5,7 +5,7 @@
 #ifndef CLOCHE_CLI_WATCH_H
 #define CLOCHE_CLI_WATCH_H
 
-#include "cli/api_verb.h"
+#include "client/api_verb.h"
 #include "warden/edge.h"
 
 struct watch_options {

@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/args.h"
-#include "cli/caller.h"
 #include "cli/cli.h"
-#include "cli/planted.h"
-#include "cli/policy_json.h"
-#include "cli/say.h"
 #include "egress/why_host.h"
 #include "engine/rules.h"
 #include "policy/why.h"
+#include "program/caller.h"
+#include "program/policy_json.h"
+#include "program/say.h"
+#include "run/args.h"
+#include "run/planted.h"
 #include "wall/addresses.h"
 
 struct options {

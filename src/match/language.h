@@ -17,7 +17,7 @@ struct language {
     const char *program;            /* found on the sandbox's PATH */
     unsigned major, minor;          /* the oldest version that is held to work (R64) */
     const char *file;               /* what code is called in a sandbox */
-    const char *registry;           /* of packages (cli/registry.c); NULL: it has none */
+    const char *registry;           /* of packages (hosts/registry.c); NULL: it has none */
     const char *packages;           /* the variable that names folders of packages; NULL: it needs none */
     const char *argv[LANGUAGE_ARGV_MAX];    /* runs what standard input holds; NULL-terminated */
 };

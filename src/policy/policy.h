@@ -43,7 +43,7 @@ enum workspace_kind { WORKSPACE_TMPFS, WORKSPACE_RW, WORKSPACE_RO, WORKSPACE_COW
 enum network_kind { NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
 
 /* What may be done where the host lacks a wall, each with what stands before it. What depends on the project, or on
- * something that can be used up, is refused whatever this says (cli/fallback.h). */
+ * something that can be used up, is refused whatever this says (run/fallback.h). */
 enum fallback_kind {
     FALLBACK_REFUSE,
     FALLBACK_WARN,      /* without the one promise that is named, or in a weaker mode, with a warning */

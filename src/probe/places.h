@@ -1,7 +1,7 @@
 /* probe/places.h: places of a home that are closed in every view, as files in them
  *
  * Of each class of docs/policy.md some, said again here: from the policy itself a slip would be learned. `cloche prove`
- * puts a token into each (cli/prove_trial.c), and the probe looks for them (probe/trial_project.c).
+ * puts a token into each (prove/prove_trial.c), and the probe looks for them (probe/trial_project.c).
  */
 #ifndef CLOCHE_PROBE_PLACES_H
 #define CLOCHE_PROBE_PLACES_H

@@ -2,7 +2,7 @@
  *
  * A folder that is shut and opened again by its owner, a link where git itself writes, a file whose name goes while it
  * is open, a name that only a link, a mount or the owner's git configuration leads to. What lies there was made by
- * cli/prove_trial_corners.c.
+ * prove/prove_trial_corners.c.
  */
 #include <errno.h>
 #include <fcntl.h>

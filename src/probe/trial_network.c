@@ -258,7 +258,7 @@ trial_network_loopback(struct attempt *a)
     return outcome_of(a, BLOCKED, "none of its spellings is let through, though rules name some");
 }
 
-/* Seen from outside: here it is only kept alive until then (cli/prove_trial.c makes the file). */
+/* Seen from outside: here it is only kept alive until then (prove/prove_trial.c makes the file). */
 enum outcome
 trial_network_rights(struct attempt *a)
 {

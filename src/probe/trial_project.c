@@ -27,7 +27,7 @@
 #define EXCHANGE       2U      /* RENAME_EXCHANGE */
 
 /* What docs/policy.md says is protected, said again here: from the policy itself the probe would learn what a slip had
- * made of it. cli/prove_trial.c makes the first in the project; the second are absent. */
+ * made of it. prove/prove_trial.c makes the first in the project; the second are absent. */
 static const char *const present[] = {
     ".git/hooks/pre-commit", ".git/config", ".bashrc", ".vscode/tasks.json", ".gitmodules", "sub/.git/config",
     "sub/.git/hooks/post-checkout",

@@ -2,7 +2,7 @@
  *
  * What git would execute has a shape, not a name; what overlays would read is in attributes. Two trials end without a
  * verdict in here: a process is left behind, a file with a name outside is written to. Whether that held is seen from
- * outside (cli/prove_trial.c).
+ * outside (prove/prove_trial.c).
  */
 #include <errno.h>
 #include <fcntl.h>

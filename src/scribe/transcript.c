@@ -1,6 +1,6 @@
 /* scribe/transcript.c: pages of transcripts, to whoever the warden gave a socket for one; and how long they are kept
  *
- * A transcript is a file ID.jsonl that its sandbox's keeper appends to (cli/keeper_transcript.c), locked as long as the
+ * A transcript is a file ID.jsonl that its sandbox's keeper appends to (keeper/keeper_transcript.c), locked as long as the
  * keeper lives. Only whole lines are handed out.
  */
 #include <dirent.h>

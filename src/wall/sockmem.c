@@ -156,7 +156,7 @@ ask(int fd, const void *request, size_t size, uint64_t *bytes)
         return -1;
     do {
         do
-            n = recvmsg(fd, &message, 0);      /* a call that keepers have anyway (cli/keeper_confine.c) */
+            n = recvmsg(fd, &message, 0);      /* a call that keepers have anyway (keeper/keeper_confine.c) */
         while (n < 0 && errno == EINTR);
         more = n < 0 ? -1 : sockmem_add(answer, (size_t)n, bytes);
     } while (more > 0);

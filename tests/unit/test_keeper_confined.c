@@ -27,7 +27,7 @@
 
 #include "attack.h"
 #include "base/cleanup.h"
-#include "cli/keeper.h"
+#include "keeper/keeper.h"
 
 /* another program */
 static void try_exec(void) { (void)execl("/bin/true", "true", NULL); }

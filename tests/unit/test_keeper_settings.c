@@ -1,4 +1,4 @@
-/* cli/keeper_settings: what a keeper is told of the daemon's settings is what was meant, or it is refused */
+/* launcher/keeper_settings: what a keeper is told of the daemon's settings is what was meant, or it is refused */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "cli/keeper_settings.h"
+#include "launcher/keeper_settings.h"
 
 static const struct keeper_settings some = {
     .settings = "/etc/s.yaml", .config = "/etc/serve.yaml", .security = "\n\nsecurity: {}\n", .audit = "try",

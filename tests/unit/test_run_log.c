@@ -1,4 +1,4 @@
-/* cli/run_log: what is kept of a command's output, and who reads it at which pace */
+/* keeper/run_log: what is kept of a command's output, and who reads it at which pace */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "cli/run_log.h"
+#include "keeper/run_log.h"
 #include "warden/edge_run.h"
 
 /* The byte of a stream at a position, so that what is read shows where it was. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cli/sse.h"
+#include "client/sse.h"
 
 struct heard {
     char text[1024];

@@ -1,0 +1,307 @@
+/* keeper/keeper.h: one sandbox of the daemon, and the process that keeps it; for keeper*.c only
+ *
+ * A keeper is to the daemon what the supervisor is to cloche run: it makes the sandbox by the same code, has its
+ * transport, its network and its vault, and the sandbox dies with it. It serves many commands instead of one, until it
+ * is told to stop, the sandbox ends, or the launcher does. When the warden dies it waits for the next one.
+ */
+#ifndef CLOCHE_KEEPER_KEEPER_H
+#define CLOCHE_KEEPER_KEEPER_H
+
+#include "base/sha256.h"
+#include "keeper/keeper_transcript.h"
+#include "keeper/run_log.h"
+#include "launcher/keeper_settings.h"
+#include "run/session_priv.h"
+#include "warden/edge_run.h"
+#include "wire/table.h"
+
+#define KEEPER_OPS_MAX   EDGE_OPS_MAX
+#define OP_QUEUE_MAX     (16UL * 1024 * 1024)
+#define OP_WINDOW        (256U * 1024)      /* output under way per stream */
+#define RUN_WINDOW       (32U * 1024)       /* the same of a command in the background: less than its log holds */
+#define WATCH_WINDOW     (128U * 1024)      /* changes that the guest may have said and the front has not got */
+#define WATCH_ALIVE_US   15000000           /* and when there are none for so long, it is said that it watches still */
+#define RUN_ASKERS_MAX   EDGE_OPS_MAX       /* questions about such commands at once */
+#define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
+#define PORT_CONNECTIONS 32                 /* to ports that were exposed, at once */
+
+/* What is said of it to the warden when it has ended, and to the transcript. */
+struct op_result {
+    uint8_t flags;              /* EDGE_SIGNALED ... */
+    uint32_t code;
+    char error[ERR_CODE_MAX + 1];   /* a code; "" none */
+    uint64_t bytes;             /* of output, or of a file; entries of a list */
+};
+
+struct op {
+    struct keeper_live *k;      /* NULL: free */
+    enum op_kind kind;
+    uint64_t number;            /* the warden's */
+    char caller[EDGE_ID + 1];   /* whose (EDGE_OP) */
+    struct op_result result;
+    struct op_trace *trace;     /* keeper_transcript.c's; NULL: it is in no transcript */
+    int fd;                     /* to the front; -1 when that is gone, or has all it gets */
+    uint16_t channel;           /* the guest's: of a command or of a file request */
+    struct packet_queue out;
+    uint64_t begin_us, deadline_us, kill_us;
+    uint64_t over_us;           /* since when the guest has to end it, and nobody else holds that up; 0 */
+    uint64_t limit, bytes[2];   /* of output; 0: none */
+    uint32_t owed[2];           /* credit for the guest, given when the front has what came */
+    uint64_t said_us;           /* WATCH: when something was said last */
+    bool cut[2], timed_out, in_end, writes;
+    bool live, pty, behind;     /* OP_LIVE, OP_PTY, OP_BACKGROUND */
+    uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
+    bool whole;
+    uint64_t count;             /* READ: bytes; LIST: entries; WATCH: changes */
+    uint64_t passed[2];         /* bytes into the sandbox, and out of it */
+    bool told;                  /* OP_ENDED was said */
+    enum op_end how;         /* it ended, as far as it is known */
+    struct run *run;            /* of @behind, until it has ended; NULL */
+    char *path, *name;          /* of a command: the working directory, and its first word; @path of a connection: the
+                                 * id of the port */
+    uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
+    bool said;                  /* the last word, to the front */
+    bool in_end_due;            /* and after it there is no more; said when it is taken */
+    size_t in_n, in_at;
+};
+
+/* A command in the background, until its record is removed or pushed out by newer ones. */
+struct run {
+    struct op *op;              /* NULL: it has ended */
+    uint64_t number;            /* its operation's, by which clients know it */
+    uint64_t begun_ms, ended_ms, begun_us, ms;  /* since 1970; on the monotonic clock; how long it ran */
+    uint8_t flags, code;        /* as in struct edge_run */
+    bool told;                  /* its number, to who began it */
+    bool pty, stdin_open, ending;
+    struct run_log log;
+    char name[EDGE_RUN_NAME + 1];
+};
+
+/* A question about them, and its socket. */
+struct run_asker {
+    struct keeper_live *k;
+    enum run_ask what;
+    char caller[EDGE_ID + 1];   /* whose (EDGE_RUN_ASK) */
+    struct run *run;            /* NULL: of none, or it is no more */
+    int fd;
+    struct packet_queue out;
+    bool over;                  /* its last word is said */
+    struct run_reader reader;   /* FOLLOW */
+    uint64_t moved_us;          /* FOLLOW: when it last took something; END: until when it waits */
+    bool last, in_end;          /* INPUT: stdin ends with it; all of it has come */
+    uint64_t count;             /* INPUT: bytes that were taken */
+    size_t in_n, in_at;
+    uint8_t in[EDGE_CHUNK];     /* INPUT: not taken yet */
+};
+
+struct keeper_live {
+    struct live l;
+    struct session s;
+    struct session_result r;
+    struct policy policy;
+    struct policy_limits limits;    /* of them those that each command has for itself count here */
+    uint8_t bounds;                 /* EDGE_BOUNDED ...: of every change of @policy too */
+    size_t n_asked_hosts;           /* of policy.allow_domains; behind them those that registries and presets named */
+    json_t *profile;                /* what its policy says: keeper_profile() */
+    struct policy *changed;         /* in the place of @policy, as far as it can be changed; NULL: it was not */
+    uint8_t digest[SHA256_SIZE], next_digest[SHA256_SIZE];  /* of the text that it is held to, and of @next's */
+    struct policy *next;            /* cloche-egress's word about it is awaited; NULL */
+    json_t *next_profile;
+    uint32_t next_number;           /* 0: the warden that wanted it is gone */
+    struct keeper_settings daemon;
+    struct masks masks;         /* what is in no record */
+    const char *id;             /* the sandbox's */
+    struct transcript transcript;
+    int volume_fd;              /* of this one's, locked; -1 it has none */
+    int volume_pid;             /* who adds up what is in it; 0 nobody */
+    uint64_t volume_us, volume_began_us;    /* when that is to be done again, and was begun last */
+    char print[EDGE_PRINT_MAX]; /* what was said that it would be; "" nothing was */
+    int warden, control;        /* descriptors; warden -1: it has died, another one will come */
+    uint64_t alone_us;          /* since when there is none */
+    struct packet_queue to_warden;
+    struct msg_gate gate;
+    bool made, ending, told_gone;
+    bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
+    uint64_t oom_us;            /* when commands were last ended for want of memory; 0 never */
+    uint64_t over_us;           /* since when more than the limit is held; 0: it is not */
+    uint64_t oom_kills;         /* the kernel's, that were told of */
+    uint64_t paused_us;         /* since */
+    uint64_t check_us;          /* the guest has not answered since; 0 */
+    unsigned checks;            /* of the warden's that are not answered */
+    uint16_t check_request;
+    struct op *ops[KEEPER_OPS_MAX];
+    struct run *runs[EDGE_RUNS_MAX];    /* the oldest first, NULL behind the newest */
+    struct run_asker *askers[RUN_ASKERS_MAX];   /* NULL: free */
+    int passed;                 /* the descriptor that came with the message at hand; -1 */
+    uint8_t in[EDGE_ROOM];
+};
+
+/* keeper_memory.c: a look at it, when it is time for one; too much of it ends what runs. */
+void keeper_look_at_memory(struct keeper_live *k, uint64_t now);
+/* Whether a command that was just killed was killed for want of memory. Each of the kernel's kills counts once. */
+bool keeper_short_of_memory(struct keeper_live *k);
+
+/* keeper.c */
+void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
+void keeper_say_short(struct keeper_live *k, uint8_t type);
+void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
+
+/* keeper_op.c: operations. */
+/* In whose name, and as which: what EDGE_OP says beside the operation. Borrowed. */
+struct op_by {
+    uint64_t number;
+    const char *text, *caller;
+};
+/* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
+void op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd);
+/* Whether @ev belongs to one; then it is done with. */
+bool op_event(struct keeper_live *k, const struct guest_event *ev);
+/* Its socket, for poll: what is waited for there. */
+short op_poll_events(const struct op *o);
+void op_turn(struct op *o, short events);
+void op_time(struct op *o, uint64_t now_us);
+void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
+/* Whether the guest was told to end it, and did not for so long that it never will: what it says does not count. */
+bool op_overdue(struct op *o, uint64_t now_us);
+void op_free_all(struct keeper_live *k);
+size_t op_count(const struct keeper_live *k);
+size_t op_untold(const struct keeper_live *k);  /* those whose end the warden has not been told */
+/* For the files below: to the front, when there is one; bytes in frames of @type; the last word, after which the guest
+ * knows it no more and @o may be freed; @signo to what runs. */
+#define OP_FRAME_MAX (EDGE_CHUNK + 256)
+void op_say(struct op *o, struct buf *frame, size_t at);
+void op_say_last(struct op *o, struct buf *frame, size_t at);   /* its end, which is in the transcript first */
+void op_say_failed(struct op *o, const struct err *err);
+void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
+void op_ended(struct op *o);
+void op_signal(struct op *o, int signo);
+/* Nobody waits for it any more: it ends, unless it is a command in the background. @o may be freed. */
+void op_cancel(struct op *o);
+void op_cancel_file(struct op *o);              /* what the guest does with a file */
+
+/* keeper_caller.c: the handler of EDGE_CALLER_ENDED: that one's operations, and questions about commands in the
+ * background, end and are told why; such a command itself goes on. */
+int op_on_caller_ended(void *ctx, const struct frame *f);
+
+/* keeper_file.c */
+int file_begin(struct op *o, const struct edge_op *want, struct err *err);
+int file_ask_piece(struct op *o, struct err *err);      /* of READ: the next one */
+void file_event(struct op *o, const struct guest_event *ev);
+
+/* keeper_watch.c: what changes below a directory. begin: 0 or -1 with @err; then what the guest says of it, credit for
+ * the guest when the front has what came, and a sign of life where nothing changes. */
+int watch_begin(struct op *o, const struct edge_op *want, struct err *err);
+void watch_event(struct op *o, const struct guest_event *ev);
+void watch_give_back(struct op *o);             /* nothing where @o is no WATCH */
+void watch_time(struct keeper_live *k, uint64_t now);
+size_t watch_count(const struct keeper_live *k);
+
+/* keeper_port.c: connections to ports. What is said of one in its name, where that is not as of a command; it is not
+ * there in time; and all of the port @id end. */
+int port_begin(struct op *o, const struct edge_op *want, struct err *err);
+void port_failed(struct op *o, const struct msg_exec_failed *why);
+void port_late(struct op *o);
+void port_closed(struct keeper_live *k, const char *id);
+/* Those that can be exposed, for facts: "all", "none", or "except 53 80". */
+void port_facts(const struct keeper_live *k, struct buf *out);
+
+/* keeper_live.c: what is said of a command that is live, beside its streams. Handlers of a message; and how much of
+ * stdin the command has taken. */
+int live_on_resize(void *ctx, const struct frame *f);
+int live_on_signal(void *ctx, const struct frame *f);
+void live_taken(struct op *o, size_t n);
+
+/* keeper_run.c: commands in the background. begin: a record for @o, 0 or -1 with @err; then what the guest says of it,
+ * of which failed means that it never was. */
+int run_begin(struct op *o, const struct edge_op *want, struct err *err);
+void run_started(struct op *o);
+void run_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
+void run_failed(struct op *o);
+void run_ended(struct op *o, uint8_t flags, uint8_t code);
+/* Whether somebody who follows it is about to miss something: then its output waits, though not for long. */
+bool run_holds(const struct op *o);
+void run_free_all(struct keeper_live *k);
+/* For keeper_run_ask.c: @number's, or NULL; its record as a frame; forget it. */
+struct run *run_find(const struct keeper_live *k, uint64_t number);
+void run_put(const struct run *run, struct buf *frame);
+void run_free(struct keeper_live *k, struct run *run);
+
+/* keeper_run_ask.c: questions about them. The handler of EDGE_RUN_ASK; what poll is to wait for, and what came of it */
+int asker_on_ask(void *ctx, const struct frame *f);
+short asker_poll_events(const struct run_asker *a);
+void asker_turn(struct run_asker *a, short events);
+void asker_time(struct keeper_live *k, uint64_t now_us);
+void asker_free_all(struct keeper_live *k);
+void asker_caller_ended(struct keeper_live *k, const char *caller, const struct err *why);
+size_t asker_count(const struct keeper_live *k);
+/* Something happened to @run: there is output, room for stdin (@closed: it reads none any more), its end (@run->op is
+ * NULL), or (@gone) its record is removed. */
+void asker_output(struct keeper_live *k, struct run *run);
+void asker_stdin(struct keeper_live *k, struct run *run, bool closed);
+void asker_ended(struct keeper_live *k, struct run *run);
+void asker_gone(struct keeper_live *k, struct run *run);
+
+/* keeper_confine.c: what it gives up once its sandbox is made. 0 or -1 with @err. */
+int keeper_confine(struct err *err);
+
+/* keeper_record.c: what is said for the audit record. */
+void keeper_record_end(struct op *o);           /* its result, once */
+void keeper_say_masks(struct keeper_live *k);   /* to the warden: what it must leave out */
+/* From here on decisions about the network and the like are said to the warden. */
+int keeper_record_begin(struct keeper_live *k, struct err *err);
+
+/* keeper_ask.c: connections that wait for a decision (network.ask) are asked about in the daemon. */
+void keeper_ask_begin(struct keeper_live *k);
+void keeper_ask_again(struct keeper_live *k);       /* all that are open, for a new warden */
+int keeper_on_net_answer(void *ctx, const struct frame *f);
+
+/* keeper_usage.c: tell the warden what the sandbox uses. */
+void keeper_say_usage(struct keeper_live *k);
+void op_say_result(struct op *o);               /* and how that operation ended; once, and into the records too */
+
+/* keeper_policy.c: say what the sandbox is held to; hold it to @policy (its text), and say whether that is done */
+void keeper_policy_show(struct keeper_live *k, uint32_t number);
+void keeper_policy_change(struct keeper_live *k, uint32_t number, const char *policy);
+void keeper_policy_free(struct keeper_live *k);
+/* What it says, to be compared: as policy_json() has it, without origins and built-in entries, secrets as hashes. */
+json_t *keeper_profile(const struct policy *p);
+/* The first key in which two differ, but for those that can change while @k lives; @k NULL: any. */
+bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[128]);
+
+/* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. What one that
+ * is bounded denies is added to what is denied already. 0 or -1 with @err. */
+int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
+                       struct err *err);
+/* Whether @p, which is of @text, is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...). 0 or
+ * -1 with @err. */
+int keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+                         unsigned free, struct err *err);
+/* Where an agent's policy and the operator's contradict each other, the agent is told of it, but not where the
+ * operator keeps files. */
+void keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err);
+/* The policy from its text, no wider than @bounds lets it be, into k->policy, before registries and presets are
+ * asked. 0 or -1 with @err. */
+int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err);
+/* The policy from its text, no wider than @bounds (EDGE_BOUNDED ...) lets it be, and from that the sandbox, @id to the
+ * engine, @volume its workspace ("" none). 0 or -1 with @err. */
+int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
+                struct err *err);
+/* What clients are told about it: "\nengine=native\n..." */
+int keeper_facts(const struct keeper_live *k, struct buf *out);
+/* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */
+const char **keeper_environment(const struct keeper_live *k, const struct edge_op *want);
+void keeper_unmake(struct keeper_live *k);
+
+/* keeper_volume.c: the volume @id ("" none) as the workspace of k->policy; then now and then a look at its size; its
+ * end. 0 or -1 with @err (volume.busy, volume.full ...). */
+int keeper_volume_open(struct keeper_live *k, const char *id, struct err *err);
+void keeper_volume_look(struct keeper_live *k, uint64_t now);
+void keeper_volume_close(struct keeper_live *k);
+/* Nothing is to be left of it. 0 or -1 with @err; then it can be done again. */
+int keeper_volume_remove(struct keeper_live *k, const char *id, struct err *err);
+
+/* keeper_print.c: what one under that policy would be, as the warden compares it: "\nprofile=DIGEST\n...", and a
+ * NUL. 0 or -1 with @err. */
+int keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *out, struct err *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* keeper/keeper_caller.c: what goes on in the name of a caller whose credential opens nothing any more (warden/ends.c) */
+#include <string.h>
+
+#include "keeper/keeper.h"
+
+static void
+end_of(struct keeper_live *k, const char *caller, const struct err *why)
+{
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
+        struct op *o = k->ops[i];
+        if (o == NULL || o->fd < 0 || strcmp(o->caller, caller) != 0)
+            continue;
+        packet_queue_clear(&o->out);    /* what was not told yet is not any more */
+        op_say_failed(o, why);
+        op_cancel(o);
+    }
+}
+
+int
+op_on_caller_ended(void *ctx, const struct frame *f)
+{
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct err err = ERR_INIT;
+    char caller[EDGE_ID + 1];
+
+    if (!edge_get_id(&in, caller, false) || !wire_done(&in))
+        return -1;
+    err_set(&err, ERR_DENIED, "auth.ended", "the credential of who began this opens nothing any more");
+    err_hint(&err, "it was revoked or replaced, or its time is over");
+    end_of(k, caller, &err);
+    asker_caller_ended(k, caller, &err);
+    return 0;
+}

@@ -1,0 +1,317 @@
+/* keeper/keeper_make.c: a policy from what was asked for, a sandbox from the policy, and its end */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "engine/leavings.h"
+#include "hosts/preset.h"
+#include "hosts/registry.h"
+#include "keeper/keeper.h"
+#include "launcher/serve.h"
+#include "policy/policy.h"
+#include "policy/within.h"
+#include "program/caller.h"
+
+#define PATIENCE_US 30000000UL
+
+/* The daemon's state folder, which need not be the usual one: that of its volumes is in it. */
+static int
+own_folders(const struct keeper_live *k, struct policy *p, struct err *err)
+{
+    const char *end = k->daemon.volumes != NULL ? strrchr(k->daemon.volumes, '/') : NULL;
+    char path[PATH_MAX];
+
+    if (end == NULL || end == k->daemon.volumes)
+        return 0;
+    snprintf(path, sizeof(path), "%.*s", (int)(end - k->daemon.volumes), k->daemon.volumes);
+    return policy_own_folder(p, path, err);
+}
+
+int
+keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
+                   struct err *err)
+{
+    struct policy_host host;
+
+    if (cli_host(&host, err) < 0 ||
+        serve_policy(p, k->daemon.config, k->daemon.security, k->daemon.settings, &host, err) < 0)
+        return -1;
+    p->denials_add = (bounds & EDGE_BOUNDED) != 0;
+    if (text[0] != '\0' && policy_load_bytes(p, "policy", text, strlen(text), POLICY_JSON, &host, err) < 0)
+        return -1;
+    if (own_folders(k, p, err) < 0)
+        return -1;
+    if (p->mode.v == MODE_OFF) {
+        err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
+        return err_hint(err, "use light, standard or max");
+    }
+    if (p->audit.v == RECORD_REQUIRED && strcmp(k->daemon.audit, "off") == 0) {
+        err_set(err, ERR_POLICY, "audit.off", "audit: required asks that nothing runs unrecorded, and this daemon "
+                "keeps no record");
+        return err_hint(err, "start cloche serve with --audit try or required");
+    }
+    return 0;
+}
+
+/* Once more, with the hosts of registries instead of their names: those of one may be open by name, or the other way
+ * round. @err stays as it is where that is no help. */
+static int
+with_hosts(const struct keeper_live *k, const char *text, unsigned free, struct policy *ceiling, struct err *err)
+{
+    cleanup_policy struct policy asked = { .srt = false };
+    struct err why = ERR_INIT;
+
+    if ((free & WITHIN_NETWORK) != 0 || keeper_policy_read(k, &asked, text, EDGE_BOUNDED, &why) < 0 ||
+        asked.registries.n + ceiling->registries.n == 0 || registry_open(ceiling, &why) < 0 ||
+        registry_open(&asked, &why) < 0 || policy_within(ceiling, &asked, free | WITHIN_REGISTRIES, &why) < 0)
+        return -1;
+    *err = (struct err)ERR_INIT;
+    return 0;
+}
+
+/* An agent's sandbox has no more than the daemon's settings give: whoever may show it a folder may read the folder. */
+int
+keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+                     unsigned free, struct err *err)
+{
+    cleanup_policy struct policy ceiling = { .srt = false };
+
+    if ((bounds & EDGE_BOUNDED) == 0)
+        return 0;
+    if ((bounds & EDGE_JUDGED) != 0)
+        free |= WITHIN_NETWORK | WITHIN_LIMITS;
+    if (keeper_policy_read(k, &ceiling, "", 0, err) < 0)
+        return -1;
+    return policy_within(&ceiling, p, free, err) == 0 ? 0 : with_hosts(k, text, free, &ceiling, err);
+}
+
+void
+keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err)
+{
+    const char *const files[] = { k->daemon.settings, k->daemon.config, k->daemon.security };
+    char text[sizeof(err->msg)];
+
+    for (size_t i = 0; (bounds & EDGE_BOUNDED) != 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+        char *at = files[i] != NULL && files[i][0] == '/' ? strstr(err->msg, files[i]) : NULL;
+        if (at == NULL)
+            continue;
+        snprintf(text, sizeof(text), "%.*sthe settings of cloche serve%s", (int)(at - err->msg), err->msg,
+                 at + strlen(files[i]));
+        memcpy(err->msg, text, sizeof(err->msg));
+    }
+}
+
+int
+keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err)
+{
+    if (keeper_policy_read(k, &k->policy, text, bounds, err) < 0)
+        return -1;
+    return keeper_policy_within(k, &k->policy, text, bounds, 0, err);
+}
+
+/* What was said that it would be is what was judged, and settings are files. */
+static int
+as_printed(const struct keeper_live *k, struct err *err)
+{
+    cleanup_buf struct buf now = BUF_INIT(EDGE_PRINT_MAX);
+
+    if (k->print[0] == '\0')
+        return 0;
+    if (keeper_print(k, &k->policy, &now, err) < 0)
+        return -1;
+    if (strcmp((const char *)now.p, k->print) == 0)
+        return 0;
+    err_set(err, ERR_DENIED, "sandbox.changed", "settings, or cloche itself, changed while the sandbox was made");
+    return err_hint(err, "try again");
+}
+
+static int
+policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err)
+{
+    struct policy *p = &k->policy;
+
+    if (keeper_policy_of(k, bounds, text, err) < 0 || as_printed(k, err) < 0)
+        return -1;
+    k->profile = keeper_profile(p);
+    k->n_asked_hosts = p->allow_domains.n;
+    if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
+        return -1;
+    return policy_validate(p, err);
+}
+
+/* The guest says HELLO when the whole wall stands. */
+static int
+wait_for_guest(struct live *l, struct err *err)
+{
+    uint64_t end = clock_us() + PATIENCE_US;
+
+    for (;;) {
+        struct pollfd p = { .fd = l->transport, .events = guest_client_poll_events(l->client) };
+        uint64_t now = clock_us();
+        struct guest_event ev;
+        int got;
+        if (now >= end)
+            return err_set(err, ERR_SYSTEM, "guest.slow", "the guest did not start within 30 s");
+        if (poll(&p, 1, (int)((end - now) / 1000) + 1) < 0 && errno != EINTR)
+            return err_sys(err, errno, "cli.poll", "poll");
+        if (p.revents != 0 && guest_client_pump(l->client, err) < 0)
+            return sandbox_lost(l->sb, err);
+        while ((got = guest_client_next(l->client, &ev, err)) == 1) {
+            if (ev.type == GUEST_HELLO)
+                return 0;
+            if (ev.type == GUEST_CLOSED)
+                return sandbox_lost(l->sb, err);
+        }
+        if (got < 0)
+            return -1;
+    }
+}
+
+static int
+make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume, struct err *err)
+{
+    struct live *l = &k->l;
+    struct err why = ERR_INIT;
+
+    if (policy_of(k, bounds, policy, err) < 0 || keeper_volume_open(k, volume, err) < 0)
+        return -1;
+    k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
+    k->limits = k->policy.limits;
+    k->bounds = bounds;
+    sha256_of(policy, strlen(policy), k->digest);
+    l->s = &k->s;
+    l->r = &k->r;
+    leavings_keep(k->daemon.leavings);
+    clock_gettime(CLOCK_REALTIME, &k->r.started);
+    if (vault_start(l, err) < 0 || session_make(l, id, err) < 0 || wait_for_guest(l, err) < 0) {
+        if (l->sb != NULL)
+            sandbox_abandon(l->sb);
+        return -1;
+    }
+    if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE &&
+        strcmp(k->daemon.audit, "off") == 0)
+        session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
+    if (keeper_record_begin(k, err) < 0 || net_confine(l->net, err) < 0) {
+        sandbox_abandon(l->sb);
+        return -1;
+    }
+    keeper_ask_begin(k);
+    if (transcript_open(&k->transcript, k->daemon.transcript, k->daemon.transcripts, k->id, &k->masks, &why) < 0)
+        session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
+    return 0;
+}
+
+/* Nobody listens to the launcher meanwhile, and package managers of the host are asked for minutes. So the end of the
+ * launcher ends us on the spot; what is made by then is the janitor's. */
+int
+keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
+            struct err *err)
+{
+    struct pollfd launcher = { .fd = k->control };
+    int r;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return err_sys(err, errno, "serve.start", "prctl");
+    if (poll(&launcher, 1, 0) > 0)
+        return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
+    r = make(k, id, bounds, policy, volume, err);
+    (void)prctl(PR_SET_PDEATHSIG, SIGCONT);     /* as before: stopped, we would not hear of it */
+    return r;
+}
+
+void
+keeper_unmake(struct keeper_live *k)
+{
+    struct live *l = &k->l;
+
+    op_free_all(k);
+    /* a frozen process does not die before it thaws */
+    if (l->sb != NULL && k->paused && !k->by_signal)
+        (void)sandbox_resume(l->sb, NULL);
+    if (l->sb != NULL)
+        sandbox_kill(l->sb);
+    net_stop(l->net);
+    l->net = NULL;
+    run_audit_remote_end(l->audit);
+    l->audit = NULL;
+    transcript_close(&k->transcript);
+    masks_free(&k->masks);
+    guest_client_free(l->client);
+    l->client = NULL;
+    if (l->sb != NULL)
+        sandbox_destroy(l->sb);
+    l->sb = NULL;
+    keeper_volume_close(k);
+    vault_stop(l);
+    keeper_policy_free(k);
+    session_result_free(&k->r);
+}
+
+const char **
+keeper_environment(const struct keeper_live *k, const struct edge_op *want)
+{
+    const char *const *base = sandbox_facts(k->l.sb)->env;
+    size_t n = 0, used = 0;
+    const char **env;
+
+    while (base[n] != NULL)
+        n++;
+    env = calloc(n + want->n_env + 1, sizeof(*env));
+    for (size_t i = 0; env != NULL && i < n; i++) {
+        size_t name = strcspn(base[i], "=") + 1;
+        bool mine = true;
+        for (size_t j = 0; j < want->n_env && mine; j++)
+            mine = strncmp(base[i], want->env[j], name) != 0;
+        if (mine)
+            env[used++] = base[i];
+    }
+    for (size_t i = 0; env != NULL && i < want->n_env; i++)
+        env[used++] = want->env[i];
+    return env;
+}
+
+static void
+line(struct buf *out, const char *name, const char *value)
+{
+    buf_printf(out, "%s=", name);
+    for (; *value != '\0'; value++)
+        buf_put_u8(out, (unsigned char)*value < 0x20 ? ' ' : (uint8_t)*value);
+    buf_put_u8(out, '\n');
+}
+
+int
+keeper_facts(const struct keeper_live *k, struct buf *out)
+{
+    const struct session_result *r = &k->r;
+    const struct sandbox_facts *facts = sandbox_facts(k->l.sb);
+    const struct policy *p = k->l.s->policy;
+    cleanup_buf struct buf ports = BUF_INIT(512);
+
+    buf_put_u8(out, '\n');
+    line(out, "engine", engine_name(p));
+    line(out, "run", k->r.id);
+    line(out, "mode", policy_mode_name(p->mode.v));
+    line(out, "workspace", facts->root);
+    line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
+    port_facts(k, &ports);
+    line(out, "ports", buf_nul(&ports) == 0 ? (const char *)ports.p : "none");
+    line(out, "audit", p->audit.v == RECORD_REQUIRED ? "required" : k->daemon.audit);
+    line(out, "memory_by", r->memory_by);
+    line(out, "cpu_by", r->cpu_by);
+    line(out, "pids_by", r->pids_by);
+    line(out, "disk_by", r->disk_by);
+    if (k->volume_fd >= 0)
+        line(out, "volume_by", k->limits.disk.v > 0 ? "looks" : "none");
+    line(out, "pause_by", facts->pause_by != NULL ? facts->pause_by : "signals");
+    if (r->cow_id[0] != '\0')
+        line(out, "cow", r->cow_id);
+    for (size_t i = 0; i < r->n_warnings; i++)
+        line(out, "warning", r->warnings[i]);
+    return buf_ok(out) ? 0 : -1;
+}

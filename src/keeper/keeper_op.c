@@ -1,0 +1,597 @@
+/* keeper/keeper_op.c: commands and file requests of clients, between the front's sockets and the guest
+ *
+ * What an operation is was settled by the warden before its socket existed; here come only its streams. Nobody is
+ * waited for: what the front does not take waits in its operation's queue, and credit goes back to the guest when the
+ * front has it, so that a slow client slows its own command and no other.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "keeper/keeper.h"
+
+#define OVER_US 30000000        /* for the guest to end what it was told to end */
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+static void
+op_free(struct op *o)
+{
+    struct keeper_live *k = o->k;
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        if (k->ops[i] == o)
+            k->ops[i] = NULL;
+    run_failed(o);      /* unless it has ended, its record was of nothing */
+    packet_queue_clear(&o->out);
+    close_fd(&o->fd);
+    free(o->path);
+    free(o->name);
+    free(o);
+}
+
+size_t
+op_count(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        n += k->ops[i] != NULL;
+    return n;
+}
+
+size_t
+op_untold(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        n += k->ops[i] != NULL && !k->ops[i]->told;
+    return n;
+}
+
+void
+op_say(struct op *o, struct buf *frame, size_t at)
+{
+    if (frame_end(frame, at) < 0 || o->fd < 0)
+        return;
+    if (packet_queue_send(&o->out, o->fd, frame, -1) < 0)
+        (void)shutdown(o->fd, SHUT_RDWR);       /* noticed where it is read */
+}
+
+void
+op_say_last(struct op *o, struct buf *frame, size_t at)
+{
+    if (o->said)
+        return;
+    o->said = true;
+    transcript_end(&o->k->transcript, o);
+    op_say(o, frame, at);
+}
+
+void
+op_say_failed(struct op *o, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
+
+    memcpy(o->result.error, err->code, sizeof(o->result.error));
+    o->how = RESULT_FAILED;
+    packet_put_err(&frame, err);
+    op_say_last(o, &frame, at);
+}
+
+/* Each operation's end is said once: the warden counts. */
+static void
+tell_end(struct op *o)
+{
+    if (o->told)
+        return;
+    op_say_result(o);
+    keeper_say_short(o->k, EDGE_OP_ENDED);
+    o->told = true;
+}
+
+/* The guest knows it no more. What is still to be sent keeps it until it is sent. */
+void
+op_ended(struct op *o)
+{
+    tell_end(o);
+    o->channel = 0;
+    if (!packet_queue_waits(&o->out))
+        op_free(o);
+}
+
+/* --- the sandbox has ended under it ------------------------------------------------------------------------------- */
+
+static void
+say_exit(struct op *o, uint8_t flags, uint32_t code)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_EXIT, 0, 0);
+
+    o->how = o->timed_out ? RESULT_TIMED_OUT : (flags & EDGE_SIGNALED) != 0 ? RESULT_SIGNALED
+             : code != 0 ? RESULT_NONZERO : RESULT_OK;
+    flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
+    flags |= (uint8_t)((o->cut[0] ? EDGE_OUT_CUT : 0) | (o->cut[1] ? EDGE_ERR_CUT : 0));
+    o->result = (struct op_result){ .flags = flags, .code = code, .bytes = o->bytes[0] + o->bytes[1] };
+    if (o->run != NULL) {
+        transcript_end(&o->k->transcript, o);
+        run_ended(o, flags, (uint8_t)code);
+        return;
+    }
+    buf_put_u8(&frame, flags);
+    buf_put_be32(&frame, code);
+    buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
+    op_say_last(o, &frame, at);
+}
+
+void
+op_free_all(struct keeper_live *k)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended");
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
+        struct op *o = k->ops[i];
+        if (o == NULL)
+            continue;
+        if (o->channel != 0 && o->kind == OP_EXEC)
+            say_exit(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
+        else if (o->channel != 0)
+            op_say_failed(o, &err);
+        if (o->channel != 0)
+            op_say_result(o);
+        (void)packet_queue_flush(&o->out, o->fd);
+        op_free(o);
+    }
+    asker_free_all(k);
+    run_free_all(k);
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+static struct op *
+new_op(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd)
+{
+    struct op *o;
+    size_t i;
+
+    for (i = 0; i < KEEPER_OPS_MAX && k->ops[i] != NULL; i++)
+        ;
+    if (i == KEEPER_OPS_MAX || (o = calloc(1, sizeof(*o))) == NULL)
+        return NULL;
+    o->k = k;
+    o->kind = want->kind;
+    o->number = by->number;
+    memcpy(o->caller, by->caller, strnlen(by->caller, EDGE_ID));
+    o->live = (want->flags & OP_LIVE) != 0;
+    o->pty = (want->flags & OP_PTY) != 0;
+    o->behind = (want->flags & OP_BACKGROUND) != 0;
+    o->fd = fd;
+    o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
+    o->begin_us = clock_us();
+    o->path = strdup(want->path);
+    o->name = strdup(want->n_argv > 0 ? want->argv[0] : "");
+    k->ops[i] = o;
+    if (o->path != NULL && o->name != NULL)
+        return o;
+    o->fd = -1;         /* still the caller's */
+    op_free(o);
+    return NULL;
+}
+
+static int
+begin_exec(struct op *o, const struct edge_op *want, struct err *err)
+{
+    struct keeper_live *k = o->k;
+    cleanup_free const char **env = keeper_environment(k, want);
+    struct guest_exec x = GUEST_EXEC_INIT;
+    uint64_t ms = want->timeout_ms != 0 ? want->timeout_ms : k->limits.time_ms.v;
+
+    if (env == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if ((want->flags & OP_BACKGROUND) != 0 && run_begin(o, want, err) < 0)
+        return -1;
+    x.argv = want->argv;
+    x.env = env;
+    x.cwd = want->path;
+    x.umask = 022;
+    x.window = o->run != NULL ? RUN_WINDOW : OP_WINDOW;
+    x.flags = (o->run != NULL ? 0 : MSG_EXEC_QUIET) | ((want->flags & OP_STDIN) != 0 ? 0 : MSG_EXEC_NO_STDIN);
+    x.stdio = o->pty ? EXEC_STDIO_PTY : EXEC_STDIO_STREAM;
+    x.rows = want->rows;
+    x.cols = want->cols;
+    o->in_end = (want->flags & OP_STDIN) == 0;
+    /* a screen that is cut is no screen any more, and a log has a ceiling of its own */
+    o->limit = o->pty || o->run != NULL ? 0 : k->limits.output.v;
+    o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
+    return guest_client_exec(k->l.client, &x, &o->channel, err);
+}
+
+/* There is no room for it. */
+static void
+turn_away(struct keeper_live *k, int fd)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit", KEEPER_OPS_MAX);
+    packet_put_err(&frame, &err);
+    if (frame_end(&frame, at) == 0)
+        (void)packet_send(fd, &frame, -1);
+    close(fd);
+    keeper_say_short(k, EDGE_OP_ENDED);
+}
+
+void
+op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd)
+{
+    struct err err = ERR_INIT;
+    struct op *o = new_op(k, want, by, fd);
+
+    if (o == NULL) {
+        turn_away(k, fd);
+        return;
+    }
+    if (want->kind != OP_CONNECT)
+        transcript_begin(&k->transcript, o, want, by->text);
+    if (io_set_nonblock(fd, true) < 0 ||
+        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : want->kind == OP_CONNECT ? port_begin(o, want, &err)
+         : want->kind == OP_WATCH ? watch_begin(o, want, &err) : file_begin(o, want, &err)) < 0) {
+        run_failed(o);
+        op_say_failed(o, &err);
+        o->channel = 0;
+        op_ended(o);
+    }
+}
+
+/* Whether it is a channel of the guest's with bytes in both directions, and not a file request. */
+static bool
+is_stream(const struct op *o)
+{
+    return o->kind == OP_EXEC || o->kind == OP_CONNECT;
+}
+
+/* --- what the guest says ------------------------------------------------------------------------------------------ */
+
+/* Credit for what the front has. */
+static void
+give_back(struct op *o)
+{
+    static const enum msg_stream streams[2] = { MSG_STREAM_OUT, MSG_STREAM_ERR };
+
+    if (!is_stream(o) || o->channel == 0 || (o->run != NULL ? run_holds(o) : packet_queue_waits(&o->out)))
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (o->owed[i] > 0 && guest_client_window(o->k->l.client, o->channel, streams[i], o->owed[i], NULL) == 0)
+            o->owed[i] = 0;
+}
+
+void
+op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
+{
+    cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
+
+    for (size_t take; n > 0 && o->fd >= 0; p += take, n -= take) {
+        size_t at;
+        take = n < EDGE_CHUNK ? n : EDGE_CHUNK;
+        buf_reset(&frame);
+        at = frame_begin(&frame, type, 0, 0);
+        buf_append(&frame, p, take);
+        o->passed[1] += take;
+        op_say(o, &frame, at);
+    }
+}
+
+static void
+on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
+{
+    uint64_t room = o->limit == 0 ? UINT64_MAX : o->bytes[i] >= o->limit ? 0 : o->limit - o->bytes[i];
+
+    o->bytes[i] += n;
+    o->owed[i] += (uint32_t)n;
+    transcript_output(&o->k->transcript, o, i, p, n);
+    if (n > room)
+        o->cut[i] = true;
+    if (o->run != NULL)
+        run_output(o, i, p, n);
+    else
+        op_pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
+    give_back(o);
+}
+
+static struct op *
+op_of(struct keeper_live *k, uint16_t channel, bool stream)
+{
+    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
+        if (k->ops[i] != NULL && k->ops[i]->channel == channel && is_stream(k->ops[i]) == stream)
+            return k->ops[i];
+    return NULL;
+}
+
+/* A shell's word for a command of its own that was killed is 128 and the signal. */
+static uint8_t
+exit_flags(struct keeper_live *k, const struct msg_exit *end)
+{
+    bool signaled = (end->flags & MSG_EXIT_SIGNALED) != 0;
+    bool killed = end->status == (signaled ? SIGKILL : 128 + SIGKILL);
+
+    return (uint8_t)((signaled ? EDGE_SIGNALED : 0) | (killed && keeper_short_of_memory(k) ? EDGE_OOM : 0));
+}
+
+static void
+exec_event(struct op *o, const struct guest_event *ev)
+{
+    struct err err = ERR_INIT;
+
+    switch (ev->type) {
+    case GUEST_STDOUT:
+        on_output(o, 0, ev->data.p, ev->data.n);
+        break;
+    case GUEST_STDERR:
+        on_output(o, 1, ev->data.p, ev->data.n);
+        break;
+    case GUEST_STDIN_READY:
+        if (o->run != NULL) {
+            asker_stdin(o->k, o->run, ev->stdin_gone);
+        } else if (ev->stdin_gone) {
+            if (o->live)
+                live_taken(o, o->in_n - o->in_at);
+            o->in_n = o->in_at = 0;
+        }
+        break;
+    case GUEST_STARTED:
+        if (o->kind == OP_CONNECT)
+            o->deadline_us = 0;
+        else
+            run_started(o);
+        break;
+    case GUEST_EXEC_FAILED:
+        if (o->kind == OP_CONNECT) {
+            port_failed(o, &ev->exec_failed);
+            break;
+        }
+        (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
+        run_failed(o);
+        op_say_failed(o, &err);
+        op_ended(o);
+        break;
+    case GUEST_EXIT:
+        say_exit(o, exit_flags(o->k, &ev->exit), ev->exit.status & 0xff);
+        op_ended(o);
+        break;
+    default:
+        break;
+    }
+}
+
+bool
+op_event(struct keeper_live *k, const struct guest_event *ev)
+{
+    bool file = ev->type >= GUEST_FILE_DATA && ev->type <= GUEST_FILE_FAILED;
+    struct op *o = ev->channel != 0 ? op_of(k, ev->channel, !file) : NULL;
+
+    if (o == NULL)
+        return false;
+    if (file && o->kind == OP_WATCH)
+        watch_event(o, ev);
+    else if (file)
+        file_event(o, ev);
+    else
+        exec_event(o, ev);
+    return true;
+}
+
+/* --- what the front says ------------------------------------------------------------------------------------------ */
+
+/* SIGKILL spares nobody: of a terminal the group in front is not all. */
+void
+op_signal(struct op *o, int signo)
+{
+    (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_GROUP, NULL);
+    if (o->pty && signo == SIGKILL)
+        (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_LEADER, NULL);
+    if (signo == SIGKILL && o->over_us == 0)
+        o->over_us = clock_us();
+}
+
+void
+op_cancel_file(struct op *o)
+{
+    (void)guest_client_file_cancel(o->k->l.client, o->channel, NULL);
+    if (o->over_us == 0)
+        o->over_us = clock_us();
+}
+
+/* The client is gone: nothing of its command goes on for it, unless that was agreed. */
+void
+op_cancel(struct op *o)
+{
+    close_fd(&o->fd);
+    packet_queue_clear(&o->out);
+    o->in_n = o->in_at = 0;
+    if (o->channel == 0) {
+        tell_end(o);        /* of one that reads, between two pieces */
+        op_free(o);
+    } else if (is_stream(o)) {
+        if (!o->behind)
+            op_signal(o, SIGKILL);
+        give_back(o);
+    } else {
+        op_cancel_file(o);
+    }
+}
+
+/* As much of what came as the guest takes. */
+static void
+feed(struct op *o)
+{
+    struct guest_client *c = o->k->l.client;
+
+    while (o->in_at < o->in_n && o->channel != 0) {
+        size_t taken = 0;
+        int r = is_stream(o)
+                    ? guest_client_stdin(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL)
+                    : guest_client_file_chunk(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL);
+        if (r < 0 || taken == 0)
+            return;
+        transcript_written(o, o->in + o->in_at, taken);
+        o->in_at += taken;
+        o->passed[0] += taken;
+        if (o->live)
+            live_taken(o, taken);
+    }
+    if (o->in_end_due && o->in_at == o->in_n) {
+        o->in_end_due = false;
+        (void)guest_client_close_stdin(c, o->channel, NULL);
+    }
+}
+
+static bool
+takes_input(const struct op *o)
+{
+    return o->channel != 0 && !o->in_end && (is_stream(o) || o->writes);
+}
+
+static int
+on_in(void *ctx, const struct frame *f)
+{
+    struct op *o = ctx;
+
+    if (!takes_input(o))
+        return o->channel == 0 ? 0 : -1;        /* it has ended: a race, no error */
+    if (f->length > sizeof(o->in) - (o->in_n - o->in_at))
+        return -1;              /* of a live one: more than it was told that there is room for */
+    memmove(o->in, o->in + o->in_at, o->in_n - o->in_at);
+    o->in_n -= o->in_at;
+    memcpy(o->in + o->in_n, f->payload, f->length);
+    o->in_n += f->length;
+    o->in_at = 0;
+    feed(o);
+    return 0;
+}
+
+static int
+on_in_end(void *ctx, const struct frame *f)
+{
+    struct op *o = ctx;
+
+    (void)f;
+    if (!takes_input(o))
+        return o->channel == 0 ? 0 : -1;
+    o->in_end = true;
+    if (o->live && o->in_at < o->in_n) {
+        o->in_end_due = true;
+        return 0;
+    }
+    return is_stream(o) ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
+                              : guest_client_file_end(o->k->l.client, o->channel, NULL);
+}
+
+enum op_state { ST_PLAIN = 1, ST_LIVE = 2, ST_BEHIND = 4 };
+
+static const struct msg_rule front_rules[] = {
+    /* type         once   flags states              min max length   handler */
+    { EDGE_IN,      false, 0,    ST_PLAIN | ST_LIVE, 1,  EDGE_CHUNK,  on_in },
+    { EDGE_IN_END,  false, 0,    ST_PLAIN | ST_LIVE, 0,  0,           on_in_end },
+    { EDGE_RESIZE,  false, 0,    ST_LIVE,            4,  4,           live_on_resize },
+    { EDGE_SIGNAL,  false, 0,    ST_LIVE,            1,  1,           live_on_signal },
+};
+
+short
+op_poll_events(const struct op *o)
+{
+    bool full = !o->live && o->in_at < o->in_n;     /* what is live is paced by TAKEN, so that signals pass */
+
+    return (short)((full ? 0 : POLLIN) | (packet_queue_waits(&o->out) ? POLLOUT : 0));
+}
+
+void
+op_turn(struct op *o, short events)
+{
+    static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
+    struct msg_gate gate = { .rules = front_rules, .state = o->live ? ST_LIVE : o->behind ? ST_BEHIND : ST_PLAIN,
+                             .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
+    struct err err = ERR_INIT;
+    struct frame f;
+
+    if ((events & POLLOUT) != 0 && packet_queue_flush(&o->out, o->fd) < 0)
+        return op_cancel(o);
+    if ((events & POLLOUT) != 0 && !packet_queue_waits(&o->out)) {
+        give_back(o);
+        watch_give_back(o);
+        if (o->channel == 0 && o->kind == OP_READ && o->in_end) {
+            o->in_end = false;
+            if (file_ask_piece(o, &err) < 0) {
+                op_say_failed(o, &err);
+                return op_ended(o);
+            }
+        } else if (o->channel == 0) {
+            return op_free(o);
+        }
+    }
+    while ((events & ~POLLOUT) != 0 && (o->live || o->in_at == o->in_n)) {
+        int r = packet_receive(o->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return;
+        if (r <= 0 || msg_dispatch(&gate, &f, o) != MSG_OK)
+            return op_cancel(o);
+    }
+    if ((events & POLLHUP) != 0)
+        op_cancel(o);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+void
+op_time(struct op *o, uint64_t now)
+{
+    if (o->in_at < o->in_n || o->in_end_due)
+        feed(o);
+    if (o->channel == 0 || !is_stream(o))
+        return;
+    if (o->run != NULL)
+        give_back(o);
+    if (o->kind == OP_CONNECT && o->deadline_us > 0 && now >= o->deadline_us)
+        return port_late(o);
+    if (o->deadline_us > 0 && now >= o->deadline_us) {
+        o->deadline_us = 0;
+        o->timed_out = true;
+        o->kill_us = now + o->k->limits.grace_ms.v * 1000;
+        op_signal(o, SIGTERM);
+    }
+    if (o->kill_us > 0 && now >= o->kill_us) {
+        o->kill_us = 0;
+        op_signal(o, SIGKILL);
+    }
+}
+
+void
+op_shift(struct op *o, uint64_t us)
+{
+    o->deadline_us += o->deadline_us > 0 ? us : 0;
+    o->kill_us += o->kill_us > 0 ? us : 0;
+    o->over_us += o->over_us > 0 ? us : 0;
+}
+
+/* Output that somebody does not take holds the end up too. */
+bool
+op_overdue(struct op *o, uint64_t now)
+{
+    if (o->over_us == 0 || o->channel == 0)
+        return false;
+    if (packet_queue_waits(&o->out) || (o->run != NULL && run_holds(o)))
+        o->over_us = now;
+    return clock_since(now, o->over_us) >= OVER_US;
+}

@@ -1,0 +1,498 @@
+/* keeper/keeper_run_ask.c: questions of clients about commands in the background, each with a socket of its own
+ *
+ * Who may ask, and of which sandbox, was judged by the warden before the socket existed. Nobody is waited for: what a
+ * front does not take waits in its question's queue, and of output no more than a piece does; the rest stays in the
+ * command's log, from where it may be pushed out.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "keeper/keeper.h"
+
+#define END_US 10000000     /* beyond the grace, for a guest to say that a command has ended */
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+static void
+asker_free(struct run_asker *a)
+{
+    struct keeper_live *k = a->k;
+
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++)
+        if (k->askers[i] == a)
+            k->askers[i] = NULL;
+    packet_queue_clear(&a->out);
+    close_fd(&a->fd);
+    free(a);
+    keeper_say_short(k, EDGE_OP_ENDED);
+}
+
+size_t
+asker_count(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++)
+        n += k->askers[i] != NULL;
+    return n;
+}
+
+/* --- saying ------------------------------------------------------------------------------------------------------- */
+
+static void
+say(struct run_asker *a, struct buf *frame)
+{
+    if (!buf_ok(frame) || packet_queue_send(&a->out, a->fd, frame, -1) < 0)
+        a->over = true;     /* it is gone, or without its rest of no use */
+}
+
+static void
+say_run(struct run_asker *a, const struct run *run)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_RUN_MAX + FRAME_HEADER);
+
+    run_put(run, &frame);
+    say(a, &frame);
+}
+
+static void
+say_done(struct run_asker *a, uint64_t count)
+{
+    uint8_t room[32];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
+
+    buf_put_be64(&frame, count);
+    if (frame_end(&frame, at) == 0)
+        say(a, &frame);
+    a->over = true;
+}
+
+static void
+say_failed(struct run_asker *a, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
+
+    packet_put_err(&frame, err);
+    if (frame_end(&frame, at) == 0)
+        say(a, &frame);
+    a->over = true;
+}
+
+static void
+say_no(struct run_asker *a, enum err_kind kind, const char *code, const char *text)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, kind, code, "%s", text);
+    say_failed(a, &err);
+}
+
+static void
+say_ended(struct run_asker *a)
+{
+    say_run(a, a->run);
+    say_done(a, 1);
+}
+
+/* What there is for one who follows, as long as the socket takes it. */
+static void
+pump(struct run_asker *a)
+{
+    cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
+
+    while (!a->over && a->run != NULL && !packet_queue_waits(&a->out)) {
+        const uint8_t *p;
+        uint8_t stream;
+        uint64_t position;
+        size_t n = run_log_read(&a->run->log, &a->reader, EDGE_CHUNK, &stream, &position, &p), at;
+        if (n == 0) {
+            if (a->run->op == NULL)
+                say_ended(a);
+            return;
+        }
+        buf_reset(&frame);
+        at = frame_begin(&frame, EDGE_RUN_OUT, 0, 0);
+        buf_put_u8(&frame, stream);
+        buf_put_be64(&frame, position);
+        buf_append(&frame, p, n);
+        if (frame_end(&frame, at) == 0)
+            say(a, &frame);
+        a->moved_us = clock_us();
+    }
+}
+
+/* As much of what came as the command takes. */
+static void
+feed(struct run_asker *a)
+{
+    struct op *o = a->run != NULL ? a->run->op : NULL;
+
+    if (a->over || a->run == NULL)
+        return;
+    if (o == NULL) {            /* it has ended, and had read all that it was given, or not */
+        if (a->in_at < a->in_n)
+            say_no(a, ERR_DENIED, "exec.ended", "the command has ended");
+        else if (a->in_end)
+            say_done(a, a->count);
+        return;
+    }
+    while (a->in_at < a->in_n) {
+        size_t taken = 0;
+        if (guest_client_stdin(o->k->l.client, o->channel, a->in + a->in_at, a->in_n - a->in_at, &taken, NULL) < 0 ||
+            taken == 0)
+            return;
+        a->in_at += taken;
+        a->count += taken;
+        o->passed[0] += taken;
+    }
+    if (!a->in_end)
+        return;
+    if (a->last) {
+        (void)guest_client_close_stdin(o->k->l.client, o->channel, NULL);
+        a->run->stdin_open = false;
+    }
+    say_done(a, a->count);
+}
+
+/* --- what happens to a command ------------------------------------------------------------------------------------ */
+
+static void
+of_run(struct keeper_live *k, struct run *run, void (*fn)(struct run_asker *a))
+{
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++)
+        if (k->askers[i] != NULL && k->askers[i]->run == run && !k->askers[i]->over)
+            fn(k->askers[i]);
+}
+
+static void
+pump_follower(struct run_asker *a)
+{
+    if (a->what == RUN_FOLLOW)
+        pump(a);
+}
+
+static void
+feed_writer(struct run_asker *a)
+{
+    if (a->what == RUN_INPUT)
+        feed(a);
+}
+
+static void
+refuse_writer(struct run_asker *a)
+{
+    if (a->what == RUN_INPUT)
+        say_no(a, ERR_DENIED, "exec.stdin-closed", "the command's stdin is closed");
+}
+
+static void
+tell_end(struct run_asker *a)
+{
+    if (a->what == RUN_FOLLOW)
+        pump(a);
+    else if (a->what == RUN_END)
+        say_ended(a);
+    else if (a->what == RUN_INPUT)
+        feed(a);
+}
+
+static void
+forget(struct run_asker *a)
+{
+    say_no(a, ERR_NOT_FOUND, "exec.unknown", "the command's record was removed");
+}
+
+void
+asker_output(struct keeper_live *k, struct run *run)
+{
+    of_run(k, run, pump_follower);
+}
+
+void
+asker_stdin(struct keeper_live *k, struct run *run, bool closed)
+{
+    if (closed)
+        run->stdin_open = false;
+    of_run(k, run, closed ? refuse_writer : feed_writer);
+}
+
+void
+asker_ended(struct keeper_live *k, struct run *run)
+{
+    of_run(k, run, tell_end);
+}
+
+void
+asker_gone(struct keeper_live *k, struct run *run)
+{
+    of_run(k, run, forget);
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++)
+        if (k->askers[i] != NULL && k->askers[i]->run == run)
+            k->askers[i]->run = NULL;
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static void
+list(struct run_asker *a)
+{
+    uint64_t n = 0;
+
+    for (; n < EDGE_RUNS_MAX && a->k->runs[n] != NULL; n++)
+        say_run(a, a->k->runs[n]);
+    say_done(a, n);
+}
+
+static void
+begin_follow(struct run_asker *a, const struct edge_run_ask *ask)
+{
+    if (ask->at[0] > a->run->log.at[0] || ask->at[1] > a->run->log.at[1]) {
+        say_no(a, ERR_USAGE, "exec.position", "the command has not written so much");
+        return;
+    }
+    a->reader = (struct run_reader){ .at = { ask->at[0], ask->at[1] } };
+    a->moved_us = clock_us();
+    say_run(a, a->run);
+    pump(a);
+}
+
+static void
+begin_input(struct run_asker *a, const struct edge_run_ask *ask)
+{
+    if (!a->run->stdin_open)
+        return refuse_writer(a);
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        const struct run_asker *other = a->k->askers[i];
+        if (other != NULL && other != a && other->run == a->run && other->what == RUN_INPUT && !other->over)
+            return say_no(a, ERR_DENIED, "exec.stdin-busy", "another request writes to the command's stdin");
+    }
+    a->last = ask->last;
+}
+
+/* SIGTERM, after the grace SIGKILL. Told again it goes on with what was begun. */
+static void
+begin_end(struct run_asker *a)
+{
+    struct run *run = a->run;
+    struct op *o = run->op;
+    uint64_t now = clock_us(), grace = a->k->limits.grace_ms.v * 1000;
+
+    if (o == NULL) {        /* it has ended before: its record goes, when that is said */
+        a->run = NULL;
+        say_run(a, run);
+        say_done(a, 1);
+        run_free(a->k, run);
+        return;
+    }
+    a->moved_us = now + grace + END_US;
+    if (run->ending)
+        return;
+    run->ending = true;
+    o->deadline_us = 0;
+    o->kill_us = o->kill_us > 0 ? o->kill_us : now + grace;
+    op_signal(o, SIGTERM);
+}
+
+static void
+steer(struct run_asker *a, const struct edge_run_ask *ask)
+{
+    struct op *o = a->run->op;
+
+    if (o == NULL)
+        return say_no(a, ERR_DENIED, "exec.ended", "the command has ended");
+    if (ask->what == RUN_SIGNAL)
+        op_signal(o, ask->signal);
+    else if (!a->run->pty)
+        return say_no(a, ERR_DENIED, "exec.no-terminal", "the command has no terminal");
+    else
+        (void)guest_client_resize(o->k->l.client, o->channel, ask->rows, ask->cols, NULL);
+    say_ended(a);
+}
+
+static void
+begin(struct run_asker *a, const struct edge_run_ask *ask)
+{
+    if (ask->what == RUN_LIST)
+        return list(a);
+    a->run = run_find(a->k, ask->number);
+    if (a->run == NULL)
+        return say_no(a, ERR_NOT_FOUND, "exec.unknown", "there is no such command in the background");
+    switch (ask->what) {
+    case RUN_FOLLOW: return begin_follow(a, ask);
+    case RUN_INPUT: return begin_input(a, ask);
+    case RUN_END: return begin_end(a);
+    case RUN_GET: return say_ended(a);
+    default: return steer(a, ask);
+    }
+}
+
+/* There is no room for it. */
+static void
+turn_away(struct keeper_live *k, int fd)
+{
+    struct run_asker none = { .k = k, .fd = fd, .out = PACKET_QUEUE_INIT(8192) };
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_LIMIT, "sandbox.busy", "%d requests about commands wait; that is the limit", RUN_ASKERS_MAX);
+    say_failed(&none, &err);
+    packet_queue_clear(&none.out);
+    close(fd);
+    keeper_say_short(k, EDGE_OP_ENDED);
+}
+
+int
+asker_on_ask(void *ctx, const struct frame *f)
+{
+    struct keeper_live *k = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    char caller[EDGE_ID + 1];
+    struct edge_run_ask ask;
+    struct run_asker *a;
+    size_t i;
+
+    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_get_run_ask(&in, &ask))
+        return -1;
+    for (i = 0; i < RUN_ASKERS_MAX && k->askers[i] != NULL; i++)
+        ;
+    a = i < RUN_ASKERS_MAX && io_set_nonblock(k->passed, true) == 0 ? calloc(1, sizeof(*a)) : NULL;
+    if (a == NULL) {
+        turn_away(k, take_fd(&k->passed));
+        return 0;
+    }
+    a->k = k;
+    a->what = ask.what;
+    memcpy(a->caller, caller, sizeof(a->caller));
+    a->fd = take_fd(&k->passed);
+    a->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
+    k->askers[i] = a;
+    begin(a, &ask);
+    if (a->over && !packet_queue_waits(&a->out))
+        asker_free(a);
+    return 0;
+}
+
+/* --- what the front says ------------------------------------------------------------------------------------------ */
+
+static int
+on_in(void *ctx, const struct frame *f)
+{
+    struct run_asker *a = ctx;
+
+    if (a->in_end)
+        return -1;
+    memcpy(a->in, f->payload, f->length);
+    a->in_n = f->length;
+    a->in_at = 0;
+    feed(a);
+    return 0;
+}
+
+static int
+on_in_end(void *ctx, const struct frame *f)
+{
+    struct run_asker *a = ctx;
+
+    (void)f;
+    if (a->in_end)
+        return -1;
+    a->in_end = true;
+    feed(a);
+    return 0;
+}
+
+enum asker_state { ST_LISTENS = 1, ST_TAKES = 2 };
+
+static const struct msg_rule front_rules[] = {
+    /* type         once   flags states    min max length   handler */
+    { EDGE_IN,      false, 0,    ST_TAKES, 1,  EDGE_CHUNK,  on_in },
+    { EDGE_IN_END,  false, 0,    ST_TAKES, 0,  0,           on_in_end },
+};
+
+static bool
+is_full(const struct run_asker *a)
+{
+    return a->in_at < a->in_n;
+}
+
+short
+asker_poll_events(const struct run_asker *a)
+{
+    return (short)((is_full(a) ? 0 : POLLIN) | (packet_queue_waits(&a->out) ? POLLOUT : 0));
+}
+
+void
+asker_turn(struct run_asker *a, short events)
+{
+    static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
+    struct msg_gate gate = { .rules = front_rules, .state = a->what == RUN_INPUT ? ST_TAKES : ST_LISTENS,
+                             .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
+    struct frame f;
+
+    if ((events & POLLOUT) != 0 && packet_queue_flush(&a->out, a->fd) < 0)
+        return asker_free(a);
+    pump_follower(a);
+    while ((events & ~POLLOUT) != 0 && !is_full(a) && !a->over) {
+        int r = packet_receive(a->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            break;
+        if (r <= 0 || msg_dispatch(&gate, &f, a) != MSG_OK)
+            return asker_free(a);
+    }
+    if ((events & (POLLHUP | POLLERR)) != 0 || (a->over && !packet_queue_waits(&a->out)))
+        asker_free(a);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+void
+asker_time(struct keeper_live *k, uint64_t now)
+{
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        struct run_asker *a = k->askers[i];
+        if (a == NULL)
+            continue;
+        feed_writer(a);
+        if (a->what == RUN_END && !a->over && now >= a->moved_us)
+            say_ended(a);       /* its guest does not say that it ended: what there is to be said */
+        if (a->over && !packet_queue_waits(&a->out))
+            asker_free(a);
+    }
+}
+
+void
+asker_free_all(struct keeper_live *k)
+{
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        struct run_asker *a = k->askers[i];
+        if (a == NULL)
+            continue;
+        if (!a->over)
+            say_no(a, ERR_SYSTEM, "sandbox.gone", "the sandbox ended");
+        (void)packet_queue_flush(&a->out, a->fd);
+        asker_free(a);
+    }
+}
+
+void
+asker_caller_ended(struct keeper_live *k, const char *caller, const struct err *why)
+{
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        struct run_asker *a = k->askers[i];
+        if (a == NULL || strcmp(a->caller, caller) != 0)
+            continue;
+        packet_queue_clear(&a->out);
+        if (!a->over)
+            say_failed(a, why);
+        asker_free(a);
+    }
+}

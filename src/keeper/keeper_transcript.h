@@ -1,0 +1,45 @@
+/* keeper/keeper_transcript.h: the transcript of one sandbox of the daemon; for keeper*.c only
+ *
+ * A file ID.jsonl in the daemon's folder of transcripts, which outlives the sandbox: one line of JSON for each
+ * operation when it begins, for pieces of its output, and for its result (docs/daemon.md). It is only appended to, in
+ * whole lines, and locked (shared) as long as the sandbox lives, so that it is not removed. Values that no record may
+ * have are replaced by their names. The sandbox does not see it; nobody waits for the disk.
+ *
+ * What cannot be written is missing, and the next line that can be says how much.
+ */
+#ifndef CLOCHE_KEEPER_KEEPER_TRANSCRIPT_H
+#define CLOCHE_KEEPER_KEEPER_TRANSCRIPT_H
+
+#include "base/err.h"
+#include "base/mask.h"
+#include "base/sha256.h"
+#include "warden/edge.h"
+
+#define TRANSCRIPT_BYTES  (64UL * 1024 * 1024)  /* of one; then no more is written but that it is full */
+#define TRANSCRIPT_OUTPUT (256UL * 1024)        /* of one command's output, each stream */
+
+struct op;
+struct op_trace;
+
+struct transcript {
+    int fd;                     /* -1: none is kept */
+    bool output;                /* what commands write is in it */
+    bool full;
+    uint64_t size, lost;        /* bytes; lines that could not be written */
+    struct masks *masks;        /* borrowed */
+};
+
+/* Mode "off", "commands" or "full". 0, or -1 with @err: it cannot be kept (transcript.open). */
+int transcript_open(struct transcript *t, const char *mode, const char *folder, const char *id, struct masks *masks,
+                    struct err *err);
+void transcript_close(struct transcript *t);
+
+/* An operation begins, which @by asked for; bytes of its output (0: stdout), or of the file that it writes; it is over,
+ * as @o->result says.
+ * Of @o they use the number, the kind, the clock and @o->trace, which is theirs. */
+void transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want, const char *by);
+void transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8_t *p, size_t n);
+void transcript_written(struct op *o, const uint8_t *p, size_t n);
+void transcript_end(struct transcript *t, struct op *o);
+
+#endif

@@ -1,0 +1,582 @@
+/* launcher/launcher.c: the launcher's loop (see serve.h)
+ *
+ * What it is told has a handful of forms and no length worth mentioning; what it does is have processes started
+ * (maker.h), pass sockets between them, and notice their end.
+ */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "program/peer.h"
+#include "program/state.h"
+#include "wall/cgroup.h"
+
+#define AT_ONCE     64
+#define PATIENCE_MS 20000   /* for all sandboxes to end */
+#define TICK_MS     1000
+#define KILL_MS     2000    /* for sandboxes to end in order after the kill switch */
+#define SPARE_FILES 128
+#define WARDEN_MS   5000    /* for the warden to write what it knows */
+
+/* --- what the warden says ----------------------------------------------------------------------------------------- */
+
+static const char *
+id_of(const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+
+    return wire_done(&in) && edge_is_id(id) ? id : NULL;
+}
+
+static void
+say_not_spawned(struct launcher *l, const char *id, const struct err *err)
+{
+    cleanup_buf struct buf frame = BUF_INIT(8192);
+    size_t at = frame_begin(&frame, EDGE_NOT_SPAWNED, 0, 0);
+
+    wire_put_cstr(&frame, id, EDGE_ID);
+    packet_put_err(&frame, err);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
+static int
+on_spawn(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    struct err err = ERR_INIT;
+    const char *id = id_of(f);
+    int edge;
+
+    if (id == NULL)
+        return -1;
+    if (l->ending || start_keeper(l, id, &edge, &err) < 0) {
+        if (err.kind == ERR_NONE)
+            err_set(&err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+        say_not_spawned(l, id, &err);
+        return 0;
+    }
+    (void)launcher_say(l, EDGE_SPAWNED, id, edge);
+    return 0;
+}
+
+static int
+on_shoot(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    const char *id = id_of(f);
+
+    for (struct keeper *k = l->keepers; id != NULL && k != NULL; k = k->next)
+        if (strcmp(k->id, id) == 0)
+            kill(k->pid, SIGKILL);      /* its guest dies with it, its janitor does the rest */
+    return id != NULL ? 0 : -1;
+}
+
+void
+launcher_notify(const struct launcher *l, const char *text)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    cleanup_close int fd = l->notify[0] != '\0' ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    size_t n = strlen(l->notify);
+
+    if (fd < 0)
+        return;
+    memcpy(to.sun_path, l->notify, n);
+    if (l->notify[0] == '@')
+        to.sun_path[0] = '\0';
+    (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+}
+
+/* Nobody but us has anything to say there. */
+static void
+take_notify_socket(struct launcher *l)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+
+    if (path != NULL && strlen(path) < sizeof(l->notify) && (path[0] == '/' || path[0] == '@'))
+        snprintf(l->notify, sizeof(l->notify), "%s", path);
+    unsetenv("NOTIFY_SOCKET");
+}
+
+/* The warden counts since its own start; this is older. */
+void
+say_restarts(struct launcher *l)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_RESTARTS, 0, 0);
+
+    buf_put_be32(&frame, l->wardens);
+    buf_put_be32(&frame, l->fronts_again);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
+static int
+on_ready(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    l->ready = true;
+    sweep_begin(l);     /* the state is locked by a warden of ours, and nothing was made by us yet */
+    if (l->ending)
+        return launcher_say(l, EDGE_CLOSE, NULL, -1);
+    if ((!l->open && doors_open(l, l->refused) < 0) || start_fronts(l, l->refused) < 0)
+        l->was_refused = true;
+    say_restarts(l);
+    return 0;
+}
+
+static int
+on_refused(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+    struct wire_in in = wire_in_of(f->payload, f->length);
+
+    if (!packet_get_err(&in, l->refused))
+        return -1;
+    l->was_refused = true;
+    return 0;
+}
+
+static int
+on_quiet(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    l->quiet = true;
+    return 0;
+}
+
+static int
+on_killed(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    l->kill_untold = false;
+    return 0;
+}
+
+static int
+on_pong(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    pulse_heard(&l->pulse);
+    return 0;
+}
+
+static const struct msg_rule warden_rules[] = {
+    /* type          once   flags states min  max length   handler */
+    { EDGE_SPAWN,    false, 0,    1,     37,  37,          on_spawn },
+    { EDGE_SHOOT,    false, 0,    1,     37,  37,          on_shoot },
+    { EDGE_READY,    true,  0,    1,     0,   0,           on_ready },
+    { EDGE_REFUSED,  true,  0,    1,     20,  PACKET_ERR_MAX, on_refused },
+    { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
+    { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
+    { EDGE_UNSETTLED, false, 0,   1,     20,  PACKET_ERR_MAX, limits_answer },
+    { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
+    { EDGE_PONG,     false, 0,    1,     0,   0,           on_pong },
+    { EDGE_SCRIBE_LATE, false, 0, 1,     0,   0,           pulse_scribe_late },
+    { EDGE_KEEPER_LATE, false, 0, 1,     37,  37,          pulse_keeper_late },
+};
+
+/* 1; 0 at the end, -1 when it broke the dialogue. */
+static int
+hear_warden(struct launcher *l)
+{
+    for (int i = 0; i < AT_ONCE && l->warden >= 0; i++) {
+        struct frame f;
+        int r = packet_receive(l->warden, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+        if (r < 0 && errno == EAGAIN)
+            return 1;
+        if (r <= 0)
+            return r;
+        if (msg_dispatch(&l->gate, &f, l) != MSG_OK)
+            return -1;
+    }
+    return 1;
+}
+
+/* --- ends --------------------------------------------------------------------------------------------------------- */
+
+/* One of them died: again, but not for ever. */
+int
+launcher_count_death(struct launcher *l, const char *who, struct err *err)
+{
+    uint64_t now = clock_ms();
+    size_t recent = 0;
+
+    l->deaths[l->n_deaths++ % DEATHS_MAX] = now;
+    for (size_t i = 0; i < DEATHS_MAX; i++)
+        recent += l->deaths[i] > 0 && clock_since(now, l->deaths[i]) < DEATHS_MS;
+    log_say(LEVEL_WARN, "%s ended; it is started again", who);
+    if (recent < DEATHS_MAX)
+        return 0;
+    return err_set(err, ERR_SYSTEM, "serve.crash-loop", "%s and others ended %d times within a minute", who,
+                   DEATHS_MAX);
+}
+
+static void
+lose_front(struct launcher *l, enum which_front which)
+{
+    struct front_end *front = &l->fronts[which];
+
+    close_fd(&front->door);
+    packet_queue_clear(&front->out);
+    front->said = (struct settings_said){ .waits = 0 };
+    end_process(&front->pid, 0);
+}
+
+static void
+lose_fronts(struct launcher *l)
+{
+    for (enum which_front which = 0; which < FRONTS; which++)
+        lose_front(l, which);
+}
+
+/* The fronts go with it: nobody would answer them. Sandboxes live on. */
+static int
+warden_ended(struct launcher *l, struct err *err)
+{
+    bool expected = l->ending && l->quiet;
+
+    close_fd(&l->warden);
+    packet_queue_clear(&l->to_warden);
+    end_process(&l->warden_pid, 0);
+    lose_fronts(l);
+    l->ready = false;
+    if (expected || l->was_refused)
+        return 0;
+    l->wardens++;
+    if (l->former != NULL)
+        settings_back(l);
+    return launcher_count_death(l, "cloche-warden", err) < 0 ? -1 : start_warden(l, err);
+}
+
+static int
+front_ended(struct launcher *l, enum which_front which, struct err *err)
+{
+    /* a front without a warden ends: then that is what happened */
+    if (l->warden >= 0 && hear_warden(l) <= 0)
+        return warden_ended(l, err);
+    lose_front(l, which);
+    if (l->ending || !l->ready)
+        return 0;
+    l->fronts_again++;
+    if (launcher_count_death(l, "cloche-front", err) < 0 || start_front(l, which, err) < 0)
+        return -1;
+    say_restarts(l);
+    return 0;
+}
+
+/* What a front says: that it took its settings, or why not. */
+static int
+hear_front(struct launcher *l, enum which_front which, struct err *err)
+{
+    struct frame f;
+    int r = packet_receive(l->fronts[which].door, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+
+    if (r < 0 && errno == EAGAIN)
+        return 0;
+    if (r > 0 && f.type == EDGE_PONG && f.length == 0) {
+        pulse_heard(&l->fronts[which].pulse);
+        return 0;
+    }
+    return r <= 0 || settings_answer(l, which, &f) < 0 ? front_ended(l, which, err) : 0;
+}
+
+static void
+reap_keepers(struct launcher *l)
+{
+    for (struct keeper **at = &l->keepers, *k; (k = *at) != NULL;) {
+        if (waitpid(k->pid, NULL, WNOHANG) != k->pid) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        close_fd(&k->control);
+        free(k);
+    }
+}
+
+static void
+begin_end(struct launcher *l)
+{
+    if (l->ending) {
+        l->quiet = true;        /* told twice: now */
+        return;
+    }
+    l->ending = true;
+    l->end_ms = clock_ms() + PATIENCE_MS;
+    launcher_notify(l, "STOPPING=1");
+    pulse_wake_all(l);
+    if (l->ready && launcher_say(l, EDGE_CLOSE, NULL, -1) < 0)
+        l->quiet = true;
+}
+
+/* The warden ends them in order, and has it on record; what is still there after a moment is killed, whatever the
+ * warden does. */
+static void
+kill_switch(struct launcher *l)
+{
+    log_say(LEVEL_NOTICE, "kill switch: all sandboxes end");
+    /* one that hangs hears nothing: then it is the next one that is told */
+    l->kill_untold = true;
+    if (l->warden >= 0)
+        (void)launcher_say(l, EDGE_KILL, NULL, -1);
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        k->doomed = true;
+    l->shoot_ms = clock_ms() + KILL_MS;
+}
+
+static void
+shoot_doomed(struct launcher *l)
+{
+    if (l->shoot_ms == 0 || clock_ms() < l->shoot_ms)
+        return;
+    l->shoot_ms = 0;
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        if (k->doomed)
+            kill(k->pid, SIGKILL);
+}
+
+/* Without it nothing is started any more, and nothing that ends comes again. Another one cannot be had either. */
+static int
+maker_reap(struct launcher *l, struct err *err)
+{
+    if (l->maker.pid <= 0 || waitpid(l->maker.pid, NULL, WNOHANG) != l->maker.pid)
+        return 0;
+    l->maker.pid = 0;
+    return l->ending ? 0 : err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended: all sandboxes end");
+}
+
+static int
+on_signal(struct launcher *l, struct err *err)
+{
+    struct signalfd_siginfo info;
+
+    while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD) {
+            reap_keepers(l);
+            webhook_reap(l);
+            if (scribe_reap(l, err) < 0 || maker_reap(l, err) < 0)
+                return -1;
+            reap_orphans(l);
+        } else if (info.ssi_signo == SIGHUP) {
+            settings_reload(l);
+        } else if (info.ssi_signo == SIGUSR1) {
+            kill_switch(l);
+        } else {
+            begin_end(l);
+        }
+    }
+    return 0;
+}
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+static int
+turn(struct launcher *l, int fd, struct err *err)
+{
+    if (fd == l->signals)
+        return on_signal(l, err);
+    if (door_is(l, fd))
+        door_accept(l, fd);
+    else if (fd == l->warden && hear_warden(l) <= 0)
+        return warden_ended(l, err);
+    for (enum which_front which = 0; which < FRONTS; which++)
+        if (fd == l->fronts[which].door)
+            return hear_front(l, which, err);
+    return 0;
+}
+
+static bool
+something_waits(const struct launcher *l)
+{
+    return packet_queue_waits(&l->to_warden) || packet_queue_waits(&l->fronts[FRONT_OWNER].out) ||
+           packet_queue_waits(&l->fronts[FRONT_STRANGERS].out);
+}
+
+static int
+loop(struct launcher *l, struct err *err)
+{
+    while (!l->was_refused && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
+        struct epoll_event events[AT_ONCE];
+        int ms = something_waits(l) ? 20 : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
+        int n = epoll_wait(l->epoll, events, AT_ONCE, pulse_timeout(l, ms));
+        shoot_doomed(l);
+        doors_wake(l);
+        for (int i = 0; i < n; i++)
+            if (turn(l, events[i].data.fd, err) < 0)
+                return -1;
+        pulse_time(l);
+        /* their end is noticed where they are read */
+        for (enum which_front which = 0; which < FRONTS; which++)
+            if (l->fronts[which].door >= 0)
+                (void)packet_queue_flush(&l->fronts[which].out, l->fronts[which].door);
+        if (l->warden >= 0)
+            (void)packet_queue_flush(&l->to_warden, l->warden);
+    }
+    return l->was_refused ? -1 : 0;
+}
+
+/* Nothing of ours is left behind it: a keeper ends its sandbox when its control socket ends. */
+static void
+end_all(struct launcher *l)
+{
+    uint64_t end = clock_ms() + PATIENCE_MS;
+
+    doors_close(l);
+    pulse_wake_all(l);
+    lose_fronts(l);
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        close_fd(&k->control);
+    while (l->keepers != NULL && clock_ms() < end) {
+        const struct timespec pause = { 0, 2000000 };
+        reap_keepers(l);
+        if (l->keepers != NULL)
+            nanosleep(&pause, NULL);
+    }
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        kill(k->pid, SIGKILL);
+    while (l->keepers != NULL) {
+        struct keeper *next = l->keepers->next;
+        end_process(&l->keepers->pid, 0);
+        free(l->keepers);
+        l->keepers = next;
+    }
+    close_fd(&l->warden);       /* which ends it, when it has written what it knows */
+    end_process(&l->warden_pid, WARDEN_MS);
+    scribe_end(l);
+    webhook_end(l);
+    sweep_end(l);
+    close_fd(&l->maker.fd);
+    end_process(&l->maker.pid, 0);
+    packet_queue_clear(&l->to_warden);
+    close_fd(&l->signals);
+    close_fd(&l->epoll);
+    serve_plan_free(l->former);
+    serve_plan_free(l->plan);
+}
+
+/* Each keeper costs a descriptor, and another one until the warden has its edge. */
+int
+launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err)
+{
+    uint64_t need = 2 * plan->max_sandboxes + SPARE_FILES;
+
+    if (need <= limit)
+        return 0;
+    err_set(err, ERR_USAGE, "serve.max-sandboxes", "%llu sandboxes need %llu open files; the hard limit is %llu",
+            (unsigned long long)plan->max_sandboxes, (unsigned long long)need, (unsigned long long)limit);
+    return err_hint(err, "lower --max-sandboxes, or raise the limit (ulimit -Hn; LimitNOFILE= of a unit)");
+}
+
+static int
+raise_files(struct launcher *l, struct err *err)
+{
+    if (getrlimit(RLIMIT_NOFILE, &l->files) < 0)
+        return err_sys(err, errno, "serve.start", "getrlimit");
+    if (launcher_room(l->plan, l->files.rlim_max, err) < 0)
+        return -1;
+    return setrlimit(RLIMIT_NOFILE, &(struct rlimit){ l->files.rlim_max, l->files.rlim_max }) < 0
+               ? err_sys(err, errno, "serve.start", "setrlimit") : 0;
+}
+
+static int
+prepare(struct launcher *l, struct err *err)
+{
+    cleanup_close int state = state_make_path(l->plan->state);
+    struct stat st;
+    sigset_t set;
+
+    if (state < 0 || fstat(state, &st) < 0 || realpath(l->plan->state, l->state) == NULL)
+        return err_sys(err, errno, "serve.state", "%s", l->plan->state);
+    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        err_set(err, ERR_DENIED, "serve.state.mode", "%s is not this user's own (0700)", l->plan->state);
+        return err_hint(err, "name another folder with --state-dir; it is made where it is missing");
+    }
+    take_notify_socket(l);
+    pulse_open(l);
+    if (getenv("INVOCATION_ID") != NULL)    /* systemd.exec(5): a unit, and its cgroup is for nothing else */
+        cgroup_divide();
+    if (raise_files(l, err) < 0)
+        return -1;
+    if (scribe_folders(l, err) < 0 || sweep_prepare(l, err) < 0)
+        return -1;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || chdir("/") < 0)
+        return err_sys(err, errno, "serve.start", "signals");
+    /* what loses its parent below comes to us, and not to the first process of a container, which may reap nobody */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(err, errno, "serve.start", "subreaper");
+    if (start_maker(l, err) < 0)
+        return -1;
+    l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (l->signals < 0 || l->epoll < 0 || launcher_watch(l, l->signals) < 0)
+        return err_sys(err, errno, "serve.start", "epoll");
+    if (peer_remember() < 0)
+        return err_set(err, ERR_SYSTEM, "serve.start", "/proc/self/status cannot be read");
+    prctl(PR_SET_NAME, "cloche-launcher");
+    /* its user's other processes, keepers among them, do not look into it: it has read certificates' keys */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(err, errno, "serve.start", "not dumpable");
+    return launcher_confine(err);
+}
+
+int
+launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
+{
+    static struct launcher l = { .epoll = -1, .signals = -1, .maker = { .fd = -1 }, .warden = -1,
+                                 .fronts = { { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) },
+                                             { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) } },
+                                 .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+                                 .gate = { .rules = warden_rules,
+                                           .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]), .state = 1 } };
+    int r;
+
+    l.plan = plan;
+    l.argc = argc;
+    l.argv = argv;
+    l.json = json;
+    snprintf(l.log, sizeof(l.log), LOG_VARIABLE "=%s:%s", plan->log_json != 0 ? "json" : "text",
+             log_level_name((enum log_level)plan->log_level));
+    if (setenv(LOG_VARIABLE, l.log + sizeof(LOG_VARIABLE), 1) == 0)
+        log_open("cloche");
+    l.refused = err;
+    r = doors_take(&l, err) < 0 || prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l, err);
+    end_all(&l);
+    return r;
+}

@@ -1,0 +1,189 @@
+/* launcher/launcher.h: the running launcher, for launcher*.c only */
+#ifndef CLOCHE_LAUNCHER_LAUNCHER_H
+#define CLOCHE_LAUNCHER_LAUNCHER_H
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "engine/leavings.h"
+#include "launcher/maker.h"
+#include "launcher/serve.h"
+#include "wall/janitor.h"
+#include "warden/edge.h"
+#include "wire/table.h"
+
+#define DEATHS_MAX 10           /* of front and warden within DEATHS_MS: then it is given up */
+#define DEATHS_MS  60000
+
+struct keeper {
+    struct keeper *next;
+    char id[EDGE_ID + 1];
+    pid_t pid;
+    bool doomed;                /* the kill switch was thrown while it lived */
+    int control;                /* its end: the launcher is gone. New edges to the warden go over it */
+};
+
+#define SCRIBES_MAX 4
+
+/* Which front a connection is for: what the kernel vouches for comes over unix sockets, strangers over TCP. */
+enum which_front { FRONT_OWNER, FRONT_STRANGERS, FRONTS };
+
+/* What was said of the configuration to one that has to answer it. */
+struct settings_said {
+    unsigned waits;             /* is not answered yet, */
+    unsigned over;              /* and of that so much, the first, is of a configuration that somebody refused */
+};
+
+/* Whether a process answers. */
+struct pulse {
+    bool owed;                  /* an answer to EDGE_PING, */
+    unsigned beats;             /* for so many beats */
+};
+
+struct front_end {
+    pid_t pid;
+    int door;                   /* what was accepted goes over it; -1: there is no such front */
+    struct packet_queue out;
+    struct settings_said said;  /* EDGE_SETTINGS */
+    struct pulse pulse;
+    bool resting;               /* nobody is let in for a moment: there is no room for another connection */
+};
+
+#define LISTENERS_MAX (2 * SERVE_LISTEN_MAX)    /* ours, and those that were passed in */
+struct listener {
+    int fd;
+    int dir;                    /* of a unix socket's name that is ours to remove; -1 */
+    struct serve_listen at;     /* with the port that it got; a passed unix socket may have no path */
+};
+
+struct launcher {
+    struct serve_plan *plan;
+    struct serve_plan *former;  /* while a new one is tried; NULL */
+    int argc;
+    char **argv;                /* the flags, for the next reading of the configuration */
+    bool json;
+    char notify[108];           /* NOTIFY_SOCKET, "" none */
+    char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
+    struct keeper *keepers;
+    struct listener listeners[LISTENERS_MAX];
+    size_t n_listeners;
+    struct front_end fronts[FRONTS];
+    int epoll, signals;
+    struct maker_link maker;    /* starts all others */
+    int warden;                 /* the warden's edge; -1 */
+    pid_t warden_pid;
+    struct pulse pulse;         /* the warden's */
+    uint64_t beat_ms;           /* the next beat of all */
+    bool watchdog;              /* systemd wants to hear us */
+    unsigned scribe_late;       /* how often in turn the warden said so, */
+    uint64_t scribe_late_ms;    /* and when it did last */
+    pid_t scribes[SCRIBES_MAX];         /* the newest first; the others still write what they were sent; 0: none */
+    struct leavings leavings;           /* of a daemon before this one */
+    struct janitor sweeper;             /* removes them, once it is certain that no other daemon lives here, */
+    bool *sweep;                        /* which is said here; shared with it */
+    char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
+    pid_t webhook;              /* 0: none */
+    uint64_t webhook_ms;        /* the minute whose deaths are counted began */
+    unsigned webhook_deaths;
+    struct packet_queue to_warden;
+    struct msg_gate gate;
+    uint64_t deaths[DEATHS_MAX];
+    size_t n_deaths;
+    uint32_t wardens, fronts_again;     /* that were started again */
+    char log[64];               /* the log's setting, as the environment of the others has it */
+    bool ready;                 /* the warden that lives has said so */
+    struct settings_said limits;        /* EDGE_LIMITS, to it */
+    bool open;                  /* it listens */
+    bool told;                  /* whoever waits for the start knows */
+    bool read_again;            /* asked for while a new configuration is tried */
+    struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
+    bool ending, quiet;
+    uint64_t end_ms;            /* no more patience then */
+    bool kill_untold;           /* no warden has heard yet that all sandboxes are to end */
+    uint64_t shoot_ms;          /* doomed ones that still live are killed then; 0 none are */
+    struct err *refused;        /* why the warden did not start */
+    bool was_refused;
+    uint8_t in[EDGE_ROOM];
+};
+
+/* launcher.c: what was told to systemd (sd_notify(3)), where it asked for it. */
+void launcher_notify(const struct launcher *l, const char *text);
+/* Twice as many descriptors as sandboxes, and some. 0 or -1 with @err. */
+int launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err);
+void say_restarts(struct launcher *l);      /* to the warden: how often it and the fronts were started again */
+
+/* launcher_start.c: the processes. 0, or -1 with @err. */
+int start_maker(struct launcher *l, struct err *err);   /* who starts all others */
+/* A process by it, and its pid, or -1 with @err. A maker that fails is killed, and its end is ours. */
+pid_t launcher_make(struct launcher *l, const struct maker_order *order, struct err *err);
+int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
+int start_front(struct launcher *l, enum which_front which, struct err *err);
+int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
+int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
+int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
+int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
+int launcher_watch(struct launcher *l, int fd);
+
+/* Look at a maker that owes an answer. */
+void maker_time(struct launcher *l);
+
+/* launcher_pulse.c: who of them answers. */
+void pulse_open(struct launcher *l);
+void pulse_time(struct launcher *l);            /* after all that was said has been heard */
+int pulse_timeout(const struct launcher *l, int ms);    /* no later than the next beat */
+void pulse_heard(struct pulse *p);
+void pulse_wake_all(struct launcher *l);        /* the daemon ends: one that is stopped is to hear it */
+int pulse_scribe_late(void *ctx, const struct frame *f);
+int pulse_keeper_late(void *ctx, const struct frame *f);
+/* The end of a child, 0 none: it may end by itself within @ms; then it is killed. What the kernel holds even then (a
+ * disk that answers nothing) is not waited for: it ends when it comes back. */
+void end_process(pid_t *pid, uint64_t ms);
+/* What ended and was left to us, who are the reaper of all that is below: the janitor of a keeper that has ended, the
+ * guest of one that was killed. Where we are a container's first process nobody else would (PR_SET_CHILD_SUBREAPER). */
+void reap_orphans(struct launcher *l);
+
+/* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
+int launcher_confine(struct err *err);
+
+/* launcher_sweep.c: what was left behind by a daemon all of whose processes were killed at once (leavings.h). Somebody
+ * who will remove it is started while that can be done; and told to, when this daemon's state is its own. */
+int sweep_prepare(struct launcher *l, struct err *err);
+void sweep_begin(struct launcher *l);
+void sweep_end(struct launcher *l);
+
+/* launcher_scribe.c: who writes the audit record. */
+int scribe_folders(struct launcher *l, struct err *err);        /* make them, before anything is started */
+int start_scribe(struct launcher *l, struct err *err);          /* for the warden that lives */
+int scribe_reap(struct launcher *l, struct err *err);           /* one may have ended; another one is started */
+/* Whether the warden lives, so that who ended with @status (of waitpid) did not end along with it. A process closes
+ * its files before it is seen to have ended (exit(2)): one that saw the end of its socket to the warden, and so ended
+ * with 0, is believed only when the warden is still there half a second later. */
+bool launcher_warden_lives(const struct launcher *l, int status);
+void scribe_end(struct launcher *l);                            /* the warden has ended: wait for them */
+int launcher_count_death(struct launcher *l, const char *who, struct err *err);
+
+/* launcher_webhook.c: who tells a server of approvals. */
+int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
+void webhook_reap(struct launcher *l);          /* it may have ended; another one is started, but not for ever */
+void webhook_end(struct launcher *l);
+
+/* launcher_door.c: the sockets. */
+int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */
+int doors_open(struct launcher *l, struct err *err);
+void doors_close(struct launcher *l);
+bool door_is(const struct launcher *l, int fd);
+void door_accept(struct launcher *l, int fd);
+void doors_wake(struct launcher *l);    /* those that have rested; nothing where none did */
+bool doors_rest(const struct launcher *l);
+
+/* launcher_reload.c: what the fronts and the warden are told of the configuration. */
+int settings_say(struct launcher *l, enum which_front which);   /* to a front; -1: it is gone */
+/* Read it again. What is bad in it is said, and the former one stays. */
+void settings_reload(struct launcher *l);
+/* A front's answer. 0; -1: it broke the dialogue. */
+int settings_answer(struct launcher *l, enum which_front which, const struct frame *f);
+int limits_answer(void *ctx, const struct frame *f);            /* the warden's */
+void settings_back(struct launcher *l);     /* what is being read (l->former is there) does not count */
+
+#endif

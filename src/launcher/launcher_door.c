@@ -1,0 +1,329 @@
+/* launcher/launcher_door.c: the daemon's sockets: their names, and who comes in
+ *
+ * Over a unix socket, who a connection is from is decided here, where nothing of what it says is read; over TCP nobody
+ * is known, and the front for strangers asks for a credential. Sockets may be ours, or passed in (sd_listen_fds(3)).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "launcher/launcher.h"
+#include "program/peer.h"
+#include "wall/sockaddr.h"
+
+#define BACKLOG     512
+#define AT_ONCE     64
+#define PASSED_FROM 3       /* sd_listen_fds(3) */
+
+/* Any address that we listen on or hear from. */
+union door_address {
+    struct sockaddr any;
+    union address ip;
+    struct sockaddr_un un;
+    struct sockaddr_storage room;
+};
+
+/* --- unix --------------------------------------------------------------------------------------------------------- */
+
+/* A folder may have a longer path than an address of a socket. */
+static struct sockaddr_un
+address_in(int dir, const char *name)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", dir, name);
+    return at;
+}
+
+/* A socket that nobody answers on is what a killed daemon left. */
+static int
+remove_old(int dir, const char *path, struct err *err)
+{
+    const char *name = strrchr(path, '/') + 1;
+    const struct sockaddr_un at = address_in(dir, name);
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, errno, "serve.listen", "%s", path);
+    if (!S_ISSOCK(st.st_mode)) {
+        err_set(err, ERR_USAGE, "serve.listen", "%s is there and no socket", path);
+        return err_hint(err, "name another path with --listen, or remove it");
+    }
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 || errno != ECONNREFUSED) {
+        err_set(err, ERR_DENIED, "serve.listen.busy", "another process listens on %s", path);
+        return err_hint(err, "end it, or name another path with --listen");
+    }
+    return unlinkat(dir, name, 0) < 0 ? err_sys(err, errno, "serve.listen", "%s", path) : 0;
+}
+
+static int
+open_unix(struct listener *o, struct err *err)
+{
+    const char *path = o->at.path, *name = strrchr(path, '/') + 1;
+    cleanup_close int dir = -1;
+    char folder[PATH_MAX];
+    struct sockaddr_un at;
+    mode_t old;
+    int r;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    folder[name - path] = '\0';
+    if (strlen(name) > 64 || name[0] == '\0')
+        return err_set(err, ERR_USAGE, "serve.listen", "%s: the socket's own name has 1 to 64 bytes", path);
+    dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) {
+        err_sys(err, errno, "serve.listen", "%s", folder);
+        return err_hint(err, "make the folder first; nobody else should be able to write there");
+    }
+    if (remove_old(dir, path, err) < 0)
+        return -1;
+    at = address_in(dir, name);
+    o->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    old = umask(0177);
+    r = o->fd < 0 ? -1 : bind(o->fd, (const struct sockaddr *)&at, sizeof(at));
+    umask(old);
+    if (r == 0)
+        o->dir = take_fd(&dir);     /* the name is ours from here on */
+    return r < 0 || listen(o->fd, BACKLOG) < 0 ? err_sys(err, errno, "serve.listen", "%s", path) : 0;
+}
+
+/* --- TCP ---------------------------------------------------------------------------------------------------------- */
+
+static int
+open_tcp(struct listener *o, struct err *err)
+{
+    const int on = 1;
+    union door_address at;
+    socklen_t n = sockaddr_of(&o->at.ip, o->at.port, &at.ip);
+    char room[SERVE_VALUE_MAX];
+
+    o->fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (o->fd < 0 || setsockopt(o->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        (o->at.ip.family == 6 && setsockopt(o->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
+        bind(o->fd, &at.any, n) < 0 || listen(o->fd, BACKLOG) < 0 ||
+        (n = sizeof(at), getsockname(o->fd, &at.any, &n) < 0)) {
+        int why = errno;
+        err_sys(err, why, "serve.listen", "%s", serve_listen_text(&o->at, room));
+        return err_hint(err, why == EADDRINUSE ? "another process listens there: end it, or take another port (0: any)"
+                                               : "name another address");
+    }
+    return sockaddr_ip(&at.any, n, &o->at.ip, &o->at.port) ? 0 : err_set(err, ERR_SYSTEM, "serve.listen", "no address");
+}
+
+/* --- passed in ---------------------------------------------------------------------------------------------------- */
+
+static int
+option(int fd, int name)
+{
+    int value = -1;
+    socklen_t n = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, name, &value, &n) < 0 ? -1 : value;
+}
+
+static int
+take_passed(struct launcher *l, int fd, struct err *err)
+{
+    struct listener *o = &l->listeners[l->n_listeners];
+    int domain = option(fd, SO_DOMAIN);
+    union door_address at;
+    socklen_t n = sizeof(at);
+
+    if (option(fd, SO_TYPE) != SOCK_STREAM || option(fd, SO_ACCEPTCONN) != 1 ||
+        (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) || getsockname(fd, &at.any, &n) < 0) {
+        err_set(err, ERR_USAGE, "serve.passed", "descriptor %d, which was passed in, is no listening stream socket",
+                fd);
+        return err_hint(err, "ListenStream= of the socket unit, with Accept=no");
+    }
+    if (io_set_cloexec(fd, true) < 0 || io_set_nonblock(fd, true) < 0)
+        return err_sys(err, errno, "serve.passed", "descriptor %d", fd);
+    *o = (struct listener){ .fd = fd, .dir = -1, .at = { .tcp = domain != AF_UNIX } };
+    if (o->at.tcp)
+        (void)sockaddr_ip(&at.any, n, &o->at.ip, &o->at.port);
+    else if (n > offsetof(struct sockaddr_un, sun_path) && at.un.sun_path[0] != '\0')
+        snprintf(o->at.path, sizeof(o->at.path), "%.*s", (int)(n - offsetof(struct sockaddr_un, sun_path)),
+                 at.un.sun_path);
+    l->n_listeners++;
+    return serve_check_door(l->plan, &o->at, err);
+}
+
+int
+doors_take(struct launcher *l, struct err *err)
+{
+    const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+    uint64_t who = 0, n = 0;
+    int r = 0;
+
+    if (pid != NULL && fds != NULL && str_parse_u64(str_of(pid), INT32_MAX, &who) && who == (uint64_t)getpid() &&
+        !str_parse_u64(str_of(fds), SERVE_LISTEN_MAX, &n))
+        r = err_set(err, ERR_USAGE, "serve.passed", "LISTEN_FDS=%s is no number up to %d", fds, SERVE_LISTEN_MAX);
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    for (uint64_t i = 0; i < n && r == 0; i++)
+        r = take_passed(l, PASSED_FROM + (int)i, err);
+    return r;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static int
+open_one(struct launcher *l, const struct serve_listen *at, struct err *err)
+{
+    struct listener *o = &l->listeners[l->n_listeners];
+
+    *o = (struct listener){ .fd = -1, .dir = -1, .at = *at };
+    l->n_listeners++;
+    return at->tcp ? open_tcp(o, err) : open_unix(o, err);
+}
+
+int
+doors_open(struct launcher *l, struct err *err)
+{
+    struct serve_listen usual = { .tcp = false };
+
+    if (l->n_listeners == 0 && l->plan->n_listen == 0) {
+        if (snprintf(usual.path, sizeof(usual.path), "%s/api.sock", l->plan->state) >= (int)sizeof(usual.path))
+            return err_set(err, ERR_USAGE, "serve.path", "the socket's path is too long");
+        if (open_one(l, &usual, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < l->plan->n_listen; i++)
+        if (open_one(l, &l->plan->listen[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < l->n_listeners; i++)
+        if (launcher_watch(l, l->listeners[i].fd) < 0)
+            return err_sys(err, errno, "serve.listen", "epoll");
+    l->open = true;
+    return 0;
+}
+
+void
+doors_close(struct launcher *l)
+{
+    for (size_t i = 0; i < l->n_listeners; i++) {
+        struct listener *o = &l->listeners[i];
+        if (o->dir >= 0)
+            (void)unlinkat(o->dir, strrchr(o->at.path, '/') + 1, 0);
+        close_fd(&o->fd);
+        close_fd(&o->dir);
+    }
+    l->n_listeners = 0;
+}
+
+static struct listener *
+listener_of(const struct launcher *l, int fd)
+{
+    for (size_t i = 0; i < l->n_listeners; i++)
+        if (l->listeners[i].fd == fd)
+            return (struct listener *)(uintptr_t)&l->listeners[i];
+    return NULL;
+}
+
+bool
+door_is(const struct launcher *l, int fd)
+{
+    return listener_of(l, fd) != NULL;
+}
+
+static void
+turn_away(int fd)
+{
+    static const char body[] = "{\"error\":\"this socket is its owner's\",\"code\":\"serve.peer\",\"detail\":\"only "
+                               "the user who started cloche serve may connect, and from no sandbox\"}\n";
+    char text[512];
+    int n = snprintf(text, sizeof(text), "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: "
+                     "%zu\r\nConnection: close\r\n\r\n%s", sizeof(body) - 1, body);
+
+    (void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(fd, SHUT_WR);
+}
+
+/* All that lead to one front rest together: it is the front that has no room. */
+static void
+rest(struct launcher *l, enum which_front which)
+{
+    l->fronts[which].resting = true;
+    for (size_t i = 0; i < l->n_listeners; i++)
+        if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS))
+            (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->listeners[i].fd, NULL);
+}
+
+bool
+doors_rest(const struct launcher *l)
+{
+    return l->fronts[FRONT_OWNER].resting || l->fronts[FRONT_STRANGERS].resting;
+}
+
+void
+doors_wake(struct launcher *l)
+{
+    for (enum which_front which = 0; which < FRONTS; which++) {
+        struct front_end *front = &l->fronts[which];
+        if (!front->resting || packet_queue_waits(&front->out))
+            continue;
+        front->resting = false;
+        for (size_t i = 0; i < l->n_listeners; i++)
+            if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS) && launcher_watch(l, l->listeners[i].fd) < 0 &&
+                errno != EEXIST)
+                front->resting = true;
+    }
+}
+
+/* @from: whose it is, of TCP. */
+static void
+hand_on(struct front_end *front, int fd, const union door_address *from)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_CONNECTION, 0, 0);
+    struct ip ip;
+
+    (void)sockaddr_ip(&from->any, sizeof(*from), &ip, NULL);
+    buf_put_u8(&frame, ip.family);
+    buf_append(&frame, ip.b, sizeof(ip.b));
+    if (front->door >= 0 && frame_end(&frame, at) == 0)
+        (void)packet_queue_send(&front->out, front->door, &frame, fd);
+    else
+        close(fd);
+}
+
+void
+door_accept(struct launcher *l, int listening)
+{
+    const struct listener *o = listener_of(l, listening);
+    enum which_front which = o != NULL && o->at.tcp ? FRONT_STRANGERS : FRONT_OWNER;
+    struct front_end *front = &l->fronts[which];
+
+    for (int i = 0; o != NULL && i < AT_ONCE; i++) {
+        union door_address from = { .any = { .sa_family = AF_UNSPEC } };
+        socklen_t n = sizeof(from);
+        cleanup_close int fd = -1;
+        uid_t uid;
+        /* each connection that waits for the front is a descriptor of ours */
+        if (packet_queue_waits(&front->out))
+            return rest(l, which);
+        fd = accept4(listening, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                rest(l, which);     /* the listener stays readable: without this we would turn for nothing */
+            return;
+        }
+        if (!o->at.tcp && !peer_may_ask(fd, &uid)) {
+            turn_away(fd);
+            continue;
+        }
+        hand_on(front, take_fd(&fd), &from);
+    }
+}

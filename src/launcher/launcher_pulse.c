@@ -1,0 +1,226 @@
+/* launcher/launcher_pulse.c: whether the daemon's processes still answer
+ *
+ * A process that hangs (stopped, in an endless loop, on a disk that answers nothing) closes no socket, so nobody would
+ * notice. The warden and the fronts are asked at each beat; who owes an answer for some beats is told to go on, which
+ * one that was stopped does (SIGCONT, signal(7)), and is killed when that was no help. Its end is then noticed as any
+ * other. Beats are counted and not time: while this process was stopped itself, nobody was late.
+ *
+ * Who is not asked from here:
+ *     scribe      the warden says when entries were not written for too long (EDGE_SCRIBE_LATE)
+ *     keepers     the warden asks them (warden/health.c), and says whom to kill
+ *     maker       is only looked at while it owes an answer (launcher_start.c)
+ *     webhook     nothing waits for it
+ *
+ * And what ends that is nobody's child any more is reaped.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "launcher/launcher.h"
+
+#define BEAT_MS       2000
+#define BEATS_WAKE    1         /* an answer owed for so many: told to go on, */
+#define BEATS_KILL    5         /* and killed; */
+#define BEATS_START   30        /* one that is starting, which may have a record to mend */
+#define KILLED_MS     5000      /* for the kernel to end what was killed */
+#define SCRIBE_TURN_MS 10000    /* the warden says each four seconds that it waits for the scribe */
+#define BEATS_END     2         /* the warden at the daemon's end: it is not waited for any more */
+
+static int
+ping(struct packet_queue *q, int fd)
+{
+    uint8_t room[FRAME_HEADER];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    return frame_end(&frame, frame_begin(&frame, EDGE_PING, 0, 0)) < 0 ? -1 : packet_queue_send(q, fd, &frame, -1);
+}
+
+/* One beat of the process @pid. */
+static void
+beat(struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct packet_queue *q, int fd)
+{
+    if (pid <= 0)       /* kill(2) would take that for many */
+        return;
+    if (!p->owed) {
+        p->owed = ping(q, fd) == 0;     /* one that is gone is noticed where it is read */
+        p->beats = 0;
+        return;
+    }
+    p->beats++;
+    if (p->beats == BEATS_WAKE) {
+        log_say(LEVEL_WARN, "%s does not answer", name);
+        kill(pid, SIGCONT);
+    } else if (p->beats == kill_after) {
+        log_say(LEVEL_ERROR, "%s does not answer for %d seconds: it is killed", name,
+                (int)kill_after * BEAT_MS / 1000);
+        kill(pid, SIGKILL);
+    }
+}
+
+void
+pulse_time(struct launcher *l)
+{
+    uint64_t now = clock_ms();
+
+    if (now < l->beat_ms)
+        return;
+    l->beat_ms = now + BEAT_MS;
+    if (l->watchdog)
+        launcher_notify(l, "WATCHDOG=1");
+    if (l->warden >= 0)
+        beat(&l->pulse, l->warden_pid, "cloche-warden", l->ready ? BEATS_KILL : BEATS_START, &l->to_warden, l->warden);
+    for (enum which_front which = 0; which < FRONTS; which++) {
+        struct front_end *front = &l->fronts[which];
+        if (front->door >= 0)
+            beat(&front->pulse, front->pid, "cloche-front", BEATS_KILL, &front->out, front->door);
+    }
+    if (l->ending && l->pulse.beats >= BEATS_END)
+        l->quiet = true;
+    maker_time(l);
+    reap_orphans(l);
+}
+
+int
+pulse_timeout(const struct launcher *l, int ms)
+{
+    uint64_t now = clock_ms();
+    int left = now < l->beat_ms ? (int)(l->beat_ms - now) : 0;
+
+    return ms < 0 || left < ms ? left : ms;
+}
+
+void
+pulse_heard(struct pulse *p)
+{
+    *p = (struct pulse){ .owed = false };
+}
+
+/* For systemd, where a unit has WatchdogSec= (sd_watchdog_enabled(3)). */
+void
+pulse_open(struct launcher *l)
+{
+    l->watchdog = getenv("WATCHDOG_USEC") != NULL;
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
+}
+
+/* One that was stopped would not hear that it is to end. */
+void
+pulse_wake_all(struct launcher *l)
+{
+    const pid_t others[] = { l->warden_pid, l->maker.pid, l->webhook, l->fronts[FRONT_OWNER].pid,
+                             l->fronts[FRONT_STRANGERS].pid };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (others[i] > 0)
+            kill(others[i], SIGCONT);
+    for (size_t i = 0; i < SCRIBES_MAX; i++)
+        if (l->scribes[i] > 0)
+            kill(l->scribes[i], SIGCONT);
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        kill(k->pid, SIGCONT);
+}
+
+/* The warden says it again and again, for as long as it is so. */
+int
+pulse_scribe_late(void *ctx, const struct frame *f)
+{
+    struct launcher *l = ctx;
+
+    (void)f;
+    const uint64_t before = l->scribe_late_ms;
+
+    if (l->scribes[0] <= 0)
+        return 0;
+    l->scribe_late_ms = clock_ms();
+    if (clock_since(l->scribe_late_ms, before) >= SCRIBE_TURN_MS)
+        l->scribe_late = 0;     /* it has answered meanwhile */
+    if (++l->scribe_late < BEATS_KILL) {
+        log_say(LEVEL_WARN, "cloche-scribe does not answer");
+        kill(l->scribes[0], SIGCONT);
+        return 0;
+    }
+    log_say(LEVEL_ERROR, "cloche-scribe does not answer: it is killed");
+    kill(l->scribes[0], SIGKILL);
+    return 0;
+}
+
+/* When that is no help the warden has it killed. */
+int
+pulse_keeper_late(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    const char *id = wire_cstr(&in, EDGE_ID, NULL);
+    struct launcher *l = ctx;
+
+    if (!wire_done(&in))
+        return -1;
+    for (const struct keeper *k = l->keepers; k != NULL; k = k->next)
+        if (strcmp(k->id, id) == 0)
+            kill(k->pid, SIGCONT);
+    return 0;
+}
+
+/* --- bounded ends ------------------------------------------------------------------------------------------------- */
+
+/* Whether it has ended within so much time. */
+static bool
+has_ended(pid_t pid, uint64_t ms)
+{
+    const struct timespec pause = { 0, 2000000 };
+    uint64_t begun = clock_ms();
+
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        if (clock_since(clock_ms(), begun) >= ms)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+void
+end_process(pid_t *pid, uint64_t ms)
+{
+    if (*pid > 0 && (ms == 0 || !has_ended(*pid, ms))) {
+        kill(*pid, SIGKILL);
+        (void)has_ended(*pid, KILLED_MS);
+    }
+    *pid = 0;
+}
+
+/* --- other processes' children ------------------------------------------------------------------------------------ */
+
+/* Whether somebody else here waits for it by its number, and wants to know how it ended. */
+static bool
+is_awaited(const struct launcher *l, pid_t pid)
+{
+    bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook;
+
+    for (enum which_front which = 0; which < FRONTS; which++)
+        is |= pid == l->fronts[which].pid;
+    for (size_t i = 0; i < SCRIBES_MAX; i++)
+        is |= pid == l->scribes[i];
+    for (const struct keeper *k = l->keepers; k != NULL; k = k->next)
+        is |= pid == k->pid;
+    return is;
+}
+
+void
+reap_orphans(struct launcher *l)
+{
+    /* one that was started too late ends at once, and is killed by its number when that is said (maker_collect) */
+    while (l->maker.late == 0) {
+        siginfo_t info = { .si_pid = 0 };
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 || is_awaited(l, info.si_pid))
+            return;     /* whoever stands in front of others is waited for soon; the next beat looks again */
+        if (waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
+            return;
+        if (info.si_pid == l->sweeper.pid)
+            l->sweeper.pid = 0;
+    }
+}

@@ -1,0 +1,294 @@
+/* launcher/launcher_start.c: the daemon's other processes, each with the descriptors it needs and no other */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/memfile.h"
+#include "engine/engine.h"
+#include "launcher/keeper_settings.h"
+#include "launcher/launcher.h"
+#include "program/helper.h"
+
+#define MAKER_LATE_MS 60000
+
+static int
+edge(int pair[2], struct err *err)
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
+               ? err_sys(err, errno, "serve.start", "socketpair") : 0;
+}
+
+int
+launcher_watch(struct launcher *l, int fd)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+int
+launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
+{
+    uint8_t room[128];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, type, 0, 0);
+
+    if (id != NULL)
+        wire_put_cstr(&frame, id, EDGE_ID);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        return packet_queue_send(&l->to_warden, l->warden, &frame, fd);
+    close_fd(&fd);
+    return -1;
+}
+
+int
+start_maker(struct launcher *l, struct err *err)
+{
+    char path[MAKE_PROGRAMS][PATH_MAX] = { "" };
+    const char *paths[MAKE_PROGRAMS];
+
+    for (size_t i = 0; i < MAKE_PROGRAMS; i++)
+        paths[i] = path[i];
+    if (helper_find("front", "cloche-front", path[MAKE_FRONT], err) < 0 ||
+        helper_find("warden", "cloche-warden", path[MAKE_WARDEN], err) < 0 ||
+        helper_find("scribe", "cloche-scribe", path[MAKE_SCRIBE], err) < 0 ||
+        (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", path[MAKE_WEBHOOK], err) < 0))
+        return -1;
+    if (helper_complete("front", "cloche-front", err) < 0 || helper_complete("warden", "cloche-warden", err) < 0 ||
+        helper_complete("scribe", "cloche-scribe", err) < 0 ||
+        (l->plan->webhook_url[0] != '\0' && helper_complete("webhook", "cloche-webhook", err) < 0))
+        return -1;
+    return maker_open(paths, &l->maker, err);
+}
+
+pid_t
+launcher_make(struct launcher *l, const struct maker_order *order, struct err *err)
+{
+    struct err why = ERR_INIT;
+    pid_t pid = maker_start(&l->maker, order, &why);
+
+    if (pid < 0 && strcmp(why.code, MAKER_FAILED) == 0 && l->maker.pid > 0)
+        kill(l->maker.pid, SIGKILL);
+    if (pid < 0 && err != NULL)
+        *err = why;
+    return pid;
+}
+
+void
+maker_time(struct launcher *l)
+{
+    struct maker_link *m = &l->maker;
+
+    if (m->late == 0 || m->pid <= 0)
+        return;
+    kill(m->pid, SIGCONT);
+    if (maker_collect(m) < 0 || (m->late > 0 && clock_since(clock_ms(), m->late_ms) >= MAKER_LATE_MS))
+        kill(m->pid, SIGKILL);      /* its end is ours: nothing could be started any more */
+}
+
+/* A file without a name: arguments are everybody's to read. -1 with @err. */
+static int
+keeper_settings_file(const struct launcher *l, struct err *err)
+{
+    const struct keeper_settings settings = {
+        .settings = l->plan->settings, .config = l->plan->config, .security = l->plan->security,
+        .audit = serve_audit_words[l->plan->audit], .transcript = serve_transcript_words[l->plan->transcript],
+        .transcripts = l->transcripts, .volumes = l->volumes, .leavings = l->leavings.folder,
+    };
+    cleanup_buf struct buf b = BUF_INIT(KEEPER_SETTINGS_MAX);
+    int fd = keeper_settings_put(&b, &settings) == 0 ? memfile_sealed("cloche-keeper", false, b.p, b.n) : -1;
+
+    if (fd < 0)
+        err_sys(err, errno, "serve.start", "the keeper's settings");
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.n);
+    return fd;
+}
+
+int
+start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
+{
+    struct keeper *k = calloc(1, sizeof(*k));
+    cleanup_close int settings = -1;
+    char name[] = "cloche-keeper", *argv[] = { name, (char *)(uintptr_t)id, NULL };
+    int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
+
+    if (k == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    settings = keeper_settings_file(l, err);
+    if (settings >= 0 && edge(warden, err) == 0 && edge(control, err) == 0) {
+        k->pid = launcher_make(l, &(struct maker_order){
+            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1], settings },
+            .n_fds = 3, .files = &l->files }, err);
+    }
+    close_fd(&warden[1]);
+    close_fd(&control[1]);
+    if (k->pid <= 0) {
+        close_fd(&warden[0]);
+        close_fd(&control[0]);
+        free(k);
+        return -1;
+    }
+    memcpy(k->id, id, EDGE_ID + 1);
+    k->control = control[0];
+    k->next = l->keepers;
+    l->keepers = k;
+    *out = warden[0];
+    return 0;
+}
+
+/* A new edge between a keeper that lives on and the new warden. */
+static void
+hand_over(struct launcher *l, struct keeper *k)
+{
+    cleanup_close int theirs = -1;
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    int pair[2];
+
+    if (frame_end(&frame, frame_begin(&frame, EDGE_ADOPT, 0, 0)) < 0 || edge(pair, NULL) < 0)
+        return;
+    theirs = pair[1];
+    if (packet_send(k->control, &frame, theirs) < 0) {
+        close(pair[0]);
+        return;         /* it is ending */
+    }
+    (void)launcher_say(l, EDGE_ADOPT, k->id, pair[0]);
+}
+
+int
+say_rules(struct launcher *l)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
+    size_t at = frame_begin(&frame, EDGE_RULES, 0, 0);
+
+    wire_put_cstr(&frame, l->plan->gate, EDGE_PATH_MAX);
+    packet_put_bytes(&frame, l->plan->rules.p, l->plan->rules.n);
+    buf_append(&frame, l->plan->defaults, sizeof(l->plan->defaults));
+    return frame_end(&frame, at) < 0 || l->warden < 0 ? -1 : packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+}
+
+int
+start_warden(struct launcher *l, struct err *err)
+{
+    char name[] = "cloche-warden", max[24], each[24], idle[24], life[24];
+    char after[24], tries[24], window[24], audit[SERVE_WORD_MAX];
+    char *argv[] = { name, l->state, max, each, idle, life, after, tries, window, audit, NULL };
+    cleanup_close int theirs = -1;
+    int pair[2];
+
+    if (edge(pair, err) < 0)
+        return -1;
+    theirs = pair[1];
+    snprintf(max, sizeof(max), "%llu", (unsigned long long)l->plan->max_sandboxes);
+    snprintf(each, sizeof(each), "%llu", (unsigned long long)l->plan->max_per_agent);
+    snprintf(idle, sizeof(idle), "%llu", (unsigned long long)l->plan->idle_s);
+    snprintf(life, sizeof(life), "%llu", (unsigned long long)l->plan->life_s);
+    snprintf(after, sizeof(after), "%llu", (unsigned long long)l->plan->recover_s);
+    snprintf(tries, sizeof(tries), "%llu", (unsigned long long)l->plan->recover_tries);
+    snprintf(window, sizeof(window), "%llu", (unsigned long long)l->plan->recover_window_s);
+    snprintf(audit, sizeof(audit), "%s", serve_audit_words[l->plan->audit]);
+    l->warden_pid = launcher_make(l, &(struct maker_order){
+        .program = MAKE_WARDEN, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);
+    if (l->warden_pid < 0) {
+        l->warden_pid = 0;
+        close(pair[0]);
+        return -1;
+    }
+    l->warden = pair[0];
+    l->ready = false;
+    pulse_heard(&l->pulse);
+    l->limits = (struct settings_said){ .waits = 0 };   /* it has them as its arguments */
+    l->gate.state = 1;
+    l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
+    if (io_set_nonblock(l->warden, true) < 0 || launcher_watch(l, l->warden) < 0)
+        return err_sys(err, errno, "serve.start", "watch the warden");
+    if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0)
+        return -1;
+    if (say_rules(l) < 0)
+        return err_sys(err, errno, "serve.start", "tell the warden its rules");
+    /* before it looks for those that nobody keeps: they ended while this daemon ran, and may be made anew */
+    if (l->open)
+        say_restarts(l);
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        hand_over(l, k);
+    return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ||
+                   (l->kill_untold && launcher_say(l, EDGE_KILL, NULL, -1) < 0)
+               ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
+}
+
+/* A front's edge, and what it may take for granted. */
+static int
+say_front(struct launcher *l, uint8_t flags, int fd)
+{
+    uint8_t room[64];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, EDGE_FRONT, 0, 0);
+
+    buf_put_u8(&frame, flags);
+    if (frame_end(&frame, at) == 0 && l->warden >= 0)
+        return packet_queue_send(&l->to_warden, l->warden, &frame, fd);
+    close_fd(&fd);
+    return -1;
+}
+
+int
+start_front(struct launcher *l, enum which_front which, struct err *err)
+{
+    char name[] = "cloche-front", engine[32], strangers[] = "strangers", tls[] = "tls";
+    char *argv[] = { name, engine, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL,
+                     NULL };
+    struct front_end *front = &l->fronts[which];
+    cleanup_close int theirs = -1, connections = -1;
+    int pair[2], door[2];
+
+    snprintf(engine, sizeof(engine), "%s", engine_name(NULL));
+    if (edge(pair, err) < 0)
+        return -1;
+    theirs = pair[1];
+    if (edge(door, err) < 0) {
+        close(pair[0]);
+        return -1;
+    }
+    connections = door[1];
+    /* a warden that has ended is noticed next, and the one after it asks for a front */
+    if (say_front(l, which == FRONT_STRANGERS ? EDGE_STRANGERS : 0, pair[0]) < 0) {
+        close(door[0]);
+        return 0;
+    }
+    front->pid = launcher_make(l, &(struct maker_order){
+        .program = MAKE_FRONT, .words = argv, .log = l->log, .fds = { theirs, connections }, .n_fds = 2 }, err);
+    if (front->pid < 0) {       /* nothing is asked, and signalled, that is not there */
+        front->pid = 0;
+        close(door[0]);
+        return -1;
+    }
+    front->door = door[0];
+    pulse_heard(&front->pulse);
+    if (io_set_nonblock(front->door, true) < 0 || launcher_watch(l, front->door) < 0)
+        return err_sys(err, errno, "serve.start", "watch the front");
+    (void)settings_say(l, which);       /* one that has gone already is noticed where it is read */
+    return 0;
+}
+
+int
+start_fronts(struct launcher *l, struct err *err)
+{
+    bool wanted[FRONTS] = { false };
+
+    for (size_t i = 0; i < l->n_listeners; i++)
+        wanted[l->listeners[i].at.tcp ? FRONT_STRANGERS : FRONT_OWNER] = true;
+    for (enum which_front which = 0; which < FRONTS; which++)
+        if (wanted[which] && start_front(l, which, err) < 0)
+            return -1;
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* launcher/launcher_sweep.c: see launcher.h
+ *
+ * The launcher itself has no system calls for it once it hears others, so it is a janitor (wall/janitor.h) that does
+ * it: one that begins when its pipe is closed, and then looks whether that was a permission or an end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "launcher/launcher.h"
+#include "program/state.h"
+
+static bool
+sweep(void *ctx)
+{
+    struct launcher *l = ctx;
+
+    return !*l->sweep || leavings_sweep(&l->leavings);
+}
+
+int
+sweep_prepare(struct launcher *l, struct err *err)
+{
+    char path[PATH_MAX];
+    cleanup_close int fd = -1;
+    void *page;
+
+    if (snprintf(path, sizeof(path), "%s/leavings", l->state) >= (int)sizeof(path) ||
+        (fd = state_make_path(path)) < 0)
+        return err_sys(err, errno, "serve.start", "%s/leavings", l->state);
+    l->sweeper = (struct janitor)JANITOR_INIT;
+    if (leavings_list(path, &l->leavings) == 0)
+        return 0;
+    page = mmap(NULL, sizeof(*l->sweep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return err_sys(err, errno, "serve.start", "mmap");
+    l->sweep = page;
+    return janitor_start(&l->sweeper, sweep, l, err);
+}
+
+void
+sweep_begin(struct launcher *l)
+{
+    if (l->sweep == NULL || *l->sweep)
+        return;
+    *l->sweep = true;
+    close_fd(&l->sweeper.pipe);     /* it is reaped as what is left to us is (reap_orphans) */
+}
+
+void
+sweep_end(struct launcher *l)
+{
+    if (l->sweep != NULL && !*l->sweep)
+        end_process(&l->sweeper.pid, 0);
+    close_fd(&l->sweeper.pipe);
+}

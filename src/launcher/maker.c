@@ -1,0 +1,395 @@
+/* launcher/maker.c: see maker.h */
+#include "launcher/maker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "program/say.h"
+#include "warden/edge.h"
+#include "wire/table.h"
+
+#ifndef CLONE_PARENT
+#define CLONE_PARENT 0x00008000     /* sched.h */
+#endif
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x00001000
+#endif
+
+#define FD_LAUNCHER 3
+#define FD_HIGH     64
+#define MADE_FIRST  64
+#define WAKE_MS     2500    /* for an answer; then it is told to go on, ... */
+#define KEEPER_MS   2500    /* ... and has so much more: for a keeper, */
+#define SERVICE_MS  27500   /* for what the daemon cannot be without */
+
+/* The words between the two, in that order: as many GIVEs as there are descriptors, a MAKE, an answer. */
+enum maker_message {
+    MAKER_GIVE = 1,     /* with a descriptor */
+    MAKER_MAKE,         /* what maker_put() writes */
+    MAKER_MADE,         /* pid be32 */
+    MAKER_NOT_MADE,     /* errno be32 */
+};
+
+/* --- becoming ----------------------------------------------------------------------------------------------------- */
+
+/* Become @program with fds[0..n) from 3 on, stderr as ours, and nothing else; with the limit @files unless NULL. */
+static _Noreturn void
+become(const char *program, char *const argv[], char *const env[], const int *fds, size_t n,
+       const struct rlimit *files)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[MAKER_FDS];
+    sigset_t none;
+
+    if (null < 0 || n > MAKER_FDS || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        _exit(1);
+    for (size_t i = 0; i < n; i++)
+        high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH);
+    for (size_t i = 0; i < n; i++)
+        if (high[i] < 0 || dup2(high[i], 3 + (int)i) < 0)
+            _exit(1);
+    (void)io_close_from(3 + (int)n);
+    if (files != NULL && setrlimit(RLIMIT_NOFILE, files) < 0)
+        _exit(1);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();           /* a terminal's signals are the launcher's to judge */
+    prctl(PR_SET_PDEATHSIG, SIGCONT);   /* one that is stopped hears of its launcher's end too */
+    execve(program, argv, env);
+    _exit(1);
+}
+
+/* --- the launcher's side ------------------------------------------------------------------------------------------ */
+
+int
+maker_open(const char *const paths[MAKE_PROGRAMS], struct maker_link *m, struct err *err)
+{
+    char name[] = "cloche-maker", *argv[MAKE_PROGRAMS + 2] = { name };
+    cleanup_close int ours = -1, theirs = -1;
+    int pair[2];
+
+    for (size_t i = 0; i < MAKE_PROGRAMS; i++)
+        argv[1 + i] = (char *)(uintptr_t)paths[i];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, errno, "serve.start", "socketpair");
+    ours = pair[0];
+    theirs = pair[1];
+    m->pid = fork();
+    if (m->pid == 0)
+        become("/proc/self/exe", argv, environ, &theirs, 1, NULL);
+    if (m->pid < 0)
+        return err_sys(err, errno, "serve.start", "fork");
+    m->fd = take_fd(&ours);
+    return 0;
+}
+
+static int
+say_order(int maker, const struct maker_order *order)
+{
+    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
+    size_t at;
+
+    for (size_t i = 0; i < order->n_fds; i++) {
+        buf_reset(&frame);
+        at = frame_begin(&frame, MAKER_GIVE, 0, 0);
+        if (frame_end(&frame, at) < 0 || packet_send(maker, &frame, order->fds[i]) < 0)
+            return -1;
+    }
+    buf_reset(&frame);
+    at = frame_begin(&frame, MAKER_MAKE, 0, 0);
+    (void)maker_put(&frame, order);
+    if (frame_end(&frame, at) == 0)
+        return packet_send(maker, &frame, -1);
+    errno = E2BIG;
+    return -1;
+}
+
+/* 1; 0: nothing came, -1 with errno. */
+static int
+answer_comes(const struct maker_link *m, int ms)
+{
+    struct pollfd p = { .fd = m->fd, .events = POLLIN };
+    int r;
+
+    do
+        r = poll(&p, 1, ms);
+    while (r < 0 && errno == EINTR);
+    return r;
+}
+
+/* It forks, and has nothing else to do: one that does not answer was stopped, or the machine is very busy. */
+static int
+wait_for(const struct maker_link *m, const struct maker_order *order)
+{
+    int r = answer_comes(m, WAKE_MS);
+
+    if (r != 0)
+        return r;
+    kill(m->pid, SIGCONT);
+    return answer_comes(m, order->program == MAKE_KEEPER ? KEEPER_MS : SERVICE_MS);
+}
+
+/* An answer that is there. The process; 0 with @number, an errno: none was; -1 with @err: the maker has failed. */
+static pid_t
+take_answer(const struct maker_link *m, int *number, struct err *err)
+{
+    uint8_t room[FRAME_HEADER + 5];
+    struct wire_in in;
+    struct frame f;
+    uint32_t said;
+
+    if (packet_receive(m->fd, room, sizeof(room), &f, NULL, 0) <= 0)
+        return err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended");
+    in = wire_in_of(f.payload, f.length);
+    said = wire_be32(&in);
+    if (!wire_done(&in) || said == 0 || said > INT32_MAX || (f.type != MAKER_MADE && f.type != MAKER_NOT_MADE))
+        return err_set(err, ERR_PROTOCOL, MAKER_FAILED, "cloche-maker said what it must not");
+    *number = (int)said;
+    return f.type == MAKER_MADE ? (pid_t)said : 0;
+}
+
+int
+maker_collect(struct maker_link *m)
+{
+    while (m->late > 0 && answer_comes(m, 0) != 0) {
+        int number;
+        pid_t pid = take_answer(m, &number, NULL);
+        if (pid < 0)
+            return -1;
+        m->late--;
+        if (pid == 0)
+            continue;
+        kill(pid, SIGKILL);     /* it does nothing yet, for its sockets are closed here */
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return 0;
+}
+
+static int
+late(struct err *err)
+{
+    err_set(err, ERR_SYSTEM, MAKER_LATE, "cloche-maker, which starts processes, does not answer");
+    return err_hint(err, "try again; sandboxes that are there go on");
+}
+
+pid_t
+maker_start(struct maker_link *m, const struct maker_order *order, struct err *err)
+{
+    int number, r;
+    pid_t pid;
+
+    if (maker_collect(m) < 0)
+        return err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended, or said what it must not");
+    if (m->late > 0)
+        return late(err);
+    if (say_order(m->fd, order) < 0 || (r = wait_for(m, order)) < 0) {
+        r = errno;      /* what was given already would be another one's */
+        (void)shutdown(m->fd, SHUT_RDWR);
+        return err_sys(err, r, MAKER_FAILED, "cloche-maker takes no order");
+    }
+    if (r == 0) {
+        m->late++;
+        m->late_ms = clock_ms();
+        return late(err);
+    }
+    pid = take_answer(m, &number, err);
+    return pid == 0 ? err_sys(err, number, "serve.start", "fork") : pid;
+}
+
+/* --- the maker's -------------------------------------------------------------------------------------------------- */
+
+struct maker {
+    char **paths;               /* the programs', in the order of enum maker_program */
+    int given[MAKER_FDS];
+    size_t n_given;
+    int passed;                 /* the descriptor that came with the message at hand; -1 */
+    int *made;                  /* of each process that was started, and may live, a descriptor (pidfd_open(2)) */
+    size_t n_made, room;
+    struct msg_gate gate;
+    uint8_t in[EDGE_ROOM];
+};
+
+static _Noreturn void
+begin(const struct maker *m, const struct maker_wanted *w)
+{
+    const struct rlimit *files = w->has_files ? &w->files : NULL;
+    char *env[] = { w->program == MAKE_SCRIBE ? NULL : w->log, NULL };
+
+    if (w->program != MAKE_KEEPER)
+        become(m->paths[w->program], w->words, env, m->given, m->n_given, files);
+    (void)putenv(w->log);       /* how it speaks; without it as text */
+    become("/proc/self/exe", w->words, environ, m->given, m->n_given, files);
+}
+
+static void
+forget_given(struct maker *m)
+{
+    for (; m->n_given > 0; m->n_given--)
+        close_fd(&m->given[m->n_given - 1]);
+}
+
+static int
+on_give(void *ctx, const struct frame *f)
+{
+    struct maker *m = ctx;
+
+    (void)f;
+    if (m->passed < 0 || m->n_given == MAKER_FDS)
+        return -1;
+    m->given[m->n_given++] = take_fd(&m->passed);
+    return 0;
+}
+
+static bool
+has_ended(int process)
+{
+    struct pollfd p = { .fd = process, .events = POLLIN };
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static void
+forget_ended(struct maker *m)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_made; i++) {
+        if (has_ended(m->made[i]))
+            close_fd(&m->made[i]);
+        else
+            m->made[n++] = m->made[i];
+    }
+    m->n_made = n;
+}
+
+/* A place for another one: those that have ended are looked for when there is none. */
+static bool
+has_place(struct maker *m)
+{
+    size_t more = m->room > 0 ? 2 * m->room : MADE_FIRST;
+    int *made;
+
+    if (m->n_made == m->room)
+        forget_ended(m);
+    if (m->n_made < m->room && m->n_made * 2 <= m->room)
+        return true;
+    made = reallocarray(m->made, more, sizeof(*made));
+    if (made == NULL)
+        return m->n_made < m->room;
+    m->made = made;
+    m->room = more;
+    return true;
+}
+
+/* As fork(2), but a child of our parent's. */
+static pid_t
+sibling(struct maker *m)
+{
+    int process = -1;
+    long pid;
+
+    if (!has_place(m)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    pid = syscall(SYS_clone, (unsigned long)(CLONE_PARENT | CLONE_PIDFD | SIGCHLD), NULL, &process, NULL, 0UL);
+    if (pid > 0)
+        m->made[m->n_made++] = process;
+    return (pid_t)pid;
+}
+
+/* Its launcher is gone. */
+static void
+see_them_end(struct maker *m)
+{
+    const struct timespec pause = { 0, 20000000 };
+    uint64_t begun = clock_ms();
+
+    for (forget_ended(m); m->n_made > 0 && clock_since(clock_ms(), begun) < MAKER_LEFT_MS; forget_ended(m))
+        nanosleep(&pause, NULL);
+    for (size_t i = 0; i < m->n_made; i++)
+        (void)syscall(SYS_pidfd_send_signal, m->made[i], SIGKILL, NULL, 0);
+}
+
+static int
+on_make(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    uint8_t room[FRAME_HEADER + 4];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    struct maker *m = ctx;
+    struct maker_wanted w;
+    pid_t pid;
+    size_t at;
+
+    if (m->passed >= 0 || !maker_get(&in, &w) || (w.program != MAKE_KEEPER && m->paths[w.program][0] == '\0'))
+        return -1;
+    pid = sibling(m);
+    if (pid == 0)
+        begin(m, &w);
+    at = frame_begin(&frame, pid > 0 ? MAKER_MADE : MAKER_NOT_MADE, 0, 0);
+    buf_put_be32(&frame, pid > 0 ? (uint32_t)pid : (uint32_t)errno);
+    forget_given(m);
+    return frame_end(&frame, at) < 0 ? -1 : packet_send(FD_LAUNCHER, &frame, -1);
+}
+
+static const struct msg_rule rules[] = {
+    /* type        once   flags states min  max length            handler */
+    { MAKER_GIVE,  false, 0,    1,     0,   0,                    on_give },
+    { MAKER_MAKE,  false, 0,    1,     30,  EDGE_MESSAGE_MAX,     on_make },
+};
+
+/* 1; 0 at the launcher's end, -1 when it says what it must not. */
+static int
+step(struct maker *m)
+{
+    struct frame f;
+    int r = packet_receive(FD_LAUNCHER, m->in, sizeof(m->in), &f, &m->passed, 0);
+
+    if (r < 0 && errno == EINTR)
+        return 1;
+    if (r > 0 && msg_dispatch(&m->gate, &f, m) != MSG_OK)
+        r = -1;
+    close_fd(&m->passed);
+    return r;
+}
+
+int
+maker_main(int argc, char **argv)
+{
+    static struct maker m = { .given = { -1, -1, -1 }, .passed = -1,
+                              .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = 1 } };
+    sigset_t all;
+    int r;
+
+    /* it ends when the launcher does, which may still need it while it ends in order */
+    sigfillset(&all);
+    if (argc != MAKE_PROGRAMS + 1 || fcntl(FD_LAUNCHER, F_GETFD) < 0 || io_set_cloexec(FD_LAUNCHER, true) < 0 ||
+        sigprocmask(SIG_BLOCK, &all, NULL) < 0 ||
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {       /* nor is it written into by /proc, but by root */
+        fprintf(stderr, "cloche-maker is started by cloche serve\n");
+        return EXIT_REFUSED;
+    }
+    prctl(PR_SET_NAME, "cloche-maker");
+    m.paths = argv + 1;
+    do
+        r = step(&m);
+    while (r > 0);
+    if (r == 0)
+        see_them_end(&m);
+    return r < 0 ? EXIT_REFUSED : 0;
+}

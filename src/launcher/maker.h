@@ -1,0 +1,80 @@
+/* launcher/maker.h: cloche-maker, which starts the daemon's processes for a launcher that cannot
+ *
+ * A sandbox cannot be made with fewer rights than its user has, so whoever starts keepers goes without a system call
+ * filter: it would be theirs too, and that of all that runs in the sandboxes. That is this process, and it does nothing
+ * else. It reads from one socket, whose other end only the launcher has: which of cloche's own programs is wanted, with
+ * which words and descriptors; their paths were fixed before. So the launcher, which lets clients in and reads the
+ * configuration, can have a filter that starts nothing (launcher_confine.c).
+ *
+ * What is started is the launcher's own child (CLONE_PARENT, clone(2)), which waits for it and signals it. When the
+ * launcher is gone, nobody does any more: then the maker sees to it that none of them outlives it by more than
+ * MAKER_LEFT_MS. Each ends by itself when it sees its launcher's end; one that was stopped is woken by the kernel
+ * (PR_SET_PDEATHSIG is SIGCONT), and one that hangs otherwise is killed, by a descriptor that can mean no other
+ * process.
+ */
+#ifndef CLOCHE_LAUNCHER_MAKER_H
+#define CLOCHE_LAUNCHER_MAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/frame.h"
+
+#define MAKER_FAILED   "serve.maker"        /* the code of its own failures; */
+#define MAKER_LATE     "serve.maker.late"   /* it owes an answer: that order failed, and others may not */
+#define MAKER_LEFT_MS  15000                /* the audit record's writer may wait ten seconds for a lock */
+#define MAKER_FDS      3
+#define MAKER_WORDS    12           /* of a program, its name among them */
+#define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon (EDGE_MESSAGE_MAX) */
+
+enum maker_program { MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_PROGRAMS };
+
+/* A process that is wanted. It begins a session of its own, with nothing blocked, the descriptors @fds from 3 on,
+ * stderr as the daemon's, and no other. */
+struct maker_order {
+    enum maker_program program;
+    char *const *words;             /* argv, a NULL at its end; everybody can read it: no value of a policy */
+    const char *log;                /* LOG_VARIABLE=SETTING: how it speaks (base/log.h). A keeper has the daemon's
+                                     * environment too, a scribe none at all */
+    int fds[MAKER_FDS];             /* borrowed */
+    size_t n_fds;
+    const struct rlimit *files;     /* its limit of descriptors; NULL: the daemon's */
+};
+
+/* The launcher's end of it. */
+struct maker_link {
+    int fd;
+    pid_t pid;              /* 0: it has ended */
+    unsigned late;          /* answers that nobody waits for any more, */
+    uint64_t late_ms;       /* since then */
+};
+
+/* Start cloche-maker, a child; the programs' absolute paths, "" for one that is not there (a keeper is this program
+ * itself). 0 or -1 with @err. The descriptors that we have now, but stdio, are not there. */
+int maker_open(const char *const paths[MAKE_PROGRAMS], struct maker_link *m, struct err *err);
+/* A process of that kind: a child of ours. It is waited for, five seconds for a keeper and thirty for one that the
+ * daemon cannot be without; a maker that was stopped is told to go on. -1 with @err: MAKER_FAILED where the maker
+ * itself has failed, MAKER_LATE where it does not answer, now or to an earlier order. */
+pid_t maker_start(struct maker_link *m, const struct maker_order *order, struct err *err);
+/* What was answered too late: what was started by that is killed. 0, or -1: the maker has failed. */
+int maker_collect(struct maker_link *m);
+
+/* maker_order.c, pure: an order's message but for its descriptors, as it is said (-1: too long) and as it is read. */
+struct maker_wanted {
+    enum maker_program program;
+    bool has_files;
+    struct rlimit files;
+    char *log;                          /* these are borrowed of what was read */
+    char *words[MAKER_WORDS + 1];       /* one at least; a NULL at their end */
+};
+int maker_put(struct buf *b, const struct maker_order *order);
+bool maker_get(struct wire_in *in, struct maker_wanted *w);
+
+/* What `cloche-maker` is. The exit code. */
+int maker_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,65 @@
+/* launcher/serve_gate.c: the gate's rules: a file's text, for the warden, which opens no files and reads what they mean;
+ * and what cloche-gate says of them, because cloche has no regular expressions */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "launcher/serve.h"
+#include "program/helper.h"
+
+#define EXIT_NOTHING 127    /* it could not be asked */
+
+int
+serve_gate_read(struct serve_plan *plan, struct err *err)
+{
+    if (strcmp(plan->gate, "off") == 0)
+        return buf_puts(&plan->rules, "gate: off\n");
+    if (plan->gate[0] == '\0' || io_read_file(AT_FDCWD, plan->gate, &plan->rules) == 0)
+        return 0;
+    err_sys(err, errno, "gate.read", "%s", plan->gate);
+    return err_hint(err, "a file with the gate's rules has at most 64 KiB; `cloche gate check FILE` judges it");
+}
+
+/* Its exit code, without a word from it; -1 with @err. */
+static int
+judged(const char *program, char *const argv[], struct err *err)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0)
+            execv(program, argv);
+        _exit(EXIT_NOTHING);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            pid = -1;
+    if (pid < 0)
+        return err_sys(err, errno, "cli.program", "%s", program);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NOTHING;
+}
+
+int
+serve_gate_check(const struct serve_plan *plan, bool json, struct err *err)
+{
+    char name[] = "cloche-gate", verb[] = "gate", check[] = "check", flag[] = "--json", program[PATH_MAX];
+    char *argv[] = { name, verb, check, (char *)(uintptr_t)plan->gate, json ? flag : NULL, NULL };
+    int r;
+
+    if (plan->gate[0] == '\0' || strcmp(plan->gate, "off") == 0)
+        return 0;
+    if (helper_find("gate", name, program, err) < 0)
+        return -1;
+    r = judged(program, argv, err);
+    if (r <= 0)
+        return r;
+    execv(program, argv);
+    return err_sys(err, errno, "cli.program", "%s", program);
+}

@@ -1,0 +1,221 @@
+/* prove/prove_attacks.c: what each attack must have met, by policy (see prove.h, probe/catalog.h) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "match/path.h"
+#include "probe/catalog.h"
+#include "prove/prove.h"
+
+static const struct attack_row {
+    const char *id, *wall;
+    unsigned promised, unless;
+    const char *requirement, *title;
+} rows[] = {
+#define ROW(fn, id, wall, promised, unless, requirement, title) { id, wall, promised, unless, requirement, title },
+    ATTACKS(ROW)
+#undef ROW
+};
+
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static bool
+promised(const struct policy *p, const struct attack_row *row)
+{
+    static const unsigned bit[] = { [MODE_OFF] = IN_STANDARD, [MODE_LIGHT] = IN_LIGHT, [MODE_STANDARD] = IN_STANDARD,
+                                    [MODE_MAX] = IN_MAX };
+
+    if (!(row->promised & bit[p->mode.v]))
+        return false;
+    if (p->mode.v == MODE_OFF)
+        return true;    /* measured against what standard would hold */
+    return !((row->unless & UNLESS_HOST_NETWORK && p->network.v == NETWORK_HOST) ||
+             (row->unless & UNLESS_ALL_SOCKETS && p->all_unix_sockets.v) ||
+             (row->unless & UNLESS_NESTED && p->nested_userns.v) ||
+             (row->unless & UNLESS_HOST_VIEW && p->view.v == VIEW_HOST));
+}
+
+static const json_t *
+find(const json_t *result, const char *id)
+{
+    const json_t *list = json_object_get(result, "attacks"), *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) {
+        const char *name = json_string_value(json_object_get(item, "id"));
+        if (name != NULL && strcmp(name, id) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+static enum check_state
+judge(const struct proof *p, const struct attack_row *row, const char *outcome)
+{
+    if (strcmp(outcome, "not-applicable") == 0)
+        return CHECK_NOT_APPLICABLE;
+    if (strcmp(outcome, "blocked") == 0)
+        return CHECK_HELD;
+    if (proof_captured(p) && row->unless & UNLESS_BY_NAME)
+        return CHECK_NOT_APPLICABLE;
+    /* "succeeded", and "undecided" or no answer at all: what cannot be shown to hold does not hold */
+    return promised(p->policy, row) ? CHECK_SURPRISE : CHECK_NOT_PROMISED;
+}
+
+void
+attacks_check(struct proof *p, const json_t *result)
+{
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const json_t *got = find(result, rows[i].id);
+        const char *outcome = json_string_value(json_object_get(got, "outcome"));
+        const char *detail = json_string_value(json_object_get(got, "detail"));
+        char id[64];
+
+        snprintf(id, sizeof(id), "attack.%s", rows[i].id);
+        if (outcome == NULL)
+            outcome = "undecided";
+        proof_add(p, id, rows[i].wall, rows[i].requirement, rows[i].title, "attack", judge(p, &rows[i], outcome), "%s",
+                  detail != NULL ? detail : "the probe says nothing about it");
+    }
+}
+
+/* --- the probe's arguments ------------------------------------------------------------------------------------- */
+
+bool
+prove_opens(const struct policy *policy, const char *path)
+{
+    struct str at = str_of(path);
+
+    if (policy->workspace.dir != NULL && policy->workspace.kind == WORKSPACE_RW &&
+        path_within(at, str_of(policy->workspace.dir)))
+        return true;
+    for (size_t i = 0; i < policy->n_binds; i++)
+        if (path_within(at, str_of(policy->binds[i].source)))
+            return true;
+    for (size_t i = 0; i < policy->allow_write.n; i++)
+        if (path_within(at, str_of(policy->allow_write.v[i].value)))
+            return true;
+    return false;
+}
+
+struct arguments {
+    const char **v;
+    size_t n, max;
+};
+
+static void
+add(struct arguments *a, const char *name, const char *value)
+{
+    if (a->n + 3 > a->max)
+        return;
+    a->v[a->n++] = name;
+    if (value != NULL)
+        a->v[a->n++] = value;
+    a->v[a->n] = NULL;
+}
+
+static bool
+readable_here(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+/* Places that the policy closes and this user could read: literal ones (a glob is the engine's to expand). */
+static void
+add_closed_places(struct arguments *a, const struct policy *p)
+{
+    const struct policy_list *lists[] = { &p->credentials, &p->deny_read };
+
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0, given = 0; i < lists[l]->n && given < 100; i++) {
+            const struct policy_entry *e = &lists[l]->v[i];
+            bool reopened = false;
+
+            for (size_t k = 0; k < p->allow_read.n; k++)
+                reopened |= path_within(str_of(e->value), str_of(p->allow_read.v[k].value)) ||
+                            path_within(str_of(p->allow_read.v[k].value), str_of(e->value));
+            if (reopened || e->value[0] != '/' || (!e->literal && strpbrk(e->value, "*?[{") != NULL) ||
+                !readable_here(e->value))
+                continue;
+            add(a, "--read", e->value);
+            given++;
+        }
+}
+
+static bool
+bound_at(const struct policy *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable && path_within(str_of(path), str_of(p->binds[i].dest)))
+            return true;
+    return false;
+}
+
+/* Trees of the host that nobody opened for writing, and what the policy closes for writing. */
+static void
+add_readonly_places(struct arguments *a, const struct policy *p)
+{
+    static const char *const system[] = { "/usr", "/usr/bin", "/usr/lib", "/bin", "/lib", "/sbin", "/opt" };
+    static const char *const host[] = { "/etc", "/etc/passwd", "/var", "/home", "/root", "/boot", "/" };
+    for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+        if (!prove_opens(p, system[i]))
+            add(a, "--write", system[i]);
+    /* of a private root too: it is the sandbox's own, and stays as it was made */
+    for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
+        if (!prove_opens(p, host[i]) && !bound_at(p, host[i]))
+            add(a, "--write", host[i]);
+    for (size_t i = 0, given = 0; i < p->deny_write.n && given < 100; i++)
+        if (p->deny_write.v[i].value[0] == '/' && strpbrk(p->deny_write.v[i].value, "*?[{") == NULL) {
+            add(a, "--write", p->deny_write.v[i].value);
+            given++;
+        }
+}
+
+size_t
+prove_arguments(const struct proof *p, const struct bait *b, const char *word, const char **args, size_t max)
+{
+    const struct policy *policy = p->policy;
+    static char pid[16], port[16], root[48], exe[4096], needles[65536];
+    struct arguments a = { .v = args, .n = 0, .max = max };
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+    struct stat st;
+
+    exe[n < 0 ? 0 : n] = '\0';
+    snprintf(pid, sizeof(pid), "%d", (int)b->process);
+    snprintf(port, sizeof(port), "%u", b->tcp_port);
+    add(&a, word, NULL);
+    add(&a, "--mode", policy_mode_name(policy->mode.v));
+    if (p->bare) {
+        add(&a, "--bare", NULL);
+        add(&a, "--scratch", b->dir);       /* goes when the baits go, even when we are killed */
+    }
+    if (p->quick || strcmp(word, "posture") != 0)     /* once is enough: activity moves no files of the host */
+        add(&a, "--no-walk", NULL);
+    add(&a, "--host-pid", pid);
+    add(&a, "--host-name", b->name);
+    add(&a, "--tcp-port", port);
+    add(&a, "--unix-abstract", b->abstract);
+    if (p->bare || !prove_opens(policy, b->file)) {
+        add(&a, "--unix-path", b->socket);
+        add(&a, "--host-file", b->file);
+    }
+    if (exe[0] == '/' && (p->bare || !prove_opens(policy, exe)))
+        add(&a, "--exe-path", exe);
+    if (stat("/", &st) == 0) {
+        snprintf(root, sizeof(root), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+        add(&a, "--host-root", root);
+    }
+    if (strcmp(word, "attacks") == 0)
+        return a.n;
+    if (strcmp(word, "posture") == 0 && !p->quick && !p->bare) {
+        prove_needles(policy, needles, sizeof(needles));
+        if (needles[0] != '\0')
+            add(&a, "--needles", needles);
+    }
+    add_closed_places(&a, policy);
+    add_readonly_places(&a, policy);
+    return a.n;
+}

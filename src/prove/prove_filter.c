@@ -1,0 +1,165 @@
+/* prove/prove_filter.c: what the system call filter of another process lets through (see prove_trial.h)
+ *
+ * The kernel hands a filter out to who may trace its process (ptrace(2), PTRACE_SECCOMP_GET_FILTER: root, and not
+ * everywhere). It is run here, on calls that none of cloche's own processes has any use for.
+ */
+#include "prove/prove_trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GET_FILTER  0x420cL     /* newer than some headers */
+#define FILTERS_MAX 8
+
+static const struct {
+    const char *name;
+    uint32_t nr;
+    uint64_t args[6];
+} never[] = {
+    { "execve", SYS_execve, { 0 } },
+    { "execveat", SYS_execveat, { 0 } },
+    { "clone", SYS_clone, { 0x10000000 /* CLONE_NEWUSER */ } },
+    { "ptrace", SYS_ptrace, { 0 } },
+    { "kill", SYS_kill, { 1, SIGKILL } },
+    { "mount", SYS_mount, { 0 } },
+    { "unlinkat", SYS_unlinkat, { 0 } },
+    { "renameat2", SYS_renameat2, { 0 } },
+    { "process_vm_readv", SYS_process_vm_readv, { 0 } },
+    { "open_by_handle_at", SYS_open_by_handle_at, { 0 } },
+    { "bpf", SYS_bpf, { 0 } },
+    { "setns", SYS_setns, { 0 } },
+    { "unshare", SYS_unshare, { 0 } },
+    { "setuid", SYS_setuid, { 0 } },
+    { "socket(AF_UNIX)", SYS_socket, { AF_UNIX, SOCK_STREAM } },
+    { "socket(AF_PACKET)", SYS_socket, { AF_PACKET, SOCK_RAW } },
+    { "mmap(PROT_EXEC)", SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS } },
+    { "mprotect(PROT_EXEC)", SYS_mprotect, { 0, 4096, PROT_READ | PROT_EXEC } },
+    { "prctl(PR_SET_DUMPABLE)", SYS_prctl, { PR_SET_DUMPABLE, 1 } },
+    { "fcntl(F_SETOWN)", SYS_fcntl, { 0, F_SETOWN, 1 } },
+};
+
+/* What a filter says of @data: classic BPF, as far as filters of ours use it. Whatever else is in it stops the call, as
+ * far as we know. */
+static uint32_t
+run(const struct sock_filter *f, size_t n, const struct seccomp_data *data)
+{
+    uint32_t a = 0, memory[BPF_MEMWORDS] = { 0 };
+
+    for (size_t at = 0; at < n; at++) {
+        const struct sock_filter *i = &f[at];
+
+        switch (i->code) {
+        case BPF_LD | BPF_W | BPF_ABS:
+            if (i->k > sizeof(*data) - sizeof(a))
+                return SECCOMP_RET_KILL_PROCESS;
+            memcpy(&a, (const char *)data + i->k, sizeof(a));
+            break;
+        case BPF_LD | BPF_IMM:
+            a = i->k;
+            break;
+        case BPF_LD | BPF_MEM:
+            a = memory[i->k % BPF_MEMWORDS];
+            break;
+        case BPF_ST:
+            memory[i->k % BPF_MEMWORDS] = a;
+            break;
+        case BPF_ALU | BPF_AND | BPF_K:
+            a &= i->k;
+            break;
+        case BPF_JMP | BPF_JA:
+            at += i->k;
+            break;
+        case BPF_JMP | BPF_JEQ | BPF_K:
+            at += a == i->k ? i->jt : i->jf;
+            break;
+        case BPF_JMP | BPF_JGT | BPF_K:
+            at += a > i->k ? i->jt : i->jf;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+            at += a >= i->k ? i->jt : i->jf;
+            break;
+        case BPF_JMP | BPF_JSET | BPF_K:
+            at += (a & i->k) != 0 ? i->jt : i->jf;
+            break;
+        case BPF_RET | BPF_K:
+            return i->k;
+        default:
+            return SECCOMP_RET_KILL_PROCESS;
+        }
+    }
+    return SECCOMP_RET_KILL_PROCESS;
+}
+
+static const char *
+let_through(const struct sock_filter *f, const size_t *ends, size_t n_filters)
+{
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+        struct seccomp_data data = { .nr = (int)never[i].nr,
+#if defined(__x86_64__)
+                                     .arch = AUDIT_ARCH_X86_64,
+#else
+                                     .arch = AUDIT_ARCH_AARCH64,
+#endif
+        };
+        bool passes = true;
+
+        memcpy(data.args, never[i].args, sizeof(data.args));
+        for (size_t k = 0; k < n_filters && passes; k++) {
+            size_t begin = k > 0 ? ends[k - 1] : 0;
+            uint32_t said = run(f + begin, ends[k] - begin, &data) & SECCOMP_RET_ACTION_FULL;
+            passes = said == SECCOMP_RET_ALLOW || said == SECCOMP_RET_LOG;
+        }
+        if (passes)
+            return never[i].name;
+    }
+    return NULL;
+}
+
+/* Every filter of the process that is stopped, one behind the other. How many; 0: they are not to be had. */
+static size_t
+read_filters(pid_t pid, struct sock_filter *out, size_t room, size_t *ends)
+{
+    size_t n = 0, at = 0;
+
+    for (; n < FILTERS_MAX; n++) {
+        long length = syscall(SYS_ptrace, GET_FILTER, (long)pid, n, NULL);
+
+        if (length < 0)
+            return errno == ENOENT ? n : 0;
+        if ((size_t)length > room - at || syscall(SYS_ptrace, GET_FILTER, (long)pid, n, out + at) != length)
+            return 0;
+        at += (size_t)length;
+        ends[n] = at;
+    }
+    return n;
+}
+
+const char *
+trial_filter_lets(pid_t pid)
+{
+    static struct sock_filter filters[FILTERS_MAX * BPF_MAXINSNS];
+    size_t ends[FILTERS_MAX], n = 0;
+    int status;
+
+    if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
+        return NULL;
+    if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0 && waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
+        n = read_filters(pid, filters, sizeof(filters) / sizeof(filters[0]), ends);
+    (void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+    return n > 0 ? let_through(filters, ends, n) : NULL;
+}

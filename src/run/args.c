@@ -1,0 +1,136 @@
+/* run/args.c: see args.h */
+#include "run/args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "hosts/preset.h"
+#include "hosts/registry.h"
+#include "program/words.h"
+
+void
+cli_policy_flags(FILE *to)
+{
+    const struct policy_flag *flag = NULL;
+    char left[64];
+
+    while ((flag = policy_flag_next(flag)) != NULL) {
+        snprintf(left, sizeof(left), "%s%s%s", flag->name, flag->value != NULL ? " " : "",
+                 flag->value != NULL ? flag->value : "");
+        fprintf(to, "  %-31s  %s\n", left, flag->help);
+    }
+}
+
+static int
+unknown_flag(const char *name, struct err *err)
+{
+    static const char *const verbs_own[] = { "--json", "--report",   "--pty",      "--no-pty", "--quiet",
+                                             "--help", "--language", "--settings", "--mode" };
+    const struct policy_flag *flag = NULL;
+    const char *known[160], *nearest;
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(verbs_own) / sizeof(verbs_own[0]); i++)
+        known[n++] = verbs_own[i];
+    while ((flag = policy_flag_next(flag)) != NULL && n < sizeof(known) / sizeof(known[0]))
+        known[n++] = flag->name;
+    nearest = cli_nearest(name, known, n);
+    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
+    return nearest != NULL ? err_hint(err, "did you mean %s? put `--` before the command's own flags", nearest)
+                           : err_hint(err, "`cloche VERB --help` lists the flags; put `--` before the command's own "
+                                      "flags");
+}
+
+/* Words that the flag at argv[i] takes; 0 for the end of the flags, -1 with @err. */
+static int
+flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, cli_other_flag *other, void *ctx,
+           struct err *err)
+{
+    const struct policy_flag *flag;
+    bool builtin;
+    int n;
+
+    if (argv[i][0] != '-' || argv[i][1] == '\0' || strcmp(argv[i], "--") == 0)
+        return 0;
+    if (cli_flag_at(w, argc, argv, i, err) < 0)
+        return -1;
+    flag = policy_flag_lookup(w->name);
+    builtin = strcmp(w->name, "--mode") == 0 || strcmp(w->name, "--settings") == 0;
+    *policy_flag = flag != NULL || builtin;
+    if (flag == NULL && !builtin) {
+        n = other != NULL ? other(ctx, w->name, w->value, err) : 0;
+        if (n == 0)
+            return unknown_flag(w->name, err);
+        if (n == 1 && w->attached)
+            return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
+        return n == 2 && w->attached ? 1 : n;
+    }
+    if (builtin || flag->value != NULL)
+        return cli_flag_words(w, err);
+    if (w->attached)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
+    w->value = NULL;
+    return 1;
+}
+
+int
+cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, int argc, char **argv,
+                   const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err)
+{
+    enum policy_mode mode = MODE_STANDARD;
+    const char *settings = NULL, *mode_name = NULL;
+    struct cli_flag w;
+    bool is_policy;
+    int i, n, end;
+
+    for (i = 1; i < argc; i += n) {
+        n = flag_words(argc, argv, i, &w, &is_policy, other, ctx, err);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        if (strcmp(w.name, "--mode") == 0)
+            mode_name = w.value;
+        else if (strcmp(w.name, "--settings") == 0)
+            settings = w.value;
+    }
+    mode_name = forced != NULL ? forced : mode_name;
+    end = i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
+    if (mode_name != NULL && !policy_mode_parse(mode_name, &mode)) {
+        err_set(err, ERR_USAGE, "policy.mode", "--mode \"%s\" is none of off, light, standard, max", mode_name);
+        return err_hint(err, "standard is the default");
+    }
+    if (policy_init(p, mode, verb, host, err) < 0)
+        return -1;
+    if (mode_name != NULL && policy_apply_flag(p, "--mode", mode_name, host, err) < 0)
+        return -1;
+    if (settings != NULL && policy_load_file(p, settings, POLICY_AUTO, host, err) < 0)
+        return -1;
+    /* the command line has the last word, whatever its place relative to --settings */
+    if (settings != NULL && mode_name != NULL && policy_apply_flag(p, "--mode", mode_name, host, err) < 0)
+        return -1;
+    for (i = 1; i < argc; i += n) {
+        n = flag_words(argc, argv, i, &w, &is_policy, NULL, NULL, NULL);
+        if (n == 0)
+            break;
+        if (n < 0) {
+            /* not the policy's: accepted in the first pass */
+            n = other(ctx, w.name, w.value, NULL);
+            n = n == 2 && w.attached ? 1 : n;
+            continue;
+        }
+        if (strcmp(w.name, "--mode") != 0 && strcmp(w.name, "--settings") != 0 &&
+            policy_apply_flag(p, w.name, w.value, host, err) < 0)
+            return -1;
+    }
+    if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
+        return -1;
+    return policy_validate(p, err) < 0 ? -1 : end;
+}
+
+int
+cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
+                cli_other_flag *other, void *ctx, struct err *err)
+{
+    return cli_policy_args_in(NULL, p, verb, argc, argv, host, other, ctx, err);
+}

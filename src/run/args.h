@@ -1,0 +1,25 @@
+/* run/args.h: a command line becomes a policy
+ */
+#ifndef CLOCHE_RUN_ARGS_H
+#define CLOCHE_RUN_ARGS_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "policy/policy.h"
+
+/* The flags of a policy, a line each, for --help. */
+void cli_policy_flags(FILE *to);
+
+/* Fill @p from the policy flags among argv[1..]: mode and settings first, whatever their place, then the rest in
+ * order. Stops at the first operand or after "--". A flag that is not the policy's is offered to @other, which
+ * returns how many words it took (1 or 2), 0 when it does not know it (refused: "unknown flag", with the nearest
+ * known one), or -1 with @err. Returns the index of the first operand, or -1 with @err. */
+typedef int cli_other_flag(void *ctx, const char *name, const char *value, struct err *err);
+int cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
+                    cli_other_flag *other, void *ctx, struct err *err);
+/* The same in mode @mode, whatever they say of the mode. */
+int cli_policy_args_in(const char *mode, struct policy *p, enum policy_verb verb, int argc, char **argv,
+                       const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err);
+
+#endif

@@ -1,0 +1,293 @@
+/* run/starter.c: see starter.h */
+#include "run/starter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "program/helper.h"
+#include "program/say.h"
+#include "wall/cgroup.h"
+#include "wall/service.h"
+#include "wire/packet.h"
+#include "wire/table.h"
+
+#define FD_KEEPER   3
+#define PATIENCE_MS 5000
+
+/* The words between the two: descriptors in the order of give_all(), a START, an answer. */
+enum starter_message {
+    STARTER_GIVE = 1,       /* with a descriptor, or without: there is none in its place */
+    STARTER_START,          /* kind u8: of the cgroup (enum cgroup_kind) */
+    STARTER_STARTED,        /* pid be32 */
+    STARTER_FAILED,         /* errno be32 */
+};
+
+#define GIVEN_CGROUP (CGROUP_HIERARCHIES + 1)       /* its `tasks`, and its folder */
+#define GIVEN_MAX    (GIVEN_CGROUP + 1 + HELPER_FDS_MAX)    /* and the control socket's end */
+
+/* --- the keeper's side -------------------------------------------------------------------------------------------- */
+
+static _Noreturn void
+become(int theirs)
+{
+    char name[] = "cloche-starter", *argv[] = { name, NULL }, *env[] = { NULL };
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = fcntl(theirs, F_DUPFD_CLOEXEC, FD_KEEPER + 1);
+
+    if (null < 0 || high < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(high, FD_KEEPER) < 0 ||
+        io_close_from(FD_KEEPER + 1) < 0 || prctl(PR_SET_PDEATHSIG, SIGCONT) < 0)
+        _exit(1);
+    execve("/proc/self/exe", argv, env);
+    _exit(1);
+}
+
+int
+starter_open(struct starter *s, struct err *err)
+{
+    cleanup_close int ours = -1, theirs = -1;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, errno, "serve.starter", "socketpair");
+    ours = pair[0];
+    theirs = pair[1];
+    s->pid = fork();
+    if (s->pid == 0)
+        become(theirs);
+    if (s->pid < 0)
+        return err_sys(err, errno, "serve.starter", "fork");
+    s->fd = take_fd(&ours);
+    return 0;
+}
+
+static int
+give(int starter, int fd)
+{
+    uint8_t room[FRAME_HEADER];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+
+    return frame_end(&frame, frame_begin(&frame, STARTER_GIVE, 0, 0)) < 0 ? -1 : packet_send(starter, &frame, fd);
+}
+
+static int
+give_all(int starter, const struct helper *h, int control)
+{
+    const struct cgroup none = CGROUP_INIT, *cg = h->cgroup != NULL ? h->cgroup : &none;
+    uint8_t room[FRAME_HEADER + 1];
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    size_t at = frame_begin(&frame, STARTER_START, 0, 0);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < CGROUP_HIERARCHIES; i++)
+        r = give(starter, cg->tasks[i]);
+    if (r < 0 || give(starter, cg->dirs[0]) < 0 || give(starter, control) < 0)
+        return -1;
+    for (size_t i = 0; r == 0 && i < h->n_fds; i++)
+        r = give(starter, h->fds[i]);
+    buf_put_u8(&frame, (uint8_t)cg->kind);
+    return r < 0 || frame_end(&frame, at) < 0 ? -1 : packet_send(starter, &frame, -1);
+}
+
+static pid_t
+answer(int starter, struct err *err)
+{
+    struct pollfd p = { .fd = starter, .events = POLLIN };
+    uint8_t room[FRAME_HEADER + 5];
+    struct wire_in in;
+    struct frame f;
+    uint32_t number;
+    int r;
+
+    do
+        r = poll(&p, 1, PATIENCE_MS);
+    while (r < 0 && errno == EINTR);
+    if (r <= 0 || packet_receive(starter, room, sizeof(room), &f, NULL, 0) <= 0)
+        return err_set(err, ERR_SYSTEM, "serve.starter", "cloche-starter has ended, or stands still");
+    in = wire_in_of(f.payload, f.length);
+    number = wire_be32(&in);
+    if (!wire_done(&in) || number == 0 || number > INT32_MAX ||
+        (f.type != STARTER_STARTED && f.type != STARTER_FAILED))
+        return err_set(err, ERR_PROTOCOL, "serve.starter", "cloche-starter said what it must not");
+    return f.type == STARTER_STARTED ? (pid_t)number
+                                     : err_sys(err, (int)number, "serve.starter", "start cloche-egress");
+}
+
+pid_t
+starter_start(const struct starter *s, const struct helper *h, int *control, struct err *err)
+{
+    cleanup_close int ours = -1, theirs = -1;
+    int pair[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, errno, "serve.starter", "socketpair");
+    ours = pair[0];
+    theirs = pair[1];
+    if (give_all(s->fd, h, theirs) < 0) {
+        pid = err_sys(err, errno, "serve.starter", "tell cloche-starter");
+    } else {
+        pid = answer(s->fd, err);
+    }
+    if (pid < 0) {      /* what was given already, and what is answered late, would be another one's */
+        (void)shutdown(s->fd, SHUT_RDWR);
+        return -1;
+    }
+    *control = take_fd(&ours);
+    return pid;
+}
+
+void
+starter_close(struct starter *s)
+{
+    close_fd(&s->fd);
+    if (s->pid > 0 && kill(s->pid, SIGKILL) == 0)
+        while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    s->pid = 0;
+}
+
+/* --- its own ------------------------------------------------------------------------------------------------------ */
+
+/* What neither it nor what it starts has a use for: ways into other processes, the machine's own affairs, and the parts
+ * of the kernel where most flaws are found. What is left to cloche-egress is its own to say, once it has begun
+ * (egress/confine.c). */
+static const unsigned denied[] = {
+    /* other processes */
+    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_move_pages, SYS_migrate_pages,
+#if defined(SYS_pidfd_getfd)
+    SYS_pidfd_getfd,
+#endif
+#if defined(SYS_process_madvise)
+    SYS_process_madvise,
+#endif
+    /* namespaces and mounts */
+    SYS_unshare, SYS_setns, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot,
+#if defined(SYS_open_tree)
+    SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_fsmount,
+#endif
+#if defined(SYS_mount_setattr)
+    SYS_mount_setattr,
+#endif
+    /* much of the kernel at once */
+    SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_fanotify_init,
+#if defined(SYS_io_uring_setup)
+    SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
+#endif
+    /* the machine */
+    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct,
+    SYS_quotactl, SYS_syslog, SYS_settimeofday, SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime,
+    SYS_open_by_handle_at,
+#if defined(SYS_kexec_file_load)
+    SYS_kexec_file_load,
+#endif
+#if defined(SYS_iopl)
+    SYS_iopl, SYS_ioperm, SYS_modify_ldt,
+#endif
+};
+
+struct its {
+    char program[PATH_MAX];
+    int given[GIVEN_MAX];       /* -1: none in its place */
+    size_t n_given;
+    int passed;                 /* the descriptor that came with the message at hand; -1 */
+    struct msg_gate gate;
+    uint8_t in[FRAME_HEADER + 8];
+};
+
+static int
+on_give(void *ctx, const struct frame *f)
+{
+    struct its *s = ctx;
+
+    (void)f;
+    if (s->n_given == GIVEN_MAX)
+        return -1;
+    s->given[s->n_given++] = take_fd(&s->passed);
+    return 0;
+}
+
+static int
+on_start(void *ctx, const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    char *env[] = { NULL };
+    struct its *s = ctx;
+    struct cgroup cg = CGROUP_INIT;
+    const struct helper h = { .folder = "egress", .name = "cloche-egress", .env = env,
+                              .fds = s->given + GIVEN_CGROUP + 1, .n_fds = s->n_given - GIVEN_CGROUP - 1,
+                              .cgroup = &cg };
+    uint8_t room[FRAME_HEADER + 4], kind = wire_u8(&in);
+    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    struct err err = ERR_INIT;
+    size_t at;
+    pid_t pid;
+
+    if (!wire_done(&in) || s->passed >= 0 || s->n_given <= GIVEN_CGROUP || kind > CGROUP_SCOPE)
+        return -1;
+    cg.kind = kind;
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
+        cg.tasks[i] = s->given[i];
+    cg.dirs[0] = s->given[CGROUP_HIERARCHIES];
+    pid = helper_spawn(&h, s->program, s->given[GIVEN_CGROUP], true, &err);
+    for (; s->n_given > 0; s->n_given--)
+        close_fd(&s->given[s->n_given - 1]);
+    at = frame_begin(&frame, pid > 0 ? STARTER_STARTED : STARTER_FAILED, 0, 0);
+    buf_put_be32(&frame, pid > 0 ? (uint32_t)pid : (uint32_t)(err.sys_errno > 0 ? err.sys_errno : EPERM));
+    return frame_end(&frame, at) < 0 ? -1 : packet_send(FD_KEEPER, &frame, -1);
+}
+
+static const struct msg_rule rules[] = {
+    /* type          once   flags states min  max length   handler */
+    { STARTER_GIVE,  false, 0,    1,     0,   0,           on_give },
+    { STARTER_START, false, 0,    1,     1,   1,           on_start },
+};
+
+/* 1; 0 at the keeper's end, -1 when it says what it must not. */
+static int
+step(struct its *s)
+{
+    struct frame f;
+    int r = packet_receive(FD_KEEPER, s->in, sizeof(s->in), &f, &s->passed, 0);
+
+    if (r < 0 && errno == EINTR)
+        return 1;
+    if (r > 0 && msg_dispatch(&s->gate, &f, s) != MSG_OK)
+        r = -1;
+    close_fd(&s->passed);
+    return r;
+}
+
+int
+starter_main(int argc, char **argv)
+{
+    static struct its s = { .passed = -1,
+                            .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = 1 } };
+    struct err err = ERR_INIT;
+    sigset_t all;
+    int r;
+
+    (void)argv;
+    sigfillset(&all);
+    if (argc != 1 || fcntl(FD_KEEPER, F_GETFD) < 0 || io_set_cloexec(FD_KEEPER, true) < 0 ||
+        sigprocmask(SIG_BLOCK, &all, NULL) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        helper_find("egress", "cloche-egress", s.program, &err) < 0 ||
+        service_deny(denied, sizeof(denied) / sizeof(denied[0]), &err) < 0) {
+        fprintf(stderr, "cloche-starter is started by a keeper of cloche serve\n");
+        return EXIT_REFUSED;
+    }
+    prctl(PR_SET_NAME, "cloche-starter");
+    do
+        r = step(&s);
+    while (r > 0);
+    return r < 0 ? EXIT_REFUSED : 0;
+}
