@@ -67,28 +67,8 @@ CLOEXEC = {
     'mkostemp': ('O_CLOEXEC',),
 }
 
-# Arrows point down only (docs/architecture.md): folder -> folders whose headers it may include.
-LAYERS = {
-    'base': set(),
-    'audit': {'base'},
-    'match': {'base'},
-    'policy': {'base', 'match'},
-    'vault': {'base', 'match', 'wire', 'wall'},
-    'egress': {'base', 'match', 'policy', 'wall', 'vault', 'wire'},
-    'scribe': {'base', 'audit', 'wire', 'wall', 'warden'},
-    'webhook': {'base', 'egress', 'match', 'wire', 'wall', 'warden'},
-    'gate': {'base', 'policy'},
-    'warden': {'base', 'audit', 'gate', 'wire', 'wall'},
-    'front': {'base', 'audit', 'gate', 'match', 'wire', 'wall', 'warden'},
-    'wire': {'base', 'match'},
-    'wall': {'base', 'match'},                      # never policy: the wall takes plain arguments
-    'guest': {'base', 'match', 'wire', 'wall'},
-    'workspace': {'base', 'match', 'policy', 'wall'},
-    'engine': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'workspace'},
-    'probe': {'base', 'match', 'policy', 'wire', 'wall', 'guest', 'engine'},
-    'cli': {'base', 'audit', 'match', 'policy', 'vault', 'egress', 'warden', 'wire', 'wall', 'guest', 'workspace', 'engine',
-            'probe'},
-}
+# The page whose block ```arrows says which room may include headers of which others.
+PICTURE = 'docs/architecture.md'
 
 # A folder of folders: the headers by which the rest of src/ enters it. What lies in a folder of it (an engine) is that
 # folder's own, but for one file that lists them, and its name is a word of that folder: others ask for it.
@@ -292,18 +272,8 @@ def check_functions(report, path, code):
         report.add(path, line_of(code, match.start()), 'goto', 'return early and let cleanup_* release')
 
 
-def check_layers(report, path, text):
-    parts = path.split('/')
-    if parts[0] != 'src' or len(parts) < 3:
-        return
-    folder = parts[1]
-    for match in re.finditer(r'^#\s*include\s+"([^"]+)"', text, flags=re.M):
-        target = match.group(1).split('/')[0]
-        line = line_of(text, match.start())
-        if '..' in match.group(1).split('/'):
-            report.add(path, line, 'layers', f'"{match.group(1)}": include from src/, never upwards by ".."')
-        elif target in LAYERS and target != folder and target not in LAYERS.get(folder, set()):
-            report.add(path, line, 'layers', f'{folder} may not include {match.group(1)}: arrows point down only')
+def includes(text):
+    return re.finditer(r'^#\s*include\s+"([^"]+)"', text, flags=re.M)
 
 
 def check_doors(report, path, text, code):
@@ -325,7 +295,77 @@ def check_doors(report, path, text, code):
                                f'"{name}" is the name of one: {room}_name(), or a list of them, says it')
 
 
-def check_file(report, path):
+class Picture:
+    """The rooms and their arrows as drawn, and what of them was seen."""
+
+    def __init__(self, report):
+        self.report = report
+        self.arrows = {}            # room -> {room below: line of the page}
+        self.seen = set()           # (room, room below)
+        self.headers = {}           # "room/x.h" -> [(header that it includes, line)]
+        path = os.path.join(report.root, PICTURE)
+        inside = False
+        if not os.path.exists(path):
+            report.add(PICTURE, 1, 'layers', 'is not there, and has the rooms')
+            return
+        with open(path, encoding='utf-8') as f:
+            for number, line in enumerate(f, 1):
+                if line.startswith('```'):
+                    inside = line.strip() == '```arrows'
+                elif inside and line.strip():
+                    room, _, below = line.partition(':')
+                    self.arrows[room.strip()] = {name: number for name in below.split()}
+
+    def check(self, path, text):
+        parts = path.split('/')
+        if len(parts) < 3:
+            return
+        room = parts[1]
+        if room not in self.arrows:
+            self.report.add(path, 1, 'layers', f'src/{room} is no room of {PICTURE}')
+        for match in includes(text):
+            target = match.group(1).split('/')[0]
+            line = line_of(text, match.start())
+            if '..' in match.group(1).split('/'):
+                self.report.add(path, line, 'layers', f'"{match.group(1)}": include from src/, never upwards by ".."')
+            elif target in self.arrows and target != room:
+                self.seen.add((room, target))
+                if target not in self.arrows.get(room, {}):
+                    self.report.add(path, line, 'layers',
+                                    f'{room} may not include {match.group(1)}: {PICTURE} has no such arrow')
+            if path.endswith('.h'):
+                self.headers.setdefault(path[len('src/'):], []).append((match.group(1), line))
+
+    def circle(self, start, below):
+        """The way from @start back to it, or None; @below(name) are those that follow."""
+        stack, known = [(start, [start])], set()
+        while stack:
+            at, way = stack.pop()
+            for name in below(at):
+                if name == start:
+                    return [*way, name]
+                if name not in known:
+                    known.add(name)
+                    stack.append((name, [*way, name]))
+        return None
+
+    def close(self):
+        for room, below in self.arrows.items():
+            for name, number in below.items():
+                if name not in self.arrows:
+                    self.report.add(PICTURE, number, 'layers', f'{name} is no room')
+                elif (room, name) not in self.seen:
+                    self.report.add(PICTURE, number, 'layers', f'nothing in {room} includes {name}: an arrow too many')
+            way = self.circle(room, lambda at: self.arrows.get(at, {}))
+            if way is not None:
+                self.report.add(PICTURE, next(iter(below.values())), 'circle', ' -> '.join(way))
+        for header, rows in self.headers.items():
+            way = self.circle(header, lambda at: [name for name, _ in self.headers.get(at, [])])
+            if way is not None and header == min(way):
+                self.report.add(f'src/{header}', rows[0][1], 'circle', ' -> '.join(way))
+
+
+def check_file(report, picture, path):
     with open(os.path.join(report.root, path), encoding='utf-8') as f:
         text = f.read()
     code = blank(text)
@@ -335,11 +375,8 @@ def check_file(report, path):
     check_functions(report, path, code)
     if path.startswith('src/'):
         check_cloexec(report, path, text, code)
-        check_layers(report, path, text)
         check_doors(report, path, text, code)
-        folder = path.split('/')[1]
-        if len(path.split('/')) > 2 and folder not in LAYERS:
-            report.add(path, 1, 'layers', f'src/{folder} has no place in the layers: add it to tools/checksrc.py')
+        picture.check(path, text)
 
 
 def sources(root):
@@ -357,17 +394,18 @@ def main(argv):
         print(f'in tests/: {TEST_LINE_MAX}, {TEST_FILE_MAX}, {TEST_FUNCTION_MAX}')
         for name in sorted(BANNED):
             print(f'banned: {name}: use {BANNED[name]}')
-        for folder, below in LAYERS.items():
-            print(f'layers: {folder} includes {", ".join(sorted(below)) or "nothing"}')
         for room, doors in DOORS.items():
             print(f'doors: of {room}/ others include {", ".join(sorted(doors))}')
+        print(f'layers: as drawn in {PICTURE}; no circle of rooms, none of headers')
         return 0
     root = os.path.abspath(argv[1] if len(argv) > 1 else os.path.join(os.path.dirname(__file__), '..'))
     report = Report(root)
+    picture = Picture(report)
     n = 0
     for path in sources(root):
         n += 1
-        check_file(report, path)
+        check_file(report, picture, path)
+    picture.close()
     findings = report.close()
     for path, line, rule, message in findings:
         print(f'{path}:{line}: {rule}: {message}')

@@ -21,7 +21,13 @@ good(int fd)
 '''
 
 
-def run(root):
+PICTURE = '# Rooms\n\n```arrows\nbase:\nmatch:\npolicy:\nwall:\nengine:\ncli:\n```\n'
+ENTERED = PICTURE.replace('cli:', 'cli: engine')
+
+
+def run(root, picture=PICTURE):
+    if any(root.iterdir()):
+        seed(root, 'docs/architecture.md', picture)
     done = subprocess.run(['/usr/bin/python3', TOOL, str(root)], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
@@ -96,10 +102,40 @@ BAD = [
 @pytest.mark.parametrize('rule, path, text', BAD, ids=[f'{i}-{row[0]}' for i, row in enumerate(BAD)])
 def test_a_bad_file_is_named_by_its_rule_only(tmp_path, rule, path, text):
     seed(tmp_path, path, text)
-    code, out = run(tmp_path)
+    code, out = run(tmp_path, ENTERED if rule == 'doors' else PICTURE)
     assert code == 1
     rules = {line.split(': ')[1] for line in out.splitlines() if line.startswith(path)}
     assert rules == {rule}, out
+
+
+H = '/* base/{0}.h: seeded */\n#ifndef CLOCHE_BASE_{1}_H\n#define CLOCHE_BASE_{1}_H\n#include "base/{2}.h"\n#endif\n'
+
+
+def test_headers_in_a_circle_are_found(tmp_path):
+    for name, other in (('a', 'b'), ('b', 'c'), ('c', 'a')):
+        seed(tmp_path, f'src/base/{name}.h', H.format(name, name.upper(), other))
+    code, out = run(tmp_path)
+    assert code == 1 and 'src/base/a.h:4: circle: base/a.h -> base/b.h -> base/c.h -> base/a.h' in out, out
+    assert out.count('circle') == 1, out
+    seed(tmp_path, 'src/base/c.h', H.format('c', 'C', 'd'))
+    assert run(tmp_path)[0] == 0
+
+
+def test_the_picture_is_held_to_the_code(tmp_path):
+    def drawn(*rows):
+        return '```arrows\n' + '\n'.join(rows) + '\n```\n'
+    seed(tmp_path, 'src/match/x.c', '/* match/x.c: seeded */\n#include "base/err.h"\n')
+    assert run(tmp_path, drawn('base:', 'match: base'))[0] == 0
+    code, out = run(tmp_path, drawn('base:', 'match:'))
+    assert code == 1 and 'match may not include base/err.h' in out, out
+    code, out = run(tmp_path, drawn('base:', 'wall:', 'match: base wall'))
+    assert code == 1 and 'nothing in match includes wall: an arrow too many' in out, out
+    code, out = run(tmp_path, drawn('match: base'))
+    assert code == 1 and 'base is no room' in out, out
+    code, out = run(tmp_path, drawn('base: match', 'match: base'))
+    assert code == 1 and 'circle: base -> match -> base' in out, out
+    code, out = run(tmp_path, 'no block\n')
+    assert code == 1 and 'src/match is no room' in out, out
 
 
 NOT_BAD = [
@@ -127,9 +163,10 @@ def test_an_engine_is_named_in_its_folder_only(tmp_path):
     seed(tmp_path, 'src/engine/odd/x.c', body(['x = "odd";']))
     seed(tmp_path, 'src/engine/registry.c', '/* engine/registry.c: seeded */\n#include "engine/odd/x.h"\n')
     seed(tmp_path, 'src/cli/x.c', body(['x = "an odd one";  /* "odd" */']) + '#include "engine/engine.h"\n')
-    assert run(tmp_path)[0] == 0, run(tmp_path)[1]
+    code, out = run(tmp_path, ENTERED)
+    assert code == 0, out
     seed(tmp_path, 'src/cli/x.c', body(['x = "odd";']))
-    code, out = run(tmp_path)
+    code, out = run(tmp_path, ENTERED)
     assert code == 1 and 'src/cli/x.c:5: doors: ' in out
 
 

@@ -1,4 +1,4 @@
-/* keeper/keeper_caller.c: what goes on in the name of a caller whose credential opens nothing any more (warden/ends.c) */
+/* keeper/keeper_caller.c: what goes on in the name of a caller whose credential has ended (warden/ends.c) */
 #include <string.h>
 
 #include "keeper/keeper.h"

@@ -1,5 +1,5 @@
-/* launcher/serve_gate.c: the gate's rules: a file's text, for the warden, which opens no files and reads what they mean;
- * and what cloche-gate says of them, because cloche has no regular expressions */
+/* launcher/serve_gate.c: the gate's rules: a file's text, for the warden, which opens no files and reads what they
+ * mean; and what cloche-gate says of them, because cloche has no regular expressions */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* scribe/transcript.c: pages of transcripts, to whoever the warden gave a socket for one; and how long they are kept
  *
- * A transcript is a file ID.jsonl that its sandbox's keeper appends to (keeper/keeper_transcript.c), locked as long as the
- * keeper lives. Only whole lines are handed out.
+ * A transcript is a file ID.jsonl that its sandbox's keeper appends to (keeper/keeper_transcript.c), locked as long
+ * as the keeper lives. Only whole lines are handed out.
  */
 #include <dirent.h>
 #include <errno.h>

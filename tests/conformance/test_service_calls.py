@@ -76,7 +76,7 @@ def called(rule):
 
 
 def list_of(process):
-    return f"src/cli/{process}_confine.c" if process in ("launcher", "keeper") else f"src/{process}/confine.c"
+    return f"src/{process}/{process}_confine.c" if process in ("launcher", "keeper") else f"src/{process}/confine.c"
 
 
 def wrong(process, rules, used, excepted):
