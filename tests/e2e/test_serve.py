@@ -87,7 +87,8 @@ def test_a_member_that_there_is_not_is_named(daemon, box, path, body, name, know
 
 
 def test_numbers_are_shown_as_they_came(daemon):
-    box = daemon.create(policy={"limits": {"cpus": 0.1}})
+    # a warning where nothing limits the processor for this user
+    box = daemon.create(policy={"fallback": "warn", "limits": {"cpus": 0.1}})
     assert b'"cpus":0.1}' in daemon.get(f"{box.at}/policy").body and b"0.1000000" not in daemon.get(box.at).body
 
 
