@@ -384,7 +384,7 @@ look_upper(struct swap *s, size_t i, uint64_t *goes_on, struct buf *out)
     for (size_t k = 0; k < s->n; k++) {
         const struct pattern *p = &s->v[k];
         size_t n = p->words - 1;
-        const uint64_t *now = p->upper + (i + 1) % RING * n;
+        const uint64_t *now = n > 0 ? p->upper + (i + 1) % RING * n : NULL;
         if (n == 0)
             continue;
         for (size_t w = 0; s->lanes.watch[k] != 0 && w < n; w++)
