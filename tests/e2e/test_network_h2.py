@@ -461,6 +461,17 @@ print(g['status'], g); print(os.environ['TOK'])
     assert field(opened.far.requests[0], "authorization") == [f"Bearer {VALUE}"]
 
 
+def test_what_is_stored_is_no_grpc(opened):
+    """Who calls the request gRPC, and chose the type of what is stored, does not say by that where the search ends."""
+    result = opened.client("""
+grpc = (('content-type', 'application/grpc'), ('te', 'trailers'), ('authorization', 'Bearer ' + os.environ['TOK']))
+g = Client().get('/typed', grpc, method='POST', body=bytes(5))
+print(g['status'], g['body'].split(b'it is ')[-1].decode('latin-1')); print(os.environ['TOK'])
+""")
+    said, placeholder = result.out.strip().split("\n")
+    assert said == f"200 {placeholder}!" and VALUE not in result.out, result
+
+
 def test_a_fresh_lease_for_each_stream(opened):
     result = opened.client("""
 c = Client()
