@@ -95,6 +95,8 @@ struct conn {
     uint32_t h2_used;           /* ... ids of secrets that any of them has had */
     bool one_host;              /* ... and no request may leave c->host and c->port */
     struct exchange x;
+    struct swap *page;          /* the answer may be the parent's own page: it is searched for what that was told */
+    bool page_behind;           /* ... behind inject's search */
     struct ip addresses[RESOLVE_MAX];
     size_t n_addresses, next_address;
     struct parent *parent;      /* that is dialled instead; NULL: none */
@@ -137,6 +139,10 @@ bool parent_refuses(struct conn *c);
 void parent_judge(struct conn *c, struct decide_verdict *verdict);
 /* Look up where c->parent is, and dial it. */
 void parent_find(struct conn *c);
+
+/* conn_page.c: of exchanges of plain HTTP where a parent is told who asks. Its context is the connection. */
+extern const struct exchange_filter conn_page_filter;
+void conn_page_free(struct conn *c);
 
 /* conn_buffers.c: give a socket its share of the buffers; give all of them theirs, when the number of connections calls
  * for it. */

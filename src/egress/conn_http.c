@@ -217,6 +217,7 @@ leave(struct conn *c)
     c->client_eof = c->x.up.eof;
     exchange_free(&c->x);
     inject_free(&c->inject);
+    conn_page_free(c);
     c->http = false;
     c->speech = SPEECH_CONNECT;
     conn_go(c, NULL);
@@ -277,6 +278,10 @@ begin(struct conn *c)
     if (c->e->vault != NULL) {
         c->x.filter = &inject_filter;
         c->x.filter_ctx = &c->inject;
+    }
+    if (!c->tls && c->e->parents.http.authorization_n > 0) {
+        c->x.filter = &conn_page_filter;
+        c->x.filter_ctx = c;
     }
     c->inject.can_wait = true;
     c->http = true;

@@ -355,6 +355,7 @@ tls_free(struct conn *c)
         vault_forget(c->e->vault, c->ticket);
     c->ticket = 0;
     inject_free(&c->inject);
+    conn_page_free(c);
     tls_end_free(c->client_tls);
     tls_end_free(c->server_tls);
     c->client_tls = c->server_tls = NULL;

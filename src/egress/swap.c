@@ -44,6 +44,12 @@ swap_hide(struct swap *s)
     s->hides = true;
 }
 
+void
+swap_blind(struct swap *s)
+{
+    s->blind = true;
+}
+
 /* --- forms -------------------------------------------------------------------------------------------------------- */
 
 static bool
@@ -113,7 +119,7 @@ add_text(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, si
 {
     bool spelled = (forms & SWAP_SPELLED) != 0;
 
-    if ((s->hides || spelled) && !of_one_class(from, to, n))
+    if ((s->hides || (spelled && !s->blind)) && !of_one_class(from, to, n))
         return -1;
     for (size_t i = 0; i < n; i++)
         r->to[i] = swap_class(to[i]);
@@ -288,8 +294,9 @@ search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
 
     if (n <= UINT32_MAX && swap_find(s, p, n, &finds, &open) == 0) {
         run = coded_run(s, p, n);
-        most = open > run ? open : run;
+        most = s->blind ? s->cap : open > run ? open : run;
         most = most < SWAP_HELD_MAX ? most : SWAP_HELD_MAX;
+        most = most < n ? most : n;
         r = replace(s, p, end ? n : n - most, &finds, out, &done);
     }
     if (r == 0) {

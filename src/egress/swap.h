@@ -48,6 +48,10 @@ void swap_free(struct swap *s);             /* NULL is fine */
  * by byte; of base64 and hexadecimal from lengths alone. Before the first swap_add(). */
 void swap_hide(struct swap *s);
 
+/* Instead of that: always as many bytes are held back as what is looked for can take. For what need not come at once;
+ * @from and @to of swap_add() then need have nothing in common. Before the first swap_add(). */
+void swap_blind(struct swap *s);
+
 /* Replace @from by @to, both of @n bytes (copied), in every form of @forms; to only find it, give @from twice. With
  * SWAP_SPELLED their bytes have to be of the same classes (letters and digits for each other, anything else unchanged).
  * @id (0 to 31) is what swap_seen() says. Before the first swap_feed(). 0, or -1: not so, too many, too long, no

@@ -54,7 +54,7 @@ struct swap {
     struct pattern v[SWAP_PATTERNS_MAX];
     size_t n;
     struct lanes lanes;
-    bool hides, spells, longs;
+    bool hides, blind, spells, longs;
     size_t cap, run_max;        /* at most so much is held back: for the automaton; of what could be base64 */
     uint8_t *held;
     size_t held_n;

@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import threading
+import urllib.parse
 
 import pytest
 
@@ -30,7 +31,7 @@ class Parent:
     """A real forward proxy on the near host's loopback and outer address. heads: what it was asked."""
 
     def __init__(self, net):
-        self.net, self.heads, self.answer = net, [], None
+        self.net, self.heads, self.answer, self.page = net, [], None, None
         self.listeners = [in_namespace(net.near, lambda a=a: net.listen(0, a)) for a in ("127.0.0.1", HOST4)]
         self.port, self.outer = (listener.getsockname()[1] for listener in self.listeners)
         for listener in self.listeners:
@@ -44,8 +45,8 @@ class Parent:
         far = None
         while head := read_head(client):
             self.heads.append(head.decode())
-            if self.answer:
-                client.sendall(self.answer)
+            if self.answer or self.page:
+                client.sendall(self.answer or self.page(head))
                 return
             method, target, _ = head.decode().split("\r\n")[0].split(" ")
             if method == "TRACE" and b"max-forwards: 0\r\n" in head.lower():
@@ -208,6 +209,45 @@ print(drain(s))
     assert "HTTP/1.1" in result.out and word not in result.out, result
     assert parent.asked() == [f"TRACE http://{OK}/"] and word in parent.heads[0], parent.heads
     assert "max-forwards" not in parent.heads[0].lower()
+
+
+SHOWN = base64.b64encode(b"me:?>~???s").decode()        # with "+", "/" and "="
+
+
+@pytest.mark.parametrize("spell", [lambda text: text, lambda text: urllib.parse.quote(text, safe=""),
+                                   lambda text: "".join(f"&#{ord(c)};" for c in text)], ids=["plain", "percent", "html"])
+def test_its_own_pages_do_not_show_what_it_was_sent(online, parent, spell):
+    """Squid before 7.2 has the whole request in those that say what failed (CVE-2025-62168)."""
+    def page(head):
+        body = f"<a href='mailto:?body={spell(head.decode())}'>it did not work</a>\n".encode()
+        return b"HTTP/1.1 503 No\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body)
+
+    parent.page = page
+    result = online.curl("--compressed", f"http://{OK}/a", allow=[],
+                         flags=settings(online, [OK], http=f"http://me:%3F%3E%7E%3F%3F%3Fs@127.0.0.1:{parent.port}"))
+    assert SHOWN in parent.heads[0] and "accept-encoding: identity\r\n" in parent.heads[0].lower(), parent.heads
+    assert spell("Basic ") in result.out and "it did not work" in result.out, result
+    assert spell(SHOWN) not in result.out and spell(SHOWN[:8]) not in result.out, result
+
+
+@pytest.mark.parametrize("answer", [f"HTTP/1.1 302 Go\r\nLocation: /?{SHOWN}\r\nContent-Length: 0\r\n\r\n",
+                                    f"HTTP/1.1 200 OK\r\nX: {SHOWN}\r\nContent-Length: 3\r\n\r\nyes",
+                                    "HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nyes"])
+def test_what_of_its_pages_does_not_pass(online, parent, answer):
+    parent.answer = answer.encode()
+    result = online.curl("-i", f"http://{OK}/a", allow=[],
+                         flags=settings(online, [OK], http=f"http://me:%3F%3E%7E%3F%3F%3Fs@127.0.0.1:{parent.port}"))
+    assert "HTTP/1.1 502" in result.out and SHOWN not in result.out and "yes" not in result.out, result
+
+
+@pytest.mark.parametrize("status", ["302 Go", "404 Not Found", "407 Who?"])
+def test_other_pages_pass_as_they_are(online, parent, status):
+    parent.answer = f"HTTP/1.1 {status}\r\nX: y\r\nContent-Length: 0\r\n\r\n".encode()
+    flags = settings(online, [OK], http=f"http://me:secret@127.0.0.1:{parent.port}")
+    result = online.curl("-i", f"http://{OK}/a", allow=[], flags=flags)
+    assert result.out.startswith(f"HTTP/1.1 {status}"), result
+    parent.answer = f"HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n".encode()
+    assert online.curl(f"http://{OK}/a", allow=[], flags=flags).out == "yes"
 
 
 def test_rules_hold_before_it_is_asked(online, parent):

@@ -463,6 +463,36 @@ test_hidden_refuses_other_classes(void **state)
     swap_free(s);
 }
 
+/* What is held follows from how much came alone, and all of it is found. */
+static void
+test_blind(void **state)
+{
+    static const char *const values[] = { VALUE, OTHER, "0123456789abcdefghij" };
+    static const char text[] = "<a href=\"sk-Ab1/x9Qw+rTy7uIo sk-Qq7%2fm1Ee%2bhHh5jJk c2stQWIxL3g5UXcrclR5N3V\n"
+                               "0123456789abcdefghi ";
+    static const char nothing[] = "xxxxxxxxxxxxxxxxxxxx";
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
+        struct swap *s = swap_new();
+        struct buf out = BUF_INIT(4096);
+        const size_t most = 10 * (sizeof(nothing) - 1) + 64;
+        assert_non_null(s);
+        swap_blind(s);
+        assert_int_equal(strlen(values[k]), strlen(nothing));
+        assert_int_equal(swap_add(s, 0, values[k], nothing, strlen(nothing), SWAP_RAW | SWAP_SPELLED), 0);
+        for (size_t at = 0; at < 4 * strlen(text); at++) {
+            assert_int_equal(swap_feed(s, text + at % strlen(text), 1, false, &out), 0);
+            assert_int_equal(swap_held(s), at + 1 < most ? at + 1 : most);
+        }
+        assert_int_equal(swap_feed(s, "", 0, true, &out), 0);
+        assert_int_equal(swap_seen(s), 0);
+        check_cuts(s, values[k], nothing);
+        buf_free(&out);
+        swap_free(s);
+    }
+}
+
 static void
 test_refusals(void **state)
 {
@@ -502,6 +532,7 @@ main(void)
         cmocka_unit_test(test_time_of_long_tells_nothing), cmocka_unit_test(test_refusals), cmocka_unit_test(test_ceiling),
         cmocka_unit_test(test_hidden_finds_the_same), cmocka_unit_test(test_hidden_tells_nothing),
         cmocka_unit_test(test_hidden_holds_little), cmocka_unit_test(test_hidden_refuses_other_classes),
+        cmocka_unit_test(test_blind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
