@@ -336,6 +336,7 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
 
     if (wider < 0)
         return -1;
+    (void)gate_grants_count(w, a->r.box);       /* what is over is off the record before another one is on it */
     a->r.state = APPROVAL_APPROVED;
     a->r.decided_ms = clock_wall_ms();
     a->r.used = a->to.ticket != 0 || a->net != 0;

@@ -90,6 +90,7 @@ struct approvals {
     size_t n_denials;
     struct caller_tank tanks[TANKS_MAX];
     char defaults[SHA256_TEXT + 1]; /* of what sandboxes get without asking, as the launcher said it last */
+    bool grants_over;               /* some, by a change of that, and it is not on record yet */
 };
 
 /* What one question would do. */
@@ -131,10 +132,17 @@ uint8_t gate_bounds(const struct warden *w);
 /* The rules, as YAML. 0 or -1 with @err: the old ones stay. Grants of rules that are not the same do not count. */
 int gate_set(struct warden *w, const char *name, const void *data, size_t n, struct err *err);
 /* gate_end.c: there is no going back to the former rules and settings: what was asked or approved under others is over.
- * A grant that cannot be taken off the disk still does not count (gate_rule). */
+ * A grant that cannot be taken off the disk still does not count (gate_rule, gate_grants_count). */
 void gate_counts(struct warden *w);
-/* The sandbox @id, which may have stopped, has another policy: what was asked or approved about it before is over. */
-void gate_policy_changed(struct warden *w, const char *id);
+/* The sandbox @id, which may have stopped, has another policy: what was asked or approved about it before is over. 0;
+ * -1 with @err: that end is not on record. Of one that lives it counts all the same, and its policy is not put on
+ * record before that is. */
+int gate_policy_changed(struct warden *w, const char *id, struct err *err);
+/* Put on record what of that is not yet: 0 or -1 with @err. */
+int gate_grants_settle(struct box *b, struct err *err);
+/* Whether grants count for the sandbox @id ("" none): not while its policy changes, nor where those from before a
+ * change are still on record. */
+bool gate_grants_count(struct warden *w, const char *id);
 /* Whether that is under way ("": no). */
 bool gate_policy_changes(const struct warden *w, const char *id);
 /* Whether @a was asked under what is so now. */

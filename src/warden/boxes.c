@@ -65,6 +65,8 @@ box_put(struct box *b, struct err *err)
 
     if (b->probe)
         return 0;
+    if (gate_grants_settle(b, err) < 0)     /* none stands on record beside a policy that it was not given under */
+        return -1;
     r.name = or_empty(r.name);
     r.labels = or_empty(r.labels);
     r.policy = or_empty(r.policy);

@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "warden/approvals.h"
 
+static const char policy_changed[] = "the sandbox's policy was changed since: ask again";
+
 bool
 gate_policy_changes(const struct warden *w, const char *id)
 {
@@ -72,21 +74,75 @@ note_over(void *ctx, const struct edge_grant *g)
     memcpy(e->g[e->n++].box, g->box, sizeof(g->box));
 }
 
-static void
-end_grants(struct warden *w, const char *box, bool defaults)
+/* 0; -1 with @err: some are still on record. */
+static int
+end_grants(struct warden *w, const char *box, bool defaults, struct err *err)
 {
     cleanup_free struct ending *e = calloc(1, sizeof(*e));
+    int r;
 
     if (e == NULL)
-        return;
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     e->w = w;
     e->box = box;
     e->defaults = defaults;
-    (void)state_grants(w->approvals->store, note_over, e, NULL);
+    r = state_grants(w->approvals->store, note_over, e, err) < 0 ? -1 : 0;
     for (size_t i = 0; i < e->n; i++) {
-        if (state_grant_forget(w->approvals->store, e->g[i].id, NULL) == 0)
+        if (state_grant_forget(w->approvals->store, e->g[i].id, err) == 0)
             warden_note_id(w, e->g[i].box, "gate_revoked", "grant %s: %s", e->g[i].id, e->g[i].why);
+        else
+            r = -1;
     }
+    return r;
+}
+
+/* Of the sandbox @id, on record; approvals too, where that was not possible when each ended (end_approvals). */
+static int
+end_on_record(struct warden *w, const char *id, struct err *err)
+{
+    struct state_gate *store = w->approvals->store;
+    int r = end_grants(w, id, false, err);
+
+    /* those of a caller for all sandboxes stand, but for this one */
+    return state_grants_void(store, id, err) < 0 || state_approvals_void(store, id, policy_changed, err) < 0 ? -1 : r;
+}
+
+static void
+judged_by_these(struct warden *w)
+{
+    struct approvals *q = w->approvals;
+    struct state_judged now;
+    struct err err = ERR_INIT;
+
+    snprintf(now.rules, sizeof(now.rules), "%s", gate_rule_digest(q->gate, ""));
+    memcpy(now.defaults, q->defaults, sizeof(now.defaults));
+    if (state_judged_put(q->store, &now, &err) < 0)
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
+}
+
+int
+gate_grants_settle(struct box *b, struct err *err)
+{
+    if (b->grants_over && end_on_record(b->w, b->r.id, err) < 0)
+        return -1;
+    b->grants_over = false;
+    return 0;
+}
+
+bool
+gate_grants_count(struct warden *w, const char *id)
+{
+    struct box *b = id[0] != '\0' ? box_of_id(w, id) : NULL;
+
+    if (w->approvals->grants_over) {
+        if (end_grants(w, NULL, true, NULL) < 0)
+            return false;
+        w->approvals->grants_over = false;
+        judged_by_these(w);
+    }
+    if (b != NULL && b->grants_over && box_put(b, NULL) < 0)    /* which settles that first */
+        return false;
+    return b == NULL || b->change.policy == NULL;
 }
 
 /* --- approvals ---------------------------------------------------------------------------------------------------- */
@@ -102,7 +158,7 @@ end_approvals(struct warden *w, const char *box, bool defaults)
         if (a->r.used || (box != NULL && a->net != 0))
             continue;
         if (box != NULL)
-            why = strcmp(a->r.box, box) == 0 ? "the sandbox's policy was changed since: ask again" : NULL;
+            why = strcmp(a->r.box, box) == 0 ? policy_changed : NULL;
         else if (!same_rule(w, a))
             why = "the gate's rules were changed since: ask again";
         else if (defaults && a->r.box[0] == '\0')
@@ -112,35 +168,38 @@ end_approvals(struct warden *w, const char *box, bool defaults)
     }
 }
 
-void
-gate_policy_changed(struct warden *w, const char *id)
+int
+gate_policy_changed(struct warden *w, const char *id, struct err *err)
 {
-    struct err err = ERR_INIT;
+    struct box *b = box_of_id(w, id);
+    int r;
 
     end_approvals(w, id, false);
-    end_grants(w, id, false);
-    /* those of a caller for all sandboxes stand, but for this one */
-    if (state_grants_void(w->approvals->store, id, &err) < 0)
-        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
     passes_end(w, id);
+    r = end_on_record(w, id, err);
+    if (b != NULL)
+        b->grants_over = r < 0;
+    return r;
 }
 
 void
 gate_counts(struct warden *w)
 {
     struct approvals *q = w->approvals;
-    struct state_judged was, now;
+    struct state_judged was;
     struct err err = ERR_INIT;
+    bool others;
 
-    snprintf(now.rules, sizeof(now.rules), "%s", gate_rule_digest(q->gate, ""));
-    memcpy(now.defaults, q->defaults, sizeof(now.defaults));
     if (state_judged(q->store, &was, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);     /* then it is another one */
     for (struct approval *a = q->open; a != NULL; a = a->next)  /* of a former process, by rules that may be these */
-        if (a->rule_digest[0] == '\0' && strcmp(was.rules, now.rules) == 0)
+        if (a->rule_digest[0] == '\0' && strcmp(was.rules, gate_rule_digest(q->gate, "")) == 0)
             snprintf(a->rule_digest, sizeof(a->rule_digest), "%s", gate_rule(w, a->r.tool, a->r.rule));
-    end_approvals(w, NULL, strcmp(was.defaults, now.defaults) != 0);
-    end_grants(w, NULL, strcmp(was.defaults, now.defaults) != 0);
-    if (state_judged_put(q->store, &now, &err) < 0)
-        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
+    others = q->grants_over || strcmp(was.defaults, q->defaults) != 0;
+    end_approvals(w, NULL, others);
+    q->grants_over = end_grants(w, NULL, others, &err) < 0 && others;
+    if (q->grants_over)     /* nor is it on record that there are others, so that the next start ends them */
+        log_say(LEVEL_ERROR, "grants that are over are still on record: %s [%s]", err.msg, err.code);
+    else
+        judged_by_these(w);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
@@ -131,9 +132,9 @@ change_record(void *ctx, const struct edge_box *r)
         return;
     }
     new.policy = c->policy;
-    if (state_put(c->w->state, &new, c->err) == 0) {
+    /* in this order: whatever ends us in between, no grant is left that was given under another policy */
+    if (gate_policy_changed(c->w, r->id, c->err) == 0 && state_put(c->w->state, &new, c->err) == 0) {
         warden_note_id(c->w, r->id, "state_change", "the policy for its next life was changed");
-        gate_policy_changed(c->w, r->id);
         answer_box(c->w, c->w->asker, &new, NULL);
     }
 }
@@ -210,10 +211,10 @@ life_on_changed(void *ctx, const struct frame *f)
         bool other = strcmp(b->r.policy, b->change.policy) != 0;
         box_text(&b->r.policy, b->change.policy);
         reattach_changed(b);
+        if (other && gate_policy_changed(w, b->r.id, &why) < 0)     /* the keeper has taken it: there is no way back */
+            log_say(LEVEL_ERROR, "grants that are over are still on record: %s [%s]", why.msg, why.code);
         box_used(b);
         warden_note(w, b, "state_change", "its policy was changed");
-        if (other)
-            gate_policy_changed(w, b->r.id);
         answer_box(w, b->change.to, &b->r, NULL);
     } else {
         warden_note(w, b, "state_change", "its policy was not changed: %s", why.msg);

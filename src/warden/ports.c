@@ -311,6 +311,10 @@ on_unexpose(void *ctx, const struct frame *f)
     if (record_asked(w, f, b, b->r.id, "unexpose_port", RECORD_INSIST))
         return 0;
     r = (*at)->r;
+    if (state_forget_port(w->state, r.id, &err) < 0) {      /* it would be open again by the next warden */
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
     end_at(w, at, "taken back");
     answer_port(w, &r, "");
     return 0;

@@ -9,7 +9,7 @@
 
 enum gate_query { GATE_Q_PUT, GATE_Q_LIST, GATE_Q_PUT_GRANT, GATE_Q_FORGET_GRANT, GATE_Q_GRANTS, GATE_Q_GRANTED,
                   GATE_Q_PRUNE, GATE_Q_PRUNE_GRANTS, GATE_Q_VOID, GATE_Q_PRUNE_VOID,
-                  GATE_Q_PUT_JUDGED, GATE_Q_JUDGED, GATE_Q_N };
+                  GATE_Q_VOID_APPROVED, GATE_Q_PUT_JUDGED, GATE_Q_JUDGED, GATE_Q_N };
 
 #define COLUMNS "id, state, risk, used, created, until, decided, box, digest, caller, caller_text, tool, params, " \
                 "rule, description, by, by_text, reason"
@@ -34,6 +34,8 @@ static const char *const texts[GATE_Q_N] = {
                             "(SELECT id FROM sandbox)) OR id NOT IN (SELECT id FROM standing ORDER BY created DESC "
                             "LIMIT ?2)",
     [GATE_Q_VOID] = "INSERT OR IGNORE INTO standing_void (id, box) SELECT id, ?1 FROM standing WHERE box = ''",
+    [GATE_Q_VOID_APPROVED] = "UPDATE approval SET state = 'denied', by = '', by_text = '', reason = ?2 WHERE box = ?1 "
+                             "AND state = 'approved' AND used = 0",
     [GATE_Q_PRUNE_VOID] = ("DELETE FROM standing_void WHERE id NOT IN (SELECT id FROM standing) OR box NOT IN "
                            "(SELECT id FROM sandbox)"),
     [GATE_Q_PUT_JUDGED] = "INSERT OR REPLACE INTO judged (one, rules, defaults) VALUES (1, ?1, ?2)",
@@ -278,6 +280,14 @@ state_grants_void(struct state_gate *g, const char *box, struct err *err)
 {
     bind_text(g->q[GATE_Q_VOID], 1, box);
     return change(g, GATE_Q_VOID, err);
+}
+
+int
+state_approvals_void(struct state_gate *g, const char *box, const char *reason, struct err *err)
+{
+    bind_text(g->q[GATE_Q_VOID_APPROVED], 1, box);
+    bind_text(g->q[GATE_Q_VOID_APPROVED], 2, reason);
+    return change(g, GATE_Q_VOID_APPROVED, err);
 }
 
 int

@@ -46,6 +46,8 @@ int state_approvals_from(struct state_gate *g, const struct state_approvals_quer
                          void *ctx, bool *more, struct err *err);
 /* Those for all sandboxes of a caller do not count for @box any more. 0 or -1 with @err. */
 int state_grants_void(struct state_gate *g, const char *box, struct err *err);
+/* What is approved for @box and not used is denied, by nobody, for that reason. 0 or -1 with @err. */
+int state_approvals_void(struct state_gate *g, const char *box, const char *reason, struct err *err);
 /* By what all that is there was judged, as digests; "" where that is not known. 0 or -1 with @err. */
 struct state_judged {
     char rules[SHA256_TEXT + 1];        /* the gate's */

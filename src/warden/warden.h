@@ -135,6 +135,7 @@ struct box {
     struct buf use;                     /* that, as it was sent; empty none */
     uint64_t net_minute;                /* the minute whose questions about connections are counted, */
     unsigned net_asked;                 /* and how many there were */
+    bool grants_over;                   /* by a change of its policy, and that is not on record yet (gate_end.c) */
     struct masks masks;                 /* values that must not be in a record of it */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };

@@ -422,8 +422,8 @@ def small_disk(cloche, command):
     (cloche.state / "cloche").chmod(0o700)
     started = []
 
-    def start(*flags, folder=folder, gate="off"):
-        inside = f"mount -t tmpfs -o size=512k,mode=700 none {folder} && exec \"$@\""
+    def start(*flags, folder=folder, gate="off", size="512k"):
+        inside = f"mount -t tmpfs -o size={size},mode=700 none {folder} && exec \"$@\""
         daemon = Daemon(cloche.behind(*words, "sh", "-c", inside, "sh"), *flags, gate=gate,
                         path=cloche.state / "cloche" / "serve" / "api.sock")
         daemon.path = f"/proc/{daemon.process.pid}/root{daemon.path}"
@@ -537,6 +537,56 @@ def test_what_cannot_be_asked_about_is_no_denial(cloche, small_disk):
     assert (waiting.status, waiting.json["code"]) == (507, "serve.state.full"), waiting
     os.unlink(f"{folder}/filler")
     assert ask(Prefer="respond-async").status == 202
+
+
+@pytest.mark.root
+@requirement("R63", "R91")
+def test_a_full_disk_keeps_no_grant_alive(cloche, small_disk):
+    """A policy is changed while nothing can be put on record: what was granted and approved under the former one is over all the same."""
+    daemon, folder = small_disk(gate=None, folder=cloche.state / "cloche", size="2m")  # SQLite's log alone takes some hundred KiB
+    agent = caller(daemon, "agent")
+    box = agent.create()
+
+    def ask(command):
+        return agent("POST", f"{box.at}/exec", {"command": command}, {"Prefer": "respond-async"})
+    told = [ask(f"echo {i}") for i in range(4)]      # more than what is left of the last page takes
+    for asked in told:
+        assert daemon.post(asked.json["url"] + "/approve", {"scope": "sandbox", "expires": 3600}).ok, asked
+    assert ask("echo before").status == 200
+    fill(folder)
+    refused = wait_for(lambda: (a := daemon.post(f"{box.at}/key")).status != 200 and a)
+    assert refused.json["code"] == "serve.state.full", refused
+    changed = daemon("PATCH", f"{box.at}/policy", {"limits": {"time": "40s"}})
+    assert changed.status == 200, changed
+    assert ask("echo after").status != 200 and ask("echo again").status != 200
+    os.unlink(f"{folder}/filler")
+    assert wait_for(lambda: ask("echo later").status == 202, 10)
+    assert daemon.get("/v1/grants").json["grants"] == []
+    restart(daemon)
+    assert wait_for(lambda: daemon.state(box.id) == "ready")
+    assert {daemon.get(asked.json["url"]).json["state"] for asked in told} == {"denied"} and ask("echo 0").status == 202
+    assert daemon.get(f"{box.at}/policy").json["policy"] == {"limits": {"time": "40s"}}
+
+
+@pytest.mark.root
+@requirement("R91")
+def test_a_port_that_was_taken_back_on_a_full_disk_stays_closed(cloche, small_disk):
+    """What cannot be put on record is not said to be done: another warden would open it again."""
+    daemon, folder = small_disk(folder=cloche.state / "cloche")
+    box = daemon.create()
+    made = [daemon.post(f"{box.at}/ports", {"port": 8000 + i}) for i in range(6)]
+    assert all(m.ok for m in made), made
+    ports = [m.json["id"] for m in made]
+    fill(folder)
+    refused = wait_for(lambda: (a := daemon.post(f"{box.at}/key")).status != 200 and a)
+    assert refused.json["code"] == "serve.state.full", refused
+    answers = {port: daemon("DELETE", f"{box.at}/ports/{port}") for port in ports}
+    failed = {port for port in ports if answers[port].status != 200}
+    assert failed and {answers[port].json["code"] for port in failed} == {"serve.state.full"}
+    os.unlink(f"{folder}/filler")
+    restart(daemon)
+    assert wait_for(lambda: daemon.state(box.id) == "ready")
+    assert {p["id"] for p in daemon.get(f"{box.at}/ports").json["ports"]} == failed
 
 
 @pytest.mark.root
