@@ -128,19 +128,25 @@ def pids(needle, without):
 
 
 def files(needle, roots):
-    found, looked = [], 0
-    for root in roots:
-        for base, _, names in os.walk(root):
-            for path in (os.path.join(base, n) for n in names):
-                try:
-                    if os.path.islink(path) or not os.path.isfile(path):
-                        continue
-                    with open(path, "rb", 0) as f:
-                        looked += 1
-                        if search(f, 0, os.fstat(f.fileno()).st_size, needle):
-                            found.append(path)
-                except OSError:
-                    pass
+    found, looked, left = [], 0, list(roots)
+    while left:         # not os.walk(), which is as deep in itself as the folders are
+        try:
+            with os.scandir(left.pop()) as entries:
+                entries = list(entries)
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
+                if not entry.is_file(follow_symlinks=False):
+                    continue
+                with open(entry.path, "rb", 0) as f:
+                    looked += 1
+                    if search(f, 0, os.fstat(f.fileno()).st_size, needle):
+                        found.append(entry.path)
+            except OSError:
+                pass
     return {"found": found, "looked": looked}
 
 
