@@ -12,6 +12,7 @@
 
 #include "audit/store_priv.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/sha256.h"
 
 #define ROOM (4 * AUDIT_LINE_MAX)
@@ -21,19 +22,7 @@ enum { FOUND_NOT, FOUND_THERE, FOUND_OLDER };
 static ssize_t
 read_at(int fd, uint64_t at, uint64_t end, char *room)
 {
-    size_t want = end - at < ROOM ? (size_t)(end - at) : ROOM, have = 0;
-
-    while (have < want) {
-        ssize_t n = pread(fd, room + have, want - have, (off_t)(at + have));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        have += (size_t)n;
-    }
-    return (ssize_t)have;
+    return io_pread(fd, room, end - at < ROOM ? (size_t)(end - at) : ROOM, at);
 }
 
 /* The number that a line says; 0: none. */

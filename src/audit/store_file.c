@@ -11,6 +11,7 @@
 
 #include "audit/store_priv.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 
 #define LOCK_STEP_US     200        /* between two tries at first; at most LOCK_STEP_MAX_US */
 #define LOCK_STEP_MAX_US 5000
@@ -126,18 +127,14 @@ store_list(int dir_fd, uint64_t *out, size_t max, struct err *err)
 static int
 last_line(int fd, uint64_t size, size_t n, uint8_t *room, struct str *out)
 {
-    size_t have = 0;
+    ssize_t have = io_pread(fd, room, n, size - n);
     const uint8_t *before;
 
-    while (have < n) {
-        ssize_t got = pread(fd, room + have, n - have, (off_t)(size - n + have));
-        if (got < 0 && errno != EINTR)
-            return -1;
-        if (got == 0) {
-            errno = EIO;        /* somebody else made it shorter, lock or not */
-            return -1;
-        }
-        have += got > 0 ? (size_t)got : 0;
+    if (have < 0)
+        return -1;
+    if ((size_t)have < n) {
+        errno = EIO;            /* somebody else made it shorter, lock or not */
+        return -1;
     }
     if (room[n - 1] != '\n') {
         *out = (struct str){ NULL, 0 };

@@ -54,6 +54,24 @@ io_write_full(int fd, const void *p, size_t n)
     return 0;
 }
 
+ssize_t
+io_pread(int fd, void *p, size_t n, uint64_t offset)
+{
+    size_t have = 0;
+
+    while (have < n) {
+        ssize_t got = pread(fd, (char *)p + have, n - have, (off_t)(offset + have));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
+}
+
 int
 io_read_all(int fd, struct buf *b)
 {

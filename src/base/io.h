@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -14,6 +15,8 @@
 int io_read_full(int fd, void *p, size_t n);
 /* Write exactly @n bytes (EINTR retried). 0 or -1 with errno. The descriptor must be blocking. */
 int io_write_full(int fd, const void *p, size_t n);
+/* Up to @n bytes from @offset on (EINTR retried): less only at the end of the file. How many, or -1 with errno. */
+ssize_t io_pread(int fd, void *p, size_t n, uint64_t offset);
 /* Append the whole of @fd to @b (up to its ceiling). 0 or -1 with errno (EFBIG past the ceiling). */
 int io_read_all(int fd, struct buf *b);
 /* Read the file @path relative to @dirfd (AT_FDCWD) into @b. 0 or -1 with errno. Follows symlinks: trusted paths

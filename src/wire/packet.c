@@ -185,23 +185,15 @@ packet_say_err(int fd, const struct err *err)
 int
 packet_hear_err(int fd, struct err *out)
 {
-    uint8_t room[PACKET_ERR_MAX + 1];
-    size_t n = 0;
+    uint8_t room[PACKET_ERR_MAX];
+    struct buf b = BUF_INIT_IN(room, sizeof(room));
     struct wire_in in;
 
-    while (n < sizeof(room)) {
-        ssize_t got = read(fd, room + n, sizeof(room) - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        n += (size_t)got;
-    }
-    in = wire_in_of(room, n);
-    if (n == 0 || packet_get_err(&in, out))
-        return n == 0 ? 0 : 1;
+    if (io_read_all(fd, &b) < 0)
+        return -1;
+    in = wire_in_of(b.p, b.n);
+    if (b.n == 0 || packet_get_err(&in, out))
+        return b.n == 0 ? 0 : 1;
     errno = EPROTO;
     return -1;
 }
