@@ -232,3 +232,28 @@ str_parse_milli(struct str s, uint64_t max, uint64_t *out)
     *out = whole * 1000 + part;
     return true;
 }
+
+size_t
+str_distance(struct str a, struct str b)
+{
+    size_t row[STR_DISTANCE_MAX + 1];
+
+    if (a.n > STR_DISTANCE_MAX || b.n > STR_DISTANCE_MAX)
+        return 99;
+    for (size_t j = 0; j <= b.n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.n; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.n; j++) {
+            size_t best = corner + (a.p[i - 1] != b.p[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b.n];
+}

@@ -64,4 +64,9 @@ size_add(size_t a, size_t b, size_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
+/* How many letters have to be changed, added or taken away to make @b of @a (Levenshtein); 99 where one is longer than
+ * STR_DISTANCE_MAX: for what a misspelt word was probably meant to be. */
+#define STR_DISTANCE_MAX 64
+size_t str_distance(struct str a, struct str b);
+
 #endif

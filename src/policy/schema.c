@@ -107,8 +107,8 @@ lower(char c)
 static size_t
 distance(struct str a, struct str b)
 {
-    enum { MAX = 40 };
-    size_t row[MAX + 1], n = 0, m = 0;
+    enum { MAX = 40 };      /* at most STR_DISTANCE_MAX */
+    size_t n = 0, m = 0;
     char x[MAX], y[MAX];
 
     for (size_t i = 0; i < a.n && n < MAX; i++)
@@ -117,19 +117,7 @@ distance(struct str a, struct str b)
     for (size_t i = 0; i < b.n && m < MAX; i++)
         if (b.p[i] != '-' && b.p[i] != '_')
             y[m++] = lower(b.p[i]);
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t change = diagonal + (x[i - 1] != y[j - 1]);
-            size_t best = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = change < best ? change : best;
-        }
-    }
-    return row[m];
+    return str_distance((struct str){ x, n }, (struct str){ y, m });
 }
 
 int

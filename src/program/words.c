@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 bool
 cli_has(int argc, char **argv, const char *word)
 {
@@ -52,31 +54,6 @@ cli_flag_words(const struct cli_flag *f, struct err *err)
     return f->attached ? 1 : 2;
 }
 
-static size_t
-distance(const char *a, const char *b)
-{
-    size_t row[66], la = strlen(a), lb = strlen(b);
-
-    if (la > 64 || lb > 64)
-        return 99;
-    for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[lb];
-}
-
 const char *
 cli_nearest(const char *word, const char *const *known, size_t n)
 {
@@ -84,7 +61,7 @@ cli_nearest(const char *word, const char *const *known, size_t n)
     size_t best = 3, typed = strlen(word), prefixes = 0;
 
     for (size_t i = 0; i < n; i++) {
-        size_t d = distance(word, known[i]);
+        size_t d = str_distance(str_of(word), str_of(known[i]));
         if (known[i][0] == '-' && strlen(known[i]) == 2)
             continue;       /* it is near to every other letter */
         if (d < best) {
