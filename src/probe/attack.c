@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -67,6 +68,21 @@ judge_reached(struct attempt *a, const char *what, long rc)
         return outcome_of(a, SUCCEEDED, "%s reached the kernel's code (%s)", what,
                           rc >= 0 ? "it worked" : strerror(errno));
     return outcome_of(a, BLOCKED, "%s: %s", what, strerror(errno));
+}
+
+char *
+in_project(const struct attempt *a, const char *name, char out[1024])
+{
+    return (size_t)snprintf(out, 1024, "%s/%s", a->p->project, name) < 1024 ? out : NULL;
+}
+
+void
+make_folders(const struct attempt *a, char *path)
+{
+    for (char *at = path + strlen(a->p->project) + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
+        *at = '\0';
+        mkdir(path, 0755);
+    }
 }
 
 enum outcome

@@ -66,4 +66,9 @@ bool host_process_here(const struct attempt *a);
 /* The guest inside a sandbox; bare, the process that stands for it. 0 when there is none. */
 pid_t first_process(const struct attempt *a);
 
+/* The path of @name in the project; NULL when it is too long. */
+char *in_project(const struct attempt *a, const char *name, char out[1024]);
+/* Make each folder that @path, in the project, names before a '/'. */
+void make_folders(const struct attempt *a, char *path);
+
 #endif

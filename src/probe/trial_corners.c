@@ -17,12 +17,6 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
-static char *
-in_project(const struct attempt *a, const char *name, char out[1024])
-{
-    return (size_t)snprintf(out, 1024, "%s/%s", a->p->project, name) < 1024 ? out : NULL;
-}
-
 /* What was put where --hidden lies: in the project, or beside it. */
 static char *
 beside_hidden(const struct attempt *a, const char *name, char out[1024])
@@ -46,16 +40,6 @@ put(const char *path, const char *text)
     cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-}
-
-/* Each folder that @path names before a '/'. */
-static void
-make_folders(const struct attempt *a, char *path)
-{
-    for (char *at = path + strlen(a->p->project) + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
-        *at = '\0';
-        mkdir(path, 0755);
-    }
 }
 
 /* --- shut folders ------------------------------------------------------------------------------------------------- */

@@ -17,12 +17,6 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
-static char *
-in_project(const struct attempt *a, const char *name, char out[1024])
-{
-    return (size_t)snprintf(out, 1024, "%s/%s", a->p->project, name) < 1024 ? out : NULL;
-}
-
 static bool
 put(const char *path, const char *text)
 {
@@ -38,16 +32,6 @@ holds(const char *path, const char *text)
     char is[1024];
 
     return read_small(path, is, sizeof(is)) > 0 && strcmp(is, text) == 0;
-}
-
-/* Each folder that @path names before a '/'. */
-static void
-make_folders(const struct attempt *a, char *path)
-{
-    for (char *at = path + strlen(a->p->project) + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
-        *at = '\0';
-        mkdir(path, 0755);
-    }
 }
 
 static bool

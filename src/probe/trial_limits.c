@@ -185,6 +185,17 @@ begin(void)
     (void)!write(STDOUT_FILENO, said, sizeof(said) - 1);
 }
 
+/* Write to all of at[0..want); then who looks now and then is given the time. */
+static void
+fill_slowly(char *at, size_t want)
+{
+    for (size_t i = 0; i < want; i += CHUNK) {
+        memset(at + i, 1, CHUNK);
+        sleep_ms(1);
+    }
+    sleep_ms(1500);
+}
+
 int
 trial_memory(const struct probe *p)
 {
@@ -194,12 +205,7 @@ trial_memory(const struct probe *p)
     begin();
     if (at == MAP_FAILED)
         return 0;
-    for (size_t i = 0; i < want; i += CHUNK) {
-        memset(at + i, 1, CHUNK);
-        sleep_ms(1);
-    }
-    /* who looks now and then is given the time */
-    sleep_ms(1500);
+    fill_slowly(at, want);
     return lived();
 }
 
@@ -239,11 +245,7 @@ trial_memory_shared(const struct probe *p)
     at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return 0;
-    for (size_t i = 0; i < want; i += CHUNK) {
-        memset(at + i, 1, CHUNK);
-        sleep_ms(1);
-    }
-    sleep_ms(1500);
+    fill_slowly(at, want);
     return lived();
 }
 

@@ -30,12 +30,6 @@
 
 static const char runs[] = "[core]\n\tfsmonitor = touch ran\n";
 
-static char *
-in_project(const struct attempt *a, const char *name, char out[1024])
-{
-    return (size_t)snprintf(out, 1024, "%s/%s", a->p->project, name) < 1024 ? out : NULL;
-}
-
 /* --- what git executes -------------------------------------------------------------------------------------------- */
 
 static bool
@@ -54,16 +48,6 @@ holds(const char *path)
 
     return read_small(path, text, sizeof(text)) > 0 &&
            (strstr(text, "fsmonitor") != NULL || strncmp(text, "#!", 2) == 0 || strncmp(text, "exec ", 5) == 0);
-}
-
-/* Each that @path names before a '/'. */
-static void
-make_folders(const struct attempt *a, char *path)
-{
-    for (char *at = path + strlen(a->p->project) + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
-        *at = '\0';
-        mkdir(path, 0755);
-    }
 }
 
 /* @text as @name of the project: written there, or written elsewhere and renamed, or linked. */
