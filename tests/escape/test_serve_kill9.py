@@ -2,7 +2,6 @@
 
 CLOCHE_KILLS is how many there are (1000 is what the project holds itself to).
 """
-import http.client
 import json
 import os
 import random
@@ -15,30 +14,21 @@ import pytest
 from helpers import leaks, requirement
 from helpers.daemon import Daemon, answers
 from helpers.runner import wait_for
+from helpers.storm import Busy
 
 pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
 KILLS = int(os.environ.get("CLOCHE_KILLS", "40"))
 KINDS = ("cloche serve", "cloche-warden", "cloche-front", "cloche-keeper", "cloche-guest", "cloche-egress", "cloche-vault",
          "cloche-janitor", "cloche-starter")
-FAILS = (OSError, AssertionError, ValueError, KeyError, http.client.HTTPException)
 
 
-class Client(threading.Thread):
-    """Makes, uses and ends sandboxes, whatever the daemon does meanwhile; keeps account of what it was told."""
+class Client(Busy):
+    """Makes, uses and ends sandboxes; keeps account of what it was told."""
 
     def __init__(self, daemon, number, over):
-        super().__init__(daemon=True)
-        self.box_of, self.number, self.over = daemon, number, over
-        self.made, self.ended, self.broken, self.kept, self.runs = set(), set(), [], [], 0
-
-    def run(self):
-        while not self.over.wait(0.05):
-            try:
-                self.step()
-            except FAILS:
-                continue
-            except Exception as e:      # pylint: disable=broad-exception-caught
-                self.broken.append(e)
+        super().__init__(over)
+        self.box_of, self.number = daemon, number
+        self.made, self.ended, self.kept = set(), set(), []
 
     def step(self):
         self.runs += 1

@@ -88,13 +88,12 @@ class Place:
         return text
 
 
-class Client(threading.Thread):
-    """Makes, uses and ends sandboxes, whatever the daemon does meanwhile; keeps account of what it was told."""
+class Busy(threading.Thread):
+    """Takes steps until it is over, whatever the daemon does meanwhile."""
 
-    def __init__(self, daemon, number, over):
+    def __init__(self, over):
         super().__init__(daemon=True)
-        self.box_of, self.number, self.over = Impatient(daemon), number, over
-        self.done, self.broken, self.kept, self.runs = [], [], [], 0
+        self.over, self.broken, self.runs = over, [], 0
 
     def run(self):
         while not self.over.wait(0.05):
@@ -104,6 +103,18 @@ class Client(threading.Thread):
                 continue
             except Exception as e:      # pylint: disable=broad-exception-caught
                 self.broken.append(e)
+
+    def step(self):
+        raise NotImplementedError
+
+
+class Client(Busy):
+    """Makes, uses and ends sandboxes; keeps account of what it was told."""
+
+    def __init__(self, daemon, number, over):
+        super().__init__(over)
+        self.box_of, self.number = Impatient(daemon), number
+        self.done, self.kept = [], []
 
     def step(self):
         self.runs += 1
