@@ -8,7 +8,6 @@
 #include "program/say.h"
 #include "program/words.h"
 
-
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 
 const char *const doctor_not_here[] = {

@@ -131,10 +131,9 @@ int
 pulse_scribe_late(void *ctx, const struct frame *f)
 {
     struct launcher *l = ctx;
-
-    (void)f;
     const uint64_t before = l->scribe_late_ms;
 
+    (void)f;
     if (l->scribes[0] <= 0)
         return 0;
     l->scribe_late_ms = clock_ms();

@@ -11,7 +11,6 @@
 #include "match/ip.h"
 #include "policy/schema.h"
 
-
 static int
 apply_version(struct loader *l, const struct node *v, const struct key_rule *rule)
 {

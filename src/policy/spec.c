@@ -5,7 +5,6 @@
 #include "policy/within.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
-#define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define TIB ((uint64_t)1 << 40)
 #define YEAR_MS ((uint64_t)366 * 24 * 3600 * 1000)
