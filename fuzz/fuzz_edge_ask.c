@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "warden/edge_gate.h"
 
@@ -93,6 +94,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                                                              decision };
 
     if (n > 0)
-        forms[data[0] % (sizeof(forms) / sizeof(forms[0]))](wire_in_of(data + 1, n - 1), data + 1, n - 1);
+        forms[data[0] % ARRAY_LEN(forms)](wire_in_of(data + 1, n - 1), data + 1, n - 1);
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "match/git_shape.h"
 
 static bool
@@ -77,7 +78,7 @@ others(struct str text)
     static const char *const options[] = { "strategy", "opts", "apply-opt", "author-script" };
     struct str target;
 
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (git_state_harmless(GIT_STATE_OPTION, str_of(options[i]), text, 0, NULL))
             FUZZ_ASSERT(memmem(text.p, text.n, "../x\n", 5) == NULL || i > 0);
     if (git_file_target(text, &target))

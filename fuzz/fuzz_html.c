@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "front/html.h"
@@ -13,7 +14,7 @@ static const char *const entities[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39
 static size_t
 ours(const char *p, size_t n)
 {
-    for (size_t i = 0; i < sizeof(entities) / sizeof(entities[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++)
         if (n >= strlen(entities[i]) && memcmp(p, entities[i], strlen(entities[i])) == 0)
             return strlen(entities[i]);
     if (n > 3 && memcmp(p, "<b>", 3) == 0) {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/why_host.h"
 #include "fuzz.h"
 #include "policy/describe.h"
@@ -61,7 +62,7 @@ check_policy(const struct policy *p)
         FUZZ_ASSERT(p->limits.memory.v > 0 && p->limits.pids.v > 0 && p->limits.time_ms.v > 0);
     }
     FUZZ_ASSERT(policy_describe(p, check_row, &rows) == 0 && rows > 20);
-    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
         for (int op = WHY_READ; op <= WHY_EXEC; op++) {
             FUZZ_ASSERT(policy_why_path(p, asked[i], (enum why_op)op, NULL, &why, &err) == 0);
             FUZZ_ASSERT(why.reason != NULL && why.text[0] != '\0');

@@ -5,8 +5,9 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "base/array.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const char *const type_names[AUDIT_TYPES] = {
     [AUDIT_MODE_TRANSITION] = "sandbox_mode_transition",

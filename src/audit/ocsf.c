@@ -3,9 +3,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sha256.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 /* printf's way to say a struct str, which is shorter than a line of the record. */
 #define STR_ARG(s) (int)(s).n, (s).n > 0 ? (s).p : ""

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/mask.h"
 
@@ -64,7 +65,7 @@ mask_forms(const void *value, size_t n, mask_form_fn *fn, void *ctx)
     if (n < MASK_MIN || n > MASK_MAX)
         return;
     fn(ctx, value, n);
-    for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(puts); i++) {
         struct buf b = BUF_INIT_IN(room, sizeof(room));
         puts[i](&b, value, n);
         tell(&b, 0, b.n, value, n, fn, ctx);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct str
 str_of(const char *cstr)
 {
@@ -197,7 +199,7 @@ str_parse_size(struct str s, uint64_t max, uint64_t *out)
         { "t", TIB },  { "T", TIB },  { "tb", TIB }, { "TB", TIB }, { "Ti", TIB }, { "TiB", TIB },
     };
 
-    return parse_with_unit(s, units, sizeof(units) / sizeof(units[0]), max, out);
+    return parse_with_unit(s, units, ARRAY_LEN(units), max, out);
 }
 
 bool
@@ -207,7 +209,7 @@ str_parse_duration_ms(struct str s, uint64_t max, uint64_t *out)
         { "", 1000 }, { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 3600 * 1000 },
     };
 
-    return parse_with_unit(s, units, sizeof(units) / sizeof(units[0]), max, out);
+    return parse_with_unit(s, units, ARRAY_LEN(units), max, out);
 }
 
 bool

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/array.h"
+
 /* In order. */
 static const struct { uint32_t from, to; } unseen[] = {
     { 0x0, 0x1f },       { 0x7f, 0xa0 },      { 0xad, 0xad },       { 0x34f, 0x34f },    { 0x600, 0x605 },
@@ -17,7 +19,7 @@ static const struct { uint32_t from, to; } unseen[] = {
 bool
 utf8_unseen(uint32_t c)
 {
-    for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]) && unseen[i].from <= c; i++)
+    for (size_t i = 0; i < ARRAY_LEN(unseen) && unseen[i].from <= c; i++)
         if (c <= unseen[i].to)
             return true;
     return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
@@ -237,7 +238,7 @@ cmd_apply(int argc, char **argv)
         { "--include-protected", &a.include_protected, "also the protected files among PATH..." },
         { "--allow-outside-links", &a.allow_outside_links, "also symlinks that may lead out of the project" },
     };
-    const size_t n_flags = sizeof(flags) / sizeof(flags[0]);
+    const size_t n_flags = ARRAY_LEN(flags);
     struct err err = ERR_INIT;
     int n, after, r = cow_args(argc, argv, flags, n_flags, &n, &after, &err);
 

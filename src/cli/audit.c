@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "audit/verify.h"
+#include "base/array.h"
 #include "base/sha256.h"
 #include "cli/audit_show.h"
 #include "cli/cli.h"
@@ -161,7 +162,7 @@ with_value(struct words *w, const char *flag, const char *value, struct err *err
 
 static const char *const value_flags[] = { "--type", "--severity", "--since", "--until", "--sandbox", "--host",
                                            "--text", "-n", "--limit", "--format", "--expect", "--dir" };
-#define N_FLAGS (sizeof(value_flags) / sizeof(value_flags[0]))
+#define N_FLAGS ARRAY_LEN(value_flags)
 
 static bool
 takes_value(const char *flag)
@@ -378,7 +379,7 @@ cmd_audit(int argc, char **argv)
     } else {
         cli_misused("cli.audit.verb", "audit", verb, words, &err);
     }
-    for (size_t i = 0; i < sizeof(w.escaped) / sizeof(w.escaped[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(w.escaped); i++)
         buf_free(&w.escaped[i]);
     return r < 0 ? cli_fail(&err, w.json) : r;
 }

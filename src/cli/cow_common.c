@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "engine/led.h"
@@ -38,7 +39,7 @@ static const struct {
 
 #define LED_PLACES_MAX 8192
 #define SHOWN_MAX 100       /* bytes of a path that is too long */
-#define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
+#define N_REASONS ARRAY_LEN(reasons)
 
 const char *
 cow_reason(unsigned flag)
@@ -191,7 +192,7 @@ static int
 take_flag(const char *arg, const struct cow_flag *flags, size_t n_flags, struct err *err)
 {
     const char *known[16], *nearest;
-    size_t n = n_flags < sizeof(known) / sizeof(known[0]) ? n_flags : sizeof(known) / sizeof(known[0]);
+    size_t n = n_flags < ARRAY_LEN(known) ? n_flags : ARRAY_LEN(known);
 
     for (size_t k = 0; k < n_flags; k++) {
         if (strcmp(arg, flags[k].name) == 0) {

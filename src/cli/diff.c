@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
@@ -240,7 +241,7 @@ cmd_diff(int argc, char **argv)
         { "--name-only", &o.name_only, "names only, with a letter: A added, M modified, D deleted, T type, R renamed" },
         { "--list", &o.list, "the states that there are, newest first" },
     };
-    const size_t n_flags = sizeof(flags) / sizeof(flags[0]);
+    const size_t n_flags = ARRAY_LEN(flags);
     struct err err = ERR_INIT;
     int n, after, r = cow_args(argc, argv, flags, n_flags, &n, &after, &err);
 

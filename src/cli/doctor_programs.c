@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -33,7 +34,7 @@ look_up(struct doctor_program *p)
         "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"
     };
 
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->language->program);
         if (access(p->path, X_OK) == 0)
             return;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/kernel.h"
 #include "cli/doctor.h"
 #include "program/helper.h"
@@ -56,7 +57,7 @@ group_title(const char *group)
         { "limits", "Limits" },
     };
 
-    for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+    for (size_t g = 0; g < ARRAY_LEN(groups); g++)
         if (strcmp(groups[g].group, group) == 0)
             return groups[g].title;
     return group;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -57,7 +58,7 @@ switches(struct options *o, const char *word)
         { "--interactive", &o->input }, { "--tty", &o->terminal }, { "--detach", &o->detach },
     };
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (strcmp(word, known[i].name) == 0) {
             *known[i].into = true;
             return true;

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "program/say.h"
@@ -258,7 +259,7 @@ step(struct exec *x)
         { .fd = x->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
     };
 
-    if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0)
+    if (poll(fds, ARRAY_LEN(fds), -1) < 0)
         return errno == EINTR ? 0 : err_sys(x->err, errno, "cli.poll", "poll");
     for (size_t i = 0; i < 2; i++)
         if (fds[3 + i].revents != 0 && write_out(x, i) < 0)

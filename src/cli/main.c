@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/err.h"
 #include "cli/cli.h"
 #include "launcher/maker.h"
@@ -59,7 +60,7 @@ static const struct verb {
     { "version", cmd_version, "the version" },
 };
 
-#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+#define N_VERBS ARRAY_LEN(verbs)
 
 static int
 cmd_help(int argc, char **argv)

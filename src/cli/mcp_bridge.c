@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/mcp.h"
@@ -534,7 +535,7 @@ round_of(struct bridge *b, int signals, uint64_t until, struct err *err)
     fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
     fds[1] = (struct pollfd){ .fd = !b->lines.ended && takes_lines(b) ? STDIN_FILENO : -1, .events = POLLIN };
     fds[2] = (struct pollfd){ .fd = STDOUT_FILENO, .events = mcp_lines_waiting(&b->lines) > 0 ? POLLOUT : 0 };
-    for (struct call *c = b->calls; c != NULL && n < sizeof(fds) / sizeof(fds[0]); c = c->next) {
+    for (struct call *c = b->calls; c != NULL && n < ARRAY_LEN(fds); c = c->next) {
         who[n] = c;
         fds[n++] = (struct pollfd){ .fd = full ? -1 : c->fd, .events = POLLIN };
     }

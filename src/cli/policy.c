@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "policy/describe.h"
@@ -171,7 +172,7 @@ verb_of(int argc, char **argv, enum policy_verb *verb, struct err *err)
         else if (strncmp(argv[i], "--for=", 6) == 0)
             value = argv[i] + 6;
     }
-    for (size_t i = 0; value != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; value != NULL && i < ARRAY_LEN(names); i++) {
         if (strcmp(value, names[i]) == 0) {
             *verb = (enum policy_verb)i;
             return 0;

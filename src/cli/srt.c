@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
@@ -202,7 +203,7 @@ temporary_name(void)
 {
     static const char *const names[] = { "CLAUDE_CODE_TMPDIR", "CLAUDE_TMPDIR" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *value = getenv(names[i]);
         if (value != NULL && *value != '\0')
             return value;
@@ -242,7 +243,7 @@ proxies(struct policy *p, const struct policy_host *host)
     struct err err = ERR_INIT;
     char text[128];
 
-    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         snprintf(text, sizeof(text), "%s=http://%s:%d", urls[i], CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
         if (policy_apply_flag(p, "--env", text, host, &err) < 0)
             cli_warn("%s", err.msg);

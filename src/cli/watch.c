@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 int
@@ -23,7 +24,7 @@ watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, st
     struct api_verb_flag own[API_VERB_FLAGS] = { { .name = NULL } };
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if ((flags & known[i].when) != 0)
             own[n++] = known[i].flag;
     return api_verb_words(&o->v, (flags & WATCH_OPERAND) != 0 ? 1 : 0, own, argc, argv, err);

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/sha1.h"
@@ -308,7 +309,7 @@ hint_of(const char *code, const char *detail)
         { "sandbox.state", "`cloche events --sandbox ID` says why" },
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (strcmp(rows[i].code, code) == 0)
             return rows[i].hint;
     return detail;

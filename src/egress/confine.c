@@ -4,13 +4,14 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "egress/egress.h"
 #include "wall/service.h"
 
 /* listeners, the loop, the resolver's sockets, a store of pipes, the pool of servers' connections */
 #define FILES_OURS   (256 + POOL_MAX)
 #define FILES_WANTED (EGRESS_CONNS_MAX * 3 + FILES_OURS)
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     SYS_accept4, SYS_brk, SYS_clock_gettime, SYS_close, SYS_connect, SYS_dup3, SYS_epoll_ctl, SYS_exit_group,

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "egress/conn.h"
 
@@ -34,7 +35,7 @@ print_of(const struct decide_request *request, uint8_t out[SHA256_SIZE])
     struct sha256 h;
 
     sha256_init(&h);
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         uint64_t n = parts[i].n;
         sha256_add(&h, &n, sizeof(n));
         sha256_add(&h, parts[i].p, parts[i].n);
@@ -49,7 +50,7 @@ shown_path(const struct decide_request *request)
     cleanup_buf struct buf b = BUF_INIT(3 * ASK_SHOWN_MAX + 1);
     const struct str parts[] = { request->path, request->query };
 
-    for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+    for (size_t k = 0; k < ARRAY_LEN(parts); k++)
         for (size_t i = 0; i < parts[k].n; i++) {
             uint8_t byte = (uint8_t)parts[k].p[i];
             if (byte > ' ' && byte < 0x7f)

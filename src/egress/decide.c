@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/decide_kin.h"
 #include "egress/decide_scope.h"
 #include "egress/fake.h"
@@ -185,7 +186,7 @@ is_metadata_name(struct str name)
     static const char *const names[] = { "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
                                          "instance-data.ec2.internal" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (str_eq_c(name, names[i]))
             return true;
     return false;

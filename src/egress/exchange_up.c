@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 static const struct str websocket = { "websocket", 9 };
@@ -37,7 +38,7 @@ may_be_overlooked(const struct exchange *x)
 
     if (!x->has_body || x->target.narrow)
         return x->has_body;
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (str_eq_c(method, methods[i]))
             return false;
     return true;
@@ -52,7 +53,7 @@ is_repeatable(const struct exchange *x)
 
     if (x->has_body)
         return false;
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (str_eq_c(method, methods[i]))
             return true;
     return false;
@@ -74,7 +75,7 @@ is_stateless(struct str credentials)
 
     for (scheme.n = 0; scheme.n < credentials.n && scheme.p[scheme.n] != ' ';)
         scheme.n++;
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         if (http1_equal(scheme, str_of(schemes[i])))
             return true;
     return false;

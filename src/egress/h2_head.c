@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "wire/http1_priv.h"
 #include "match/ip.h"
 
@@ -82,7 +83,7 @@ is_of_connection(struct str name)
     static const char *const names[] = { "connection", "proxy-connection", "keep-alive", "transfer-encoding",
                                          "upgrade" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (str_eq_c(name, names[i]))
             return true;
     return false;

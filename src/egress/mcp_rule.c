@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 
@@ -48,7 +49,7 @@ find_fields(const struct http1_head *head, struct fields *out)
     *out = (struct fields){ NULL, NULL, NULL, NULL, NULL };
     for (size_t i = 0; i < head->n_fields; i++) {
         const struct http1_field *f = &head->fields[i];
-        for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+        for (size_t k = 0; k < ARRAY_LEN(known); k++) {
             if (!same_but_for_dashes(f->name, known[k].name))
                 continue;
             if (!http1_equal(f->name, known[k].name))
@@ -157,7 +158,7 @@ envelope_fault(json_t *o)
     bool answer = json_object_get(o, "result") != NULL || json_object_get(o, "error") != NULL;
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
         n += json_object_get(o, known[i]) != NULL;
     if (n != json_object_size(o))
         return "members that JSON-RPC does not have";
@@ -176,7 +177,7 @@ named(const json_t *params)
 {
     static const char *const keys[] = { "name", "uri", "taskId" };
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const json_t *v = json_object_get(params, keys[i]);
         if (json_is_string(v))
             return v;

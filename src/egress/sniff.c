@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define SNIFF_VERSION_MAX 64    /* bytes of one, with blanks around it */
 
 const char *
@@ -13,7 +15,7 @@ sniff_name(enum sniff what)
         [SNIFF_MORE] = "more",     [SNIFF_HTTP] = "http",     [SNIFF_HTTP2] = "http2",     [SNIFF_TLS] = "tls",
         [SNIFF_SOCKS4] = "socks4", [SNIFF_SOCKS5] = "socks5", [SNIFF_UNKNOWN] = "unknown",
     };
-    return (size_t)what < sizeof(names) / sizeof(names[0]) ? names[what] : "unknown";
+    return (size_t)what < ARRAY_LEN(names) ? names[what] : "unknown";
 }
 
 /* A handshake record of TLS 1.x, or SSL 3: type, major and minor version. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/swap_priv.h"
 
 #define PEND 10                 /* bytes of a spelling behind its first; swap.c, SPELLING_MAX */
@@ -88,7 +89,7 @@ spelled_in_html(const uint8_t *p, size_t n, struct spelling *out, size_t k)
         from--;
     if (p[from] != '&')
         return k;
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (i = 0; i < ARRAY_LEN(names); i++)
         if (n - from == strlen(names[i].name) && memcmp(p + from, names[i].name, n - from) == 0)
             return add(out, k, n - from, names[i].c, SPELLS);
     if (p[from + 1] != '#')

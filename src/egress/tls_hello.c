@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 #define RECORD_HEADER 5
 #define RECORD_HANDSHAKE 22
 #define HANDSHAKE_HEADER 4
@@ -45,7 +47,7 @@ tls_hello_word(enum tls_hello_status status)
         [TLS_HELLO_ALPN] = "tls-alpn",
         [TLS_HELLO_ECH_INNER] = "tls-ech-inner",
     };
-    return (size_t)status < sizeof(words) / sizeof(words[0]) ? words[status] : "tls-unknown";
+    return (size_t)status < ARRAY_LEN(words) ? words[status] : "tls-unknown";
 }
 
 /* --- records: is the whole message here? ---------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/decide.h"
 #include "match/host.h"
 
@@ -92,7 +93,7 @@ suggest(const struct policy *p, const struct target *t, const char *reason, stru
                               ? "--network allowlist " : "";
     char port[8] = "";
 
-    if (!one_of(reason, curable, sizeof(curable) / sizeof(curable[0])))
+    if (!one_of(reason, curable, ARRAY_LEN(curable)))
         return;
     if (p->mode.v == MODE_LIGHT) {
         snprintf(out->flag, sizeof(out->flag), "--network host");

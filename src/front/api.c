@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "front/api.h"
 
@@ -215,7 +216,7 @@ on_event(struct request *r, const struct edge_event *event)
     json_t *said = json_of_text((const uint8_t *)event->detail, strlen(event->detail));
     const char *type = NULL;
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && type == NULL; i++)
+    for (size_t i = 0; i < ARRAY_LEN(kinds) && type == NULL; i++)
         type = strcmp(kinds[i].ours, event->type) == 0 ? kinds[i].theirs : NULL;
     if (type != NULL)
         json_array_append_new(r->list, json_pack("{s:I, s:s, s:O, s:O, s:{s:s}}", "timestamp",
@@ -421,4 +422,4 @@ const struct route api_routes[] = {
     { "GET",  "/api/sandbox/sign/address",      no_signer,         false, false },
     { "GET",  "/api/sandbox/capabilities",      capabilities,      false, false },
 };
-const size_t api_n_routes = sizeof(api_routes) / sizeof(api_routes[0]);
+const size_t api_n_routes = ARRAY_LEN(api_routes);

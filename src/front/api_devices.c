@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "front/api.h"
 
 /* Without the blanks around it, as String.trim() has it. */
@@ -92,7 +93,7 @@ format_wrong(const char *text)
 
     if (strspn(s.p, digits) < s.n)
         return "format contains unsupported characters; use one of: wav, mp3, ogg, flac, m4a";
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strlen(known[i]) == s.n && strncasecmp(known[i], s.p, s.n) == 0)
             return NULL;
     return "format must be one of: wav, mp3, ogg, flac, m4a";
@@ -195,4 +196,4 @@ const struct route api_device_routes[] = {
     { "POST", "/api/sandbox/computer/type",     type,              true,  false },
     { "POST", "/api/sandbox/computer/keypress", keypress,          true,  false },
 };
-const size_t api_device_n_routes = sizeof(api_device_routes) / sizeof(api_device_routes[0]);
+const size_t api_device_n_routes = ARRAY_LEN(api_device_routes);

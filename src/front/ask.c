@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "front/ask_priv.h"
 #include "wire/table.h"
@@ -540,7 +541,7 @@ static const struct msg_rule warden_rules[] = {
 int
 ask_hear(struct front *f)
 {
-    struct msg_gate gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
+    struct msg_gate gate = { .rules = warden_rules, .n_rules = ARRAY_LEN(warden_rules),
                              .state = 1 };
 
     for (int i = 0; i < AT_ONCE; i++) {

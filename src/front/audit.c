@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "audit/audit.h"
+#include "base/array.h"
 #include "front/front.h"
 
 #define LIMIT_MAX  1000
@@ -108,7 +109,7 @@ on_feed_line(struct request *r, const uint8_t *p, size_t n)
     static const char *const kept[] = { "timestamp", "type", "summary", "severity", "traceId" };
     json_t *entry = json_of_line(p, n), *out = json_object(), *metadata;
 
-    for (size_t i = 0; entry != NULL && i < sizeof(kept) / sizeof(kept[0]); i++)
+    for (size_t i = 0; entry != NULL && i < ARRAY_LEN(kept); i++)
         if (json_object_get(entry, kept[i]) != NULL)
             json_object_set(out, kept[i], json_object_get(entry, kept[i]));
     metadata = json_object_get(entry, "metadata");
@@ -404,4 +405,4 @@ const struct route audit_routes[] = {
     { "GET", "/v1/sandboxes/{}/logs",        logs,       false, false },
     { "GET", "/api/audit/feed",              feed,       false, false },
 };
-const size_t audit_n_routes = sizeof(audit_routes) / sizeof(audit_routes[0]);
+const size_t audit_n_routes = ARRAY_LEN(audit_routes);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 
@@ -83,4 +84,4 @@ watch(struct request *r)
 const struct route change_routes[] = {
     { "GET", "/v1/sandboxes/{}/watch", watch, false, false, .endless = true },
 };
-const size_t change_n_routes = sizeof(change_routes) / sizeof(change_routes[0]);
+const size_t change_n_routes = ARRAY_LEN(change_routes);

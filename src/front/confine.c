@@ -2,10 +2,11 @@
  * socket, start nothing. */
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "front/front.h"
 #include "wall/service.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     SYS_brk, SYS_clock_gettime, SYS_close, SYS_epoll_ctl, SYS_exit_group, SYS_fcntl, SYS_futex, SYS_getrandom,

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 
@@ -55,7 +56,7 @@ cors_preflight(struct request *r)
     if (r->response == NULL)
         return true;
     (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, r->allowed);
-    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
         (void)MHD_add_response_header(r->response, said[i].name, said[i].value);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "front/front.h"
 #include "front/range.h"
 
@@ -371,4 +372,4 @@ const struct route files_routes[] = {
     { "POST",   "/v1/sandboxes/{}/dirs/~",  make_dir,    true,  false },
     { "GET",    "/v1/sandboxes/{}/stat/~",  stat_file,   false, false },
 };
-const size_t files_n_routes = sizeof(files_routes) / sizeof(files_routes[0]);
+const size_t files_n_routes = ARRAY_LEN(files_routes);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "front/front.h"
 
@@ -301,4 +302,4 @@ const struct route gate_routes[] = {
     { "GET",    "/v1/grants",               grants,  false, false, false },
     { "DELETE", "/v1/grants/{}",            end_grant, false, false, false },
 };
-const size_t gate_n_routes = sizeof(gate_routes) / sizeof(gate_routes[0]);
+const size_t gate_n_routes = ARRAY_LEN(gate_routes);

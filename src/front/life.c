@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "front/front.h"
@@ -167,7 +168,7 @@ media_type_well(struct request *r)
     const char *type = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
     size_t n = type != NULL ? strcspn(type, "; \t") : 0;
 
-    for (size_t i = 0; type != NULL && i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; type != NULL && i < ARRAY_LEN(known); i++)
         if (strlen(known[i]) == n && strncasecmp(known[i], type, n) == 0)
             return true;
     if (type == NULL)
@@ -201,4 +202,4 @@ const struct route life_routes[] = {
     { "GET",    "/v1/sandboxes/{}/policy",  show,      false, false },
     { "PATCH",  "/v1/sandboxes/{}/policy",  change,    true,  false },
 };
-const size_t life_n_routes = sizeof(life_routes) / sizeof(life_routes[0]);
+const size_t life_n_routes = ARRAY_LEN(life_routes);

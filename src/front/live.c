@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "wire/ws.h"
 #include "front/live.h"
@@ -493,4 +494,4 @@ live_begin(struct request *r)
 const struct route live_routes[] = {
     { "GET", "/v1/sandboxes/{}/exec/ws", live_begin, false, false, .endless = true },
 };
-const size_t live_n_routes = sizeof(live_routes) / sizeof(live_routes[0]);
+const size_t live_n_routes = ARRAY_LEN(live_routes);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "front/front.h"
@@ -243,7 +244,7 @@ op_send(struct request *r)
 void
 op_hear(struct request *r, uint32_t events)
 {
-    struct msg_gate gate = { .rules = keeper_rules, .n_rules = sizeof(keeper_rules) / sizeof(keeper_rules[0]),
+    struct msg_gate gate = { .rules = keeper_rules, .n_rules = ARRAY_LEN(keeper_rules),
                              .state = 1 };
 
     if ((events & EPOLLOUT) != 0) {

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "front/front.h"
@@ -82,7 +83,7 @@ reply(struct request *r, unsigned status, struct buf *b)
         return;
     }
     reply_text(r, status, "text/html; charset=utf-8", b->p, b->n);
-    for (size_t i = 0; r->response != NULL && i < sizeof(headers) / sizeof(headers[0]); i++)
+    for (size_t i = 0; r->response != NULL && i < ARRAY_LEN(headers); i++)
         (void)MHD_add_response_header(r->response, headers[i][0], headers[i][1]);
 }
 
@@ -413,4 +414,4 @@ const struct route page_routes[] = {
     { "GET",  "/approvals/{}",        form,       false, false, .open = true, .ours = true },
     { "POST", "/approvals/{}",        decide,     false, false, .open = true, .ours = true },
 };
-const size_t page_n_routes = sizeof(page_routes) / sizeof(page_routes[0]);
+const size_t page_n_routes = ARRAY_LEN(page_routes);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "front/preview.h"
 #include "front/preview_rules.h"
 
@@ -167,4 +168,4 @@ const struct route port_routes[] = {
     { "GET",    "/v1/sandboxes/{}/ports",   list,   false, false },
     { "DELETE", "/v1/sandboxes/{}/ports/{*}", end_it, false, false },
 };
-const size_t port_n_routes = sizeof(port_routes) / sizeof(port_routes[0]);
+const size_t port_n_routes = ARRAY_LEN(port_routes);

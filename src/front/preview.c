@@ -13,6 +13,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "front/live.h"
@@ -104,7 +105,7 @@ fail_err(struct request *r, const struct err *err)
     };
     unsigned status = 503;
 
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
         if (strcmp(codes[i].code, err->code) == 0)
             status = codes[i].status;
     fail(r, status, err->code, err->hint, err->msg);
@@ -565,4 +566,4 @@ const struct route preview_routes[] = {
     { "DELETE",  "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
     { "OPTIONS", "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
 };
-const size_t preview_n_routes = sizeof(preview_routes) / sizeof(preview_routes[0]);
+const size_t preview_n_routes = ARRAY_LEN(preview_routes);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
+
 #define LABEL     ".preview."
 #define FORWARDED "x-forwarded-"       /* there are more of them than one would list: -port, -server, -ssl ... */
 
@@ -77,7 +79,7 @@ preview_goes_in(struct str name)
         "forwarded", "x-real-ip", "host", "content-length", "expect", "origin",
     };
 
-    return !named(name, not, sizeof(not) / sizeof(not[0])) &&
+    return !named(name, not, ARRAY_LEN(not)) &&
            (name.n < sizeof(FORWARDED) - 1 || strncasecmp(name.p, FORWARDED, sizeof(FORWARDED) - 1) != 0);
 }
 
@@ -95,8 +97,8 @@ preview_goes_out(struct str name, bool host_form)
     static const char *const not_at_ours[] = { "service-worker-allowed", "access-control-allow-credentials",
                                                "x-dns-prefetch-control" };
 
-    return !named(name, not, sizeof(not) / sizeof(not[0])) &&
-           (host_form || !named(name, not_at_ours, sizeof(not_at_ours) / sizeof(not_at_ours[0])));
+    return !named(name, not, ARRAY_LEN(not)) &&
+           (host_form || !named(name, not_at_ours, ARRAY_LEN(not_at_ours)));
 }
 
 /* Without "http://localhost:PORT" or the like at its beginning, where that is this server. */
@@ -106,7 +108,7 @@ of_same_server(struct str value, uint16_t port)
     static const char *const hosts[] = { "localhost", "127.0.0.1", "[::1]" };
     char own[40];
 
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
         size_t n = (size_t)snprintf(own, sizeof(own), "http://%s:%u", hosts[i], (unsigned)port);
         if (value.n >= n && strncasecmp(value.p, own, n) == 0 &&
             (value.n == n || strchr("/?#", value.p[n]) != NULL))

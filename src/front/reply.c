@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -179,7 +180,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
 unsigned
 status_of(const struct err *err)
 {
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
         if (strcmp(codes[i].code, err->code) == 0)
             return codes[i].status;
     switch (err->kind) {

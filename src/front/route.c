@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "front/api.h"
 #include "front/live.h"
@@ -253,7 +254,7 @@ route_find(struct request *r)
     if (r->host_form)
         return route;
     r->api = strncmp(r->path, "/api/", 5) == 0;
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && route == NULL; i++)
+    for (size_t i = 0; i < ARRAY_LEN(tables) && route == NULL; i++)
         route = find_in(r, tables[i].routes, *tables[i].n);
     if ((route == NULL && r->allowed[0] == '\0') || hides_slash(r, n)) {
         r->early = MHD_HTTP_NOT_FOUND;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "front/front.h"
 
 static void
@@ -334,4 +335,4 @@ const struct route run_routes[] = {
     { "POST",   "/v1/sandboxes/{}/exec/{#}/signal", send_signal, true,  false },
     { "POST",   "/v1/sandboxes/{}/exec/{#}/resize", resize,      true,  false },
 };
-const size_t run_n_routes = sizeof(run_routes) / sizeof(run_routes[0]);
+const size_t run_n_routes = ARRAY_LEN(run_routes);

@@ -1,6 +1,7 @@
 /* front/tokens.c: /v1/tokens: credentials of callers (docs/daemon.md) */
 #include <string.h>
 
+#include "base/array.h"
 #include "front/front.h"
 
 static void
@@ -107,4 +108,4 @@ const struct route token_routes[] = {
     { "GET",    "/v1/tokens",    list,   false, false },
     { "DELETE", "/v1/tokens/{}", end_it, false, false },
 };
-const size_t token_n_routes = sizeof(token_routes) / sizeof(token_routes[0]);
+const size_t token_n_routes = ARRAY_LEN(token_routes);

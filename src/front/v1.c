@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "front/front.h"
@@ -122,9 +123,9 @@ members_known(struct request *r)
 
     json_object_foreach(r->json, name, value) {
         size_t i;
-        for (i = 0; i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], name) != 0; i++)
+        for (i = 0; i < ARRAY_LEN(known) && strcmp(known[i], name) != 0; i++)
             ;
-        if (i == sizeof(known) / sizeof(known[0]))
+        if (i == ARRAY_LEN(known))
             return reply_member(r, "sandbox.request", name, "known members: name, labels, policy, idle_timeout, "
                                 "max_lifetime, workspace_key, reattach, volume, recovery");
     }
@@ -458,4 +459,4 @@ const struct route v1_routes[] = {
     { "POST",   "/v1/sandboxes/{}/key",     new_key,   true,  false },
     { "POST",   "/v1/sandboxes/{}/exec",    exec,      true,  false },
 };
-const size_t v1_n_routes = sizeof(v1_routes) / sizeof(v1_routes[0]);
+const size_t v1_n_routes = ARRAY_LEN(v1_routes);

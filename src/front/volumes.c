@@ -1,6 +1,7 @@
 /* front/volumes.c: /v1/volumes: durable workspaces (docs/daemon.md) */
 #include <string.h>
 
+#include "base/array.h"
 #include "front/front.h"
 
 static json_t *
@@ -57,4 +58,4 @@ const struct route volume_routes[] = {
     { "GET",    "/v1/volumes",    list,      false, false },
     { "DELETE", "/v1/volumes/{}", take_away, false, false },
 };
-const size_t volume_n_routes = sizeof(volume_routes) / sizeof(volume_routes[0]);
+const size_t volume_n_routes = ARRAY_LEN(volume_routes);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "front/front.h"
@@ -154,4 +155,4 @@ const struct route watch_routes[] = {
     { "GET",    "/v1/sandboxes/{}/usage",   usage,     false, false },
     { "GET",    "/v1/events/stream",        follow,    false, false, .endless = true },
 };
-const size_t watch_n_routes = sizeof(watch_routes) / sizeof(watch_routes[0]);
+const size_t watch_n_routes = ARRAY_LEN(watch_routes);

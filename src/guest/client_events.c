@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "guest/client_priv.h"
 
 static int
@@ -252,7 +253,7 @@ const struct msg_rule client_rules[] = {
     { MSG_FILE_ENTRIES,  false, 0,     READY,         ENTRY,    MSG_DATA_MAX,    on_file_entries },
     { MSG_FILE_CHANGE,   false, 0,     READY,         2 + 2 * 5, MSG_CHANGE_MAX, on_file_change },
 };
-const size_t client_n_rules = sizeof(client_rules) / sizeof(client_rules[0]);
+const size_t client_n_rules = ARRAY_LEN(client_rules);
 
 static int
 broken(struct guest_client *c, uint8_t type, enum msg_verdict v, struct err *err)

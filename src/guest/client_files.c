@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "guest/client_priv.h"
 
 static int
@@ -255,7 +256,7 @@ guest_file_err(const struct msg_file_error *m, const char *path, struct err *err
     default:
         break;
     }
-    for (size_t i = 0; i < sizeof(file_errnos) / sizeof(file_errnos[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(file_errnos); i++) {
         if (file_errnos[i].sys_errno == (int)m->sys_errno) {
             (void)err_sys(err, file_errnos[i].sys_errno, file_errnos[i].code, "%s", path);
             if (err != NULL)

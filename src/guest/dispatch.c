@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "guest/guard_link.h"
 #include "guest/guest.h"
@@ -98,7 +99,7 @@ static const struct msg_rule guest_rules[] = {
 void
 guest_gate_init(struct msg_gate *gate)
 {
-    *gate = (struct msg_gate){ .rules = guest_rules, .n_rules = sizeof(guest_rules) / sizeof(guest_rules[0]),
+    *gate = (struct msg_gate){ .rules = guest_rules, .n_rules = ARRAY_LEN(guest_rules),
                                .state = GUEST_FRESH };
 }
 

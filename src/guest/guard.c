@@ -12,6 +12,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "guest/guard_priv.h"
 
@@ -127,7 +128,7 @@ find_own_devs(struct guard *g)
 
     if ((g->flags & GUARD_EXISTING) != 0)
         return;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         struct statfs fs;
         struct stat st, root;
         bool own = statfs(places[i], &fs) == 0 && fs.f_type == GS_TMPFS_MAGIC && stat(places[i], &st) == 0;
@@ -367,7 +368,7 @@ answer_fd_closed(struct call *c, int fd, bool cloexec)
 static int
 serve(struct call *c)
 {
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         int rc;
 
         if (calls[i].nr != c->nr)

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "guest/guard.h"
 #include "guest/guard_sys.h"
 
@@ -258,13 +259,13 @@ guard_filter_build(uint32_t flags, struct guard_filter *f)
         close_ioctls(f, flags);
         tell_unshare(f);
     }
-    for (size_t i = 0; i < sizeof(traps) / sizeof(traps[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(traps); i++) {
         if ((traps[i].flags & flags) == 0)
             continue;
         when_nr(f, traps[i].nr, 1);
         ret(f, GS_RET_USER_NOTIF);
     }
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         if ((answers[i].flags & flags) == 0)
             continue;
         when_nr(f, answers[i].nr, 1);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define DOT_GIT_LINK ".git that is neither directory nor file"
@@ -117,7 +118,7 @@ state_far_below(int dir, struct str name)
 
         if (above < 0 || (up > 1 && (child < 0 || fstat(child, &st) < 0)))
             break;
-        for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LEN(subs); i++) {
             enum git_state state = up == 1 ? git_state_in(str_of(subs[i]), name) : i == 0 ? GIT_STATE_HOOK
                                                                                           : GIT_STATE_NONE;
 
@@ -290,7 +291,7 @@ git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const str
         "git-rebase-todo", "todo", "opts", "strategy", "apply-opt", "author-script" };
     struct stat st;
 
-    for (size_t i = 0; is_watched(g, dir_st) && i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; is_watched(g, dir_st) && i < ARRAY_LEN(names); i++)
         if (fstatat(dir, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(made)))
             return true;
     return false;

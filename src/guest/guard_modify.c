@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "guest/guard_priv.h"
 
@@ -310,7 +311,7 @@ copy_xattr(struct changing *w, const uint64_t *a)
     if (w->remove_xattr)
         return 0;
     /* an overlay that is mounted over this folder later would obey them, and hide files */
-    for (size_t i = 0; i < sizeof(overlay_marks) / sizeof(overlay_marks[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(overlay_marks); i++)
         if (strncmp(w->xattr, overlay_marks[i], strlen(overlay_marks[i])) == 0) {
             deny_text(w->c->g, w->c->op, w->xattr, "marks of overlays");
             return -EPERM;

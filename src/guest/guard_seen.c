@@ -25,6 +25,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/kernel.h"
 #include "guest/guard_priv.h"
@@ -129,7 +130,7 @@ numbers_are_unique(int fd)
 
     if (fstatfs(fd, &fs) < 0)
         return false;
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
         if ((uint32_t)fs.f_type == types[i])
             return true;
     return false;

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/dirents.h"
 
@@ -40,7 +41,7 @@ create(uint64_t *fs)
     };
     int fd = -1;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && fd < 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(known) && fd < 0; i++) {
         *fs = known[i].attr.fs;
         fd = (int)syscall(SYS_landlock_create_ruleset, &known[i].attr, known[i].size, 0);
         if (fd < 0 && errno != EINVAL && errno != E2BIG)
@@ -112,7 +113,7 @@ grant_all(int ruleset, uint64_t fs, int terminal)
 
     if (root < 0 || grant_root(ruleset, fs, root) < 0)
         return -1;
-    for (size_t i = 0; dev >= 0 && i < sizeof(opened) / sizeof(opened[0]); i++)
+    for (size_t i = 0; dev >= 0 && i < ARRAY_LEN(opened); i++)
         if (grant_name(ruleset, fs, dev, opened[i]) < 0)
             return -1;
     return terminal < 0 ? 0 : grant(ruleset, fs, terminal);

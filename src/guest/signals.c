@@ -7,10 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 /* SIGPIPE and SIGXFSZ (a file request met a size limit) are caught rather than ignored: execve resets a caught
  * signal, an ignored one stays ignored. */
 static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ };
-#define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
+#define N_CAUGHT ARRAY_LEN(caught)
 
 static _Atomic uint64_t came;
 static sigset_t open_mask;

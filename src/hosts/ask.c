@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -116,7 +117,7 @@ left_out(const struct policy *p, const char *entry, const char *const *set)
 {
     static const char *const projects[] = { "PATH", "PWD", "OLDPWD", "INIT_CWD", "PYTHONPATH" };
 
-    for (size_t i = 0; i < sizeof(projects) / sizeof(projects[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(projects); i++)
         if (named(entry, projects[i]))
             return true;
     if (getenv("npm_lifecycle_event") != NULL && named(entry, "npm_*"))

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "hosts/ask.h"
@@ -246,7 +247,7 @@ pypi_configs(struct registry *r)
         char file[PATH_MAX];
         while (line.n > 0 && *line.p == ' ')
             line = (struct str){ line.p + 1, line.n - 1 };
-        for (size_t i = 0; i < sizeof(exists) / sizeof(exists[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LEN(exists); i++) {
             if (!str_ends(line, str_of(exists[i])) || line.n - strlen(exists[i]) >= sizeof(file))
                 continue;
             snprintf(file, sizeof(file), "%.*s", (int)(line.n - strlen(exists[i])), line.p);
@@ -498,7 +499,7 @@ learn(struct registry *r)
     struct timespec began;
 
     clock_gettime(CLOCK_REALTIME, &began);
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         json_t *kept;
         int taken;
         if (strcmp(known[i].name, r->entry->value) != 0)

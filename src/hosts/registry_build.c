@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "hosts/ask.h"
@@ -132,7 +133,7 @@ registry_cargo(struct registry *r)
 
     snprintf(home, sizeof(home), given != NULL && given[0] == '/' ? "%s" : "%s/.cargo",
              given != NULL && given[0] == '/' ? given : r->p->home != NULL ? r->p->home : "");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char file[PATH_MAX + 16], own[32];
         snprintf(file, sizeof(file), "%.4000s/%s", home, names[i]);
         snprintf(own, sizeof(own), "/.cargo/%s", names[i]);
@@ -178,13 +179,13 @@ maven_configs(struct registry *r, const char *client)
     char file[2 * PATH_MAX], real[PATH_MAX];
     char *slash;
 
-    for (size_t i = 0; i < sizeof(homes) / sizeof(homes[0]); i++)
-        for (size_t k = 0; homes[i] != NULL && k < sizeof(own) / sizeof(own[0]); k++) {
+    for (size_t i = 0; i < ARRAY_LEN(homes); i++)
+        for (size_t k = 0; homes[i] != NULL && k < ARRAY_LEN(own); k++) {
             snprintf(file, sizeof(file), "%s/%s", homes[i], own[k]);
             if (registry_check_config(r, file) < 0)
                 return -1;
         }
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++)
         if (registry_check_config(r, hosts[i]) < 0)
             return -1;
     if (realpath(client, real) == NULL || (slash = strrchr(real, '/')) == NULL)
@@ -243,7 +244,7 @@ registry_maven(struct registry *r)
         return registry_refuse(r, "policy.registry.answer", "asked mvn -X validate, it did not say where it looks",
                                a.last);
     /* options of Java's may name other files than those that were looked at */
-    for (size_t i = 0; i < sizeof(bends) / sizeof(bends[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(bends); i++)
         r->in_part |= getenv(bends[i]) != NULL;
     return 0;
 }

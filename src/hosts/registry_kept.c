@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "hosts/ask.h"
@@ -39,8 +40,8 @@ has_credentials(const char *entry)
     size_t n = strcspn(entry, "=");
 
     for (size_t at = 0; entry[at] != '\0'; at++)
-        if (at < n ? begins(entry + at, names, sizeof(names) / sizeof(names[0]))
-                   : begins(entry + at, values, sizeof(values) / sizeof(values[0])))
+        if (at < n ? begins(entry + at, names, ARRAY_LEN(names))
+                   : begins(entry + at, values, ARRAY_LEN(values)))
             return true;
     return false;
 }
@@ -56,7 +57,7 @@ variables(const struct policy *p)
 
     for (char **e = environ; *e != NULL; e++) {
         size_t n = strcspn(*e, "=");
-        if (!begins(*e, deciding, sizeof(deciding) / sizeof(deciding[0])) || !ask_passes(p, *e))
+        if (!begins(*e, deciding, ARRAY_LEN(deciding)) || !ask_passes(p, *e))
             continue;
         if (has_credentials(*e) || (*e)[n] == '\0' ||
             json_object_setn_new(all, *e, n, json_string(*e + n + 1)) < 0) {

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -562,7 +563,7 @@ keeper_main(int argc, char **argv)
         .l = { .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
         .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .volume_fd = -1,
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
-        .gate = { .rules = warden_rules, .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]),
+        .gate = { .rules = warden_rules, .n_rules = ARRAY_LEN(warden_rules),
                   .state = ST_FRESH } };
 
     if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||

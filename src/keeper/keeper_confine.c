@@ -12,11 +12,12 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "keeper/keeper.h"
 #include "program/peer.h"
 #include "wall/service.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     /* memory, time, the end */

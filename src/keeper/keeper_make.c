@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "engine/leavings.h"
@@ -97,7 +98,7 @@ keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *err)
     const char *const files[] = { k->daemon.settings, k->daemon.config, k->daemon.security };
     char text[sizeof(err->msg)];
 
-    for (size_t i = 0; (bounds & EDGE_BOUNDED) != 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; (bounds & EDGE_BOUNDED) != 0 && i < ARRAY_LEN(files); i++) {
         char *at = files[i] != NULL && files[i][0] == '/' ? strstr(err->msg, files[i]) : NULL;
         if (at == NULL)
             continue;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -522,7 +523,7 @@ op_turn(struct op *o, short events)
 {
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
     struct msg_gate gate = { .rules = front_rules, .state = o->live ? ST_LIVE : o->behind ? ST_BEHIND : ST_PLAIN,
-                             .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
+                             .n_rules = ARRAY_LEN(front_rules) };
     struct err err = ERR_INIT;
     struct frame f;
 

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/sha256.h"
@@ -127,7 +128,7 @@ put_runtime(struct buf *out, struct err *err)
     add(&h, CLOCHE_VERSION, strlen(CLOCHE_VERSION));
     if (add_file(&h, "/proc/self/exe", err) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++)
         if (helper_find(programs[i].folder, programs[i].name, path, err) < 0 || add_file(&h, path, err) < 0)
             return -1;
     put(out, "runtime", &h);

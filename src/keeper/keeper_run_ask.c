@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -435,7 +436,7 @@ asker_turn(struct run_asker *a, short events)
 {
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
     struct msg_gate gate = { .rules = front_rules, .state = a->what == RUN_INPUT ? ST_TAKES : ST_LISTENS,
-                             .n_rules = sizeof(front_rules) / sizeof(front_rules[0]) };
+                             .n_rules = ARRAY_LEN(front_rules) };
     struct frame f;
 
     if ((events & POLLOUT) != 0 && packet_queue_flush(&a->out, a->fd) < 0)

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "base/array.h"
 #include "launcher/serve.h"
 
 static const struct { size_t at; uint32_t max; } parts[] = {
@@ -17,7 +18,7 @@ static const struct { size_t at; uint32_t max; } parts[] = {
     { offsetof(struct keeper_settings, leavings), PATH_MAX },
 };
 
-#define N_PARTS (sizeof(parts) / sizeof(parts[0]))
+#define N_PARTS ARRAY_LEN(parts)
 _Static_assert(N_PARTS * sizeof(const char *) == sizeof(struct keeper_settings), "each string is in the table");
 
 int

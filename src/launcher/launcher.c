@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -564,7 +565,7 @@ launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct e
                                              { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) } },
                                  .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
                                  .gate = { .rules = warden_rules,
-                                           .n_rules = sizeof(warden_rules) / sizeof(warden_rules[0]), .state = 1 } };
+                                           .n_rules = ARRAY_LEN(warden_rules), .state = 1 } };
     int r;
 
     l.plan = plan;

@@ -6,10 +6,11 @@
  */
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "launcher/launcher.h"
 #include "wall/service.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     /* memory, time, the end */

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launcher/launcher.h"
@@ -116,7 +117,7 @@ pulse_wake_all(struct launcher *l)
     const pid_t others[] = { l->warden_pid, l->maker.pid, l->webhook, l->fronts[FRONT_OWNER].pid,
                              l->fronts[FRONT_STRANGERS].pid };
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (others[i] > 0)
             kill(others[i], SIGCONT);
     for (size_t i = 0; i < SCRIBES_MAX; i++)

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -372,7 +373,7 @@ int
 maker_main(int argc, char **argv)
 {
     static struct maker m = { .given = { -1, -1, -1 }, .passed = -1,
-                              .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = 1 } };
+                              .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = 1 } };
     sigset_t all;
     int r;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
@@ -78,7 +79,7 @@ const struct serve_key serve_keys[] = {
     { "log-level", "LEVEL", "error, warn, notice or info: a line for each request (notice)", SERVE_WORD,
       .restart = true, .words = log_levels, .at = AT(log_level) },
 };
-const size_t serve_n_keys = sizeof(serve_keys) / sizeof(serve_keys[0]);
+const size_t serve_n_keys = ARRAY_LEN(serve_keys);
 
 const struct serve_key *
 serve_key(const char *name)
@@ -95,7 +96,7 @@ serve_key_nearest(const char *name)
     const char *known[64];
     size_t n = 0;
 
-    for (; n < serve_n_keys && n < sizeof(known) / sizeof(known[0]); n++)
+    for (; n < serve_n_keys && n < ARRAY_LEN(known); n++)
         known[n] = serve_keys[n].name;
     return cli_nearest(name, known, n);
 }

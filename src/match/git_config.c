@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 /* --- reading --- */
 
 #define END (-1)        /* of the text */
@@ -425,7 +427,7 @@ git_config_url_harmless(struct str url)
         return false;
     if (!str_starts(rest, STR_LIT("://")))
         return true;
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         known |= str_eq((struct str){ url.p, n }, str_of(schemes[i]));
     /* a host that ssh would take for an option */
     return known && !(rest.n > 3 && rest.p[3] == '-');
@@ -473,7 +475,7 @@ subsection_fits(enum sub sub, const struct git_config_entry *e)
 static bool
 entry_harmless(const struct git_config_entry *e, size_t depth)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (str_eq_c(e->section, rows[i].section) && subsection_fits(rows[i].sub, e) &&
             (strcmp(rows[i].names, "*") == 0 || in_words(rows[i].names, e->name)))
             return value_harmless(rows[i].rule, e, depth);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 static char
 lower(char c)
 {
@@ -84,7 +86,7 @@ sample(struct str name)
 enum git_state
 git_state_in(struct str dir, struct str name)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!named(dir, rows[i].dir) || (rows[i].name != NULL && !named(name, rows[i].name)))
             continue;
         return rows[i].state == GIT_STATE_HOOK && sample(name) ? GIT_STATE_SAMPLE : rows[i].state;
@@ -135,7 +137,7 @@ is_own_directory(struct str name)
         "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches", "rr-cache", "reftable", "lost-found",
         "notes_merge_worktree", "lfs", "svn" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (named(name, names[i]))
             return true;
     return false;
@@ -154,7 +156,7 @@ is_own_file(struct str name)
         i++;
     if (name.n > 0 && i == name.n)
         return true;
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (i = 0; i < ARRAY_LEN(names); i++)
         if (named(name, names[i]))
             return true;
     return str_starts(name, STR_LIT("sharedindex."));
@@ -263,7 +265,7 @@ git_todo_harmless(struct str text)
         return false;
     while (text.n > 0) {
         struct str line = cut_line(&text), word = cut_word(&line);
-        if (word.n > 0 && word.p[0] != '#' && !among(commands, sizeof(commands) / sizeof(commands[0]), word))
+        if (word.n > 0 && word.p[0] != '#' && !among(commands, ARRAY_LEN(commands), word))
             return false;
     }
     return true;
@@ -275,7 +277,7 @@ strategy_harmless(struct str name)
 {
     static const char *const known[] = { "ort", "recursive", "resolve", "octopus", "ours", "subtree" };
 
-    return among(known, sizeof(known) / sizeof(known[0]), name);
+    return among(known, ARRAY_LEN(known), name);
 }
 
 /* sequencer/opts is written in the form of a configuration. */
@@ -294,7 +296,7 @@ opts_harmless(struct str text)
         if (!str_eq_c(e.section, "options") || e.has_subsection)
             return false;
         if (str_eq_c(e.name, "strategy") ? !strategy_harmless(e.value)
-                                         : !among(known, sizeof(known) / sizeof(known[0]), e.name))
+                                         : !among(known, ARRAY_LEN(known), e.name))
             return false;
     }
     return got == 0;
@@ -307,9 +309,9 @@ apply_option(struct str word)
     static const char *const whole[] = { "--ignore-space-change", "--ignore-whitespace", "--reject" };
     static const char *const valued[] = { "-p", "-C", "--whitespace=", "--exclude=", "--include=" };
 
-    if (among(whole, sizeof(whole) / sizeof(whole[0]), word))
+    if (among(whole, ARRAY_LEN(whole), word))
         return true;
-    for (size_t i = 0; i < sizeof(valued) / sizeof(valued[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(valued); i++)
         if (str_starts(word, str_of(valued[i])))
             return true;
     return false;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 static const struct { const char *code, *text; } faults[] = {
     [HOST_OK] = { "", "is a host" },
     [HOST_EMPTY] = { "policy.host.empty", "is empty" },
@@ -28,13 +30,13 @@ static const struct { const char *code, *text; } faults[] = {
 const char *
 host_fault_text(enum host_fault fault)
 {
-    return (size_t)fault < sizeof(faults) / sizeof(faults[0]) ? faults[fault].text : "is not a host";
+    return (size_t)fault < ARRAY_LEN(faults) ? faults[fault].text : "is not a host";
 }
 
 const char *
 host_fault_code(enum host_fault fault)
 {
-    return (size_t)fault < sizeof(faults) / sizeof(faults[0]) ? faults[fault].code : "policy.host";
+    return (size_t)fault < ARRAY_LEN(faults) ? faults[fault].code : "policy.host";
 }
 
 /* Bytes that settle what is wrong, whatever the rest says. Stars, colons and brackets are their reader's matter. */

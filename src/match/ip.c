@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+
 const char *
 ip_class_name(enum ip_class c)
 {
@@ -13,7 +15,7 @@ ip_class_name(enum ip_class c)
         [IP_SHARED] = "shared",           [IP_MULTICAST] = "multicast",       [IP_BROADCAST] = "broadcast",
         [IP_SPECIAL] = "special-purpose", [IP_PUBLIC] = "public",
     };
-    return (size_t)c < sizeof(names) / sizeof(names[0]) ? names[c] : "unknown";
+    return (size_t)c < ARRAY_LEN(names) ? names[c] : "unknown";
 }
 
 bool
@@ -364,7 +366,7 @@ ip_classify(struct ip ip)
     enum ip_class own, carried = IP_PUBLIC;
 
     if (ip.family == 4)
-        return lookup(&ip, v4_ranges, sizeof(v4_ranges) / sizeof(v4_ranges[0]));
+        return lookup(&ip, v4_ranges, ARRAY_LEN(v4_ranges));
     switch (embedded(&ip, &inner)) {
     case EMBED_PLAIN:
         return ip_classify(inner);
@@ -375,7 +377,7 @@ ip_classify(struct ip ip)
     case EMBED_NONE:
         break;
     }
-    own = lookup(&ip, v6_ranges, sizeof(v6_ranges) / sizeof(v6_ranges[0]));
+    own = lookup(&ip, v6_ranges, ARRAY_LEN(v6_ranges));
     return own < carried ? own : carried;
 }
 
@@ -474,7 +476,7 @@ ip_is_loopback_host(struct str host)
         host.n--;
     if (ip_parse_loose(host, &ip))
         return ip_classify(ip) == IP_LOOPBACK;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (equals_nocase(host, names[i]))
             return true;
     return host.n > 10 && equals_nocase((struct str){ host.p + host.n - 10, 10 }, STR_LIT(".localhost"));

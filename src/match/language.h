@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define LANGUAGE_ARGV_MAX 4
 
 struct language {
@@ -41,7 +43,7 @@ struct language {
 #define LANGUAGE_COMMA ,
 
 static const struct language languages[] = { LANGUAGE_ROWS(LANGUAGE_ROW, LANGUAGE_COMMA) };
-#define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
+#define LANGUAGES ARRAY_LEN(languages)
 
 /* The one of that name or alias; NULL: none. @name may be NULL. */
 static inline const struct language *

@@ -6,7 +6,9 @@
  */
 #include "policy/internal.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#include "base/array.h"
+
+#define N(a) ARRAY_LEN(a)
 
 /* What SRT protects: its settings files must keep their meaning, so nothing is added for them. */
 static const char *const protect_srt[] = {

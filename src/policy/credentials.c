@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "policy/internal.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const char *const credential_places[] = {
     /* keys and logins */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/sha256.h"
@@ -46,7 +47,7 @@ human_number(const struct policy_spec *s, uint64_t v, char *out, size_t cap)
     }
     switch (s->unit) {
     case UNIT_BYTES:
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
             if (v < sizes[i].size || (v % sizes[i].size != 0 && v < 8 * sizes[i].size))
                 continue;
             snprintf(out, cap, "%s%" PRIu64 " %s", v % sizes[i].size != 0 ? "about " : "", v / sizes[i].size,

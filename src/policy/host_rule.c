@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/host.h"
 #include "match/tool.h"
 #include "match/url_path.h"
@@ -32,9 +33,9 @@ take_parts(struct loader *l, const struct node *v, struct parts *out)
 
     for (const struct node *m = v->first; m != NULL; m = m->next) {
         size_t mark = schema_enter_key(l, m->key), i = 0;
-        while (i < sizeof(known) / sizeof(known[0]) && !str_eq_c(m->key, known[i].key))
+        while (i < ARRAY_LEN(known) && !str_eq_c(m->key, known[i].key))
             i++;
-        if (i == sizeof(known) / sizeof(known[0])) {
+        if (i == ARRAY_LEN(known)) {
             schema_fail(l, m, "policy.unknown-key", "unknown key");
             return err_hint(l->err, "known here: host, port, methods, path, mcp");
         }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 
 /* Apart from covered(), which is asked hundreds of thousands of times: its buffer is zeroed at each call. */
@@ -221,7 +222,7 @@ is_stdio_device(const char *path)
     static const char *const devices[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/ptmx" };
 
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
         if (strcmp(path, devices[i]) == 0)
             return true;
     return path_within(str_of(path), STR_LIT("/dev/pts"));
@@ -275,7 +276,7 @@ is_hosts_device(const struct policy *p, const struct place *place)
     if (p->mode.v != MODE_LIGHT || place->kind != PLACE_HOST || place->from != NULL || strcmp(path, "/dev") == 0 ||
         !path_within(str_of(path), STR_LIT("/dev")) || strcmp(path, "/dev/pts") == 0)
         return false;
-    for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(open); i++)
         if (path_within(str_of(path), str_of(open[i])))
             return false;
     return path_within(str_of(path), STR_LIT("/dev/pts")) || !is_stdio_device(path);

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "match/ip.h"
 #include "policy/schema.h"
 
@@ -281,7 +282,7 @@ check_required(struct loader *l, const struct node *root)
         { "filesystem", "denyRead" }, { "filesystem", "allowWrite" }, { "filesystem", "denyWrite" },
     };
 
-    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(required); i++) {
         const struct node *map = node_member(root, required[i].map);
         if (required[i].key == NULL ? map != NULL : node_member(map, required[i].key) != NULL)
             continue;
@@ -322,7 +323,7 @@ check_narrowing(struct loader *l, const struct node *network)
         { "ambiguousRequestTarget", "judging how a request's target is spelled" },
     };
 
-    for (size_t i = 0; i < sizeof(narrowing) / sizeof(narrowing[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(narrowing); i++) {
         const struct node *v = node_member(network, narrowing[i].key);
         size_t mark;
         if (v == NULL || kept(narrowing[i].key, v))

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "policy/internal.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 /* One shown tree: a workspace, a bind, or an entry of allow-read or allow-write at its own path. */
 struct shown {

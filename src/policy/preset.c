@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "policy/internal.h"
 
@@ -84,7 +85,7 @@ srt_writable(struct policy *p, struct err *err)
     static const char *const places[] = { "/tmp/claude", "~/.npm/_logs", "~/.claude/debug" };
     static const struct where w = { .from = { .kind = ORIGIN_BUILTIN, .name = "SRT writable places" } };
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         if (places[i][0] == '~' && p->home == NULL)
             continue;
         if (list_add(p, &p->allow_write, ENTRY_LITERAL, str_of(places[i]), &w, err) < 0)

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "policy/internal.h"
 #include "policy/place.h"
@@ -95,7 +96,7 @@ unfit(const struct policy *p, const char *path)
                                            "/dev/shm", "/etc", "/mnt" };
     struct place place;
 
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
         if (strcmp(path, folders[i]) == 0)
             return "is a folder inside";
     for (size_t i = 0; i < p->n_binds; i++)

@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "match/proxy.h"
 #include "policy/internal.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 const char *
 show(struct str s, char out[SHOW_MAX])

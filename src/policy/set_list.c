@@ -1,6 +1,7 @@
 /* policy/set_list.c: paths, lists, binds, the workspace and variables (see set.c) */
 #include <string.h>
 
+#include "base/array.h"
 #include "match/host.h"
 #include "match/path.h"
 #include "policy/internal.h"
@@ -204,7 +205,7 @@ entry_registry(struct policy *p, struct str text, struct policy_entry *entry, co
     static const char *const known[] = { "npm", "pypi", "go", "debian", "cargo", "maven" };
     char shown[SHOW_MAX];
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (!str_eq_c(text, known[i]))
             continue;
         entry->value = arena_copy(p->arena, text);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/ip.h"
 #include "policy/schema.h"
 
@@ -223,7 +224,7 @@ check_capability(struct loader *l, const struct node *v, const void *arg)
         return -1;
     if (str_starts(name, STR_LIT("CAP_")))
         name = (struct str){ name.p + 4, name.n - 4 };
-    for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(caps); i++)
         if (str_eq_c(name, caps[i]))
             return 0;   /* every capability is always dropped */
     return schema_fail(l, v, "policy.capability", "%s is no capability", show(v->text, shown));

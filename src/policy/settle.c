@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "policy/internal.h"
 #include "policy/place.h"
 
@@ -118,7 +119,7 @@ not_showable(const struct policy_entry *entry, const char *root, bool write, str
                entry->written);
         return err_hint(err, "show its directory first: --bind %s, or use --view host", root);
     }
-    for (size_t i = 0; write && i < sizeof(system_dirs) / sizeof(system_dirs[0]); i++) {
+    for (size_t i = 0; write && i < ARRAY_LEN(system_dirs); i++) {
         if (!path_within(str_of(root), str_of(system_dirs[i])))
             continue;
         REFUSE(&entry->from, NULL, "policy.write.system", "%s belongs to the system", entry->value);

@@ -1,10 +1,11 @@
 /* policy/spec.c: the table of spec.h, and how its fields are reached */
 #include "policy/spec.h"
 
+#include "base/array.h"
 #include "policy/internal.h"
 #include "policy/within.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define MIB ((uint64_t)1 << 20)
 #define TIB ((uint64_t)1 << 40)
 #define YEAR_MS ((uint64_t)366 * 24 * 3600 * 1000)

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "policy/internal.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 /* The first row whose value is refused @in and that a person asked for, or NULL. */
 static const struct policy_spec *

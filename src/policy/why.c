@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "policy/internal.h"
 #include "policy/judge.h"
@@ -14,7 +15,7 @@ why_op_parse(const char *name, enum why_op *out)
 {
     static const char *const names[] = { [WHY_READ] = "read", [WHY_WRITE] = "write", [WHY_EXEC] = "exec" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (strcmp(name, names[i]) == 0) {
             *out = (enum why_op)i;
             return true;

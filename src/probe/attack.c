@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define ATTACK_MS 20000     /* one that hangs; a busy machine takes its time */
@@ -249,7 +250,7 @@ attacks_write(const struct probe *p, enum trial_stage stage, int fd)
     jw_object(&j, NULL);
     jw_int(&j, "probe", 1);
     jw_array(&j, "attacks");
-    for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(attacks); i++)
         if (attacks[i].stage == stage)
             run_one(p, i, v, &j);
     jw_end_array(&j);

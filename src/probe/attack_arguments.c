@@ -14,10 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 #define SOL_TCP_LEVEL 6
 #define TCP_ULP       31
 

@@ -20,11 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 #include "refused_calls.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 
 /* 0 standard, 1 light, 2 max: the table's columns */
 static size_t

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
@@ -85,7 +86,7 @@ attack_dotdot_root(struct attempt *a)
 
     if (a->p->host_ino == 0)
         return outcome_of(a, NOT_APPLICABLE, "the host's root is not known");
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         if (stat(paths[i], &st) == 0 && is_host_root(a, &st))
             return outcome_of(a, SUCCEEDED, "%s is the host's root", paths[i]);
     return outcome_of(a, BLOCKED, "every one is the sandbox's own root, or closed");
@@ -357,7 +358,7 @@ attack_raw_disk(struct attempt *a)
     };
     enum outcome o = absent(a, "any disk");
 
-    for (size_t i = 0; i < sizeof(disks) / sizeof(disks[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
         if (access(disks[i], F_OK) < 0)
             continue;
         o = try_open(a, disks[i], O_RDONLY);

@@ -18,10 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 
 static enum outcome
 open_any(struct attempt *a, const char *const paths[], size_t n, int flags)

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
@@ -65,7 +66,7 @@ attack_remount_writable(struct attempt *a)
     enum outcome o = BLOCKED;
 
     own_mounts(a);
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && o != SUCCEEDED; i++)
+    for (size_t i = 0; i < ARRAY_LEN(places) && o != SUCCEEDED; i++)
         o = judge(a, "mount(MS_REMOUNT)", mount(NULL, places[i], NULL, MS_REMOUNT | MS_BIND, NULL));
     return o;
 }
@@ -79,7 +80,7 @@ attack_unmount_masks(struct attempt *a)
     enum outcome o = BLOCKED;
 
     own_mounts(a);
-    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]) && o != SUCCEEDED; i++)
+    for (size_t i = 0; i < ARRAY_LEN(masks) && o != SUCCEEDED; i++)
         o = judge(a, "umount2", umount2(masks[i], MNT_DETACH));
     return o;
 }
@@ -147,7 +148,7 @@ attack_unshare_others(struct attempt *a)
 {
     char what[64];
 
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
         if (spaces[i].flag == CLONE_NEWUSER)
             continue;
         snprintf(what, sizeof(what), "unshare(%s)", spaces[i].name);
@@ -181,7 +182,7 @@ try_clone(struct attempt *a, size_t i, bool three)
 enum outcome
 attack_clone_namespaces(struct attempt *a)
 {
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
         if (spaces[i].flag != CLONE_NEWTIME &&
             (try_clone(a, i, false) == SUCCEEDED || try_clone(a, i, true) == SUCCEEDED))
             return SUCCEEDED;
@@ -193,7 +194,7 @@ enter(struct attempt *a, pid_t pid)
 {
     char path[64], what[96];
 
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
         snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i].name);
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0) {

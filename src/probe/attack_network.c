@@ -14,10 +14,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 
 /* A TCP connection within @ms. When nobody answers at all the packet has still left: that is no wall. */
 static enum outcome

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
@@ -62,7 +63,7 @@ attack_setuid_program(struct attempt *a)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0)
         return outcome_of(a, SUCCEEDED, "no_new_privs can be taken off");
-    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
         struct statvfs fs;
         struct stat st;
 
@@ -130,7 +131,7 @@ read_process(struct attempt *a, pid_t pid)
     enum outcome o = BLOCKED;
     char path[64];
 
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && o != SUCCEEDED; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(files) && o != SUCCEEDED; i++) {
         cleanup_close int fd = -1;
         char byte;
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "probe/probe.h"
 
@@ -87,10 +88,10 @@ trial_option(struct probe *p, const char *name, const char *value)
         { "--limit-output", &p->limit_output },
     };
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (strcmp(name, texts[i].name) == 0)
             return *texts[i].at = value, 1;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
         if (strcmp(name, numbers[i].name) == 0)
             return number(value, UINT64_MAX, numbers[i].at) < 0 ? -1 : 1;
     if (strcmp(name, "--needles") == 0)
@@ -173,10 +174,10 @@ act(const struct probe *p, const char *word)
         return posture_write(p, STDOUT_FILENO) < 0 ? 1 : 0;
     if (strcmp(word, "activity") == 0)
         return activity_run(p, STDOUT_FILENO) < 0 ? 1 : 0;
-    for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(stages); i++)
         if (strcmp(word, stages[i].word) == 0)
             return attacks_write(p, stages[i].stage, STDOUT_FILENO) < 0 ? 1 : 0;
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (strcmp(word, ends[i].word) == 0)
             return ends[i].fn(p);
     mistake("unknown word", word);

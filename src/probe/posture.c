@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/probe.h"
 
@@ -52,7 +53,7 @@ put_namespaces(struct jw *j)
     static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup" };
 
     jw_object(j, "namespaces");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char path[64], target[64];
         ssize_t n;
 
@@ -78,7 +79,7 @@ put_limits(struct jw *j)
     };
 
     jw_object(j, "rlimits");      /* null: unlimited */
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
         struct rlimit r;
 
         if (getrlimit(limits[i].which, &r) < 0)
@@ -113,7 +114,7 @@ put_telling(struct jw *j)
     static const char *const names[] = { "USER", "LOGNAME", "HOME", "PATH", "SHELL" };
 
     jw_object(j, "telling");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         jw_text(j, names[i], getenv(names[i]));
     jw_end_object(j);
 }
@@ -165,7 +166,7 @@ put_kernel_windows(struct jw *j)
     };
 
     jw_array(j, "kernel_windows");    /* those that open */
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         if (opens(paths[i]))
             jw_text(j, NULL, paths[i]);
     jw_end_array(j);

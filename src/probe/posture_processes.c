@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "probe/probe.h"
@@ -30,7 +31,7 @@ put_thread(struct jw *j, const char *pid, const char *tid)
     jw_object(j, NULL);
     jw_text(j, "pid", pid);
     jw_text(j, "tid", tid);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         jw_text(j, texts[i].key, field_of(text, texts[i].field, value, sizeof(value)) ? value : NULL);
     jw_end_object(j);
 }
@@ -64,7 +65,7 @@ put_access(struct jw *j, const char *pid)
     jw_object(j, NULL);
     jw_text(j, "pid", pid);
     jw_array(j, "opens");
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char path[64];
 
         snprintf(path, sizeof(path), "/proc/%s/%s", pid, files[i].name);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/probe.h"
 
@@ -225,7 +226,7 @@ put_mount(struct jw *j, char *line)
     /* what is left of the line: "shared:N", "master:N" */
     jw_bool(j, "linked", at != NULL && *at != '\0');
     jw_bytes(j, "type", tail, strcspn(tail, " "));
-    for (size_t f = 0; f < sizeof(flags) / sizeof(flags[0]); f++) {
+    for (size_t f = 0; f < ARRAY_LEN(flags); f++) {
         bool has = false;
         size_t n = strlen(flags[f]);
 
@@ -247,7 +248,7 @@ put_flags(struct jw *j)
         { "sysrq_read_only", "/proc/sysrq-trigger", ST_RDONLY },
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct statvfs fs;
 
         if (statvfs(rows[i].path, &fs) == 0)

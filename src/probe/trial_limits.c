@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
@@ -98,7 +99,7 @@ trial_limit_disk(struct attempt *a)
 {
     const char *const places[] = { "/tmp", "/dev/shm", "/var/tmp", "/run", getenv("HOME"), "." };
     uint64_t most = a->p->limit_disk, sum = 0;
-    size_t n = sizeof(places) / sizeof(places[0]);
+    size_t n = ARRAY_LEN(places);
     char path[6][300];
 
     if (most == 0)
@@ -154,7 +155,7 @@ trial_limit_raise(struct attempt *a)
         { "msgqueue", RLIMIT_MSGQUEUE },
     };
 
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
         struct rlimit r;
 
         if (getrlimit(limits[i].which, &r) < 0 || r.rlim_max == RLIM_INFINITY)

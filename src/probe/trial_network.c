@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "probe/attack.h"
@@ -24,7 +25,7 @@
 #define OTHER "cloche-prove-other.invalid"
 #define SEEN_MS 10000
 #define WAIT_S 10       /* a machine that is busy is given the time */
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 
 static int
 dial(int type, const char *address, uint16_t port)
@@ -246,7 +247,7 @@ trial_network_loopback(struct attempt *a)
     };
     unsigned port = a->p->tcp_port != 0 ? a->p->tcp_port : 80;
 
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
         int status = connect_status(hosts[i], port);
 
         if (status != 400 && let_through(a, "CONNECT", hosts[i], port, status))

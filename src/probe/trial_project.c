@@ -17,11 +17,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 #include "probe/places.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 #define SEARCH_ENTRIES 200000
 #define SEARCH_DEPTH   12
 #define EXCHANGE       2U      /* RENAME_EXCHANGE */

@@ -18,10 +18,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define COUNT(rows) ARRAY_LEN(rows)
 #define LEFT_S      30      /* longer than anybody looks */
 #define NR_SETXATTRAT 463L  /* Linux 6.13 */
 #define GET_FLAGS   0x80086601UL    /* FS_IOC_GETFLAGS */

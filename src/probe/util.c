@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/probe.h"
 
@@ -77,7 +78,7 @@ scratch_dir(const char *first, char *out, size_t n)
 {
     const char *places[] = { first, getenv("TMPDIR"), "/tmp", "/dev/shm", getenv("HOME"), "." };
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         if (i > 0 && first != NULL)
             break;      /* told where: elsewhere nobody would tidy up */
         if (places[i] == NULL || places[i][0] == '\0')

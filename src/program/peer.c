@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
@@ -85,7 +86,7 @@ as_free_as_we(const struct buf *them, const struct buf *us)
     static const char *const counts[] = { "\nSeccomp_filters", "\nSeccomp", "\nNoNewPrivs" };
     bool managed = getenv("INVOCATION_ID") != NULL;     /* systemd.exec(5) */
 
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
         int64_t theirs = number(them, counts[i]), ours = number(us, counts[i]);
         /* an older kernel counts no filters, theirs nor ours: -1 */
         if ((theirs != 0 && theirs != ours) || theirs > ours || (managed && theirs > 0))

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/kernel.h"
 #include "engine/engine.h"
 #include "program/caller.h"
@@ -163,10 +164,10 @@ be_worth_robbing(void)
 
     have_a_terminal();
     if (geteuid() == 0)
-        (void)setgroups(sizeof(groups) / sizeof(groups[0]), groups);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        (void)setgroups(ARRAY_LEN(groups), groups);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         setenv(names[i], "a variable of the caller's", 0);
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
         struct rlimit r;
 
         if (kernel_prlimit(limits[i], NULL, &r) < 0)
@@ -289,7 +290,7 @@ prove_all(struct proofs *all, struct policy policies[4], int argc, char **argv, 
         return add_proof(all, &policies[3], o, bait, err);
     if (engine_probe(&policies[3], &report, err) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
         const char *name = policy_mode_name(modes[i]);
 
         if (!engine_allows(&report, modes[i], &missing)) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "match/path.h"
 #include "probe/catalog.h"
@@ -20,7 +21,7 @@ static const struct attack_row {
 #undef ROW
 };
 
-#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+#define N_ROWS ARRAY_LEN(rows)
 
 static bool
 promised(const struct policy *p, const struct attack_row *row)
@@ -160,11 +161,11 @@ add_readonly_places(struct arguments *a, const struct policy *p)
 {
     static const char *const system[] = { "/usr", "/usr/bin", "/usr/lib", "/bin", "/lib", "/sbin", "/opt" };
     static const char *const host[] = { "/etc", "/etc/passwd", "/var", "/home", "/root", "/boot", "/" };
-    for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(system); i++)
         if (!prove_opens(p, system[i]))
             add(a, "--write", system[i]);
     /* of a private root too: it is the sandbox's own, and stays as it was made */
-    for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(host); i++)
         if (!prove_opens(p, host[i]) && !bound_at(p, host[i]))
             add(a, "--write", host[i]);
     for (size_t i = 0, given = 0; i < p->deny_write.n && given < 100; i++)

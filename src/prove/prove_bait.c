@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "prove/prove.h"
@@ -32,7 +33,7 @@
 
 /* Places that a private root has under the same name and must have empty. One where nobody may write has no bait. */
 static const char *const more_places[] = { "/var/tmp", "/dev/shm", "/run" };
-#define N_MORE (sizeof(more_places) / sizeof(more_places[0]))
+#define N_MORE ARRAY_LEN(more_places)
 
 static bool
 remove_below(const char *parent, const char *name)

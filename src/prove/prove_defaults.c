@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "prove/prove.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -28,7 +29,7 @@ wider(const struct policy *p)
         { "nested user namespaces", &p->nested_userns, false }, { "ptrace", &p->ptrace, !max },
     };
 
-    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(switches); i++)
         if (by_mode(&switches[i].is->from) && switches[i].is->v && !switches[i].may)
             return switches[i].name;
     if (by_mode(&p->view.from) && p->view.v != VIEW_PRIVATE && !light)
@@ -63,7 +64,7 @@ looser(const struct policy *p)
         { "limits.open-files", &p->limits.nofile, max ? 256 : 65536 },
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].most > 0 && by_mode(&rows[i].is->from) && (rows[i].is->v == 0 || rows[i].is->v > rows[i].most))
             return rows[i].name;
     return NULL;

@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #define GET_FILTER  0x420cL     /* newer than some headers */
 #define FILTERS_MAX 8
 
@@ -108,7 +110,7 @@ run(const struct sock_filter *f, size_t n, const struct seccomp_data *data)
 static const char *
 let_through(const struct sock_filter *f, const size_t *ends, size_t n_filters)
 {
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(never); i++) {
         struct seccomp_data data = { .nr = (int)never[i].nr,
 #if defined(__x86_64__)
                                      .arch = AUDIT_ARCH_X86_64,
@@ -159,7 +161,7 @@ trial_filter_lets(pid_t pid)
     if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
         return NULL;
     if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0 && waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
-        n = read_filters(pid, filters, sizeof(filters) / sizeof(filters[0]), ends);
+        n = read_filters(pid, filters, ARRAY_LEN(filters), ends);
     (void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
     return n > 0 ? let_through(filters, ends, n) : NULL;
 }

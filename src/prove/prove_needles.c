@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "match/path.h"
@@ -42,7 +43,7 @@ is_given(const struct list *l, const char *path)
     const struct policy *p = l->policy;
     struct str at = str_of(path);
 
-    for (size_t i = 0; l->all && i < sizeof(system) / sizeof(system[0]); i++)
+    for (size_t i = 0; l->all && i < ARRAY_LEN(system); i++)
         if (path_within(at, str_of(system[i])))
             return true;
     if (p->workspace.dir != NULL && path_within(at, str_of(p->workspace.dir)))
@@ -118,6 +119,6 @@ prove_needles(const struct policy *policy, char *out, size_t n)
         gather(&l, policy->home, 1);
         gather(&l, config, 1);
     }
-    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(outside); i++)
         gather(&l, outside[i], 1);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -255,7 +256,7 @@ check_cgroup(struct proof *p, pid_t pid, const struct sandbox_facts *facts)
           l->pids.v == 0 ? 0 : l->pids.v + 1, facts->pids_by },
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         check_counted(p, pid, &rows[i]);
     if (rows[0].want != 0 && strncmp(rows[0].by, "cgroup", 6) == 0)
         check_swap(p, pid, strcmp(rows[0].by, "cgroup v2") == 0, rows[0].want);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "match/path.h"
 #include "prove/prove.h"
@@ -137,7 +138,7 @@ check_threads(struct proof *p, const json_t *posture, const char *when)
     const json_t *threads = json_object_get(posture, "threads"), *t;
     size_t i;
 
-    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
+    for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
         enum check_state state = CHECK_HELD;
         char detail[240] = "";
         size_t seen = 0;
@@ -236,7 +237,7 @@ check_namespaces(struct proof *p, const json_t *posture, const char *when)
     };
     const json_t *inside = json_object_get(posture, "namespaces");
 
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
         const char *name = spaces[i].name;
         bool shared = !proof_boxed(p) || (strcmp(name, "net") == 0 && p->policy->network.v == NETWORK_HOST && !p->bare);
         const char *own = text_of(inside, name);
@@ -355,17 +356,17 @@ env_expected(const struct proof *p, const char *name)
     for (size_t i = 0; i < p->policy->n_env; i++)
         if (strcmp(p->policy->env[i].name, name) == 0)
             return true;
-    for (size_t i = 0; proof_captured(p) && i < sizeof(by_name) / sizeof(by_name[0]); i++)
+    for (size_t i = 0; proof_captured(p) && i < ARRAY_LEN(by_name); i++)
         if (strcmp(by_name[i], name) == 0)
             return true;
-    for (size_t i = 0; certificates && i < sizeof(trust) / sizeof(trust[0]); i++)
+    for (size_t i = 0; certificates && i < ARRAY_LEN(trust); i++)
         if (strcmp(trust[i], name) == 0)
             return true;
     if (env_denied(p->policy, name))
         return false;
     if (p->policy->env_inherit.v && !p->bare)
         return true;
-    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(given); i++)
         if (strcmp(given[i], name) == 0)
             return true;
     return false;
@@ -397,7 +398,7 @@ check_telling(struct proof *p, const json_t *posture, const char *when)
 
     if (p->bare || p->policy->env_inherit.v)
         return;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         bool set = rows[i].own_root && !proof_private_root(p);
 
         for (size_t k = 0; k < p->policy->n_env; k++)

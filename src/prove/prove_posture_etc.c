@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 #include "prove/prove.h"
 #include "wall/capture.h"
@@ -18,10 +19,10 @@ known_in_etc(const struct policy *p, const char *name)
     };
     static const char *const with_network[] = { "resolv.conf", "hosts", "nsswitch.conf", "gai.conf" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (path_within(str_of(name), str_of(names[i])))
             return true;
-    for (size_t i = 0; p->network.v == NETWORK_HOST && i < sizeof(with_network) / sizeof(with_network[0]); i++)
+    for (size_t i = 0; p->network.v == NETWORK_HOST && i < ARRAY_LEN(with_network); i++)
         if (strcmp(name, with_network[i]) == 0)
             return true;
     return false;
@@ -48,7 +49,7 @@ of_policy_in_etc(const struct policy *p, const char *name)
     for (size_t i = 0; i < p->n_secret_files; i++)
         if (path_within(str_of(p->secret_files[i].path), str_of(path)))
             return true;
-    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         for (size_t i = 0; i < lists[l]->n; i++)
             if (path_within(str_of(lists[l]->v[i].value), str_of(path)))
                 return true;
@@ -60,7 +61,7 @@ known_etc_name(const struct proof *p, const char *name)
 {
     static const char *const own[] = { "passwd", "group", "hostname", "hosts", "nsswitch.conf", "resolv.conf" };
 
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (strcmp(name, own[i]) == 0)
             return true;
     return known_in_etc(p->policy, name) || of_policy_in_etc(p->policy, name);
@@ -80,7 +81,7 @@ own_name(const struct proof *p, const char *word)
     static const char *const words[] = { "127.0.0.1", "::1", "127.0.1.1", "localhost", "ip6-localhost", "nameserver",
                                          CAPTURE_SERVICE_ADDRESS, "options", "timeout:2", "attempts:2" };
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strcmp(word, words[i]) == 0)
             return true;
     return strcmp(word, p->policy->hostname.p != NULL ? p->policy->hostname.p : "cloche") == 0;

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "match/path.h"
 #include "prove/prove.h"
@@ -65,7 +66,7 @@ is_memory(const char *type)
 {
     static const char *const types[] = { "tmpfs", "proc", "devpts", "mqueue" };
 
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
         if (strcmp(types[i], type) == 0)
             return true;
     return false;
@@ -77,7 +78,7 @@ is_device_bind(const char *point)
     static const char *const devices[] = { "/dev/null",   "/dev/zero",    "/dev/full",
                                            "/dev/random", "/dev/urandom", "/dev/tty" };
 
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
         if (strcmp(devices[i], point) == 0)
             return true;
     return false;
@@ -125,10 +126,10 @@ known_mount(const struct policy *p, const char *point, const char *type)
     static const char *const own[] = { "/", "/tmp", "/home/agent", "/dev/shm", "/var/tmp", "/run", "/dev/pts" };
     struct str at = str_of(point);
 
-    for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(system); i++)
         if (path_within(at, str_of(system[i])))
             return true;
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (strcmp(point, own[i]) == 0 && is_memory(type))
             return true;
     for (size_t i = 0; i < p->n_binds; i++)
@@ -374,7 +375,7 @@ own_listener(const struct proof *p, const char *local)
 
     if (!proof_captured(p) || colon == NULL || !str_parse_hex(str_of(colon + 1), UINT16_MAX, &port))
         return false;
-    for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(ports); i++)
         if (ports[i] == port)
             return true;
     (void)policy_tcp_ports(p->policy, more, &n, NULL);
@@ -404,7 +405,7 @@ check_network(struct proof *p, const json_t *posture, const char *when)
         { "routes", "posture.network.routes", "no route but through lo" },
     };
 
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         const json_t *list = json_object_get(posture, lists[i].key);
         const char *odd = NULL;
         bool ok = posture_all(list, is_loopback, p, &odd);

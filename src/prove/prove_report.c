@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "program/say.h"
 #include "prove/prove.h"
 
@@ -52,7 +53,7 @@ print_proof(const struct look *look, const struct proof *p)
 
     printf("%sMode %s%s%s\n", look->colour ? "\033[1m" : "", p->mode, look->colour ? "\033[0m" : "",
            p->bare ? " (no wall: measured against what mode standard holds)" : "");
-    for (size_t w = 0; w < sizeof(walls) / sizeof(walls[0]); w++) {
+    for (size_t w = 0; w < ARRAY_LEN(walls); w++) {
         if (wall_is_empty(p, walls[w]))
             continue;
         printf("\n %s\n", walls[w]);
@@ -80,7 +81,7 @@ print_bare(const struct look *look, const struct proof *p)
     size_t real = 0;
 
     printf("Attacks without any wall, as uid %u: what a command can do on this host\n", (unsigned)geteuid());
-    for (size_t w = 0; w < sizeof(walls) / sizeof(walls[0]); w++) {
+    for (size_t w = 0; w < ARRAY_LEN(walls); w++) {
         printf("\n %s\n", walls[w]);
         for (size_t i = 0; i < p->n; i++) {
             const struct check *c = &p->checks[i];
@@ -131,7 +132,7 @@ prove_not_promised(const struct proof *p, size_t index)
         "light: the host's processes, mounts and network settings can be seen",
         "light: modes, owners and times of the caller's own files can be changed (Landlock does not cover them)",
     };
-    const size_t n_always = sizeof(always) / sizeof(always[0]), n_light = sizeof(light) / sizeof(light[0]);
+    const size_t n_always = ARRAY_LEN(always), n_light = ARRAY_LEN(light);
 
     if (index < n_always)
         return always[index];

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -75,7 +76,7 @@ static const struct trial_row {
 #undef ROW
 };
 
-#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+#define N_ROWS ARRAY_LEN(rows)
 
 /* --- one trial's command line ------------------------------------------------------------------------------------- */
 
@@ -127,7 +128,7 @@ network_arguments(struct trial *t, const struct bait *b)
     words(t, "--allow-domain", "*.cloche-prove.invalid");
     words(t, "--deny-domain", "denied.cloche-prove.invalid");
     /* what no rule opens, named by rules */
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(never); i++) {
         word(t, "--allow-domain");
         word(t, "%s:%u", never[i], b->tcp_port);
     }

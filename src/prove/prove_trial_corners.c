@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "probe/places.h"
 
 #define PATH_ROOM 256
@@ -26,7 +27,7 @@ trial_corners_prepare(const struct plant *p, const char *dir, const char *projec
     const struct plant ours = { p->bait, (uid_t)-1, p->err };
     char path[PATH_ROOM];
 
-    for (size_t i = 0; i < sizeof(shut_folders) / sizeof(shut_folders[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(shut_folders); i++) {
         snprintf(path, sizeof(path), "%s/token", shut_folders[i]);
         if (plant_token(p, beside, path, 'C', 0644) < 0)
             return -1;
@@ -60,7 +61,7 @@ trial_corners_open(const char *beside)
 {
     char path[PATH_ROOM];
 
-    for (size_t i = 0; i < sizeof(shut_folders) / sizeof(shut_folders[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(shut_folders); i++) {
         snprintf(path, sizeof(path), "%s/%s", beside, shut_folders[i]);
         (void)!chmod(path, 0755);
     }

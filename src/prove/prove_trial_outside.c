@@ -18,6 +18,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kernel.h"
@@ -53,7 +54,7 @@ link_one(const char *dir, const char *project, const char *name, uid_t owner, st
 static int
 to_be_linked(const char *dir, const char *project, uid_t owner, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(linked) / sizeof(linked[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(linked); i++)
         if (link_one(dir, project, linked[i], owner, err) < 0)
             return -1;
     return 0;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/places.h"
@@ -68,10 +69,10 @@ plant_home(const struct plant *p, const char *home)
 {
     static const char *const open_[] = { ".config/app/settings", ".cache/app/data", "notes.txt", "Documents/letter" };
 
-    for (size_t i = 0; i < sizeof(closed_places) / sizeof(closed_places[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(closed_places); i++)
         if (plant_token(p, home, closed_places[i], 'C', 0644) < 0)
             return -1;
-    for (size_t i = 0; i < sizeof(open_) / sizeof(open_[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(open_); i++)
         if (plant_token(p, home, open_[i], 'O', 0666) < 0)
             return -1;
     return 0;
@@ -100,7 +101,7 @@ plant_project(const struct plant *p, const char *project)
         { "closed/file", "denied for writing\n" },
     };
 
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (plant_file(p, project, files[i].name, files[i].text, strlen(files[i].text), 0644) < 0)
             return -1;
     return 0;

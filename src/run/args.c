@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "hosts/preset.h"
 #include "hosts/registry.h"
 #include "program/words.h"
@@ -30,9 +31,9 @@ unknown_flag(const char *name, struct err *err)
     const char *known[160], *nearest;
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(verbs_own) / sizeof(verbs_own[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(verbs_own); i++)
         known[n++] = verbs_own[i];
-    while ((flag = policy_flag_next(flag)) != NULL && n < sizeof(known) / sizeof(known[0]))
+    while ((flag = policy_flag_next(flag)) != NULL && n < ARRAY_LEN(known))
         known[n++] = flag->name;
     nearest = cli_nearest(name, known, n);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);

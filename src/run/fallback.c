@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "engine/engine.h"
 #include "program/say.h"
 #include "run/session_priv.h"
@@ -31,7 +32,7 @@ light_cannot(const struct err *err)
     static const char *const codes[] = { "policy.light.asks", "policy.network.light", "policy.view.asks",
                                          "policy.bind.host-view", "policy.workspace.host-view" };
 
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
         if (strcmp(err->code, codes[i]) == 0)
             return true;
     return false;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -63,7 +64,7 @@ key_of(const json_t *decision, char out[KEY_MAX])
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         const json_t *v = json_object_get(decision, fields[i]);
         int more = json_is_integer(v)
                        ? snprintf(out + n, KEY_MAX - n, "%lld\n", (long long)json_integer_value(v))
@@ -105,7 +106,7 @@ net_log_add(struct net_log *log, const json_t *decision)
     }
     if (entry == NULL) {
         entry = json_object();
-        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        for (size_t i = 0; i < ARRAY_LEN(fields); i++)
             if (json_object_get(decision, fields[i]) != NULL)
                 json_object_set(entry, fields[i], json_object_get(decision, fields[i]));
         json_object_set_new(entry, "count", json_integer(0));

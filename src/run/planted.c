@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "match/path.h"
 #include "program/say.h"
@@ -125,7 +126,7 @@ void
 planted_after(const struct session *s, const struct session_result *r, struct planted_roots *out)
 {
     const struct policy *p = s->policy;
-    const char *dirs[sizeof(out->v) / sizeof(out->v[0])];
+    const char *dirs[ARRAY_LEN(out->v)];
     uint64_t entries = 0, us = 0;
     size_t n = 0;
 
@@ -134,7 +135,7 @@ planted_after(const struct session *s, const struct session_result *r, struct pl
         return;
     if (p->workspace.kind == WORKSPACE_RW && p->workspace.dir != NULL)
         dirs[n++] = p->workspace.dir;
-    for (size_t i = 0; i < p->n_binds && n < sizeof(dirs) / sizeof(dirs[0]); i++) {
+    for (size_t i = 0; i < p->n_binds && n < ARRAY_LEN(dirs); i++) {
         bool within = !p->binds[i].writable;
         for (size_t k = 0; k < n; k++)
             within |= path_within(str_of(p->binds[i].source), str_of(dirs[k]));

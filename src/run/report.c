@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -29,7 +30,7 @@ report_signal(int number)
         [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH", [SIGPOLL] = "POLL", [SIGPWR] = "PWR",
         [SIGSYS] = "SYS",
     };
-    bool named = number > 0 && (size_t)number < sizeof(names) / sizeof(names[0]) && names[number] != NULL;
+    bool named = number > 0 && (size_t)number < ARRAY_LEN(names) && names[number] != NULL;
 
     return named ? names[number] : "?";
 }

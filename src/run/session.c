@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "program/say.h"
@@ -34,7 +35,7 @@ session_passed_signals(sigset_t *set)
     static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT };
 
     sigemptyset(set);
-    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(passed); i++)
         sigaddset(set, passed[i]);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "run/session_audit_priv.h"
 
 static void
@@ -42,7 +43,7 @@ on_decision(void *ctx, const json_t *d, uint64_t count)
         e.summary = STR_LIT("a secret was kept out of a request");
     }
     e.severity = is(d, "level", "critical") ? AUDIT_CRITICAL : allow ? AUDIT_INFO : AUDIT_WARN;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         put_json(&e, keys[i], json_object_get(d, keys[i]));
     audit_put_number(&e, "count", (int64_t)count);
     run_audit_queue(a, &e);

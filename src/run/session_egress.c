@@ -22,6 +22,7 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -184,7 +185,7 @@ start(struct net *n, struct err *err)
     int fds[CAPTURE_LISTENERS + 2];
     char *const env[] = { NULL };
     const struct helper h = { .folder = "egress", .name = "cloche-egress", .env = env, .fds = fds,
-                              .n_fds = sizeof(fds) / sizeof(fds[0]), .cgroup = n->cgroup };
+                              .n_fds = ARRAY_LEN(fds), .cgroup = n->cgroup };
 
     if (n->live->vault_for_egress < 0 && vault_new_edge(n->live, err) < 0)
         return -1;
@@ -268,7 +269,7 @@ net_arm(struct net *n)
     struct itimerspec at = { .it_value = { .tv_sec = 0 } };
     uint64_t first = 0;
 
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i] > 0 && (first == 0 || all[i] < first))
             first = all[i];
     at.it_value.tv_sec = (time_t)(first / 1000000);

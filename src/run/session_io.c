@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "program/say.h"
 #include "run/session_priv.h"
 
@@ -70,7 +71,7 @@ session_warn(struct session_result *r, bool say, const char *fmt, ...)
     for (size_t i = 0; i < r->n_warnings; i++)      /* a second try in a weaker mode finds the same again */
         if (strcmp(r->warnings[i], text) == 0)
             return;
-    if (r->n_warnings < sizeof(r->warnings) / sizeof(r->warnings[0]))
+    if (r->n_warnings < ARRAY_LEN(r->warnings))
         memcpy(r->warnings[r->n_warnings++], text, sizeof(text));
 }
 

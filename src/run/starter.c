@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "program/helper.h"
@@ -271,7 +272,7 @@ int
 starter_main(int argc, char **argv)
 {
     static struct its s = { .passed = -1,
-                            .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = 1 } };
+                            .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = 1 } };
     struct err err = ERR_INIT;
     sigset_t all;
     int r;
@@ -281,7 +282,7 @@ starter_main(int argc, char **argv)
     if (argc != 1 || fcntl(FD_KEEPER, F_GETFD) < 0 || io_set_cloexec(FD_KEEPER, true) < 0 ||
         sigprocmask(SIG_BLOCK, &all, NULL) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
         helper_find("egress", "cloche-egress", s.program, &err) < 0 ||
-        service_deny(denied, sizeof(denied) / sizeof(denied[0]), &err) < 0) {
+        service_deny(denied, ARRAY_LEN(denied), &err) < 0) {
         fprintf(stderr, "cloche-starter is started by a keeper of cloche serve\n");
         return EXIT_REFUSED;
     }

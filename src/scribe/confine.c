@@ -1,10 +1,11 @@
 /* scribe/confine.c: what is left to the scribe: two folders, as their owner, and its socket */
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "scribe/scribe.h"
 #include "wall/service.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_close, SYS_exit_group, SYS_fchmod, SYS_fcntl, SYS_fdatasync,

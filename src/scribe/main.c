@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
@@ -370,7 +371,7 @@ turn(struct scribe *s)
 int
 main(int argc, char **argv)
 {
-    static struct scribe s = { .passed = -1, .gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]),
+    static struct scribe s = { .passed = -1, .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules),
                                                        .state = 1 } };
     struct err err = ERR_INIT;
     uint64_t audit_keep_s;

@@ -4,9 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "match/path.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const struct { const char *word; enum binding_place place; } places[] = {
     { "bearer", BINDING_BEARER }, { "basic", BINDING_BASIC }, { "header", BINDING_HEADER }, { "query", BINDING_QUERY },

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "vault/binding.h"
 #include "wire/http1.h"
@@ -16,10 +17,10 @@ is_reserved(struct str name)
                                          "grpc-accept-encoding" };
     static const struct str fronts[] = { { "sec-websocket-", 14 }, { "proxy-", 6 } };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (binding_same_header(name, str_of(names[i])))
             return true;
-    for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(fronts); i++)
         if (name.n >= fronts[i].n && binding_same_header((struct str){ name.p, fronts[i].n }, fronts[i]))
             return true;
     return http1_is_hop(name);

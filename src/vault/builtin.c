@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "vault/binding.h"
 
 const struct binding_builtin binding_builtins[] = {
@@ -21,7 +22,7 @@ const struct binding_builtin binding_builtins[] = {
     { "aws", "AWS_ACCESS_KEY_ID", "host **.amazonaws.com\nplace sigv4\n",
       "AWS credential ID:KEY[:TOKEN]; requests are signed outside the sandbox" },
 };
-const size_t binding_n_builtins = sizeof(binding_builtins) / sizeof(binding_builtins[0]);
+const size_t binding_n_builtins = ARRAY_LEN(binding_builtins);
 
 const struct binding_builtin *
 binding_builtin(const char *name)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -456,7 +457,7 @@ vault_client_new(int fd, const struct vault_client_events *events, struct err *e
     }
     c->fd = take_fd(&own);
     c->events = *events;
-    c->gate = (struct msg_gate){ .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = ST_INTRODUCED };
+    c->gate = (struct msg_gate){ .rules = rules, .n_rules = ARRAY_LEN(rules), .state = ST_INTRODUCED };
     if (io_set_nonblock(c->fd, true) == 0 && introduce(c, err) == 0)
         return c;
     vault_client_free(c);

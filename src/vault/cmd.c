@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define EXIT_REFUSED 125    /* as the other verbs of cloche (docs/reference of exit codes) */
 
 enum operand { OPERAND_NONE, OPERAND_NAME, OPERAND_WORD, OPERAND_MAYBE };
@@ -23,7 +25,7 @@ static const struct verb {
     { "revoke", cmd_revoke, OPERAND_NAME, "", "NAME", "end a secret's use, in running sandboxes too" },
     { "ca", cmd_ca, OPERAND_MAYBE, "", "[export|rotate]", "the CA that sandboxes are shown" },
 };
-#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+#define N_VERBS ARRAY_LEN(verbs)
 
 static const struct flag {
     const char *name, *value;
@@ -50,7 +52,7 @@ static const struct flag {
     { "--keep", NULL, 'k', "running sandboxes go on with the value that is replaced", NULL },
     { "--json", NULL, 'j', "one JSON object", NULL },
 };
-#define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
+#define N_FLAGS ARRAY_LEN(flags)
 
 /* Control bytes of what people wrote do not reach their terminal. */
 static void

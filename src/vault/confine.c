@@ -1,10 +1,11 @@
 /* vault/confine.c: what is left to the vault: two sockets, memory, randomness, the time */
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "vault/serve.h"
 #include "wall/service.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     SYS_brk, SYS_clock_gettime, SYS_close, SYS_exit_group, SYS_fcntl, SYS_futex, SYS_getpid, SYS_getrandom,

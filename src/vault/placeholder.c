@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "vault/client.h"
 
 /* Beginnings that tell what a key is, not which; the longest that fits is kept. */
@@ -22,7 +23,7 @@ placeholder_prefix(const uint8_t *value, size_t n)
 {
     size_t best = 0;
 
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
         size_t length = strlen(prefixes[i]);
         if (length > best && length <= n && memcmp(value, prefixes[i], length) == 0)
             best = length;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -315,7 +316,7 @@ on_egress(void *ctx, const struct frame *f)
     end_egress(v);
     v->egress = take_fd(&v->passed);
     v->revoked = v->expired = 0;
-    v->to_egress = (struct msg_gate){ .rules = egress_rules, .n_rules = sizeof(egress_rules) / sizeof(egress_rules[0]),
+    v->to_egress = (struct msg_gate){ .rules = egress_rules, .n_rules = ARRAY_LEN(egress_rules),
                                       .state = ST_OPEN };
     if (io_set_nonblock(v->egress, true) < 0 || announce(v) < 0)
         end_egress(v);
@@ -486,7 +487,7 @@ vault_serve(int supervisor, struct err *err)
     v->egress = v->passed = -1;
     v->store = (struct store)STORE_INIT;
     v->to_supervisor = (struct msg_gate){ .rules = supervisor_rules, .state = ST_FRESH,
-                                          .n_rules = sizeof(supervisor_rules) / sizeof(supervisor_rules[0]) };
+                                          .n_rules = ARRAY_LEN(supervisor_rules) };
     if (prepare(v, err) == 0)
         r = serve(v, err);
     else

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 static int
 capget_now(struct __user_cap_data_struct data[2])
 {
@@ -57,7 +59,7 @@ caps_give_user(void)
 
     if (geteuid() != 0 || capget_now(data) < 0)
         return false;
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
         if (!holds(data, needed[i]))
             return false;
     return true;

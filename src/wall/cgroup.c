@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
@@ -270,7 +271,7 @@ hand_down(const char *dir)
     snprintf(path, sizeof(path), "%s/cgroup.subtree_control", dir);
     if (io_write_file(AT_FDCWD, path, "+memory +cpu +pids") == 0)
         return;
-    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(each); i++)
         io_write_file(AT_FDCWD, path, each[i]);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 /* The kernel's ABI, spelled out here because the headers of supported distributions are older than the kernels
@@ -93,7 +94,7 @@ static const struct feature {
 static const struct feature *
 feature_find(enum landlock_feature bit)
 {
-    for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(features); i++)
         if (features[i].bit == bit)
             return &features[i];
     return NULL;
@@ -123,7 +124,7 @@ landlock_probe(struct landlock_support *out)
     *out = (struct landlock_support){ .abi = 0 };
     if (abi >= 1) {
         out->abi = (int)abi;
-        for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
+        for (size_t i = 0; i < ARRAY_LEN(features); i++)
             if (abi >= features[i].abi)
                 out->features |= (unsigned)features[i].bit;
     } else if (errno == EOPNOTSUPP) {
@@ -162,7 +163,7 @@ check_required(const struct landlock_plan *plan, const struct landlock_support *
 {
     unsigned lacking = plan->required & ~support->features;
 
-    for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(features); i++) {
         if ((lacking & (unsigned)features[i].bit) == 0)
             continue;
         if (support->abi == 0)

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "wall/mnt.h"
@@ -404,7 +405,7 @@ proc_pin(int proc, const char *const *names, size_t n, struct err *err)
     return 0;
 }
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static int
 proc_close(struct builder *b, int proc, struct err *err)
@@ -482,10 +483,10 @@ dev_fill(int dev, struct err *err)
     const struct mnt_option pts_options[] = { { "ptmxmode", "0666" }, { "mode", "0600" } };
     cleanup_close int pts = -1;
 
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
         if (device(dev, devices[i].name, devices[i].major_no, devices[i].minor_no, err) < 0)
             return -1;
-    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
         if (symlinkat(links[i][0], dev, links[i][1]) < 0)
             return fail(err, links[i][1]);
     if (mkdirat(dev, "shm", 01777) < 0 || mkdirat(dev, "pts", 0755) < 0)
@@ -536,7 +537,7 @@ hide(int tree, struct err *err)
 {
     static const char *const places[] = { "/sys", "/mnt", "/media", "/srv", "/boot" };
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (access(places[i], F_OK) == 0)
             return move_in(tree, places[i], err);
     return err_set(err, ERR_UNSUPPORTED, "wall.root",

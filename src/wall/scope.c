@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "wall/cgroup.h"
@@ -111,7 +112,7 @@ call(struct call *c, const char *method, const char *signature)
         "org.freedesktop.systemd1.Manager",
     };
 
-    for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(head); i++)
         word(c, head[i]);
     word(c, method);
     word(c, signature);

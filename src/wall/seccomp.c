@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "wall/seccomp_programs.h"
 
 const struct sock_fprog *
@@ -34,7 +35,7 @@ refuse_memfd(struct err *err)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+    struct sock_fprog program = { .len = ARRAY_LEN(code), .filter = code };
 
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, &program) < 0
                ? err_sys(err, errno, "wall.seccomp.install", "no memory files") : 0;

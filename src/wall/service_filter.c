@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "wall/service.h"
 
 #if defined(__x86_64__)
@@ -25,7 +26,7 @@
 #error "this architecture has no filter yet"
 #endif
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define VALUES_MAX 16
 
 /* Calls on a list that are more than they seem: what an argument has to be, under a mask. */

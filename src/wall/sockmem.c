@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define ANSWER_MAX 32768
@@ -194,7 +195,7 @@ sockmem_total(int fd, uint64_t *bytes, struct err *err)
     *bytes = 0;
     if (ask_unix(fd, bytes, err) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct {
             struct nlmsghdr h;
             struct inet_diag_req_v2 r;

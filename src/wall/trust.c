@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 const char *
 trust_bundle(void)
 {
@@ -13,7 +15,7 @@ trust_bundle(void)
                                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
     static char found[PATH_MAX];
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (realpath(places[i], found) != NULL)
             return found;
     return NULL;

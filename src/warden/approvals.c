@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,7 +20,7 @@ free_approval(struct approval *a)
     const char *texts[] = { a->r.caller, a->r.caller_text, a->r.tool, a->r.params, a->r.rule, a->r.description, a->r.by,
                             a->r.by_text, a->r.reason };
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free((void *)(uintptr_t)texts[i]);
     free(a->question);
     free(a);

@@ -1,6 +1,7 @@
 /* warden/approvals_ask.c: questions about approvals and grants (approvals.h) */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
@@ -310,4 +311,4 @@ const struct msg_rule approval_rules[] = {
     { EDGE_ASK_GRANTS,    false, 0,          1,     13,  13 + EDGE_ID,                                  on_grants },
     { EDGE_ASK_CANCEL,    false, 0,          1,     12,  12,                                            on_cancel },
 };
-const size_t approval_n_rules = sizeof(approval_rules) / sizeof(approval_rules[0]);
+const size_t approval_n_rules = ARRAY_LEN(approval_rules);

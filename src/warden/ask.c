@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -548,4 +549,4 @@ const struct msg_rule ask_rules[] = {
     { EDGE_ASK_OP,       false, EDGE_ASYNC, 1,     60,  ID + EDGE_OP_BYTES, on_op },
     { EDGE_ASK_STOP_ALL, false, 0,    1,     8,   8,                  on_stop_all },
 };
-const size_t ask_n_rules = sizeof(ask_rules) / sizeof(ask_rules[0]);
+const size_t ask_n_rules = ARRAY_LEN(ask_rules);

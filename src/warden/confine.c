@@ -1,10 +1,11 @@
 /* warden/confine.c: what is left to the warden: its sockets, the state file that is open already, memory, the time */
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "wall/service.h"
 #include "warden/warden.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     SYS_brk, SYS_clock_gettime, SYS_close, SYS_epoll_ctl, SYS_exit_group, SYS_fcntl, SYS_fdatasync, SYS_fstat,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "warden/approvals.h"
@@ -225,7 +226,7 @@ is_program(const uint8_t *p, size_t n)
         STR_LIT("\xcf\xfa\xed\xfe"), STR_LIT("!<arch>\n"), STR_LIT("PK\3\4"),
     };
 
-    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
         if (n >= starts[i].n && memcmp(p, starts[i].p, starts[i].n) == 0)
             return true;
     return false;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -341,7 +342,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_NET_ASK,    false, 0,    1,     27,  26 + EDGE_HOST_MAX + EDGE_METHOD_MAX + EDGE_ASKED_MAX, net_on_ask },
     { EDGE_NET_OVER,   false, 0,    1,     4,   4,                   net_on_over },
 };
-const size_t keep_n_rules = sizeof(keep_rules) / sizeof(keep_rules[0]);
+const size_t keep_n_rules = ARRAY_LEN(keep_rules);
 
 /* --- the launcher ------------------------------------------------------------------------------------------------- */
 
@@ -569,4 +570,4 @@ const struct msg_rule launch_rules[] = {
     { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
     { EDGE_PING,         false, 0,    1,     0,   0,                       on_ping },
 };
-const size_t launch_n_rules = sizeof(launch_rules) / sizeof(launch_rules[0]);
+const size_t launch_n_rules = ARRAY_LEN(launch_rules);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -245,4 +246,4 @@ const struct msg_rule life_rules[] = {
     { EDGE_ASK_POLICY,   false, 0,    1,     13, ID,                                      on_policy },
     { EDGE_ASK_CHANGE,   false, EDGE_ASYNC, 1,     50, ID + EDGE_HASH + 5 + EDGE_POLICY_MAX,    on_change },
 };
-const size_t life_n_rules = sizeof(life_rules) / sizeof(life_rules[0]);
+const size_t life_n_rules = ARRAY_LEN(life_rules);

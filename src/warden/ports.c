@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -394,4 +395,4 @@ const struct msg_rule port_rules[] = {
     { EDGE_ASK_UNEXPOSE,   false, 0,          1,     50,  ID + 5 + EDGE_ID,    on_unexpose },
     { EDGE_ASK_PREVIEW,    false, 0,          1,     13 + EDGE_CAPABILITY, 13 + EDGE_CAPABILITY, on_preview },
 };
-const size_t port_n_rules = sizeof(port_rules) / sizeof(port_rules[0]);
+const size_t port_n_rules = ARRAY_LEN(port_rules);

@@ -11,12 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/warden.h"
 
 static const char *const parts[] = { "profile", "template", "image", "host", "runtime" };
-#define PARTS (sizeof(parts) / sizeof(parts[0]))
+#define PARTS ARRAY_LEN(parts)
 
 /* The value of @name in @print, with its length; NULL: none. */
 static const char *

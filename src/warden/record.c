@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -535,7 +536,7 @@ record_scribe(struct warden *w, int fd)
     r->scribe = fd;
     r->heard_ms = clock_ms();
     r->gate = (struct msg_gate){ .rules = scribe_rules, .state = 1,
-                                 .n_rules = sizeof(scribe_rules) / sizeof(scribe_rules[0]) };
+                                 .n_rules = ARRAY_LEN(scribe_rules) };
     if (io_set_nonblock(fd, true) < 0 || warden_watch(w, fd, r, false, true) < 0)
         close_fd(&r->scribe);
     else if (r->head.seq > 0)

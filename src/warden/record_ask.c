@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "warden/record_priv.h"
 
@@ -316,4 +317,4 @@ const struct msg_rule record_rules[] = {
     { EDGE_ASK_UNFOLLOW,    false, 0,    1,     8,   8,                   on_unfollow },
     { EDGE_ASK_TRANSCRIPT,  false, 0,    1,     21,  21 + EDGE_NAME_MAX,  on_transcript },
 };
-const size_t record_n_rules = sizeof(record_rules) / sizeof(record_rules[0]);
+const size_t record_n_rules = ARRAY_LEN(record_rules);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sha256.h"
 #include "warden/record_priv.h"
 
@@ -40,13 +41,13 @@ record_note(struct warden *w, const char *id, const char *type, const char *deta
     const char *code;
     size_t i;
 
-    for (i = 0; i < sizeof(notes) / sizeof(notes[0]) && strcmp(notes[i].note, type) != 0; i++)
+    for (i = 0; i < ARRAY_LEN(notes) && strcmp(notes[i].note, type) != 0; i++)
         ;
     if (id[0] == '\0' && strcmp(type, "state_change") == 0) {
         e.type = AUDIT_KILL_SWITCH;
         e.severity = AUDIT_CRITICAL;
         e.summary = STR_LIT("all sandboxes are stopped at once");
-    } else if (i == sizeof(notes) / sizeof(notes[0])) {
+    } else if (i == ARRAY_LEN(notes)) {
         audit_put_cstr(&e, "capability", type);
     } else if (notes[i].summary == NULL) {
         return;

@@ -4,6 +4,7 @@
  * that of an operation.
  */
 #include "base/cleanup.h"
+#include "base/array.h"
 #include "warden/edge_run.h"
 #include "warden/record.h"
 
@@ -74,4 +75,4 @@ const struct msg_rule run_rules[] = {
     /* type          once   flags states min max length                            handler */
     { EDGE_ASK_RUN,  false, 0,    1,     44, 13 + EDGE_NAME_MAX + EDGE_RUN_ASK_MAX, on_run },
 };
-const size_t run_n_rules = sizeof(run_rules) / sizeof(run_rules[0]);
+const size_t run_n_rules = ARRAY_LEN(run_rules);

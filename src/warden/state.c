@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 
@@ -76,7 +77,7 @@ static const char *const steps[] = {
     "DROP TABLE IF EXISTS standing;",
 };
 
-#define VERSION (sizeof(steps) / sizeof(steps[0]))
+#define VERSION ARRAY_LEN(steps)
 
 int
 state_broken(const struct state *s, struct err *err)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "warden/edge_gate.h"
@@ -338,4 +339,4 @@ const struct msg_rule token_rules[] = {
     { EDGE_ASK_TOKEN,  false, EDGE_ASYNC, 1, 9, 23 + EDGE_NAME_MAX, on_token },
     { EDGE_ASK_KEY,    false, 0,          1, 13, 13 + EDGE_NAME_MAX, on_key },
 };
-const size_t token_n_rules = sizeof(token_rules) / sizeof(token_rules[0]);
+const size_t token_n_rules = ARRAY_LEN(token_rules);

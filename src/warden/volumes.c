@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -418,4 +419,4 @@ const struct msg_rule volume_rules[] = {
     /* type               once   flags states min max                 handler */
     { EDGE_ASK_VOLUMES,   false, EDGE_ASYNC, 1, 13, 13 + EDGE_NAME_MAX, on_volumes },
 };
-const size_t volume_n_rules = sizeof(volume_rules) / sizeof(volume_rules[0]);
+const size_t volume_n_rules = ARRAY_LEN(volume_rules);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/warden.h"
@@ -406,4 +407,4 @@ const struct msg_rule watch_rules[] = {
     { EDGE_ASK_EVENTS,  false, 0,    1,     15,  15 + EDGE_NAME_MAX,   on_events },
     { EDGE_ASK_FOLLOW,  false, 0,    1,     23,  23 + EDGE_NAME_MAX,   on_follow },
 };
-const size_t watch_n_rules = sizeof(watch_rules) / sizeof(watch_rules[0]);
+const size_t watch_n_rules = ARRAY_LEN(watch_rules);

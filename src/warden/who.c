@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/approvals.h"
@@ -79,7 +80,7 @@ static const struct { const struct msg_rule *rules; const size_t *n; } tables[] 
 static unsigned
 roles_of(uint8_t question)
 {
-    for (size_t i = 0; i < sizeof(may) / sizeof(may[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(may); i++)
         if (may[i].question == question)
             return may[i].roles;
     return 0;
@@ -229,7 +230,7 @@ front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const 
 {
     enum msg_verdict verdict = MSG_UNKNOWN;
 
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && verdict == MSG_UNKNOWN; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(tables) && verdict == MSG_UNKNOWN; i++) {
         struct msg_gate gate = { .rules = tables[i].rules, .n_rules = *tables[i].n, .state = 1 };
         verdict = msg_check(&gate, f);
         if (verdict != MSG_OK)
@@ -329,4 +330,4 @@ const struct msg_rule who_rules[] = {
     /* type          once   flags states min max length                handler */
     { EDGE_ASK_WHO,  false, 0,    1,     10, 10 + EDGE_CREDENTIAL_MAX, on_who },
 };
-const size_t who_n_rules = sizeof(who_rules) / sizeof(who_rules[0]);
+const size_t who_n_rules = ARRAY_LEN(who_rules);

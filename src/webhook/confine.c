@@ -1,10 +1,11 @@
 /* webhook/confine.c: what is left to cloche-webhook: sockets of its own to other hosts, the resolver's files */
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "wall/service.h"
 #include "webhook/webhook.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const unsigned allowed[] = {
     SYS_brk, SYS_clock_gettime, SYS_close, SYS_connect, SYS_epoll_ctl, SYS_exit_group, SYS_fcntl, SYS_fstat,

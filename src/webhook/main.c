@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -49,7 +50,7 @@ static void
 on_edge(struct watch *watch, uint32_t events)
 {
     struct from_warden *w = watch->owner;
-    struct msg_gate gate = { .rules = rules, .n_rules = sizeof(rules) / sizeof(rules[0]), .state = 1 };
+    struct msg_gate gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = 1 };
 
     (void)events;
     for (int i = 0; i < AT_ONCE; i++) {

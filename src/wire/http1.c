@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 static const struct { const char *word; unsigned answer; } results[HTTP1_RESULTS] = {
     [HTTP1_OK] = { "ok", 0 },
     [HTTP1_MORE] = { "more", 0 },
@@ -171,7 +173,7 @@ http1_is_hop(struct str name)
         { "proxy-authentication-info", 25 },                         { "http2-settings", 14 },
     };
 
-    for (size_t i = 0; i < sizeof(hops) / sizeof(hops[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(hops); i++)
         if (http1_equal(name, hops[i]))
             return true;
     return false;

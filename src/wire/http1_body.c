@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 #define SIZE_DIGITS 16      /* hexadecimal digits of a chunk size: what fits 64 bits */
 
 enum state {
@@ -69,7 +71,7 @@ http1_is_bad_trailer(struct str name)
         { "content-length", 14 }, { "transfer-encoding", 17 }, { "host", 4 }, { "connection", 10 }, { "upgrade", 7 },
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (http1_equal(name, names[i]))
             return true;
     return false;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "match/ip.h"
 
 #define LENGTH_DIGITS 19    /* below 2^64 whatever they are */
@@ -203,7 +204,7 @@ static enum http1_result
 walk(struct http1_head *head, struct seen *seen, bool request)
 {
     for (size_t i = 0; i < head->n_fields; i++)
-        for (size_t m = 0; m < sizeof(meanings) / sizeof(meanings[0]); m++) {
+        for (size_t m = 0; m < ARRAY_LEN(meanings); m++) {
             enum http1_result result;
             if ((meanings[m].request_only && !request) || !http1_equal(head->fields[i].name, meanings[m].name))
                 continue;

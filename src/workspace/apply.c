@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/kernel.h"
 #include "workspace/apply_priv.h"
@@ -191,7 +192,7 @@ guard_child(const struct work *w, int from)
     /* a terminal's ^C reaches us both; whoever reads our output must not wait for this process */
     for (int fd = 0; fd <= 2; fd++)
         dup2(null, fd);
-    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         sigaction(ignored[i], &ignore, NULL);
     while (read(from, &c, 1) < 0 && errno == EINTR)
         ;

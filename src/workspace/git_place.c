@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/dirents.h"
@@ -23,7 +24,7 @@ git_place_parts(int dir)
     static const char *const names[] = { "HEAD", "objects", "refs", "commondir" };
     unsigned parts = 0;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (io_present(dir, names[i]))
             parts |= git_part_of(str_of(names[i]));
     return parts;
@@ -170,7 +171,7 @@ git_place_search(int dir, size_t depth, bool (*told)(void *ctx, const struct git
         "rebase-apply", "sequencer", "remotes", "branches" };
     struct git_offence o;
 
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         if (offends(dir, "", own[i], depth, &o) && !told(ctx, &o))
             return -1;
         enum git_state state = git_state_in(STR_LIT(""), str_of(own[i]));

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "workspace/quote.h"
@@ -120,9 +121,9 @@ parse_step(struct str line, struct journal *out)
 
     if (!word(&line, ' ', &kind))
         return false;
-    while (k < sizeof(kinds) / sizeof(kinds[0]) && !str_eq_c(kind, kinds[k]))
+    while (k < ARRAY_LEN(kinds) && !str_eq_c(kind, kinds[k]))
         k++;
-    if (k == sizeof(kinds) / sizeof(kinds[0]) || !number(&line, UINT32_MAX, &slot) ||
+    if (k == ARRAY_LEN(kinds) || !number(&line, UINT32_MAX, &slot) ||
         !number(&line, UINT64_MAX, &step.new_ino) || !number(&line, UINT64_MAX, &step.old_ino) ||
         !number(&line, MODE_MAX, &old_mode) || !number(&line, MODE_MAX, &new_mode) || quote_decode(&path, line) < 0 ||
         buf_nul(&path) < 0 || !path_sound((const char *)path.p))

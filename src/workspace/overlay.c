@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/kernel.h"
 
@@ -92,10 +93,10 @@ stage(const struct overlay_plan *plan, struct err *err)
         return err_sys(err, errno, "wall.overlay.stage", "cannot make a staging tmpfs");
 
     size_t i = 0;
-    while (i < sizeof(staging_places) / sizeof(staging_places[0]) &&
+    while (i < ARRAY_LEN(staging_places) &&
            kernel_move_mount(stage_fd, "", AT_FDCWD, staging_places[i], MOVE_MOUNT_F_EMPTY_PATH) < 0)
         i++;
-    if (i == sizeof(staging_places) / sizeof(staging_places[0]))
+    if (i == ARRAY_LEN(staging_places))
         return err_sys(err, errno, "wall.overlay.stage", "cannot attach a staging tmpfs");
 
     const int trees[2] = { plan->lower.tree, plan->layers.tree };
@@ -154,7 +155,7 @@ mount_with(const struct option *layers, size_t n, bool by_fd, struct err *err)
         return refuse(-1, errno, "fsopen overlay", err);
     if (kernel_fsconfig(context, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0)
         return refuse(context, errno, "option userxattr", err);
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         if (kernel_fsconfig(context, FSCONFIG_SET_STRING, settings[i][0], settings[i][1], 0) < 0)
             return refuse(context, errno, settings[i][0], err);
     if (set_layers(context, layers, n, by_fd) < 0)
@@ -185,7 +186,7 @@ mount_layers(const struct overlay_plan *plan, bool by_fd, struct err *err)
     const struct option options[] = {
         { "lowerdir+", "lowerdir", lower }, { "upperdir", "upperdir", upper }, { "workdir", "workdir", work },
     };
-    return mount_with(options, sizeof(options) / sizeof(options[0]), by_fd, err);
+    return mount_with(options, ARRAY_LEN(options), by_fd, err);
 }
 
 int

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/unseen.h"
@@ -135,7 +136,7 @@ exec_diff(int to, int a, int b)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setrlimit(RLIMIT_CPU, &seconds);
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
         execve(places[i], (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
     if (errno == ENOENT)
         execvpe("diff", (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);

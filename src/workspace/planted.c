@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -153,7 +154,7 @@ formed(const struct search *s, int fd)
     static const char *const names[] = { "objects", "refs", "commondir" };
     struct statx x;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (kernel_statx(fd, names[i], AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x) == 0 && (x.stx_mask & STATX_BTIME) != 0 &&
             changed(s, &(struct timespec){ .tv_sec = x.stx_btime.tv_sec, .tv_nsec = x.stx_btime.tv_nsec }))
             return true;

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 #define ENTER "direnv, mise and the like, on entering the folder"
 #define OPEN  "the editor, on opening the folder or a file in it"
 #define AGENT "the agent, when it starts in the folder"
@@ -79,7 +81,7 @@ static const struct planted_row rows[] = {
     { NULL, ".lefthook.yml", "lefthook", COMMIT }, { ".husky", "*", "husky", COMMIT },
 };
 
-#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+#define N_ROWS ARRAY_LEN(rows)
 
 static bool
 fits(const char *pattern, const char *name)

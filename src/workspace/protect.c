@@ -1,6 +1,8 @@
 /* workspace/protect.c: see protect.h */
 #include "workspace/protect.h"
 
+#include "base/array.h"
+
 /* Git reads its configuration and hooks from where these say. */
 static const char *const git_redirects[] = { ".git/commondir", ".git/worktrees" };
 
@@ -123,7 +125,7 @@ of_git(const struct protect *rules, struct str path)
 {
     enum protect_match best = submodule_configuration(path) ? PROTECT_AT : given_names(rules, path, true);
 
-    for (size_t i = 0; i < sizeof(git_redirects) / sizeof(git_redirects[0]) && best != PROTECT_AT; i++)
+    for (size_t i = 0; i < ARRAY_LEN(git_redirects) && best != PROTECT_AT; i++)
         best = stronger(best, match_anywhere(str_of(git_redirects[i]), path));
     return best;
 }

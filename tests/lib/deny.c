@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 
 #if defined(__aarch64__)
@@ -127,7 +128,7 @@ action(struct str name)
 {
     if (str_eq_c(name, "KILL_THREAD"))
         return SECCOMP_RET_KILL_THREAD;
-    for (size_t i = 0; i < sizeof(errnos) / sizeof(errnos[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(errnos); i++)
         if (str_eq_c(name, errnos[i].name))
             return SECCOMP_RET_ERRNO | errnos[i].value;
     die("unknown errno", name);
@@ -198,7 +199,7 @@ rules(struct str s)
         bool group = one.n > 0 && one.p[0] == '@';
         bool known = false;
 
-        for (size_t i = 0; group && i < sizeof(groups) / sizeof(groups[0]); i++)
+        for (size_t i = 0; group && i < ARRAY_LEN(groups); i++)
             if (str_eq_c(one, groups[i].name)) {
                 known = true;
                 rules(str_of(groups[i].rules));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "front/mcp/mcp.h"
 
@@ -48,7 +49,7 @@ static const struct { const char *name, *result; } plain[] = {
 static void
 say_plain(struct request *r)
 {
-    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++)
         if (strcmp(plain[i].name, r->mcp->tool->name) == 0)
             mcp_result(r, parsed(plain[i].result));
 }
@@ -125,7 +126,7 @@ ask_form(struct request *r)
 {
     const char *message = mcp_text(r, "message");
 
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
         if (strcmp(forms[i].name, r->mcp->tool->name) == 0)
             mcp_ask_client(r, "elicitation/create", json_pack("{s:s, s:s, s:o}", "mode", "form", "message", message != NULL
                            ? message : "Please fill this in", "requestedSchema", parsed(forms[i].schema)), heard);
@@ -175,7 +176,7 @@ static const struct rounds {
 static const struct rounds *
 rounds_of(const char *name)
 {
-    size_t i = sizeof(rounds) / sizeof(rounds[0]) - 1;
+    size_t i = ARRAY_LEN(rounds) - 1;
 
     while (i > 0 && strcmp(rounds[i].name, name) != 0)
         i--;
@@ -420,6 +421,6 @@ static struct mcp_tool tools[] = {
 };
 
 const struct mcp_extra mcp_extra = {
-    .tools = tools, .n_tools = sizeof(tools) / sizeof(tools[0]), .method = method,
+    .tools = tools, .n_tools = ARRAY_LEN(tools), .method = method,
     .capabilities = JSON({"resources": {}, "prompts": {}, "completions": {}, "logging": {}}),
 };

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 
 #define NUMBERS   1024
@@ -89,7 +90,7 @@ static const struct {
 static void
 print_errno(int value)
 {
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (names[i].value == value) {
             printf("%s\n", names[i].name);
             return;

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/io.h"
 #include "guest/guest_image.h"
 #include "memory_dir.h"
@@ -41,7 +42,7 @@ take_calls_away(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
     };
-    const struct sock_fprog program = { .len = sizeof(insns) / sizeof(insns[0]),
+    const struct sock_fprog program = { .len = ARRAY_LEN(insns),
                                         .filter = (struct sock_filter *)(uintptr_t)insns };
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)

@@ -4,9 +4,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "policy/policy.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static const struct policy_host caller = {
     .home = "/home/u", .cwd = "/home/u/app", .memory_total = (uint64_t)8 << 30,

@@ -13,6 +13,7 @@
 #include "audit/feed.h"
 #include "audit/filter.h"
 #include "audit/ocsf.h"
+#include "base/array.h"
 #include "base/sha256.h"
 
 static const struct timespec noon = { .tv_sec = 1795262400, .tv_nsec = 123456789 };    /* 2026-11-21T12:00:00Z */
@@ -41,7 +42,7 @@ check_vectors(void)
     char hex[SHA256_TEXT + 1];
     uint8_t hash[SHA256_SIZE];
 
-    for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
         struct sha256 h;
         sha256_init(&h);
         for (unsigned k = 0; k < vectors[i].times; k++)
@@ -98,7 +99,7 @@ static void
 test_texts_are_escaped(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         cleanup_buf struct buf out = BUF_INIT(4096);
         assert_int_equal(audit_escape((struct str){ texts[i].text, texts[i].n }, 1024, &out), 0);
         assert_int_equal(buf_nul(&out), 0);
@@ -302,11 +303,11 @@ test_only_one_form_is_taken(void **state)
     struct audit_line line;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(not_lines) / sizeof(not_lines[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(not_lines); i++)
         assert_false(audit_parse(str_of(not_lines[i]), &line));
     seal_log(&log, 1);
     assert_int_equal(buf_nul(&log), 0);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (parses_with(&log, rows[i].from, rows[i].to) != rows[i].ok)
             fail_msg("row %zu: %s for %s", i, rows[i].to, rows[i].from);
 }
@@ -389,7 +390,7 @@ test_filter(void **state)
     (void)state;
     seal_log(&log, 1);
     assert_true(audit_parse((struct str){ (char *)log.p, log.n - 1 }, &line));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (audit_filter_match(&rows[i].f, &line) != rows[i].match)
             fail_msg("row %zu", i);
 }
@@ -408,14 +409,14 @@ test_times(void **state)
     int64_t ms;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         assert_true(audit_time_ms(str_of(rows[i].text), &ms));
         assert_int_equal(ms, rows[i].ms);
     }
     assert_false(audit_time_ms(STR_LIT("2026-13-21T12:00:00.123456Z"), &ms));
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++)
         assert_true(audit_filter_time(str_of(taken[i]), out));
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
         assert_false(audit_filter_time(str_of(refused[i]), out));
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "wall/cgroup_live.h"
@@ -105,7 +106,7 @@ order(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cgroup cg = { .kind = rows[i].kind, .dirs = { 1, 2, 3 } };
         struct cgroup_step steps[CGROUP_STEPS];
         struct buf b = BUF_INIT(4096);
@@ -218,7 +219,7 @@ not_held(void **state)
     const struct cgroup_limits to = { .memory = 150000000, .cpu_milli = 700, .pids = 999 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cgroup cg = rows[i].kind == CGROUP_V1 ? v1() : v2();
         struct err err = ERR_INIT;
         cg.kind = rows[i].kind;
@@ -255,7 +256,7 @@ main(void)
     if (mkdtemp(root) == NULL || (at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (unlinkat(at, files[i], 0) < 0)
             (void)unlinkat(at, files[i], AT_REMOVEDIR);
     close(at);

@@ -1,4 +1,5 @@
 /* workspace/diff: an upper layer made by hand is read as overlayfs means it */
+#include "base/array.h"
 #include "test_cow_fixture.h"
 
 #include "workspace/patch.h"
@@ -158,7 +159,7 @@ state_of_git(void **state)
     fixture_run(f);
     folder(f->upper, "old");
     folder(f->upper, "half");
-    for (size_t i = 2; i < sizeof(parts) / sizeof(parts[0]); i++)
+    for (size_t i = 2; i < ARRAY_LEN(parts); i++)
         folder(f->upper, parts[i]);
     whiteout(f->upper, "old/HEAD");
     put(f->upper, "old/config", harm);

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "workspace/overlay.h"
 
 #define INSIDE  1000u
@@ -153,7 +154,7 @@ give(struct fixture *f, uid_t owner)
 {
     static const char *const paths[] = { ".", "dir", "dir/file", "dir/other", "gone", "tree", "tree/leaf", "mode" };
 
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         assert_int_equal(fchownat(f->project, paths[i], owner, owner, AT_SYMLINK_NOFOLLOW), 0);
 }
 

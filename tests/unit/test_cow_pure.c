@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "workspace/journal.h"
 #include "workspace/patch.h"
 #include "workspace/protect.h"
@@ -47,7 +48,7 @@ protected_names(void **state)
         { "", PROTECT_NOT },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (protect_test(&rules, str_of(rows[i].path)) != rows[i].match)
             fail_msg("%s", rows[i].path);
 }
@@ -76,7 +77,7 @@ links_that_leave(void **state)
         { "a//b", 0, true },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (protect_link_inside(str_of(rows[i].target), rows[i].depth) != rows[i].inside)
             fail_msg("%s at %zu", rows[i].target, rows[i].depth);
 }
@@ -98,7 +99,7 @@ names_for_people(void **state)
         { "\xe2\x80\xae" "txt", "\"a/\\342\\200\\256txt\"" },     /* right-to-left override */
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct buf b = BUF_INIT(4096);
         assert_int_equal(quote_name(&b, "a/", str_of(rows[i].name)), 0);
         assert_int_equal(buf_nul(&b), 0);
@@ -123,7 +124,7 @@ encoding_comes_back(void **state)
     assert_int_equal(back.n, sizeof(all));
     assert_memory_equal(back.p, all, sizeof(all));
     static const char *const bad[] = { "%", "%4", "%00", "%zz", "%AB", "a b", "a\n", "\xff" };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         assert_int_equal(quote_decode(&back, str_of(bad[i])), -1);
     buf_free(&out);
     buf_free(&back);
@@ -157,7 +158,7 @@ unseen_is_shown(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct buf out = BUF_INIT(256);
         assert_false(quote_harmless(str_of(rows[i].text)));
         assert_int_equal(patch_visible(&out, (const uint8_t *)rows[i].text, strlen(rows[i].text)), 0);
@@ -221,7 +222,7 @@ journal_refuses(void **state)
     struct journal j;
     (void)state;
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         if (journal_parse(bad[i], strlen(bad[i]), &j))
             fail_msg("row %zu", i);
     assert_true(journal_parse("cloche-apply 1 state stage\nend 0\n", 33, &j));

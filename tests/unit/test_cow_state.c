@@ -1,4 +1,5 @@
 /* workspace/cow, tree: the store refuses what is not ours; removal copes with anything */
+#include "base/array.h"
 #include "test_cow_fixture.h"
 
 static void
@@ -157,7 +158,7 @@ opening_stays_inside(void **state)
     assert_int_equal(symlinkat("a", f->project, "link"), 0);
     assert_int_equal(symlinkat("/etc", f->project, "etc"), 0);
     static const char *const refused[] = { "..", "../state", "link/f", "etc/passwd", "/etc/passwd", "a/../../state" };
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
         assert_int_equal(tree_open(f->project, refused[i], O_RDONLY), -1);
     cleanup_close int fd = tree_open(f->project, "a/f", O_RDONLY);
     assert_true(fd >= 0);

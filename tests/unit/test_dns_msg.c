@@ -12,6 +12,7 @@
 #include <arpa/nameser.h>
 #include <resolv.h>
 
+#include "base/array.h"
 #include "egress/dns_msg.h"
 
 /* A message under construction. */
@@ -231,7 +232,7 @@ names(void **state)
 #undef ROW
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (parse(question(rows[i].wire, rows[i].n, IN_A)) != DNS_ASKED || q.is_host != (rows[i].text != NULL))
             fail_msg("row %zu", i);
         assert_name(rows[i].text != NULL ? rows[i].text : "");
@@ -331,7 +332,7 @@ faults(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct msg m = { .n = 0 };
         enum dns_verdict got;
         add(&m, rows[i].p, rows[i].n);
@@ -379,7 +380,7 @@ edns_rows(void **state)
     struct msg *m;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         enum dns_verdict got;
         m = start(1);
         PUT(m, WWW IN_A);
@@ -491,7 +492,7 @@ ptr_rows(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct msg m = { .n = 0 };
         uint8_t wire[300];
         int n = res_mkquery(ns_o_query, rows[i].name, ns_c_in, ns_t_ptr, NULL, 0, NULL, wire, sizeof(wire));
@@ -519,7 +520,7 @@ round_trips_with_the_c_library(void **state)
     struct ip ips[2] = { { { 198, 18, 1, 2 }, 4 }, { { 0xfd, 0x63, [15] = 9 }, 6 } };
 
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < 2 * ARRAY_LEN(texts); i++) {
         const char *text = texts[i / 2];
         const struct ip *ip = &ips[i % 2];
         struct msg m = { .n = 0 };
@@ -560,7 +561,7 @@ ptr_targets(void **state)
 
     (void)state;
     assert_int_equal(parse(ASK("\0014\0013\0012\0011\7in-addr\4arpa\0", IN_PTR)), DNS_ASKED);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct str name = { rows[i].p, rows[i].n };
         char back[300];
         ns_msg m;

@@ -8,9 +8,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/decide.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 add(struct decide_rules *rules, bool deny, const char *host, const char *method, const char *path)

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "egress/fake.h"
 
 static const uint8_t key[FAKE_KEY_SIZE] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -154,7 +155,7 @@ other_addresses_mean_nothing(void **state)
 
     (void)state;
     assert_true(assigned(t, 0, 0, &p));
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct ip ip;
         assert_true(ip_parse(str_of(texts[i]), &ip));
         if (fake_find(t, &ip, &host) || fake_hold(t, &ip, &host) || fake_release(t, &ip))
@@ -195,7 +196,7 @@ in_range_rows(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct ip ip;
         assert_true(ip_parse(str_of(rows[i].text), &ip));
         if (fake_in_range(&ip) != rows[i].in)

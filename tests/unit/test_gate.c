@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "gate/gate.h"
 
 static struct gate *
@@ -89,7 +90,7 @@ test_defaults(void **state)
     struct gate *g = gate_of(NULL);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
         struct gate_verdict v = judge(g, defaults[i].tool, defaults[i].params);
         if (v.risk != defaults[i].risk || v.ask != defaults[i].ask || v.timeout_s != defaults[i].timeout_s || v.unsure)
             fail_msg("%s %s: %s, %s, %u s, by %s", defaults[i].tool, defaults[i].params, gate_risk_name(v.risk),
@@ -138,7 +139,7 @@ static void
 test_conditions(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct gate *g = gate_of(rows[i].rules);
         struct gate_verdict v = judge(g, "t", rows[i].params);
         if ((v.risk == GATE_HIGH) != rows[i].match)
@@ -185,7 +186,7 @@ test_patterns_that_explode(void **state)
     char *params = malloc(70000);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct gate *g = gate_of(cases[i].rules);
         struct gate_verdict v;
         memcpy(params, "{\"x\": \"", 7);
@@ -318,7 +319,7 @@ static void
 test_what_is_no_rule_is_refused(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct err err = ERR_INIT;
         struct gate *g = gate_new("test", refused[i].text, strlen(refused[i].text), &err);
         if (g != NULL || strcmp(err.code, refused[i].code) != 0)

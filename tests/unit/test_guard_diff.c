@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <sys/xattr.h>
 
+#include "base/array.h"
 #include "loops.h"
 #include "test_guard_run.h"
 
@@ -96,7 +97,7 @@ draw_name(struct sequence *s, char out[NAME_ROOM])
     else if (kind == 9)
         snprintf(out, NAME_ROOM, "%s//%s/", names[6 + pick(s, 2)], names[pick(s, 6)]);
     else
-        strcpy(out, names[pick(s, sizeof(names) / sizeof(names[0]))]);
+        strcpy(out, names[pick(s, ARRAY_LEN(names))]);
     s->in_proc |= (kind >= 3 && kind <= 5) || kind == 8;
 }
 
@@ -163,7 +164,7 @@ op_open(struct sequence *s)
     mode_t mode = (mode_t)(draw(s) & 0777) | 0600;
 
     draw_name(s, path);
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (pick(s, 4) == 0)
             flags |= parts[i];
     /* what O_DIRECTORY means with O_CREAT changed in 6.4, and O_TMPFILE is a case of its own */
@@ -346,7 +347,7 @@ play(void *arg)
             return 1;
     }
     for (s->op = 0; s->op < OPS_PER_SEED; s->op++)
-        ops[pick(s, sizeof(ops) / sizeof(ops[0]))](s);
+        ops[pick(s, ARRAY_LEN(ops))](s);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/uio.h>
 
+#include "base/array.h"
 #include "test_guard_run.h"
 
 /* --- the file system: nodes in a table, inode number = index */
@@ -279,7 +280,7 @@ is_not_fooled(void *arg)
     CHECK(chdir(arg) == 0);
     WANT(0, make_file("mine"));
     WANT(0, mkdir(".git", 0755));
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         WANT(EACCES, make_file(names[i]));
         WANT(EACCES, open(names[i], O_CREAT | O_EXCL | O_RDWR, 0600));
         WANT(EACCES, mkdir(names[i], 0755));

@@ -19,6 +19,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "test_guard_run.h"
 
 static const char *const usual[] = { ".git/hooks", ".bashrc", NULL };
@@ -402,7 +403,7 @@ not_the_guards(void *arg)
     dir = open(text, O_PATH | O_DIRECTORY);
     snprintf(text, sizeof(text), "/proc/%d/fd", guard);
     fds = open(text, O_PATH);
-    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(entry, sizeof(entry), entries[i], guard);

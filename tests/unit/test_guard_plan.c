@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "guest/guard.h"
 
 /* --- the plan */
@@ -77,11 +78,11 @@ paths_are_refused(void **state)
     char deep[2 * (GUARD_DEPTH_MAX + 2)], longer[300];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(relative) / sizeof(relative[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(relative); i++) {
         assert_int_equal(guard_plan_protect(&plan, "/r", relative[i], &err), -1);
         assert_string_equal(err.code, "guard.plan.path");
     }
-    for (size_t i = 0; i < sizeof(absolute) / sizeof(absolute[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(absolute); i++) {
         assert_int_equal(guard_plan_protect(&plan, absolute[i], "a", &err), -1);
         assert_int_equal(guard_plan_socket(&plan, absolute[i], &err), -1);
         assert_int_equal(guard_plan_socket_tree(&plan, absolute[i], &err), -1);
@@ -112,7 +113,7 @@ wire_is_refused(void **state)
     struct err err = ERR_INIT;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
 
         if (guard_plan_parse(rows[i].bytes, rows[i].n, &plan, &err) == 0)
@@ -278,7 +279,7 @@ static void
 filter(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(filter_rows) / sizeof(filter_rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(filter_rows); i++) {
         const struct filter_row *row = &filter_rows[i];
         struct seccomp_data data = { .nr = (int)row->nr, .arch = ARCH };
         struct guard_filter f;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "loops.h"
 #include "test_guard_run.h"
 
@@ -43,7 +44,7 @@ outcome(const struct attack *a, bool guarded)
     strcpy(name, a->name);
     patient = !guarded;
     plan.flags = GUARD_NAMES;
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++)
         assert_int_equal(guard_plan_protect(&plan, dir, usual[i], &err), 0);
     r.chdir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(run_under(&r, guarded ? &plan : NULL), 0);
@@ -58,7 +59,7 @@ static void
 races(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(attacks); i++) {
         if (outcome(&attacks[i], false) != 0)
             fail_msg("%s: no attack at all, it fails without a guard", attacks[i].name);
         if (outcome(&attacks[i], true) != 1)

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <sys/mount.h>
 
+#include "base/array.h"
 #include "test_guard_run.h"
 
 #define TIMES   6       /* enough calls to be known by */
@@ -59,7 +60,7 @@ umask_of_oneself(void *dir)
 {
     static const mode_t masks[] = { 022, 077, 0, 027, 0777, 022 };
 
-    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(masks); i++) {
         umask(masks[i]);
         for (int k = 0; k < TIMES; k++) {
             CHECK(mode_made("f") == (int)(0666 & ~masks[i]));
@@ -78,7 +79,7 @@ umask_of_sockets(void *arg)
     static const mode_t masks[] = { 022, 077, 0, 022 };
 
     (void)arg;
-    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(masks); i++) {
         umask(masks[i]);
         for (int k = 0; k < TIMES; k++) {
             struct stat st;
@@ -402,7 +403,7 @@ flags_of_new_files(void *arg)
     static const int ways[] = { O_EXCL, O_TRUNC, O_APPEND, O_NONBLOCK, O_EXCL | O_APPEND | O_NONBLOCK, O_SYNC, 0 };
 
     (void)arg;
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         for (int again_i = 0; again_i < 2; again_i++) {
             int fd = open("f", O_CREAT | O_RDWR | ways[i], 0600), now = fd < 0 ? -1 : fcntl(fd, F_GETFL);
 
@@ -451,7 +452,7 @@ ways_to_hooks(void *dir)
     CHECK(mkdir("plain", 0755) == 0 && mkdir("repo", 0755) == 0 && mkdir("repo/HOOKS", 0755) == 0);
     CHECK(mkdir("repo/objects", 0755) == 0 && mkdir("repo/refs", 0755) == 0 && mkdir("repo/hooks", 0755) == 0);
     CHECK(symlink("repo/hooks", "l") == 0 && symlink(below(dir, "repo"), "r") == 0);
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         if (strstr(ways[i], "deep") != NULL)
             (void)mkdir("repo/hooks/deep", 0755);
         CHECK(make_file(below(dir, ways[i])) < 0 && (errno == EACCES || errno == ENOENT));

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/io.h"
 #include "guest_run.h"
 
@@ -322,7 +323,7 @@ test_names_in_listings(void **state)
     static const char *const names[] = { "", ".", "..", "../x", "/etc/passwd", "a/b" };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         uint16_t list;
         size_t at;
 
@@ -351,7 +352,7 @@ test_changes_that_nobody_asked_for(void **state)
     uint16_t asked;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
         open_client(true);
         assert_int_equal(guest_client_file(c, lies[i].watch ? MSG_FILE_WATCH : MSG_FILE_LIST, &m, &asked, &err), 0);
         for (size_t k = 0; k < 3 && lies[i].says[k] != NULL; k++)

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/io.h"
 #include "base/str.h"
 #include "guest_run.h"
@@ -122,7 +123,7 @@ test_signal_deaths(void **state)
     static const int signals[] = { SIGKILL, SIGTERM, SIGSEGV, SIGPIPE };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         char script[64];
 
         snprintf(script, sizeof(script), "kill -%d $$", signals[i]);
@@ -195,7 +196,7 @@ static void
 test_failures_as_a_shell_tells_them(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
         const char *argv[] = { failures[i].command, NULL };
         struct err err = ERR_INIT;
 

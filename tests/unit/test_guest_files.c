@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/io.h"
 #include "guest_run.h"
 
@@ -98,7 +99,7 @@ test_empty_and_odd_names(void **state)
     must(run_write(&r, "empty", MSG_FILE_CREATE, "", 0));
     must(request(MSG_FILE_READ, "empty", 0));
     assert_int_equal(r.out.n, 0);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         must(run_write(&r, names[i], MSG_FILE_CREATE | MSG_FILE_EXCLUSIVE, "x", 1));
         must(request(MSG_FILE_READ, names[i], 0));
         assert_string_equal(run_text(&r.out), "x");
@@ -134,7 +135,7 @@ test_mode(void **state)
     static const uint32_t modes[] = { 0755, 0777, 0600, 0640 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {     /* a new one, then that one */
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {     /* a new one, then that one */
         const struct msg_file m = { .path = "script", .flags = MSG_FILE_CREATE, .mode = modes[i] };
         uint16_t id;
         assert_int_equal(guest_client_file(r.c, MSG_FILE_WRITE, &m, &id, &r.err), 0);
@@ -251,7 +252,7 @@ test_shapes_that_escape(void **state)
     char sibling[128];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(escapes); i++) {
         refused(request(MSG_FILE_READ, escapes[i], 0), "files.path-escapes");
         refused(run_write(&r, escapes[i], MSG_FILE_CREATE, "x", 1), "files.path-escapes");
         refused(request(MSG_FILE_REMOVE, escapes[i], MSG_FILE_RECURSIVE), "files.path-escapes");
@@ -270,11 +271,11 @@ test_guest_checks_shapes_itself(void **state)
     (void)state;
     run_start_raw(&r);
     assert_int_equal(msg_put_setup(&b, &(struct msg_setup){ .version = 1, .flags = MSG_SETUP_LIGHT, .root = r.root }), 0);
-    for (uint16_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++)
+    for (uint16_t i = 0; i < ARRAY_LEN(escapes); i++)
         assert_int_equal(msg_put_file(&b, MSG_FILE_STAT, (uint16_t)(i + 1), &(struct msg_file){ .path = escapes[i] }), 0);
     assert_int_equal(io_write_full(r.fd, b.p, b.n), 0);
     buf_free(&b);
-    while (answers < sizeof(escapes) / sizeof(escapes[0])) {
+    while (answers < ARRAY_LEN(escapes)) {
         uint8_t raw[FRAME_HEADER + 16];
         struct msg_file_error e;
         struct frame f;
@@ -307,7 +308,7 @@ test_links_that_escape(void **state)
     run_prepare(&r, "echo inside > f; mkdir in; ln -s /etc/passwd abs-file; ln -s /etc abs-dir; "
                     "ln -s ../../etc/passwd rel-file; ln -s ../../../../../../etc rel-dir; ln -s chain2 chain; "
                     "ln -s abs-file chain2; ln -s ../../../../etc in/up; ln -s /proc/self proc; ln -s loop loop");
-    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(links); i++) {
         refused(request(MSG_FILE_READ, links[i], 0), "files.path-escapes");
         refused(request(MSG_FILE_STAT, links[i], 0), "files.path-escapes");
         refused(run_write(&r, links[i], MSG_FILE_TRUNCATE, "x", 1), "files.path-escapes");

@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "guest_run.h"
 
@@ -145,7 +146,7 @@ test_what_breaks_off_changes_nothing(void **state)
     (void)state;
     run_prepare(&r, "printf former > f; chmod 640 f");
     before = stat_of("f");
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         uint16_t id = begin("f", WHOLE, data, parts[i]);
 
         holds("f", "former");
@@ -314,7 +315,7 @@ test_what_comes_between(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint16_t id;
 
         run_prepare(&r, "rm -rf d other; mkdir d; printf former > d/f; printf other > other");

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "egress/grpc_cut.h"
 #include "egress/h2_guard.h"
 #include "egress/h2_head.h"
@@ -85,7 +86,7 @@ static void
 test_requests(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
         struct h2_block b;
         struct buf text = BUF_INIT(2 * HTTP1_HEAD_MAX);
         struct http1_head head;
@@ -191,7 +192,7 @@ static void
 test_responses(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(responses); i++) {
         struct h2_block b;
         struct buf text = BUF_INIT(2 * HTTP1_HEAD_MAX);
         struct http1_head head;
@@ -220,7 +221,7 @@ test_trailers(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct h2_block b;
         struct buf text = BUF_INIT(HTTP1_HEAD_MAX);
         struct http1_head head;
@@ -307,7 +308,7 @@ test_what_may_not_go_out(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
         struct buf text = BUF_INIT(HTTP1_HEAD_MAX);
         struct http1_head head;
         static struct h2_fields f;
@@ -372,7 +373,7 @@ test_floods(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct h2_guard g;
         const char *word;
         unsigned n;

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "wire/http1.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define L(s) { s, sizeof(s) - 1 }
 #define H "Host: a.example\r\n"
 #define GET "GET / HTTP/1.1\r\n"

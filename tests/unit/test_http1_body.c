@@ -8,9 +8,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "wire/http1.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define L(s) { s, sizeof(s) - 1 }
 #define MAX 64      /* the ceiling of the rows */
 

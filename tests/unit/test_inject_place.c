@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "egress/inject_place.h"
 
 #define P "ph-0123456789abcdef"     /* placeholder */
@@ -112,7 +113,7 @@ test_added(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(sent); i++) {
         char out[4096];
         size_t n = 0;
         placed(add, sent[i], out, sizeof(out));

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "attack.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "keeper/keeper.h"
 
@@ -103,7 +104,7 @@ confined(void **state)
 #if defined(CLOCHE_SANITIZED)
     skip();     /* then there is no filter */
 #endif
-    attack(keeper_confine, attempts, sizeof(attempts) / sizeof(attempts[0]));
+    attack(keeper_confine, attempts, ARRAY_LEN(attempts));
 }
 
 /* A process that it makes has the same list. */
@@ -117,7 +118,7 @@ its_child(void **state)
 #if defined(CLOCHE_SANITIZED)
     skip();
 #endif
-    for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(attempts); i++) {
         pid_t pid = fork(), inner;
         if (pid == 0) {
             if (keeper_confine(NULL) < 0 || (inner = fork()) < 0)

@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "wall/landlock.h"
@@ -459,7 +460,7 @@ make_tree(void **state)
     snprintf(top, sizeof(top), "/tmp/cloche-landlock-XXXXXX");
     if (mkdtemp(top) == NULL)
         return -1;
-    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
         cleanup_close int dir = -1, tool = -1, file = -1;
 
         if (mkdir(at(dirs[i]), 0755) < 0)

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "warden/latest.h"
 
 static void
@@ -24,7 +25,7 @@ test_rows(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct latest l = { .wall_ms = rows[i].seen, .mono_ms = rows[i].then };
         if (latest_at(&l, rows[i].wall, rows[i].mono) != rows[i].is)
             fail_msg("%s: %llu", rows[i].what, (unsigned long long)latest_at(&l, rows[i].wall, rows[i].mono));

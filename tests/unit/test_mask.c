@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/mask.h"
 
@@ -27,7 +28,7 @@ redact_rows(void **state)
     masks_add(&set, "[no]", "short", 5);
     assert_false(set.all);
     assert_int_equal(masks_tail(&set), 2 * 17 - 1);     /* in hexadecimal */
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cleanup_buf struct buf out = BUF_INIT(1024);
         assert_int_equal(masks_redact(&set, str_of(rows[i].in), &out), rows[i].out != NULL);
         if (rows[i].out != NULL) {
@@ -112,7 +113,7 @@ forms_are_hidden_too(void **state)
     masks_init(&set);
     masks_add(&set, "[v]", value, strlen(value));
     assert_int_equal(set.n, MASK_FORMS);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cleanup_buf struct buf out = BUF_INIT(1024);
         assert_int_equal(masks_redact(&set, str_of(rows[i].in), &out), rows[i].out != NULL);
         if (rows[i].out != NULL) {

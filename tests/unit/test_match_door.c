@@ -7,9 +7,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "match/door.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define L(s) { s, sizeof(s) - 1 }
 
 static void

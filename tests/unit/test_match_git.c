@@ -16,13 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "match/git_config.h"
 #include "match/git_shape.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define L(s) { s, sizeof(s) - 1 }
 
 static void

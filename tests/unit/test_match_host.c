@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/host.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define L(s) { s, sizeof(s) - 1 }
 
 static void

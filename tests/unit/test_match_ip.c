@@ -8,9 +8,10 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "match/ip.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 loose_rows(void **state)

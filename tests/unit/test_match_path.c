@@ -7,9 +7,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "match/path.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 normalise_rows(void **state)

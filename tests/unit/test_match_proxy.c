@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "match/proxy.h"
 
 static void
@@ -24,7 +25,7 @@ urls(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct proxy_url url;
         assert_int_equal(proxy_parse(str_of(rows[i].url), &url), PROXY_OK);
         assert_string_equal(url.host.name, rows[i].host);
@@ -49,7 +50,7 @@ no_urls(void **state)
     struct proxy_url url;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         assert_int_equal(proxy_parse(rows[i].url, &url), rows[i].fault);
     memset(longest, 'a', sizeof(longest));
     assert_int_equal(proxy_parse((struct str){ longest, sizeof(longest) }, &url), PROXY_TOO_LONG);
@@ -75,7 +76,7 @@ lists(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct host host;
         assert_int_equal(host_canonical(str_of(rows[i].host), &host), HOST_OK);
         assert_int_equal(proxy_skips(str_of(rows[i].list), &host, rows[i].port), rows[i].skips);

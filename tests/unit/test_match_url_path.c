@@ -7,10 +7,11 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "match/url_host.h"
 #include "match/url_path.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 requests(void **state)

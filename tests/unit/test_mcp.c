@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "front/mcp/message.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 messages(void **state)

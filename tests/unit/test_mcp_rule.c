@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/decide.h"
 #include "egress/mcp_rule.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define JSON "Content-Type: application/json\r\n"
 #define CALL(name) "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"" name "\"}}"
 #define SAY(members) "{\"jsonrpc\":\"2.0\"," members "}"

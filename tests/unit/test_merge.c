@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "front/merge.h"
 
 static void
@@ -29,7 +30,7 @@ examples(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         json_t *patch = json_loads(rows[i].patch, JSON_DECODE_ANY, NULL);
         json_t *before = json_deep_copy(patch), *want = json_loads(rows[i].result, JSON_DECODE_ANY, NULL);
         json_t *got = json_merge_patch(json_loads(rows[i].target, JSON_DECODE_ANY, NULL), patch);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "engine/native/mountinfo.h"
 
 static void
@@ -26,7 +27,7 @@ test_lines(void **state)
     char *at = text;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         assert_true(mountinfo_next(&at, &line));
         assert_int_equal(line.id, want[i].id);
         assert_string_equal(line.device, want[i].device);

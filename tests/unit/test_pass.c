@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "warden/approvals.h"
 
 #define ONE "00000000000000000000000000000001"
@@ -70,7 +71,7 @@ static void
 test_parts(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct deed call = deed_of_step(&cases[i].call);
         struct pass p = pass_of(&call);
         for (size_t k = 0; k < 5 && cases[i].parts[k].tool != NULL; k++) {

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "policy/append.h"
 
 static const struct { const char *before, *after; } rows[] = {
@@ -41,7 +42,7 @@ static void
 rows_hold(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct buf out = BUF_INIT(1 << 16);
         struct err err = ERR_INIT;
         int r = policy_append_allow(str_of(rows[i].before), STR_LIT("n.example.org:443"), &out, &err);
@@ -64,7 +65,7 @@ a_rule_cannot_say_more_than_a_host(void **state)
     static const struct str bad[] = { STR_LIT("a\""), STR_LIT("a\nmode: off"), STR_LIT("a b"), STR_LIT("a\\"), { "a\0b", 3 } };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct buf out = BUF_INIT(1 << 16);
         assert_int_equal(policy_append_allow(STR_LIT("network: {allow: []}"), bad[i], &out, NULL), -1);
         assert_int_equal(out.n, 0);

@@ -7,10 +7,11 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "front/preview_rules.h"
 #include "warden/edge.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define CAP "0123456789abcdef0123456789abcdef01234567"
 #define ROOT "/preview/" CAP
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "engine/native/probe.h"
 
 static struct host_facts
@@ -131,7 +132,7 @@ every_failure_is_explained(void **state)
 
     (void)state;
     for (int which = 0; which < FEATURE_N; which++)
-        for (size_t e = 0; e < sizeof(errnos) / sizeof(errnos[0]); e++) {
+        for (size_t e = 0; e < ARRAY_LEN(errnos); e++) {
             failed(&s, errnos[e], "unshare(CLONE_NEWSOMETHING)");
             probe_explain((enum feature)which, &f, &s);
             assert_true(s.why_not[0] != '\0');
@@ -202,7 +203,7 @@ only_what_the_host_is_counts(void **state)
     enum feature which = FEATURE_N;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         memset(&h, 0, sizeof(h));
         for (int k = 0; k < FEATURE_N; k++)
             h.f[k].status = FEATURE_YES;

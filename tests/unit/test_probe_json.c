@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "probe/json.h"
@@ -131,7 +132,7 @@ utf8(struct jw *j)
     };
 
     jw_array(j, NULL);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         jw_text(j, NULL, rows[i]);
     jw_end_array(j);
     return jw_finish(j);

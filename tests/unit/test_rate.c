@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "front/front.h"
 
 #define PER_S 4     /* and twice as many at once */
@@ -46,7 +47,7 @@ who_is_counted_together(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         static struct rate rate;
         unsigned n;
         memset(&rate, 0, sizeof(rate));

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "warden/edge.h"
 
 #define HOUR_MS 3600000ULL
@@ -27,7 +28,7 @@ pauses(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct edge_recovery r = { .after_s = rows[i].after, .tries = rows[i].tries, .window_s = rows[i].window,
                                    .used = rows[i].used, .began_ms = 1 };
         if (recovery_wait_s(&r, rows[i].age, false) != rows[i].degraded ||
@@ -83,7 +84,7 @@ what_may_be_asked(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (edge_recovery_well(&rows[i].r) != rows[i].well)
             fail_msg("row %zu", i);
 }

@@ -7,9 +7,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/rule_wire.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 there_and_back(void **state)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "keeper/run_log.h"
 #include "warden/edge_run.h"
@@ -134,7 +135,7 @@ questions(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint8_t room[EDGE_RUN_ASK_MAX];
         struct buf b = BUF_INIT_IN(room, sizeof(room));
         struct edge_run_ask back;

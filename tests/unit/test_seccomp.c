@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -207,7 +208,7 @@ candidates(const struct sc_rule *rule, unsigned arg, uint64_t *out, size_t max)
 
             if (cond->arg != arg)
                 continue;
-            assert_true(n_low + 3 + 4 * cond->n_ranges < sizeof(low) / sizeof(low[0]));
+            assert_true(n_low + 3 + 4 * cond->n_ranges < ARRAY_LEN(low));
             if (cond->any)
                 for (uint32_t bit = cond->mask; bit != 0 && n_low < 200; bit &= bit - 1)
                     add_value(low, &n_low, bit & -bit);
@@ -224,7 +225,7 @@ candidates(const struct sc_rule *rule, unsigned arg, uint64_t *out, size_t max)
         }
     }
     for (size_t i = 0; i < n_low; i++)
-        for (size_t h = 0; h < sizeof(high) / sizeof(high[0]) && n < max; h++)
+        for (size_t h = 0; h < ARRAY_LEN(high) && n < max; h++)
             out[n++] = high[h] | low[i];
     return n;
 }
@@ -319,11 +320,11 @@ test_other_entries(void **state)
         struct seccomp_plan plan = sc_variant(v);
 
         for (uint32_t nr = 0; nr < SC_NR_MAX; nr++) {
-            for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+            for (size_t i = 0; i < ARRAY_LEN(foreign); i++)
                 assert_int_equal(ask(&plan, foreign[i], nr, none, &loads), SECCOMP_RET_KILL_PROCESS);
             assert_int_equal(ask(&plan, NATIVE_ARCH, nr | X32_BIT, none, &loads), SECCOMP_RET_ERRNO | ENOSYS);
         }
-        for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++)
+        for (size_t i = 0; i < ARRAY_LEN(beyond); i++)
             assert_int_equal(ask(&plan, NATIVE_ARCH, beyond[i], none, &loads), SECCOMP_RET_ERRNO | ENOSYS);
     }
 }
@@ -497,7 +498,7 @@ static void
 test_rows_written_by_hand(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint64_t args[6] = { rows[i].a0, rows[i].a1, rows[i].a2, 0, 0, 0 };
         bool loads;
         uint32_t got = ask(&rows[i].plan, NATIVE_ARCH, (uint32_t)rows[i].nr, args, &loads);
@@ -591,7 +592,7 @@ test_lists_with_mistakes_are_refused(void **state)
     static struct sc_data d;
     (void)state;
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char path[] = "/tmp/cloche-syscalls-XXXXXX";
         cleanup_close int fd = mkostemp(path, O_CLOEXEC);
         struct err err = ERR_INIT;

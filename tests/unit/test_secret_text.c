@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "policy/secret_text.h"
 
 static bool
@@ -37,7 +38,7 @@ rows(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         struct buf out = BUF_INIT(64);
         struct str name = { "", 0 };
         assert_int_equal(secret_text_make(str_of(all[i].text), look, NULL, &out, &name), all[i].result);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "warden/edge.h"
 #include "warden/state_gate.h"
@@ -37,7 +38,7 @@ labels(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (edge_labels_well(rows[i].text) != rows[i].well)
             fail_msg("row %zu", i);
 }
@@ -67,7 +68,7 @@ credentials(void **state)
     char text[160];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         snprintf(text, sizeof(text), "%s%s%s", rows[i].prefix, digits, rows[i].suffix);
         if (edge_credential_well(EDGE_BEARER, text) != rows[i].bearer ||
             edge_credential_well(EDGE_SANDBOX_KEY, text) != rows[i].key)
@@ -150,7 +151,7 @@ flags_of_operations(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         static struct edge_op op, back;
         cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
         struct wire_in in;
@@ -454,7 +455,7 @@ nobody_moves_anothers_out(void **state)
     assert_int_equal(sqlite3_exec(s->db, fill, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(state_prune(s, NULL), 0);
     assert_int_equal(state_gate_prune(g, 1, NULL), 0);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         sqlite3_stmt *q;
         snprintf(query, sizeof(query), "SELECT count(*) FROM %s", rows[i].what);
         assert_int_equal(sqlite3_prepare_v2(s->db, query, -1, &q, NULL), SQLITE_OK);
@@ -480,7 +481,7 @@ group_end(void **state)
     char path[128];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(left); i++) {
         snprintf(path, sizeof(path), "%s/%s", root, left[i]);
         (void)unlink(path);
     }

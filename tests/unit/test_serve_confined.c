@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "attack.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 #include "wall/service.h"
@@ -150,7 +151,7 @@ confined(void **state)
     static void (*const attempts[])(void) = { try_open, try_create, try_inet, try_unix, try_connect, try_fork, try_exec,
                                               try_kill, try_ptrace, try_dumpable, try_unlink, try_chdir,
                                               try_owner, try_async, try_datagram, try_code };
-    const size_t n = sizeof(attempts) / sizeof(attempts[0]);
+    const size_t n = ARRAY_LEN(attempts);
 
     (void)state;
 #if defined(CLOCHE_SANITIZED)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "vault/sigv4.h"
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -71,7 +72,7 @@ static void
 test_suite(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
         const struct vector *v = &vectors[i];
         struct sigv4_header headers[6] = { { STR_LIT("Host"), STR_LIT("example.amazonaws.com") },
                                            { STR_LIT("X-Amz-Date"), STR_LIT(DATE) } };
@@ -156,7 +157,7 @@ test_parse(void **state)
     struct sigv4_authorization a;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (sigv4_parse(str_of(rows[i].text), &a) != rows[i].ok)
             fail_msg("%s", rows[i].text);
     assert_true(sigv4_parse(str_of(rows[0].text), &a));

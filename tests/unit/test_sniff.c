@@ -6,9 +6,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "egress/sniff.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define D(s) s, sizeof(s) - 1
 
 /* @settled: how many bytes the answer takes; with fewer it is MORE, with any further ones it stays. */

@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "egress/socks5.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define D(s) s, sizeof(s) - 1
 
 static void

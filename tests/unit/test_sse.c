@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "client/sse.h"
 
 struct heard {
@@ -44,7 +45,7 @@ static void
 events(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         for (size_t piece = 1; piece < 5; piece++) {
             struct heard h = { .text = "" };
             struct sse s = SSE_INIT;

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/str.h"
 
 static void
@@ -18,7 +19,7 @@ parse_u64_rows(void **state)
         { " 1", false, 0 }, { "1 ", false, 0 }, { "0x10", false, 0 }, { "1e3", false, 0 },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint64_t v = 0;
         assert_int_equal(str_parse_u64(str_of(rows[i].in), UINT64_MAX, &v), rows[i].ok);
         if (rows[i].ok)
@@ -37,7 +38,7 @@ parse_hex_rows(void **state)
     };
     uint64_t v = 0;
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         v = 0;
         assert_int_equal(str_parse_hex(str_of(rows[i].in), UINT64_MAX, &v), rows[i].ok);
         assert_true(v == rows[i].v);
@@ -54,7 +55,7 @@ parse_size_rows(void **state)
         { "99999999999t", false, 0 }, { "512 m", false, 0 },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint64_t v = 0;
         assert_int_equal(str_parse_size(str_of(rows[i].in), UINT64_MAX, &v), rows[i].ok);
         if (rows[i].ok)
@@ -70,7 +71,7 @@ parse_duration_rows(void **state)
         { "1h", true, 3600000 }, { "1d", false, 0 }, { "", false, 0 }, { "-3s", false, 0 },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint64_t v = 0;
         assert_int_equal(str_parse_duration_ms(str_of(rows[i].in), UINT64_MAX, &v), rows[i].ok);
         if (rows[i].ok)
@@ -86,7 +87,7 @@ parse_milli_rows(void **state)
         { ".5", false, 0 }, { "1.", false, 0 }, { "1.2345", false, 0 }, { "a", false, 0 },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint64_t v = 0;
         assert_int_equal(str_parse_milli(str_of(rows[i].in), UINT64_MAX, &v), rows[i].ok);
         if (rows[i].ok)
@@ -119,7 +120,7 @@ utf8_rows(void **state)
         { "\xc2\x80", 1, 0, 0 }, { "\xf4\x8f\xbf\xbf", 3, 0, 0 }, { "\xe2\x82" "a", 3, 0, 0 },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint32_t c = 0;
         assert_int_equal(utf8_char((const uint8_t *)rows[i].in, rows[i].n, &c), rows[i].taken);
         assert_int_equal(c, rows[i].c);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "egress/swap.h"
 
 static struct swap *
@@ -175,7 +176,7 @@ test_spellings(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct swap *s = make(pairs, 1, SWAP_ALL);
         struct buf out = BUF_INIT(4096);
         assert_int_equal(swap_feed(s, texts[i][0], strlen(texts[i][0]), true, &out), 0);
@@ -427,7 +428,7 @@ test_hidden_tells_nothing(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(guesses); i++)
         for (size_t step = 1; step <= strlen(guesses[i]); step++)
             check_held(guesses[i], step);
 }
@@ -441,7 +442,7 @@ test_hidden_holds_little(void **state)
     struct buf out = BUF_INIT(4096);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         assert_int_equal(swap_feed(s, texts[i], strlen(texts[i]), false, &out), 0);
         assert_int_equal(swap_held(s), 0);
     }
@@ -473,7 +474,7 @@ test_blind(void **state)
     static const char nothing[] = "xxxxxxxxxxxxxxxxxxxx";
 
     (void)state;
-    for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
+    for (size_t k = 0; k < ARRAY_LEN(values); k++) {
         struct swap *s = swap_new();
         struct buf out = BUF_INIT(4096);
         const size_t most = 10 * (sizeof(nothing) - 1) + 64;

@@ -14,6 +14,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "base/array.h"
 #include "egress/tls_priv.h"
 
 struct certificate { X509 *x; EVP_PKEY *key; };
@@ -202,7 +203,7 @@ test_who_is_believed(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct certificate c = issue("a.example.org", rows[i].san, rows[i].by_ca ? &ca : NULL, rows[i].days);
         struct tls_ctx *x = context(true);
         enum tls_step s, k;

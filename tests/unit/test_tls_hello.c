@@ -8,13 +8,14 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "egress/tls_hello.h"
 #include "tls_hello_build.h"
 #include "data/tls_hello_captures.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 #define D(s) s, sizeof(s) - 1
 
 /* Every prefix is "more"; the whole is @want, whatever follows in a record of its own. */

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "engine/native/trust_java.h"
 
@@ -31,7 +32,7 @@ test_rows(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cleanup_buf struct buf out = BUF_INIT(4096);
         char digest[41] = "";
         assert_int_equal(trust_java(str_of(rows[i].pem), &out), rows[i].count);

@@ -8,12 +8,13 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "vault/binding.h"
 #include "vault/placeholder.h"
 #include "vault/seal.h"
 #include "vault/store_file.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
+#define N(a) ARRAY_LEN(a)
 
 static void
 binding_rows(void **state)
@@ -120,7 +121,7 @@ added(void **state)
     char text[256];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cleanup_buf struct buf out = BUF_INIT(256);
         snprintf(text, sizeof(text), "host a.example\nadd %s\n", rows[i].add);
         assert_int_equal(binding_parse(str_of(text), &b, NULL), 0);
@@ -128,7 +129,7 @@ added(void **state)
         assert_int_equal(buf_nul(&out), 0);
         assert_string_equal((const char *)out.p, rows[i].want);
     }
-    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
         struct err err = ERR_INIT;
         snprintf(text, sizeof(text), "host a.example\n%s\n", runs[i].place);
         assert_int_equal(binding_parse(str_of(text), &b, NULL), 0);

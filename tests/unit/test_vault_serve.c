@@ -22,6 +22,7 @@
 #include <openssl/x509v3.h>
 
 #include "attack.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "vault/client.h"
 #include "vault/serve.h"
@@ -457,7 +458,7 @@ supervisor_table(void **state)
         { VAULT_EGRESS, 0, true }, { VAULT_REVOKE, 4, true },
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint8_t zeros[4096] = { 0 };
         struct buf payload = { .p = zeros, .n = rows[i].n, .lent = true };
         int status;
@@ -487,7 +488,7 @@ egress_table(void **state)
 
     (void)state;
     start("key");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cleanup_close int fd = raw_edge();
         cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
         static uint8_t in[VAULT_RECEIVE_ROOM], zeros[9000];
@@ -556,7 +557,7 @@ confined(void **state)
 #if defined(CLOCHE_SANITIZED)
     skip();     /* then there is no filter */
 #endif
-    attack(vault_confine, attempts, sizeof(attempts) / sizeof(attempts[0]));
+    attack(vault_confine, attempts, ARRAY_LEN(attempts));
 }
 
 static int

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "vault/store.h"
@@ -53,7 +54,7 @@ fresh(void **state)
     char path[256];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         path_of(names[i], path);
         unlink(path);
     }

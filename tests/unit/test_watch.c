@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "front/trace.h"
@@ -36,7 +37,7 @@ traceparents(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct trace t = { .sampled = false };
         char text[TRACE_TEXT + 1];
         if (trace_parse(str_of(rows[i].text), &t) != rows[i].well || t.sampled != rows[i].sampled)
@@ -76,7 +77,7 @@ log_settings(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         enum log_level level = LEVELS;
         bool json;
         if (log_setting_parse(rows[i].text, &json, &level) != rows[i].well)

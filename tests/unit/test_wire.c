@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "wire/frame.h"
 #include "wire/msg.h"
 #include "wire/packet.h"
@@ -109,7 +110,7 @@ static void
 test_strings(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(strings); i++) {
         struct wire_in in = wire_in_of(strings[i].raw, strings[i].n);
         uint32_t length = 99;
         const char *s = wire_cstr(&in, strings[i].max, &length);
@@ -449,7 +450,7 @@ test_changes_that_lead_elsewhere(void **state)
     (void)state;
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct msg_change m;
         struct frame f;
 
@@ -491,7 +492,7 @@ static void
 test_path_shapes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         const char *rel = NULL;
         bool ok = msg_path_shape(shapes[i].root, shapes[i].path, &rel);
 
@@ -559,7 +560,7 @@ test_errors_that_are_none(void **state)
     uint8_t room[PACKET_ERR_MAX];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
         struct buf b = BUF_INIT_IN(room, sizeof(room));
         struct err e = an_error();
         struct wire_in in;

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "egress/swap.h"
 #include "wire/ws.h"
 
@@ -28,7 +29,7 @@ heads(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct ws_frame f;
         assert_int_equal(ws_head((const uint8_t *)rows[i].bytes, rows[i].n, &f), rows[i].result);
         if (rows[i].result != WS_OK)
@@ -170,7 +171,7 @@ refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct swaps s = new_swaps();
         struct buf out = BUF_INIT(4096);
         struct ws_way w;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/dirents.h"
 #include "engine/native/native.h"
@@ -28,7 +29,7 @@ close_host(const struct native_plan *plan, struct guard_plan *out, struct err *e
     /* what is not named is not protected */
     if (names.failed != 0)
         return err_sys(err, names.failed, "wall.light", "list /");
-    for (size_t i = 0; i < sizeof(open_in_dev) / sizeof(open_in_dev[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(open_in_dev); i++)
         if (guard_plan_allow(out, "/", open_in_dev[i], err) < 0)
             return -1;
     for (size_t i = 0; i < plan->n_trees; i++)

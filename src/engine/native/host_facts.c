@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -193,7 +194,7 @@ read_container(struct host_facts *out)
         contained(out, text, line);
     }
     if (read_text("/proc/1/cgroup", text, sizeof(text)))
-        for (size_t i = 0; i < sizeof(cgroup_words) / sizeof(cgroup_words[0]); i++)
+        for (size_t i = 0; i < ARRAY_LEN(cgroup_words); i++)
             if (strstr(text, cgroup_words[i].word) != NULL)
                 contained(out, cgroup_words[i].runtime, "/proc/1/cgroup");
     if (read_text("/proc/sys/kernel/osrelease", text, sizeof(text)) &&
@@ -209,7 +210,7 @@ user_manager_answers(uid_t uid)
 {
     static const char *const sockets[] = { "systemd/private", "bus" };
 
-    for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(sockets); i++) {
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -233,7 +234,7 @@ read_namespace_limits(struct host_facts *out)
         [FEATURE_CGROUPNS] = "/proc/sys/user/max_cgroup_namespaces",
     };
 
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
         out->max_namespaces[i] = files[i] != NULL ? read_number(files[i]) : -1;
     out->max_user_namespaces = out->max_namespaces[FEATURE_USERNS];
 }

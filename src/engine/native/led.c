@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "engine/native/expand.h"
@@ -115,7 +116,7 @@ is_interpreter(struct str word)
     static const char *const names[] = { "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node",
         "deno", "bun", "perl", "ruby", "php", "lua", "env", "exec", "source", ".", "nice", "time", "sudo" };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t n = strlen(names[i]);
         if (str_eq_c(word, names[i]) ||
             (word.n > n && str_ends(word, str_of(names[i])) && word.p[word.n - n - 1] == '/'))
@@ -263,7 +264,7 @@ close_entry(struct led *l, const struct git_config_entry *e, const char *file, u
     char path[PATH_MAX], base[PATH_MAX];
     const char *slash = strrchr(file, '/');
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (!str_eq_c(e->section, keys[i].section) || (keys[i].name[0] != '*' && !str_eq_c(e->name, keys[i].name)))
             continue;
         if (keys[i].meaning != MEANS_INCLUDE)
@@ -459,7 +460,7 @@ led_owner(struct led *l, bool git, struct err *err)
     if (read_config(l, "/etc/gitconfig", 0, err) < 0 ||
         (xdg != NULL && xdg[0] == '/' && read_below(l, xdg, "git/config", err) < 0))
         return -1;
-    for (size_t i = 0; l->home != NULL && i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; l->home != NULL && i < ARRAY_LEN(files); i++) {
         int n = snprintf(path, sizeof(path), "%s/%s", l->home, files[i]);
         if (n > 0 && n < (int)sizeof(path) && (led_follow(l, path, false, err) < 0 || read_config(l, path, 0, err) < 0))
             return -1;

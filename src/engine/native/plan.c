@@ -13,6 +13,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "match/host.h"
 #include "match/ip.h"
@@ -110,7 +111,7 @@ plan_warn(struct native_plan *plan, const char *fmt, ...)
 {
     va_list ap;
 
-    if (plan->n_warnings >= sizeof(plan->warnings) / sizeof(plan->warnings[0]))
+    if (plan->n_warnings >= ARRAY_LEN(plan->warnings))
         return 0;
     va_start(ap, fmt);
     vsnprintf(plan->warnings[plan->n_warnings], sizeof(plan->warnings[0]), fmt, ap);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "engine/native/mountinfo.h"
 #include "engine/native/plan.h"
@@ -58,7 +59,7 @@ kernel_fs(struct str type)
         "hugetlbfs", "binfmt_misc", "autofs",     "efivarfs", "nsfs",   "rpc_pipefs", "selinuxfs",
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (str_eq_c(type, names[i]))
             return true;
     return false;
@@ -127,8 +128,8 @@ plan_host(struct native_plan *plan, struct err *err)
 int
 plan_host_secrets(struct native_plan *plan, const struct policy *p, struct policy_list *out, struct err *err)
 {
-    struct policy_entry entries[sizeof(root_secrets) / sizeof(root_secrets[0])] = { { .value = NULL } };
-    const struct policy_list secrets = { .v = entries, .n = sizeof(entries) / sizeof(entries[0]) };
+    struct policy_entry entries[ARRAY_LEN(root_secrets)] = { { .value = NULL } };
+    const struct policy_list secrets = { .v = entries, .n = ARRAY_LEN(entries) };
 
     for (size_t i = 0; i < secrets.n; i++) {
         entries[i].value = entries[i].written = plan_printf(plan, "%s", root_secrets[i]);

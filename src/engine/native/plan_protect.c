@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "engine/native/expand.h"
 #include "engine/native/plan.h"
@@ -333,7 +334,7 @@ guard_store(struct native_plan *plan, const struct policy *p, const struct plan_
 {
     const char *const places[] = { p->store, p->home != NULL ? plan_printf(plan, "%s" USUAL_STORE, p->home) : NULL };
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         char real[PATH_MAX];
         if (places[i] == NULL)
             continue;

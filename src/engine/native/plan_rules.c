@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "engine/native/expand.h"
 #include "engine/native/plan.h"
@@ -209,7 +210,7 @@ all_of_root(struct gather *g, struct err *err)
     while ((entry = readdir(dir)) != NULL) {
         bool skip = entry->d_type == DT_LNK || (g->open && strcmp(entry->d_name, "sys") == 0);
         char path[NAME_MAX + 2];
-        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        for (size_t i = 0; i < ARRAY_LEN(own); i++)
             skip |= strcmp(entry->d_name, own[i]) == 0;
         snprintf(path, sizeof(path), "/%s", entry->d_name);
         if (!skip && (g->open ? open_hit(g, path, err) : put(g, path, err)) < 0)
@@ -535,7 +536,7 @@ plan_rules(struct native_plan *plan, const struct policy *p, struct err *err)
         close_list(plan, p, real, &p->credentials, &real->credentials, err) < 0 ||
         close_list(plan, p, real, &p->deny_write, &real->deny_write, err) < 0)
         return -1;
-    return plan_aliases(plan, closed, sizeof(closed) / sizeof(closed[0]), put_alias, err) < 0 ||
+    return plan_aliases(plan, closed, ARRAY_LEN(closed), put_alias, err) < 0 ||
                    check_own(plan, real, err) < 0 || note_credentials(plan, real, err) < 0
                ? -1 : close_read_only(plan, real, err);
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
@@ -138,7 +139,7 @@ etc(struct native_plan *plan, const struct policy *p, struct err *err)
     for (size_t i = 0; i < n_place_etc_host; i++)
         if (etc_entry(plan, place_etc_host[i], err) < 0)
             return -1;
-    for (size_t i = 0; host_network && i < sizeof(from_host_network) / sizeof(from_host_network[0]); i++)
+    for (size_t i = 0; host_network && i < ARRAY_LEN(from_host_network); i++)
         if (etc_entry(plan, from_host_network[i], err) < 0)
             return -1;
     if (etc_file(plan, "/etc/passwd",
@@ -185,7 +186,7 @@ host_rules(struct native_plan *plan, struct err *err)
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx",
     };
 
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
         if (plan_rule(plan, devices[i], LANDLOCK_DEVICE, true, err) < 0)
             return -1;
     return 0;
@@ -208,7 +209,7 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
         return plan_host(plan, err);
     if (p->view.v == VIEW_HOST)     /* kernel file systems are left out where files are root's, as plan_host does */
         return plan->ids.outside_uid != 0 || plan_item(plan, ROOT_MASK, NULL, "/sys", err) != NULL ? 0 : -1;
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
         if (system_folder(plan, folders[i], err) < 0)
             return -1;
     if (etc(plan, p, err) < 0)
@@ -319,7 +320,7 @@ env_proxies(struct env_builder *b, struct err *err)
     static const char *const names[] = { "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY" };
     const char *url = plan_printf(b->plan, "http://%s:%d", CAPTURE_SERVICE_ADDRESS, CAPTURE_PROXY_PORT);
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (url == NULL || env_put(b, names[i], url, err) < 0)
             return -1;
     return env_put(b, "no_proxy", NO_PROXY, err) < 0 || env_put(b, "NO_PROXY", NO_PROXY, err) < 0 ? -1 : 0;
@@ -335,7 +336,7 @@ env_trust(struct env_builder *b, struct err *err)
         "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (env_put(b, names[i], b->plan->trust, err) < 0)
             return -1;
     return 0;
@@ -356,7 +357,7 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
         if (env_inherit(&b, err) < 0)
             return -1;
     } else {
-        for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        for (size_t i = 0; i < ARRAY_LEN(passed); i++)
             if (env_pass(&b, passed[i], err) < 0)
                 return -1;
         /* in a root of our own the host's PATH names folders that are not there */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "engine/native/plan.h"
@@ -59,7 +60,7 @@ cover_java(struct native_plan *plan, const struct buf *all, struct err *err)
     size_t n = 0;
     int result = 0;
 
-    for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+    for (size_t k = 0; k < ARRAY_LEN(places); k++) {
         glob_t found;
         if (glob(places[k], GLOB_NOSORT, NULL, &found) != 0)
             continue;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "engine/ops.h"
 
 #define GROUP_NS "namespaces"
@@ -169,7 +170,7 @@ features_probe(struct host_features *out, struct err *err)
         probe_try_namespaces, probe_try_root, probe_try_calls, probe_try_landlock, probe_try_seccomp, probe_try_notify,
         probe_try_cgroups,
     };
-    enum { TRIES = sizeof(tries) / sizeof(tries[0]) };
+    enum { TRIES = ARRAY_LEN(tries) };
     struct feature_state *shared;
     size_t size = sizeof(out->f);
     pid_t pids[TRIES];

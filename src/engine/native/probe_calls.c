@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/kernel.h"
 #include "wall/landlock.h"
@@ -140,7 +141,7 @@ install_filter(unsigned nr, unsigned action, unsigned flags)
         BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog prog = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+    struct sock_fprog prog = { .len = ARRAY_LEN(code), .filter = code };
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;

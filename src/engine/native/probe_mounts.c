@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kernel.h"
@@ -209,7 +210,7 @@ probe_try_namespaces(struct feature_state *f)
         return;
     if (!probe_note(&f[FEATURE_USERNS_MAP], "write(/proc/self/uid_map)", map_self(uid, gid)))
         return;
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
         probe_note(&f[spaces[i].which], spaces[i].call, unshare(spaces[i].flag));
     if (f[FEATURE_PIDNS].status == FEATURE_YES)
         in_child(try_proc, f);      /* before mounts change: procfs is compared with what is visible now */
@@ -284,7 +285,7 @@ probe_try_proc_outside(struct feature_state *f)
         for (;;)
             pause();
     }
-    for (size_t i = 0; pid > 0 && i < sizeof(which) / sizeof(which[0]); i++) {
+    for (size_t i = 0; pid > 0 && i < ARRAY_LEN(which); i++) {
         cleanup_close int proc = proc_from_outside(pidfd, which[i] == FEATURE_PROC_SUBSET, false, NULL);
         if (proc < 0)
             continue;       /* what refused before is the reason */

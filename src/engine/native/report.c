@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "engine/native/native.h"
 #include "engine/native/probe.h"
 
@@ -85,7 +86,7 @@ native_probe(struct engine_report *out, struct err *err)
 static bool
 lacks_named(const struct host_features *h, const char *code, enum feature *which)
 {
-    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
         for (size_t k = 0; strcmp(named[i].code, code) == 0 && k < 3 && named[i].features[k] != FEATURE_N; k++)
             if (feature_lacks(h, named[i].features[k])) {
                 *which = named[i].features[k];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "front/mcp/message.h"
 
@@ -110,9 +111,9 @@ python_versions(const char *p)
 
     for (;;) {
         size_t i;
-        for (i = 0; i < sizeof(signs) / sizeof(signs[0]) && strncmp(p, signs[i], strlen(signs[i])) != 0; i++)
+        for (i = 0; i < ARRAY_LEN(signs) && strncmp(p, signs[i], strlen(signs[i])) != 0; i++)
             ;
-        if (i == sizeof(signs) / sizeof(signs[0]))
+        if (i == ARRAY_LEN(signs))
             return false;
         p += strlen(signs[i]);
         if (isalnum((unsigned char)*p) == 0)
@@ -168,7 +169,7 @@ is_file(const char *package)
 {
     static const char *const ends[] = { ".whl", ".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".tbz", ".txz", ".lz" };
 
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (str_ends(str_of(package), str_of(ends[i])))
             return true;
     return false;

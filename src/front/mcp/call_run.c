@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "front/mcp/mcp.h"
 #include "match/language.h"
 
@@ -206,7 +207,7 @@ on_install_box(struct request *r, const struct edge_box *box)
                                        "/workspace", "--" };
     bool is_npm = strcmp(registry_of(r), "npm") == 0;
     const char *const *words = is_npm ? npm : pip;
-    size_t n = is_npm ? sizeof(npm) / sizeof(npm[0]) : sizeof(pip) / sizeof(pip[0]);
+    size_t n = is_npm ? ARRAY_LEN(npm) : ARRAY_LEN(pip);
 
     if (!has_network(box)) {
         mcp_fail(r, "NetworkDisabled", "this sandbox was made without a network: make one with network_enabled");

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
+
 const char *const mcp_versions[] = { "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26" };
-const size_t mcp_n_versions = sizeof(mcp_versions) / sizeof(mcp_versions[0]);
+const size_t mcp_n_versions = ARRAY_LEN(mcp_versions);
 
 int
 mcp_version(const char *text)

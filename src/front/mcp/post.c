@@ -1,6 +1,7 @@
 /* front/mcp/post.c: POST, GET and DELETE of /mcp: who says what in which form of the protocol */
 #include <string.h>
 
+#include "base/array.h"
 #include "front/mcp/mcp.h"
 #include "front/whole.h"
 
@@ -360,4 +361,4 @@ const struct route mcp_routes[] = {
     { "GET",    "/mcp", get,         false, false, .endless = true },
     { "DELETE", "/mcp", end_session, false, false },
 };
-const size_t mcp_n_routes = sizeof(mcp_routes) / sizeof(mcp_routes[0]);
+const size_t mcp_n_routes = ARRAY_LEN(mcp_routes);

@@ -1,6 +1,7 @@
 /* front/mcp/tools.c: the tools, with the schemas that clients are told and arguments are judged by (JSON Schema) */
 #include <string.h>
 
+#include "base/array.h"
 #include "front/mcp/mcp.h"
 #include "match/language.h"
 
@@ -100,7 +101,7 @@ struct mcp_tool mcp_tools[] = {
       .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
       .output = RESULT(JSON(, "command": {"type": "string"})), .reads_only = true, .begin = call_workspace },
 };
-const size_t mcp_n_tools = sizeof(mcp_tools) / sizeof(mcp_tools[0]);
+const size_t mcp_n_tools = ARRAY_LEN(mcp_tools);
 
 static int
 open_one(struct mcp_tool *t)

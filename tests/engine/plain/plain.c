@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/memfile.h"
 #include "base/str.h"
@@ -83,7 +84,7 @@ environment(struct plain *sb, struct err *err)
 
     if (put(sb, &n, "CLOCHE_SANDBOX", sb->id, err) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(passed); i++)
         if (put(sb, &n, passed[i], getenv(passed[i]), err) < 0)
             return -1;
     for (size_t i = 0; i < p->n_env; i++)

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE (1 << 1)
 #endif
@@ -287,7 +289,7 @@ main(int argc, char **argv)
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (argc != 3 || shared == MAP_FAILED)
         return 2;
-    for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(attacks); i++) {
         if (strcmp(attacks[i].name, argv[1]) != 0)
             continue;
         prepare(&attacks[i]);
