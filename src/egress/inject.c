@@ -185,7 +185,7 @@ find_in_head(const struct inject *j, const struct http1_head *head, uint32_t *se
     return r;
 }
 
-/* Ids that can be leased; AWS's are signed with instead. */
+/* Ids that can be leased, if only for the search of the answer; AWS's are signed with instead. */
 static uint32_t
 can_be_leased(const struct inject *j, uint32_t mask)
 {
@@ -193,7 +193,7 @@ can_be_leased(const struct inject *j, uint32_t mask)
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
 
     for (size_t i = 0; i < n; i++)
-        if (secrets[i].revoked || secrets[i].role == VAULT_ROLE_AWS_ID || secrets[i].role == VAULT_ROLE_AWS_KEY)
+        if (secrets[i].role == VAULT_ROLE_AWS_ID || secrets[i].role == VAULT_ROLE_AWS_KEY)
             mask &= ~BIT(i);
     return mask;
 }
@@ -306,8 +306,8 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
     j->lease = lease;
     if (lease == NULL && err_is(why, "vault.ended"))
         refuse(j, "vault-ended", "the vault has ended: no answer could be searched for secrets", "", false);
-    else if (lease == NULL && err_is(why, "vault.expired") && lacking != 0)
-        refuse(j, "secret-expired", "the secret's time is over", name_of(j, lacking), false);
+    else if (revoked(j, lacking) != 0)
+        refuse_revoked(j, revoked(j, lacking));
     else if (lacking != 0)
         refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
     else if (lease != NULL)

@@ -217,14 +217,14 @@ bound_permitted(const struct bound_set *set, const struct binding_request *reque
 }
 
 uint32_t
-bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want, uint64_t now)
+bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want)
 {
     uint32_t mask = 0;
 
     for (size_t i = 0; i < set->n; i++) {
         const struct bound *b = &set->v[i];
-        if ((want >> i & 1) != 0 && (b->role == VAULT_ROLE_VALUE || b->role == VAULT_ROLE_AWS_TOKEN) && !b->revoked &&
-            !is_over(b, now) && binding_knows(&b->binding, &request->host))
+        if ((want >> i & 1) != 0 && (b->role == VAULT_ROLE_VALUE || b->role == VAULT_ROLE_AWS_TOKEN) &&
+            binding_knows(&b->binding, &request->host))
             mask |= UINT32_C(1) << i;
     }
     return mask;
@@ -236,7 +236,7 @@ bound_lease_ms(const struct bound_set *set, uint32_t mask, uint64_t now)
     uint32_t ms = LEASE_MS;
 
     for (size_t i = 0; i < set->n; i++)
-        if ((mask >> i & 1) != 0 && set->v[i].expires != 0 && set->v[i].expires - now < ms / 1000)
+        if ((mask >> i & 1) != 0 && set->v[i].expires > now && set->v[i].expires - now < ms / 1000)
             ms = (uint32_t)(set->v[i].expires - now) * 1000;
     return ms;
 }
@@ -303,7 +303,6 @@ bound_revoke(struct bound_set *set, struct str id)
         if (b->revoked || !str_eq_c(id, b->id))
             continue;
         b->revoked = true;
-        secret_free(&b->value);
         mask |= UINT32_C(1) << i;
     }
     return mask;
@@ -319,7 +318,6 @@ bound_expire(struct bound_set *set, uint64_t now)
         if (b->revoked || b->over || !is_over(b, now))
             continue;
         b->over = true;
-        secret_free(&b->value);
         mask |= UINT32_C(1) << i;
     }
     return mask;

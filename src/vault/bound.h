@@ -21,10 +21,11 @@ struct bound {
     char env[BINDING_WORD_MAX + 1];             /* "" none */
     uint8_t placeholder[VAULT_VALUE_MAX];
     size_t placeholder_n;
-    struct secret value;                        /* as long; empty once revoked or over */
+    struct secret value;                        /* as long. It stays when its use ends: it may be good elsewhere, or
+                                                 * again, and what its hosts keep of it they say afterwards too */
     uint64_t expires;                           /* seconds since 1970; 0 never */
-    bool revoked;
-    bool over;                                  /* its time was up: wiped, whatever the clock says later */
+    bool revoked;                               /* it goes into nothing any more, */
+    bool over;                                  /* nor then, its time being up, whatever the clock says later */
     struct binding binding;
 };
 
@@ -43,16 +44,15 @@ int bound_add(struct bound_set *set, const struct store *store, const char *name
 uint32_t bound_permitted(const struct bound_set *set, const struct binding_request *request, uint32_t want,
                          uint64_t now, struct err *err);
 /* Which of @want its answer is to be searched for: all that are bound to its host, for whatever port, method and path
- * it is. */
-uint32_t bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want,
-                        uint64_t now);
-/* How long a lease of @mask may last. */
+ * it is, and also those whose use has ended. */
+uint32_t bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want);
+/* How long a lease of @mask, which are to be put into a request, may last. */
 uint32_t bound_lease_ms(const struct bound_set *set, uint32_t mask, uint64_t now);
 /* The Authorization header for @request, signed with the credential at @id. 0 or -1 with @err. */
 int bound_sign(const struct bound_set *set, const struct binding_request *request, uint32_t id,
                const struct vault_to_sign *what, uint64_t now, struct buf *out, struct err *err);
 
-/* The value behind @id (a text) is no more: wiped. Which entries, as a mask. */
+/* The value behind @id (a text) is put into nothing any more. Which entries, as a mask. */
 uint32_t bound_revoke(struct bound_set *set, struct str id);
 /* Likewise those whose time is up at @now. */
 uint32_t bound_expire(struct bound_set *set, uint64_t now);

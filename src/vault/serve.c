@@ -145,12 +145,12 @@ on_ask_lease(void *ctx, const struct frame *f)
     if (!vault_get_request(&in, &request) || !wire_done(&in))
         return -1;
     use = bound_permitted(&v->set, &request, want, now_s(), &err);
-    mask = use | bound_searched(&v->set, &request, want, now_s());
+    mask = use | bound_searched(&v->set, &request, want);
     if (mask == 0)
         return refuse(v, ticket, &err);
     b = begin(v, VAULT_LEASED, &at);
     buf_put_be32(b, ticket);
-    buf_put_be32(b, bound_lease_ms(&v->set, mask, now_s()));
+    buf_put_be32(b, bound_lease_ms(&v->set, use, now_s()));
     buf_put_u8(b, (uint8_t)__builtin_popcount(mask));
     for (size_t i = 0; i < v->set.n; i++) {
         if ((mask >> i & 1) == 0)
@@ -424,6 +424,8 @@ serve(struct vault *v, struct err *err)
             { .fd = v->supervisor, .events = POLLIN },
             { .fd = v->egress, .events = v->waits ? POLLOUT : POLLIN },
         };
+        bool there;
+
         if (poll(p, 2, patience_ms(v)) < 0) {
             if (errno != EINTR)
                 return err_sys(err, errno, "vault.poll", "poll");
@@ -435,10 +437,14 @@ serve(struct vault *v, struct err *err)
             if (r <= 0)
                 return r == 0 ? 0 : err_set(err, ERR_PROTOCOL, "vault.protocol", "the supervisor broke the dialogue");
         }
-        if (p[1].revents != 0 && p[1].fd == v->egress &&
-            (v->waits ? push(v) : hear(v, &v->egress, &v->to_egress) - 1) < 0)
+        there = p[1].revents != 0 && p[1].fd == v->egress;
+        if (there && v->waits && push(v) < 0)
             end_egress(v);
+        /* first that, so that no answer looks as if it had not been said */
         if (say_revoked(v) < 0)
+            end_egress(v);
+        if (there && p[1].events == POLLIN && !v->waits && p[1].fd == v->egress &&
+            hear(v, &v->egress, &v->to_egress) <= 0)
             end_egress(v);
     }
 }
