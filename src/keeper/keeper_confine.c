@@ -27,7 +27,7 @@ static const unsigned allowed[] = {
     /* files: transcripts, logs, the cgroup, /proc, settings, which are written too (cloche approvals --always) */
     SYS_openat, SYS_close, SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_lseek, SYS_ftruncate, SYS_fsync,
     SYS_fcntl, SYS_ioctl, SYS_fstat, SYS_newfstatat, SYS_faccessat, SYS_readlinkat, SYS_getdents64, SYS_getcwd,
-    SYS_unlinkat, SYS_mkdirat, SYS_fchmod, SYS_fchown,
+    SYS_unlinkat, SYS_fstatfs, SYS_mkdirat, SYS_fchmod, SYS_fchown,
 #if defined(SYS_open)
     SYS_open, SYS_stat, SYS_lstat, SYS_readlink, SYS_rmdir, SYS_unlink, SYS_rename,
 #endif

@@ -165,7 +165,8 @@ act(const struct probe *p, const char *word)
     };
     static const struct { const char *word; int (*fn)(const struct probe *p); } ends[] = {
         { "memory", trial_memory }, { "memory-shared", trial_memory_shared },
-        { "memory-sockets", trial_memory_sockets }, { "time", trial_time }, { "output", trial_output },
+        { "memory-sockets", trial_memory_sockets }, { "memory-datagrams", trial_memory_datagrams },
+        { "time", trial_time }, { "output", trial_output },
     };
 
     if (strcmp(word, "here") == 0)

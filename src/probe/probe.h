@@ -102,6 +102,7 @@ int attacks_write(const struct probe *p, enum trial_stage stage, int fd);
 int trial_memory(const struct probe *p);
 int trial_memory_shared(const struct probe *p);
 int trial_memory_sockets(const struct probe *p);
+int trial_memory_datagrams(const struct probe *p);
 int trial_time(const struct probe *p);
 int trial_output(const struct probe *p);
 

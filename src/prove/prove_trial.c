@@ -29,7 +29,7 @@
 
 #define TRIAL_MS    120000      /* one that hangs; a busy machine is given the time */
 #define LOOK_MS     10          /* until the rights of cloche-egress were seen */
-#define TRIALS_AT_ONCE 10
+#define TRIALS_AT_ONCE 11
 #define TRIAL_ARGS  112
 #define NOBODY      65534
 /* A rule about requests needs certificates, so there is a vault. */
@@ -45,7 +45,7 @@
 #define NOFILE 64
 #define OUTPUT (64UL * 1024)
 
-enum trial_kind { KIND_STAGE, KIND_MEMORY, KIND_SHARED, KIND_SOCKETS, KIND_TIME, KIND_OUTPUT };
+enum trial_kind { KIND_STAGE, KIND_MEMORY, KIND_SHARED, KIND_SOCKETS, KIND_DATAGRAMS, KIND_TIME, KIND_OUTPUT };
 
 struct trial {
     enum trial_kind kind;
@@ -166,11 +166,9 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
         word(t, "--deny-read");
         word(t, "%s/beside", t->dir);
     }
-    if (t->kind == KIND_MEMORY || t->kind == KIND_SHARED || t->kind == KIND_SOCKETS)
+    /* and of the disk what the mode gives: no part of that may be had as memory */
+    if (t->kind >= KIND_MEMORY && t->kind <= KIND_DATAGRAMS)
         number(t, "--memory", MEMORY);
-    /* under a cgroup these are held by both limits together */
-    if ((t->kind == KIND_SHARED && mode != MODE_LIGHT) || t->kind == KIND_SOCKETS)
-        number(t, "--disk", DISK);
     if (t->kind == KIND_TIME) {
         words(t, "--timeout", "600ms");
         words(t, "--grace", "600ms");
@@ -437,11 +435,14 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
                           "what shares more memory than the limit is ended" },
         [KIND_SOCKETS] = { "limit.memory.sockets", 0, "limits", "R65",
                            "what fills sockets with more than the memory limit is ended" },
+        [KIND_DATAGRAMS] = { "limit.memory.datagrams", 0, "limits", "R65",
+                             "what lies in the network's sockets is not more than the memory limit" },
         [KIND_TIME] = { "limit.time", 0, "limits", "R65", "what takes more time than the limit is ended" },
         [KIND_OUTPUT] = { "limit.output", 0, "limits", "R65", "no more output than the limit is taken" },
     };
     static const char *const names[] = { [KIND_MEMORY] = "memory_bytes", [KIND_SHARED] = "memory_bytes",
-                                         [KIND_SOCKETS] = "memory_bytes", [KIND_TIME] = "time_ms",
+                                         [KIND_SOCKETS] = "memory_bytes",
+                                         [KIND_DATAGRAMS] = "memory_bytes", [KIND_TIME] = "time_ms",
                                          [KIND_OUTPUT] = "output_bytes" };
     const char *out = text_of(report, "stdout");
     bool lived = strstr(out, "lived") != NULL;
@@ -499,8 +500,10 @@ choose(enum policy_mode mode, struct trial *t)
     t[n++] = (struct trial){ .kind = KIND_MEMORY, .word = "memory", .suffix = "", .own_root = boxed };
     t[n++] = (struct trial){ .kind = KIND_SHARED, .word = "memory-shared", .suffix = "", .own_root = boxed };
     /* without a network of its own nobody counts them */
-    if (boxed)
+    if (boxed) {
         t[n++] = (struct trial){ .kind = KIND_SOCKETS, .word = "memory-sockets", .suffix = "", .own_root = true };
+        t[n++] = (struct trial){ .kind = KIND_DATAGRAMS, .word = "memory-datagrams", .suffix = "", .own_root = true };
+    }
     if (boxed)
         t[n++] = (struct trial){ .word = "limits", .suffix = "", .stage = STAGE_LIMITS, .own_root = true };
     if (mode != MODE_STANDARD)

@@ -66,19 +66,14 @@ is_fs(const char *path, long magic)
     return statfs(path, &st) == 0 && (long)st.f_type == magic;
 }
 
-/* The number after "@key " in a flat-keyed file, or of a single-value file when @key is NULL. */
+/* The number after "@key " in the flat-keyed @text, or all of it when @key is NULL; 0 where there is none. */
 static uint64_t
-read_value(int dir, const char *file, const char *key)
+value_in(const char *text, const char *key)
 {
-    uint8_t room[1024];
-    cleanup_buf struct buf text = BUF_INIT_IN(room, 16384);
-    const char *at;
+    const char *at = text;
     uint64_t value;
     size_t n = 0;
 
-    if (dir < 0 || io_read_file(dir, file, &text) < 0 || buf_nul(&text) < 0)
-        return 0;
-    at = (const char *)text.p;
     while (key != NULL && at != NULL && (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != ' ')) {
         at = strchr(at, '\n');
         at = at != NULL ? at + 1 : NULL;
@@ -89,6 +84,17 @@ read_value(int dir, const char *file, const char *key)
     while (at[n] >= '0' && at[n] <= '9')
         n++;
     return str_parse_u64((struct str){ at, n }, UINT64_MAX, &value) ? value : 0;
+}
+
+static uint64_t
+read_value(int dir, const char *file, const char *key)
+{
+    uint8_t room[1024];
+    cleanup_buf struct buf text = BUF_INIT_IN(room, 16384);
+
+    if (dir < 0 || io_read_file(dir, file, &text) < 0 || buf_nul(&text) < 0)
+        return 0;
+    return value_in((const char *)text.p, key);
 }
 
 static int
@@ -111,6 +117,9 @@ v1_limit(struct cgroup *cg, size_t h, const struct cgroup_limits *limits)
             return -1;
         /* with swap accounting, memory and swap together; absent otherwise */
         if (write_number(cg->dirs[h], "memory.memsw.limit_in_bytes", limits->memory) < 0 && errno != ENOENT)
+            return -1;
+        /* there from the first socket on, or not at all (a kernel without the network) */
+        if (limits->sockets > 0 && write_number(cg->dirs[h], CGROUP_V1_SOCKETS, limits->sockets) < 0 && errno != ENOENT)
             return -1;
         cg->memory = true;
         return 0;
@@ -530,13 +539,20 @@ cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
     }
 }
 
-uint64_t
-cgroup_anon(const struct cgroup *cg)
+void
+cgroup_held(const struct cgroup *cg, struct cgroup_held *out)
 {
-    if (!cg->memory)
-        return 0;
-    return cg->kind == CGROUP_V1 ? read_value(cg->dirs[H_MEMORY], "memory.stat", "rss")
-                                 : read_value(cg->dirs[0], "memory.stat", "anon");
+    cleanup_buf struct buf text = BUF_INIT(16384);
+    bool v1 = cg->kind == CGROUP_V1;
+    const char *stat;
+
+    *out = (struct cgroup_held){ 0 };
+    if (!cg->memory || io_read_file(cg->dirs[v1 ? H_MEMORY : 0], "memory.stat", &text) < 0 || buf_nul(&text) < 0)
+        return;
+    stat = (const char *)text.p;
+    out->own = value_in(stat, v1 ? "rss" : "anon");
+    out->shared = value_in(stat, "shmem");
+    out->sockets = v1 ? read_value(cg->dirs[H_MEMORY], "memory.kmem.tcp.usage_in_bytes", NULL) : value_in(stat, "sock");
 }
 
 int

@@ -26,6 +26,8 @@ enum cgroup_kind {
 
 struct cgroup_limits {
     uint64_t memory;        /* bytes, hard; 0 = none */
+    uint64_t sockets;       /* the part of it that TCP and UDP may hold; 0 = none. Only v1 is told: it does not count
+                             * them as memory at all, which v2 does */
     uint64_t cpu_milli;     /* 0 = none */
     uint64_t pids;          /* 0 = none */
     bool pids_counted;      /* RLIMIT_NPROC of an own user namespace counts them exactly: no v1 directory for them */
@@ -33,6 +35,7 @@ struct cgroup_limits {
     bool ask_systemd;       /* where nothing else is there: worth the ten milliseconds */
 };
 
+#define CGROUP_V1_SOCKETS "memory.kmem.tcp.limit_in_bytes"    /* UDP's too, whatever it is called */
 #define CGROUP_HIERARCHIES 3    /* v1: memory, cpu, pids */
 
 struct cgroup {
@@ -84,8 +87,16 @@ struct cgroup_now {
 };
 
 void cgroup_now(const struct cgroup *cg, struct cgroup_now *out);
-/* Bytes of memory that are not files or tmpfs, now; 0 unknown. Costs a flush of the kernel's counters. */
-uint64_t cgroup_anon(const struct cgroup *cg);
+
+/* What is in memory now beside pages of files on a disk, in bytes; 0 unknown. */
+struct cgroup_held {
+    uint64_t own;           /* of processes, shared with nobody but their children */
+    uint64_t shared;        /* MAP_SHARED, memfd_create, System V; and files in a tmpfs: the kernel tells them as one */
+    uint64_t sockets;       /* what TCP and UDP hold */
+};
+
+/* Costs a flush of the kernel's counters. */
+void cgroup_held(const struct cgroup *cg, struct cgroup_held *out);
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
 
 /* "cgroup v1", "cgroup v2", "none" */

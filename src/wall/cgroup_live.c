@@ -41,13 +41,14 @@ lowers(uint64_t from, uint64_t to)
 
 /* Memory and swap together is never below memory alone. */
 static void
-v1_memory(const struct cgroup *cg, uint64_t from, uint64_t to, struct cgroup_step *out, size_t *n)
+v1_memory(const struct cgroup *cg, uint64_t from, uint64_t to, uint64_t sockets, struct cgroup_step *out, size_t *n)
 {
     static const char memory[] = "memory.limit_in_bytes", both[] = "memory.memsw.limit_in_bytes";
 
     if (lowers(from, to))
         add(out, n, cg->dirs[MEMORY], memory, "-1", to);
     add(out, n, cg->dirs[MEMORY], both, "-1", to)->maybe = true;
+    add(out, n, cg->dirs[MEMORY], CGROUP_V1_SOCKETS, "-1", sockets)->maybe = true;
     if (!lowers(from, to))
         add(out, n, cg->dirs[MEMORY], memory, "-1", to);
 }
@@ -65,12 +66,13 @@ v2_memory(const struct cgroup *cg, uint64_t from, uint64_t to, struct cgroup_ste
 }
 
 static void
-memory(const struct cgroup *cg, uint64_t from, uint64_t to, struct cgroup_step *out, size_t *n)
+memory(const struct cgroup *cg, const struct cgroup_limits *from, const struct cgroup_limits *to,
+       struct cgroup_step *out, size_t *n)
 {
     if (cg->kind == CGROUP_V1)
-        v1_memory(cg, from, to, out, n);
+        v1_memory(cg, from->memory, to->memory, to->sockets, out, n);
     else
-        v2_memory(cg, from, to, out, n);
+        v2_memory(cg, from->memory, to->memory, out, n);
 }
 
 /* Less memory first, more of it last: what was given and used meanwhile could not be taken back. */
@@ -82,7 +84,7 @@ cgroup_steps(const struct cgroup *cg, const struct cgroup_limits *from, const st
     size_t n = 0;
 
     if (less)
-        memory(cg, from->memory, to->memory, out, &n);
+        memory(cg, from, to, out, &n);
     if (from->cpu_milli != to->cpu_milli && v1) {
         add(out, &n, cg->dirs[CPU], "cpu.cfs_quota_us", "-1", to->cpu_milli * 100);
     } else if (from->cpu_milli != to->cpu_milli) {
@@ -93,7 +95,7 @@ cgroup_steps(const struct cgroup *cg, const struct cgroup_limits *from, const st
     if (from->pids != to->pids)
         add(out, &n, cg->dirs[v1 ? PIDS : 0], "pids.max", "max", to->pids);
     if (from->memory != to->memory && !less)
-        memory(cg, from->memory, to->memory, out, &n);
+        memory(cg, from, to, out, &n);
     return n;
 }
 

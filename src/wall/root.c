@@ -545,7 +545,7 @@ hide(int tree, struct err *err)
 }
 
 int
-root_enter(const struct root_plan *plan, struct err *err)
+root_enter(const struct root_plan *plan, int *disk, struct err *err)
 {
     struct builder b = { .plan = plan, .root = -1, .scratch = -1, .mask_dir = -1, .mask_file = -1, .parent = -1 };
     cleanup_close int root = -1, hidden = -1, mask_dir = -1, mask_file = -1;
@@ -591,5 +591,8 @@ root_enter(const struct root_plan *plan, struct err *err)
     if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
         return -1;
     umask(0022);
-    return pivot_into(root, plan->by_chroot, err);
+    if (pivot_into(root, plan->by_chroot, err) < 0)
+        return -1;
+    *disk = plan->host_view ? take_fd(&hidden) : take_fd(&root);
+    return 0;
 }

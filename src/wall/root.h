@@ -73,8 +73,9 @@ struct root_plan {
 };
 
 /* Build the root of @plan in the calling process's mount namespace (its own, fresh) and move the process into it:
- * on success the old root is gone and the working directory is "/". 0, or -1 with @err.
+ * on success the old root is gone and the working directory is "/", and *disk is a descriptor (O_PATH, O_CLOEXEC) of
+ * the tmpfs that what is written inside goes to. 0, or -1 with @err.
  * Caller: a single-threaded child with CAP_SYS_ADMIN in the user namespace that owns its mount namespace. */
-int root_enter(const struct root_plan *plan, struct err *err);
+int root_enter(const struct root_plan *plan, int *disk, struct err *err);
 
 #endif

@@ -179,11 +179,10 @@ ask_unix(int fd, uint64_t *bytes, struct err *err)
 }
 
 int
-sockmem_probe(int fd, struct err *err)
+sockmem_unix(int fd, uint64_t *bytes, struct err *err)
 {
-    uint64_t bytes = 0;
-
-    return ask_unix(fd, &bytes, err);
+    *bytes = 0;
+    return ask_unix(fd, bytes, err);
 }
 
 int

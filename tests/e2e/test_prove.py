@@ -297,7 +297,7 @@ def test_what_is_tried_is_really_there(anyone):
     for name in ("shut", "shut-absent", "git-leads", "git-in-place", "led-to", "last-name"):
         assert f"trial.project.{name}" in held and f"trial.project.{name}.host-view" in held, name
     assert "is as it was" in held["trial.project.last-name"]["detail"]
-    assert {"trial.limit.memory.shared", "trial.limit.memory.sockets"} <= set(held)
+    assert {"trial.limit.memory.shared", "trial.limit.memory.sockets", "trial.limit.memory.datagrams"} <= set(held)
     assert {"trial.project.git-state", "trial.project.overlay-marks", "trial.project.socket"} <= set(held)
     for name in ("git-keys", "git-steps", "git-later", "protected-relative", "modes", "tree"):
         assert f"trial.project.{name}" in held and f"trial.project.{name}.host-view" in held, name

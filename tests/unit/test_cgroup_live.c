@@ -59,6 +59,7 @@ v1(void)
 
     put("memory.limit_in_bytes", "200000000\n");
     put("memory.memsw.limit_in_bytes", "200000000\n");
+    put(CGROUP_V1_SOCKETS, "20000000\n");
     put("memory.usage_in_bytes", "123456789\n");
     put("cpu.cfs_quota_us", "50000\n");
     put("pids.max", "101\n");
@@ -78,24 +79,26 @@ v2(void)
     return cg;
 }
 
-static const struct cgroup_limits was = { .memory = 200000000, .cpu_milli = 500, .pids = 101 };
+static const struct cgroup_limits was = { .memory = 200000000, .sockets = 20000000, .cpu_milli = 500, .pids = 101 };
 
 /* --- the order ----------------------------------------------------------------------------------------------------- */
 
 static void
 order(void **state)
 {
-    static const struct cgroup_limits more = { .memory = 300000000, .cpu_milli = 700, .pids = 102 },
-                                      less = { .memory = 100000000, .cpu_milli = 300, .pids = 50 }, none = { .pids = 0 };
+    static const struct cgroup_limits more = { .memory = 300000000, .sockets = 30000000, .cpu_milli = 700, .pids = 102 },
+                                      less = { .memory = 100000000, .sockets = 10000000, .cpu_milli = 300, .pids = 50 }, none = { .pids = 0 };
     static const struct { enum cgroup_kind kind; const struct cgroup_limits *from, *to; const char *files; } rows[] = {
         /* memory and swap is never below memory */
         { CGROUP_V1, &was, &more, "cpu.cfs_quota_us=70000 pids.max=102 memory.memsw.limit_in_bytes=300000000 "
-                                  "memory.limit_in_bytes=300000000 " },
+                                  "memory.kmem.tcp.limit_in_bytes=30000000 memory.limit_in_bytes=300000000 " },
         { CGROUP_V1, &was, &less, "memory.limit_in_bytes=100000000 memory.memsw.limit_in_bytes=100000000 "
+                                  "memory.kmem.tcp.limit_in_bytes=10000000 "
                                   "cpu.cfs_quota_us=30000 pids.max=50 " },
         { CGROUP_V1, &was, &none, "cpu.cfs_quota_us=-1 pids.max=max memory.memsw.limit_in_bytes=-1 "
-                                  "memory.limit_in_bytes=-1 " },
+                                  "memory.kmem.tcp.limit_in_bytes=-1 memory.limit_in_bytes=-1 " },
         { CGROUP_V1, &none, &was, "memory.limit_in_bytes=200000000 memory.memsw.limit_in_bytes=200000000 "
+                                  "memory.kmem.tcp.limit_in_bytes=20000000 "
                                   "cpu.cfs_quota_us=50000 pids.max=101 " },
         { CGROUP_V2, &was, &more, "cpu.max=70000 100000 pids.max=102 memory.max=300000000 " },
         /* pressed below it first, for the limit itself kills */
@@ -127,7 +130,7 @@ order(void **state)
 static void
 all_are_written(void **state)
 {
-    const struct cgroup_limits to = { .memory = 150000000, .cpu_milli = 700, .pids = 999 };
+    const struct cgroup_limits to = { .memory = 150000000, .sockets = 15000000, .cpu_milli = 700, .pids = 999 };
     struct cgroup cg = v1();
     struct err err = ERR_INIT;
 
@@ -135,6 +138,7 @@ all_are_written(void **state)
     assert_int_equal(cgroup_change(&cg, &was, &to, &err), 0);
     is("memory.limit_in_bytes", "150000000");
     is("memory.memsw.limit_in_bytes", "150000000");
+    is(CGROUP_V1_SOCKETS, "15000000");
     is("cpu.cfs_quota_us", "70000");
     is("pids.max", "999");
     cg = v2();
@@ -149,13 +153,12 @@ all_are_written(void **state)
 static void
 or_none_is(void **state)
 {
-    static const char *const old[] = { "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "cpu.cfs_quota_us",
-                                       "pids.max" },
+    static const char *const old[] = { "memory.limit_in_bytes", CGROUP_V1_SOCKETS, "cpu.cfs_quota_us", "pids.max" },
                       *const new[] = { "memory.max", "memory.high", "cpu.max", "pids.max" },
-                      *const old_text[] = { "200000000", "200000000", "50000", "101" },
+                      *const old_text[] = { "200000000", "20000000", "50000", "101" },
                       *const new_text[] = { "200000000", "max", "50000 100000", "101" };
-    static const struct cgroup_limits tos[] = { { .memory = 150000000, .cpu_milli = 700, .pids = 999 },
-                                                { .memory = 250000000, .cpu_milli = 300, .pids = 555 } };
+    static const struct cgroup_limits tos[] = { { .memory = 150000000, .sockets = 15000000, .cpu_milli = 700, .pids = 999 },
+                                                { .memory = 250000000, .sockets = 25000000, .cpu_milli = 300, .pids = 555 } };
 
     (void)state;
     for (size_t i = 0; i < 16; i++) {

@@ -190,8 +190,9 @@ light_user(const struct native_plan *plan, struct err *err)
 
 /* The network namespace is not made with the others, by clone: it alone costs half of that, and the root file system
  * is built meanwhile. Until then the child is in the host's network, and runs nothing but this file. */
-struct network {
+struct surroundings {
     const struct native_plan *plan;
+    int disk;           /* root_enter() */
     int ns;
     int listeners[CAPTURE_LISTENERS];
 };
@@ -199,7 +200,7 @@ struct network {
 static int
 network(void *ctx, struct err *err)
 {
-    struct network *net = ctx;
+    struct surroundings *net = ctx;
 
     net->ns = ns_network(err);
     if (net->ns < 0)
@@ -220,28 +221,30 @@ hand_out(int go, int listeners[CAPTURE_LISTENERS], size_t n_ports, struct err *e
     return r;
 }
 
-/* Where it cannot be had the parent says what follows from that. */
+/* What its memory is watched by. Where the socket cannot be had the parent says what follows from that. */
 static int
-hand_out_sockmem(int go, struct err *err)
+hand_out_memory(const struct launch *l, int *disk, struct err *err)
 {
-    cleanup_close int fd = sockmem_open(NULL);
+    cleanup_close int sockets = l->plan->own_net && l->plan->tell_memory ? sockmem_open(NULL) : -1;
+    cleanup_close int tmpfs = take_fd(disk);
+    const int fds[] = { tmpfs, sockets };
 
-    return launch_say(go, GO_SOCKMEM, &fd, fd >= 0 ? 1 : 0, err);
+    return l->plan->tell_memory ? launch_say(l->go, GO_MEMORY, fds, sockets >= 0 ? 2 : 1, err) : 0;
 }
 
 static int
 root_file_system(void *ctx, struct err *err)
 {
-    const struct native_plan *plan = ctx;
+    struct surroundings *s = ctx;
 
-    return root_enter(&plan->root, err);
+    return root_enter(&s->plan->root, &s->disk, err);
 }
 
 static int
 namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
-    struct network net = { .plan = plan, .ns = -1 };
+    struct surroundings net = { .plan = plan, .disk = -1, .ns = -1 };
 
     /* a uid change drops capabilities unless told otherwise */
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
@@ -258,13 +261,13 @@ namespaces(const struct launch *l, struct err *err)
                         "--security-opt seccomp=unconfined --security-opt unmask=ALL, or use --mode light");
     }
     if (!plan->own_net)
-        return root_enter(&plan->root, err);
-    if (aside_run(root_file_system, (void *)(uintptr_t)plan, network, &net, err) < 0)
+        return root_file_system(&net, err) < 0 ? -1 : hand_out_memory(l, &net.disk, err);
+    if (aside_run(root_file_system, &net, network, &net, err) < 0)
         return -1;
     if (ns_enter_network(net.ns, err) < 0)
         return -1;
     close_fd(&net.ns);
-    if (plan->tell_sockets && hand_out_sockmem(l->go, err) < 0)
+    if (hand_out_memory(l, &net.disk, err) < 0)
         return -1;
     return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
 }

@@ -1,13 +1,17 @@
 /* engine/native/live.c: what is true of a sandbox that lives, what it uses, and what can be changed of it */
 #include <stdio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "engine/native/native.h"
 #include "wall/cgroup_live.h"
+#include "wall/sockmem.h"
 #include "wire/msg.h"
 
 _Static_assert(sizeof(((struct native_plan *)0)->warnings[0]) == sizeof(((struct sandbox_facts *)0)->warnings[0]),
                "warnings are handed on as they are");
+
+#define SOCKMEM_BLIND_MAX 3
 
 static bool
 looks(const struct native *sb)
@@ -82,11 +86,56 @@ native_now(struct sandbox *base, struct sandbox_now *out)
     *out = (struct sandbox_now){ .memory = now.memory, .cpu_us = now.cpu_us, .pids = now.pids };
 }
 
+/* Bytes of its files in memory. */
+static uint64_t
+files_of(const struct native *sb)
+{
+    struct statfs st;
+
+    if (sb->disk < 0 || fstatfs(sb->disk, &st) < 0)
+        return 0;
+    return ((uint64_t)st.f_blocks - (uint64_t)st.f_bfree) * (uint64_t)st.f_bsize;
+}
+
+/* By its cgroup: what is no file. Of what unix sockets hold sock_diag tells (@local). Files are looked at before and
+ * after: what is written, or removed, meanwhile is no memory. */
+static uint64_t
+held_of(const struct native *sb, uint64_t local)
+{
+    uint64_t files = files_of(sb), later;
+    struct cgroup_held h;
+
+    cgroup_held(&sb->cgroup, &h);
+    later = files_of(sb);
+    files = later > files ? later : files;
+    return h.own + (h.shared > files ? h.shared - files : 0) + h.sockets + local;
+}
+
+/* What is no file is above the limit; without a cgroup, what its sockets hold, since the guest looks at the rest. */
+bool
+native_over_memory(struct sandbox *base)
+{
+    struct native *sb = native_of(base);
+    uint64_t held = 0;
+
+    if (sb->memory_limit == 0 || (sb->supervise_memory ? sb->sockmem < 0 : !sb->cgroup.memory || sb->plan.light))
+        return false;
+    if (sb->sockmem >= 0) {
+        bool told = sb->supervise_memory ? sockmem_total(sb->sockmem, &held, NULL) == 0
+                                         : sockmem_unix(sb->sockmem, &held, NULL) == 0;
+        /* it could be asked when the sandbox was made: who goes blind afterwards does not pretend to see */
+        sb->sockmem_blind = told ? 0 : sb->sockmem_blind + 1;
+        if (!told)
+            return sb->sockmem_blind >= SOCKMEM_BLIND_MAX;
+    }
+    return (sb->supervise_memory ? held : held_of(sb, held)) > sb->memory_limit;
+}
+
 int
 native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err)
 {
     struct native *sb = native_of(base);
-    uint64_t memory = to->limits.memory.v, pids = to->limits.pids.v, used;
+    uint64_t memory = to->limits.memory.v, pids = to->limits.pids.v, used, local = 0;
     struct cgroup_limits old = { .memory = 0 }, new = { .memory = 0 };
 
     native_cgroup_limits(from, &old);
@@ -98,8 +147,9 @@ native_limits(struct sandbox *base, const struct policy *from, const struct poli
         return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
     }
     /* the cgroup's limit has the disk's on top and would be taken; native_over_memory() would end the sandbox next */
-    if (memory > 0 && from->limits.memory.v != memory && !sb->plan.light &&
-        (used = cgroup_anon(&sb->cgroup)) > memory) {
+    if (sb->sockmem >= 0)
+        (void)sockmem_unix(sb->sockmem, &local, NULL);
+    if (memory > 0 && from->limits.memory.v != memory && !sb->plan.light && (used = held_of(sb, local)) > memory) {
         err_set(err, ERR_DENIED, "limits.in-use", "%llu bytes of memory are in use: more than %llu",
                 (unsigned long long)used, (unsigned long long)memory);
         return err_hint(err, "end what uses it first, or leave it more");

@@ -35,7 +35,6 @@
 #include "wire/packet.h"
 
 #define NET_MEMORY       (512UL * 1024 * 1024)
-#define SOCKMEM_BLIND_MAX 3
 #define NET_MEMORY_LEAST (64UL * 1024 * 1024)
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
@@ -52,7 +51,7 @@ native_cgroup_limits(const struct policy *p, struct cgroup_limits *out)
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
     /* the kernel counts nothing for uid 0 of the host; a root that cannot give the sandbox another uid is that one */
     out->pids_counted = p->mode.v != MODE_LIGHT && (geteuid() != 0 || caps_give_identity());
-    out->memory = p->limits.memory.v;
+    out->memory = out->sockets = p->limits.memory.v;
     if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
         __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))
         out->memory = 0;
@@ -70,7 +69,8 @@ net_cgroup_find(struct native *sb, const struct policy *p)
 
     if (p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_LIGHT)
         return;
-    sb->net_limits = (struct cgroup_limits){ .memory = memory < NET_MEMORY_LEAST ? NET_MEMORY_LEAST : memory };
+    memory = memory < NET_MEMORY_LEAST ? NET_MEMORY_LEAST : memory;
+    sb->net_limits = (struct cgroup_limits){ .memory = memory, .sockets = memory };
     snprintf(name, sizeof(name), "%s-net", sb->id);
     cgroup_find(&sb->net_cgroup, name, &sb->net_limits);
 }
@@ -81,16 +81,8 @@ net_cgroup_make(struct native *sb)
 {
     struct err err = ERR_INIT;
 
-    if (cgroup_make(&sb->net_cgroup, -1, &sb->net_limits, &err) < 0) {
+    if (cgroup_make(&sb->net_cgroup, -1, &sb->net_limits, &err) < 0)
         plan_warn(&sb->plan, "what carries the network is in no cgroup: %s", err.msg);
-        return;
-    }
-    /* v2 counts the buffers of sockets anyway */
-    if (sb->net_cgroup.kind == CGROUP_V1) {
-        char text[32];
-        snprintf(text, sizeof(text), "%llu", (unsigned long long)sb->net_limits.memory);
-        (void)io_write_file(sb->net_cgroup.dirs[0], "memory.kmem.tcp.limit_in_bytes", text);
-    }
 }
 
 static int
@@ -184,21 +176,24 @@ memory_is_promised(const struct policy *p)
            (p->limits.memory.from.kind >= ORIGIN_FILE || p->mode.v == MODE_MAX || p->verb == VERB_CODE);
 }
 
-/* Memory without a cgroup: what processes map and the sandbox's own files are the guest's to look at, sockets ours. */
+/* What native_over_memory() looks at. Without a cgroup what processes map and the sandbox's own files are the guest's
+ * to look at, sockets ours. */
 static int
 supervise(struct native *sb, const struct policy *p, struct err *err)
 {
     struct err why = ERR_INIT;
     int fds[GO_FDS_MAX], n;
+    uint64_t held;
 
-    if (sb->plan.tell_sockets) {
-        n = launch_hear(sb->go, GO_SOCKMEM, fds, err);
+    if (sb->plan.tell_memory) {
+        n = launch_hear(sb->go, GO_MEMORY, fds, err);
         if (n < 0)
             return (void)said_why(sb, err), -1;
-        sb->sockmem = n > 0 ? fds[0] : -1;
-        if (n == 0)
+        sb->disk = n > 0 ? fds[0] : -1;
+        sb->sockmem = n > 1 ? fds[1] : -1;
+        if (n < 2)
             err_set(&why, ERR_UNSUPPORTED, "wall.sockmem", "no socket of that kind can be made");
-        else if (sockmem_probe(sb->sockmem, &why) < 0)
+        else if (sockmem_unix(sb->sockmem, &held, &why) < 0)
             close_fd(&sb->sockmem);
     }
     if (!sb->supervise_memory || !memory_is_promised(p))
@@ -332,7 +327,7 @@ build(struct native *sb, const struct policy *p, struct err *err)
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
         return -1;
     sb->plan.root.proc_open = limits.memory > 0 && !cgroup_holds_memory(&sb->cgroup);
-    sb->plan.tell_sockets = sb->plan.root.proc_open && sb->plan.own_net;
+    sb->plan.tell_memory = limits.memory > 0 && !sb->plan.light;
     sb->plan.seccomp.no_memfd = sb->plan.root.proc_open && memory_is_promised(p);
     return start(sb, p, &limits, err);
 }
@@ -348,7 +343,7 @@ native_create(const struct policy *p, const char *id, struct sandbox **out, stru
         snprintf(sb->id, sizeof(sb->id), "%s", id);
     sb->pid = -1;
     plan_init(&sb->plan);
-    sb->pidfd = sb->go = sb->status = sb->transport = sb->sockmem = -1;
+    sb->pidfd = sb->go = sb->status = sb->transport = sb->disk = sb->sockmem = -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         sb->listeners[i] = -1;
     sb->cgroup = sb->net_cgroup = (struct cgroup)CGROUP_INIT;
@@ -402,28 +397,6 @@ native_gone(struct sandbox *base, struct err *err)
                        info.si_status);
     err_set(err, ERR_SYSTEM, "guest.gone", "the guest was ended by signal %d before its command did", info.si_status);
     return err_hint(err, "something outside killed process 1 of the sandbox, or the host ran out of memory");
-}
-
-/* Memory that is not files is above the limit; without a cgroup, what its sockets hold, since the guest looks at the
- * rest. */
-static bool
-native_over_memory(struct sandbox *base)
-{
-    struct native *sb = native_of(base);
-    uint64_t held;
-
-    if (sb->supervise_memory && sb->sockmem < 0)
-        return false;
-    if (sb->supervise_memory && sockmem_total(sb->sockmem, &held, NULL) == 0) {
-        sb->sockmem_blind = 0;
-        return held > sb->memory_limit;
-    }
-    /* it could be asked when the sandbox was made: who goes blind afterwards does not pretend to see */
-    if (sb->supervise_memory)
-        return ++sb->sockmem_blind >= SOCKMEM_BLIND_MAX;
-    if (!sb->cgroup.memory || sb->memory_limit == 0 || sb->plan.light)
-        return false;
-    return cgroup_anon(&sb->cgroup) > sb->memory_limit;
 }
 
 static void
@@ -521,6 +494,7 @@ native_destroy(struct sandbox *base)
     close_fd(&sb->pidfd);
     close_fd(&sb->go);
     close_fd(&sb->status);
+    close_fd(&sb->disk);
     close_fd(&sb->sockmem);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&sb->listeners[i]);

@@ -36,8 +36,8 @@ struct native {
     bool ending;
     bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
-    int sockmem;                /* to ask what the buffers of its sockets hold (wall/sockmem.h), where that is ours to
-                                 * count; or -1 */
+    int disk;                   /* the tmpfs that it writes to: how much of its shared memory is files; or -1 */
+    int sockmem;                /* to ask what the buffers of its sockets hold (wall/sockmem.h), or -1 */
     unsigned sockmem_blind;     /* how often in a row that had no answer */
 };
 
@@ -62,6 +62,7 @@ void native_fill_facts(struct native *sb);
 int native_setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err);
 void native_usage(struct sandbox *base, struct sandbox_usage *out);
 void native_now(struct sandbox *base, struct sandbox_now *out);
+bool native_over_memory(struct sandbox *base);
 int native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
 int native_limits_back(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
 int native_pause(struct sandbox *base, struct err *err);

@@ -62,7 +62,7 @@ struct native_plan {
     bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */
     uint16_t ports[POLICY_TCP_PORTS_MAX];   /* ... also on these */
     size_t n_ports;
-    bool tell_sockets;      /* the parent wants to ask what its network's sockets hold (wall/sockmem.h) */
+    bool tell_memory;       /* the parent wants to see what its files in memory, and its network's sockets, hold */
     struct ns_ids ids;
     struct root_plan root;
     struct root_item *items;
